@@ -1,0 +1,35 @@
+// The text of an error, in a fixed buffer that its owner (a program, a method) holds: formatting
+// never allocates. The formatter knows %s %.*s %c %d %u %x %ld %lu %lld %llu %zu %g and %%; what
+// does not fit is cut.
+#pragma once
+
+#include <cstdarg>
+#include <cstddef>
+
+#include "rushlight/core/status.h"
+
+namespace rushlight {
+
+// Writes at most `size` bytes, the closing NUL among them; returns the length written.
+size_t format_to(char* buffer, size_t size, const char* format, std::va_list args);
+
+class Message {
+ public:
+  static constexpr size_t kCapacity = 512;
+
+  const char* text() const { return text_; }
+  bool empty() const { return text_[0] == '\0'; }
+  void clear() { text_[0] = '\0'; }
+
+  // Sets the text and returns `code`, so that a check reads `return message.fail(code, "...")`.
+  [[gnu::format(printf, 3, 4)]] Status fail(Code code, const char* format, ...);
+  Status vfail(Code code, const char* format, std::va_list args);
+  // Puts a formatted prefix ("forward: instruction 12 (aten::add.out): ") before the text.
+  [[gnu::format(printf, 2, 3)]] void prepend(const char* format, ...);
+  [[gnu::format(printf, 2, 3)]] void append(const char* format, ...);
+
+ private:
+  char text_[kCapacity] = {0};
+};
+
+}  // namespace rushlight

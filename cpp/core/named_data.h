@@ -1,0 +1,53 @@
+// Bytes by name: what a program carries under keys of its own ("rushlight/contract", a backend's
+// weights), and what an external data file (.ptd) adds. Programs and data files implement it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/core/span.h"
+#include "rushlight/core/status.h"
+#include "rushlight/core/tensor.h"
+
+namespace rushlight {
+
+// How the bytes under a key are to be read, where that is known.
+struct TensorLayout {
+  DType dtype = DType::UInt8;
+  uint8_t rank = 0;
+  int32_t sizes[kMaxRank] = {0};
+  uint8_t dim_order[kMaxRank] = {0};
+};
+
+class NamedData {
+ public:
+  virtual ~NamedData() = default;
+  // NotFound for an unknown key. The bytes live as long as the program.
+  virtual Result<Span<const uint8_t>> get(StringView key) const = 0;
+  // NotFound for an unknown key, NotImplemented if nothing is recorded for it.
+  virtual Result<TensorLayout> layout(StringView) const { return Code::NotImplemented; }
+  // The keys that can be listed, in the order of the file.
+  virtual size_t n_keys() const { return 0; }
+  virtual StringView key(size_t) const { return {}; }
+};
+
+// Two sources as one: `first` is asked before `second`. Neither is owned; either may be nullptr.
+class MergedData : public NamedData {
+ public:
+  MergedData() = default;
+  MergedData(const NamedData* first, const NamedData* second) : first_(first), second_(second) {}
+
+  // The first key that both sources hold, or an empty view.
+  StringView duplicate() const;
+
+  Result<Span<const uint8_t>> get(StringView key) const override;
+  Result<TensorLayout> layout(StringView key) const override;
+  size_t n_keys() const override;
+  StringView key(size_t i) const override;
+
+ private:
+  const NamedData* first_ = nullptr;
+  const NamedData* second_ = nullptr;
+};
+
+}  // namespace rushlight

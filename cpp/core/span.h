@@ -1,0 +1,59 @@
+// Views over memory that somebody else owns: Span<T> for arrays, StringView for text.
+// Neither allocates; neither checks an index outside of debug builds.
+#pragma once
+
+#include <cassert>
+#include <cstddef>
+#include <cstring>
+
+namespace rushlight {
+
+template <typename T>
+class Span {
+ public:
+  constexpr Span() = default;
+  constexpr Span(T* data, size_t size) : data_(data), size_(size) {}
+  template <size_t N>
+  constexpr Span(T (&array)[N]) : data_(array), size_(N) {}
+  // A Span<T> reads as a Span<const T>.
+  template <typename U>
+  constexpr Span(Span<U> other) : data_(other.data()), size_(other.size()) {}
+
+  constexpr T* data() const { return data_; }
+  constexpr size_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr T* begin() const { return data_; }
+  constexpr T* end() const { return data_ + size_; }
+  constexpr T& operator[](size_t i) const {
+    assert(i < size_);
+    return data_[i];
+  }
+
+ private:
+  T* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+class StringView {
+ public:
+  constexpr StringView() = default;
+  constexpr StringView(const char* data, size_t size) : data_(data), size_(size) {}
+  StringView(const char* text) : data_(text), size_(std::strlen(text)) {}
+
+  constexpr const char* data() const { return data_; }
+  constexpr size_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  // The length as printf's `%.*s` wants it.
+  constexpr int len() const { return static_cast<int>(size_); }
+
+ private:
+  const char* data_ = "";
+  size_t size_ = 0;
+};
+
+inline bool operator==(StringView a, StringView b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+}
+inline bool operator!=(StringView a, StringView b) { return !(a == b); }
+
+}  // namespace rushlight

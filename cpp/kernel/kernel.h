@@ -1,0 +1,92 @@
+// What a kernel is: a name, the kinds of its arguments, and a function; and the table that a method
+// looks names up in. The table is filled by explicit calls (no static initialisers), has a fixed
+// capacity, and refuses a second kernel of the same name and key.
+//
+// A signature has one letter per argument, in schema order, the out arguments where the schema has
+// them; `?` before a letter allows None as well:
+//   t Tensor   T Tensor[]   O Tensor?[]   i int   I int[]   d float   D float[]
+//   b bool     B bool[]     s Scalar (int, float or bool)   S string
+//   r a scalar that the kernel writes      = the return alias, which kernels ignore
+// `aten::add.out(Tensor self, Tensor other, *, Scalar alpha, Tensor(a!) out)` is "ttst=".
+// A method's loader refuses an instruction whose arguments do not fit, so a kernel may read
+// pointers by kind without a test; dtypes, shapes and values it must check by itself.
+//
+// A key narrows a kernel to dtypes and dim orders of its tensor arguments, in ExecuTorch's form
+// ("v1/6;0,1|6;0,1|6;0,1"); a kernel without one serves what no key matches.
+//
+// A tensor may be a constant of the program (Tensor::read_only), also where a hostile program names
+// one as an output: resize() refuses those, so every kernel calls it before it writes, in-place
+// operators with the sizes that the tensor has.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/core/allocator.h"
+#include "rushlight/core/evalue.h"
+#include "rushlight/core/message.h"
+#include "rushlight/core/span.h"
+#include "rushlight/core/status.h"
+
+namespace rushlight {
+
+// What a kernel may ask of the runtime during one call.
+class KernelContext {
+ public:
+  static constexpr size_t kScratchAlignment = 64;
+
+  KernelContext(Message& message, Allocator* scratch) : message_(&message), scratch_(scratch) {}
+
+  // Says why the call fails; the runtime adds the method, the instruction and the operator.
+  [[gnu::format(printf, 3, 4)]] Status fail(Code code, const char* format, ...);
+
+  // Gives `out` the sizes of the result; fails with both shapes in the message.
+  Status resize(Tensor& out, Span<const int32_t> sizes);
+  Status resize_like(Tensor& out, const Tensor& like) { return resize(out, like.shape()); }
+
+  // Scratch memory until the call returns, 64-byte aligned; nullptr if so much is not there.
+  // A kernel asks once for what it would like and falls back to less, down to a few KiB on its
+  // own stack.
+  void* scratch(size_t bytes);
+  // Bytes that scratch() can still give.
+  size_t scratch_left() const;
+
+ private:
+  Message* message_;
+  Allocator* scratch_;
+};
+
+using KernelFn = Status (*)(KernelContext& ctx, EValue* const* args);
+
+struct Kernel {
+  const char* name;       // "aten::add.out"
+  const char* signature;  // "ttst="
+  KernelFn fn;
+  const char* key = nullptr;
+};
+
+class KernelTable {
+ public:
+  static constexpr size_t kCapacity = 1024;
+
+  // RegistrationAlreadyRegistered, RegistrationExceedingMaxKernels; none of `kernels` is added then.
+  // `kernels` must outlive the table.
+  Status add(Span<const Kernel> kernels);
+  // The kernel whose key fits `args`, else the one without key; nullptr if neither is there.
+  const Kernel* find(StringView name, EValue* const* args, size_t n_args) const;
+  bool has(StringView name) const;
+  size_t size() const { return size_; }
+  const Kernel& operator[](size_t i) const { return *kernels_[i]; }
+
+ private:
+  size_t lower_bound(StringView name) const;  // of the kernels of this name
+  void remove(Span<const Kernel> kernels);
+
+  const Kernel* kernels_[kCapacity] = {};  // sorted by name
+  size_t size_ = 0;
+};
+
+// Ok, or InvalidProgram with the argument that does not fit in `message`.
+Status check_arguments(const Kernel& kernel, EValue* const* args, size_t n_args, Message& message);
+
+}  // namespace rushlight

@@ -1,0 +1,75 @@
+"""From a module to an `ExportedProgram` of the ATen dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+
+from rushlight.errors import Code, ExportError
+from rushlight.ir.dialect import ATEN
+from rushlight.ir.source import assign_debug_handles
+from rushlight.ir.verify import verify
+
+
+def capture(
+    model: torch.nn.Module | ExportedProgram,
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    name: str = "forward",
+) -> ExportedProgram:
+    """Capture the whole graph of `model`, or check one that was captured before.
+
+    Args:
+        model: a module, or an `ExportedProgram`, which is returned as it is.
+        args, kwargs: example inputs; their shapes are the contract where `dynamic_shapes` says
+            nothing.
+        dynamic_shapes: as `torch.export.export` takes it.
+        name: the method's name, for messages.
+
+    Raises:
+        ExportError: if torch cannot capture the model, with torch's reason and the line.
+    """
+    if not isinstance(model, ExportedProgram):
+        if not isinstance(args, tuple):
+            raise ExportError(
+                f"args must be a tuple of the model's inputs, got {type(args).__name__}: "
+                f"write export(model, (x,))",
+                code=Code.INVALID_ARGUMENT,
+                where=name,
+            )
+        model = _export(model, args, dict(kwargs or {}), dynamic_shapes, name)
+    verify(model.graph, ATEN, f"{name}: after capture")
+    if not any("debug_handle" in n.meta for n in model.graph.nodes):
+        assign_debug_handles(model.graph)
+    return model
+
+
+def _export(
+    model: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic_shapes: Any,
+    name: str,
+) -> ExportedProgram:
+    if not isinstance(model, torch.nn.Module):
+        raise ExportError(
+            f"cannot export {type(model).__name__}: pass an nn.Module, an ExportedProgram, or a "
+            f"dict of method names to ExportedProgram",
+            code=Code.INVALID_ARGUMENT,
+            where=name,
+        )
+    try:
+        with torch.no_grad():
+            return torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+    except Exception as error:  # torch raises many kinds: all mean that there is no graph
+        raise ExportError(
+            f"torch.export cannot capture the model: {str(error).strip()}\n"
+            f"Rewrite the line that it names, or mark a varying size in dynamic_shapes.",
+            code=Code.NOT_SUPPORTED,
+            where=name,
+        ) from error

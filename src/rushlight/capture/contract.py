@@ -1,0 +1,97 @@
+"""The shape contract: what a captured program promises about its inputs and returns.
+
+It travels in the file as JSON (named data `rushlight/contract`), so that the runtime can refuse a
+wrong input before anything runs, and can rebuild the structure that eager returned.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
+
+from rushlight.capture.tree import leaf_paths, tree_of
+from rushlight.errors import Code, ExportError
+from rushlight.ir.bounds import Bounds
+
+
+def contract_of(program: ExportedProgram) -> dict[str, Any]:
+    """The contract of one method.
+
+    Args:
+        program: a captured program, of the ATen or the Edge dialect.
+
+    Returns:
+        `{"inputs", "parameters", "in_spec", "outputs", "out_spec", "relations"}`, all JSON.
+
+    Raises:
+        ExportError: if a dynamic dimension has no upper bound.
+    """
+    bounds = Bounds.of(program)
+    names = parameter_names(program)
+    in_spec, out_spec = program.call_spec.in_spec, program.call_spec.out_spec
+    paths = leaf_paths(in_spec, names)
+    values = {n.name: n.meta.get("val") for n in program.graph.nodes}
+    inputs = []
+    for path, spec in zip(paths, _user(program, InputKind.USER_INPUT), strict=True):
+        inputs.append({"name": path, **_describe(spec.arg, values, bounds, path)})
+    outputs = []
+    for i, spec in enumerate(_user(program, OutputKind.USER_OUTPUT)):
+        outputs.append(_describe(spec.arg, values, bounds, f"output {i}"))
+    sizes = {
+        (spec.arg.name, dim): size
+        for spec in _user(program, InputKind.USER_INPUT)
+        if isinstance(value := values.get(spec.arg.name), torch.Tensor)
+        for dim, size in enumerate(value.shape)
+    }
+    return {
+        "inputs": inputs,
+        "parameters": names + list(in_spec.children()[1].context),
+        "in_spec": tree_of(in_spec),
+        "outputs": outputs,
+        "out_spec": tree_of(out_spec),
+        "relations": bounds.relations(sizes),
+    }
+
+
+def parameter_names(program: ExportedProgram) -> list[str]:
+    """The names of the parameters that got a value by position."""
+    n = program.call_spec.in_spec.children()[0].num_children
+    signature = program.module_call_graph[0].signature
+    names = list(getattr(signature, "forward_arg_names", None) or [])
+    return (names + [f"args[{i}]" for i in range(len(names), n)])[:n]
+
+
+def _user(program: ExportedProgram, kind: Any) -> list[Any]:
+    signature = program.graph_signature
+    specs = signature.input_specs if isinstance(kind, InputKind) else signature.output_specs
+    return [s for s in specs if s.kind == kind]
+
+
+def _describe(arg: Any, values: dict[str, Any], bounds: Bounds, path: str) -> dict[str, Any]:
+    if isinstance(arg, ConstantArgument):
+        return _constant(arg.value)
+    value = values.get(arg.name)
+    if isinstance(value, torch.Tensor):
+        shape = [bounds.describe(size, f"{path}: size {d}") for d, size in enumerate(value.shape)]
+        return {"kind": "tensor", "dtype": str(value.dtype).removeprefix("torch."), "shape": shape}
+    if isinstance(value, torch.SymInt):
+        return {"kind": "int", "range": bounds.describe(value, path)}
+    if isinstance(value, torch.SymFloat | torch.SymBool):
+        return {"kind": "float" if isinstance(value, torch.SymFloat) else "bool"}
+    return _constant(value)
+
+
+def _constant(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {"kind": "none"}
+    kind = {bool: "bool", int: "int", float: "float", str: "str"}.get(type(value))
+    if kind is None:
+        raise ExportError(
+            f"a program cannot take or return {type(value).__name__}: use tensors, numbers, "
+            f"strings, None, and containers of them",
+            code=Code.NOT_SUPPORTED,
+        )
+    return {"kind": kind, "value": value}

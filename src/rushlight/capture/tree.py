@@ -1,0 +1,90 @@
+"""Container structure: torch's pytree specs in our JSON form and in ExecuTorch's string form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch.utils._pytree as pytree
+
+Tree = dict[str, Any]
+
+
+def tree_of(spec: pytree.TreeSpec) -> Tree:
+    """`spec` as JSON: what the runtime needs to rebuild the structure without torch.
+
+    A container of a class that JSON cannot name (a `ModelOutput`) becomes an "object": it comes
+    back as a dict with attribute access.
+    """
+    if spec.is_leaf():
+        return {"t": "leaf"}
+    children = [tree_of(child) for child in spec.children()]
+    kind, context = spec.type, spec.context
+    if kind in (tuple, list):
+        return {"t": kind.__name__, "c": children}
+    if isinstance(kind, type) and issubclass(kind, dict) and kind.__module__ in _DICT_MODULES:
+        keys = list(context[1]) if kind.__name__ == "defaultdict" else list(context)
+        return {"t": "dict", "k": keys, "c": children}
+    if kind is pytree.namedtuple or hasattr(context, "_fields"):
+        return {
+            "t": "namedtuple",
+            "name": context.__name__,
+            "k": list(context._fields),
+            "c": children,
+        }
+    return {"t": "object", "name": kind.__name__, "k": _keys(spec), "c": children}
+
+
+_DICT_MODULES = ("builtins", "collections")
+
+
+def _keys(spec: pytree.TreeSpec) -> list[str]:
+    """The field names of a registered container, as far as its context tells; else 0, 1, …"""
+    n = spec.num_children
+    for candidate in _sequences(spec.context):
+        if len(candidate) == n and all(isinstance(k, str) for k in candidate):
+            return list(candidate)
+    return [str(i) for i in range(n)]
+
+
+def _sequences(context: Any) -> list[Any]:
+    found = [context] if isinstance(context, list | tuple) else []
+    for item in list(found[0]) if found else []:
+        if isinstance(item, list | tuple):
+            found.append(item)
+    return found
+
+
+def encode_container(spec: pytree.TreeSpec) -> str:
+    """`spec` in the string form of the .pte's ContainerMetadata; "" if it has none."""
+    try:
+        return pytree.treespec_dumps(spec)
+    except (NotImplementedError, ValueError, TypeError):
+        return ""  # a type that was registered without a serialised name: ours is beside it
+
+
+def leaf_paths(spec: pytree.TreeSpec, names: list[str]) -> list[str]:
+    """A readable path for every flattened input: "x", "batch['ids']", "states[0]".
+
+    Args:
+        spec: (positional args, keyword args), as torch.export records it.
+        names: the names of the positional parameters.
+    """
+    args, kwargs = spec.children()
+    paths: list[str] = []
+    for i, child in enumerate(args.children()):
+        _walk(child, names[i] if i < len(names) else f"args[{i}]", paths)
+    for key, child in zip(kwargs.context, kwargs.children(), strict=True):
+        _walk(child, str(key), paths)
+    return paths
+
+
+def _walk(spec: pytree.TreeSpec, path: str, paths: list[str]) -> None:
+    if spec.is_leaf():
+        paths.append(path)
+        return
+    tree = tree_of(spec)
+    for i, child in enumerate(spec.children()):
+        step = f"[{tree['k'][i]!r}]" if tree["t"] == "dict" else f"[{i}]"
+        if tree["t"] in ("object", "namedtuple"):
+            step = f".{tree['k'][i]}"
+        _walk(child, path + step, paths)

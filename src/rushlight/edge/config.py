@@ -1,0 +1,89 @@
+"""Options of the compiler, with ExecuTorch's names; plain data, read by the later stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch._ops import OpOverload
+from torch.fx import GraphModule, Node
+
+from rushlight.errors import Code, ExportError
+
+
+@dataclass(frozen=True)
+class EdgeCompileConfig:
+    """How to lower to the Edge dialect.
+
+    Attributes:
+        _check_ir_validity: verify the graph against the dialect tables.
+        _skip_dim_order: keep operators that take memory formats instead of `dim_order_ops`.
+        preserve_ops: operators to keep whole instead of decomposing them.
+    """
+
+    _check_ir_validity: bool = True
+    _skip_dim_order: bool = False
+    preserve_ops: list[OpOverload] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class MemoryPlanningPass:
+    """What the memory planner may place, and how.
+
+    Attributes:
+        memory_planning_algo: a planner to use instead of the built-in ones: from the list of
+            `rushlight.plan.Block` to a `rushlight.plan.Plan`.
+        alloc_graph_input: place user inputs in an arena (else the caller's memory is used).
+        alloc_graph_output: place user outputs in an arena (else the caller provides memory).
+        share_mutable_buffers: give buffers of one name in several methods the same memory (memory
+            id 2), so that the methods share state.
+        alignment: of every offset, in bytes; a power of two.
+    """
+
+    memory_planning_algo: Callable[..., Any] | None = None
+    alloc_graph_input: bool = True
+    alloc_graph_output: bool = True
+    share_mutable_buffers: bool = False
+    alignment: int = 16
+
+    def __post_init__(self) -> None:
+        if self.alignment < 1 or self.alignment & (self.alignment - 1):
+            raise ExportError(
+                f"MemoryPlanningPass.alignment must be a power of two, got {self.alignment}",
+                code=Code.INVALID_ARGUMENT,
+            )
+
+
+@dataclass(frozen=True)
+class ExecutorchBackendConfig:
+    """How to make a program of Edge graphs.
+
+    Attributes:
+        passes: passes over each method's Edge graph, run first.
+        memory_planning_pass: one for all methods, or one per method name.
+        emit_stacktrace: store each instruction's Python line in the chain, as ExecuTorch does.
+        extract_delegate_segments: delegates' payloads in segments instead of in the flatbuffer.
+        segment_alignment, constant_tensor_alignment, delegate_alignment: bytes.
+        remove_view_copy: views share their base's memory instead of being copied.
+        external_constants: True puts constants in `_default_external_constant.ptd`; a callable
+            names the file for each constant's node, or returns None to keep it in the program.
+        emit_mutable_buffer_names: store the names of mutable buffers.
+    """
+
+    passes: Sequence[Callable[[GraphModule], Any]] = ()
+    memory_planning_pass: MemoryPlanningPass | dict[str, MemoryPlanningPass] = MemoryPlanningPass()
+    emit_stacktrace: bool = False
+    extract_delegate_segments: bool = True
+    segment_alignment: int = 128
+    constant_tensor_alignment: int | None = None
+    delegate_alignment: int | None = None
+    remove_view_copy: bool = True
+    external_constants: bool | Callable[[Node], str | None] = False
+    emit_mutable_buffer_names: bool = False
+
+    def planning_of(self, method: str) -> MemoryPlanningPass:
+        """The planning options of one method."""
+        if isinstance(self.memory_planning_pass, dict):
+            return self.memory_planning_pass.get(method, MemoryPlanningPass())
+        return self.memory_planning_pass

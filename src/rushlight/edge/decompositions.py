@@ -1,0 +1,85 @@
+"""Which operators are decomposed on the way to Core ATen, and into what.
+
+The table is torch's own, with two kinds of exception: operators that have a kernel are kept whole,
+and attention is decomposed into fewer operators than torch's generic rule makes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+aten = torch.ops.aten
+
+# Kept whole: each has a kernel here and in ExecuTorch, and its decomposition is slower.
+KEPT: tuple[OpOverload, ...] = (
+    aten.linear.default,
+    aten.upsample_nearest2d.vec,
+    aten.upsample_bilinear2d.vec,
+    aten.pixel_shuffle.default,
+    aten.pixel_unshuffle.default,
+    aten.glu.default,
+    aten._adaptive_avg_pool2d.default,
+    aten.leaky_relu.default,
+    aten.elu.default,
+    aten.hardtanh.default,
+)
+
+
+def scaled_dot_product_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    """Attention as two batched products around one softmax.
+
+    A row whose every key is masked gives zeros, as eager does: its scores are made finite for the
+    softmax, and the masked probabilities are zeroed after it.
+    """
+    if dropout_p != 0.0:
+        return NotImplemented  # random: torch's own rule
+    if enable_gqa:
+        groups = query.size(-3) // key.size(-3)
+        key = key.repeat_interleave(groups, -3)
+        value = value.repeat_interleave(groups, -3)
+    factor = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
+    if is_causal:
+        lengths = (query.size(-2), key.size(-2))
+        attn_mask = torch.ones(lengths, dtype=torch.bool, device=query.device).tril()
+    scores = torch.matmul(query * factor, key.transpose(-2, -1))
+    if attn_mask is None:
+        return torch.matmul(torch.softmax(scores, -1), value)
+    lowest = torch.finfo(scores.dtype).min
+    if attn_mask.dtype == torch.bool:
+        blocked = torch.logical_not(attn_mask)
+        scores = torch.where(attn_mask, scores, lowest)
+    else:
+        blocked = attn_mask == -math.inf
+        scores = torch.clamp(scores + attn_mask, min=lowest)
+    weights = torch.softmax(scores, -1)
+    if not is_causal:  # under a causal mask every row keeps its first key
+        weights = torch.where(blocked, 0.0, weights)
+    return torch.matmul(weights, value)
+
+
+def decomposition_table(keep: Iterable[OpOverload] = ()) -> dict[OpOverload, Callable[..., Any]]:
+    """The table for `ExportedProgram.run_decompositions`.
+
+    Args:
+        keep: operators that stay whole besides the ones that always do.
+    """
+    table: dict[OpOverload, Callable[..., Any]] = torch.export.default_decompositions()
+    table[aten.scaled_dot_product_attention.default] = scaled_dot_product_attention
+    for target in (*KEPT, *keep):
+        table.pop(target, None)
+    return table

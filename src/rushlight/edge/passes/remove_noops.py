@@ -1,0 +1,69 @@
+"""Remove operators that return their input unchanged, and merge chains of views and permutes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from rushlight.ir.rewrite import replace
+
+aten = torch.ops.aten
+_VIEWS = {aten.view.default, aten.reshape.default, aten._unsafe_view.default}
+_SAME_IF_SHAPE = _VIEWS | {aten.expand.default, aten.repeat.default}
+_KEEPING = (None, torch.contiguous_format, torch.preserve_format)
+
+
+def _same_shape(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if a.dim() != b.dim():
+        return False
+    for x, y in zip(a.shape, b.shape, strict=True):
+        if isinstance(x, int) and isinstance(y, int):
+            if x != y:
+                return False
+        elif str(x) != str(y):  # symbols are compared by name: a guard must not be added
+            return False
+    return True
+
+
+def _is_noop(node: Node) -> bool:
+    target = node.target
+    if target is aten.clone.default:
+        return node.kwargs.get("memory_format") in _KEEPING
+    if target is aten._to_copy.default:
+        same_dtype = node.meta["val"].dtype == node.args[0].meta["val"].dtype  # type: ignore[union-attr]
+        return same_dtype and node.kwargs.get("memory_format") in _KEEPING
+    if target in _SAME_IF_SHAPE:
+        return _same_shape(node.meta["val"], node.args[0].meta["val"])  # type: ignore[union-attr]
+    if target is aten.permute.default:
+        dims: Any = node.args[1]
+        return list(dims) == list(range(len(dims)))
+    return False
+
+
+def _merge(node: Node) -> None:
+    """view(view(x)) is one view, permute(permute(x)) one permute."""
+    source = node.args[0]
+    if not isinstance(source, Node):
+        return
+    if node.target in _VIEWS and source.target in _VIEWS:
+        node.args = (source.args[0], *node.args[1:])
+    elif node.target is aten.permute.default and source.target is aten.permute.default:
+        outer: Any = node.args[1]
+        inner: Any = source.args[1]
+        node.args = (source.args[0], [inner[d] for d in outer])
+
+
+def remove_noops(graph: Graph) -> None:
+    """Let users of an operator that changes nothing use its input.
+
+    Layouts do not count as change: every tensor of a program is dense, and only `dim_order_ops`
+    (which this pass leaves alone, as it leaves explicit channels-last copies) set a layout.
+    """
+    for node in list(graph.nodes):
+        if node.op != "call_function":
+            continue
+        _merge(node)
+        if _is_noop(node):
+            replace(node, node.args[0])

@@ -1,0 +1,87 @@
+"""ATen → Core ATen → Edge: the order of the edge passes."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterable
+
+from torch._ops import OpOverload
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ExportGraphSignature, TensorArgument
+
+from rushlight.edge.config import EdgeCompileConfig
+from rushlight.edge.constants import Constants
+from rushlight.edge.decompositions import decomposition_table
+from rushlight.edge.passes.common_subexpression import common_subexpression
+from rushlight.edge.passes.constant_fold import constant_fold
+from rushlight.edge.passes.dim_order import memory_format_to_dim_order
+from rushlight.edge.passes.remove_asserts import remove_asserts
+from rushlight.edge.passes.remove_noops import remove_noops
+from rushlight.edge.passes.scalar_to_tensor import scalar_to_tensor
+from rushlight.edge.passes.views_to_copies import views_to_copies
+from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
+from rushlight.ir.rewrite import remove_dead
+from rushlight.ir.verify import verify
+
+
+def to_core_aten(program: ExportedProgram, keep: Iterable[OpOverload] = ()) -> ExportedProgram:
+    """Decompose `program`, which is not changed, to functional Core ATen operators."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # torch's own, about its own tree specs
+        decomposed = program.run_decompositions(decomposition_table(keep))
+    # From here on the graph is ours to change; the tables it came with may be the caller's.
+    decomposed._graph_signature = copy.deepcopy(decomposed.graph_signature)
+    decomposed._constants = dict(decomposed.constants)
+    return decomposed
+
+
+def to_edge_dialect(
+    program: ExportedProgram, config: EdgeCompileConfig, *, method: str = "forward"
+) -> ExportedProgram:
+    """Lower one captured method to the Edge dialect.
+
+    Args:
+        program: of the ATen dialect; not changed.
+        config: what to keep and what to check.
+        method: the method's name, for messages.
+
+    Returns:
+        A new program whose graph is functional, has views as copies, tensors where schemas say
+        tensor, and layouts as dim orders; its constants are shared with `program`.
+
+    Raises:
+        ExportError: naming the node, its Python line and its neighbours, if an operator cannot be
+            brought to the dialect.
+    """
+    verify(program.graph, ATEN, f"{method}: before decomposition")
+    edge = to_core_aten(program, config.preserve_ops)
+    graph = edge.graph
+    remove_asserts(graph)
+    remove_noops(graph)
+    remove_dead(graph)
+    if config._check_ir_validity:
+        verify(graph, CORE_ATEN, f"{method}: after decomposition")
+    constants = Constants(edge)
+    scalar_to_tensor(constants)
+    constant_fold(constants)
+    views_to_copies(graph)
+    if not config._skip_dim_order:
+        memory_format_to_dim_order(graph)
+    common_subexpression(graph)
+    remove_dead(graph)
+    constants.drop_unused()
+    finish(edge)
+    if config._check_ir_validity:
+        verify(graph, EDGE, f"{method}: after edge passes")
+    return edge
+
+
+def finish(program: ExportedProgram) -> None:
+    """Bring the signature's output names and the generated code up to date with the graph."""
+    signature: ExportGraphSignature = program.graph_signature
+    returned = program.graph.output_node().args[0]
+    for spec, node in zip(signature.output_specs, returned, strict=True):  # type: ignore[arg-type]
+        if isinstance(spec.arg, TensorArgument) and hasattr(node, "name"):
+            spec.arg = TensorArgument(node.name)
+    program.graph_module.recompile()

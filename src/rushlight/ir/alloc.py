@@ -1,0 +1,22 @@
+"""Operators of the Out dialect that ATen does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from rushlight.ir.spec import TensorSpec
+
+
+def alloc(spec: TensorSpec) -> torch.Tensor:
+    """A tensor that the memory planner will place: no instruction, only memory.
+
+    With `spec.alias_of` it is a view: the same bytes under other sizes.
+    """
+    return torch.empty(tuple(spec.shape), dtype=spec.dtype)
+
+
+def et_view(base: torch.Tensor, size: Sequence[int], out: torch.Tensor) -> torch.Tensor:
+    """A view whose sizes are known only at run time (`executorch_prim::et_view.default`)."""
+    return base.reshape(tuple(size))

@@ -1,0 +1,149 @@
+"""The dialects a program passes through, each a table of checks on one node.
+
+    ATen      what torch.export captures: any operator of torch's, higher-order ones included
+    Core ATen functional operators that no decomposition applies to any more
+    Edge      functional, views as copies, tensors where the schema says tensor, layouts as dim
+              orders; every operator has an out-variant
+    Out       every operator writes tensors that an `alloc` node made
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._ops import HigherOrderOperator, OpOverload
+from torch.fx import Node
+
+from rushlight.ir.alloc import alloc
+from rushlight.ir.operators import PRIMS, SCALAR_RESULTS, is_functional, out_variant
+
+Check = Callable[[Node], str | None]
+
+# Operators that return views; the Edge dialect has `<name>_copy` of each instead.
+VIEW_NAMES = frozenset(
+    """
+    aten::alias aten::as_strided aten::diagonal aten::expand aten::permute aten::select
+    aten::slice aten::split aten::split_with_sizes aten::squeeze aten::t aten::transpose
+    aten::unbind aten::unfold aten::unsqueeze aten::view aten::view_as_real aten::detach
+    """.split()
+)
+# Operators of the Edge dialect that keep a name of their own: they say a layout.
+LAYOUT_NAMES = frozenset({"aten::_to_copy", "aten::clone"})
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A name and the checks that every `call_function` node must pass."""
+
+    name: str
+    checks: tuple[Check, ...]
+
+    def fault(self, node: Node) -> str | None:
+        """Why `node` is not of this dialect, or None."""
+        for check in self.checks:
+            reason = check(node)
+            if reason is not None:
+                return reason
+        return None
+
+
+def _known_target(node: Node) -> str | None:
+    target = node.target
+    if isinstance(target, OpOverload | HigherOrderOperator) or target is operator.getitem:
+        return None
+    if target in PRIMS or target is alloc:
+        return None
+    return f"{target} is not an operator that a program can hold"
+
+
+def _has_value(node: Node) -> str | None:
+    if "val" in node.meta or node.target is alloc:
+        return None
+    if not _returns_something(node):
+        return None
+    return 'it has no example value in meta["val"]: a pass made the node without one'
+
+
+def _returns_something(node: Node) -> bool:
+    return not isinstance(node.target, OpOverload) or bool(node.target._schema.returns)
+
+
+def _functional(node: Node) -> str | None:
+    if isinstance(node.target, OpOverload) and not is_functional(node.target):
+        return "it writes one of its arguments: only functional operators are allowed here"
+    return None
+
+
+def _no_view(node: Node) -> str | None:
+    target = node.target
+    if isinstance(target, OpOverload) and target._schema.name in VIEW_NAMES:
+        return f"it returns a view; the Edge dialect has {target._schema.name}_copy instead"
+    return None
+
+
+def _layout_as_dim_order(node: Node) -> str | None:
+    target = node.target
+    if isinstance(target, OpOverload) and target._schema.name in LAYOUT_NAMES:
+        return "it takes a memory format; the Edge dialect has dim_order_ops instead"
+    return None
+
+
+def _is_tensor(arg: Any) -> bool:
+    if not isinstance(arg, Node):
+        return False
+    return isinstance(arg.meta.get("val", torch.empty(0)), torch.Tensor)
+
+
+def _tensors_are_tensors(node: Node) -> str | None:
+    target = node.target
+    if not isinstance(target, OpOverload):
+        return None
+    for schema, arg in zip(target._schema.arguments, node.args, strict=False):
+        if isinstance(schema.type, torch.TensorType) and not _is_tensor(arg):
+            return f"argument {schema.name!r} must be a tensor, got {arg!r}"
+    return None
+
+
+def _has_out_variant(node: Node) -> str | None:
+    target = node.target
+    if not isinstance(target, OpOverload) or target in SCALAR_RESULTS:
+        return None
+    if target._schema.returns and out_variant(target) is None:
+        return "it has no out-variant, so no kernel can run it"
+    return None
+
+
+def _writes_allocated(node: Node) -> str | None:
+    target = node.target
+    if not isinstance(target, OpOverload) or target in SCALAR_RESULTS:
+        return None
+    outs = [a for a in target._schema.arguments if a.is_out]
+    if not outs:
+        return None if target._schema.is_mutable else "it is not an out-variant"
+    for schema in outs:
+        given = node.kwargs.get(schema.name)
+        for one in given if isinstance(given, list | tuple) else [given]:
+            if not isinstance(one, Node) or one.target is not alloc:
+                return f"out argument {schema.name!r} must come from alloc, got {one!r}"
+    return None
+
+
+ATEN = Dialect("ATen", (_known_target,))
+CORE_ATEN = Dialect("Core ATen", (_known_target, _has_value, _functional))
+EDGE = Dialect(
+    "Edge",
+    (
+        _known_target,
+        _has_value,
+        _functional,
+        _no_view,
+        _layout_as_dim_order,
+        _tensors_are_tensors,
+        _has_out_variant,
+    ),
+)
+OUT = Dialect("Out", (_known_target, _writes_allocated))

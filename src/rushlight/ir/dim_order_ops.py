@@ -1,0 +1,80 @@
+"""The `dim_order_ops` operators of the Edge dialect, known to torch's dispatcher.
+
+They are ATen's layout-changing operators with the memory format written as a dim order: the
+permutation of the dimensions from outermost to innermost in memory. Names and schemas are the ones
+that ExecuTorch registers, so that programs interoperate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+_LIB = torch.library.Library("dim_order_ops", "FRAGMENT")
+_SCHEMAS = (
+    "_to_dim_order_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
+    "Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
+    "int[]? dim_order=None) -> Tensor",
+    "_to_dim_order_copy.out(Tensor self, *, bool non_blocking=False, int[]? dim_order=None, "
+    "Tensor(a!) out) -> Tensor(a!)",
+    "_clone_dim_order(Tensor self, *, bool non_blocking=False, int[]? dim_order=None) -> Tensor",
+    "_clone_dim_order.out(Tensor self, *, bool non_blocking=False, int[]? dim_order=None, "
+    "Tensor(a!) out) -> Tensor(a!)",
+)
+
+
+def strides_of(sizes: Sequence[int | torch.SymInt], dim_order: Sequence[int]) -> list[int]:
+    """Dense strides, in elements, of `sizes` laid out in `dim_order`."""
+    strides: list[int] = [1] * len(sizes)
+    step: int | torch.SymInt = 1
+    for dim in reversed(dim_order):
+        strides[dim] = step  # type: ignore[call-overload]
+        step = step * sizes[dim]
+    return strides
+
+
+def _copy(
+    self: torch.Tensor, dtype: torch.dtype | None, dim_order: Sequence[int] | None
+) -> torch.Tensor:
+    order = list(range(self.dim())) if dim_order is None else list(dim_order)
+    strides = strides_of(self.shape, order)
+    out = torch.empty_strided(self.shape, strides, dtype=dtype or self.dtype, device=self.device)
+    return out.copy_(self)
+
+
+def _to_dim_order_copy(
+    self: torch.Tensor,
+    *,
+    dtype: torch.dtype | None = None,
+    layout: torch.layout | None = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+    non_blocking: bool = False,
+    dim_order: Sequence[int] | None = None,
+) -> torch.Tensor:
+    return _copy(self, dtype, dim_order)
+
+
+def _clone_dim_order(
+    self: torch.Tensor, *, non_blocking: bool = False, dim_order: Sequence[int] | None = None
+) -> torch.Tensor:
+    return _copy(self, None, dim_order)
+
+
+def _register() -> None:
+    # Another package of the same process may have defined them first, with the same schemas.
+    if hasattr(torch.ops.dim_order_ops, "_to_dim_order_copy"):
+        return
+    for schema in _SCHEMAS:
+        _LIB.define(schema)
+    for name, function in (
+        ("_to_dim_order_copy", _to_dim_order_copy),
+        ("_clone_dim_order", _clone_dim_order),
+    ):
+        _LIB.impl(name, function, "CompositeExplicitAutograd")
+
+
+_register()
+to_dim_order_copy = torch.ops.dim_order_ops._to_dim_order_copy.default
+clone_dim_order = torch.ops.dim_order_ops._clone_dim_order.default

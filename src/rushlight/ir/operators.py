@@ -1,0 +1,92 @@
+"""Operators by name: from a node's target to the kernel that runs it.
+
+A functional ATen operator runs as its out-variant: the overload of the same packet with the same
+arguments and trailing keyword-only outputs. Functions on symbolic integers run as `executorch_prim`
+operators.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+from rushlight.ir import dim_order_ops  # noqa: F401  (registers the operators)
+
+# Python functions that torch.export leaves on symbolic integers, and the kernels that run them.
+PRIMS: dict[Callable[..., Any], str] = {
+    operator.add: "executorch_prim::add.Scalar",
+    operator.sub: "executorch_prim::sub.Scalar",
+    operator.mul: "executorch_prim::mul.Scalar",
+    operator.floordiv: "executorch_prim::floordiv.Scalar",
+    operator.truediv: "executorch_prim::truediv.Scalar",
+    operator.mod: "executorch_prim::mod.Scalar",
+    operator.eq: "executorch_prim::eq.Scalar",
+    operator.gt: "executorch_prim::gt.Scalar",
+    operator.lt: "executorch_prim::lt.Scalar",
+    operator.ge: "executorch_prim::ge.Scalar",
+    operator.le: "executorch_prim::le.Scalar",
+    operator.neg: "executorch_prim::neg.Scalar",
+    torch.sym_not: "executorch_prim::sym_not.Scalar",
+    torch.sym_max: "executorch_prim::sym_max.Scalar",
+    torch.sym_min: "executorch_prim::sym_min.Scalar",
+    torch.sym_float: "executorch_prim::sym_float.Scalar",
+    torch.sym_int: "executorch_prim::sym_int.Scalar",
+    torch.sym_ite: "executorch_prim::sym_ite.Scalar",
+    math.ceil: "executorch_prim::ceil.Scalar",
+    math.trunc: "executorch_prim::trunc.Scalar",
+    round: "executorch_prim::round.Scalar",
+}
+
+# Operators that return a scalar and have no out-variant: they write their result value.
+SCALAR_RESULTS: dict[OpOverload, str] = {
+    torch.ops.aten.sym_size.int: "aten::sym_size.int",
+    torch.ops.aten.sym_numel.default: "aten::sym_numel",
+    torch.ops.aten._local_scalar_dense.default: "aten::_local_scalar_dense",
+}
+
+
+def runtime_name(target: OpOverload) -> str:
+    """`aten::add.out`; the default overload has no suffix."""
+    name = target._schema.name
+    overload = target._schema.overload_name
+    return f"{name}.{overload}" if overload else name
+
+
+def _signature(target: OpOverload) -> list[tuple[str, str]]:
+    return [(a.name, str(a.type)) for a in target._schema.arguments if not a.is_out]
+
+
+def is_functional(target: OpOverload) -> bool:
+    """True if the operator writes none of its arguments."""
+    return not target._schema.is_mutable
+
+
+@lru_cache(maxsize=None)
+def out_variant(target: OpOverload) -> OpOverload | None:
+    """The out-variant of a functional operator, or None if its packet has none."""
+    # What only says where a new tensor goes is said by the out argument instead.
+    factory = {"dtype", "layout", "device", "pin_memory"}
+    wanted = _signature(target)
+    packet = target._overloadpacket
+    candidates = [getattr(packet, name) for name in packet.overloads()]
+    outs = [c for c in candidates if any(a.is_out for a in c._schema.arguments)]
+    for relaxed in (False, True):
+        for candidate in outs:
+            have = _signature(candidate)
+            if have == wanted:
+                return candidate  # type: ignore[no-any-return]
+            names = {n for n, _ in have}
+            if relaxed and have == [a for a in wanted if a[0] in names or a[0] not in factory]:
+                return candidate  # type: ignore[no-any-return]
+    return None
+
+
+def out_arguments(target: OpOverload) -> list[str]:
+    """The names of an out-variant's out arguments, in schema order."""
+    return [a.name for a in target._schema.arguments if a.is_out]

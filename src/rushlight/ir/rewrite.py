@@ -1,0 +1,76 @@
+"""Rewriting FX graphs: new nodes with example values, and removal of what nothing uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._subclasses import FakeTensorMode
+from torch.fx import Graph, Node
+
+KEPT_META = ("stack_trace", "nn_module_stack", "debug_handle", "from_node")
+
+
+def fake_mode_of(graph: Graph) -> FakeTensorMode:
+    """The mode that the graph's example tensors live in (a fresh one if there are none)."""
+    for node in graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, torch._subclasses.FakeTensor):
+            return value.fake_mode
+    return FakeTensorMode(allow_non_fake_inputs=True)
+
+
+def example(arg: Any) -> Any:
+    """The argument with every node replaced by its example value."""
+    return torch.fx.node.map_arg(arg, lambda n: n.meta["val"])
+
+
+def insert(
+    graph: Graph,
+    target: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    like: Node,
+    value: Any = None,
+) -> Node:
+    """Insert a call before `like`, whose source and debug handle it takes over.
+
+    `value` is the example value; None computes it in the graph's fake mode.
+    """
+    kwargs = kwargs or {}
+    with graph.inserting_before(like):
+        node = graph.call_function(target, args, kwargs)
+    for key in KEPT_META:
+        if key in like.meta:
+            node.meta[key] = like.meta[key]
+    if value is None:
+        with fake_mode_of(graph):
+            value = target(*example(args), **example(kwargs))
+    node.meta["val"] = value
+    return node
+
+
+def replace(node: Node, by: Node) -> None:
+    """Let every user of `node` use `by`, and erase it. The graph's outputs keep their names."""
+    node.replace_all_uses_with(by, propagate_meta=False)
+    node.graph.erase_node(node)
+
+
+def is_pure(node: Node) -> bool:
+    """True if the node may be removed when nothing uses it."""
+    if node.op != "call_function":
+        return False
+    target = node.target
+    return not (isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable)
+
+
+def remove_dead(graph: Graph) -> int:
+    """Erase pure nodes that nothing uses; returns how many."""
+    erased = 0
+    for node in reversed(graph.nodes):
+        if not node.users and is_pure(node):
+            graph.erase_node(node)
+            erased += 1
+    return erased

@@ -1,0 +1,64 @@
+"""Where a node came from: its Python line, its module path and its debug handle."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from torch.fx import Graph, Node
+
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
+_LIBRARY = re.compile(r"(^|/)(torch|rushlight)/")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A line of the user's Python; `line` 0 and empty strings where nothing is known."""
+
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    text: str = ""
+    module: str = ""
+
+    def __str__(self) -> str:
+        if not self.file:
+            return self.module and f"module {self.module}"
+        place = f"{self.file}:{self.line} in {self.function}"
+        return f"{place}: {self.text}" if self.text else place
+
+
+@lru_cache(maxsize=65536)
+def _parse_frames(trace: str) -> Source:
+    """The innermost frame of `trace` that is the user's, else the innermost one."""
+    lines = trace.splitlines()
+    chosen: Source | None = None
+    for at, text in enumerate(lines):
+        found = _FRAME.search(text)
+        if not found:
+            continue
+        code = lines[at + 1].strip() if at + 1 < len(lines) else ""
+        if _FRAME.search(code):
+            code = ""
+        source = Source(found["file"], int(found["line"]), found["function"], code.rstrip("^~ "))
+        if chosen is None or not _LIBRARY.search(source.file) or _LIBRARY.search(chosen.file):
+            chosen = source
+    return chosen or Source()
+
+
+def source_of(node: Node) -> Source:
+    """The user's line and the module path that `node` was traced from."""
+    found = _parse_frames(node.meta.get("stack_trace") or "")
+    stack = node.meta.get("nn_module_stack") or {}
+    path = ""
+    for name, _ in stack.values():
+        if isinstance(name, str) and not name.startswith("_empty_nn_module_stack"):
+            path = name.removeprefix("L['self'].").removeprefix("L['self']")
+    return Source(found.file, found.line, found.function, found.text, path)
+
+
+def assign_debug_handles(graph: Graph) -> None:
+    """Number the nodes 1, 2, … in `meta["debug_handle"]`; passes copy it to what they derive."""
+    for handle, node in enumerate((n for n in graph.nodes if n.op == "call_function"), start=1):
+        node.meta["debug_handle"] = handle

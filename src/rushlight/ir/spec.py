@@ -1,0 +1,94 @@
+"""What a tensor of a program is: dtype, sizes up to a bound, layout, and where its bytes lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import torch
+
+from rushlight.schema.program import ScalarType
+
+SCALAR_TYPES: dict[torch.dtype, ScalarType] = {
+    torch.uint8: ScalarType.BYTE,
+    torch.int8: ScalarType.CHAR,
+    torch.int16: ScalarType.SHORT,
+    torch.int32: ScalarType.INT,
+    torch.int64: ScalarType.LONG,
+    torch.float16: ScalarType.HALF,
+    torch.float32: ScalarType.FLOAT,
+    torch.float64: ScalarType.DOUBLE,
+    torch.bool: ScalarType.BOOL,
+    torch.bfloat16: ScalarType.BFLOAT16,
+    torch.uint16: ScalarType.UINT16,
+    torch.uint32: ScalarType.UINT32,
+    torch.float8_e5m2: ScalarType.FLOAT8E5M2,
+    torch.float8_e4m3fn: ScalarType.FLOAT8E4M3FN,
+}
+
+
+@dataclass(eq=False)
+class TensorSpec:
+    """One tensor value of a method.
+
+    Attributes:
+        dtype: element type.
+        shape: sizes; of a dynamic dimension the greatest one.
+        dim_order: dimensions from outermost to innermost in memory.
+        dynamic: True if any size may be smaller than `shape` says.
+        const: True if the bytes are a constant of the program.
+        alias_of: the spec whose memory this one shares (a view), else None.
+        mem_id, mem_offset: where the planner put it; mem_id 0 means nowhere (yet).
+    """
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    dim_order: tuple[int, ...]
+    dynamic: bool = False
+    const: bool = False
+    alias_of: TensorSpec | None = None
+    mem_id: int = 0
+    mem_offset: int = 0
+    name: str = field(default="", compare=False)
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes at the greatest sizes."""
+        return self.numel * self.dtype.itemsize
+
+    @property
+    def scalar_type(self) -> ScalarType:
+        return SCALAR_TYPES[self.dtype]
+
+    @property
+    def storage(self) -> TensorSpec:
+        """The spec that owns the memory: itself, or what it is (a view of) a view of."""
+        return self if self.alias_of is None else self.alias_of.storage
+
+    @property
+    def contiguous(self) -> bool:
+        return self.dim_order == tuple(range(len(self.shape)))
+
+
+def dim_order_of(tensor: torch.Tensor) -> tuple[int, ...]:
+    """(0, 2, 3, 1) for a rank-4 tensor that is dense channels-last only, else row-major."""
+    for memory_format, order in (
+        (torch.channels_last, (0, 2, 3, 1)),
+        (torch.channels_last_3d, (0, 2, 3, 4, 1)),
+    ):
+        if tensor.dim() != len(order) or tensor.is_contiguous():
+            continue
+        if tensor.is_contiguous(memory_format=memory_format):
+            return order
+    return tuple(range(tensor.dim()))
+
+
+def common_dim_order(orders: Iterable[tuple[int, ...]], rank: int) -> tuple[int, ...]:
+    """The layout an operator's result takes from its inputs of the same rank."""
+    plain = tuple(range(rank))
+    return next((o for o in orders if len(o) == rank and o != plain), plain)

@@ -1,0 +1,60 @@
+"""The verifier: every stage's input and output is checked against its dialect."""
+
+from __future__ import annotations
+
+from torch.fx import Graph, Node
+
+from rushlight.errors import Code, ExportError
+from rushlight.ir.dialect import Dialect
+from rushlight.ir.source import source_of
+
+_CONTEXT = 3  # nodes shown before and after a fault
+
+
+def format_around(graph: Graph, fault: Node) -> str:
+    """The lines of `graph` around `fault`, which is marked with `>`."""
+    nodes = list(graph.nodes)
+    at = nodes.index(fault)
+    first = max(0, at - _CONTEXT)
+    lines = []
+    for i, node in enumerate(nodes[first : at + _CONTEXT + 1], start=first):
+        mark = ">" if node is fault else " "
+        lines.append(f"  {mark} {i:4} {node.format_node() or node.name}")
+    return "\n".join(lines)
+
+
+def fail(graph: Graph, node: Node, stage: str, reason: str, code: Code = Code.INTERNAL) -> None:
+    """Raise an ExportError that shows `node`, its neighbours and its Python line."""
+    source = str(source_of(node))
+    from_line = f"\n  from {source}" if source else ""
+    raise ExportError(
+        f"{node.name} ({node.target}): {reason}{from_line}\n{format_around(graph, node)}",
+        code=code,
+        where=stage,
+    )
+
+
+def verify(graph: Graph, dialect: Dialect, stage: str) -> None:
+    """Check that `graph` is a well-formed program of `dialect`.
+
+    Args:
+        graph: the graph to check; not changed.
+        dialect: the table of checks.
+        stage: what was just done or is about to be ("after edge"), for the message.
+
+    Raises:
+        ExportError: naming the first faulty node, the reason, its Python line and its neighbours.
+    """
+    seen: set[Node] = set()
+    for node in graph.nodes:
+        for arg in node.all_input_nodes:
+            if arg not in seen:
+                fail(graph, node, stage, f"it uses {arg.name} before that is computed")
+        seen.add(node)
+        if node.op in ("call_method", "call_module"):
+            fail(graph, node, stage, f"a {node.op} node is not allowed in a captured graph")
+        if node.op != "call_function":
+            continue
+        reason = dialect.fault(node)
+        if reason is not None:
+            fail(graph, node, f"{stage} ({dialect.name} dialect)", reason)

@@ -1,0 +1,208 @@
+"""Edge → Out dialect: every functional operator becomes its out-variant on planned tensors."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
+from torch.fx import Graph, Node
+
+from rushlight.errors import Code, ExportError
+from rushlight.ir.alloc import alloc, et_view
+from rushlight.ir.bounds import Bounds
+from rushlight.ir.dialect import OUT
+from rushlight.ir.operators import out_arguments, out_variant
+from rushlight.ir.rewrite import KEPT_META
+from rushlight.ir.spec import TensorSpec
+from rushlight.ir.verify import fail, verify
+from rushlight.lower.method import Buffer, Constant, LoweredMethod, spec_of
+from rushlight.lower.specs import Specs
+from rushlight.lower.views import keeps_bytes
+
+aten = torch.ops.aten
+
+
+def lower(
+    program: ExportedProgram, *, method: str = "forward", remove_view_copy: bool = True
+) -> LoweredMethod:
+    """Lower one Edge program, which is not changed.
+
+    Args:
+        program: of the Edge dialect.
+        method: its name in the file.
+        remove_view_copy: let views share their base's memory where no byte moves.
+
+    Raises:
+        ExportError: if a value has no bound, an unsupported dtype, or an input is written.
+    """
+    lowered = _Lowering(program, method, remove_view_copy).run()
+    verify(lowered.graph, OUT, f"{method}: after lowering")
+    return lowered
+
+
+class _Lowering:
+    """One walk over an Edge graph that writes the Out graph."""
+
+    def __init__(self, program: ExportedProgram, method: str, remove_view_copy: bool) -> None:
+        self.program = program
+        self.remove_view_copy = remove_view_copy
+        self.specs = Specs(Bounds.of(program))
+        self.graph = Graph()
+        self.values: dict[Node, Any] = {}  # Edge node -> Out node, or list of them
+        self.method = LoweredMethod(method, self.graph, program, [], {}, {}, [])
+        self.mutated: dict[str, Node] = {}  # buffer name -> Out placeholder
+
+    def run(self) -> LoweredMethod:
+        kinds = {s.arg.name: s for s in self.program.graph_signature.input_specs}
+        written = {
+            s.target
+            for s in self.program.graph_signature.output_specs
+            if s.kind == OutputKind.BUFFER_MUTATION
+        }
+        for node in self.program.graph.nodes:
+            if node.op == "placeholder":
+                self._placeholder(node, kinds[node.name], written)
+            elif node.op == "output":
+                self._output(node)
+            elif node.target is operator.getitem and isinstance(
+                self.values.get(node.args[0]), list
+            ):
+                self.values[node] = self.values[node.args[0]][node.args[1]]
+            else:
+                self._call(node)
+        return self.method
+
+    def _placeholder(self, node: Node, kind: Any, written: set[str | None]) -> None:
+        new = self.graph.placeholder(node.name)
+        new.meta.update(node.meta)
+        self.values[node] = new
+        value: Any = node.meta.get("val")
+        if kind.kind != InputKind.USER_INPUT:
+            if kind.target in self.program.state_dict:
+                value = self.program.state_dict[kind.target]
+            else:
+                value = self.program.constants[kind.target]
+        if isinstance(value, torch.Tensor):
+            spec = self.specs.of_input(node, value)
+            new.meta["spec"] = spec
+            spec.const = kind.kind != InputKind.USER_INPUT and kind.target not in written
+        if kind.kind == InputKind.USER_INPUT:
+            self.method.inputs.append(new)
+        elif kind.target in written:
+            self.method.buffers[new] = Buffer(kind.target, value)
+            self.mutated[kind.target] = new
+        else:
+            self.method.constants[new] = Constant(kind.target, value)
+
+    def _map(self, tree: Any) -> Any:
+        return torch.fx.node.map_arg(tree, lambda n: self.values[n])
+
+    def _emit(self, like: Node, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
+        node = self.graph.call_function(target, args, kwargs)
+        node.meta.update({k: like.meta[k] for k in KEPT_META if k in like.meta})
+        node.meta["edge_node"] = like
+        return node
+
+    def _alloc(self, like: Node, spec: TensorSpec) -> Node:
+        node = self._emit(like, alloc, (spec,), {})
+        node.meta["spec"] = spec
+        return node
+
+    def _call(self, node: Node) -> None:
+        target = node.target
+        args, kwargs = self._map(node.args), self._map(dict(node.kwargs))
+        tensors = [s for n in node.all_input_nodes for s in _specs(self.values[n])]
+        result = self.specs.of_results(node, tensors)
+        variant = out_variant(target) if isinstance(target, OpOverload) else None
+        if variant is None:  # a symbolic number: written to its own value
+            self.values[node] = self._emit(node, target, args, kwargs)
+            self.values[node].meta["val"] = node.meta.get("val")
+            return
+        if isinstance(result, TensorSpec) and self._share(node, args, result):
+            return
+        allowed = {a.name for a in variant._schema.arguments}
+        kwargs = {k: v for k, v in kwargs.items() if k in allowed}
+        outs = [self._alloc(node, s) for s in (result if isinstance(result, list) else [result])]
+        names = out_arguments(variant)
+        if len(names) == len(outs):
+            kwargs.update(zip(names, outs, strict=True))
+        else:  # one list argument holds all results
+            kwargs[names[0]] = outs
+        call = self._emit(node, variant, args, kwargs)
+        call.meta["outs"] = outs
+        self.values[node] = outs if isinstance(result, list) else outs[0]
+
+    def _share(self, node: Node, args: tuple[Any, ...], result: TensorSpec) -> bool:
+        """Make the result a view of its input's memory if that is right; True if it was."""
+        if not self.remove_view_copy or not args or not isinstance(args[0], Node):
+            return False
+        base = spec_of(args[0])
+        if base is None or base.storage.const or args[0] in self.method.buffers:
+            return False
+        if base.storage.name in (b.name for b in self.method.buffers):
+            return False
+        if keeps_bytes(node.target, node.args, base, result):
+            result.alias_of = base
+            self.values[node] = self._alloc(node, result)
+            return True
+        if node.target is aten.view_copy.default and base.contiguous and _is_user_free(node):
+            result.alias_of = base
+            out = self._alloc(node, result)
+            call = self._emit(node, et_view, (args[0], args[1], out), {})
+            call.meta["outs"] = [out]
+            self.values[node] = out
+            return True
+        return False
+
+    def _output(self, node: Node) -> None:
+        signature = self.program.graph_signature
+        returned = [self._detach(node, value) for value in node.args[0]]  # type: ignore[union-attr]
+        for spec, value in zip(signature.output_specs, returned, strict=True):
+            if spec.kind == OutputKind.BUFFER_MUTATION:
+                self._write_back(node, self.mutated[str(spec.target)], value)
+            elif spec.kind == OutputKind.USER_INPUT_MUTATION:
+                raise ExportError(
+                    f"the model writes its input {spec.target!r}, and a program does not change "
+                    f"its caller's tensors: return the new value instead",
+                    code=Code.NOT_SUPPORTED,
+                    where=self.method.name,
+                )
+            elif isinstance(spec.arg, ConstantArgument):
+                self.method.outputs.append(spec.arg.value)
+            else:
+                self.method.outputs.append(value)
+        for value in self.method.outputs:
+            if isinstance(value, list):
+                fail(self.graph, node, self.method.name, "it returns a list of tensors as one value")
+        self.graph.output(tuple(self.method.outputs))
+
+    def _detach(self, node: Node, value: Any) -> Any:
+        """The Out value of a returned one; a buffer's old value is saved before it is written."""
+        new = self.values[value] if isinstance(value, Node) else value
+        if new not in self.method.buffers:
+            return new
+        spec = replace(new.meta["spec"], name=f"{new.name}_old")
+        out = self._alloc(node, spec)
+        target = torch.ops.dim_order_ops._clone_dim_order.out
+        kwargs = {"dim_order": list(spec.dim_order), "out": out}
+        self._emit(node, target, (new,), kwargs).meta["outs"] = [out]
+        return out
+
+    def _write_back(self, node: Node, buffer: Node, new: Node) -> None:
+        call = self._emit(node, aten.copy_.default, (buffer, new), {})
+        call.meta["outs"] = [buffer]
+
+
+def _specs(value: Any) -> list[TensorSpec]:
+    nodes = value if isinstance(value, list) else [value]
+    return [s for n in nodes if isinstance(n, Node) and (s := spec_of(n)) is not None]
+
+
+def _is_user_free(node: Node) -> bool:
+    """A run-time view must not feed an output: the caller may own that memory."""
+    return all(u.op != "output" for u in node.users)

@@ -1,0 +1,73 @@
+"""Tensor specs of Edge values: sizes up to their bounds, and the layout each result takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from rushlight.errors import Code, ExportError
+from rushlight.ir.bounds import Bounds
+from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
+from rushlight.ir.source import source_of
+from rushlight.ir.spec import SCALAR_TYPES, TensorSpec, common_dim_order, dim_order_of
+
+_LAYOUT_OPS = {clone_dim_order, to_dim_order_copy}
+# Results whose dimensions are not their input's: these are row-major.
+_RESHAPING = frozenset(
+    """
+    aten::view_copy aten::permute_copy aten::transpose_copy aten::t_copy aten::expand_copy
+    aten::unsqueeze_copy aten::squeeze_copy aten::select_copy aten::as_strided_copy
+    aten::unfold_copy aten::diagonal_copy aten::repeat aten::mm aten::bmm aten::addmm
+    aten::linear aten::embedding aten::index aten::native_layer_norm aten::pixel_shuffle
+    """.split()
+)
+
+
+class Specs:
+    """Makes specs for the values of one program."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+
+    def of_input(self, node: Node, tensor: torch.Tensor) -> TensorSpec:
+        """The spec of a placeholder, in the layout of its example or data."""
+        return self._make(node, tensor, dim_order_of(tensor))
+
+    def of_results(self, node: Node, inputs: list[TensorSpec]) -> Any:
+        """The spec of a node's result, or a list of specs if it has several.
+
+        A result takes its layout from the first input of its rank that is not row-major.
+        """
+        value = node.meta.get("val")
+        if isinstance(value, list | tuple):
+            return [self._result(node, one, inputs) for one in value]
+        return self._result(node, value, inputs)
+
+    def _result(self, node: Node, value: Any, inputs: list[TensorSpec]) -> TensorSpec | None:
+        if not isinstance(value, torch.Tensor):
+            return None
+        name = getattr(getattr(node.target, "_schema", None), "name", "")
+        rank = value.dim()
+        if node.target in _LAYOUT_OPS:
+            wanted: Any = node.kwargs.get("dim_order")
+            order = tuple(range(rank)) if wanted is None else tuple(wanted)
+        elif name in _RESHAPING:
+            order = tuple(range(rank))
+        else:
+            order = common_dim_order((s.dim_order for s in inputs), rank)
+        return self._make(node, value, order)
+
+    def _make(self, node: Node, value: torch.Tensor, order: tuple[int, ...]) -> TensorSpec:
+        if value.dtype not in SCALAR_TYPES:
+            raise ExportError(
+                f"{node.name} has dtype {value.dtype}, which a program cannot hold; it comes from "
+                f"{source_of(node)}",
+                code=Code.NOT_SUPPORTED,
+            )
+        shape = tuple(
+            self._bounds.upper(s, f"size {d} of {node.name}") for d, s in enumerate(value.shape)
+        )
+        dynamic = any(self._bounds.interval(s)[0] != u for s, u in zip(value.shape, shape, strict=True))
+        return TensorSpec(value.dtype, shape, order, dynamic=dynamic, name=node.name)

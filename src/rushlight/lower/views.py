@@ -1,0 +1,65 @@
+"""Which view copies need no copy: their result can share its base's memory."""
+
+from __future__ import annotations
+
+import torch
+
+from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
+from rushlight.ir.spec import TensorSpec
+
+aten = torch.ops.aten
+
+# Results that have their input's elements in their input's order, whatever the arguments.
+_RESHAPES = {
+    aten.view_copy.default,
+    aten.squeeze_copy.default,
+    aten.squeeze_copy.dim,
+    aten.squeeze_copy.dims,
+    aten.unsqueeze_copy.default,
+}
+# Results that may have: only if no element moves, which the specs tell.
+_MAYBE = {
+    clone_dim_order,
+    to_dim_order_copy,
+    aten.expand_copy.default,
+    aten.permute_copy.default,
+    aten.transpose_copy.int,
+    aten.t_copy.default,
+    aten.slice_copy.Tensor,
+}
+
+
+def _memory_order(spec: TensorSpec, dims: tuple[int, ...] | None = None) -> list[int]:
+    """The dimensions longer than one, outermost first in memory (through a permutation)."""
+    order = [d for d in spec.dim_order if spec.shape[d] != 1]
+    return order if dims is None else [dims[d] for d in order]
+
+
+def keeps_bytes(target: object, args: tuple[object, ...], base: TensorSpec, out: TensorSpec) -> bool:
+    """True if the operator's result is its input's bytes under other sizes.
+
+    Args:
+        target: the operator.
+        args: its arguments.
+        base, out: the specs of its input and of its result.
+    """
+    if base.dynamic or out.dynamic or base.dtype != out.dtype or base.numel != out.numel:
+        return False
+    if target in _RESHAPES:
+        return base.contiguous and out.contiguous
+    if target not in _MAYBE:
+        return False
+    if target in (aten.permute_copy.default, aten.transpose_copy.int, aten.t_copy.default):
+        return _memory_order(base) == _memory_order(out, _permutation(target, args, len(out.shape)))
+    return base.shape == out.shape and _memory_order(base) == _memory_order(out)
+
+
+def _permutation(target: object, args: tuple[object, ...], rank: int) -> tuple[int, ...]:
+    """For every dimension of the result the dimension of the input that it is."""
+    if target is aten.permute_copy.default:
+        return tuple(int(d) % rank for d in args[1])  # type: ignore[attr-defined]
+    dims = list(range(rank))
+    if rank >= 2:
+        a, b = (int(d) % rank for d in args[1:3]) if len(args) == 3 else (0, 1)  # type: ignore[call-overload]
+        dims[a], dims[b] = dims[b], dims[a]
+    return tuple(dims)
