@@ -19,6 +19,7 @@ from rushlight.edge.passes.dim_order import memory_format_to_dim_order
 from rushlight.edge.passes.remove_asserts import remove_asserts
 from rushlight.edge.passes.remove_noops import remove_noops
 from rushlight.edge.passes.scalar_to_tensor import scalar_to_tensor
+from rushlight.edge.passes.simplify import simplify
 from rushlight.edge.passes.views_to_copies import views_to_copies
 from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
 from rushlight.ir.rewrite import remove_dead
@@ -65,6 +66,7 @@ def to_edge_dialect(
     constants = Constants(edge)
     scalar_to_tensor(constants)
     constant_fold(constants)
+    simplify(constants)
     views_to_copies(graph)
     if not config._skip_dim_order:
         memory_format_to_dim_order(graph)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from torch.fx import Graph, Node
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
-_LIBRARY = re.compile(r"(^|/)(torch|rushlight)/")
+_LIBRARY = re.compile(r"(^|/)(torch|rushlight)/|^<")
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def _static(value: Any) -> bool:
 
 def _foldable(node: Node, known: set[Node]) -> bool:
     target = node.target
-    if not isinstance(target, OpOverload) or not is_pure(node) or not _static(node.meta["val"]):
+    if not isinstance(target, OpOverload) or not is_pure(node) or not _static(node.meta.get("val")):
         return False
     if torch.Tag.nondeterministic_seeded in target.tags:
         return False

@@ -1,0 +1,279 @@
+"""One method: its values in a table, its calls as instructions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Node
+
+from rushlight.capture.tree import encode_container
+from rushlight.errors import Code, ExportError
+from rushlight.ir.alloc import alloc, et_view
+from rushlight.ir.operators import PRIMS, SCALAR_RESULTS, runtime_name
+from rushlight.ir.source import source_of
+from rushlight.ir.spec import SCALAR_TYPES, TensorSpec, dim_order_of
+from rushlight.ir.verify import fail
+from rushlight.lower.method import LoweredMethod, spec_of
+from rushlight.schema import program as schema
+
+if TYPE_CHECKING:
+    from rushlight.emit.emit import ProgramEmitter
+
+_MEMORY_FORMATS = {torch.contiguous_format: 0, torch.preserve_format: 1}
+_LAYOUTS = {torch.strided: 0}
+
+
+def scalar_type_number(dtype: torch.dtype) -> int:
+    """The ScalarType number of a dtype."""
+    return int(SCALAR_TYPES[dtype])
+
+
+def constant_tensor(tensor: torch.Tensor, index: int) -> schema.Tensor:
+    """A tensor value whose bytes are constant `index`."""
+    return schema.Tensor(
+        scalar_type=SCALAR_TYPES[tensor.dtype],
+        sizes=list(tensor.shape),
+        dim_order=list(dim_order_of(tensor)),
+        data_buffer_idx=index,
+    )
+
+
+class MethodEmitter:
+    """Emits one lowered, planned method."""
+
+    def __init__(self, method: LoweredMethod, shared: ProgramEmitter) -> None:
+        self.method = method
+        self.shared = shared
+        self.values: list[schema.EValue] = []
+        self.index: dict[Node, int] = {}
+        self.operators: dict[str, int] = {}
+        self.instructions: list[schema.Instruction] = []
+        self.handles: dict[int, int] = {}
+        self.nodes: dict[int, tuple[str, list[int]]] = {}
+        self.frames: list[schema.FrameList] = []
+
+    def plan(self) -> schema.ExecutionPlan:
+        """The method as the schema's ExecutionPlan."""
+        for node in self.method.graph.nodes:
+            if node.op == "placeholder":
+                self._placeholder(node)
+            elif node.op == "call_function":
+                self._call(node)
+        outputs = [self._output(value) for value in self.method.outputs]
+        spec = self.method.program.call_spec
+        stacktrace = self.frames if self.shared.config.emit_stacktrace else None
+        return schema.ExecutionPlan(
+            name=self.method.name,
+            container_meta_type=schema.ContainerMetadata(
+                encode_container(spec.in_spec), encode_container(spec.out_spec)
+            ),
+            values=self.values,
+            inputs=[self.index[n] for n in self.method.inputs],
+            outputs=outputs,
+            chains=[
+                schema.Chain(
+                    inputs=[], outputs=[], instructions=self.instructions, stacktrace=stacktrace
+                )
+            ],
+            operators=[self._operator_table(name) for name in self.operators],
+            delegates=[],
+            non_const_buffer_sizes=[0, *self.method.arenas],
+        )
+
+    @staticmethod
+    def _operator_table(name: str) -> schema.Operator:
+        namespace, _, rest = name.partition("::")
+        base, _, overload = rest.partition(".")
+        if overload == "default" and namespace != "executorch_prim":
+            overload = ""
+        return schema.Operator(name=f"{namespace}::{base}", overload=overload)
+
+    def _add(self, value: Any) -> int:
+        self.values.append(schema.EValue(value))
+        return len(self.values) - 1
+
+    # Placeholders and results
+
+    def _placeholder(self, node: Node) -> None:
+        constant = self.method.constants.get(node)
+        if constant is not None:
+            if node.users or node in self.method.outputs:
+                self.index[node] = self._add(self._constant(node, constant.name, constant.tensor))
+            return
+        spec = spec_of(node)
+        if spec is None:
+            self.index[node] = self._add(self._traced_scalar(node))
+            return
+        tensor = self._tensor(spec)
+        buffer = self.method.buffers.get(node)
+        if buffer is not None:
+            tensor.data_buffer_idx = self.shared.add_mutable(buffer.initial)
+            if self.shared.config.emit_mutable_buffer_names:
+                tensor.extra_tensor_info = schema.ExtraTensorInfo(
+                    fully_qualified_name=buffer.name
+                )
+        self.index[node] = self._add(tensor)
+
+    def _constant(self, node: Node, name: str, data: torch.Tensor) -> schema.Tensor:
+        tag = self.shared.external_tag(node)
+        if tag is None:
+            return constant_tensor(data, self.shared.constants.add(data))
+        self.shared.add_external(tag, name, data)
+        tensor = constant_tensor(data, 0)
+        tensor.extra_tensor_info = schema.ExtraTensorInfo(
+            fully_qualified_name=name, location=schema.TensorDataLocation.EXTERNAL
+        )
+        return tensor
+
+    def _traced_scalar(self, node: Node) -> Any:
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+            value = value.node.hint
+        return self._literal(node, value) if not isinstance(value, str) else schema.Null()
+
+    def _tensor(self, spec: TensorSpec) -> schema.Tensor:
+        dynamism = schema.TensorShapeDynamism
+        planned = None
+        if spec.mem_id:
+            planned = schema.AllocationDetails(
+                memory_id=spec.mem_id,
+                memory_offset_low=spec.mem_offset & 0xFFFFFFFF,
+                memory_offset_high=spec.mem_offset >> 32,
+            )
+        return schema.Tensor(
+            scalar_type=spec.scalar_type,
+            sizes=list(spec.shape),
+            dim_order=list(spec.dim_order),
+            allocation_info=planned,
+            shape_dynamism=dynamism.DYNAMIC_BOUND if spec.dynamic else dynamism.STATIC,
+        )
+
+    def _output(self, value: Any) -> int:
+        if isinstance(value, Node):
+            return self.index[value]
+        return self._add(self._literal(None, value))
+
+    # Calls
+
+    def _call(self, node: Node) -> None:
+        target = node.target
+        if target is alloc:
+            spec = spec_of(node)
+            assert spec is not None
+            self.index[node] = self._add(self._tensor(spec))
+            return
+        if target is et_view:
+            args = [self._arg(node, a, t) for a, t in zip(node.args, ("t", "int[]", "t"), strict=True)]
+            self._kernel(node, "executorch_prim::et_view.default", args)
+        elif target in PRIMS:
+            args = [self._arg(node, a, "Scalar") for a in node.args]
+            self._kernel(node, PRIMS[target], [*args, self._scalar_result(node)])  # type: ignore[index]
+        elif isinstance(target, OpOverload):
+            self._operator(node, target)
+        else:
+            fail(self.method.graph, node, self.method.name, "no instruction runs it")
+
+    def _operator(self, node: Node, target: OpOverload) -> None:
+        args = []
+        schema_args = target._schema.arguments
+        for i, declared in enumerate(schema_args):
+            if i < len(node.args) and not declared.kwarg_only:
+                value: Any = node.args[i]
+            elif declared.name in node.kwargs:
+                value = node.kwargs[declared.name]
+            else:
+                value = declared.default_value
+            args.append(self._arg(node, value, str(declared.real_type)))
+        if target in SCALAR_RESULTS:
+            self._kernel(node, SCALAR_RESULTS[target], [*args, self._scalar_result(node)])
+            return
+        outs = [a for a, d in zip(args, schema_args, strict=True) if d.is_out]
+        if not outs:  # in place: the written argument is returned
+            args.append(args[0])
+        elif len(outs) == 1:
+            alias = outs[0]
+            listed = isinstance(self.values[alias].val, schema.TensorList)
+            args.append(self._add(self.values[alias].val) if listed else alias)
+        else:
+            args.append(self._add(schema.TensorList(outs)))
+        self._kernel(node, runtime_name(target), args)
+
+    def _kernel(self, node: Node, name: str, args: list[int]) -> None:
+        operator = self.operators.setdefault(name, len(self.operators))
+        at = len(self.instructions)
+        call = schema.KernelCall(op_index=operator, args=args)
+        self.instructions.append(schema.Instruction(call))
+        source = source_of(node)
+        edge = node.meta.get("edge_node", node)
+        self.shared.debug.add(self.method.name, edge.name, name, source)
+        if "debug_handle" in node.meta:
+            self.handles[at] = node.meta["debug_handle"]
+        outs = node.meta.get("outs", [])
+        self.nodes[at] = (edge.name, [self.index[o] for o in outs])
+        frame = schema.Frame(
+            filename=source.file, lineno=source.line, name=source.function, context=source.text
+        )
+        self.frames.append(schema.FrameList(items=[frame] if source.file else []))
+
+    def _scalar_result(self, node: Node) -> int:
+        value = node.meta.get("val")
+        placeholder: Any = schema.Int(0)
+        if isinstance(value, torch.SymBool | bool):
+            placeholder = schema.Bool(False)
+        elif isinstance(value, torch.SymFloat | float):
+            placeholder = schema.Double(0.0)
+        if node.target is torch.ops.aten._local_scalar_dense.default:
+            placeholder = schema.Int(0)
+        self.index[node] = self._add(placeholder)
+        return self.index[node]
+
+    # Arguments
+
+    def _arg(self, node: Node, value: Any, kind: str) -> int:
+        if isinstance(value, Node):
+            return self.index[value]
+        if isinstance(value, list | tuple):
+            return self._add(self._list(node, list(value), kind))
+        return self._add(self._literal(node, value, kind))
+
+    def _list(self, node: Node, items: list[Any], kind: str) -> Any:
+        kind = kind.replace("Optional[", "").rstrip("]?") if "Tensor" not in kind else kind
+        if "Tensor" in kind:
+            if any(i is None for i in items) or "Optional" in kind:
+                return schema.OptionalTensorList(
+                    [-1 if i is None else self.index[i] for i in items]
+                )
+            return schema.TensorList([self.index[i] for i in items])
+        if "bool" in kind:
+            return schema.BoolList([bool(i) for i in items])
+        if "float" in kind:
+            return schema.DoubleList([float(i) for i in items])
+        return schema.IntList([self._arg(node, i, "int") for i in items])
+
+    def _literal(self, node: Node | None, value: Any, kind: str = "") -> Any:
+        if value is None:
+            return schema.Null()
+        if isinstance(value, torch.dtype):
+            return schema.Int(scalar_type_number(value))
+        if isinstance(value, torch.memory_format):
+            return schema.Int(_MEMORY_FORMATS.get(value, 0))
+        if isinstance(value, torch.layout):
+            return schema.Int(_LAYOUTS.get(value, 0))
+        if isinstance(value, torch.device):
+            return schema.Null()
+        if isinstance(value, bool):
+            return schema.Bool(value)
+        if isinstance(value, int):
+            return schema.Double(float(value)) if kind.startswith("float") else schema.Int(value)
+        if isinstance(value, float):
+            return schema.Double(value)
+        if isinstance(value, str):
+            return schema.String(value)
+        where = f"{self.method.name}: {node.name}, {source_of(node)}" if node else self.method.name
+        raise ExportError(
+            f"a program cannot hold {value!r} ({type(value).__name__})",
+            code=Code.NOT_SUPPORTED,
+            where=where,
+        )

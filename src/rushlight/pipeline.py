@@ -1,0 +1,342 @@
+"""The order of the compiler's stages, and nothing else.
+
+    ExportedProgram → edge → (partition) → lower → plan → emit → serialize → .pte
+
+The staged API has ExecuTorch's names; `rushlight.export` (in `rushlight.api`) is one call of it.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, BinaryIO
+
+import torch
+from torch.export import ExportedProgram
+from torch.fx import GraphModule
+
+from rushlight.capture import capture, contract_of
+from rushlight.edge import (
+    EdgeCompileConfig,
+    ExecutorchBackendConfig,
+    PassManager,
+    PassResult,
+    to_edge_dialect,
+)
+from rushlight.edge.to_edge import finish
+from rushlight.emit import EmittedProgram, emit
+from rushlight.emit.constants import raw_bytes
+from rushlight.errors import Code, ExportError
+from rushlight.ir.dialect import EDGE
+from rushlight.ir.spec import SCALAR_TYPES, dim_order_of
+from rushlight.ir.verify import verify
+from rushlight.lower import LoweredMethod, lower
+from rushlight.plan.memory import plan_memory
+from rushlight.schema import program as schema
+from rushlight.schema.flat_tensor import TensorLayout
+from rushlight.serialize.pte import PTEFile, write_pte, write_pte_to
+from rushlight.serialize.ptd import NamedTensor, write_ptd
+
+Programs = ExportedProgram | Mapping[str, ExportedProgram]
+Pass = Callable[[GraphModule], PassResult]
+Progress = Callable[[str], None]
+
+
+def _quiet(stage: str) -> None:
+    """The default progress callback: says nothing."""
+
+
+def _by_name(programs: Programs) -> dict[str, ExportedProgram]:
+    named = {"forward": programs} if isinstance(programs, ExportedProgram) else dict(programs)
+    for name, program in named.items():
+        if not isinstance(program, ExportedProgram):
+            raise ExportError(
+                f"method {name!r} is {type(program).__name__}, not an ExportedProgram: capture it "
+                f"with torch.export.export first",
+                code=Code.INVALID_ARGUMENT,
+            )
+    return named
+
+
+def to_edge(
+    programs: Programs,
+    constant_methods: Mapping[str, Any] | None = None,
+    compile_config: EdgeCompileConfig | None = None,
+    *,
+    progress: Progress = _quiet,
+) -> EdgeProgramManager:
+    """Lower captured programs to the Edge dialect.
+
+    Args:
+        programs: one program, which becomes `forward`, or several by method name; not changed.
+        constant_methods: values that methods without inputs return, by name.
+        compile_config: what to keep whole and what to check.
+        progress: called with each stage's name before it starts.
+    """
+    config = compile_config or EdgeCompileConfig()
+    edge = {}
+    contracts = {}
+    for name, program in _by_name(programs).items():
+        progress(f"{name}: edge")
+        captured = capture(program, name=name)
+        contracts[name] = contract_of(captured)
+        edge[name] = to_edge_dialect(captured, config, method=name)
+    return EdgeProgramManager(edge, constant_methods, config, contracts=contracts)
+
+
+def to_edge_transform_and_lower(
+    programs: Programs,
+    transform_passes: Sequence[Pass] | Mapping[str, Sequence[Pass]] | PassManager | None = None,
+    partitioner: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
+    constant_methods: Mapping[str, Any] | None = None,
+    compile_config: EdgeCompileConfig | None = None,
+    *,
+    progress: Progress = _quiet,
+) -> EdgeProgramManager:
+    """`to_edge`, then the passes, then the partitioners.
+
+    Raises:
+        ExportError: besides what the stages raise, if a partitioner is given: no backend that
+            takes parts of a graph is installed.
+    """
+    if partitioner:
+        raise ExportError(
+            "partitioners are not supported by this version: leave partitioner=None, and the "
+            "whole program runs on the portable kernels",
+            code=Code.NOT_SUPPORTED,
+        )
+    manager = to_edge(programs, constant_methods, compile_config, progress=progress)
+    return manager.transform(transform_passes) if transform_passes else manager
+
+
+class EdgeProgramManager:
+    """Methods in the Edge dialect."""
+
+    def __init__(
+        self,
+        edge_programs: Programs,
+        constant_methods: Mapping[str, Any] | None = None,
+        compile_config: EdgeCompileConfig | None = None,
+        *,
+        contracts: Mapping[str, dict[str, Any]] | None = None,
+    ) -> None:
+        self._programs = _by_name(edge_programs)
+        self._constant_methods = dict(constant_methods or {})
+        self._config = compile_config or EdgeCompileConfig()
+        self._contracts = dict(
+            contracts or {name: contract_of(p) for name, p in self._programs.items()}
+        )
+
+    @property
+    def methods(self) -> set[str]:
+        """Names of the traced methods."""
+        return set(self._programs)
+
+    @property
+    def config_methods(self) -> set[str]:
+        """Names of the constant methods."""
+        return set(self._constant_methods)
+
+    def exported_program(self, method_name: str = "forward") -> ExportedProgram:
+        """The Edge program of one method."""
+        if method_name not in self._programs:
+            raise ExportError(
+                f"there is no method {method_name!r}; there are {sorted(self._programs)}",
+                code=Code.INVALID_ARGUMENT,
+            )
+        return self._programs[method_name]
+
+    def transform(
+        self,
+        passes: Sequence[Pass] | Mapping[str, Sequence[Pass]] | PassManager,
+        compile_config: EdgeCompileConfig | None = None,
+    ) -> EdgeProgramManager:
+        """A new manager whose graphs went through `passes` and were verified again.
+
+        Args:
+            passes: for all methods, or a list per method name.
+            compile_config: replaces the manager's own.
+        """
+        config = compile_config or self._config
+        programs = {}
+        for name, program in self._programs.items():
+            mine = passes.get(name, ()) if isinstance(passes, Mapping) else passes
+            programs[name] = _run_passes(program, mine, name, config)
+        return EdgeProgramManager(
+            programs, self._constant_methods, config, contracts=self._contracts
+        )
+
+    def to_executorch(
+        self, config: ExecutorchBackendConfig | None = None, *, progress: Progress = _quiet
+    ) -> ExecutorchProgramManager:
+        """Lower to out-variants, plan memory, emit and serialize."""
+        config = config or ExecutorchBackendConfig()
+        lowered: dict[str, LoweredMethod] = {}
+        for name, program in self._programs.items():
+            if config.passes:
+                program = _run_passes(program, config.passes, name, self._config)
+            progress(f"{name}: lower")
+            lowered[name] = lower(
+                program, method=name, remove_view_copy=config.remove_view_copy
+            )
+        progress("plan memory")
+        plan_memory(lowered, {name: config.planning_of(name) for name in lowered})
+        progress("emit")
+        emitted = emit(lowered, config, self._constant_methods)
+        return ExecutorchProgramManager(
+            lowered, emitted, config, self._contracts, list(self._constant_methods)
+        )
+
+
+def _run_passes(
+    program: ExportedProgram,
+    passes: Sequence[Pass] | PassManager,
+    name: str,
+    config: EdgeCompileConfig,
+) -> ExportedProgram:
+    manager = passes if isinstance(passes, PassManager) else PassManager(passes)
+    result = manager(program.graph_module)
+    new = copy.copy(program)
+    new._graph_module = result.graph_module
+    new._graph_signature = copy.deepcopy(program.graph_signature)
+    finish(new)
+    if config._check_ir_validity:
+        verify(new.graph, EDGE, f"{name}: after transform passes")
+    return new
+
+
+class ExecutorchProgramManager:
+    """A finished program: its bytes, its plan and its debug maps."""
+
+    def __init__(
+        self,
+        methods: dict[str, LoweredMethod],
+        emitted: EmittedProgram,
+        config: ExecutorchBackendConfig,
+        contracts: Mapping[str, dict[str, Any]],
+        config_methods: Sequence[str],
+    ) -> None:
+        self._methods = methods
+        self._emitted = emitted
+        self._config = config
+        self._contracts = dict(contracts)
+        self._config_methods = list(config_methods)
+        self._buffer: bytes | None = None
+
+    @property
+    def methods(self) -> set[str]:
+        """Names of the traced methods."""
+        return set(self._methods)
+
+    @property
+    def config_methods(self) -> set[str]:
+        """Names of the constant methods."""
+        return set(self._config_methods)
+
+    @property
+    def config_methods_in_order(self) -> list[str]:
+        """The constant methods in the order in which they were given."""
+        return list(self._config_methods)
+
+    @property
+    def executorch_program(self) -> schema.Program:
+        """The program as the schema's dataclasses."""
+        return self._emitted.program
+
+    @property
+    def debug_handle_map(self) -> dict[str, dict[int, int]]:
+        """{method: {instruction: debug handle}}."""
+        return self._emitted.debug_handles
+
+    @property
+    def instruction_nodes(self) -> dict[str, dict[int, tuple[str, list[int]]]]:
+        """{method: {instruction: (Edge node name, indices of the values it writes)}}."""
+        return self._emitted.instruction_nodes
+
+    def lowered_method(self, method_name: str = "forward") -> LoweredMethod:
+        """The planned out-variant graph of one method."""
+        return self._methods[method_name]
+
+    def exported_program(self, method_name: str = "forward") -> ExportedProgram:
+        """The method with its graph of out-variants, to read."""
+        method = self._methods[method_name]
+        shown = copy.copy(method.program)
+        shown._graph_module = GraphModule(torch.nn.Module(), method.graph)
+        return shown
+
+    def _named_data(self) -> dict[str, bytes]:
+        contract = {"version": 1, "methods": self._contracts}
+        named = {"rushlight/contract": contract, "rushlight/debug": self._emitted.debug.to_json()}
+        return {key: json.dumps(value, separators=(",", ":")).encode() for key, value in named.items()}
+
+    def _file(self) -> PTEFile:
+        return PTEFile(
+            program=self._emitted.program,
+            constants=[b"", *self._emitted.constants],
+            mutable_data=[b"", *self._emitted.mutable_data],
+            named_data=self._named_data(),
+        )
+
+    def _alignments(self) -> dict[str, int]:
+        config = self._config
+        return {
+            "segment_alignment": config.segment_alignment,
+            "constant_alignment": config.constant_tensor_alignment or 16,
+            "delegate_alignment": config.delegate_alignment or 1,
+        }
+
+    @property
+    def buffer(self) -> bytes:
+        """The .pte file."""
+        if self._buffer is None:
+            self._buffer = write_pte(self._file(), **self._alignments())
+        return self._buffer
+
+    def write_to_file(self, open_file: BinaryIO) -> None:
+        """Write the .pte to a file opened for binary writing."""
+        if self._buffer is not None:
+            open_file.write(self._buffer)
+        else:  # straight from the tensors: the weights are not held a second time
+            write_pte_to(open_file, self._file(), **self._alignments())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the .pte, and each external data file beside it.
+
+        Raises:
+            ExportError: if `path` does not end in .pte, or cannot be written.
+        """
+        if not os.fspath(path).endswith(".pte"):
+            raise ExportError(
+                f"{os.fspath(path)!r}: a program's file name must end in .pte",
+                code=Code.INVALID_ARGUMENT,
+            )
+        try:
+            with open(path, "wb") as file:
+                self.write_to_file(file)
+            self.write_tensor_data_to_file(os.path.dirname(path) or ".")
+        except OSError as error:
+            raise ExportError(
+                f"cannot write {os.fspath(path)!r}: {error.strerror}", code=Code.ACCESS_FAILED
+            ) from error
+
+    def write_tensor_data_to_file(self, directory: str | os.PathLike[str]) -> None:
+        """Write one `<tag>.ptd` into `directory` for every tag of external constants."""
+        for tag, data in self.data_files().items():
+            with open(os.path.join(directory, f"{tag}.ptd"), "wb") as file:
+                file.write(data)
+
+    def data_files(self) -> dict[str, bytes]:
+        """External data: file name without extension to the bytes of its .ptd."""
+        return {
+            tag: write_ptd({name: _named_tensor(t) for name, t in tensors.items()})
+            for tag, tensors in self._emitted.external.items()
+        }
+
+
+def _named_tensor(tensor: torch.Tensor) -> NamedTensor:
+    layout = TensorLayout(
+        SCALAR_TYPES[tensor.dtype], list(tensor.shape), list(dim_order_of(tensor))
+    )
+    return NamedTensor(raw_bytes(tensor), layout, alignment=16)

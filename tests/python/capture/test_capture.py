@@ -1,0 +1,58 @@
+"""Capture: what can be captured is, what cannot is refused with torch's reason."""
+
+import pytest
+import torch
+from graphs import captured
+
+from rushlight.capture import capture
+from rushlight.errors import Code, ExportError
+from rushlight.ir.source import source_of
+
+
+def test_data_dependent_branches_are_refused_with_the_line() -> None:
+    class Branch(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if x.sum() > 0:
+                return x + 1
+            return x - 1
+
+    with pytest.raises(ExportError) as caught:
+        capture(Branch(), (torch.randn(3),))
+    assert caught.value.code == Code.NOT_SUPPORTED
+    assert "torch.export cannot capture the model" in str(caught.value)
+    assert "test_capture.py" in str(caught.value)
+
+
+def test_wrong_kinds_of_arguments() -> None:
+    with pytest.raises(ExportError, match=r"args must be a tuple .* got Tensor"):
+        capture(torch.nn.ReLU(), torch.randn(3))  # type: ignore[arg-type]
+    with pytest.raises(ExportError, match="cannot export function"):
+        capture(lambda x: x, (torch.randn(3),))  # type: ignore[arg-type]
+
+
+def test_every_call_has_a_handle_and_a_line() -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(x.sin())
+
+    program = captured(Model(), torch.randn(3))
+    calls = [n for n in program.graph.nodes if n.op == "call_function"]
+    assert [n.meta["debug_handle"] for n in calls] == [1, 2]
+    for node in calls:
+        assert source_of(node).file.endswith("test_capture.py")
+        assert "torch.relu(x.sin())" in source_of(node).text
+
+
+def test_a_line_inside_torch_is_shown_as_the_callers() -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = torch.nn.Sequential(torch.nn.Linear(3, 3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layers(x)
+
+    program = captured(Model(), torch.randn(1, 3))
+    (linear,) = (n for n in program.graph.nodes if n.op == "call_function")
+    assert source_of(linear).module == "layers.0"
+    assert source_of(linear).file.endswith("test_capture.py")

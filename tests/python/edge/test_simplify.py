@@ -1,0 +1,58 @@
+"""simplify: selections that a constant mask decides are dropped."""
+
+import torch
+import torch.nn.functional as F
+from graphs import core, operators, run
+
+from rushlight.edge.constants import Constants
+from rushlight.edge.passes.constant_fold import constant_fold
+from rushlight.edge.passes.remove_noops import remove_noops
+from rushlight.edge.passes.scalar_to_tensor import scalar_to_tensor
+from rushlight.edge.passes.simplify import simplify
+
+
+def _simplified(function, *args):  # type: ignore[no-untyped-def]
+    program = core(function, *args)
+    remove_noops(program.graph)
+    constants = Constants(program)
+    scalar_to_tensor(constants)
+    constant_fold(constants)
+    return program, simplify(constants)
+
+
+def test_a_mask_that_is_all_true_goes() -> None:
+    x = torch.randn(3, 4)
+    program, dropped = _simplified(lambda x: torch.where(torch.ones(3, 4) > 0, x.sin(), x.cos()), x)
+    assert dropped == 1
+    assert operators(program.graph) == ["sin.default"]
+    assert torch.equal(run(program, x)[0], x.sin())
+
+
+def test_a_causal_mask_keeps_one_selection() -> None:
+    def model(q: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(q, q, q, is_causal=True)
+
+    q = torch.randn(1, 2, 5, 4)
+    program, _ = _simplified(model, q)
+    assert operators(program.graph).count("where.self") == 1
+    torch.testing.assert_close(run(program, q)[0], model(q))
+
+
+def test_an_explicit_constant_causal_mask_keeps_one_selection() -> None:
+    def model(q: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(q, q, q, attn_mask=torch.ones(5, 5).tril() > 0)
+
+    q = torch.randn(1, 2, 5, 4)
+    program, dropped = _simplified(model, q)
+    assert dropped == 1
+    torch.testing.assert_close(run(program, q)[0], model(q))
+
+
+def test_a_mask_with_an_empty_row_keeps_both() -> None:
+    def model(q: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(q, q, q, attn_mask=torch.ones(5, 5).triu(1) > 0)
+
+    q = torch.randn(1, 2, 5, 4)
+    program, dropped = _simplified(model, q)
+    assert dropped == 0
+    torch.testing.assert_close(run(program, q)[0], model(q))
