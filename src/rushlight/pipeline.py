@@ -33,7 +33,7 @@ from rushlight.ir.dialect import EDGE
 from rushlight.ir.spec import SCALAR_TYPES, dim_order_of
 from rushlight.ir.verify import verify
 from rushlight.lower import LoweredMethod, lower
-from rushlight.plan.memory import plan_memory
+from rushlight.plan.methods import plan_methods
 from rushlight.schema import program as schema
 from rushlight.schema.flat_tensor import TensorLayout
 from rushlight.serialize.pte import PTEFile, write_pte, write_pte_to
@@ -182,7 +182,7 @@ class EdgeProgramManager:
                 program, method=name, remove_view_copy=config.remove_view_copy
             )
         progress("plan memory")
-        plan_memory(lowered, {name: config.planning_of(name) for name in lowered})
+        plan_methods(lowered, {name: config.planning_of(name) for name in lowered})
         progress("emit")
         emitted = emit(lowered, config, self._constant_methods)
         return ExecutorchProgramManager(

@@ -10,7 +10,6 @@ from torch.export import ExportedProgram
 
 from rushlight.errors import Code, ExportError
 from rushlight.ir.dialect import ATEN
-from rushlight.ir.source import assign_debug_handles
 from rushlight.ir.verify import verify
 
 
@@ -44,8 +43,6 @@ def capture(
             )
         model = _export(model, args, dict(kwargs or {}), dynamic_shapes, name)
     verify(model.graph, ATEN, f"{name}: after capture")
-    if not any("debug_handle" in n.meta for n in model.graph.nodes):
-        assign_debug_handles(model.graph)
     return model
 
 

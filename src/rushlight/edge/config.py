@@ -32,8 +32,8 @@ class MemoryPlanningPass:
     """What the memory planner may place, and how.
 
     Attributes:
-        memory_planning_algo: a planner to use instead of the built-in ones: from the list of
-            `rushlight.plan.Block` to a `rushlight.plan.Plan`.
+        memory_planning_algo: a planner to use instead of the built-in ones: from a list of
+            `rushlight.plan.block.Block` to an offset for every block's id.
         alloc_graph_input: place user inputs in an arena (else the caller's memory is used).
         alloc_graph_output: place user outputs in an arena (else the caller provides memory).
         share_mutable_buffers: give buffers of one name in several methods the same memory (memory

@@ -16,6 +16,7 @@ from rushlight.edge.decompositions import decomposition_table
 from rushlight.edge.passes.common_subexpression import common_subexpression
 from rushlight.edge.passes.constant_fold import constant_fold
 from rushlight.edge.passes.dim_order import memory_format_to_dim_order
+from rushlight.edge.passes.fold_convolution import fold_convolution
 from rushlight.edge.passes.remove_asserts import remove_asserts
 from rushlight.edge.passes.remove_noops import remove_noops
 from rushlight.edge.passes.scalar_to_tensor import scalar_to_tensor
@@ -23,6 +24,7 @@ from rushlight.edge.passes.simplify import simplify
 from rushlight.edge.passes.views_to_copies import views_to_copies
 from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
 from rushlight.ir.rewrite import remove_dead
+from rushlight.ir.source import carry_debug_handles, debug_handles
 from rushlight.ir.verify import verify
 
 
@@ -34,6 +36,7 @@ def to_core_aten(program: ExportedProgram, keep: Iterable[OpOverload] = ()) -> E
     # From here on the graph is ours to change; the tables it came with may be the caller's.
     decomposed._graph_signature = copy.deepcopy(decomposed.graph_signature)
     decomposed._constants = dict(decomposed.constants)
+    carry_debug_handles(debug_handles(program.graph), decomposed.graph)
     return decomposed
 
 
@@ -67,6 +70,7 @@ def to_edge_dialect(
     scalar_to_tensor(constants)
     constant_fold(constants)
     simplify(constants)
+    fold_convolution(constants)
     views_to_copies(graph)
     if not config._skip_dim_order:
         memory_format_to_dim_order(graph)

@@ -18,7 +18,7 @@ import torch
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import Node
 
-from rushlight.ir.alloc import alloc
+from rushlight.ir.alloc import alloc, et_view
 from rushlight.ir.operators import PRIMS, SCALAR_RESULTS, is_functional, out_variant
 
 Check = Callable[[Node], str | None]
@@ -55,13 +55,13 @@ def _known_target(node: Node) -> str | None:
     target = node.target
     if isinstance(target, OpOverload | HigherOrderOperator) or target is operator.getitem:
         return None
-    if target in PRIMS or target is alloc:
+    if target in PRIMS or target in (alloc, et_view):
         return None
     return f"{target} is not an operator that a program can hold"
 
 
 def _has_value(node: Node) -> str | None:
-    if "val" in node.meta or node.target is alloc:
+    if "val" in node.meta:
         return None
     if not _returns_something(node):
         return None

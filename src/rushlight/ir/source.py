@@ -58,7 +58,20 @@ def source_of(node: Node) -> Source:
     return Source(found.file, found.line, found.function, found.text, path)
 
 
-def assign_debug_handles(graph: Graph) -> None:
-    """Number the nodes 1, 2, … in `meta["debug_handle"]`; passes copy it to what they derive."""
-    for handle, node in enumerate((n for n in graph.nodes if n.op == "call_function"), start=1):
-        node.meta["debug_handle"] = handle
+def debug_handles(graph: Graph) -> dict[str, int]:
+    """The handles of a captured graph's calls: 1, 2, … in order, by node name."""
+    calls = (n for n in graph.nodes if n.op == "call_function")
+    return {node.name: handle for handle, node in enumerate(calls, start=1)}
+
+
+def carry_debug_handles(handles: dict[str, int], graph: Graph) -> None:
+    """Give every node of a decomposed graph the handle of the captured node it came from.
+
+    It goes to `meta["debug_handle"]`, which passes copy to what they derive.
+    """
+    for node in graph.nodes:
+        origin = next(iter(node.meta.get("from_node") or ()), None)
+        while origin is not None and origin.name not in handles:
+            origin = next(iter(origin.from_node or ()), None)
+        if origin is not None and node.op == "call_function":
+            node.meta["debug_handle"] = handles[origin.name]

@@ -28,7 +28,7 @@ SCALAR_TYPES: dict[torch.dtype, ScalarType] = {
 }
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class TensorSpec:
     """One tensor value of a method.
 
@@ -51,6 +51,13 @@ class TensorSpec:
     mem_id: int = 0
     mem_offset: int = 0
     name: str = field(default="", compare=False)
+
+    def __repr__(self) -> str:
+        bound = "<=" if self.dynamic else ""
+        place = f"@{self.mem_id}+{self.mem_offset}" if self.mem_id else ""
+        view = f" view of {self.alias_of.name}" if self.alias_of else ""
+        dtype = str(self.dtype).removeprefix("torch.")
+        return f"{dtype}{bound}{list(self.shape)}{place}{view}"
 
     @property
     def numel(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
+from torch._ops import HigherOrderOperator, OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.fx import Graph, Node
@@ -18,6 +18,7 @@ from rushlight.ir.bounds import Bounds
 from rushlight.ir.dialect import OUT
 from rushlight.ir.operators import out_arguments, out_variant
 from rushlight.ir.rewrite import KEPT_META
+from rushlight.ir.source import source_of
 from rushlight.ir.spec import TensorSpec
 from rushlight.ir.verify import fail, verify
 from rushlight.lower.method import Buffer, Constant, LoweredMethod, spec_of
@@ -69,6 +70,8 @@ class _Lowering:
                 self._placeholder(node, kinds[node.name], written)
             elif node.op == "output":
                 self._output(node)
+            elif node.op == "get_attr" or isinstance(node.target, HigherOrderOperator):
+                self._refuse_control_flow(node)
             elif node.target is operator.getitem and isinstance(
                 self.values.get(node.args[0]), list
             ):
@@ -98,6 +101,16 @@ class _Lowering:
             self.mutated[kind.target] = new
         else:
             self.method.constants[new] = Constant(kind.target, value)
+
+    def _refuse_control_flow(self, node: Node) -> None:
+        call = next((u for u in node.users if u.op == "call_function"), node)
+        raise ExportError(
+            f"{call.target} is not supported by this version; it comes from {source_of(call)}. "
+            f"Compute both branches and select with torch.where, or export each branch as a "
+            f"method of its own",
+            code=Code.NOT_SUPPORTED,
+            where=self.method.name,
+        )
 
     def _map(self, tree: Any) -> Any:
         return torch.fx.node.map_arg(tree, lambda n: self.values[n])

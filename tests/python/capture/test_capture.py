@@ -5,6 +5,7 @@ import torch
 from graphs import captured
 
 from rushlight.capture import capture
+from rushlight.edge.to_edge import to_core_aten
 from rushlight.errors import Code, ExportError
 from rushlight.ir.source import source_of
 
@@ -35,7 +36,7 @@ def test_every_call_has_a_handle_and_a_line() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.relu(x.sin())
 
-    program = captured(Model(), torch.randn(3))
+    program = to_core_aten(captured(Model(), torch.randn(3)))
     calls = [n for n in program.graph.nodes if n.op == "call_function"]
     assert [n.meta["debug_handle"] for n in calls] == [1, 2]
     for node in calls:

@@ -36,6 +36,9 @@ def _is_noop(node: Node) -> bool:
         return same_dtype and node.kwargs.get("memory_format") in _KEEPING
     if target in _SAME_IF_SHAPE:
         return _same_shape(node.meta["val"], node.args[0].meta["val"])  # type: ignore[union-attr]
+    if target is aten.constant_pad_nd.default:
+        pads: Any = node.args[1]
+        return not any(pads)
     if target is aten.permute.default:
         dims: Any = node.args[1]
         return list(dims) == list(range(len(dims)))

@@ -1,0 +1,64 @@
+"""fold_convolution: padding and batch norm go into the convolution's own arguments."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from graphs import core, operators, run
+
+from rushlight.edge.constants import Constants
+from rushlight.edge.passes.fold_convolution import fold_convolution
+
+
+class _Block(torch.nn.Module):
+    def __init__(self, *, bias: bool, affine: bool, pads: tuple[int, ...], stride: int = 1) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 4, 3, stride=stride, bias=bias)
+        self.norm = torch.nn.BatchNorm2d(4, affine=affine)
+        self.norm.running_mean.uniform_(-1, 1)
+        self.norm.running_var.uniform_(0.5, 2)
+        self.pads = pads
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.norm(self.conv(F.pad(x, self.pads))))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("affine", [True, False])
+def test_padding_and_norm_fold(bias: bool, affine: bool) -> None:
+    model = _Block(bias=bias, affine=affine, pads=(1, 1, 2, 2)).eval()
+    x = torch.randn(2, 3, 6, 5)
+    program = core(model, x)
+    assert fold_convolution(Constants(program)) == 2
+    assert operators(program.graph) == ["convolution.default", "relu.default"]
+    torch.testing.assert_close(run(program, x)[0], model(x))
+
+
+def test_a_padding_of_unequal_sides_stays() -> None:
+    model = _Block(bias=False, affine=True, pads=(0, 1, 0, 1), stride=2).eval()
+    x = torch.randn(1, 3, 6, 6)
+    program = core(model, x)
+    assert fold_convolution(Constants(program)) == 1
+    assert operators(program.graph)[0] == "constant_pad_nd.default"
+    torch.testing.assert_close(run(program, x)[0], model(x))
+
+
+def test_a_convolution_that_others_read_stays() -> None:
+    model = _Block(bias=False, affine=True, pads=(0, 0)).eval()
+
+    def both(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = model.conv(x)
+        return y, model.norm(y)
+
+    x = torch.randn(1, 3, 6, 6)
+    program = core(both, x)
+    assert fold_convolution(Constants(program)) == 0
+
+
+def test_a_transposed_convolution_and_its_norm_stay() -> None:
+    model = torch.nn.Sequential(
+        torch.nn.ConvTranspose2d(3, 4, 2, stride=2), torch.nn.BatchNorm2d(4)
+    ).eval()
+    x = torch.randn(1, 3, 4, 4)
+    program = core(model, x)
+    assert fold_convolution(Constants(program)) == 0
+    torch.testing.assert_close(run(program, x)[0], model(x))
