@@ -11,7 +11,7 @@ import copy
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypedDict
 
 import torch
 from torch.export import ExportedProgram
@@ -36,8 +36,9 @@ from rushlight.lower import LoweredMethod, lower
 from rushlight.plan.methods import plan_methods
 from rushlight.schema import program as schema
 from rushlight.schema.flat_tensor import TensorLayout
-from rushlight.serialize.pte import PTEFile, write_pte, write_pte_to
 from rushlight.serialize.ptd import NamedTensor, write_ptd
+from rushlight.serialize.pte import PTEFile, write_pte, write_pte_to
+from rushlight.serialize.segments import Data
 
 Programs = ExportedProgram | Mapping[str, ExportedProgram]
 Pass = Callable[[GraphModule], PassResult]
@@ -178,9 +179,7 @@ class EdgeProgramManager:
             if config.passes:
                 program = _run_passes(program, config.passes, name, self._config)
             progress(f"{name}: lower")
-            lowered[name] = lower(
-                program, method=name, remove_view_copy=config.remove_view_copy
-            )
+            lowered[name] = lower(program, method=name, remove_view_copy=config.remove_view_copy)
         progress("plan memory")
         plan_methods(lowered, {name: config.planning_of(name) for name in lowered})
         progress("emit")
@@ -266,10 +265,10 @@ class ExecutorchProgramManager:
         shown._graph_module = GraphModule(torch.nn.Module(), method.graph)
         return shown
 
-    def _named_data(self) -> dict[str, bytes]:
+    def _named_data(self) -> dict[str, Data]:
         contract = {"version": 1, "methods": self._contracts}
         named = {"rushlight/contract": contract, "rushlight/debug": self._emitted.debug.to_json()}
-        return {key: json.dumps(value, separators=(",", ":")).encode() for key, value in named.items()}
+        return {k: json.dumps(v, separators=(",", ":")).encode() for k, v in named.items()}
 
     def _file(self) -> PTEFile:
         return PTEFile(
@@ -279,7 +278,7 @@ class ExecutorchProgramManager:
             named_data=self._named_data(),
         )
 
-    def _alignments(self) -> dict[str, int]:
+    def _alignments(self) -> _Alignments:
         config = self._config
         return {
             "segment_alignment": config.segment_alignment,
@@ -333,6 +332,12 @@ class ExecutorchProgramManager:
             tag: write_ptd({name: _named_tensor(t) for name, t in tensors.items()})
             for tag, tensors in self._emitted.external.items()
         }
+
+
+class _Alignments(TypedDict):
+    segment_alignment: int
+    constant_alignment: int
+    delegate_alignment: int
 
 
 def _named_tensor(tensor: torch.Tensor) -> NamedTensor:

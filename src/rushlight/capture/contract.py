@@ -40,7 +40,7 @@ def contract_of(program: ExportedProgram) -> dict[str, Any]:
     outputs = []
     for i, spec in enumerate(_user(program, OutputKind.USER_OUTPUT)):
         outputs.append(_describe(spec.arg, values, bounds, f"output {i}"))
-    sizes = {
+    sizes: dict[tuple[str, int], int | torch.SymInt] = {
         (spec.arg.name, dim): size
         for spec in _user(program, InputKind.USER_INPUT)
         if isinstance(value := values.get(spec.arg.name), torch.Tensor)

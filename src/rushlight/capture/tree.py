@@ -24,7 +24,7 @@ def tree_of(spec: pytree.TreeSpec) -> Tree:
     if isinstance(kind, type) and issubclass(kind, dict) and kind.__module__ in _DICT_MODULES:
         keys = list(context[1]) if kind.__name__ == "defaultdict" else list(context)
         return {"t": "dict", "k": keys, "c": children}
-    if kind is pytree.namedtuple or hasattr(context, "_fields"):
+    if hasattr(context, "_fields"):  # a namedtuple: its class is the context
         return {
             "t": "namedtuple",
             "name": context.__name__,

@@ -39,9 +39,11 @@ class ProxyValue:
     node: Node
 
     def is_tensor(self) -> bool:
+        """Whether the value is a tensor."""
         return isinstance(self.data, torch.Tensor)
 
     def to_tensor(self) -> torch.Tensor:
+        """The example tensor; ExportError if the value is not one."""
         if not self.is_tensor():
             raise ExportError(
                 f"{self.node.name} is {type(self.data).__name__}, not a tensor",
@@ -58,6 +60,7 @@ class ExportPass:
     """Rebuilds a graph call by call; subclasses override what they want to change."""
 
     def __call__(self, graph_module: GraphModule) -> PassResult:
+        """The same as `call`."""
         return self.call(graph_module)
 
     def call(self, graph_module: GraphModule) -> PassResult:
@@ -102,11 +105,13 @@ class ExportPass:
         return ProxyValue(value, node)
 
     def placeholder(self, name: str, arg: Argument, meta: NodeMetadata) -> ProxyValue:
+        """Emit an input; `arg` is its example value."""
         node = self._graph.placeholder(name)
         node.meta.update(meta)
         return ProxyValue(arg, node)
 
     def output(self, results: list[Argument], meta: NodeMetadata) -> None:
+        """Emit what the graph returns."""
         node = self._graph.output(tuple(_nodes(results)))
         node.meta.update(meta)
 
@@ -145,6 +150,7 @@ class PassManager:
         self.passes = list(passes)
 
     def __call__(self, graph_module: GraphModule) -> PassResult:
+        """Run the passes; `modified` is True if any of them changed something."""
         modified = False
         for one in self.passes:
             result = one(graph_module)

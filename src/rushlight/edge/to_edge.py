@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterable
+from typing import Any
 
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
@@ -37,7 +38,7 @@ def to_core_aten(program: ExportedProgram, keep: Iterable[OpOverload] = ()) -> E
     decomposed._graph_signature = copy.deepcopy(decomposed.graph_signature)
     decomposed._constants = dict(decomposed.constants)
     carry_debug_handles(debug_handles(program.graph), decomposed.graph)
-    return decomposed
+    return decomposed  # type: ignore[no-any-return]
 
 
 def to_edge_dialect(
@@ -86,8 +87,8 @@ def to_edge_dialect(
 def finish(program: ExportedProgram) -> None:
     """Bring the signature's output names and the generated code up to date with the graph."""
     signature: ExportGraphSignature = program.graph_signature
-    returned = program.graph.output_node().args[0]
-    for spec, node in zip(signature.output_specs, returned, strict=True):  # type: ignore[arg-type]
+    returned: Any = program.graph.output_node().args[0]
+    for spec, node in zip(signature.output_specs, returned, strict=True):
         if isinstance(spec.arg, TensorArgument) and hasattr(node, "name"):
             spec.arg = TensorArgument(node.name)
     program.graph_module.recompile()

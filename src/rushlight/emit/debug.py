@@ -32,4 +32,5 @@ class DebugMap:
         return self.files.index(relative)
 
     def to_json(self) -> dict[str, Any]:
+        """The map as it is stored."""
         return {"version": 1, "files": self.files, "methods": self.methods}

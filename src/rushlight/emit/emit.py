@@ -69,6 +69,7 @@ class ProgramEmitter:
         return "_default_external_constant" if wanted else None
 
     def add_external(self, tag: str, name: str, tensor: torch.Tensor) -> None:
+        """Put a constant into the external file of `tag`, under its qualified name."""
         self.external.setdefault(tag, {})[name] = tensor
 
 

@@ -11,7 +11,7 @@ from torch.fx import Node
 from rushlight.capture.tree import encode_container
 from rushlight.errors import Code, ExportError
 from rushlight.ir.alloc import alloc, et_view
-from rushlight.ir.operators import PRIMS, SCALAR_RESULTS, runtime_name
+from rushlight.ir.operators import ET_VIEW, PRIMS, SCALAR_RESULTS, runtime_name
 from rushlight.ir.source import source_of
 from rushlight.ir.spec import SCALAR_TYPES, TensorSpec, dim_order_of
 from rushlight.ir.verify import fail
@@ -111,9 +111,7 @@ class MethodEmitter:
         if buffer is not None:
             tensor.data_buffer_idx = self.shared.add_mutable(buffer.initial)
             if self.shared.config.emit_mutable_buffer_names:
-                tensor.extra_tensor_info = schema.ExtraTensorInfo(
-                    fully_qualified_name=buffer.name
-                )
+                tensor.extra_tensor_info = schema.ExtraTensorInfo(fully_qualified_name=buffer.name)
         self.index[node] = self._add(tensor)
 
     def _constant(self, node: Node, name: str, data: torch.Tensor) -> schema.Tensor:
@@ -165,11 +163,12 @@ class MethodEmitter:
             self.index[node] = self._add(self._tensor(spec))
             return
         if target is et_view:
-            args = [self._arg(node, a, t) for a, t in zip(node.args, ("t", "int[]", "t"), strict=True)]
-            self._kernel(node, "executorch_prim::et_view.default", args)
+            base, size, out = node.args
+            args = [self._arg(node, base), self._arg(node, size, "int[]"), self._arg(node, out)]
+            self._kernel(node, ET_VIEW, args)
         elif target in PRIMS:
-            args = [self._arg(node, a, "Scalar") for a in node.args]
-            self._kernel(node, PRIMS[target], [*args, self._scalar_result(node)])  # type: ignore[index]
+            args = [self._arg(node, a) for a in node.args]
+            self._kernel(node, PRIMS[target], [*args, self._scalar_result(node)])
         elif isinstance(target, OpOverload):
             self._operator(node, target)
         else:
@@ -231,7 +230,7 @@ class MethodEmitter:
 
     # Arguments
 
-    def _arg(self, node: Node, value: Any, kind: str) -> int:
+    def _arg(self, node: Node, value: Any, kind: str = "") -> int:
         if isinstance(value, Node):
             return self.index[value]
         if isinstance(value, list | tuple):

@@ -34,7 +34,9 @@ class Bounds:
     @classmethod
     def of(cls, program: ExportedProgram) -> Bounds:
         """The bounds that `program` was captured with."""
-        return cls(dict(program.range_constraints), list(getattr(program, "_guards_code", None) or []))
+        return cls(
+            dict(program.range_constraints), list(getattr(program, "_guards_code", None) or [])
+        )
 
     def interval(self, size: Size) -> tuple[int, int | None]:
         """(least, greatest) value; greatest is None where there is no bound."""

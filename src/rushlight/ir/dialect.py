@@ -1,10 +1,10 @@
 """The dialects a program passes through, each a table of checks on one node.
 
-    ATen      what torch.export captures: any operator of torch's, higher-order ones included
-    Core ATen functional operators that no decomposition applies to any more
-    Edge      functional, views as copies, tensors where the schema says tensor, layouts as dim
-              orders; every operator has an out-variant
-    Out       every operator writes tensors that an `alloc` node made
+ATen      what torch.export captures: any operator of torch's, higher-order ones included
+Core ATen functional operators that no decomposition applies to any more
+Edge      functional, views as copies, tensors where the schema says tensor, layouts as dim
+          orders; every operator has an out-variant
+Out       every operator writes tensors that an `alloc` node made
 """
 
 from __future__ import annotations

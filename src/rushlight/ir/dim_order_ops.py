@@ -24,12 +24,12 @@ _SCHEMAS = (
 )
 
 
-def strides_of(sizes: Sequence[int | torch.SymInt], dim_order: Sequence[int]) -> list[int]:
+def strides_of(sizes: Sequence[int], dim_order: Sequence[int]) -> list[int]:
     """Dense strides, in elements, of `sizes` laid out in `dim_order`."""
-    strides: list[int] = [1] * len(sizes)
-    step: int | torch.SymInt = 1
+    strides = [1] * len(sizes)
+    step = 1
     for dim in reversed(dim_order):
-        strides[dim] = step  # type: ignore[call-overload]
+        strides[dim] = step
         step = step * sizes[dim]
     return strides
 

@@ -10,13 +10,16 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import torch
 from torch._ops import OpOverload
 
 from rushlight.ir import dim_order_ops  # noqa: F401  (registers the operators)
+from rushlight.ir.alloc import et_view
+
+ET_VIEW = "executorch_prim::et_view.default"
 
 # Python functions that torch.export leaves on symbolic integers, and the kernels that run them.
 PRIMS: dict[Callable[..., Any], str] = {
@@ -62,12 +65,19 @@ def _signature(target: OpOverload) -> list[tuple[str, str]]:
     return [(a.name, str(a.type)) for a in target._schema.arguments if not a.is_out]
 
 
+def kernel_name(target: Any) -> str | None:
+    """The name of the kernel that runs a node of the Out dialect; None if none need run."""
+    if isinstance(target, OpOverload):
+        return SCALAR_RESULTS.get(target) or runtime_name(target)
+    return ET_VIEW if target is et_view else PRIMS.get(target)
+
+
 def is_functional(target: OpOverload) -> bool:
     """True if the operator writes none of its arguments."""
     return not target._schema.is_mutable
 
 
-@lru_cache(maxsize=None)
+@cache
 def out_variant(target: OpOverload) -> OpOverload | None:
     """The out-variant of a functional operator, or None if its packet has none."""
     # What only says where a new tensor goes is said by the out argument instead.

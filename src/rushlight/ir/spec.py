@@ -61,6 +61,7 @@ class TensorSpec:
 
     @property
     def numel(self) -> int:
+        """Elements at the greatest sizes."""
         return math.prod(self.shape)
 
     @property
@@ -70,6 +71,7 @@ class TensorSpec:
 
     @property
     def scalar_type(self) -> ScalarType:
+        """The dtype's number in the file."""
         return SCALAR_TYPES[self.dtype]
 
     @property
@@ -79,6 +81,7 @@ class TensorSpec:
 
     @property
     def contiguous(self) -> bool:
+        """Whether the memory order is row-major."""
         return self.dim_order == tuple(range(len(self.shape)))
 
 

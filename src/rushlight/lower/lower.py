@@ -191,7 +191,9 @@ class _Lowering:
                 self.method.outputs.append(value)
         for value in self.method.outputs:
             if isinstance(value, list):
-                fail(self.graph, node, self.method.name, "it returns a list of tensors as one value")
+                fail(
+                    self.graph, node, self.method.name, "it returns a list of tensors as one value"
+                )
         self.graph.output(tuple(self.method.outputs))
 
     def _detach(self, node: Node, value: Any) -> Any:

@@ -69,5 +69,7 @@ class Specs:
         shape = tuple(
             self._bounds.upper(s, f"size {d} of {node.name}") for d, s in enumerate(value.shape)
         )
-        dynamic = any(self._bounds.interval(s)[0] != u for s, u in zip(value.shape, shape, strict=True))
+        dynamic = any(
+            self._bounds.interval(s)[0] != u for s, u in zip(value.shape, shape, strict=True)
+        )
         return TensorSpec(value.dtype, shape, order, dynamic=dynamic, name=node.name)

@@ -35,7 +35,9 @@ def _memory_order(spec: TensorSpec, dims: tuple[int, ...] | None = None) -> list
     return order if dims is None else [dims[d] for d in order]
 
 
-def keeps_bytes(target: object, args: tuple[object, ...], base: TensorSpec, out: TensorSpec) -> bool:
+def keeps_bytes(
+    target: object, args: tuple[object, ...], base: TensorSpec, out: TensorSpec
+) -> bool:
     """True if the operator's result is its input's bytes under other sizes.
 
     Args:

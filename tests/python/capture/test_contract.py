@@ -21,7 +21,12 @@ def test_names_kinds_and_structure() -> None:
 
     args = (torch.ones(2, dtype=torch.int64), {"x": torch.ones(3), "y": (torch.ones(1),)})
     contract = contract_of(capture(Model(), args, {"scale": 2.0}))
-    assert [i["name"] for i in contract["inputs"]] == ["ids", "batch['x']", "batch['y'][0]", "scale"]
+    assert [i["name"] for i in contract["inputs"]] == [
+        "ids",
+        "batch['x']",
+        "batch['y'][0]",
+        "scale",
+    ]
     assert contract["inputs"][0] == {
         "name": "ids",
         "kind": "tensor",
@@ -57,7 +62,9 @@ def test_a_dimension_without_a_maximum_is_refused_with_advice() -> None:
     program = capture(
         torch.nn.ReLU(), (torch.randn(3, 4),), dynamic_shapes={"input": {0: torch.export.Dim("n")}}
     )
-    with pytest.raises(ExportError, match=r'input: size 0 .* no upper bound.*Dim\("batch", max=64\)'):
+    with pytest.raises(
+        ExportError, match=r'input: size 0 .* no upper bound.*Dim\("batch", max=64\)'
+    ):
         contract_of(program)
 
 

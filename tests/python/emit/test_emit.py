@@ -9,8 +9,8 @@ from rushlight.edge import ExecutorchBackendConfig, MemoryPlanningPass
 from rushlight.errors import ExportError
 from rushlight.pipeline import ExecutorchProgramManager, to_edge
 from rushlight.schema import program as schema
-from rushlight.serialize.pte import read_pte
 from rushlight.serialize.ptd import read_ptd
+from rushlight.serialize.pte import read_pte
 
 
 def _program(function, *args, **config) -> ExecutorchProgramManager:  # type: ignore[no-untyped-def]
@@ -110,9 +110,7 @@ def test_only_state_that_is_not_zero_is_stored() -> None:
 
 def test_unplanned_inputs_and_outputs_have_no_memory() -> None:
     planning = MemoryPlanningPass(alloc_graph_input=False, alloc_graph_output=False)
-    plan = _plan(
-        _program(lambda x: x.sin().cos(), torch.randn(4), memory_planning_pass=planning)
-    )
+    plan = _plan(_program(lambda x: x.sin().cos(), torch.randn(4), memory_planning_pass=planning))
     ends = [plan.values[i].val for i in (*plan.inputs, *plan.outputs)]
     assert all(t.allocation_info is None and t.data_buffer_idx == 0 for t in ends)
     assert plan.non_const_buffer_sizes == [0, 16]
@@ -147,9 +145,7 @@ def test_dynamic_sizes_are_bounds_and_computed_sizes_are_values() -> None:
             return (x + 1).reshape(x.shape[0] * 2, -1) * 2
 
     batch = torch.export.Dim("batch", min=2, max=8)
-    program = torch.export.export(
-        Flatten(), (torch.randn(3, 6),), dynamic_shapes={"x": {0: batch}}
-    )
+    program = torch.export.export(Flatten(), (torch.randn(3, 6),), dynamic_shapes={"x": {0: batch}})
     manager = to_edge(program).to_executorch()
     plan = _plan(manager)
     x = plan.values[plan.inputs[0]].val

@@ -27,7 +27,11 @@ def _fold_padding(node: Node) -> bool:
     """Take a symmetric zero padding of `node`'s input into its own padding."""
     source: Any = node.args[0]
     transposed: Any = node.args[6]
-    if transposed or not isinstance(source, Node) or source.target is not aten.constant_pad_nd.default:
+    if (
+        transposed
+        or not isinstance(source, Node)
+        or source.target is not aten.constant_pad_nd.default
+    ):
         return False
     pads: Any = source.args[1]
     value = source.args[2] if len(source.args) > 2 else 0

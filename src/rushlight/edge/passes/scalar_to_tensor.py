@@ -55,8 +55,6 @@ def scalar_to_tensor(constants: Constants) -> None:
         for i, (schema, arg) in enumerate(zip(target._schema.arguments, node.args, strict=False)):
             if not isinstance(schema.type, torch.TensorType):
                 continue
-            symbolic = isinstance(arg, Node) and not isinstance(
-                arg.meta.get("val"), torch.Tensor
-            )
+            symbolic = isinstance(arg, Node) and not isinstance(arg.meta.get("val"), torch.Tensor)
             if symbolic or isinstance(arg, bool | int | float):
                 node.update_arg(i, _tensor(constants, node, arg))

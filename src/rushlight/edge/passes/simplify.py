@@ -28,7 +28,9 @@ def _branch(constants: Constants, node: Node) -> Node | None:
     if not isinstance(branch, Node):
         return None
     value, result = branch.meta["val"], node.meta["val"]
-    same = value.dtype == result.dtype and list(map(str, value.shape)) == list(map(str, result.shape))
+    same = value.dtype == result.dtype and list(map(str, value.shape)) == list(
+        map(str, result.shape)
+    )
     return branch if same else None
 
 
@@ -48,7 +50,11 @@ def _zeroes_nothing(constants: Constants, node: Node) -> Node | None:
         return None
     known = constants.nodes()
     mask = inner.args[0]
-    if blocked not in known or mask not in known or weights.args[1] not in (-1, weights.meta["val"].dim() - 1):
+    if (
+        blocked not in known
+        or mask not in known
+        or weights.args[1] not in (-1, weights.meta["val"].dim() - 1)
+    ):
         return None
     allowed = constants.value(mask)  # type: ignore[arg-type]
     zeroed = constants.value(blocked)  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""What writes the checked-in generated sources; run from the root of the repository."""

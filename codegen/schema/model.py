@@ -1,0 +1,167 @@
+"""What an .fbs file says, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any
+
+SCALAR_BYTES = {
+    "bool": 1,
+    "int8": 1,
+    "uint8": 1,
+    "int16": 2,
+    "uint16": 2,
+    "int32": 4,
+    "uint32": 4,
+    "int64": 8,
+    "uint64": 8,
+    "float32": 4,
+    "float64": 8,
+}
+
+
+class Kind(Enum):
+    """What a field holds."""
+
+    SCALAR = auto()  # a number or an enum, in the table itself
+    STRING = auto()
+    BYTES = auto()  # [ubyte]: data without structure
+    NUMBERS = auto()  # [int32], [double], …
+    TABLE = auto()
+    TABLES = auto()  # [Tensor]
+    UNION = auto()  # takes two field ids: the type, then the value
+
+
+@dataclass
+class EnumDef:
+    """An enum; `members` in the order of the file."""
+
+    name: str
+    base: str
+    members: dict[str, int]
+    doc: str = ""
+
+
+@dataclass
+class UnionDef:
+    """`members[i]` is the table of type number i + 1; number 0 is none."""
+
+    name: str
+    members: list[str]
+    doc: str = ""
+
+
+@dataclass
+class Field:
+    """A field of a table.
+
+    Attributes:
+        id: its place in the vtable; the value of a union lies at `id + 1`.
+        type: the name of the scalar, the element or the target: "int32", "ScalarType", "Tensor".
+        default: of a scalar; an enum's member by name.
+        optional: None in Python when absent.
+        align: of a byte vector, in bytes.
+    """
+
+    name: str
+    id: int
+    kind: Kind
+    type: str
+    default: int | float | bool | str = 0
+    optional: bool = False
+    align: int = 1
+    doc: str = ""
+
+
+@dataclass
+class Table:
+    """A table with its fields in the order of their ids."""
+
+    name: str
+    fields: list[Field]
+    doc: str = ""
+
+    @property
+    def slots(self) -> int:
+        """How many field ids the table takes."""
+        return sum(2 if f.kind is Kind.UNION else 1 for f in self.fields)
+
+
+@dataclass
+class Schema:
+    """One .fbs file. Definitions are its own; `includes` holds the files that it includes."""
+
+    path: Path
+    doc: str = ""
+    namespace: str = ""
+    includes: list[Schema] = field(default_factory=list)
+    enums: dict[str, EnumDef] = field(default_factory=dict)
+    unions: dict[str, UnionDef] = field(default_factory=dict)
+    tables: dict[str, Table] = field(default_factory=dict)
+    root: str = ""
+    identifier: str = ""
+
+    def enum(self, name: str) -> EnumDef | None:
+        """The enum of this name, here or in an included file."""
+        found: EnumDef | None = self._find("enums", name)
+        return found
+
+    def union(self, name: str) -> UnionDef | None:
+        """The union of this name, here or in an included file."""
+        found: UnionDef | None = self._find("unions", name)
+        return found
+
+    def table(self, name: str) -> Table | None:
+        """The table of this name, here or in an included file."""
+        found: Table | None = self._find("tables", name)
+        return found
+
+    def _find(self, what: str, name: str) -> Any:
+        for schema in (self, *self.includes):
+            found = getattr(schema, what).get(name)
+            if found is not None:
+                return found
+        return None
+
+    def targets(self, table: Table) -> Iterator[str]:
+        """The names of the tables that `table` points to."""
+        for f in table.fields:
+            if f.kind in (Kind.TABLE, Kind.TABLES):
+                yield f.type
+            elif f.kind is Kind.UNION:
+                union = self.union(f.type)
+                assert union is not None
+                yield from union.members
+
+    def in_order(self) -> list[Table]:
+        """The tables that this file defines, each after those it points to."""
+        done: dict[str, Table] = {}
+
+        def visit(name: str) -> None:
+            table = self.table(name)
+            assert table is not None
+            for target in self.targets(table):
+                if target not in done:
+                    visit(target)
+            done[name] = table
+
+        for name in self.tables:
+            if name not in done:
+                visit(name)
+        return [t for t in done.values() if t.name in self.tables]
+
+    def reachable(self) -> list[Table]:
+        """The tables that a file of this schema can hold, the root first."""
+        found: dict[str, Table] = {}
+        waiting = [self.root] if self.root else []
+        while waiting:
+            name = waiting.pop(0)
+            if name not in found:
+                table = self.table(name)
+                assert table is not None
+                found[name] = table
+                waiting.extend(self.targets(table))
+        return list(found.values())

@@ -1,0 +1,32 @@
+// A data file (.ptd): named tensors outside of the program, verified once, never copied.
+#pragma once
+
+#include "rushlight/core/message.h"
+#include "rushlight/core/named_data.h"
+#include "rushlight/program/loader.h"
+
+namespace rushlight {
+
+class ExternalData : public NamedData {
+ public:
+  // Reads and verifies; the loader's image must outlive this object. InvalidExternalData with the
+  // reason in message().
+  Status load(DataLoader& loader);
+  const Message& message() const { return message_; }
+
+  Result<Span<const uint8_t>> get(StringView key) const override;
+  Result<TensorLayout> layout(StringView key) const override;
+  size_t n_keys() const override;
+  StringView key(size_t i) const override;
+
+ private:
+  Status verify(Message& message);
+  size_t find(StringView key) const;  // n_keys() if there is none
+
+  Span<const uint8_t> image_;
+  Span<const uint8_t> flatbuffer_;
+  Span<const uint8_t> segments_;
+  Message message_;
+};
+
+}  // namespace rushlight

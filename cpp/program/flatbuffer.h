@@ -1,0 +1,167 @@
+// Reading flatbuffers that nobody vouches for: verify once, then read unchecked.
+//
+// verify_flatbuffer walks a buffer along a description of its tables (generated from schema/*.fbs)
+// and tests every offset, vtable, vector, string and union in it. Afterwards the view classes below
+// read fields without a test. Views are pointers: they own nothing and live as long as the buffer.
+//
+// All reads go through memcpy, so that the buffer needs no alignment. A default-made view stands
+// for an absent table or vector: its scalars are defaults, its strings and vectors empty.
+//
+// Format: https://flatbuffers.dev/internals. Little-endian hosts only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "rushlight/core/span.h"
+
+namespace rushlight {
+namespace fb {
+
+#if defined(__BYTE_ORDER__)
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "flatbuffers are read as they lie");
+#endif
+
+template <typename T>
+inline T read(const uint8_t* at) {
+  T value;
+  std::memcpy(&value, at, sizeof(T));
+  return value;
+}
+// A byte of a file may be neither 0 nor 1, which a bool must not be.
+template <>
+inline bool read<bool>(const uint8_t* at) {
+  return *at != 0;
+}
+
+// What lies at the end of the offset stored at `at`.
+inline const uint8_t* follow(const uint8_t* at) { return at + read<uint32_t>(at); }
+
+// A vector of numbers or enums.
+template <typename T>
+class Vector {
+ public:
+  constexpr Vector() = default;
+  // `data`: the element count, with the elements behind it.
+  explicit constexpr Vector(const uint8_t* data) : data_(data) {}
+
+  size_t size() const { return data_ != nullptr ? read<uint32_t>(data_) : 0; }
+  bool empty() const { return size() == 0; }
+  T operator[](size_t i) const { return read<T>(bytes() + i * sizeof(T)); }
+  // The elements as they lie in the file: not aligned for T.
+  const uint8_t* bytes() const { return data_ + 4; }
+
+ private:
+  const uint8_t* data_ = nullptr;
+};
+
+// The bytes of a [ubyte] vector.
+inline Span<const uint8_t> as_span(Vector<uint8_t> bytes) {
+  return bytes.empty() ? Span<const uint8_t>() : Span<const uint8_t>(bytes.bytes(), bytes.size());
+}
+
+// A vector of tables, seen through the view class T.
+template <typename T>
+class Tables {
+ public:
+  constexpr Tables() = default;
+  explicit constexpr Tables(const uint8_t* data) : data_(data) {}
+
+  size_t size() const { return data_ != nullptr ? read<uint32_t>(data_) : 0; }
+  bool empty() const { return size() == 0; }
+  T operator[](size_t i) const { return T(follow(data_ + 4 + i * 4)); }
+
+ private:
+  const uint8_t* data_ = nullptr;
+};
+
+// The base of the generated views.
+class Table {
+ public:
+  constexpr Table() = default;
+  explicit constexpr Table(const uint8_t* data) : data_(data) {}
+  bool present() const { return data_ != nullptr; }
+
+ protected:
+  // Where field `id` lies; nullptr if it is absent.
+  const uint8_t* field(unsigned id) const {
+    if (data_ == nullptr) return nullptr;
+    const uint8_t* vtable = data_ - read<int32_t>(data_);
+    const unsigned slot = 4 + 2 * id;
+    if (slot >= read<uint16_t>(vtable)) return nullptr;
+    const uint16_t offset = read<uint16_t>(vtable + slot);
+    return offset != 0 ? data_ + offset : nullptr;
+  }
+  template <typename T>
+  T scalar(unsigned id, T fallback) const {
+    const uint8_t* at = field(id);
+    return at != nullptr ? read<T>(at) : fallback;
+  }
+  // What the offset in field `id` leads to; nullptr if the field is absent.
+  const uint8_t* target(unsigned id) const {
+    const uint8_t* at = field(id);
+    return at != nullptr ? follow(at) : nullptr;
+  }
+  // The value of the union whose type is field `id`; nullptr if the type is not `type`.
+  const uint8_t* member(unsigned id, uint8_t type) const {
+    return scalar<uint8_t>(id, 0) == type ? target(id + 1) : nullptr;
+  }
+  StringView string(unsigned id) const {
+    const uint8_t* at = target(id);
+    if (at == nullptr) return StringView();
+    return StringView(reinterpret_cast<const char*>(at + 4), read<uint32_t>(at));
+  }
+
+ private:
+  const uint8_t* data_ = nullptr;
+};
+
+// ---- Verification ----
+
+enum class FieldKind : uint8_t {
+  Scalar,      // arg: log2 of its bytes
+  String,      // arg: unused
+  Vector,      // arg: log2 of an element's bytes
+  Table,       // arg: index into tables
+  Tables,      // arg: index into tables
+  Union,       // arg: index into unions; the field itself is the type byte
+  UnionValue,  // arg: unused; the field behind a Union
+};
+
+struct FieldLayout {
+  FieldKind kind;
+  uint8_t arg;
+};
+
+struct TableLayout {
+  uint16_t first_field;
+  uint8_t n_fields;
+};
+
+// Type number k of a union is table members[first_member + k - 1].
+struct UnionLayout {
+  uint8_t first_member;
+  uint8_t n_members;
+};
+
+// The tables of a schema; number 0 is the root. Tables must not contain themselves, so the depth of
+// the verifier's recursion is that of the schema.
+struct Layout {
+  const FieldLayout* fields;
+  const TableLayout* tables;
+  const UnionLayout* unions;
+  const uint8_t* members;
+};
+
+// True if everything that views of this layout can reach lies inside the buffer. A union of a type
+// that the layout does not know passes: its value is never read. The time is linear in the size: a
+// buffer whose tables are visited more often than it can hold references to them is refused, which
+// ends files that reach the same tables over and over.
+bool verify_flatbuffer(const uint8_t* data, size_t size, const Layout& layout);
+
+// True if the buffer carries the four characters of `identifier` at bytes 4 to 7.
+bool has_identifier(const uint8_t* data, size_t size, const char* identifier);
+
+}  // namespace fb
+}  // namespace rushlight

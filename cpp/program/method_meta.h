@@ -1,0 +1,106 @@
+// What can be known of a method before it is loaded: its inputs and outputs, the memory it will
+// take, the operators and backends it needs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/core/dtype.h"
+#include "rushlight/core/evalue.h"
+#include "rushlight/core/span.h"
+#include "rushlight/core/tensor.h"
+
+namespace rushlight {
+
+class Program;
+namespace fb {
+class ExecutionPlan;
+}
+
+struct TensorMeta {
+  DType dtype = DType::Float32;
+  Dynamism dynamism = Dynamism::Static;
+  uint8_t rank = 0;
+  bool planned = false;          // lies in an arena
+  bool constant = false;         // its bytes are in the program or in external data
+  int32_t sizes[kMaxRank] = {};  // for a bounded tensor the greatest
+  uint8_t dim_order[kMaxRank] = {};
+  size_t nbytes = 0;  // of `sizes`
+
+  Span<const int32_t> shape() const { return {sizes, rank}; }
+};
+
+struct ValueMeta {
+  Tag tag = Tag::None;
+  int64_t i = 0;      // Int, and Bool as 0 or 1: the value that the model was traced with
+  double d = 0.0;     // Double: likewise
+  StringView text;    // String: likewise
+  TensorMeta tensor;  // Tensor
+};
+
+// An operator by its two names; the runtime's name is "name" or "name.overload".
+struct OperatorName {
+  StringView name;
+  StringView overload;
+
+  // Writes "aten::add.out" and a closing NUL, cut to `size`; returns the view of what was written.
+  StringView join(char* buffer, size_t size) const;
+};
+
+// How much of everything a checked plan holds: what a method's structures are measured from.
+struct PlanSizes {
+  size_t values = 0;
+  size_t tensors = 0;
+  size_t dims = 0;        // of all tensors
+  size_t list_items = 0;  // of all lists whose items are values
+  size_t doubles = 0;     // of all DoubleLists
+  size_t inputs = 0;
+  size_t outputs = 0;
+  size_t chains = 0;
+  size_t instructions = 0;
+  size_t args = 0;  // of all instructions
+  size_t delegates = 0;
+  size_t specs = 0;            // of all delegates
+  size_t constant_copies = 0;  // bytes of constants that lie misaligned in the image, padded
+};
+
+// A view of a plan that has been checked; valid as long as its program. Copied freely.
+class MethodMeta {
+ public:
+  MethodMeta() = default;
+
+  StringView name() const;
+  size_t n_inputs() const;
+  size_t n_outputs() const;
+  // `i` must be in range.
+  ValueMeta input(size_t i) const;
+  ValueMeta output(size_t i) const;
+
+  // Arena k serves memory id k + 1.
+  size_t n_arenas() const;
+  size_t arena_bytes(size_t k) const;
+  // All arenas together.
+  uint64_t total_arena_bytes() const;
+  size_t n_values() const;
+  size_t n_instructions() const;  // of all chains
+  size_t n_operators() const;
+  OperatorName operator_name(size_t i) const;
+  // The backend ids of the method's delegates, one per delegate.
+  size_t n_delegates() const;
+  StringView delegate_id(size_t i) const;
+
+  // For the loader of methods (program_fb.h has the view).
+  const Program& program() const { return *program_; }
+  fb::ExecutionPlan plan() const;
+  const PlanSizes& sizes() const { return sizes_; }
+
+ private:
+  friend class Program;
+  ValueMeta value(size_t i) const;
+
+  const Program* program_ = nullptr;
+  uint32_t index_ = 0;
+  PlanSizes sizes_;
+};
+
+}  // namespace rushlight

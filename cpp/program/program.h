@@ -1,0 +1,66 @@
+// A program file, verified: methods by name, constants, and named data.
+//
+// Loading checks everything that the file says of itself (header, FlatBuffer, segments) once;
+// method_meta() checks all of one method's plan. After that, reads need no test. Nothing is copied:
+// the image that the loader gives out must live as long as the program.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/core/message.h"
+#include "rushlight/core/named_data.h"
+#include "rushlight/core/span.h"
+#include "rushlight/core/status.h"
+#include "rushlight/program/loader.h"
+#include "rushlight/program/method_meta.h"
+
+namespace rushlight {
+
+namespace fb {
+class Program;
+}
+
+class Program : public NamedData {
+ public:
+  // Reads and verifies. A second load() replaces the first; after a failure nothing is loaded.
+  Status load(DataLoader& loader);
+  // What the last load() failed with.
+  const Message& message() const { return message_; }
+  bool loaded() const { return image_.data() != nullptr; }
+
+  size_t n_methods() const;
+  StringView method_name(size_t i) const;
+  // Checks the whole plan of a method. InvalidArgument for an unknown name (the message lists those
+  // that there are), InvalidProgram and others for a plan that breaks a rule of the format, with
+  // the method, the value or the instruction in `message`.
+  Result<MethodMeta> method_meta(StringView name, Message* message = nullptr) const;
+
+  // Named data (NamedData): NotFound for an unknown key.
+  Result<Span<const uint8_t>> get(StringView key) const override;
+  size_t n_keys() const override;
+  StringView key(size_t i) const override;
+  size_t n_named_data() const { return n_keys(); }
+  StringView named_data_key(size_t i) const { return key(i); }
+
+  // For the loader of methods. `segment(i)`: the bytes of one segment; `i` in range.
+  Span<const uint8_t> image() const { return image_; }
+  size_t n_segments() const;
+  Span<const uint8_t> segment(size_t i) const;
+  // The bytes of constant `index` (1-based) from its start to the end of the segment; empty if
+  // there is no such constant. `mutable_state` likewise, for initial values of mutable buffers.
+  Span<const uint8_t> constant(size_t index) const;
+  Span<const uint8_t> mutable_state(size_t index) const;
+  fb::Program root() const;
+
+ private:
+  Status read_header(Message& message);
+  Status check_root(Message& message);
+
+  Span<const uint8_t> image_;
+  Span<const uint8_t> flatbuffer_;
+  Span<const uint8_t> segments_;  // the area that segment offsets are relative to
+  Message message_;
+};
+
+}  // namespace rushlight

@@ -1,0 +1,73 @@
+"""Rushlight takes a PyTorch model ahead of time to one small file, and runs it without Python.
+
+    program = rushlight.export(model, (x,))
+    program.save("model.pte")
+
+    module = rushlight.load("model.pte")  # needs no torch
+    y = module(x)
+
+Importing this package imports nothing else; the compiler side (and with it torch) is loaded when
+one of its names is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rushlight.api import Program, export
+    from rushlight.errors import Code, Error, ExportError, LoadError, RunError
+    from rushlight.pipeline import (
+        EdgeProgramManager,
+        ExecutorchProgramManager,
+        to_edge,
+        to_edge_transform_and_lower,
+    )
+    from rushlight.runtime.load import load
+    from rushlight.runtime.module import Module
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Code",
+    "EdgeProgramManager",
+    "Error",
+    "ExecutorchProgramManager",
+    "ExportError",
+    "LoadError",
+    "Module",
+    "Program",
+    "RunError",
+    "export",
+    "load",
+    "to_edge",
+    "to_edge_transform_and_lower",
+]
+
+_HOMES = {
+    "rushlight.api": ("Program", "export"),
+    "rushlight.errors": ("Code", "Error", "ExportError", "LoadError", "RunError"),
+    "rushlight.pipeline": (
+        "EdgeProgramManager",
+        "ExecutorchProgramManager",
+        "to_edge",
+        "to_edge_transform_and_lower",
+    ),
+    "rushlight.runtime.load": ("load",),
+    "rushlight.runtime.module": ("Module",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'rushlight' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,141 @@
+"""`rushlight.export` and `Program`: from a module to a checked file in one call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.export import ExportedProgram
+
+from rushlight.capture import capture
+from rushlight.check import check_method, check_operators
+from rushlight.edge import EdgeCompileConfig, ExecutorchBackendConfig, MemoryPlanningPass
+from rushlight.errors import Code, ExportError
+from rushlight.other_shapes import other_inputs
+from rushlight.pipeline import ExecutorchProgramManager, to_edge_transform_and_lower
+
+if TYPE_CHECKING:
+    from rushlight.inspect.program import ProgramReport
+
+BACKENDS = ("portable",)
+Model = torch.nn.Module | ExportedProgram | Mapping[str, ExportedProgram]
+
+
+class Program:
+    """A finished program.
+
+    Attributes:
+        manager: the staged API's view of it (`executorch_program`, `debug_handle_map`, …).
+    """
+
+    def __init__(self, manager: ExecutorchProgramManager) -> None:
+        self.manager = manager
+
+    @property
+    def buffer(self) -> bytes:
+        """The bytes of the .pte file."""
+        return self.manager.buffer
+
+    @property
+    def methods(self) -> list[str]:
+        """Names of the methods, traced ones first."""
+        return [*sorted(self.manager.methods), *self.manager.config_methods_in_order]
+
+    def save(self, path: str | os.PathLike[str], *, quiet: bool = False) -> None:
+        """Write the file (and external data files beside it), and print the report.
+
+        Args:
+            path: must end in .pte.
+            quiet: print nothing.
+        """
+        self.manager.save(path)
+        if not quiet:
+            print(self.report())
+
+    def report(self) -> ProgramReport:
+        """What runs where, bytes by kind, the memory plan; prints as a table."""
+        from rushlight.inspect.program import report_of
+
+        return report_of(self.buffer)
+
+    @property
+    def memory(self) -> dict[str, dict[str, int]]:
+        """Bytes per method: `arenas` (planned tensors), `constants`, `scratch`, `peak`."""
+        from rushlight.inspect.program import memory_of
+
+        return memory_of(self.buffer)
+
+
+def export(
+    model: Model,
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    backend: str = "portable",
+    methods: Mapping[str, Any] | None = None,
+    verify: bool = True,
+    strict: bool = False,
+    memory: MemoryPlanningPass | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Program:
+    """Turn a model into a program.
+
+    Args:
+        model: an `nn.Module`, an `ExportedProgram`, or method names to `ExportedProgram`s.
+        args, kwargs: example inputs of the module; of an `ExportedProgram` its own are used.
+        dynamic_shapes: sizes that may vary, as `torch.export.export` takes them.
+        backend: where it runs; "portable" is the CPU kernels that every device has.
+        methods: constant methods: names to the values that they return.
+        verify: run the program in the runtime on the example inputs (and on another shape, if
+            shapes may vary) and compare with eager.
+        strict: refuse a program in which an operator falls back to a slower path than the backend
+            offers; on "portable" there is no such path.
+        memory: options of the memory planner.
+        progress: called with each stage's name before it starts.
+
+    Returns:
+        The checked program.
+
+    Raises:
+        ExportError: what cannot be exported, why, the Python line it comes from and what to do.
+    """
+    say = progress or (lambda stage: None)
+    if backend not in BACKENDS:
+        raise ExportError(
+            f"unknown backend {backend!r}; installed are {', '.join(BACKENDS)}",
+            code=Code.NOT_FOUND,
+        )
+    captured: dict[str, ExportedProgram] = {}
+    if isinstance(model, Mapping):
+        for name, program in model.items():
+            captured[name] = capture(program, name=name)
+    else:
+        say("capture")
+        captured["forward"] = capture(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+    edge = to_edge_transform_and_lower(
+        captured, constant_methods=methods, compile_config=EdgeCompileConfig(), progress=say
+    )
+    config = ExecutorchBackendConfig(memory_planning_pass=memory or MemoryPlanningPass())
+    manager = edge.to_executorch(config, progress=say)
+    check_operators(manager)
+    if verify:
+        for name, program in captured.items():
+            say(f"{name}: verify")
+            _verify(manager, name, program)
+    return Program(manager)
+
+
+def _verify(manager: ExecutorchProgramManager, name: str, program: ExportedProgram) -> None:
+    if program.example_inputs is None:
+        raise ExportError(
+            "the ExportedProgram has no example inputs to verify with: pass verify=False",
+            code=Code.INVALID_ARGUMENT,
+            where=name,
+        )
+    args, kwargs = program.example_inputs
+    check_method(manager, name, program, args, kwargs)
+    for other_args, other_kwargs in other_inputs(program):
+        check_method(manager, name, program, other_args, other_kwargs)

@@ -1,0 +1,198 @@
+"""Checking a finished program against eager, and finding the first node that departs.
+
+The program runs in the real runtime on the example inputs. If an output is out of tolerance, the
+runtime is stepped instruction by instruction beside an interpreter of the Edge graph, which names
+the first node whose value differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.utils._pytree as pytree
+from torch.export import ExportedProgram
+from torch.fx import Interpreter, Node
+
+from rushlight.errors import Code, ExportError
+from rushlight.ir.operators import kernel_name
+from rushlight.ir.source import source_of
+from rushlight.pipeline import ExecutorchProgramManager
+from rushlight.runtime.load import load
+from rushlight.runtime.registries import operator_registry
+from rushlight.runtime.stepping import Stepper
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Largest allowed difference: absolute, and relative to the largest magnitude of the value."""
+
+    absolute: float = 1e-5
+    relative: float = 1e-4
+
+    def exceeded(self, got: np.ndarray, wanted: np.ndarray) -> str | None:
+        """Why `got` is not `wanted`, or None."""
+        if got.shape != wanted.shape or got.dtype != wanted.dtype:
+            return (
+                f"it is {got.dtype}{list(got.shape)}, eager gives "
+                f"{wanted.dtype}{list(wanted.shape)}"
+            )
+        if not np.issubdtype(wanted.dtype, np.inexact):
+            wrong = int((got != wanted).sum())
+            return f"{wrong} of {wanted.size} values differ" if wrong else None
+        finite = np.isfinite(wanted)
+        with np.errstate(invalid="ignore"):
+            same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+        if not same[~finite].all():
+            return "its NaN or infinite values are not eager's"
+        if not finite.any():
+            return None
+        difference = float(np.abs(got[finite] - wanted[finite]).max())
+        allowed = self.absolute + self.relative * float(np.abs(wanted[finite]).max())
+        if difference <= allowed:
+            return None
+        return f"it differs by up to {difference:.3g}, allowed is {allowed:.3g}"
+
+
+def check_operators(manager: ExecutorchProgramManager) -> None:
+    """Check that the runtime has a kernel for every operator of the program.
+
+    Raises:
+        ExportError: listing all that are missing, each with the Python lines that need it.
+    """
+    have = operator_registry.operator_names
+    missing: dict[str, dict[str, None]] = {}
+    for method in sorted(manager.methods):
+        for node in manager.lowered_method(method).graph.nodes:
+            name = kernel_name(node.target)
+            if name is not None and name not in have:
+                missing.setdefault(name, {})[str(source_of(node))] = None
+    if not missing:
+        return
+    lines = [
+        f"  {name}\n" + "".join(f"    needed by {place}\n" for place in places if place)
+        for name, places in sorted(missing.items())
+    ]
+    raise ExportError(
+        "the runtime has no kernel for\n" + "".join(lines) + "Write these lines with operators "
+        "that `rushlight.runtime.operator_registry.operator_names` lists, or use the staged API "
+        "and register a kernel of your own",
+        code=Code.OPERATOR_MISSING,
+    )
+
+
+def check_method(
+    manager: ExecutorchProgramManager,
+    method: str,
+    program: ExportedProgram,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    tolerance: Tolerance | None = None,
+) -> None:
+    """Run one method in the runtime and compare it with eager.
+
+    Args:
+        manager: the finished program.
+        method: the method to run.
+        program: its captured program, which gives eager's results.
+        args, kwargs: the inputs.
+        tolerance: what counts as equal; integers and booleans must be equal.
+
+    Raises:
+        ExportError: naming the first node whose value departs, with its Python line.
+    """
+    tolerance = tolerance or Tolerance()
+    module = load(manager.buffer)
+    got = pytree.tree_leaves(module[method](*args, **kwargs))
+    with torch.no_grad():
+        wanted = pytree.tree_leaves(program.module()(*_clone(args), **_clone(dict(kwargs))))
+    for i, (ours, eager) in enumerate(zip(got, wanted, strict=True)):
+        reason = _compare(ours, eager, tolerance)
+        if reason is not None:
+            node = first_departure(manager, method, args, kwargs, tolerance)
+            raise ExportError(
+                f"the program does not compute what eager does: output {i}: {reason}. {node}",
+                code=Code.INTERNAL,
+                where=method,
+            )
+
+
+def _clone(tree: Any) -> Any:
+    return pytree.tree_map(lambda v: v.clone() if isinstance(v, torch.Tensor) else v, tree)
+
+
+def _compare(ours: Any, eager: Any, tolerance: Tolerance) -> str | None:
+    if isinstance(eager, torch.Tensor):
+        return tolerance.exceeded(_numpy(ours), _numpy(eager))
+    return None if ours == eager else f"it is {ours!r}, eager gives {eager!r}"
+
+
+def _numpy(value: Any) -> np.ndarray:
+    if isinstance(value, torch.Tensor):
+        value = value.detach()
+        half = value.dtype in (torch.bfloat16, torch.float16)
+        return (value.float() if half else value).numpy()  # type: ignore[no-any-return]
+    return np.asarray(value)
+
+
+class _Recorder(Interpreter):
+    """Runs an Edge graph and keeps every node's value."""
+
+    def __init__(self, program: ExportedProgram) -> None:
+        super().__init__(program.graph_module, garbage_collect_values=False)
+        self.values: dict[str, Any] = {}
+
+    def run_node(self, n: Node) -> Any:
+        result = super().run_node(n)
+        self.values[n.name] = result
+        return result
+
+
+def first_departure(
+    manager: ExecutorchProgramManager,
+    method: str,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    tolerance: Tolerance,
+) -> str:
+    """A sentence that names the first node whose value departs from the Edge graph's."""
+    lowered = manager.lowered_method(method)
+    edge = lowered.program
+    recorder = _Recorder(edge)
+    flat = pytree.tree_leaves((args, dict(kwargs)))
+    with torch.no_grad():
+        recorder.run(*_placeholder_values(edge, flat))
+    nodes = {n.name: n for n in edge.graph.nodes}
+    stepper = Stepper(manager.buffer, method, flat)
+    for instruction in stepper:
+        name, outs = manager.instruction_nodes[method].get(instruction, ("", []))
+        wanted = recorder.values.get(name)
+        results = list(wanted) if isinstance(wanted, list | tuple) else [wanted]
+        for out, value in zip(outs, results, strict=False):
+            if not isinstance(value, torch.Tensor):
+                continue
+            reason = tolerance.exceeded(stepper.value(out), _numpy(value))
+            if reason is not None:
+                node = nodes[name]
+                return (
+                    f"The first node that departs is {name} ({node.target}), from "
+                    f"{source_of(node)}: {reason}"
+                )
+    return "No single node departs from the Edge graph: a stage before it changed the result"
+
+
+def _placeholder_values(program: ExportedProgram, flat: list[Any]) -> list[Any]:
+    """A value for every placeholder of the Edge graph, in order."""
+    user = iter(_clone(flat))
+    values = []
+    for spec in program.graph_signature.input_specs:
+        if spec.kind == torch.export.graph_signature.InputKind.USER_INPUT:
+            values.append(next(user))
+        elif spec.target in program.state_dict:
+            values.append(program.state_dict[spec.target].clone())
+        else:
+            values.append(_clone(program.constants[str(spec.target)]))
+    return values

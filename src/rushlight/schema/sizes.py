@@ -1,0 +1,54 @@
+"""How many bytes a tensor takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from rushlight.schema.common import ScalarType
+
+#: Bytes of one element; the packed types count the unit that torch stores.
+ELEMENT_SIZE: Mapping[ScalarType, int] = MappingProxyType(
+    {
+        ScalarType.BYTE: 1,
+        ScalarType.CHAR: 1,
+        ScalarType.SHORT: 2,
+        ScalarType.INT: 4,
+        ScalarType.LONG: 8,
+        ScalarType.HALF: 2,
+        ScalarType.FLOAT: 4,
+        ScalarType.DOUBLE: 8,
+        ScalarType.COMPLEX32: 4,
+        ScalarType.COMPLEX64: 8,
+        ScalarType.COMPLEX128: 16,
+        ScalarType.BOOL: 1,
+        ScalarType.QINT8: 1,
+        ScalarType.QUINT8: 1,
+        ScalarType.QINT32: 4,
+        ScalarType.BFLOAT16: 2,
+        ScalarType.QUINT4x2: 1,
+        ScalarType.QUINT2x4: 1,
+        ScalarType.BITS16: 2,
+        ScalarType.FLOAT8E5M2: 1,
+        ScalarType.FLOAT8E4M3FN: 1,
+        ScalarType.FLOAT8E5M2FNUZ: 1,
+        ScalarType.FLOAT8E4M3FNUZ: 1,
+        ScalarType.UINT16: 2,
+        ScalarType.UINT32: 4,
+        ScalarType.UINT64: 8,
+    }
+)
+
+
+def tensor_bytes(scalar_type: ScalarType, sizes: Iterable[int]) -> int:
+    """Bytes of a dense tensor of these sizes.
+
+    Raises:
+        ValueError: a size is negative.
+    """
+    count = ELEMENT_SIZE[scalar_type]
+    for size in sizes:
+        if size < 0:
+            raise ValueError(f"size {size} is negative")
+        count *= size
+    return count

@@ -1,0 +1,1 @@
+"""Programs and their data as files: `.pte` (:mod:`.pte`) and `.ptd` (:mod:`.ptd`)."""

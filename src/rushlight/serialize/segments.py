@@ -1,0 +1,173 @@
+"""What program and data files share: a flatbuffer, a header behind its first 8 bytes, segments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rushlight.errors import Code, LoadError
+from rushlight.schema.codec import Buffer
+from rushlight.schema.common import DataSegment
+
+#: Data to write: anything with bytes. Arrays are written in C order.
+Data = Buffer | NDArray[Any]
+
+# The flatbuffer's own head: the offset of its root, and the identifier.
+HEAD_BYTES = 8
+# What a header inserted behind the head must be a multiple of, so that the alignments inside the
+# flatbuffer stay what they were.
+HEADER_ALIGNMENT = 16
+
+
+def as_bytes(data: Data) -> memoryview:
+    """The bytes of `data` as a flat view; copies only an array that is not in C order."""
+    if isinstance(data, np.ndarray):
+        data = np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
+    view = memoryview(data)
+    return view.cast("B") if view.nbytes else memoryview(b"")
+
+
+def aligned(size: int, alignment: int) -> int:
+    """`size` rounded up to a multiple of `alignment`."""
+    return -(-size // alignment) * alignment
+
+
+@dataclass
+class _Segment:
+    parts: list[memoryview]
+    size: int
+    alignment: int
+
+
+@dataclass
+class SegmentArea:
+    """Collects the segments of a file, then says where they lie and yields their bytes.
+
+    Attributes:
+        alignment: every segment starts at a multiple of this and of its own alignment.
+    """
+
+    alignment: int
+    _segments: list[_Segment] = field(default_factory=list)
+
+    def add(self, parts: Iterable[Data], alignment: int = 1) -> int:
+        """Appends a segment made of `parts`; returns its index."""
+        views = [as_bytes(part) for part in parts]
+        self._segments.append(_Segment(views, sum(map(len, views)), alignment))
+        return len(self._segments) - 1
+
+    def add_once(self, data: Data, known: dict[int, list[int]], alignment: int = 1) -> int:
+        """Like `add`, but gives the index of a segment in `known` that has the same bytes.
+
+        Args:
+            known: segments by size among which to look; the new one is entered.
+        """
+        view = as_bytes(data)
+        same_size = known.setdefault(len(view), [])
+        for index in same_size:
+            segment = self._segments[index]
+            if segment.parts[0] == view:
+                segment.alignment = math.lcm(segment.alignment, alignment)
+                return index
+        index = self.add([view], alignment)
+        same_size.append(index)
+        return index
+
+    def table(self) -> list[DataSegment]:
+        """Where each segment lies, relative to the start of the area."""
+        found: list[DataSegment] = []
+        end = 0
+        for segment in self._segments:
+            offset = aligned(end, math.lcm(self.alignment, segment.alignment))
+            found.append(DataSegment(offset, segment.size))
+            end = offset + segment.size
+        return found
+
+    @property
+    def size(self) -> int:
+        """Bytes from the start of the area to the end of the last segment."""
+        table = self.table()
+        return table[-1].offset + table[-1].size if table else 0
+
+    def chunks(self) -> Iterator[Buffer]:
+        """The bytes of the area, in order."""
+        end = 0
+        for segment, place in zip(self._segments, self.table(), strict=True):
+            if place.offset > end:
+                yield bytes(place.offset - end)
+            yield from segment.parts
+            end = place.offset + place.size
+
+
+def with_header(flatbuffer: bytes, header: bytes) -> bytes:
+    """`flatbuffer` with `header` inserted behind its head, the root offset corrected."""
+    assert len(header) % HEADER_ALIGNMENT == 0
+    root = int.from_bytes(flatbuffer[:4], "little") + len(header)
+    return b"".join(
+        [root.to_bytes(4, "little"), flatbuffer[4:HEAD_BYTES], header, flatbuffer[HEAD_BYTES:]]
+    )
+
+
+def pack_parts(parts: Sequence[Data], alignment: int) -> tuple[list[memoryview], list[int]]:
+    """Lays `parts` out one after the other, each at a multiple of `alignment`.
+
+    Returns:
+        The chunks, padding among them (none behind the last part), and the offset of each part.
+    """
+    chunks: list[memoryview] = []
+    offsets: list[int] = []
+    end = 0
+    for part in map(as_bytes, parts):
+        start = aligned(end, alignment)
+        if start > end:
+            chunks.append(memoryview(bytes(start - end)))
+        chunks.append(part)
+        offsets.append(start)
+        end = start + len(part)
+    return chunks, offsets
+
+
+class SegmentReader:
+    """The segments of a file that was read; every range is tested before it is handed out."""
+
+    def __init__(self, area: memoryview, table: Sequence[DataSegment], code: Code) -> None:
+        self._area = area
+        self._table = table
+        self._code = code
+
+    def get(self, index: int, where: str) -> memoryview:
+        """The bytes of segment `index`; `where` names who asks.
+
+        Raises:
+            LoadError: there is no such segment, or it reaches beyond the end of the file.
+        """
+        if not 0 <= index < len(self._table):
+            self._fail(where, f"it is in segment {index}, but there are {len(self._table)}")
+        segment = self._table[index]
+        end = segment.offset + segment.size
+        if end > len(self._area):
+            self._fail(
+                where,
+                f"segment {index} ends at byte {end} of {len(self._area)}, the file is cut short",
+            )
+        return self._area[segment.offset : end]
+
+    def part(self, index: int, start: int, size: int | None, where: str) -> memoryview:
+        """`size` bytes at `start` of segment `index`, or all that follow if that is None.
+
+        Raises:
+            LoadError: they are not there.
+        """
+        data = self.get(index, where)
+        end = len(data) if size is None else start + size
+        if not start <= end <= len(data):
+            self._fail(where, f"bytes {start} to {end} are not in segment {index} ({len(data)})")
+        return data[start:end]
+
+    def _fail(self, where: str, what: str) -> NoReturn:
+        raise LoadError(f"{what}; export the program again", code=self._code, where=where)
