@@ -10,6 +10,7 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
 from rushlight.errors import Code, ExportError
+from rushlight.ir.spec import TensorSpec
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,9 @@ class MemoryPlanningPass:
     Attributes:
         memory_planning_algo: a planner to use instead of the built-in ones: from a list of
             `rushlight.plan.block.Block` to an offset for every block's id.
+        memory_id_of: which memory each tensor lives in, by its `TensorSpec` (an SRAM and a DRAM, say);
+            ids count from 1, which is where every tensor goes by default. Mutable buffers are not
+            asked about: they live in 1.
         alloc_graph_input: place user inputs in an arena (else the caller's memory is used).
         alloc_graph_output: place user outputs in an arena (else the caller provides memory).
         share_mutable_buffers: give buffers of one name in several methods the same memory (memory
@@ -42,6 +46,7 @@ class MemoryPlanningPass:
     """
 
     memory_planning_algo: Callable[..., Any] | None = None
+    memory_id_of: Callable[[TensorSpec], int] | None = None
     alloc_graph_input: bool = True
     alloc_graph_output: bool = True
     share_mutable_buffers: bool = False

@@ -93,7 +93,7 @@ def by_memory(blocks: Iterable[Block]) -> dict[int, list[Block]]:
 
 def padded_sizes(group: Sequence[Block]) -> list[int]:
     """Sizes rounded up to the least alignment in this memory: nothing can use the rest."""
-    least = min((block.alignment for block in group), default=1)
+    least = min((block.alignment for block in group if block.size), default=1)
     return [align(block.size, least) for block in group]
 
 
@@ -119,10 +119,11 @@ def lower_bound(blocks: Iterable[Block]) -> dict[int, int]:
 
 
 def arena_sizes(blocks: Iterable[Block], offsets: Mapping[BlockId, int]) -> dict[int, int]:
-    """Bytes that each memory needs for blocks at these offsets."""
+    """Bytes that each memory needs for these offsets; a missing one counts as 0."""
     return {
         memory_id: max(
-            offsets[block.id] + size for block, size in zip(group, padded_sizes(group), strict=True)
+            offsets.get(block.id, 0) + size
+            for block, size in zip(group, padded_sizes(group), strict=True)
         )
         for memory_id, group in by_memory(blocks).items()
     }

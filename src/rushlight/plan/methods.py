@@ -53,13 +53,15 @@ def lifetimes(method: LoweredMethod, options: MemoryPlanningPass) -> dict[Tensor
 
 
 def _unplanned_outputs(method: LoweredMethod) -> set[TensorSpec]:
-    """Outputs whose memory the caller provides: what an instruction writes only as an output."""
+    """Outputs whose memory the caller provides; one that shares memory with another value is not
+    among them, because that value needs memory whether the caller gives some or not."""
     found = set()
+    views = {s.storage for n in method.graph.nodes if (s := spec_of(n)) and s.alias_of}
     inputs = {s.storage for n in (*method.inputs, *method.buffers) if (s := spec_of(n))}
     for node in method.outputs:
         spec = spec_of(node) if isinstance(node, Node) else None
-        if spec is not None and not spec.const and spec.storage not in inputs:
-            found.add(spec.storage)
+        if spec is not None and not spec.const and spec not in inputs | views and not spec.alias_of:
+            found.add(spec)
     return found
 
 
@@ -76,16 +78,31 @@ def plan_methods(
         options = options_of[name]
         spans = lifetimes(method, options)
         own = {s: span for s, span in spans.items() if s not in shared}
+        buffers = {spec_of(node) for node in method.buffers}
+        for spec in own:
+            spec.mem_id = 1 if spec in buffers else _memory_id(name, spec, options, bool(shared))
         plan = _plan(name, own, options)
         for i, spec in enumerate(own):
-            spec.mem_id, spec.mem_offset = 1, plan.offsets[i]
+            spec.mem_offset = plan.offsets[i]
         for node in method.graph.nodes:
             _place_views(node)
-        method.arenas = [plan.sizes.get(1, 0)]
-        method.plan_stats = {1: (plan.strategy, plan.lower_bound.get(1, 0))}
+        sizes = dict(plan.sizes)
         if shared:
-            total = max(s.mem_offset + s.nbytes for s in shared)
-            method.arenas.append(total)
+            sizes[_SHARED] = max(s.mem_offset + s.nbytes for s in shared)
+        method.arenas = [sizes.get(k, 0) for k in range(1, max(sizes, default=1) + 1)]
+        method.plan_stats = {k: (plan.strategy, low) for k, low in plan.lower_bound.items()}
+
+
+def _memory_id(name: str, spec: TensorSpec, options: MemoryPlanningPass, shares: bool) -> int:
+    memory_id = 1 if options.memory_id_of is None else options.memory_id_of(spec)
+    if memory_id < 1 or (shares and memory_id == _SHARED):
+        taken = f", and {_SHARED} holds the buffers that methods share" if shares else ""
+        raise ExportError(
+            f"memory_id_of gave {memory_id} for {spec.name} ({spec}): ids count from 1{taken}",
+            code=Code.INVALID_ARGUMENT,
+            where=name,
+        )
+    return memory_id
 
 
 def _place_views(node: Node) -> None:
@@ -97,7 +114,7 @@ def _place_views(node: Node) -> None:
 def _plan(name: str, spans: Mapping[TensorSpec, list[int]], options: MemoryPlanningPass) -> Plan:
     align = options.alignment
     blocks = [
-        Block(i, -(-max(spec.nbytes, 1) // align) * align, start, end, 1, align)
+        Block(i, spec.nbytes, start, end, spec.mem_id, align)
         for i, (spec, (start, end)) in enumerate(spans.items())
     ]
     try:

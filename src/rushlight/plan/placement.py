@@ -110,8 +110,11 @@ class Placement:
         residents.sort(key=lambda i: -self.blocks[i].alignment)
         offsets, top = {}, 0
         for i in residents:
-            offsets[i] = top if self.sizes[i] else 0
-            top += self.sizes[i]
+            if not self.sizes[i]:
+                offsets[i] = 0
+                continue
+            offsets[i] = align(top, self.blocks[i].alignment)
+            top = offsets[i] + self.sizes[i]
         return offsets, top
 
     def _find_neighbours(self) -> list[list[int]]:

@@ -73,8 +73,7 @@ def plan_memory(
             )
             offsets.update(placed)
         name = ", ".join(dict.fromkeys(names.values()))
-    missing = [block.id for block in blocks if block.id not in offsets]
-    sizes = {} if missing else arena_sizes(blocks, offsets)
+    sizes = arena_sizes(blocks, offsets)
     check_plan(blocks, offsets, sizes)
     return Plan({block.id: offsets[block.id] for block in blocks}, sizes, name, bound)
 
