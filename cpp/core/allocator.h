@@ -18,7 +18,10 @@ class Allocator {
   virtual ~Allocator() = default;
 
   // nullptr if less is left than asked for (an overflow of the sum included).
-  virtual void* allocate(size_t bytes, size_t alignment = kAlignment);
+  // Inline, so that classes compiled with RTTI can derive from this one, which is not.
+  virtual void* allocate(size_t bytes, size_t alignment = kAlignment) {
+    return bump(bytes, alignment);
+  }
 
   // Room for `n` objects of type T, not constructed; nullptr if it does not fit.
   template <typename T>
@@ -35,6 +38,8 @@ class Allocator {
   size_t capacity() const { return size_; }
 
  protected:
+  void* bump(size_t bytes, size_t alignment);
+
   uint8_t* base_ = nullptr;
   size_t size_ = 0;
   size_t used_ = 0;

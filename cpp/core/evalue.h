@@ -84,9 +84,7 @@ struct EValue {
   }
 
  private:
-  const EValue* boxed(size_t k) const {
-    return static_cast<const EValue* const*>(list.items)[k];
-  }
+  const EValue* boxed(size_t k) const { return static_cast<const EValue* const*>(list.items)[k]; }
 };
 
 }  // namespace rushlight

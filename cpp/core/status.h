@@ -72,10 +72,10 @@ class [[nodiscard]] Result {
 };
 
 // Leaves the function with the Status of `expr` if that is an error.
-#define RL_TRY(expr)                               \
-  do {                                             \
-    ::rushlight::Status rl_status_ = (expr);       \
-    if (!rl_status_.ok()) return rl_status_;       \
+#define RL_TRY(expr)                         \
+  do {                                       \
+    ::rushlight::Status rl_status_ = (expr); \
+    if (!rl_status_.ok()) return rl_status_; \
   } while (0)
 
 }  // namespace rushlight

@@ -58,4 +58,8 @@ bool strides_of(Span<const int32_t> sizes, const uint8_t* dim_order, int32_t* st
 // Equal sizes, and the same strides on every dimension longer than one: one flat loop serves both.
 bool same_layout(const Tensor& a, const Tensor& b);
 
+// Copies every element, wherever the strides of each place it. Sizes and dtypes must be equal; the
+// memory may overlap only if the layouts are the same.
+void copy_elements(const Tensor& from, const Tensor& to);
+
 }  // namespace rushlight

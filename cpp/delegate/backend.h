@@ -25,9 +25,9 @@ struct BackendInit {
   Span<const uint8_t> payload;  // mapped from the program; lives as long as the program
   Span<const CompileSpec> specs;
   const NamedData* named_data;  // the program's, then the external data that came with it
-  Allocator* allocator;  // for what lives as long as the method
-  Tracer* tracer;        // may be nullptr
-  Message* message;      // where a failure is explained
+  Allocator* allocator;         // for what lives as long as the method
+  Tracer* tracer;               // may be nullptr
+  Message* message;             // where a failure is explained
 };
 
 struct BackendRun {

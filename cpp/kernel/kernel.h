@@ -69,8 +69,8 @@ class KernelTable {
  public:
   static constexpr size_t kCapacity = 1024;
 
-  // RegistrationAlreadyRegistered, RegistrationExceedingMaxKernels; none of `kernels` is added then.
-  // `kernels` must outlive the table.
+  // RegistrationAlreadyRegistered, RegistrationExceedingMaxKernels; none of `kernels` is added
+  // then. `kernels` must outlive the table.
   Status add(Span<const Kernel> kernels);
   // The kernel whose key fits `args`, else the one without key; nullptr if neither is there.
   const Kernel* find(StringView name, EValue* const* args, size_t n_args) const;

@@ -61,8 +61,8 @@ Status ExternalData::verify(Message& message) {
   const uint64_t bytes = fb::read<uint64_t>(header + 16);
   const uint64_t base = fb::read<uint64_t>(header + 24);
   const uint64_t segment_bytes = fb::read<uint64_t>(header + 32);
-  const bool fits = fb::read<uint32_t>(header + 4) >= kHeaderSize && in_range(offset, bytes, size) &&
-                    in_range(base, segment_bytes, size);
+  const bool fits = fb::read<uint32_t>(header + 4) >= kHeaderSize &&
+                    in_range(offset, bytes, size) && in_range(base, segment_bytes, size);
   if (!fits) {
     return message.fail(Code::InvalidExternalData,
                         "the data file has %zu bytes, which its header does not agree with; it may "

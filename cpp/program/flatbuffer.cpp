@@ -89,20 +89,21 @@ bool Verifier::table(uint32_t at, unsigned type) {
   if (budget_ == 0 || !follow(at, &start)) return false;
   --budget_;
 
-  const int64_t vtable = static_cast<int64_t>(start) - read<int32_t>(data_ + start);
-  if (vtable < 0 || vtable > size_ || !fits(static_cast<uint32_t>(vtable), 4)) return false;
-  const uint32_t slots = static_cast<uint32_t>(vtable);
-  const uint16_t vtable_bytes = read<uint16_t>(data_ + slots);
-  const uint16_t table_bytes = read<uint16_t>(data_ + slots + 2);
-  if (vtable_bytes < 4 || vtable_bytes % 2 != 0 || !fits(slots, vtable_bytes)) return false;
-  if (table_bytes < 4 || !fits(start, table_bytes)) return false;
+  // The stored distance is signed. Modulo 2^32 a vtable in front of the buffer comes out as 2^31 or
+  // more, which is beyond every buffer.
+  const uint32_t vtable = start - read<uint32_t>(data_ + start);
+  if (!fits(vtable, 4)) return false;
+  const uint16_t vtable_bytes = read<uint16_t>(data_ + vtable);
+  const uint16_t table_bytes = read<uint16_t>(data_ + vtable + 2);
+  if (vtable_bytes < 4 || vtable_bytes % 2 != 0 || !fits(vtable, vtable_bytes)) return false;
+  if (!fits(start, table_bytes)) return false;
 
   const TableLayout& layout = layout_.tables[type];
   uint8_t union_type = 0;
   for (unsigned i = 0; i < layout.n_fields; ++i) {
     const FieldLayout& field_layout = layout_.fields[layout.first_field + i];
     const unsigned slot = 4 + 2 * i;
-    const uint16_t offset = slot < vtable_bytes ? read<uint16_t>(data_ + slots + slot) : 0;
+    const uint16_t offset = slot < vtable_bytes ? read<uint16_t>(data_ + vtable + slot) : 0;
     if (offset != 0) {
       const bool is_scalar = field_layout.kind == FieldKind::Scalar;
       const bool is_type = field_layout.kind == FieldKind::Union;

@@ -20,8 +20,8 @@ TensorMeta tensor_meta(fb::Tensor tensor) {
   if (meta.rank > 0) std::memcpy(meta.dim_order, tensor.dim_order().bytes(), meta.rank);
   int64_t numel = 0;
   const size_t element = element_size(meta.dtype);
-  const bool counted = count_elements(meta.shape(), &numel) &&
-                       static_cast<uint64_t>(numel) <= SIZE_MAX / element;
+  const bool counted =
+      count_elements(meta.shape(), &numel) && static_cast<uint64_t>(numel) <= SIZE_MAX / element;
   meta.nbytes = counted ? static_cast<size_t>(numel) * element : SIZE_MAX;
   return meta;
 }

@@ -148,7 +148,8 @@ Status PlanChecker::check_tensor(size_t i, fb::Tensor tensor) {
   }
   if (tensor.shape_dynamism() == fb::TensorShapeDynamism::DYNAMIC_UNBOUND) {
     return message_.fail(Code::NotSupported,
-                         "value %zu: a tensor without upper bound; export the model with bounds", i);
+                         "value %zu: a tensor without upper bound; export the model with bounds",
+                         i);
   }
   if (tensor.extra_tensor_info().device_type() != fb::DeviceType::CPU) {
     return message_.fail(Code::NotSupported, "value %zu: a tensor on another device than the CPU",
@@ -241,8 +242,9 @@ Status PlanChecker::check_file_data(size_t i, fb::Tensor tensor, size_t nbytes) 
                          what, index);
   }
   if (bytes.size() < nbytes) {
-    return message_.fail(Code::InvalidProgram, "value %zu: its %zu bytes, %s %zu, leave the segment",
-                         i, nbytes, what, index);
+    return message_.fail(Code::InvalidProgram,
+                         "value %zu: its %zu bytes, %s %zu, leave the segment", i, nbytes, what,
+                         index);
   }
   const DType dtype = static_cast<DType>(tensor.scalar_type());
   if (planned || is_aligned(bytes.data(), dtype)) return {};

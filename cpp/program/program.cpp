@@ -7,8 +7,8 @@ namespace rushlight {
 namespace {
 
 constexpr size_t kHeaderOffset = 8;
-constexpr size_t kMinHeader = 24;      // magic, length, program size, segment base
-constexpr size_t kSizedHeader = 32;    // and the size of the segment data
+constexpr size_t kMinHeader = 24;    // magic, length, program size, segment base
+constexpr size_t kSizedHeader = 32;  // and the size of the segment data
 constexpr char kHeaderMagic[] = "eh00";
 
 char printable(uint8_t byte) { return byte >= 0x20 && byte < 0x7f ? static_cast<char>(byte) : '?'; }
@@ -17,10 +17,9 @@ Status fail_identifier(const uint8_t* found, Message& message) {
   const char* hint = "";
   if (std::memcmp(found, "FT01", 4) == 0) hint = "; this is a data file (.ptd)";
   if (found[0] == 'E' && found[1] == 'T') hint = "; it has another version of the format";
-  return message.fail(Code::InvalidProgram,
-                      "not a .pte program: the identifier is '%c%c%c%c', not 'ET12'%s",
-                      printable(found[0]), printable(found[1]), printable(found[2]),
-                      printable(found[3]), hint);
+  return message.fail(
+      Code::InvalidProgram, "not a .pte program: the identifier is '%c%c%c%c', not 'ET12'%s",
+      printable(found[0]), printable(found[1]), printable(found[2]), printable(found[3]), hint);
 }
 
 // True if [offset, offset + size) lies in `limit` bytes.
@@ -161,8 +160,8 @@ Result<MethodMeta> Program::method_meta(StringView name, Message* message) const
     if (!status.ok()) return status;
     return meta;
   }
-  const Status status = out.fail(Code::InvalidArgument, "there is no method '%.*s'; there are:",
-                                 name.len(), name.data());
+  const Status status = out.fail(Code::InvalidArgument,
+                                 "there is no method '%.*s'; there are:", name.len(), name.data());
   for (size_t i = 0; i < n_methods() && i < 32; ++i) {
     out.append(" %.*s", method_name(i).len(), method_name(i).data());
   }

@@ -1,0 +1,74 @@
+# What the targets of the runtime have in common: flags, headers, installation.
+
+# Sources include "rushlight/core/tensor.h": <build>/include/rushlight is a link to cpp/, or a copy
+# where links cannot be made.
+function(rushlight_link_headers)
+  set(include "${CMAKE_CURRENT_BINARY_DIR}/include")
+  file(MAKE_DIRECTORY "${include}")
+  if(NOT EXISTS "${include}/rushlight")
+    file(CREATE_LINK "${CMAKE_CURRENT_SOURCE_DIR}/cpp" "${include}/rushlight" SYMBOLIC
+         RESULT result)
+    if(NOT result EQUAL 0)
+      message(STATUS "No symbolic links here: headers are copied; configure again after a change")
+    endif()
+  endif()
+  if(NOT IS_SYMLINK "${include}/rushlight")
+    file(COPY "${CMAKE_CURRENT_SOURCE_DIR}/cpp/" DESTINATION "${include}/rushlight"
+         FILES_MATCHING PATTERN "*.h")
+  endif()
+endfunction()
+
+function(rushlight_use_headers target)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endfunction()
+
+# For everything of the runtime: no exceptions, no RTTI, one section per function, all warnings.
+function(rushlight_configure target)
+  rushlight_use_headers(${target})
+  target_compile_features(${target} PUBLIC cxx_std_17)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  if(NOT MSVC)
+    target_compile_options(${target} PRIVATE
+      -Wall -Wextra -fno-exceptions -fno-rtti -ffunction-sections -fdata-sections
+      $<$<CONFIG:Release>:-O2>)
+  endif()
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE" AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    target_link_options(${target} PRIVATE -Wl,--gc-sections)
+  endif()
+endfunction()
+
+if(RUSHLIGHT_SANITIZE)
+  # vptr needs RTTI, which the runtime is compiled without.
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+# Libraries, headers and the package for find_package(rushlight), as component "runtime"; nothing in
+# a wheel, which takes the component "python" alone.
+function(rushlight_install)
+  include(CMakePackageConfigHelpers)
+  set(package "${CMAKE_INSTALL_LIBDIR}/cmake/rushlight")
+  set(targets rushlight_core rushlight)
+  if(TARGET rushlight_kernels_portable)
+    list(APPEND targets rushlight_kernels_portable)
+  endif()
+  set_target_properties(rushlight_core PROPERTIES EXPORT_NAME core)
+  install(TARGETS ${targets} EXPORT rushlight
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
+  if(TARGET rushlight_runner)
+    install(TARGETS rushlight_runner RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
+  endif()
+  install(DIRECTORY cpp/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rushlight COMPONENT runtime
+          FILES_MATCHING PATTERN "*.h" PATTERN runner EXCLUDE PATTERN loops EXCLUDE)
+  install(EXPORT rushlight NAMESPACE rushlight:: DESTINATION ${package} COMPONENT runtime)
+  file(WRITE "${PROJECT_BINARY_DIR}/rushlight-config.cmake"
+       "include(\"\${CMAKE_CURRENT_LIST_DIR}/rushlight.cmake\")\n")
+  write_basic_package_version_file("${PROJECT_BINARY_DIR}/rushlight-config-version.cmake"
+                                   COMPATIBILITY SameMinorVersion)
+  install(FILES "${PROJECT_BINARY_DIR}/rushlight-config.cmake"
+                "${PROJECT_BINARY_DIR}/rushlight-config-version.cmake"
+          DESTINATION ${package} COMPONENT runtime)
+endfunction()

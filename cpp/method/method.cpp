@@ -1,0 +1,118 @@
+#include "rushlight/method/method.h"
+
+#include "rushlight/method/method_loader.h"
+
+namespace rushlight {
+
+size_t Method::structure_bytes(const MethodMeta& meta) {
+  Structures unused;
+  const size_t bytes = lay_out(meta.sizes(), nullptr, &unused);
+  const size_t slack = Allocator::kAlignment - 1;  // if the memory is not aligned
+  return bytes < SIZE_MAX - slack ? bytes + slack : SIZE_MAX;
+}
+
+Method::~Method() {
+  if (parts_.delegates == nullptr) return;
+  for (size_t i = 0; i < meta_.n_delegates(); ++i) {
+    const DelegateSlot& slot = parts_.delegates[i];
+    if (slot.is_ready) slot.backend->destroy(slot.handle);
+  }
+}
+
+Status Method::load(const Program& program, StringView name, const MethodMemory& memory,
+                    const MethodOptions& options) {
+  if (state_ != State::Empty) {
+    return message_.fail(Code::AlreadyLoaded, "a Method loads once; make another object");
+  }
+  state_ = State::Failed;
+  message_.clear();
+  if (memory.structures == nullptr || options.kernels == nullptr) {
+    return message_.fail(
+        Code::InvalidArgument, "%s is nullptr",
+        options.kernels == nullptr ? "MethodOptions::kernels" : "MethodMemory::structures");
+  }
+  Result<MethodMeta> meta = program.method_meta(name, &message_);
+  if (!meta.ok()) return meta.status();
+  meta_ = meta.value();
+  options_ = options;
+  tracer_ = options.tracer;
+  scratch_ = memory.scratch;
+  named_data_ = MergedData(&program, options.external_data);
+  const StringView duplicate = named_data_.duplicate();
+  if (!duplicate.empty()) {
+    return message_.fail(Code::InvalidArgument,
+                         "'%.*s' is both in the program and in the data that was given",
+                         duplicate.len(), duplicate.data());
+  }
+
+  if (tracer_ != nullptr) tracer_->begin("Method::init");
+  const Status status = MethodLoader(*this, memory).load();
+  if (tracer_ != nullptr) tracer_->end("Method::init");
+  if (!status.ok()) {
+    message_.prepend("%.*s: ", this->name().len(), this->name().data());
+    return status;
+  }
+  message_.clear();
+  state_ = State::Ready;
+  return {};
+}
+
+bool Method::next_missing_operator(uint32_t* cursor, MissingOperator* missing) const {
+  if (parts_.kernels == nullptr) return false;
+  for (; *cursor < n_instructions_; ++*cursor) {
+    const Instruction& instruction = parts_.instructions[*cursor];
+    if (instruction.kind != InstructionKind::Kernel || parts_.kernels[*cursor] != nullptr) continue;
+    missing->instruction = place_of(*cursor).instruction;
+    missing->name = meta_.operator_name(instruction.target);
+    char buffer[256];
+    missing->other_types = options_.kernels->has(missing->name.join(buffer, sizeof(buffer)));
+    ++*cursor;
+    return true;
+  }
+  return false;
+}
+
+bool Method::next_missing_backend(uint32_t* cursor, StringView* id) const {
+  if (parts_.delegates == nullptr) return false;
+  while (*cursor < meta_.n_delegates()) {
+    *id = meta_.delegate_id((*cursor)++);
+    const BackendTable* table = options_.backends;
+    const Backend* backend = table != nullptr ? table->find(*id) : nullptr;
+    if (backend == nullptr || !backend->available()) return true;
+  }
+  return false;
+}
+
+Method::Place Method::place_of(uint32_t pc) const {
+  uint32_t low = 0;  // the first chain that ends behind pc
+  uint32_t high = static_cast<uint32_t>(meta_.sizes().chains) - 1;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    if (parts_.chain_ends[middle] > pc) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return {low, low == 0 ? pc : pc - parts_.chain_ends[low - 1]};
+}
+
+StringView Method::instruction_name(uint32_t pc) const {
+  if (state_ != State::Ready || pc >= n_instructions_) return "?";
+  const Instruction& instruction = parts_.instructions[pc];
+  switch (instruction.kind) {
+    case InstructionKind::Kernel:
+      return parts_.kernels[pc]->name;
+    case InstructionKind::Delegate:
+      return meta_.delegate_id(instruction.target);
+    case InstructionKind::Move:
+      return "move";
+    case InstructionKind::JumpFalse:
+      return "jump if false";
+    case InstructionKind::Free:
+      return "free";
+  }
+  return "?";
+}
+
+}  // namespace rushlight

@@ -1,0 +1,182 @@
+// A loaded method: values, instructions, delegates, and the loop that runs them.
+//
+// Everything a method needs is taken from the caller's memory when it is loaded; running it
+// allocates nothing. One method is used by one thread at a time.
+//
+//   Method method;
+//   RL_TRY(method.load(program, "forward", memory, options));
+//   RL_TRY(method.set_input(0, x));
+//   RL_TRY(method.execute());
+//   const Tensor& y = method.output(0).tensor();
+//
+// Whatever fails leaves its explanation in message(). A set_input that fails changes nothing.
+#pragma once
+
+#include "rushlight/core/allocator.h"
+#include "rushlight/core/evalue.h"
+#include "rushlight/core/message.h"
+#include "rushlight/core/span.h"
+#include "rushlight/core/status.h"
+#include "rushlight/delegate/backend.h"
+#include "rushlight/events/tracer.h"
+#include "rushlight/kernel/kernel.h"
+#include "rushlight/method/structures.h"
+#include "rushlight/program/program.h"
+
+namespace rushlight {
+
+struct MethodMemory {
+  Allocator* structures;             // values, tensors, instructions: lives as long as the method
+  Span<const Span<uint8_t>> arenas;  // arena k-1 serves memory id k; sizes from MethodMeta
+  Allocator* scratch = nullptr;      // reset after every instruction; kernels cope without
+  // Bit k: arena k is all zero already (fresh pages), so that loading need not touch it.
+  uint64_t zeroed_arenas = 0;
+  // Bit k: arena k holds state that is shared with another method and has been initialised; loading
+  // neither clears it nor writes initial values to it.
+  uint64_t shared_arenas = 0;
+};
+
+struct MethodOptions {
+  const KernelTable* kernels;
+  const BackendTable* backends = nullptr;
+  const NamedData* external_data = nullptr;  // a .ptd, or several merged
+  Tracer* tracer = nullptr;
+  uint64_t max_instructions = 10'000'000;  // per execute; more is InvalidProgram
+  // Inputs that are numbers may have any value, not only the one that the model was traced with.
+  // Only for programs whose contract says that the method computes with them.
+  bool any_scalar_inputs = false;
+};
+
+// One instruction whose kernel is not in the table.
+struct MissingOperator {
+  uint32_t instruction;  // index in its chain
+  OperatorName name;
+  bool other_types;  // the operator is there, but none of its kernels takes these dtypes
+};
+
+class Method {
+ public:
+  Method() = default;
+  ~Method();  // destroys the delegates
+  Method(const Method&) = delete;
+  Method& operator=(const Method&) = delete;
+
+  // What load() takes from MethodMemory::structures for a method, beside what its backends take.
+  static size_t structure_bytes(const MethodMeta& meta);
+
+  // Once per object. `program`, the memory and all that `options` points to must outlive the
+  // method. OperatorMissing and NotFound (backends) list all that is missing in message(), as far
+  // as there is room; the iterators below give every one. MemoryAllocationFailed: the structures'
+  // memory or an arena is too small; the message has the numbers.
+  Status load(const Program& program, StringView name, const MethodMemory& memory,
+              const MethodOptions& options);
+  bool loaded() const { return state_ == State::Ready; }
+  const Message& message() const { return message_; }
+  const MethodMeta& meta() const { return meta_; }
+  StringView name() const { return meta_.name(); }
+
+  // After load() failed: every instruction without kernel, every backend that is not there. Start
+  // with *cursor = 0; false when there is no more.
+  bool next_missing_operator(uint32_t* cursor, MissingOperator* missing) const;
+  bool next_missing_backend(uint32_t* cursor, StringView* id) const;
+
+  size_t n_inputs() const { return n_inputs_; }
+  size_t n_outputs() const { return n_outputs_; }
+  size_t n_values() const { return n_values_; }
+  // Indices must be in range. Outputs are valid until the next execute or step.
+  const EValue& input(size_t i) const { return *parts_.inputs[i].value; }
+  const EValue& output(size_t i) const { return *parts_.outputs[i].value; }
+  const EValue& value(size_t i) const { return parts_.values[i]; }
+
+  // Sets one input. Inputs stay set, but the program may plan other tensors into the memory of one
+  // that it needs no more: who runs a method again sets the tensors again.
+  //
+  // A planned tensor is copied in, in the dim order of `tensor`; one that is not is
+  // read where it lies when the method runs, so it must live until then.
+  // InvalidArgument: index, kind, dtype or traced value; NotSupported: rank or sizes; InvalidState:
+  // in the middle of a sequence of steps.
+  Status set_input(size_t i, const Tensor& tensor);
+  Status set_input_int(size_t i, int64_t value);
+  Status set_input_double(size_t i, double value);
+  Status set_input_bool(size_t i, bool value);
+  Status set_input_string(size_t i, StringView value);
+  Status set_input_none(size_t i);
+  bool input_is_set(size_t i) const { return parts_.inputs[i].is_set; }
+
+  // True for an output tensor without memory of its own; it must be given some before a run.
+  bool output_needs_data(size_t i) const { return parts_.outputs[i].needs_data; }
+  // InvalidState if the output has memory, InvalidArgument if `bytes` are too few (a bounded
+  // tensor may be given less than its bound; a result that is greater then fails the run).
+  Status set_output_data(size_t i, void* data, size_t bytes);
+
+  // Runs the method from the start. InvalidState if an input was never set, or in the middle of a
+  // sequence of steps. After a failure the method stands at its start again.
+  Status execute();
+  // Runs one instruction; EndOfMethod when none is left. A failure leaves the method where it was.
+  Status step();
+  // Back to the start, from the end of a sequence of steps; InvalidState in the middle of one.
+  Status reset();
+
+  size_t n_instructions() const { return n_instructions_; }
+  // What step() runs next, as an index over all chains one after the other; n_instructions() at the
+  // end.
+  uint32_t program_counter() const { return pc_; }
+  static constexpr uint32_t kNoInstruction = UINT32_MAX;
+  // The instruction that the last execute or step failed at, as an index in its chain;
+  // kNoInstruction if it was none.
+  uint32_t failed_instruction() const { return failed_instruction_; }
+  // The name of what instruction `pc` runs: an operator's, a backend's id, or the kind.
+  StringView instruction_name(uint32_t pc) const;
+
+  void set_tracer(Tracer* tracer) { tracer_ = tracer; }
+
+ private:
+  friend class MethodLoader;
+  enum class State : uint8_t { Empty, Failed, Ready };
+
+  struct Place {  // of an instruction in its chain
+    uint32_t chain;
+    uint32_t instruction;
+  };
+
+  Place place_of(uint32_t pc) const;
+  Status check_input(size_t i, Tag given);
+  [[gnu::format(printf, 4, 5)]] Status fail_input(size_t i, Code code, const char* format, ...);
+  Tag tag_of_input(size_t i) const;
+  Status check_tensor(size_t i, const Tensor& given);
+  void mark_set(size_t i);
+  static void shrink_to_nothing(Tensor& tensor);
+  Status check_ready();
+  Status check_outputs();
+  template <bool kTraced>
+  Status run();
+  template <bool kTraced>
+  Status run_one(KernelContext& context, uint32_t* pc);
+  Status run_delegate(const Instruction& instruction);
+  Status run_jump(const Instruction& instruction, uint32_t* pc);
+  Status check_memory(const Instruction& instruction);
+  Status fail_limit(uint32_t pc);
+  Status fail_at(uint32_t pc, Status status);
+
+  MethodMeta meta_;
+  Structures parts_ = {};
+  size_t n_values_ = 0;
+  size_t n_inputs_ = 0;
+  size_t n_outputs_ = 0;
+  size_t n_unset_inputs_ = 0;
+  uint32_t n_instructions_ = 0;
+  uint32_t pc_ = 0;
+  uint32_t failed_instruction_ = kNoInstruction;
+  bool stepping_ = false;  // between the first step and reset()
+  bool failed_step_ = false;
+  bool has_bare_tensors_ = false;  // tensors that may be without memory when the method runs
+  uint64_t steps_ = 0;
+  MethodOptions options_{};
+  Allocator* scratch_ = nullptr;
+  Tracer* tracer_ = nullptr;
+  State state_ = State::Empty;
+  MergedData named_data_;
+  Message message_;
+};
+
+}  // namespace rushlight

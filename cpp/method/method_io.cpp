@@ -1,0 +1,238 @@
+// Inputs and outputs of a method. Every setter checks all before it changes anything.
+#include <cstring>
+
+#include "rushlight/core/shape_text.h"
+#include "rushlight/method/method.h"
+#include "rushlight/program/plan_check.h"
+
+namespace rushlight {
+namespace {
+
+// What counts as the traced value of a Double input.
+bool close(double given, double traced) {
+  if (given == traced) return true;
+  if (given != given || traced != traced) return given != given && traced != traced;
+  const double limit = 1.7976931348623157e308;  // an infinity equals only itself
+  if (given > limit || given < -limit || traced > limit || traced < -limit) return false;
+  const double difference = given > traced ? given - traced : traced - given;
+  const double size = traced < 0 ? -traced : traced;
+  return difference <= 1e-4 + 1e-5 * size;
+}
+
+const char* with_article(Tag tag) {
+  switch (tag) {
+    case Tag::None:
+      return "None";
+    case Tag::Tensor:
+      return "a Tensor";
+    case Tag::String:
+      return "a String";
+    case Tag::Double:
+      return "a Double";
+    case Tag::Int:
+      return "an Int";
+    case Tag::Bool:
+      return "a Bool";
+    default:
+      return "a list, which cannot be given";
+  }
+}
+
+constexpr char kTracedOnly[] =
+    "the program was exported with this value and holds no other; for a value that changes, export "
+    "with a 0-d tensor";
+
+}  // namespace
+
+Status Method::fail_input(size_t i, Code code, const char* format, ...) {
+  std::va_list args;
+  va_start(args, format);
+  const Status status = message_.vfail(code, format, args);
+  va_end(args);
+  message_.prepend("%.*s: input %zu: ", name().len(), name().data(), i);
+  return status;
+}
+
+Status Method::check_input(size_t i, Tag given) {
+  if (state_ != State::Ready) {
+    return message_.fail(Code::InvalidState, "the method is not loaded");
+  }
+  if (stepping_) {
+    return message_.fail(Code::InvalidState,
+                         "%.*s: inputs cannot change between steps; finish and reset() first",
+                         name().len(), name().data());
+  }
+  if (i >= n_inputs_) {
+    return fail_input(i, Code::InvalidArgument, "the method has %zu inputs", n_inputs_);
+  }
+  const Tag wanted = tag_of_input(i);
+  if (given == wanted) return {};
+  return fail_input(i, Code::InvalidArgument, "got %s, the method takes %s", with_article(given),
+                    with_article(wanted));
+}
+
+Tag Method::tag_of_input(size_t i) const {
+  // Of the plan: a run may have given a number another tag.
+  const fb::ExecutionPlan plan = meta_.plan();
+  return tag_of(plan.values()[static_cast<size_t>(plan.inputs()[i])].val_type());
+}
+
+void Method::mark_set(size_t i) {
+  if (parts_.inputs[i].is_set) return;
+  parts_.inputs[i].is_set = true;
+  --n_unset_inputs_;
+}
+
+Status Method::check_tensor(size_t i, const Tensor& given) {
+  const TensorMeta meta = meta_.input(i).tensor;
+  if (given.dtype != meta.dtype) {
+    return fail_input(i, Code::InvalidArgument, "got %s, the method takes %s",
+                      dtype_name(given.dtype), dtype_name(meta.dtype));
+  }
+  const bool is_static = meta.dynamism == Dynamism::Static;
+  bool fits = given.rank == meta.rank;
+  for (size_t k = 0; fits && k < meta.rank; ++k) {
+    const int32_t size = given.sizes[k];
+    fits = is_static ? size == meta.sizes[k] : size >= 0 && size <= meta.sizes[k];
+  }
+  if (!fits) {
+    return fail_input(i, Code::NotSupported, "got sizes %s, %s %s", ShapeText(given.shape()).text(),
+                      is_static ? "the method takes" : "allowed are at most",
+                      ShapeText(meta.shape()).text());
+  }
+  if (given.numel == 0) return {};
+  if (given.data == nullptr) {
+    return fail_input(i, Code::InvalidArgument, "its data is nullptr");
+  }
+  const Tensor& own = *parts_.inputs[i].tensor;
+  if (own.planned) return {};
+  if (!is_aligned(given.data, meta.dtype)) {
+    return fail_input(i, Code::InvalidArgument,
+                      "its data is read where it lies and must be aligned for %s",
+                      dtype_name(meta.dtype));
+  }
+  int32_t strides[kMaxRank];
+  bool same_order = strides_of(given.shape(), own.dim_order, strides);
+  for (size_t k = 0; same_order && k < meta.rank; ++k) {
+    same_order = given.sizes[k] <= 1 || strides[k] == given.strides[k];
+  }
+  if (same_order) return {};
+  return fail_input(i, Code::InvalidArgument,
+                    "its data is read where it lies and must have the dim order of the program");
+}
+
+Status Method::set_input(size_t i, const Tensor& given) {
+  RL_TRY(check_input(i, Tag::Tensor));
+  RL_TRY(check_tensor(i, given));
+  InputSlot& slot = parts_.inputs[i];
+  Tensor& own = *slot.tensor;
+  slot.value->tag = Tag::Tensor;
+  slot.value->t = slot.tensor;
+  if (own.rank > 0) std::memcpy(own.sizes, given.sizes, own.rank * sizeof(int32_t));
+  strides_of(own.shape(), own.dim_order, own.strides);
+  count_elements(own.shape(), &own.numel);
+  if (own.planned) {
+    copy_elements(given, own);
+  } else {
+    own.data = given.data;
+    own.capacity = own.numel;  // there is room for no more
+    own.read_only = given.read_only;
+  }
+  mark_set(i);
+  return {};
+}
+
+Status Method::set_input_int(size_t i, int64_t value) {
+  RL_TRY(check_input(i, Tag::Int));
+  const int64_t traced = meta_.input(i).i;
+  if (value != traced && !options_.any_scalar_inputs) {
+    return fail_input(i, Code::InvalidArgument, "got %lld, allowed is %lld: %s",
+                      static_cast<long long>(value), static_cast<long long>(traced), kTracedOnly);
+  }
+  parts_.inputs[i].value->set_int(value);
+  mark_set(i);
+  return {};
+}
+
+Status Method::set_input_double(size_t i, double value) {
+  RL_TRY(check_input(i, Tag::Double));
+  const double traced = meta_.input(i).d;
+  if (!close(value, traced) && !options_.any_scalar_inputs) {
+    return fail_input(i, Code::InvalidArgument, "got %g, allowed is %g: %s", value, traced,
+                      kTracedOnly);
+  }
+  parts_.inputs[i].value->set_double(options_.any_scalar_inputs ? value : traced);
+  mark_set(i);
+  return {};
+}
+
+Status Method::set_input_bool(size_t i, bool value) {
+  RL_TRY(check_input(i, Tag::Bool));
+  const bool traced = meta_.input(i).i != 0;
+  if (value != traced && !options_.any_scalar_inputs) {
+    return fail_input(i, Code::InvalidArgument, "got %s, allowed is %s: %s",
+                      value ? "true" : "false", traced ? "true" : "false", kTracedOnly);
+  }
+  parts_.inputs[i].value->set_bool(value);
+  mark_set(i);
+  return {};
+}
+
+Status Method::set_input_string(size_t i, StringView value) {
+  RL_TRY(check_input(i, Tag::String));
+  const StringView traced = meta_.input(i).text;
+  if (value != traced) {
+    return fail_input(i, Code::InvalidArgument, "got '%.*s', allowed is '%.*s': %s", value.len(),
+                      value.data(), traced.len(), traced.data(), kTracedOnly);
+  }
+  mark_set(i);
+  return {};
+}
+
+Status Method::set_input_none(size_t i) {
+  RL_TRY(check_input(i, Tag::None));
+  mark_set(i);
+  return {};
+}
+
+Status Method::set_output_data(size_t i, void* data, size_t bytes) {
+  if (state_ != State::Ready) {
+    return message_.fail(Code::InvalidState, "the method is not loaded");
+  }
+  const StringView method = name();
+  if (i >= n_outputs_) {
+    return message_.fail(Code::InvalidArgument, "%.*s: output %zu: the method has %zu outputs",
+                         method.len(), method.data(), i, n_outputs_);
+  }
+  const OutputSlot& slot = parts_.outputs[i];
+  if (!slot.needs_data || stepping_) {
+    return message_.fail(Code::InvalidState, "%.*s: output %zu: %s", method.len(), method.data(), i,
+                         stepping_ ? "cannot change between steps; finish and reset() first"
+                                   : "has memory of its own, or is no tensor");
+  }
+  const TensorMeta meta = meta_.output(i).tensor;
+  const size_t room = bytes / element_size(meta.dtype);
+  const bool is_fixed = meta.dynamism == Dynamism::Static || meta.rank == 0;
+  const bool too_small = is_fixed && bytes < meta.nbytes;
+  if (too_small || data == nullptr || !is_aligned(data, meta.dtype)) {
+    return message_.fail(
+        Code::InvalidArgument, "%.*s: output %zu: got %zu bytes, it takes %zu, aligned for %s",
+        method.len(), method.data(), i, bytes, meta.nbytes, dtype_name(meta.dtype));
+  }
+  Tensor& own = *slot.tensor;
+  const size_t bound = meta.nbytes / element_size(meta.dtype);
+  own.data = data;
+  own.capacity = static_cast<int64_t>(room < bound ? room : bound);
+  if (own.numel > own.capacity) shrink_to_nothing(own);
+  return {};
+}
+
+// A bounded output starts with the sizes of its bound; with less memory than that it must not keep
+// them until the kernel that writes it sets others.
+void Method::shrink_to_nothing(Tensor& tensor) {
+  std::memset(tensor.sizes, 0, tensor.rank * sizeof(int32_t));
+  strides_of(tensor.shape(), tensor.dim_order, tensor.strides);
+  tensor.numel = 0;
+}
+
+}  // namespace rushlight

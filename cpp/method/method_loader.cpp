@@ -1,0 +1,401 @@
+#include "rushlight/method/method_loader.h"
+
+#include <cstring>
+#include <new>
+
+#include "rushlight/method/initial_state.h"
+#include "rushlight/program/plan_check.h"
+
+namespace rushlight {
+namespace {
+
+constexpr size_t kMaxName = 256;  // of an operator; no kernel's is that long
+constexpr char kViewName[] = "executorch_prim::et_view.default";
+
+}  // namespace
+
+Status MethodLoader::load() {
+  RL_TRY(take_structures());
+  RL_TRY(prepare_arenas());
+  RL_TRY(make_values());
+  make_lists();
+  make_interface();
+  make_instructions();
+  resolve_kernels();
+  RL_TRY(check_missing());
+  RL_TRY(check_kernel_arguments());
+  return init_delegates();
+}
+
+Status MethodLoader::take_structures() {
+  const PlanSizes& sizes = method_.meta_.sizes();
+  const size_t bytes = lay_out(sizes, nullptr, &parts_);
+  void* block = bytes != SIZE_MAX ? memory_.structures->allocate(bytes) : nullptr;
+  if (block == nullptr) {
+    parts_ = {};
+    return message_.fail(Code::MemoryAllocationFailed,
+                         "its structures take %zu bytes; the memory given for them has %zu", bytes,
+                         memory_.structures->left());
+  }
+  std::memset(block, 0, bytes);
+  lay_out(sizes, static_cast<uint8_t*>(block), &parts_);
+  for (size_t i = 0; i < sizes.values; ++i) new (parts_.values + i) EValue();
+  for (size_t i = 0; i < sizes.tensors; ++i) new (parts_.tensors + i) Tensor();
+  for (size_t i = 0; i < sizes.specs; ++i) new (parts_.specs + i) CompileSpec();
+  method_.n_values_ = sizes.values;
+  method_.n_inputs_ = sizes.inputs;
+  method_.n_outputs_ = sizes.outputs;
+  method_.n_unset_inputs_ = sizes.inputs;
+  method_.n_instructions_ = static_cast<uint32_t>(sizes.instructions);
+  return {};
+}
+
+Status MethodLoader::prepare_arenas() {
+  const MethodMeta& meta = method_.meta_;
+  for (size_t k = 0; k < meta.n_arenas(); ++k) {
+    const size_t wanted = meta.arena_bytes(k);
+    if (wanted == 0) continue;
+    const Span<uint8_t> arena = k < memory_.arenas.size() ? memory_.arenas[k] : Span<uint8_t>();
+    if (arena.size() < wanted) {
+      return message_.fail(Code::MemoryAllocationFailed,
+                           "memory %zu takes %zu bytes; the arena given for it has %zu", k + 1,
+                           wanted, arena.size());
+    }
+    if (reinterpret_cast<uintptr_t>(arena.data()) % Allocator::kAlignment != 0) {
+      return message_.fail(Code::InvalidArgument,
+                           "the arena given for memory %zu does not start at a multiple of %zu",
+                           k + 1, Allocator::kAlignment);
+    }
+    const uint64_t bit = k < 64 ? uint64_t{1} << k : 0;
+    if ((memory_.shared_arenas & bit) != 0) continue;
+    if ((memory_.zeroed_arenas & bit) == 0) std::memset(arena.data(), 0, wanted);
+    RL_TRY(write_initial_state(meta, k, arena, method_.options_.external_data, message_));
+  }
+  return {};
+}
+
+Status MethodLoader::make_values() {
+  const fb::Tables<fb::EValue> values = plan_.values();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const fb::EValue from = values[i];
+    EValue& to = parts_.values[i];
+    to.tag = tag_of(from.val_type());
+    switch (to.tag) {
+      case Tag::Int:
+        to.i = from.val_as_Int().int_val();
+        break;
+      case Tag::Bool:
+        to.i = from.val_as_Bool().bool_val();
+        break;
+      case Tag::Double:
+        to.d = from.val_as_Double().double_val();
+        break;
+      case Tag::String: {
+        const StringView text = from.val_as_String().string_val();
+        to.list = {text.data(), static_cast<uint32_t>(text.size())};
+        break;
+      }
+      case Tag::Tensor:
+        to.t = parts_.tensors + next_tensor_++;
+        RL_TRY(make_tensor(i, from.val_as_Tensor(), to.t));
+        break;
+      default:
+        break;  // None, and lists, which point to values
+    }
+  }
+  return {};
+}
+
+Status MethodLoader::make_tensor(size_t i, fb::Tensor from, Tensor* to) {
+  const size_t rank = from.sizes().size();
+  to->dtype = static_cast<DType>(from.scalar_type());
+  to->dynamism = static_cast<Dynamism>(from.shape_dynamism());
+  to->rank = static_cast<uint8_t>(rank);
+  to->sizes = parts_.dims + next_dim_;
+  to->strides = to->sizes + rank;
+  next_dim_ += 2 * rank;
+  to->dim_order = fb::as_span(from.dim_order()).data();  // lies in the program's image
+  copy_sizes(from.sizes(), to->sizes);
+  const bool counted = count_elements(to->shape(), &to->numel) &&
+                       strides_of(to->shape(), to->dim_order, to->strides);
+  if (!counted) to->numel = INT64_MAX;  // the bound of an unplanned tensor, never its size
+  to->capacity = to->numel;
+  const Status status = place_data(from, to);
+  if (!status.ok()) message_.prepend("value %zu: ", i);
+  return status;
+}
+
+Status MethodLoader::place_data(fb::Tensor from, Tensor* to) {
+  if (is_planned(from)) {
+    const fb::AllocationDetails place = from.allocation_info();
+    const size_t arena = place.memory_id() - 1;
+    const bool has_arena = arena < memory_.arenas.size() && memory_.arenas[arena].size() > 0;
+    if (has_arena) to->data = memory_.arenas[arena].data() + arena_offset(place);
+    to->planned = true;
+    return {};
+  }
+  if (!has_file_data(from)) return {};
+  Span<const uint8_t> bytes;
+  if (is_external(from)) {
+    Result<Span<const uint8_t>> found =
+        external_bytes(from, method_.options_.external_data, message_);
+    if (!found.ok()) return found.status();
+    bytes = found.value();
+    if (!is_aligned(bytes.data(), to->dtype)) {
+      return message_.fail(Code::InvalidExternalData,
+                           "its external data is not aligned for %s; give the data file at an "
+                           "address that is a multiple of 16",
+                           dtype_name(to->dtype));
+    }
+  } else {
+    bytes = method_.meta_.program().constant(from.data_buffer_idx());
+  }
+  to->read_only = true;
+  if (is_aligned(bytes.data(), to->dtype)) {
+    to->data = const_cast<uint8_t*>(bytes.data());
+    return {};
+  }
+  uint8_t* copy = parts_.constants + next_constant_;
+  next_constant_ += padded_copy(to->nbytes());
+  std::memcpy(copy, bytes.data(), to->nbytes());
+  to->data = copy;
+  return {};
+}
+
+// After all values are there, since an IntList may refer to values behind it.
+void MethodLoader::make_lists() {
+  const fb::Tables<fb::EValue> values = plan_.values();
+  const auto point = [this](size_t n, auto item_at) {
+    EValue** items = parts_.list_items + next_item_;
+    for (size_t k = 0; k < n; ++k) {
+      const int64_t index = item_at(k);
+      items[k] = index < 0 ? nullptr : parts_.values + index;
+    }
+    next_item_ += n;
+    return EValue::List{items, static_cast<uint32_t>(n)};
+  };
+  for (size_t i = 0; i < values.size(); ++i) {
+    const fb::EValue from = values[i];
+    EValue& to = parts_.values[i];
+    if (to.tag == Tag::IntList) {
+      const fb::Vector<int64_t> items = from.val_as_IntList().items();
+      to.list = point(items.size(), [&](size_t k) { return items[k]; });
+    } else if (to.tag == Tag::TensorList || to.tag == Tag::OptionalTensorList) {
+      const fb::Vector<int32_t> items = to.tag == Tag::TensorList
+                                            ? from.val_as_TensorList().items()
+                                            : from.val_as_OptionalTensorList().items();
+      to.list = point(items.size(), [&](size_t k) { return int64_t{items[k]}; });
+    } else if (to.tag == Tag::DoubleList) {
+      const fb::Vector<double> items = from.val_as_DoubleList().items();
+      double* copy = parts_.doubles + next_double_;
+      for (size_t k = 0; k < items.size(); ++k) copy[k] = items[k];
+      next_double_ += items.size();
+      to.list = {copy, static_cast<uint32_t>(items.size())};
+    } else if (to.tag == Tag::BoolList) {
+      const fb::Vector<bool> items = from.val_as_BoolList().items();
+      to.list = {items.empty() ? nullptr : items.bytes(), static_cast<uint32_t>(items.size())};
+    }
+  }
+}
+
+// Tensors without memory of their own: the caller gives inputs and outputs theirs. Any other gets
+// some only by what runs (a view), so that kernels are not called before a look at that.
+void MethodLoader::make_interface() {
+  const auto is_bare = [](const Tensor* tensor) {
+    return tensor != nullptr && tensor->data == nullptr && tensor->capacity > 0;
+  };
+  // `planned` serves as a mark for a moment, since both lists may be long.
+  for (size_t k = 0; k < method_.n_inputs_; ++k) {
+    EValue* value = parts_.values + plan_.inputs()[k];
+    parts_.inputs[k] = {value, value->tensor_or_null(), false};
+    if (is_bare(parts_.inputs[k].tensor)) parts_.inputs[k].tensor->planned = true;
+  }
+  for (size_t k = 0; k < method_.n_outputs_; ++k) {
+    EValue* value = parts_.values + plan_.outputs()[k];
+    Tensor* tensor = value->tensor_or_null();
+    const bool needs_data = is_bare(tensor) && !tensor->planned;
+    parts_.outputs[k] = {value, tensor, needs_data};
+  }
+  for (size_t k = 0; k < method_.n_outputs_; ++k) {
+    if (parts_.outputs[k].needs_data) parts_.outputs[k].tensor->planned = true;
+  }
+  for (size_t i = 0; i < next_tensor_; ++i) {
+    Tensor& tensor = parts_.tensors[i];
+    if (!is_bare(&tensor)) continue;
+    if (!tensor.planned) method_.has_bare_tensors_ = true;
+    tensor.planned = false;
+  }
+}
+
+void MethodLoader::make_instructions() {
+  uint32_t next = 0;
+  for (size_t c = 0; c < plan_.chains().size(); ++c) {
+    const fb::Tables<fb::Instruction> instructions = plan_.chains()[c].instructions();
+    const uint32_t chain_start = next;
+    for (size_t i = 0; i < instructions.size(); ++i) {
+      make_instruction(instructions[i], chain_start, parts_.instructions + next++);
+    }
+    parts_.chain_ends[c] = next;
+  }
+}
+
+EValue** MethodLoader::point_args(fb::Vector<int32_t> args) {
+  EValue** first = parts_.args + next_arg_;
+  for (size_t k = 0; k < args.size(); ++k) point_arg(args[k]);
+  return first;
+}
+
+EValue** MethodLoader::point_arg(int32_t index) {
+  EValue** place = parts_.args + next_arg_++;
+  *place = parts_.values + index;
+  return place;
+}
+
+void MethodLoader::make_instruction(fb::Instruction from, uint32_t chain_start, Instruction* to) {
+  switch (from.instr_args_type()) {
+    case fb::InstructionArguments::KernelCall: {
+      const fb::KernelCall call = from.instr_args_as_KernelCall();
+      to->kind = InstructionKind::Kernel;
+      to->args = point_args(call.args());
+      to->n_args = static_cast<uint32_t>(call.args().size());
+      to->target = static_cast<uint32_t>(call.op_index());
+      break;
+    }
+    case fb::InstructionArguments::DelegateCall: {
+      const fb::DelegateCall call = from.instr_args_as_DelegateCall();
+      to->kind = InstructionKind::Delegate;
+      to->args = point_args(call.args());
+      to->n_args = static_cast<uint32_t>(call.args().size());
+      to->target = static_cast<uint32_t>(call.delegate_index());
+      to->checked = true;
+      break;
+    }
+    case fb::InstructionArguments::MoveCall: {
+      const fb::MoveCall call = from.instr_args_as_MoveCall();
+      to->kind = InstructionKind::Move;
+      to->args = point_arg(call.move_from());
+      point_arg(call.move_to());
+      to->n_args = 2;
+      break;
+    }
+    case fb::InstructionArguments::JumpFalseCall: {
+      const fb::JumpFalseCall call = from.instr_args_as_JumpFalseCall();
+      to->kind = InstructionKind::JumpFalse;
+      to->args = point_arg(call.cond_value_index());
+      to->n_args = 1;
+      to->target = chain_start + static_cast<uint32_t>(call.destination_instruction());
+      break;
+    }
+    default:
+      to->kind = InstructionKind::Free;
+      to->args = point_arg(from.instr_args_as_FreeCall().value_index());
+      to->n_args = 1;
+  }
+}
+
+void MethodLoader::resolve_kernels() {
+  char buffer[kMaxName];
+  for (uint32_t i = 0; i < method_.n_instructions_; ++i) {
+    Instruction& instruction = parts_.instructions[i];
+    if (instruction.kind != InstructionKind::Kernel) continue;
+    const StringView name =
+        method_.meta_.operator_name(instruction.target).join(buffer, sizeof(buffer));
+    const Kernel* kernel =
+        method_.options_.kernels->find(name, instruction.args, instruction.n_args);
+    parts_.kernels[i] = kernel;
+    if (kernel != nullptr) instruction.fn = kernel->fn;
+    // A view is what gives a tensor memory.
+    instruction.checked = method_.has_bare_tensors_ && name != kViewName;
+  }
+}
+
+Status MethodLoader::check_missing() {
+  size_t n_operators = 0;
+  size_t n_backends = 0;
+  message_.clear();
+  uint32_t cursor = 0;
+  MissingOperator missing;
+  uint32_t last_listed = UINT32_MAX;
+  while (method_.next_missing_operator(&cursor, &missing)) {
+    const uint32_t op = parts_.instructions[cursor - 1].target;
+    if (op == last_listed) continue;  // calls of one operator often follow each other
+    last_listed = op;
+    char buffer[kMaxName];
+    const StringView name = missing.name.join(buffer, sizeof(buffer));
+    if (n_operators++ == 0) message_.append("no kernel for");
+    message_.append("%s %.*s%s (instruction %lu)", n_operators == 1 ? "" : ",", name.len(),
+                    name.data(), missing.other_types ? " of these dtypes" : "",
+                    static_cast<unsigned long>(missing.instruction));
+  }
+  cursor = 0;
+  StringView id;
+  while (method_.next_missing_backend(&cursor, &id)) {
+    if (n_backends++ == 0) message_.append("%sno backend", n_operators == 0 ? "" : "; ");
+    message_.append("%s %.*s", n_backends == 1 ? "" : ",", id.len(), id.data());
+  }
+  if (n_operators > 0) return Code::OperatorMissing;
+  return n_backends > 0 ? Code::NotFound : Code::Ok;
+}
+
+Status MethodLoader::check_kernel_arguments() {
+  for (uint32_t i = 0; i < method_.n_instructions_; ++i) {
+    const Instruction& instruction = parts_.instructions[i];
+    if (instruction.kind != InstructionKind::Kernel) continue;
+    const Kernel& kernel = *parts_.kernels[i];
+    const Status status = check_arguments(kernel, instruction.args, instruction.n_args, message_);
+    if (status.ok()) continue;
+    message_.prepend("instruction %lu (%s): ",
+                     static_cast<unsigned long>(method_.place_of(i).instruction), kernel.name);
+    return status;
+  }
+  return {};
+}
+
+Status MethodLoader::init_delegates() {
+  size_t next_spec = 0;
+  for (size_t i = 0; i < plan_.delegates().size(); ++i) {
+    message_.clear();
+    const Status status = init_delegate(i, &next_spec);
+    if (status.ok()) continue;
+    const StringView id = plan_.delegates()[i].id();
+    if (message_.empty()) message_.append("%s", code_name(status.code()));
+    message_.prepend("delegate %zu (%.*s): ", i, id.len(), id.data());
+    return status;
+  }
+  return {};
+}
+
+Status MethodLoader::init_delegate(size_t i, size_t* next_spec) {
+  const fb::BackendDelegate delegate = plan_.delegates()[i];
+  const Program& program = method_.meta_.program();
+  const fb::BackendDelegateDataReference place = delegate.processed();
+  const bool is_inline = place.location() == fb::DataLocation::INLINE;
+
+  CompileSpec* specs = parts_.specs + *next_spec;
+  const size_t n_specs = delegate.compile_specs().size();
+  for (size_t k = 0; k < n_specs; ++k) {
+    const fb::CompileSpec spec = delegate.compile_specs()[k];
+    specs[k] = {spec.key(), fb::as_span(spec.value())};
+  }
+  *next_spec += n_specs;
+
+  BackendInit init = {};
+  init.method = method_.meta_.name();
+  init.payload = is_inline
+                     ? fb::as_span(program.root().backend_delegate_data()[place.index()].data())
+                     : program.segment(place.index());
+  init.specs = {specs, n_specs};
+  init.named_data = &method_.named_data_;
+  init.allocator = memory_.structures;
+  init.tracer = method_.tracer_;
+  init.message = &message_;
+  DelegateSlot& slot = parts_.delegates[i];
+  slot.backend = method_.options_.backends->find(delegate.id());
+  Result<void*> handle = slot.backend->init(init);
+  if (!handle.ok()) return handle.status();
+  slot.handle = handle.value();
+  slot.is_ready = true;
+  return {};
+}
+
+}  // namespace rushlight

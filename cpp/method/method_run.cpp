@@ -1,0 +1,206 @@
+// The loop that runs a method's instructions. Nothing here allocates.
+#include "rushlight/method/method.h"
+
+namespace rushlight {
+namespace {
+
+bool is_bare(const Tensor* tensor) {
+  return tensor != nullptr && tensor->data == nullptr && tensor->capacity > 0;
+}
+
+bool all_true(const Tensor& tensor) {
+  const uint8_t* flags = tensor.as<uint8_t>();
+  for (int64_t i = 0; i < tensor.numel; ++i) {
+    if (flags[i] == 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Status Method::check_ready() {
+  if (state_ != State::Ready) {
+    return message_.fail(Code::InvalidState, "the method is not loaded");
+  }
+  const StringView method = name();
+  for (size_t i = 0; n_unset_inputs_ > 0 && i < n_inputs_; ++i) {
+    if (parts_.inputs[i].is_set) continue;
+    return message_.fail(Code::InvalidState, "%.*s: input %zu was never set", method.len(),
+                         method.data(), i);
+  }
+  for (size_t i = 0; i < n_outputs_; ++i) {
+    if (!parts_.outputs[i].needs_data || !is_bare(parts_.outputs[i].tensor)) continue;
+    return message_.fail(Code::InvalidState,
+                         "%.*s: output %zu is not planned and has no memory; call set_output_data",
+                         method.len(), method.data(), i);
+  }
+  return {};
+}
+
+// After a run of a plan with tensors that may be without memory: nobody reads an output that is.
+Status Method::check_outputs() {
+  for (size_t i = 0; i < n_outputs_; ++i) {
+    if (!is_bare(parts_.outputs[i].value->tensor_or_null())) continue;
+    return message_.fail(Code::InvalidProgram,
+                         "%.*s: output %zu has no memory: nothing "
+                         "gave it any",
+                         name().len(), name().data(), i);
+  }
+  return {};
+}
+
+Status Method::execute() {
+  if (stepping_) {
+    return message_.fail(Code::InvalidState, "%.*s: in the middle of a sequence of steps",
+                         name().len(), name().data());
+  }
+  failed_instruction_ = kNoInstruction;
+  RL_TRY(check_ready());
+  message_.clear();
+  if (tracer_ == nullptr) return run<false>();
+  tracer_->begin("Method::execute");
+  const Status status = run<true>();
+  tracer_->end("Method::execute");
+  return status;
+}
+
+template <bool kTraced>
+Status Method::run() {
+  KernelContext context(message_, scratch_);
+  uint64_t left = options_.max_instructions;
+  uint32_t pc = 0;
+  while (pc < n_instructions_) {
+    const uint32_t at = pc;
+    if (left-- == 0) return fail_limit(at);
+    const Status status = run_one<kTraced>(context, &pc);
+    if (!status.ok()) return fail_at(at, status);
+  }
+  return has_bare_tensors_ ? check_outputs() : Status();
+}
+
+// Runs the instruction at *pc and moves *pc to the next.
+template <bool kTraced>
+inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
+  const Instruction& instruction = parts_.instructions[*pc];
+  Place place = {};
+  if constexpr (kTraced) {
+    place = place_of(*pc);
+    tracer_->begin_instruction(place.chain, place.instruction, instruction.kind,
+                               instruction_name(*pc));
+  }
+  ++*pc;
+  Status status;
+  switch (instruction.kind) {
+    case InstructionKind::Kernel:
+      if (instruction.checked) status = check_memory(instruction);
+      if (status.ok()) status = instruction.fn(context, instruction.args);
+      if (scratch_ != nullptr) scratch_->reset();
+      break;
+    case InstructionKind::Delegate:
+      status = run_delegate(instruction);
+      if (scratch_ != nullptr) scratch_->reset();
+      break;
+    case InstructionKind::Move:
+      *instruction.args[1] = *instruction.args[0];
+      break;
+    case InstructionKind::JumpFalse:
+      status = run_jump(instruction, pc);
+      break;
+    case InstructionKind::Free:
+      break;  // meant for tensors without bound, which are refused: others own no memory
+  }
+  if constexpr (kTraced) {
+    tracer_->end_instruction(place.chain, place.instruction, instruction.args, instruction.n_args);
+  }
+  return status;
+}
+
+Status Method::run_delegate(const Instruction& instruction) {
+  if (instruction.checked) RL_TRY(check_memory(instruction));
+  const DelegateSlot& slot = parts_.delegates[instruction.target];
+  const BackendRun run = {scratch_, tracer_, &message_};
+  return slot.backend->execute(run, slot.handle, instruction.args, instruction.n_args);
+}
+
+Status Method::run_jump(const Instruction& instruction, uint32_t* pc) {
+  const EValue& condition = *instruction.args[0];
+  bool is_true = false;
+  if (condition.tag != Tag::Tensor) {
+    is_true = condition.to_bool();
+  } else {
+    RL_TRY(check_memory(instruction));
+    is_true = all_true(*condition.t);
+  }
+  if (!is_true) *pc = instruction.target;
+  return {};
+}
+
+Status Method::check_memory(const Instruction& instruction) {
+  bool bare = false;
+  uint32_t k = 0;
+  for (; k < instruction.n_args && !bare; ++k) {
+    const EValue& value = *instruction.args[k];
+    if (value.tag == Tag::Tensor) {
+      bare = is_bare(value.t);
+    } else if (value.tag == Tag::TensorList || value.tag == Tag::OptionalTensorList) {
+      for (size_t j = 0; j < value.size() && !bare; ++j) bare = is_bare(value.tensor_at(j));
+    }
+  }
+  if (!bare) return {};
+  return message_.fail(Code::InvalidProgram, "argument %lu has no memory: nothing gave it any",
+                       static_cast<unsigned long>(k - 1));
+}
+
+Status Method::fail_limit(uint32_t pc) {
+  return fail_at(pc, message_.fail(Code::InvalidProgram,
+                                   "%llu instructions have run; a loop that does not end? (see "
+                                   "max_instructions)",
+                                   static_cast<unsigned long long>(options_.max_instructions)));
+}
+
+// Says where it happened before what was said; keeps the index.
+Status Method::fail_at(uint32_t pc, Status status) {
+  const Place place = place_of(pc);
+  const StringView what = instruction_name(pc);
+  failed_instruction_ = place.instruction;
+  if (message_.empty()) message_.append("%s", code_name(status.code()));
+  message_.prepend("%.*s: instruction %lu (%.*s): ", name().len(), name().data(),
+                   static_cast<unsigned long>(place.instruction), what.len(), what.data());
+  return status;
+}
+
+Status Method::step() {
+  failed_instruction_ = kNoInstruction;
+  if (!stepping_) RL_TRY(check_ready());
+  if (pc_ >= n_instructions_) return Code::EndOfMethod;
+  stepping_ = true;
+  message_.clear();
+  KernelContext context(message_, scratch_);
+  uint32_t next = pc_;
+  Status status;
+  if (steps_++ >= options_.max_instructions) {
+    status = fail_limit(pc_);
+  } else {
+    status = tracer_ != nullptr ? run_one<true>(context, &next) : run_one<false>(context, &next);
+    if (!status.ok()) status = fail_at(pc_, status);
+  }
+  failed_step_ = !status.ok();
+  if (!failed_step_) pc_ = next;
+  if (failed_step_ || pc_ < n_instructions_ || !has_bare_tensors_) return status;
+  return check_outputs();
+}
+
+Status Method::reset() {
+  if (stepping_ && !failed_step_ && pc_ < n_instructions_) {
+    return message_.fail(
+        Code::InvalidState, "%.*s: %lu instructions are left; step to the end before a reset",
+        name().len(), name().data(), static_cast<unsigned long>(n_instructions_ - pc_));
+  }
+  stepping_ = false;
+  failed_step_ = false;
+  pc_ = 0;
+  steps_ = 0;
+  return {};
+}
+
+}  // namespace rushlight

@@ -1,0 +1,66 @@
+// What a loaded method consists of, and how it lies in the one block of memory that holds it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/core/evalue.h"
+#include "rushlight/delegate/backend.h"
+#include "rushlight/events/tracer.h"
+#include "rushlight/kernel/kernel.h"
+#include "rushlight/program/method_meta.h"
+
+namespace rushlight {
+
+struct Instruction {
+  KernelFn fn;          // Kernel
+  EValue* const* args;  // Kernel, Delegate; Move: from, to; JumpFalse: the condition; Free
+  uint32_t n_args;
+  uint32_t target;  // JumpFalse: where to, counted over all chains; Delegate: which
+  InstructionKind kind;
+  // Kernel, Delegate: a tensor among the arguments may be without memory when it runs, so they are
+  // looked at before each call.
+  bool checked;
+};
+
+struct InputSlot {
+  EValue* value;
+  Tensor* tensor;  // that the value denoted at load: a move may have changed the value since
+  bool is_set;
+};
+
+struct OutputSlot {
+  EValue* value;
+  Tensor* tensor;   // likewise
+  bool needs_data;  // has no memory of its own
+};
+
+struct DelegateSlot {
+  Backend* backend;
+  void* handle;
+  bool is_ready;  // to be destroyed with the method
+};
+
+struct Structures {
+  EValue* values;
+  Tensor* tensors;
+  int32_t* dims;  // sizes, then strides, of each tensor
+  EValue** list_items;
+  double* doubles;
+  InputSlot* inputs;
+  OutputSlot* outputs;
+  Instruction* instructions;
+  const Kernel** kernels;  // one per instruction; nullptr where there is none
+  EValue** args;
+  uint32_t* chain_ends;  // index behind the last instruction of each chain, over all chains
+  DelegateSlot* delegates;
+  CompileSpec* specs;
+  uint8_t* constants;  // copies of those that lie misaligned in the program's image
+};
+
+// Places everything behind `base` (aligned to Allocator::kAlignment) and returns the bytes it
+// takes; SIZE_MAX if that is more than there can be. With base nullptr only the size means
+// anything.
+size_t lay_out(const PlanSizes& sizes, uint8_t* base, Structures* structures);
+
+}  // namespace rushlight

@@ -1,0 +1,99 @@
+#include "rushlight/module/memory.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <sys/mman.h>
+#if !defined(MAP_ANONYMOUS)
+#define MAP_ANONYMOUS MAP_ANON
+#endif
+#if !defined(MAP_NORESERVE)
+#define MAP_NORESERVE 0
+#endif
+#endif
+
+namespace rushlight {
+namespace {
+
+constexpr size_t kPageAlignment = 64;
+constexpr size_t kBlock = 16 * 1024;  // what a further block has at least
+
+}  // namespace
+
+#if defined(__unix__) || defined(__APPLE__)
+
+bool Pages::reserve(size_t size) {
+  if (size == 0) return true;
+  void* start = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) return false;
+  data_ = static_cast<uint8_t*>(start);
+  size_ = size;
+  return true;
+}
+
+Pages::~Pages() {
+  if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+#else
+
+// The address that malloc gave lies before the aligned start.
+bool Pages::reserve(size_t size) {
+  if (size == 0) return true;
+  if (size > SIZE_MAX - 2 * kPageAlignment) return false;
+  void* block = std::calloc(size + 2 * kPageAlignment, 1);
+  if (block == nullptr) return false;
+  const uintptr_t first = reinterpret_cast<uintptr_t>(block) + sizeof(block);
+  const uintptr_t start = (first + kPageAlignment - 1) / kPageAlignment * kPageAlignment;
+  data_ = reinterpret_cast<uint8_t*>(start);
+  std::memcpy(data_ - sizeof(block), &block, sizeof(block));
+  size_ = size;
+  return true;
+}
+
+Pages::~Pages() {
+  if (data_ == nullptr) return;
+  void* block = nullptr;
+  std::memcpy(&block, data_ - sizeof(block), sizeof(block));
+  std::free(block);
+}
+
+#endif
+
+HeapAllocator::~HeapAllocator() {
+  while (blocks_ != nullptr) {
+    Block* next = blocks_->next;
+    std::free(blocks_);
+    blocks_ = next;
+  }
+}
+
+// The first block is as large as what is asked for, since that is measured; later ones serve
+// backends, which ask often and for little.
+bool HeapAllocator::grow(size_t bytes) {
+  const size_t needed = bytes + sizeof(Block);
+  const size_t left = limit_ - taken_;
+  if (needed < bytes || needed > left) return false;
+  size_t size = blocks_ == nullptr || needed > kBlock ? needed : kBlock;
+  if (size > left) size = left;
+  Block* block = static_cast<Block*>(std::malloc(size));
+  if (block == nullptr) return false;
+  block->next = blocks_;
+  blocks_ = block;
+  taken_ += size;
+  base_ = reinterpret_cast<uint8_t*>(block + 1);
+  size_ = size - sizeof(Block);
+  used_ = 0;
+  return true;
+}
+
+void* HeapAllocator::allocate(size_t bytes, size_t alignment) {
+  void* found = bump(bytes, alignment);
+  if (found != nullptr) return found;
+  if (bytes > SIZE_MAX - alignment || !grow(bytes + alignment)) return nullptr;
+  return bump(bytes, alignment);
+}
+
+}  // namespace rushlight

@@ -1,0 +1,266 @@
+#include "rushlight/module/module.h"
+
+#include <new>
+
+#include "rushlight/method/initial_state.h"
+#include "rushlight/module/method_slot.h"
+#include "rushlight/module/shared_program.h"
+
+namespace rushlight {
+
+Module::~Module() { close(); }
+
+void Module::close() {
+  if (shared_ == nullptr) return;
+  for (size_t i = 0; i < program().n_methods(); ++i) delete slots_[i];
+  delete[] slots_;
+  delete failed_;
+  while (arenas_ != nullptr) {
+    SharedArena* next = arenas_->next;
+    delete arenas_;
+    arenas_ = next;
+  }
+  shared_->release();
+  shared_ = nullptr;
+  slots_ = nullptr;
+  failed_ = nullptr;
+  in_use_ = 0;
+}
+
+Status Module::out_of_memory() {
+  return message_.fail(Code::MemoryAllocationFailed, "the system has no memory left");
+}
+
+Status Module::open(const char* path, const ModuleOptions& options) {
+  SharedProgram* shared = new (std::nothrow) SharedProgram;
+  if (shared == nullptr) return out_of_memory();
+  const Status opened = shared->file.open(path);
+  if (!opened.ok()) {
+    delete shared;
+    return message_.fail(opened.code(), "%s: the file cannot be %s", path,
+                         opened.code() == Code::AccessFailed ? "read" : "mapped");
+  }
+  shared->loader = MemoryLoader(shared->file.data(), shared->file.size());
+  return open_shared(shared, options);
+}
+
+Status Module::open_memory(const void* data, size_t size, const ModuleOptions& options) {
+  SharedProgram* shared = new (std::nothrow) SharedProgram;
+  if (shared == nullptr) return out_of_memory();
+  shared->loader = MemoryLoader(data, size);
+  return open_shared(shared, options);
+}
+
+Status Module::open_shared(SharedProgram* shared, const ModuleOptions& options) {
+  Status status = shared->program.load(shared->loader);
+  if (!status.ok()) message_ = shared->program.message();
+  if (status.ok()) status = adopt(shared, options);
+  if (!status.ok()) {
+    shared->release();
+    return status;
+  }
+  if (options.data_path == nullptr) return {};
+  status = add_data(options.data_path);
+  if (!status.ok()) close();
+  return status;
+}
+
+// Takes over one use of `shared` unless it fails.
+Status Module::adopt(SharedProgram* shared, const ModuleOptions& options) {
+  MethodSlot** slots = new (std::nothrow) MethodSlot* [shared->program.n_methods()] {};
+  if (slots == nullptr) return out_of_memory();
+  close();
+  shared_ = shared;
+  slots_ = slots;
+  options_ = options;
+  options_.data_path = nullptr;  // read by now, or by open_shared from its own copy
+  if (options_.kernels == nullptr) options_.kernels = default_kernels();
+  message_.clear();
+  if (options_.kernels != nullptr) return {};
+  static const KernelTable none;
+  options_.kernels = &none;
+  return {};
+}
+
+Status Module::add_data(const char* path) {
+  DataFile* file = new (std::nothrow) DataFile;
+  if (file == nullptr) return out_of_memory();
+  const Status opened = file->file.open(path);
+  if (!opened.ok()) {
+    delete file;
+    return message_.fail(opened.code(), "%s: the file cannot be %s", path,
+                         opened.code() == Code::AccessFailed ? "read" : "mapped");
+  }
+  file->loader = MemoryLoader(file->file.data(), file->file.size());
+  return add_data_file(file);
+}
+
+Status Module::add_data_memory(const void* data, size_t size) {
+  DataFile* file = new (std::nothrow) DataFile;
+  if (file == nullptr) return out_of_memory();
+  file->loader = MemoryLoader(data, size);
+  return add_data_file(file);
+}
+
+Status Module::add_data_file(DataFile* file) {
+  bool unused = is_open() && shared_->users.load() == 1;
+  for (size_t i = 0; unused && i < program().n_methods(); ++i) unused = slots_[i] == nullptr;
+  Status status;
+  if (!unused) {
+    status = message_.fail(Code::InvalidState,
+                           "data is added after a program was opened, before a method is loaded "
+                           "and before the module is cloned");
+  } else {
+    status = file->data.load(file->loader);
+    if (!status.ok()) message_ = file->data.message();
+  }
+  if (status.ok()) {
+    file->all = MergedData(shared_->external(), &file->data);
+    const StringView duplicate = file->all.duplicate();
+    if (!duplicate.empty()) {
+      status = message_.fail(Code::InvalidArgument, "'%.*s' is in two of the data files",
+                             duplicate.len(), duplicate.data());
+    }
+  }
+  if (!status.ok()) {
+    delete file;
+    return status;
+  }
+  file->previous = shared_->data;
+  shared_->data = file;
+  return {};
+}
+
+const Program& Module::program() const { return shared_->program; }
+
+size_t Module::find(StringView name) const {
+  const size_t n = is_open() ? program().n_methods() : 0;
+  for (size_t i = 0; i < n; ++i) {
+    if (program().method_name(i) == name) return i;
+  }
+  return n;
+}
+
+bool Module::is_loaded(StringView method) const {
+  const size_t i = find(method);
+  return is_open() && i < program().n_methods() && slots_[i] != nullptr;
+}
+
+const Method* Module::failed_method() const {
+  return failed_ != nullptr ? &failed_->method : nullptr;
+}
+
+Result<MemoryUse> Module::memory_use(StringView method) {
+  if (!is_open()) return message_.fail(Code::InvalidState, "no program is open");
+  Result<MethodMeta> meta = program().method_meta(method, &message_);
+  if (!meta.ok()) return meta.status();
+  return measure_method(meta.value(), options_.scratch_bytes);
+}
+
+Result<Method*> Module::method(StringView name) {
+  RL_TRY(load(name));
+  return &slots_[find(name)]->method;
+}
+
+void Module::unload(StringView method) {
+  if (!is_loaded(method)) return;
+  MethodSlot*& slot = slots_[find(method)];
+  in_use_ -= slot->use.total();
+  delete slot;
+  slot = nullptr;
+}
+
+Status Module::load(StringView method) {
+  if (!is_open()) return message_.fail(Code::InvalidState, "no program is open");
+  if (is_loaded(method)) return {};
+  Result<MethodMeta> meta = program().method_meta(method, &message_);
+  if (!meta.ok()) return meta.status();
+  delete failed_;
+  failed_ = nullptr;
+  MethodSlot* slot = new (std::nothrow) MethodSlot;
+  if (slot == nullptr) return out_of_memory();
+  Status status = load_slot(*slot, meta.value());
+  if (!status.ok()) {
+    failed_ = slot;
+    return status;
+  }
+  slots_[find(method)] = slot;
+  return {};
+}
+
+Status Module::load_slot(MethodSlot& slot, const MethodMeta& meta) {
+  slot.use = measure_method(meta, options_.scratch_bytes);
+  for (const SharedArena* arena = arenas_; arena != nullptr; arena = arena->next) {
+    const bool counted = arena->index < meta.n_arenas() && is_shared_arena(meta, arena->index);
+    if (counted) slot.use.shared_arenas -= arena->pages.size();  // taken with another method
+  }
+  RL_TRY(check_limit(meta, slot.use));
+  RL_TRY(prepare_shared_arenas(meta));
+  in_use_ += slot.use.shared_arenas;  // these stay, whatever becomes of the method
+  slot.use.shared_arenas = 0;
+
+  MethodOptions options = {};
+  options.kernels = options_.kernels;
+  options.backends = options_.backends;
+  options.external_data = shared_->external();
+  options.tracer = options_.tracer;
+  options.max_instructions = options_.max_instructions;
+  options.any_scalar_inputs = options_.any_scalar_inputs;
+  if (options_.memory_limit != 0) {
+    const uint64_t rest =
+        options_.memory_limit - in_use_ - slot.use.arenas - slot.use.outputs - slot.use.scratch;
+    slot.structures.set_limit(rest < SIZE_MAX ? static_cast<size_t>(rest) : SIZE_MAX);
+  }
+  RL_TRY(load_method(slot, meta, arenas_, options, message_));
+  slot.use.structures = slot.structures.taken();
+  in_use_ += slot.use.total();
+  return {};
+}
+
+Status Module::check_limit(const MethodMeta& meta, const MemoryUse& use) {
+  const uint64_t limit = options_.memory_limit;
+  if (limit == 0 || (in_use_ <= limit && use.total() <= limit - in_use_)) return {};
+  const auto number = [](uint64_t value) { return static_cast<unsigned long long>(value); };
+  return message_.fail(
+      Code::OutOfResources,
+      "%.*s takes %llu bytes (arenas %llu, structures %llu, outputs %llu, scratch %llu); %llu are "
+      "in use already and the memory limit is %llu",
+      meta.name().len(), meta.name().data(), number(use.total()),
+      number(use.arenas + use.shared_arenas), number(use.structures), number(use.outputs),
+      number(use.scratch), number(in_use_), number(limit));
+}
+
+// Makes the shared arenas of this method that are not there yet, with the first content that all
+// methods of the program have for them.
+Status Module::prepare_shared_arenas(const MethodMeta& meta) {
+  for (size_t k = 1; k < meta.n_arenas(); ++k) {
+    bool known = !is_shared_arena(meta, k);
+    for (const SharedArena* a = arenas_; a != nullptr; a = a->next) known = known || a->index == k;
+    if (known) continue;
+    SharedArena* arena = new (std::nothrow) SharedArena;
+    if (arena == nullptr || !arena->pages.reserve(meta.arena_bytes(k))) {
+      delete arena;
+      return out_of_memory();
+    }
+    arena->index = k;
+    arena->next = arenas_;
+    arenas_ = arena;
+    for (size_t i = 0; i < program().n_methods(); ++i) {
+      Result<MethodMeta> other = program().method_meta(program().method_name(i));
+      if (!other.ok() || other->n_arenas() <= k) continue;
+      RL_TRY(write_initial_state(other.value(), k, arena->pages.span(), shared_->external(),
+                                 message_));
+    }
+  }
+  return {};
+}
+
+Status Module::clone(Module& copy) const {
+  if (!is_open()) return copy.message_.fail(Code::InvalidState, "no program is open");
+  shared_->users.fetch_add(1);
+  const Status status = copy.adopt(shared_, options_);
+  if (!status.ok()) shared_->release();
+  return status;
+}
+
+}  // namespace rushlight

@@ -1,0 +1,147 @@
+// The desktop face of the runtime: opens a file, owns the memory, loads methods when they are first
+// asked for. Memory is taken when a program is opened and when a method is loaded, never when one
+// runs. No exceptions; whatever fails leaves its explanation in message().
+//
+//   rushlight::Module module;
+//   if (!module.open("model.pte").ok()) return complain(module.message().text());
+//   auto forward = module.method("forward");
+//   if (!forward.ok()) return complain(module.message().text());
+//   rushlight::Method& method = *forward.value();
+//   float x[6] = {1, 2, 3, 4, 5, 6};
+//   rushlight::HostTensor input(rushlight::DType::Float32, {2, 3}, x);
+//   if (!method.set_input(0, input).ok() || !method.execute().ok())
+//     return complain(method.message().text());
+//   const rushlight::Tensor& y = method.output(0).tensor();
+//
+// Arenas of memory id 2 and more that all methods of a program plan with the same size are shared
+// between its methods (that is where exporters put state that methods share); memory id 1 is each
+// method's own. A module is used by one thread at a time; clone() gives another thread its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+
+#include "rushlight/method/method.h"
+#include "rushlight/program/external_data.h"
+#include "rushlight/program/program.h"
+
+namespace rushlight {
+
+struct ModuleOptions {
+  const KernelTable* kernels = nullptr;    // nullptr: the portable kernels, if they are linked in
+  const BackendTable* backends = nullptr;  // nullptr: none
+  const char* data_path = nullptr;         // a .ptd that holds what the program leaves out
+  // Bytes that arenas, structures, scratch and outputs of all loaded methods may take together; 0:
+  // no limit. The program's own bytes are mapped, not counted.
+  uint64_t memory_limit = 0;
+  size_t scratch_bytes = size_t{1} << 20;  // per method
+  uint64_t max_instructions = 10'000'000;
+  bool any_scalar_inputs = false;  // see MethodOptions
+  Tracer* tracer = nullptr;
+};
+
+struct SharedProgram;  // module/shared_program.h
+struct DataFile;
+struct MethodSlot;  // module/method_slot.h
+struct SharedArena;
+
+// What a method takes, or would take, in bytes.
+struct MemoryUse {
+  uint64_t arenas = 0;         // the method's own
+  uint64_t shared_arenas = 0;  // taken once for all methods
+  uint64_t structures = 0;     // beside what backends take
+  uint64_t outputs = 0;        // outputs that the program does not plan
+  uint64_t scratch = 0;
+  uint64_t total() const { return arenas + shared_arenas + structures + outputs + scratch; }
+};
+
+class Module {
+ public:
+  Module() = default;
+  ~Module();
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  // Maps and verifies a file. AccessFailed if it cannot be read.
+  Status open(const char* path, const ModuleOptions& options = {});
+  // A program that lies in memory, which must live as long as the module and its clones.
+  Status open_memory(const void* data, size_t size, const ModuleOptions& options = {});
+  // Adds a data file (.ptd), also beside others: before any method is loaded and before clone().
+  // InvalidArgument for a key that another data file has.
+  Status add_data(const char* path);
+  // One that lies in memory, which must live as long as the module and its clones.
+  Status add_data_memory(const void* data, size_t size);
+
+  bool is_open() const { return shared_ != nullptr; }
+  const Message& message() const { return message_; }
+  const Program& program() const;  // of an open module
+  const ModuleOptions& options() const { return options_; }
+
+  // What a method takes; does not load it.
+  Result<MemoryUse> memory_use(StringView method);
+  // Bytes that the loaded methods and the shared arenas take.
+  uint64_t memory_in_use() const { return in_use_; }
+
+  // Loads a method if it is not. OutOfResources if the memory limit does not allow it.
+  Status load(StringView method);
+  bool is_loaded(StringView method) const;
+  // The method, loaded if it was not.
+  Result<Method*> method(StringView name);
+  // The method whose load() failed last, to ask it what is missing; nullptr if none did.
+  const Method* failed_method() const;
+  // Frees a method and what it owns; its state is lost, shared arenas stay.
+  void unload(StringView method);
+
+  // Opens `copy` on the same program with arenas and state of its own. The program's bytes are
+  // shared; both modules may be destroyed in any order.
+  Status clone(Module& copy) const;
+
+ private:
+  Status open_shared(SharedProgram* shared, const ModuleOptions& options);
+  Status adopt(SharedProgram* shared, const ModuleOptions& options);
+  Status add_data_file(DataFile* file);
+  Status out_of_memory();
+  size_t find(StringView name) const;  // index of the method, or n_methods
+  Status check_limit(const MethodMeta& meta, const MemoryUse& use);
+  Status load_slot(MethodSlot& slot, const MethodMeta& meta);
+  Status prepare_shared_arenas(const MethodMeta& meta);
+  void close();
+
+  SharedProgram* shared_ = nullptr;
+  MethodSlot** slots_ = nullptr;  // one per method of the program; nullptr if it is not loaded
+  MethodSlot* failed_ = nullptr;
+  SharedArena* arenas_ = nullptr;  // a list, one per arena that methods share
+  ModuleOptions options_;
+  uint64_t in_use_ = 0;
+  Message message_;
+};
+
+// The table that modules use by default: all portable kernels, filled at the first call. nullptr
+// in a library that was built without kernels.
+const KernelTable* default_kernels();
+
+// A tensor over the caller's memory, for inputs: carries its own arrays of sizes and strides.
+class HostTensor {
+ public:
+  HostTensor(DType dtype, Span<const int32_t> sizes, const void* data,
+             const uint8_t* dim_order = nullptr);
+  HostTensor(DType dtype, std::initializer_list<int32_t> sizes, const void* data)
+      : HostTensor(dtype, Span<const int32_t>(sizes.begin(), sizes.size()), data) {}
+  HostTensor(const HostTensor& other) { *this = other; }
+  HostTensor& operator=(const HostTensor& other);
+
+  // False if the sizes or the dim order were not such; the tensor then has no elements.
+  bool valid() const { return valid_; }
+  const Tensor& tensor() const { return tensor_; }
+  operator const Tensor&() const { return tensor_; }
+
+ private:
+  Tensor tensor_;
+  int32_t sizes_[kMaxRank] = {};
+  int32_t strides_[kMaxRank] = {};
+  uint8_t dim_order_[kMaxRank] = {};
+  bool valid_ = false;
+};
+
+}  // namespace rushlight

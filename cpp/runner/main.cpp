@@ -1,0 +1,183 @@
+// rushlight_runner: runs a method of a program file from the command line.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "rushlight/module/module.h"
+#include "rushlight/platform/platform.h"
+#include "rushlight/runner/npy.h"
+#include "rushlight/runner/report.h"
+
+namespace {
+
+using namespace rushlight;
+
+constexpr char kUsage[] =
+    "usage: rushlight_runner PROGRAM.pte [options]\n"
+    "  --method NAME        what to run; forward by default\n"
+    "  --input FILE         an input, in order: .npy, or raw bytes; without it, ones\n"
+    "  --data FILE.ptd      the data file that belongs to the program\n"
+    "  --memory-limit N     refuse to load if more bytes are needed\n"
+    "  --repeat N           run N times and print least, median and greatest time\n"
+    "  --print              print every number of the outputs\n"
+    "  --list               print the methods and leave\n";
+
+struct Arguments {
+  std::string program;
+  std::string method = "forward";
+  std::vector<std::string> inputs;
+  std::string data;
+  uint64_t memory_limit = 0;
+  long repeat = 1;
+  bool print = false;
+  bool list = false;
+};
+
+bool parse_count(const char* text, uint64_t* value) {
+  char* end = nullptr;
+  *value = std::strtoull(text, &end, 10);
+  return end != text && *end == '\0' && text[0] != '-';
+}
+
+bool parse_option(const std::string& option, const char* value, Arguments* arguments) {
+  uint64_t count = 0;
+  if (option == "--method") arguments->method = value;
+  if (option == "--input") arguments->inputs.push_back(value);
+  if (option == "--data") arguments->data = value;
+  if (option == "--method" || option == "--input" || option == "--data") return true;
+  if (!parse_count(value, &count)) return false;
+  if (option == "--memory-limit") arguments->memory_limit = count;
+  if (option == "--repeat") arguments->repeat = static_cast<long>(count);
+  return option == "--memory-limit" || (option == "--repeat" && count > 0 && count < 1000000000);
+}
+
+bool parse(int argc, char** argv, Arguments* arguments) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--print") {
+      arguments->print = true;
+    } else if (word == "--list") {
+      arguments->list = true;
+    } else if (word.rfind("--", 0) == 0) {
+      if (i + 1 == argc || !parse_option(word, argv[++i], arguments)) return false;
+    } else if (arguments->program.empty()) {
+      arguments->program = word;
+    } else {
+      return false;
+    }
+  }
+  return !arguments->program.empty();
+}
+
+int complain(const char* text) {
+  std::fprintf(stderr, "rushlight_runner: %s\n", text);
+  return 1;
+}
+
+// One, as an element of each dtype; 0 bytes for what has no plain one.
+std::vector<uint8_t> ones(DType dtype, size_t nbytes) {
+  std::vector<uint8_t> bytes(nbytes, 0);
+  const size_t size = element_size(dtype);
+  uint64_t one = 1;
+  if (dtype == DType::Float32) one = 0x3f800000;
+  if (dtype == DType::Float64) one = 0x3ff0000000000000;
+  if (dtype == DType::Float16) one = 0x3c00;
+  if (dtype == DType::BFloat16) one = 0x3f80;
+  for (size_t at = 0; at + size <= nbytes && size <= sizeof(one); at += size) {
+    std::memcpy(&bytes[at], &one, size);  // little-endian, as the files are
+  }
+  return bytes;
+}
+
+// Reads the input's file at the first call. `storage` keeps the data, since a method may read it
+// where it lies.
+Status set_tensor(Method& method, size_t i, const TensorMeta& meta, const Arguments& arguments,
+                  InputFile* storage) {
+  if (!storage->storage.empty()) {
+    // read before
+  } else if (i < arguments.inputs.size()) {
+    const std::string wrong = read_input(arguments.inputs[i], meta.dtype, meta.shape(), storage);
+    if (!wrong.empty()) {
+      complain(wrong.c_str());
+      return Code::AccessFailed;
+    }
+  } else {
+    storage->dtype = meta.dtype;
+    storage->sizes.assign(meta.shape().begin(), meta.shape().end());
+    storage->dim_order.assign(meta.dim_order, meta.dim_order + meta.rank);
+    if (meta.nbytes > uint64_t{1} << 40) return Code::OutOfResources;
+    storage->storage = ones(meta.dtype, meta.nbytes);
+  }
+  const Span<const int32_t> sizes(storage->sizes.data(), storage->sizes.size());
+  return method.set_input(
+      i, HostTensor(storage->dtype, sizes, storage->data(), storage->dim_order.data()));
+}
+
+Status set_inputs(Method& method, const Arguments& arguments, std::vector<InputFile>* storage) {
+  storage->resize(method.n_inputs());
+  for (size_t i = 0; i < method.n_inputs(); ++i) {
+    const ValueMeta meta = method.meta().input(i);
+    Status status = Code::NotSupported;
+    if (meta.tag == Tag::Tensor) {
+      status = set_tensor(method, i, meta.tensor, arguments, &(*storage)[i]);
+    }
+    if (meta.tag == Tag::Int) status = method.set_input_int(i, meta.i);
+    if (meta.tag == Tag::Double) status = method.set_input_double(i, meta.d);
+    if (meta.tag == Tag::Bool) status = method.set_input_bool(i, meta.i != 0);
+    if (meta.tag == Tag::String) status = method.set_input_string(i, meta.text);
+    if (meta.tag == Tag::None) status = method.set_input_none(i);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+// Inputs are set before every run: their memory may serve other tensors once they have been used.
+int run(Method& method, const Arguments& arguments) {
+  std::vector<InputFile> storage;
+  std::vector<double> times;
+  for (long i = 0; i < arguments.repeat; ++i) {
+    if (!set_inputs(method, arguments, &storage).ok()) return complain(method.message().text());
+    const uint64_t start = now_ns();
+    if (!method.execute().ok()) return complain(method.message().text());
+    times.push_back(static_cast<double>(now_ns() - start) * 1e-6);
+  }
+  std::sort(times.begin(), times.end());
+  std::printf("%ld runs: min %.4f ms, median %.4f ms, max %.4f ms\n", arguments.repeat,
+              times.front(), times[times.size() / 2], times.back());
+  for (size_t i = 0; i < method.n_outputs(); ++i) {
+    print_value(i, method.output(i), arguments.print);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  if (!parse(argc, argv, &arguments)) {
+    std::fputs(kUsage, stderr);
+    return 2;
+  }
+  ModuleOptions options;
+  options.memory_limit = arguments.memory_limit;
+  if (!arguments.data.empty()) options.data_path = arguments.data.c_str();
+  Module module;
+  uint64_t start = now_ns();
+  if (!module.open(arguments.program.c_str(), options).ok()) {
+    return complain(module.message().text());
+  }
+  print_program(module);
+  if (arguments.list) return 0;
+  Result<Method*> method = module.method(arguments.method.c_str());
+  if (!method.ok()) return complain(module.message().text());
+  std::printf("loaded in %.3f ms; %llu bytes in use\n",
+              static_cast<double>(now_ns() - start) * 1e-6,
+              static_cast<unsigned long long>(module.memory_in_use()));
+  if (arguments.inputs.size() > method.value()->n_inputs()) {
+    return complain("more inputs were given than the method has");
+  }
+  return run(*method.value(), arguments);
+}

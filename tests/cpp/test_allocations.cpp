@@ -1,0 +1,109 @@
+// Once a method is loaded, setting inputs and running it allocates nothing. The linker wraps
+// malloc and its kin (see CMakeLists.txt); operator new ends there too.
+#include <cstdio>
+#include <cstdlib>
+
+#include "check.h"
+#include "rushlight/module/module.h"
+#include "test_kernels.h"
+
+namespace {
+size_t g_allocations = 0;
+}
+
+extern "C" {
+void* __real_malloc(size_t);
+void* __real_calloc(size_t, size_t);
+void* __real_realloc(void*, size_t);
+void* __real_mmap(void*, size_t, int, int, int, long);
+void* __wrap_malloc(size_t size) {
+  ++g_allocations;
+  return __real_malloc(size);
+}
+void* __wrap_calloc(size_t n, size_t size) {
+  ++g_allocations;
+  return __real_calloc(n, size);
+}
+void* __wrap_realloc(void* old, size_t size) {
+  ++g_allocations;
+  return __real_realloc(old, size);
+}
+void* __wrap_mmap(void* at, size_t size, int protection, int flags, int file, long offset) {
+  ++g_allocations;
+  return __real_mmap(at, size, protection, flags, file, offset);
+}
+}
+
+void* operator new(size_t size) {
+  void* memory = __wrap_malloc(size);
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+void* operator new(size_t size, const std::nothrow_t&) noexcept { return __wrap_malloc(size); }
+void* operator new[](size_t size) { return operator new(size); }
+void* operator new[](size_t size, const std::nothrow_t&) noexcept { return __wrap_malloc(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+
+using namespace rushlight;
+using namespace rushlight::test;
+
+namespace {
+
+// Inputs of ones, in memory that was taken before.
+void set_ones(Method& method, const std::vector<float>& ones) {
+  for (size_t i = 0; i < method.n_inputs(); ++i) {
+    const TensorMeta meta = method.meta().input(i).tensor;
+    CHECK(method.set_input(i, HostTensor(meta.dtype, meta.shape(), ones.data())).ok());
+  }
+}
+
+void check_runs_without_allocation(Method& method, const char* what) {
+  const std::vector<float> ones(1 << 12, 1.0f);
+  g_allocations = 0;
+  set_ones(method, ones);
+  for (int run = 0; run < 3; ++run) CHECK(method.execute().ok());
+  Status status;
+  while (status.ok()) status = method.step();
+  CHECK(status.code() == Code::EndOfMethod && method.reset().ok());
+  const int32_t wrong[] = {9, 9, 9, 9, 9, 9};
+  if (method.n_inputs() > 0) {  // an error is worded without allocation too
+    CHECK(!method.set_input(0, HostTensor(DType::Int8, {wrong, 6}, ones.data())).ok());
+  }
+  if (g_allocations != 0) std::fprintf(stderr, "%s: %zu allocations\n", what, g_allocations);
+  CHECK(g_allocations == 0);
+}
+
+void test_method() {
+  Loaded loaded(file_of(add_plan()));
+  g_allocations = 0;
+  MemoryLoader loader(loaded.program.image().data(), loaded.program.image().size());
+  Program program;
+  CHECK(program.load(loader).ok() && program.method_meta("forward").ok());
+  CHECK(g_allocations == 0);  // neither does verifying
+  CHECK(loaded.load().ok());
+  check_runs_without_allocation(loaded.method, "test kernels");
+}
+
+// Programs of the golden folder, with the portable kernels.
+void test_golden(const char* path) {
+  Module module;
+  CHECK(module.open(path).ok());
+  Result<Method*> method = module.method("forward");
+  if (!method.ok()) std::fprintf(stderr, "%s\n", module.message().text());
+  CHECK(method.ok());
+  if (method.ok()) check_runs_without_allocation(*method.value(), path);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const size_t before = g_allocations;
+  std::free(std::malloc(16));
+  CHECK(g_allocations == before + 1);  // the counter counts
+  test_method();
+  for (int i = 1; i < argc; ++i) test_golden(argv[i]);
+  return check_result();
+}

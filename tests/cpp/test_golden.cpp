@@ -1,0 +1,159 @@
+// Program files that ExecuTorch wrote: inputs of ones give the outputs that it computed.
+// Usage: test_golden FOLDER
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "check.h"
+#include "rushlight/module/module.h"
+
+using namespace rushlight;
+
+namespace {
+
+// The numbers of expected.json, read with just enough of JSON: "file.method": [outputs], an output
+// being a number, true, false, a string or nested lists of numbers.
+struct Expected {
+  std::string name;
+  std::vector<std::vector<double>> numbers;  // per output, flattened
+  std::vector<std::string> texts;
+};
+
+class Reader {
+ public:
+  explicit Reader(const std::string& text) : at_(text.c_str()) {}
+
+  std::vector<Expected> read() {
+    std::vector<Expected> all;
+    expect('{');
+    while (peek() != '}') {
+      Expected one;
+      one.name = string();
+      expect(':');
+      expect('[');
+      while (peek() != ']') {
+        one.numbers.emplace_back();
+        one.texts.emplace_back();
+        value(&one.numbers.back(), &one.texts.back());
+        skip(',');
+      }
+      expect(']');
+      skip(',');
+      all.push_back(one);
+    }
+    return all;
+  }
+
+ private:
+  char peek() {
+    while (*at_ == ' ' || *at_ == '\n') ++at_;
+    return *at_;
+  }
+  void skip(char c) {
+    if (peek() == c) ++at_;
+  }
+  void expect(char c) {
+    CHECK(peek() == c);
+    if (*at_ != '\0') ++at_;
+  }
+  std::string string() {
+    expect('"');
+    const char* start = at_;
+    while (*at_ != '"' && *at_ != '\0') ++at_;
+    std::string text(start, at_);
+    expect('"');
+    return text;
+  }
+  void value(std::vector<double>* numbers, std::string* text) {
+    if (peek() == '"') {
+      *text = string();
+    } else if (*at_ == '[') {
+      expect('[');
+      while (peek() != ']' && *at_ != '\0') {
+        value(numbers, text);
+        skip(',');
+      }
+      expect(']');
+    } else if (*at_ == 't' || *at_ == 'f') {
+      numbers->push_back(*at_ == 't');
+      at_ += *at_ == 't' ? 4 : 5;
+    } else {
+      char* end = nullptr;
+      numbers->push_back(std::strtod(at_, &end));
+      CHECK(end != at_);
+      at_ = end != at_ ? end : at_ + 1;
+    }
+  }
+
+  const char* at_;
+};
+
+double element(const Tensor& tensor, int64_t i) {
+  if (tensor.dtype == DType::Float32) return tensor.as<float>()[i];
+  if (tensor.dtype == DType::Int64) return static_cast<double>(tensor.as<int64_t>()[i]);
+  CHECK(false);
+  return NAN;
+}
+
+// Outputs of the golden programs are the same in every dim order, or contiguous.
+void compare(const EValue& output, const std::vector<double>& numbers, const std::string& text) {
+  if (output.tag == Tag::String) {
+    CHECK(output.string() == StringView(text.data(), text.size()));
+    return;
+  }
+  if (output.is_scalar()) {
+    CHECK(numbers.size() == 1 && output.to_double() == numbers[0]);
+    return;
+  }
+  CHECK(output.is_tensor() && output.tensor().numel == static_cast<int64_t>(numbers.size()));
+  if (!output.is_tensor()) return;
+  for (int64_t i = 0; i < output.tensor().numel; ++i) {
+    const double wanted = numbers[static_cast<size_t>(i)];
+    CHECK(std::fabs(element(output.tensor(), i) - wanted) <= 1e-6);
+  }
+}
+
+void run(const std::string& folder, const Expected& expected) {
+  const size_t dot = expected.name.find('.');
+  const std::string path = folder + "/" + expected.name.substr(0, dot) + ".pte";
+  const std::string name = expected.name.substr(dot + 1);
+  Module module;
+  CHECK(module.open(path.c_str()).ok());
+  Result<Method*> found = module.method({name.data(), name.size()});
+  if (!found.ok()) std::fprintf(stderr, "%s: %s\n", path.c_str(), module.message().text());
+  CHECK(found.ok());
+  if (!found.ok()) return;
+  Method& method = *found.value();
+  const std::vector<float> ones(1 << 12, 1.0f);
+  for (size_t i = 0; i < method.n_inputs(); ++i) {
+    const TensorMeta meta = method.meta().input(i).tensor;
+    CHECK(method.set_input(i, HostTensor(meta.dtype, meta.shape(), ones.data())).ok());
+  }
+  const Status status = method.execute();
+  if (!status.ok()) std::fprintf(stderr, "%s: %s\n", path.c_str(), method.message().text());
+  CHECK(status.ok() && method.n_outputs() == expected.numbers.size());
+  for (size_t i = 0; status.ok() && i < method.n_outputs(); ++i) {
+    compare(method.output(i), expected.numbers[i], expected.texts[i]);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  const std::string folder = argv[1];
+  std::string text;
+  std::FILE* file = std::fopen((folder + "/expected.json").c_str(), "rb");
+  CHECK(file != nullptr);
+  if (file == nullptr) return 1;
+  char buffer[4096];
+  for (size_t n; (n = std::fread(buffer, 1, sizeof(buffer), file)) > 0;) text.append(buffer, n);
+  std::fclose(file);
+  const std::vector<Expected> all = Reader(text).read();
+  CHECK(all.size() >= 10);
+  for (const Expected& expected : all) run(folder, expected);
+  return test::check_result();
+}

@@ -1,0 +1,167 @@
+// A few kernels for tests of the runtime, and a method with its memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "program_builder.h"
+#include "rushlight/kernel/kernel.h"
+#include "rushlight/method/method.h"
+
+namespace rushlight {
+namespace test {
+
+// out = self + other * alpha, float32, equal sizes.
+inline Status add_out(KernelContext& context, EValue* const* args) {
+  const Tensor& a = args[0]->tensor();
+  const Tensor& b = args[1]->tensor();
+  Tensor& out = args[3]->tensor();
+  if (a.dtype != DType::Float32 || b.dtype != a.dtype || out.dtype != a.dtype) {
+    return context.fail(Code::InvalidArgument, "float32 only");
+  }
+  if (!same_layout(a, b)) return context.fail(Code::InvalidArgument, "the sizes differ");
+  RL_TRY(context.resize_like(out, a));
+  const float alpha = static_cast<float>(args[2]->to_double());
+  for (int64_t i = 0; i < a.numel; ++i) {
+    out.as<float>()[i] = a.as<float>()[i] + alpha * b.as<float>()[i];
+  }
+  return {};
+}
+
+// Copies bytes: aten::copy_(self, src, non_blocking).
+inline Status copy_(KernelContext& context, EValue* const* args) {
+  Tensor& self = args[0]->tensor();
+  const Tensor& source = args[1]->tensor();
+  RL_TRY(context.resize_like(self, self));
+  if (!same_layout(self, source) || self.dtype != source.dtype) {
+    return context.fail(Code::InvalidArgument, "the layouts differ");
+  }
+  copy_elements(source, self);
+  return {};
+}
+
+inline Status scalar_add(KernelContext&, EValue* const* args) {
+  args[2]->set_int(args[0]->to_int() + args[1]->to_int());
+  return {};
+}
+
+inline Status scalar_eq(KernelContext&, EValue* const* args) {
+  args[2]->set_bool(args[0]->to_int() == args[1]->to_int());
+  return {};
+}
+
+inline Status nothing(KernelContext&, EValue* const*) { return {}; }
+
+inline Status always_fails(KernelContext& context, EValue* const*) {
+  return context.fail(Code::InvalidArgument, "it never works");
+}
+
+// Takes scratch memory and never gives it back: the runtime does.
+inline Status greedy(KernelContext& context, EValue* const*) {
+  void* memory = context.scratch(context.scratch_left());
+  const bool aligned = reinterpret_cast<uintptr_t>(memory) % KernelContext::kScratchAlignment == 0;
+  return memory != nullptr && aligned ? Status() : context.fail(Code::OutOfResources, "no scratch");
+}
+
+// Points `out` at the memory of `self`.
+inline Status et_view(KernelContext& context, EValue* const* args) {
+  Tensor& self = args[0]->tensor();
+  Tensor& out = args[2]->tensor();
+  if (self.dtype != out.dtype || self.numel != out.numel) {
+    return context.fail(Code::InvalidArgument, "another number of elements");
+  }
+  out.data = self.data;
+  out.capacity = self.capacity;
+  out.read_only = self.read_only;
+  return {};
+}
+
+inline const KernelTable& test_kernels() {
+  static const Kernel kKernels[] = {
+      {"aten::add.out", "ttst=", add_out},
+      {"aten::copy_", "ttb=", copy_},
+      {"executorch_prim::add.Scalar", "ssr", scalar_add},
+      {"executorch_prim::eq.Scalar", "ssr", scalar_eq},
+      {"executorch_prim::et_view.default", "tIt", et_view},
+      {"test::nothing", "", nothing},
+      {"test::always_fails", "t", always_fails},
+      {"test::greedy", "", greedy},
+  };
+  static KernelTable table;
+  static const bool filled = table.add(kKernels).ok();
+  (void)filled;
+  return table;
+}
+
+// A program in memory and one method of it with exactly the memory that it says it needs.
+class Loaded {
+ public:
+  explicit Loaded(const std::vector<uint8_t>& file) : bytes_((file.size() + 15) / 16 * 2) {
+    std::memcpy(bytes_.data(), file.data(), file.size());
+    loader_ = MemoryLoader(bytes_.data(), file.size());
+    opened = program.load(loader_);
+  }
+  Status load(StringView name = "forward", MethodOptions options = {}) {
+    Result<MethodMeta> meta = program.method_meta(name, &message);
+    if (!meta.ok()) return meta.status();
+    if (options.kernels == nullptr) options.kernels = &test_kernels();
+    structures_.resize(Method::structure_bytes(meta.value()));
+    allocator_ = Allocator(structures_.data(), structures_.size());
+    for (size_t k = 0; k < meta->n_arenas(); ++k) {
+      arena_bytes_.emplace_back(meta->arena_bytes(k) / 8 + 2, uint64_t{0xaaaaaaaaaaaaaaaa});
+      uint8_t* start = reinterpret_cast<uint8_t*>(arena_bytes_.back().data());
+      start += (0 - reinterpret_cast<uintptr_t>(start)) % Allocator::kAlignment;
+      arenas_.push_back(Span<uint8_t>(start, meta->arena_bytes(k)));
+    }
+    scratch_.resize(1024);
+    scratch_allocator_ = Allocator(scratch_.data(), scratch_.size());
+    MethodMemory memory = {};
+    memory.structures = &allocator_;
+    memory.arenas = {arenas_.data(), arenas_.size()};
+    memory.scratch = &scratch_allocator_;
+    const Status status = method.load(program, name, memory, options);
+    message = method.message();
+    return status;
+  }
+
+  Program program;
+  Status opened;
+  Message message;
+
+ private:
+  std::vector<uint64_t> bytes_;
+  std::vector<uint8_t> structures_;
+  std::vector<std::vector<uint64_t>> arena_bytes_;
+  std::vector<Span<uint8_t>> arenas_;
+  std::vector<uint8_t> scratch_;
+  Allocator allocator_;
+  Allocator scratch_allocator_;
+  MemoryLoader loader_{nullptr, 0};
+
+ public:
+  Method method;  // destroyed before its memory
+};
+
+// y = x + 2 * x over float32 [2, 3], all planned.
+inline Plan add_plan() {
+  Plan plan;
+  const int32_t x = plan.tensor({2, 3});
+  TensorOptions second;
+  second.offset = 32;
+  const int32_t y = plan.tensor({2, 3}, second);
+  const int32_t alpha = plan.integer(2);
+  plan.call("aten::add", {x, x, alpha, y, y});
+  plan.inputs = {x};
+  plan.outputs = {y};
+  return plan;
+}
+
+inline std::vector<uint8_t> file_of(const Plan& plan) {
+  ProgramFile file;
+  file.plans = {plan};
+  return file.bytes();
+}
+
+}  // namespace test
+}  // namespace rushlight

@@ -1,0 +1,285 @@
+// The desktop facade: files, memory limits, shared arenas, clones, data files.
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "check.h"
+#include "rushlight/module/module.h"
+#include "test_kernels.h"
+
+using namespace rushlight;
+using namespace rushlight::test;
+
+namespace {
+
+bool says(const Message& message, const char* part) {
+  const bool found = std::strstr(message.text(), part) != nullptr;
+  if (!found) std::fprintf(stderr, "message: %s\n   wanted: %s\n", message.text(), part);
+  return found;
+}
+
+ModuleOptions with_test_kernels() {
+  ModuleOptions options;
+  options.kernels = &test_kernels();
+  return options;
+}
+
+// A file of the test's own, removed at the end.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::vector<uint8_t>& bytes) {
+    path_ = "test_module_" + std::to_string(reinterpret_cast<uintptr_t>(this)) + ".pte";
+    std::FILE* file = std::fopen(path_.c_str(), "wb");
+    CHECK(file != nullptr);
+    for (const uint8_t byte : bytes) std::fputc(byte, file);
+    std::fclose(file);
+  }
+  ~TemporaryFile() { std::remove(path_.c_str()); }
+  const char* path() const { return path_.c_str(); }
+
+ private:
+  std::string path_;
+};
+
+void run_add(Module& module) {
+  Result<Method*> found = module.method("forward");
+  CHECK(found.ok());
+  if (!found.ok()) return;
+  Method& method = *found.value();
+  float x[] = {1, 2, 3, 4, 5, 6};
+  CHECK(method.set_input(0, HostTensor(DType::Float32, {2, 3}, x)).ok());
+  CHECK(method.execute().ok());
+  CHECK(method.output(0).tensor().as<float>()[5] == 18);
+}
+
+void test_open() {
+  const TemporaryFile file(file_of(add_plan()));
+  Module module;
+  CHECK(!module.is_open() && module.method("forward").status().code() == Code::InvalidState);
+  CHECK(module.open("no such file.pte").code() == Code::AccessFailed);
+  CHECK(says(module.message(), "no such file.pte: the file cannot be read"));
+  CHECK(module.open(".").code() == Code::AccessFailed);
+  CHECK(module.open(file.path(), with_test_kernels()).ok());
+  CHECK(module.program().n_methods() == 1 && !module.is_loaded("forward"));
+  run_add(module);
+  CHECK(module.is_loaded("forward") && module.memory_in_use() > 0);
+  module.unload("forward");
+  CHECK(!module.is_loaded("forward") && module.memory_in_use() == 0);
+  run_add(module);
+  CHECK(module.method("backward").status().code() == Code::InvalidArgument);
+  CHECK(module.open(file.path(), with_test_kernels()).ok());  // replaces what was open
+  run_add(module);
+  const TemporaryFile bad({1, 2, 3});
+  CHECK(module.open(bad.path()).code() == Code::InvalidProgram);
+  run_add(module);  // still the one before
+  const TemporaryFile empty({});
+  CHECK(module.open(empty.path()).code() == Code::InvalidProgram);
+}
+
+void test_memory_limit() {
+  const std::vector<uint8_t> file = file_of(add_plan());
+  Module module;
+  CHECK(module.open_memory(file.data(), file.size(), with_test_kernels()).ok());
+  const uint64_t needed = module.memory_use("forward")->total();
+  for (const uint64_t limit : {needed, needed - 1}) {
+    ModuleOptions options = with_test_kernels();
+    options.memory_limit = limit;
+    CHECK(module.open_memory(file.data(), file.size(), options).ok());
+    const Status status = module.load("forward");
+    CHECK(status.ok() == (limit == needed));
+    if (status.ok()) CHECK(module.memory_in_use() <= limit);
+    if (!status.ok()) {
+      CHECK(status.code() == Code::OutOfResources && module.memory_in_use() == 0);
+      CHECK(says(module.message(), ("the memory limit is " + std::to_string(limit)).c_str()));
+      CHECK(says(module.message(), ("forward takes " + std::to_string(needed)).c_str()));
+    }
+  }
+}
+
+// state += 1, with the state in memory 2 that both methods plan with 64 bytes.
+Plan counting_plan(const char* name, uint32_t initial) {
+  Plan plan;
+  plan.name = name;
+  plan.arenas = {0, 64, 64};
+  TensorOptions at;
+  at.memory_id = 2;
+  at.constant = initial;
+  const int32_t state = plan.tensor({1}, at);
+  TensorOptions constant;
+  constant.memory_id = -1;
+  constant.constant = 1;
+  const int32_t one = plan.tensor({1}, constant);
+  const int32_t sum = plan.tensor({1});
+  plan.call("aten::add", {state, one, plan.integer(1), sum, sum});
+  plan.call("aten::copy_", {state, sum, plan.boolean(false), state}, "");
+  plan.outputs = {state};
+  return plan;
+}
+
+std::vector<uint8_t> counting_file() {
+  ProgramFile file;
+  file.plans = {counting_plan("up", 0), counting_plan("also_up", 1)};
+  const float one = 1, start = 10;
+  file.segments = {std::vector<uint8_t>(4), std::vector<uint8_t>(4)};
+  std::memcpy(file.segments[0].data(), &one, 4);
+  std::memcpy(file.segments[1].data(), &start, 4);
+  file.constants = {0, 0};
+  file.states = {0, 0};
+  return file.bytes();
+}
+
+float count(Module& module, const char* name) {
+  Result<Method*> method = module.method(name);
+  CHECK(method.ok() && method.value()->execute().ok());
+  return method.ok() ? method.value()->output(0).tensor().as<float>()[0] : NAN;
+}
+
+// The first content comes from whichever method has one, once, before any method runs.
+void test_shared_state_and_clones() {
+  const std::vector<uint8_t> file = counting_file();
+  Module copy;
+  {
+    Module module;
+    CHECK(module.open_memory(file.data(), file.size(), with_test_kernels()).ok());
+    CHECK(module.memory_use("up")->shared_arenas == 64);
+    CHECK(count(module, "up") == 11 && count(module, "up") == 12);
+    CHECK(count(module, "also_up") == 13 && count(module, "up") == 14);
+    CHECK(module.clone(copy).ok());
+    CHECK(count(copy, "up") == 11);
+    CHECK(count(module, "up") == 15);
+    module.unload("up");
+    module.unload("also_up");
+    CHECK(module.memory_in_use() == 64 && count(module, "up") == 16);
+  }
+  CHECK(count(copy, "also_up") == 12);  // the program outlives the module that opened it
+}
+
+// An output that the program does not plan gets memory from the module.
+void test_unplanned_output() {
+  Plan plan = add_plan();
+  TensorOptions bare;
+  bare.memory_id = -1;
+  plan.values[1] = Table().choice(0, 5, tensor_table({2, 3}, bare));
+  const std::vector<uint8_t> file = file_of(plan);
+  Module module;
+  CHECK(module.open_memory(file.data(), file.size(), with_test_kernels()).ok());
+  CHECK(module.memory_use("forward")->outputs == 64);
+  run_add(module);
+}
+
+void test_missing() {
+  Plan plan = add_plan();
+  plan.call("aten::mul", {0});
+  const std::vector<uint8_t> file = file_of(plan);
+  Module module;
+  CHECK(module.open_memory(file.data(), file.size(), with_test_kernels()).ok());
+  CHECK(module.failed_method() == nullptr);
+  CHECK(module.load("forward").code() == Code::OperatorMissing);
+  uint32_t cursor = 0;
+  MissingOperator missing;
+  const Method* failed = module.failed_method();
+  CHECK(failed != nullptr && failed->next_missing_operator(&cursor, &missing));
+  CHECK(missing.instruction == 1 && says(module.message(), "aten::mul.out"));
+}
+
+// A data file with one float32 tensor of two elements under `key`.
+std::vector<uint8_t> data_file(const std::string& key, std::vector<int32_t> sizes) {
+  Writer writer;
+  writer.put(uint32_t{0});
+  for (const char c : {'F', 'T', '0', '1'}) writer.put(c);
+  writer.bytes.resize(8 + 48, 0);
+  Table layout;
+  std::vector<uint8_t> order;
+  for (size_t i = 0; i < sizes.size(); ++i) order.push_back(static_cast<uint8_t>(i));
+  layout.scalar<int8_t>(0, 6).ref(1, vector_of(sizes)).ref(2, vector_of(order));
+  const Table entry = Table().ref(0, string_of(key)).scalar<uint32_t>(1, 0).ref(2, layout.node());
+  const Table segment = Table().scalar<uint64_t>(0, 0).scalar<uint64_t>(1, 8);
+  const Table root = Table().ref(1, tables_of({segment})).ref(2, tables_of({entry}));
+  writer.lead(0, *root.node());
+  const uint64_t flatbuffer_size = writer.bytes.size() - 48;
+  writer.bytes.resize((writer.bytes.size() + 127) / 128 * 128, 0);
+  const uint64_t fields[] = {48, flatbuffer_size, writer.bytes.size(), 8};
+  const uint32_t length = 40;
+  std::memcpy(&writer.bytes[8], "FH01", 4);
+  std::memcpy(&writer.bytes[12], &length, 4);
+  std::memcpy(&writer.bytes[16], fields, sizeof(fields));
+  const float values[] = {1.5, 2.5};
+  writer.bytes.insert(writer.bytes.end(), reinterpret_cast<const uint8_t*>(values),
+                      reinterpret_cast<const uint8_t*>(values + 2));
+  return writer.bytes;
+}
+
+// y = w + w, with w in a data file: as a constant, and as the first content of planned memory.
+void test_external_data() {
+  for (const int memory_id : {-1, 1}) {
+    Plan plan;
+    TensorOptions external;
+    external.external = true;
+    external.name = "l.weight";
+    external.memory_id = memory_id;
+    const int32_t w = plan.tensor({2}, external);
+    TensorOptions at;
+    at.offset = 16;
+    const int32_t y = plan.tensor({2}, at);
+    plan.call("aten::add", {w, w, plan.integer(1), y, y});
+    plan.outputs = {y};
+    const std::vector<uint8_t> file = file_of(plan);
+    std::vector<uint64_t> aligned(100);
+    Module module;
+    const auto open = [&](const std::vector<uint8_t>& data) {
+      std::memcpy(aligned.data(), data.data(), data.size());
+      CHECK(module.open_memory(file.data(), file.size(), with_test_kernels()).ok());
+      return module.add_data_memory(aligned.data(), data.size());
+    };
+    const std::vector<uint8_t> good = data_file("l.weight", {2});
+    CHECK(open(good).ok());
+    CHECK(module.add_data_memory(aligned.data(), good.size()).code() == Code::InvalidArgument);
+    CHECK(says(module.message(), "'l.weight' is in two of the data files"));
+    Result<Method*> method = module.method("forward");
+    CHECK(method.ok() && method.value()->execute().ok());
+    if (method.ok()) CHECK(method.value()->output(0).tensor().as<float>()[1] == 5);
+    CHECK(module.add_data_memory(aligned.data(), good.size()).code() == Code::InvalidState);
+
+    CHECK(open(data_file("l.bias", {2})).ok());
+    CHECK(module.load("forward").code() == Code::NotFound);
+    CHECK(says(module.message(), "there is no 'l.weight' in the data"));
+    CHECK(open(data_file("l.weight", {2, 1})).ok());
+    CHECK(module.load("forward").code() == Code::InvalidExternalData);
+    CHECK(open(data_file("l.weight", {-2})).code() == Code::InvalidExternalData);
+    for (size_t size = 0; size < good.size(); ++size) {
+      CHECK(open({good.begin(), good.begin() + static_cast<long>(size)}).code() ==
+            Code::InvalidExternalData);
+    }
+    CHECK(module.open_memory(file.data(), file.size(), with_test_kernels()).ok());
+    CHECK(module.load("forward").code() == Code::NotFound);
+    CHECK(says(module.message(), "no data file was given"));
+  }
+}
+
+void test_host_tensor() {
+  const float data[] = {1, 2};
+  const HostTensor good(DType::Float32, {1, 2}, data);
+  HostTensor copy(DType::Float32, {0}, nullptr);
+  copy = good;
+  CHECK(good.valid() && copy.valid() && copy.tensor().sizes != good.tensor().sizes);
+  CHECK(copy.tensor().size(1) == 2 && copy.tensor().numel == 2);
+  CHECK(!HostTensor(DType::Float32, {-1}, data).valid());
+  const int32_t many[17] = {};
+  CHECK(!HostTensor(DType::Float32, {many, 17}, data).valid());
+  const uint8_t twice[] = {0, 0};
+  CHECK(!HostTensor(DType::Float32, Span<const int32_t>(many, 2), data, twice).valid());
+}
+
+}  // namespace
+
+int main() {
+  test_open();
+  test_memory_limit();
+  test_shared_state_and_clones();
+  test_unplanned_output();
+  test_missing();
+  test_external_data();
+  test_host_tensor();
+  return check_result();
+}

@@ -1,0 +1,114 @@
+"""Makes the program files of this folder with ExecuTorch 1.4.1: `python make_with_executorch.py`.
+
+They show what the runtime must load that Rushlight did not write. Run it in an environment that has
+PyPI `executorch` 1.4.1; nothing of Rushlight is used. The outputs that ExecuTorch itself computes
+for inputs of ones are written to expected.json beside the programs.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import torch
+from executorch.exir import ExecutorchBackendConfig, to_edge
+from executorch.exir.passes import MemoryPlanningPass
+from executorch.runtime import Runtime
+from torch.export import Dim, export
+
+HERE = pathlib.Path(__file__).parent
+
+
+class Add(torch.nn.Module):
+    def forward(self, x, y):
+        return x + y
+
+
+class Linear(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.linear(x)
+
+
+class Counter(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(2))
+
+    def forward(self, x):
+        self.count.add_(x)
+        return self.count * 2
+
+
+class Cond(torch.nn.Module):
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda v: v + 1, lambda v: v - 1, [x])
+
+
+class DynamicView(torch.nn.Module):
+    def forward(self, x):
+        y = x + 1
+        return y.reshape(2 * x.size(0), -1) * x.size(0)
+
+
+class TopK(torch.nn.Module):
+    def forward(self, x):
+        values, indices = torch.topk(x, 2)
+        return {"values": values, "indices": indices, "constant": 3.5}
+
+
+class Image(torch.nn.Module):
+    def forward(self, x):
+        return torch.neg(x.to(memory_format=torch.channels_last))
+
+
+def write(name, exported, config=None, constant_methods=None):
+    program = to_edge(exported, constant_methods=constant_methods).to_executorch(
+        config or ExecutorchBackendConfig()
+    )
+    (HERE / f"{name}.pte").write_bytes(program.buffer)
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    ones = torch.ones
+    write("add", export(Add(), (ones(2, 3), ones(2, 3))))
+    write("linear", export(Linear(), (ones(1, 3),)))
+    write("counter", export(Counter(), (ones(2),)))
+    write("cond", export(Cond(), (ones(4),)))
+    rows = Dim("rows", min=2, max=8)
+    write("dynamic_view", export(DynamicView(), (ones(4, 6),), dynamic_shapes={"x": {0: rows}}))
+    write("topk", export(TopK(), (torch.arange(5.0),)))
+    write("channels_last", export(Image(), (ones(1, 2, 3, 3),)))
+    unplanned = ExecutorchBackendConfig(
+        memory_planning_pass=MemoryPlanningPass(alloc_graph_input=False, alloc_graph_output=False)
+    )
+    write("unplanned", export(Linear(), (ones(1, 3),)), config=unplanned)
+    write(
+        "methods",
+        {
+            "forward": export(Add(), (ones(2), ones(2))),
+            "scale": export(Linear(), (ones(1, 3),)),
+        },
+        constant_methods={"get_name": "golden", "get_size": 7, "get_scale": 0.5, "is_small": True},
+    )
+
+    expected = {}
+    for path in sorted(HERE.glob("*.pte")):
+        program = Runtime.get().load_program(path.read_bytes())
+        for name in sorted(program.method_names):
+            method = program.load_method(name)
+            meta = method.metadata
+            inputs = [ones(meta.input_tensor_meta(i).sizes()) for i in range(meta.num_inputs())]
+            outputs = []
+            for output in method.execute(inputs):
+                outputs.append(output.tolist() if isinstance(output, torch.Tensor) else output)
+            expected[f"{path.stem}.{name}"] = outputs
+    (HERE / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
