@@ -1,0 +1,33 @@
+"""``python -m benchmarks [NAME ...] [OPTIONS]``: run these benchmarks, or all.
+
+Options go to every script that is run; ``python benchmarks/NAME.py --help`` lists them.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+SHARED = ("__init__", "__main__", "common", "models", "rushlight_side", "side")
+
+
+def main(arguments: list[str]) -> int:
+    """Run the named benchmarks; the first status that is not 0, or 0."""
+    known = sorted(p.stem for p in FOLDER.glob("*.py") if p.stem not in SHARED)
+    named = [a for a in arguments if a in known]
+    rest = [a for a in arguments if a not in known]
+    if rest in (["-h"], ["--help"]) and not named:
+        print(f"{__doc__}\nBenchmarks: {', '.join(known)}")
+        return 0
+    status = 0
+    for name in named or known:
+        print(f"== {name}", flush=True)
+        script = str(FOLDER / f"{name}.py")
+        status = subprocess.run([sys.executable, script, *rest]).returncode or status
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

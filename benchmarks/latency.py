@@ -1,0 +1,102 @@
+"""Latency without any delegate: our portable kernels, eager PyTorch, ExecuTorch's portable kernels.
+
+One thread each; engines take turns call by call, each in its own process; medians in ms. An
+engine that has used up --seconds on a model is not called again, so that ExecuTorch's slowest
+models (a minute a call) are measured once; such figures carry the number of calls.
+
+  python benchmarks/latency.py --models minilm,mobilenet_v2
+  python benchmarks/latency.py --engines rushlight,eager
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import common
+
+ENGINES = ("rushlight", "eager", "executorch")
+Latency = Callable[[int], list[float]]
+
+
+def main() -> None:
+    options = common.parser(__doc__, models=common.SEVEN, repeat=10)
+    options.add_argument(
+        "--engines",
+        type=lambda text: text.split(","),
+        default=list(ENGINES),
+        help="which to measure, with commas (default: all)",
+    )
+    options.add_argument(
+        "--seconds", type=float, default=20.0, help="time for an engine and a model"
+    )
+    given = options.parse_args()
+    report = common.Report(
+        "Latency on one thread, ms",
+        ["model", "rushlight", "eager", "ExecuTorch", "ours / eager", "ours / ExecuTorch"],
+    )
+    with ExitStack() as stack:
+        work = stack.enter_context(common.workshop(given.work))
+        sides = stack.enter_context(common.both_sides(given.executorch))
+        torch_side = stack.enter_context(common.start_rushlight())
+        for name in given.models:
+            engines = _engines(name, work, sides, torch_side)
+            chosen = {by: call for by, call in engines.items() if by in given.engines}
+            found = measure(chosen, given.repeat, given.seconds)
+            _report(report, name, found)
+    report.finish(given.json)
+
+
+def _engines(
+    name: str, work: common.Workshop, sides: common.Sides, torch_side: common.Side
+) -> dict[str, Latency]:
+    def program(side: common.Side, by: str) -> Latency:
+        def call(calls: int) -> list[float]:
+            pte, data = work.program(name, side, by), work.data(name)
+            return side.call("latency", pte=pte, data=data, calls=calls, warmup=0)
+
+        return call
+
+    return {
+        "rushlight": program(sides.rushlight, "rushlight"),
+        "eager": lambda calls: torch_side.call("eager", model=name, calls=calls, warmup=0),
+        "executorch": program(sides.executorch, "executorch"),
+    }
+
+
+def measure(engines: dict[str, Latency], repeat: int, seconds: float) -> dict[str, list[float]]:
+    """Call the engines in turn; the first call warms up, and counts only if it is all there is."""
+    times = {by: call(1) for by, call in engines.items()}
+    spent = {by: sum(first) for by, first in times.items()}
+    for by in engines:
+        if spent[by] < seconds / 2:
+            times[by] = []
+    for _ in range(repeat):
+        for by, call in engines.items():
+            if spent[by] < seconds or not times[by]:
+                found = call(1)
+                times[by] += found
+                spent[by] += sum(found)
+    return times
+
+
+def _report(report: common.Report, name: str, found: dict[str, list[float]]) -> None:
+    middle = {by: 1e3 * common.median(times) for by, times in found.items()}
+    most = max(map(len, found.values()))
+
+    def cell(by: str) -> str:
+        if by not in found:
+            return "-"
+        calls = len(found[by])
+        return f"{middle[by]:.2f}" + (f" ({calls} calls)" if calls < most else "")
+
+    def share(by: str) -> str:
+        return common.ratio(middle["rushlight"], middle[by]) if by in middle else "-"
+
+    ratios = (share("eager"), share("executorch")) if "rushlight" in middle else ("-", "-")
+    report.add(name, *map(cell, ENGINES), *ratios, model=name, **middle)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""Our side of the benchmarks, in its own process; see ``tests/peer/executorch_side.py``.
+
+Runs torch-free except for ``export`` and ``eager``, which PyTorch's own figures come from.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import side
+
+import rushlight
+
+
+def export(program: str, pte: str) -> dict[str, float]:
+    """Lower a traced program; the seconds that this takes without reading and writing."""
+    import torch
+
+    exported = torch.export.load(program)
+
+    def lower() -> bytes:
+        return rushlight.to_edge_transform_and_lower(exported).to_executorch().buffer
+
+    buffer, seconds = side.measure_once(lower)
+    Path(pte).write_bytes(buffer)
+    return seconds
+
+
+def verify(program: str) -> dict[str, float]:
+    """The seconds of a whole ``rushlight.export`` with its check against eager."""
+    import torch
+
+    exported = torch.export.load(program)
+    return side.measure_once(lambda: rushlight.export(exported))[1]
+
+
+def plan(program: str) -> dict[str, Any]:
+    """Arena bytes and their lower bound, by memory id, and the strategies that won."""
+    import torch
+
+    lowered = rushlight.to_edge_transform_and_lower(torch.export.load(program)).to_executorch()
+    method = lowered.lowered_method("forward")
+    stats = method.plan_stats
+    return {
+        "arenas": dict(enumerate(method.arenas, start=1)),
+        "lower_bound": {memory_id: bound for memory_id, (_, bound) in stats.items()},
+        "strategy": ", ".join(name for name, _ in stats.values()),
+    }
+
+
+_CALLS: dict[tuple[str, str, str], side.Call] = {}
+
+
+def _call(pte: str, data: str, kind: str = "numpy") -> side.Call:
+    """A call of the program's ``forward`` on its inputs, loaded once and kept."""
+    if (pte, data, kind) not in _CALLS:
+        module, inputs = rushlight.load(pte), side.read_inputs(data)
+        if kind == "torch":
+            import torch
+
+            inputs = [torch.from_numpy(array) for array in inputs]
+        _CALLS[pte, data, kind] = lambda: module(*inputs)
+    return _CALLS[pte, data, kind]
+
+
+def latency(pte: str, data: str, calls: int = 5, warmup: int = 1) -> list[float]:
+    return side.measure_calls(_call(pte, data), int(calls), int(warmup))
+
+
+def eager(model: str, calls: int = 5, warmup: int = 1) -> list[float]:
+    """The same of the model in eager PyTorch."""
+    if (model, "", "eager") not in _CALLS:
+        import models
+        import torch
+
+        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+        case = models.build(model)
+
+        def call() -> None:
+            with torch.inference_mode():
+                case.module(*case.args, **case.kwargs)
+
+        _CALLS[model, "", "eager"] = call
+    return side.measure_calls(_CALLS[model, "", "eager"], int(calls), int(warmup))
+
+
+def overhead(pte: str, data: str, calls: int, kind: str = "numpy") -> float:
+    return side.measure_loop(_call(pte, data, kind), int(calls))
+
+
+def load(pte: str, data: str) -> dict[str, float]:
+    import rushlight.runtime.load  # its import is not part of a load
+
+    inputs = side.read_inputs(data)
+
+    def load_all() -> side.Call:
+        module = rushlight.runtime.load.load(pte)
+        return lambda: module(*inputs)
+
+    return side.measure_load(load_all)
+
+
+COMMANDS: dict[str, side.Command] = {
+    "export": export,
+    "verify": verify,
+    "plan": plan,
+    "latency": latency,
+    "eager": eager,
+    "overhead": overhead,
+    "load": load,
+}
+
+if __name__ == "__main__":
+    side.main(COMMANDS, __doc__)

@@ -1,0 +1,208 @@
+"""A peer in its own process: the server loop it runs, and the client that talks to it.
+
+Runtimes that are compared live in separate processes (and may live in separate Python
+environments), stay up for a whole benchmark and answer one request at a time, so that runs can
+be interleaved. A request is one line of JSON ``{"command": name, "arguments": {...}}``, the
+answer one line ``{"result": ...}`` or ``{"error": text}``. Needs only the standard
+library, and NumPy to read inputs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+ROOT = Path(__file__).resolve().parent.parent
+EXECUTORCH_SIDE = ROOT / "tests" / "peer" / "executorch_side.py"
+RUSHLIGHT_SIDE = ROOT / "benchmarks" / "rushlight_side.py"
+
+Result = TypeVar("Result")
+Command = Callable[..., Any]
+Call = Callable[[], Any]
+
+
+def main(commands: Mapping[str, Command], usage: str | None) -> None:
+    """What a peer's script does with its command line: ``serve``, or ``COMMAND name=value ...``."""
+    if sys.argv[1:] == ["serve"]:
+        serve(commands)
+    elif len(sys.argv) < 2 or sys.argv[1] not in commands:
+        sys.exit(usage)
+    else:
+        print(commands[sys.argv[1]](**dict(pair.split("=", 1) for pair in sys.argv[2:])))
+
+
+def serve(commands: Mapping[str, Command]) -> None:
+    """Answer requests from standard input until it ends.
+
+    Whatever the commands print goes to standard error, so that it cannot be mistaken for an
+    answer; that holds for native libraries too.
+    """
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = {"result": commands[request["command"]](**request["arguments"])}
+        except Exception:
+            answer = {"error": traceback.format_exc()}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def read_inputs(path: str | Path) -> list[Any]:
+    """The arrays ``in0``, ``in1`` ... of an .npz."""
+    import numpy as np
+
+    with np.load(path) as arrays:
+        count = sum(name.startswith("in") for name in arrays)
+        return [arrays[f"in{i}"] for i in range(count)]
+
+
+def measure_once(call: Callable[[], Result]) -> tuple[Result, dict[str, float]]:
+    """What `call` returns, and the CPU and wall seconds it took."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    result = call()
+    return result, {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
+
+
+def measure_calls(call: Call, calls: int, warmup: int = 1) -> list[float]:
+    """Wall time of each of `calls` calls, in seconds, after `warmup` unmeasured ones."""
+    for _ in range(warmup):
+        call()
+    times = []
+    for _ in range(calls):
+        begin = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begin)
+    return times
+
+
+def measure_loop(call: Call, calls: int) -> float:
+    """Mean wall time of a call in seconds, over one loop (for calls of microseconds)."""
+    for _ in range(min(calls, 100)):
+        call()
+    begin = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - begin) / calls
+
+
+def status_bytes(field: str) -> int:
+    """One memory field of /proc/self/status (VmRSS, VmHWM, RssAnon), in bytes."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    raise KeyError(field)
+
+
+def measure_load(load: Callable[[], Call]) -> dict[str, float]:
+    """Time and memory of `load`, which returns the call of the loaded program.
+
+    Returns:
+        seconds: wall time of the load; peak: growth of the peak resident size while loading;
+        run_peak: the same until after the first call; anonymous: growth of resident pages after
+        that call that no file backs. All but the first in bytes.
+    """
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew from here
+    resident, anonymous = status_bytes("VmRSS"), status_bytes("RssAnon")
+    begin = time.perf_counter()
+    call = load()
+    seconds = time.perf_counter() - begin
+    peak = status_bytes("VmHWM") - resident
+    call()
+    return {
+        "seconds": seconds,
+        "peak": peak,
+        "run_peak": status_bytes("VmHWM") - resident,
+        "anonymous": status_bytes("RssAnon") - anonymous,
+    }
+
+
+class SideError(RuntimeError):
+    """A command failed on the other side; the text is its traceback."""
+
+
+class Side:
+    """A running peer process; a context manager.
+
+    Args:
+        python: the interpreter of the environment to run in.
+        script: a script that calls `serve`.
+        threads: how many threads its native code may use.
+        environment: further environment variables.
+    """
+
+    def __init__(
+        self,
+        python: str | Path,
+        script: Path,
+        *,
+        threads: int = 1,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        variables = dict(os.environ)
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            variables[name] = str(threads)
+        variables["PYTHONWARNINGS"] = "ignore"
+        variables.update(environment or {})
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - `close` closes it
+        self._process = subprocess.Popen(
+            [str(python), str(script), "serve"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            env=variables,
+        )
+
+    def __enter__(self) -> Side:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def call(self, command: str, **arguments: Any) -> Any:
+        """Run one command there and return its result.
+
+        Raises:
+            SideError: it raised, or the process is gone.
+        """
+        assert self._process.stdin is not None and self._process.stdout is not None
+        request = json.dumps({"command": command, "arguments": arguments})
+        try:
+            self._process.stdin.write(request + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            status = self._process.wait()
+            raise SideError(f"{command}: the process ended (status {status})\n{self._log_tail()}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise SideError(f"{command}:\n{answer['error']}")
+        return answer["result"]
+
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End the process and wait for it."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.wait()
+        self._log.close()
+
+    def _log_tail(self, lines: int = 20) -> str:
+        self._log.seek(0)
+        return "".join(self._log.readlines()[-lines:])

@@ -1,0 +1,79 @@
+"""What tests of all folders share: the reference models, and real ExecuTorch as an oracle."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # for `pytest` without `python -m`
+
+from benchmarks import side  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def models() -> ModuleType:
+    """``benchmarks/models.py``: ``models.build(name)`` makes a model with its inputs."""
+    from benchmarks import models
+
+    return models
+
+
+@pytest.fixture(scope="session")
+def executorch_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with real ExecuTorch.
+
+    RUSHLIGHT_EXECUTORCH_PYTHON names another than the project's own, which is made if it is
+    missing; test processes that run side by side wait for the one that makes it.
+    """
+    named = os.environ.get("RUSHLIGHT_EXECUTORCH_PYTHON")
+    if named:
+        return Path(named)
+    found = ROOT / ".venv-executorch" / "bin" / "python"
+    if not found.exists():
+        from filelock import FileLock
+
+        with FileLock(str(ROOT / ".venv-executorch.lock")):
+            subprocess.run(["make", "peer"], cwd=ROOT, check=True)
+    return found
+
+
+class ExecuTorch:
+    """Commands of ``tests/peer/executorch_side.py``; a process that died is started anew."""
+
+    def __init__(self, python: Path) -> None:
+        self._python = python
+        self._side: side.Side | None = None
+
+    def call(self, command: str, **arguments: Any) -> Any:
+        """Run a command; paths may be given as `Path`."""
+        if self._side is None:
+            self._side = side.Side(self._python, side.EXECUTORCH_SIDE)
+        given = {k: str(v) if isinstance(v, Path) else v for k, v in arguments.items()}
+        try:
+            return self._side.call(command, **given)
+        except side.SideError:
+            if not self._side.alive():
+                self.close()
+            raise
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        if self._side is not None:
+            self._side.close()
+            self._side = None
+
+
+@pytest.fixture(scope="session")
+def executorch(executorch_python: Path) -> Iterator[ExecuTorch]:
+    """Real ExecuTorch in a process of its own, kept for the session."""
+    peer = ExecuTorch(executorch_python)
+    yield peer
+    peer.close()

@@ -1,0 +1,117 @@
+"""Real ExecuTorch as an oracle: runs in its own environment and imports nothing of ours.
+
+Commands, each also callable by hand as ``executorch_side.py COMMAND name=value ...``. `program`
+is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0`` ...:
+
+* ``export program= pte=``: lower a program for the portable kernels, write the file; answers with
+  the CPU and wall seconds that this took without reading and writing.
+* ``run pte= data= outputs= [method=] [calls=]``: run a program, write its outputs ``out0`` ... of
+  the last call.
+* ``plan pte=``: arena sizes in bytes by memory id.
+* ``latency pte= data= [calls=] [warmup=]``: seconds of each call.
+* ``overhead pte= data= calls=``: mean seconds of a call of a tiny program.
+* ``load pte= data=``: time and memory of loading; for a fresh process.
+* ``serve``: answer requests (see ``benchmarks/side.py``).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+import numpy as np
+import side
+import torch
+
+torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+
+
+def _inputs(data: str) -> list[torch.Tensor]:
+    return [torch.from_numpy(array) for array in side.read_inputs(data)]
+
+
+def export(program: str, pte: str) -> dict[str, float]:
+    from executorch.exir import to_edge_transform_and_lower
+
+    exported = torch.export.load(program)
+
+    def lower() -> bytes:
+        return to_edge_transform_and_lower(exported).to_executorch().buffer
+
+    buffer, seconds = side.measure_once(lower)
+    Path(pte).write_bytes(buffer)
+    return seconds
+
+
+def _load_module(pte: str) -> Any:
+    from executorch.extension.pybindings.portable_lib import _load_for_executorch
+
+    return _load_for_executorch(pte)
+
+
+def run(pte: str, data: str, outputs: str, method: str = "forward", calls: int = 1) -> None:
+    module, inputs = _load_module(pte), _inputs(data)
+    for _ in range(int(calls)):
+        results = module.run_method(method, inputs)
+    np.savez(outputs, **{f"out{i}": np.asarray(x) for i, x in enumerate(results)})
+
+
+def plan(pte: str) -> dict[str, int]:
+    from executorch.exir._serialize._program import deserialize_pte_binary
+
+    file = deserialize_pte_binary(Path(pte).read_bytes())
+    sizes = getattr(file, "program", file).execution_plan[0].non_const_buffer_sizes
+    return {str(i): size for i, size in enumerate(sizes) if i > 0}
+
+
+_CALLS: dict[tuple[str, str], side.Call] = {}
+
+
+def _call(pte: str, data: str) -> side.Call:
+    """A call of the program's ``forward`` on its inputs, loaded once and kept."""
+    if (pte, data) not in _CALLS:
+        from executorch.runtime import Runtime
+
+        program = Runtime.get().load_program(Path(pte))
+        method, inputs = program.load_method("forward"), _inputs(data)
+        # A method does not keep its program alive.
+        _CALLS[pte, data] = lambda kept=program: method.execute(inputs)
+    return _CALLS[pte, data]
+
+
+def latency(pte: str, data: str, calls: int = 5, warmup: int = 1) -> list[float]:
+    return side.measure_calls(_call(pte, data), int(calls), int(warmup))
+
+
+def overhead(pte: str, data: str, calls: int) -> float:
+    return side.measure_loop(_call(pte, data), int(calls))
+
+
+def load(pte: str, data: str) -> dict[str, float]:
+    from executorch.extension.pybindings import portable_lib  # its import is not part of a load
+
+    inputs = _inputs(data)
+
+    def load_all() -> side.Call:
+        module = portable_lib._load_for_executorch(pte)
+        module.method_meta("forward")
+        return lambda: module.run_method("forward", inputs)
+
+    return side.measure_load(load_all)
+
+
+COMMANDS: dict[str, side.Command] = {
+    "export": export,
+    "run": run,
+    "plan": plan,
+    "latency": latency,
+    "overhead": overhead,
+    "load": load,
+}
+
+if __name__ == "__main__":
+    side.main(COMMANDS, __doc__)
