@@ -64,7 +64,16 @@ def __getattr__(name: str) -> Any:
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'rushlight' has no attribute {name!r}")
-    value = getattr(import_module(home), name)
+    try:
+        value = getattr(import_module(home), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(
+            f"rushlight.{name} needs PyTorch, which is not installed: pip install "
+            f"'rushlight[export]'",
+            name="torch",
+        ) from error
     globals()[name] = value
     return value
 

@@ -82,15 +82,15 @@ def test_lists_that_came_back_are_not_shared() -> None:
     ("program", "field"),
     [
         (fb.Program(version=-1), "Program.version"),
-        (fb.Program(version="1"), "Program.version"),  # type: ignore[arg-type]
-        (fb.Program(segments=None), "Program.segments"),  # type: ignore[arg-type]
-        (fb.Program(named_data=[fb.NamedData(key=7)]), "NamedData.key"),  # type: ignore[arg-type]
+        (fb.Program(version="1"), "Program.version"),
+        (fb.Program(segments=None), "Program.segments"),
+        (fb.Program(named_data=[fb.NamedData(key=7)]), "NamedData.key"),
         (
             fb.Program(execution_plan=[fb.ExecutionPlan(inputs=[1 << 31])]),
             "ExecutionPlan.inputs",
         ),
         (
-            fb.Program(execution_plan=[fb.ExecutionPlan(values=[fb.EValue(5)])]),  # type: ignore[arg-type]
+            fb.Program(execution_plan=[fb.ExecutionPlan(values=[fb.EValue(5)])]),
             "EValue.val",
         ),
     ],
@@ -291,7 +291,7 @@ def test_equal_payloads_are_stored_once() -> None:
 @pytest.mark.parametrize("alignment", [0, -4, 96])
 def test_alignments_are_powers_of_two(option: str, alignment: int) -> None:
     with pytest.raises(ExportError, match=f"{option} is {alignment}"):
-        write_pte(cases.add_program(), **{option: alignment})  # type: ignore[arg-type]
+        write_pte(cases.add_program(), **{option: alignment})
 
 
 def test_alignment_of_one_key() -> None:
@@ -321,11 +321,11 @@ def test_constants_are_not_copied_on_the_way_to_a_file() -> None:
 
         def write(self, chunk: object) -> int:
             self.seen.append(chunk)
-            return len(chunk)  # type: ignore[arg-type]
+            return len(chunk)
 
     pte = cases.add_program()
     sink = Sink()
-    write_pte_to(sink, pte)  # type: ignore[arg-type]
+    write_pte_to(sink, pte)
     constant = pte.constants[1]
     assert isinstance(constant, np.ndarray)
     assert any(
@@ -417,7 +417,7 @@ RULES = {
 @pytest.mark.parametrize("rule", RULES)
 def test_broken_rules_are_refused(rule: str) -> None:
     pte = cases.add_program()
-    RULES[rule](pte.program.execution_plan[0])  # type: ignore[operator]
+    RULES[rule](pte.program.execution_plan[0])
     with pytest.raises(ExportError, match="forward") as caught:
         write_pte(pte)
     assert caught.value.code == Code.INVALID_PROGRAM

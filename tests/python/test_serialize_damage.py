@@ -120,7 +120,7 @@ def _rewritten(change: object) -> bytes:
     data = write_pte(cases.full_program())
     program_size, base = struct.unpack_from("<QQ", data, 16)
     root = fb.unpack(data[:program_size])
-    change(root)  # type: ignore[operator]
+    change(root)
     flatbuffer = fb.pack(root)
     head = int.from_bytes(flatbuffer[:4], "little") + 32
     new_base = (len(flatbuffer) + 32 + 127) // 128 * 128

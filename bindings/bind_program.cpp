@@ -1,0 +1,107 @@
+// `_core.Program`: an opened program, its methods and its named data.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include "bindings.h"
+#include "failure.h"
+#include "meta.h"
+#include "session.h"
+#include "values.h"
+
+namespace rushlight::python {
+
+namespace {
+
+StringView view(const std::string& s) { return {s.data(), s.size()}; }
+
+nb::list method_names(ProgramHandle& self) {
+  Turn turn(*self.session);
+  const Program& program = self.session->module().program();
+  nb::list names;
+  for (size_t k = 0; k < program.n_methods(); ++k) names.append(to_str(program.method_name(k)));
+  return names;
+}
+
+nb::object named_data(ProgramHandle& self, const std::string& key) {
+  Turn turn(*self.session);
+  const Result<Span<const uint8_t>> data = self.session->module().program().get(view(key));
+  if (!data.ok()) return nb::none();
+  return nb::bytes(data.value().data(), data.value().size());
+}
+
+nb::list named_data_keys(ProgramHandle& self) {
+  Turn turn(*self.session);
+  const Program& program = self.session->module().program();
+  nb::list keys;
+  for (size_t k = 0; k < program.n_keys(); ++k) keys.append(to_str(program.key(k)));
+  return keys;
+}
+
+nb::list trace(ProgramHandle& self) {
+  Turn turn(*self.session);
+  const TimingTracer* tracer = self.session->tracer();
+  if (tracer == nullptr) {
+    fail(Code::InvalidState, "nothing was traced: load the program with trace=True");
+  }
+  nb::list events;
+  for (const TimingTracer::Event& e : tracer->events()) {
+    events.append(nb::make_tuple(tracer->method(), e.instruction, kind_name(e.kind),
+                                 to_str({e.name.data(), e.name.size()}), e.ns));
+  }
+  return events;
+}
+
+}  // namespace
+
+void init_program(nb::module_& m) {
+  nb::class_<ProgramHandle>(m, "Program")
+      .def_static(
+          "open",
+          [](nb::object path, nb::object data, nb::object external_path, nb::object external_data,
+             uint64_t memory_limit, bool trace) {
+            return ProgramHandle{Session::open({std::move(path), std::move(data)},
+                                               {std::move(external_path), std::move(external_data)},
+                                               memory_limit, trace)};
+          },
+          nb::arg("path").none(), nb::arg("data").none(), nb::arg("external_path").none(),
+          nb::arg("external_data").none(), nb::arg("memory_limit"), nb::arg("trace"))
+      .def("clone", [](ProgramHandle& self) { return ProgramHandle{self.session->clone()}; })
+      .def("close", [](ProgramHandle& self) { self.session->close(); })
+      .def("method_names", method_names)
+      .def("named_data", named_data, nb::arg("key"))
+      .def("named_data_keys", named_data_keys)
+      .def("trace", trace)
+      .def(
+          "meta",
+          [](ProgramHandle& self, const std::string& name) {
+            Turn turn(*self.session);
+            return method_meta(self.session->module(), view(name));
+          },
+          nb::arg("name"))
+      .def(
+          "memory_use",
+          [](ProgramHandle& self, const std::string& name) {
+            Turn turn(*self.session);
+            return memory_use(self.session->module(), view(name));
+          },
+          nb::arg("name"))
+      .def("memory_in_use",
+           [](ProgramHandle& self) {
+             Turn turn(*self.session);
+             return self.session->module().memory_in_use();
+           })
+      .def("sizes",
+           [](ProgramHandle& self) {
+             Turn turn(*self.session);
+             return program_sizes(self.session->module().program());
+           })
+      .def(
+          "method",
+          [](ProgramHandle& self, const std::string& name) {
+            return MethodHandle{self.session, &self.session->runner(name)};
+          },
+          nb::arg("name"));
+}
+
+}  // namespace rushlight::python

@@ -1,0 +1,32 @@
+// The parts of the extension module `rushlight._core`: one init function per bound class or group
+// of functions, each in a file of its own.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+
+namespace rushlight::python {
+
+namespace nb = nanobind;
+
+class Session;
+class MethodRunner;
+
+// What `_core.Program` and `_core.Method` hold.
+struct ProgramHandle {
+  std::shared_ptr<Session> session;
+};
+
+struct MethodHandle {
+  std::shared_ptr<Session> session;
+  MethodRunner* runner;  // the session's
+};
+
+void init_failure(nb::module_& m);
+void init_method(nb::module_& m);
+void init_program(nb::module_& m);
+void init_registries(nb::module_& m);
+void init_arrays(nb::module_& m);
+
+}  // namespace rushlight::python

@@ -1,0 +1,21 @@
+// The extension module `rushlight._core`: the C++ runtime as Python sees it. The functions here are
+// thin and know nothing of contracts, structures or words for the user: `rushlight.runtime` is the
+// face of it.
+#include <nanobind/nanobind.h>
+
+#include "bindings.h"
+
+namespace rushlight {
+void bind_kernels(nanobind::module_& m);  // kernels.cpp
+}
+
+NB_MODULE(_core, m) {
+  // Objects that outlive the interpreter are the operating system's to clean up; no words on it.
+  nanobind::set_leak_warnings(false);
+  rushlight::python::init_failure(m);
+  rushlight::python::init_arrays(m);
+  rushlight::python::init_method(m);
+  rushlight::python::init_program(m);
+  rushlight::python::init_registries(m);
+  rushlight::bind_kernels(m);
+}

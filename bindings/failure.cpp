@@ -1,0 +1,53 @@
+#include "failure.h"
+
+namespace rushlight::python {
+
+namespace {
+
+PyObject* failure_type = nullptr;
+
+nb::object missing_to_python(const std::vector<Missing>& missing) {
+  nb::list list;
+  for (const Missing& m : missing) {
+    list.append(nb::make_tuple(nb::str(m.method.c_str()), m.instruction, nb::str(m.name.c_str()),
+                               m.other_types));
+  }
+  return list;
+}
+
+// Text from a program may be anything: what is not UTF-8 is replaced.
+nb::object text(const std::string& s) {
+  return nb::steal(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace"));
+}
+
+void translate(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Failure& f) {
+    nb::object args = nb::make_tuple(static_cast<uint32_t>(f.code), text(f.message), text(f.method),
+                                     f.instruction, text(f.name), missing_to_python(f.missing));
+    PyErr_SetObject(failure_type, args.ptr());
+  }
+}
+
+}  // namespace
+
+void fail(Code code, const Message& message) {
+  fail(code, std::string(message.empty() ? code_name(code) : message.text()));
+}
+
+void fail(Code code, std::string message) {
+  Failure failure;
+  failure.code = code;
+  failure.message = std::move(message);
+  throw failure;
+}
+
+void init_failure(nb::module_& m) {
+  failure_type = PyErr_NewException("rushlight._core.Failure", PyExc_Exception, nullptr);
+  if (failure_type == nullptr) throw nb::python_error();
+  m.attr("Failure") = nb::borrow(failure_type);
+  nb::register_exception_translator(translate);
+}
+
+}  // namespace rushlight::python

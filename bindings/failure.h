@@ -1,0 +1,42 @@
+// What the binding throws: the code and text of a C++ Status with where it happened. It reaches
+// Python as `_core.Failure`, which the Python face turns into LoadError or RunError after adding
+// the Python line of the instruction.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+#include <vector>
+
+#include "rushlight/core/message.h"
+#include "rushlight/core/status.h"
+
+namespace rushlight::python {
+
+namespace nb = nanobind;
+
+// Something that a program needs and this runtime does not have.
+struct Missing {
+  std::string method;
+  int64_t instruction;  // index in its chain; -1 for a backend
+  std::string name;     // of the operator or the backend
+  bool other_types;     // the operator exists, but not for these dtypes
+};
+
+struct Failure {
+  Code code = Code::Internal;
+  std::string message;
+  std::string method;
+  int64_t instruction = -1;  // index in its chain; -1: not in an instruction
+  std::string name;          // of the instruction's operator or backend
+  std::vector<Missing> missing;
+};
+
+// Throws what `message` says, or the name of the code if it says nothing.
+[[noreturn]] void fail(Code code, const Message& message);
+[[noreturn]] void fail(Code code, std::string message);
+
+// Defines `_core.Failure(code, message, method, instruction, name, missing)`.
+void init_failure(nb::module_& m);
+
+}  // namespace rushlight::python

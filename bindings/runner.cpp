@@ -1,0 +1,199 @@
+#include "runner.h"
+
+#include "failure.h"
+#include "session.h"
+#include "values.h"
+
+namespace rushlight::python {
+
+namespace {
+
+bool any_torch(const std::vector<Argument>& arguments) {
+  for (const Argument& a : arguments) {
+    if (a.array.is_torch()) return true;
+  }
+  return false;
+}
+
+// A tensor that is written to an array of the caller's, found before the run.
+struct Target {
+  ArrayRef array;
+  bool wanted = false;
+};
+
+void check_result(const EValue& value, const Target& target, size_t index) {
+  if (!target.wanted) return;
+  const std::string what = "output " + std::to_string(index);
+  if (!value.is_tensor()) {
+    fail(Code::InvalidType, what + " is not a tensor: pass None in its place");
+  }
+  const Layout from = layout_of(value.tensor());
+  const Layout& to = target.array.layout();
+  bool same = from.dtype == to.dtype && from.rank == to.rank;
+  for (size_t d = 0; same && d < from.rank; ++d) same = from.sizes[d] == to.sizes[d];
+  if (!same) {
+    fail(Code::InvalidArgument, what + " has another dtype or shape than the array given for it");
+  }
+}
+
+}  // namespace
+
+void MethodRunner::detach() {
+  method_ = nullptr;
+  kept_.clear();
+}
+
+void MethodRunner::start() {
+  if (tracer_ != nullptr) tracer_->start(name_);
+}
+
+void MethodRunner::fail_run(Status status, bool in_instruction) {
+  Failure failure;
+  failure.code = status.code();
+  failure.message = method_->message().empty() ? code_name(status.code()) : method_->message().text();
+  failure.method = name_;
+  if (in_instruction) {
+    failure.instruction = method_->failed_instruction();
+    if (failure.instruction < static_cast<int64_t>(method_->n_instructions())) {
+      const StringView text = method_->instruction_name(method_->failed_instruction());
+      failure.name.assign(text.data(), text.size());
+    }
+  }
+  throw failure;
+}
+
+void MethodRunner::run(std::vector<Argument>& arguments) {
+  Status set, ran;
+  {
+    nb::gil_scoped_release unlocked;
+    set = expectation_.set(*method_, arguments);
+    start();
+    if (set.ok()) ran = method_->execute();
+  }
+  if (!set.ok()) fail_run(set, false);
+  if (!ran.ok()) fail_run(ran, true);
+}
+
+nb::object MethodRunner::results(bool as_torch) {
+  const size_t n = method_->n_outputs();
+  if (form_ == Form::Single && n == 1) return to_python(method_->output(0), as_torch);
+  const auto length = static_cast<Py_ssize_t>(n);
+  nb::object all = nb::steal(form_ == Form::Tuple ? PyTuple_New(length) : PyList_New(length));
+  if (!all.is_valid()) throw nb::python_error();
+  for (size_t k = 0; k < n; ++k) {
+    PyObject* item = to_python(method_->output(k), as_torch).release().ptr();
+    if (form_ == Form::Tuple) {
+      PyTuple_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(k), item);
+    } else {
+      PyList_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(k), item);
+    }
+  }
+  return all;
+}
+
+nb::object MethodRunner::call(Session& session, nb::handle values) {
+  std::vector<Argument> arguments(expectation_.size());
+  if (!expectation_.read(values, arguments)) return {};
+  Turn turn(session);
+  inputs_gone_ = expectation_.borrows();
+  run(arguments);
+  return results(any_torch(arguments));
+}
+
+bool MethodRunner::call_into(Session& session, nb::handle values, nb::handle outputs) {
+  std::vector<Argument> arguments(expectation_.size());
+  if (!expectation_.read(values, arguments)) return false;
+  Turn turn(session);
+  const auto n = static_cast<size_t>(PySequence_Fast_GET_SIZE(outputs.ptr()));
+  if (n != method_->n_outputs()) {
+    fail(Code::InvalidArgument, name_ + " has " + std::to_string(method_->n_outputs()) +
+                                    " outputs, but arrays for " + std::to_string(n) +
+                                    " were given: pass one per output, or None");
+  }
+  std::vector<Target> targets(n);
+  for (size_t k = 0; k < n; ++k) {
+    PyObject* object = PySequence_Fast_GET_ITEM(outputs.ptr(), static_cast<Py_ssize_t>(k));
+    if (object == Py_None) continue;
+    std::string why = "it is not an array";
+    if (targets[k].array.borrow(object, &why) != Borrowed::Yes) {
+      fail(Code::InvalidType, "the array for output " + std::to_string(k) + ": " + why);
+    }
+    if (targets[k].array.layout().read_only) {
+      fail(Code::InvalidArgument, "the array for output " + std::to_string(k) + " is read-only");
+    }
+    targets[k].wanted = true;
+  }
+  inputs_gone_ = expectation_.borrows();
+  run(arguments);
+  for (size_t k = 0; k < n; ++k) check_result(method_->output(k), targets[k], k);
+  for (size_t k = 0; k < n; ++k) {
+    if (!targets[k].wanted) continue;
+    copy_elements(layout_of(method_->output(k).tensor()), targets[k].array.layout());
+  }
+  return true;
+}
+
+bool MethodRunner::set_inputs(Session& session, nb::handle values) {
+  std::vector<Argument> arguments(expectation_.size());
+  if (!expectation_.read(values, arguments)) return false;
+  Turn turn(session);
+  inputs_gone_ = expectation_.borrows();
+  const Status status = expectation_.set(*method_, arguments);
+  if (!status.ok()) fail_run(status, false);
+  kept_torch_ = any_torch(arguments);
+  kept_.swap(arguments);
+  inputs_gone_ = false;
+  return true;
+}
+
+void MethodRunner::check_inputs_alive() {
+  if (inputs_gone_) {
+    fail(Code::InvalidState, "the inputs of the last call are gone: set_inputs() first");
+  }
+}
+
+void MethodRunner::execute(Session& session) {
+  Turn turn(session);
+  check_inputs_alive();
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    start();
+    status = method_->execute();
+  }
+  if (!status.ok()) fail_run(status, true);
+}
+
+int64_t MethodRunner::step(Session& session) {
+  Turn turn(session);
+  check_inputs_alive();
+  const uint32_t index = method_->program_counter();
+  if (index == 0) start();
+  Status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status = method_->step();
+  }
+  if (status.code() == Code::EndOfMethod) {
+    const Status reset = method_->reset();
+    if (!reset.ok()) fail_run(reset, false);
+    return -1;
+  }
+  if (!status.ok()) fail_run(status, true);
+  return index;
+}
+
+nb::object MethodRunner::outputs(Session& session) {
+  Turn turn(session);
+  return results(kept_torch_);
+}
+
+nb::object MethodRunner::value(Session& session, size_t index) {
+  Turn turn(session);
+  if (index >= method_->n_values()) throw nb::index_error("value index out of range");
+  const EValue& value = method_->value(index);
+  if (value.is_tensor() && value.tensor().data == nullptr) return nb::none();
+  return to_python(value, false);
+}
+
+}  // namespace rushlight::python

@@ -1,0 +1,66 @@
+// Calls of one loaded method from Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+#include <vector>
+
+#include "arguments.h"
+#include "rushlight/method/method.h"
+#include "timing.h"
+
+namespace rushlight::python {
+
+class Session;
+
+// What a call returns for several outputs.
+enum class Form : uint8_t { List, Tuple, Single };
+
+class MethodRunner {
+ public:
+  MethodRunner(std::string name, Method& method, TimingTracer* tracer)
+      : name_(std::move(name)), method_(&method), tracer_(tracer), expectation_(method.meta()) {}
+
+  const std::string& name() const { return name_; }
+  Expectation& expectation() { return expectation_; }
+  void set_form(Form form) { form_ = form; }
+  // The session was closed: the method is gone.
+  void detach();
+
+  // One whole call: reads `values`, runs, returns new results. An invalid object if the values are
+  // not what the method expects: nothing was changed then. Throws a Failure if the run fails.
+  nb::object call(Session& session, nb::handle values);
+  // Likewise, but results are written into `outputs`: a writable array of the right dtype and
+  // shape, or None, per output.
+  bool call_into(Session& session, nb::handle values, nb::handle outputs);
+
+  // For tools, one thing at a time. The arguments are kept until they are set anew.
+  bool set_inputs(Session& session, nb::handle values);
+  void execute(Session& session);
+  // Runs one instruction and returns its index over all chains; -1 if none was left.
+  int64_t step(Session& session);
+  nb::object outputs(Session& session);
+  nb::object value(Session& session, size_t index);
+
+  // Needs the session's lock.
+  const Method& method() const { return *method_; }
+
+ private:
+  void run(std::vector<Argument>& arguments);
+  void start();
+  void check_inputs_alive();
+  [[noreturn]] void fail_run(Status status, bool in_instruction);
+  nb::object results(bool as_torch);
+
+  std::string name_;
+  Method* method_;
+  TimingTracer* tracer_;
+  Expectation expectation_;
+  Form form_ = Form::List;
+  std::vector<Argument> kept_;  // of set_inputs
+  bool kept_torch_ = false;
+  bool inputs_gone_ = false;  // a call borrowed its inputs' memory, which is gone
+};
+
+}  // namespace rushlight::python

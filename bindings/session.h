@@ -1,0 +1,81 @@
+// One opened program: the C++ module, the bytes it lies in, its lock, and a runner per method.
+// Python objects share it; it goes with the last of them.
+//
+// Threads. Methods of a module share arenas and state, so one call runs at a time: it holds the
+// module's lock. Who waits for the lock lets go of the GIL first, and the GIL is let go while a
+// method runs, so the two cannot wait for each other.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runner.h"
+#include "rushlight/module/module.h"
+#include "timing.h"
+
+namespace rushlight::python {
+
+struct Source {
+  nb::object path;  // bytes for the file system, or None
+  nb::object data;  // a bytes object, or None
+};
+
+class Session {
+ public:
+  // Opens a program and, if there is one, its data file. Throws a Failure.
+  static std::shared_ptr<Session> open(const Source& program, const Source& external,
+                                       uint64_t memory_limit, bool trace);
+  // The same program with arenas and state of its own.
+  std::shared_ptr<Session> clone();
+
+  // The runner of a method, which is loaded if it was not. Throws a Failure that lists all that is
+  // missing. It lives as long as the session.
+  MethodRunner& runner(const std::string& method);
+
+  // Frees everything; calls that come later fail. Waits for one that runs.
+  void close();
+
+  // Throws a Failure once the session is closed.
+  Module& module();
+  const TimingTracer* tracer() const { return tracer_.get(); }
+
+ private:
+  friend class Turn;
+
+  Session() = default;
+  ModuleOptions options(uint64_t memory_limit, bool trace);
+  [[noreturn]] void fail_load(const std::string& method);
+
+  // The module is destroyed first: it points into the others.
+  nb::object program_bytes_;
+  nb::object external_bytes_;
+  std::unique_ptr<TimingTracer> tracer_;
+  std::unique_ptr<Module> module_;
+  std::vector<std::unique_ptr<MethodRunner>> runners_;
+  std::mutex mutex_;
+  std::atomic<std::thread::id> holder_{};
+};
+
+// Holds the session's lock. Made with the GIL held; throws a Failure if this thread has the lock
+// already (a finaliser that calls the module whose results are being made), or if it is closed.
+class Turn {
+ public:
+  explicit Turn(Session& session);
+  ~Turn();
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  Session& session_;
+};
+
+// The backends that programs opened from Python may use.
+BackendTable& backend_table();
+
+}  // namespace rushlight::python

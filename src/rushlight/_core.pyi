@@ -1,0 +1,105 @@
+"""The extension module: the C++ runtime, with nothing added. Use `rushlight.runtime` instead.
+
+Built from `bindings/`. What fails raises `Failure`.
+"""
+
+from typing import Any
+
+class Failure(Exception):  # noqa: N818
+    """`args` is (code, message, method, instruction, name, missing): ExecuTorch's number of the
+    error, its text, the method, the index and the operator of the instruction that failed (-1 and
+    "" if none did), and what could not be found: (method, instruction, name, other_types)."""
+
+    args: tuple[int, str, str, int, str, list[tuple[str, int, str, bool]]]
+
+class Method:
+    """One loaded method. Sequences of values are tuples or lists, flattened."""
+
+    def call(self, values: tuple[Any, ...] | list[Any]) -> Any:
+        """Run, and return new results in the form that was set; NotImplemented if the values are
+        not what the method takes, and then nothing was changed."""
+
+    def call_into(self, values: list[Any], outputs: list[Any]) -> bool:
+        """Run, and write results into writable arrays (None: not wanted); False if the values are
+        not what the method takes."""
+
+    def set_form(self, form: str) -> None:
+        """What `call` returns: "single" (of one output), "tuple" or "list"."""
+
+    def narrow(self, specs: list[Any], n_symbols: int) -> None:
+        """Expect less than the program allows. Per input: a list of (min, max, symbol number or -1)
+        for a tensor; one such tuple for an int that may vary; True for another scalar that may
+        vary; None for what stays as it is."""
+
+    def set_inputs(self, values: list[Any]) -> bool:
+        """Set inputs for `execute` and `step`, and keep them; False if they do not fit."""
+
+    def execute(self) -> None: ...
+    def step(self) -> int:
+        """Run one instruction and return its index; -1 if none was left."""
+
+    def outputs(self) -> Any:
+        """The outputs as they are now, in the form that was set."""
+
+    def value(self, index: int) -> Any:
+        """A copy of a value as it is now; None for a tensor without memory."""
+
+    def instruction_name(self, index: int) -> str: ...
+    @property
+    def n_values(self) -> int: ...
+    @property
+    def n_instructions(self) -> int: ...
+
+class Program:
+    """An opened program. Objects made from it share its lock and its lifetime."""
+
+    @staticmethod
+    def open(
+        path: bytes | None,
+        data: bytes | None,
+        external_path: bytes | None,
+        external_data: bytes | None,
+        memory_limit: int,
+        trace: bool,
+    ) -> Program: ...
+    def clone(self) -> Program: ...
+    def close(self) -> None: ...
+    def method_names(self) -> list[str]: ...
+    def method(self, name: str) -> Method:
+        """The method, loaded if it was not."""
+
+    def named_data(self, key: str) -> bytes | None: ...
+    def named_data_keys(self) -> list[str]: ...
+    def meta(self, name: str) -> dict[str, Any]:
+        """{"name", "inputs", "outputs", "arenas": [bytes], "operators": [name], "backends": [id],
+        "instructions": count, "values": count, "containers": (input spec, output spec)}.
+
+        An input or output is {"kind": "int" | "bool" | "float" | "str", "value"}, {"kind": "none"}
+        or {"kind": "tensor", "dtype", "sizes", "dim_order", "dynamic", "planned", "constant",
+        "nbytes"}.
+        """
+
+    def memory_use(self, name: str) -> dict[str, int]:
+        """{"arenas", "shared_arenas", "structures", "outputs", "scratch"}: bytes of one method."""
+
+    def memory_in_use(self) -> int: ...
+    def sizes(self) -> dict[str, int]:
+        """{"file", "constants"}: bytes of the program."""
+
+    def trace(self) -> list[tuple[str, int, str, str, int]]:
+        """(method, instruction, kind, name, ns) of the last call."""
+
+def describe_array(object: Any) -> tuple[str, tuple[int, ...]] | str | None:
+    """(dtype, sizes) of an array; text that says why it cannot be passed; None for no array."""
+
+def operator_names() -> set[str]: ...
+def backend_names() -> list[str]: ...
+def backend_is_available(id: str) -> bool: ...
+def run_kernel(
+    name: str, args: list[Any], isa: str | None = None, scratch: int = ...
+) -> tuple[Any, list[tuple[int, ...] | None]]: ...
+def time_kernel(
+    name: str, args: list[Any], repeats: int, isa: str | None = None, scratch: int = ...
+) -> float: ...
+def kernel_isas() -> list[str]: ...
+def kernel_signatures() -> dict[str, str]: ...

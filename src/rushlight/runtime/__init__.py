@@ -1,0 +1,25 @@
+"""Running programs from Python, without torch: `load`, and ExecuTorch's `Runtime` on top of it."""
+
+from __future__ import annotations
+
+from rushlight.runtime.load import load
+from rushlight.runtime.module import Memory, Method, Module, TraceEvent
+from rushlight.runtime.registries import backend_registry, operator_registry
+from rushlight.runtime.runtime import Program, Runtime, Verification
+from rushlight.runtime.signature import Signature
+from rushlight.runtime.stepping import Stepper
+
+__all__ = [
+    "Memory",
+    "Method",
+    "Module",
+    "Program",
+    "Runtime",
+    "Signature",
+    "Stepper",
+    "TraceEvent",
+    "Verification",
+    "backend_registry",
+    "load",
+    "operator_registry",
+]

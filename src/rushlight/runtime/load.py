@@ -1,0 +1,151 @@
+"""Opening programs: `load`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight import _core
+from rushlight.errors import Code, LoadError
+from rushlight.runtime import contract as contracts
+from rushlight.runtime.failures import load_error
+from rushlight.runtime.module import Module
+
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview
+
+
+def load(
+    program: Source,
+    *,
+    threads: int | None = None,
+    backend: str | None = None,
+    verify: str = "full",
+    data: Source | None = None,
+    trace: bool = False,
+    memory_limit: int | None = None,
+    methods: Sequence[str] | None = None,
+) -> Module:
+    """Load a program (.pte). Needs no torch.
+
+    Args:
+        program: a path, which is mapped, or the bytes of a file. `bytes` are used where they lie;
+            a bytearray or memoryview is copied.
+        threads: how many threads kernels may use, at least 1. The portable kernels use one, so
+            another number changes nothing yet.
+        backend: None, or "portable": where the program's methods run.
+        verify: "full": everything in the file is checked before it is used. There is no other way.
+        data: a data file (.ptd) with the weights that the program leaves out: a path or bytes.
+        trace: record how long each instruction takes, for `Module.trace`.
+        memory_limit: bytes that arenas, structures and scratch of all methods may take together;
+            a program that needs more is refused.
+        methods: load only these methods; None loads all.
+
+    Returns:
+        A module with all its methods loaded.
+
+    Raises:
+        LoadError: if the file is not a sound program, or needs what this runtime does not have. Of
+            missing operators and backends all are named. Nothing stays loaded.
+    """
+    _check_options(threads, backend, verify, memory_limit)
+    where = describe_source(program)
+    core = open_program(program, data=data, trace=trace, memory_limit=memory_limit)
+    try:
+        names = core.method_names()
+        wanted = names if methods is None else [_known(m, names, where) for m in methods]
+        return Module(core, read_contracts(core, wanted), wanted, where)
+    except _core.Failure as failure:
+        raise load_error(failure, where) from None
+
+
+def _check_options(
+    threads: int | None, backend: str | None, verify: str, memory_limit: int | None
+) -> None:
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise LoadError(
+            f"threads={threads!r}: give a number of at least 1, or leave it out",
+            code=Code.INVALID_ARGUMENT,
+        )
+    if backend not in (None, "portable"):
+        have = ", ".join(["portable", *_core.backend_names()])
+        raise LoadError(
+            f"backend={backend!r} is not available here; available: {have}", code=Code.NOT_FOUND
+        )
+    if verify != "full":
+        raise LoadError(
+            f"verify={verify!r}: programs are always verified fully; leave it out, or pass 'full'",
+            code=Code.NOT_SUPPORTED,
+        )
+    if memory_limit is not None and (not isinstance(memory_limit, int) or memory_limit < 1):
+        raise LoadError(
+            f"memory_limit={memory_limit!r}: give a number of bytes", code=Code.INVALID_ARGUMENT
+        )
+
+
+def _known(method: str, names: Sequence[str], where: str) -> str:
+    if method not in names:
+        raise LoadError(
+            f"no method {method!r}; the program has {', '.join(names) or 'no methods'}",
+            code=Code.NOT_FOUND,
+            where=where,
+        )
+    return method
+
+
+def describe_source(source: object) -> str:
+    """A path, or "program in memory", for messages."""
+    if isinstance(source, str | os.PathLike):
+        return os.fsdecode(source)
+    return "program in memory"
+
+
+def open_program(
+    program: Source,
+    *,
+    data: Source | None = None,
+    trace: bool = False,
+    memory_limit: int | None = None,
+) -> _core.Program:
+    """Open and verify a program without loading methods.
+
+    Raises:
+        LoadError: if it cannot be read or is not sound.
+    """
+    where = describe_source(program)
+    path, image = _source(program, "a program")
+    external_path, external = _source(data, "data") if data is not None else (None, None)
+    try:
+        return _core.Program.open(path, image, external_path, external, memory_limit or 0, trace)
+    except _core.Failure as failure:
+        raise load_error(failure, where) from None
+
+
+def _source(source: object, what: str) -> tuple[bytes | None, bytes | None]:
+    """(path, None) or (None, bytes)."""
+    if isinstance(source, str | os.PathLike):
+        path = os.fsencode(source)
+        if not os.path.isfile(path):
+            raise LoadError(
+                "no such file: check the path, or pass the program's bytes",
+                code=Code.ACCESS_FAILED,
+                where=os.fsdecode(path),
+            )
+        return path, None
+    if isinstance(source, memoryview) and type(source.obj) is bytes:
+        source = source.obj if source.nbytes == len(source.obj) else bytes(source)
+    if isinstance(source, bytes):
+        return None, source
+    if isinstance(source, bytearray | memoryview):
+        return None, bytes(source)  # a copy: what was verified must not change afterwards
+    raise LoadError(
+        f"{what} is given as a path or as bytes, not as {type(source).__name__}",
+        code=Code.INVALID_ARGUMENT,
+    )
+
+
+def read_contracts(core: _core.Program, names: Sequence[str]) -> dict[str, contracts.Contract]:
+    """The contract of each method, made from its tensors where the program carries none."""
+    data = core.named_data(contracts.KEY)
+    found: dict[str, Any] = {} if data is None else contracts.read_contracts(data)
+    return {n: contracts.make_contract(n, found.get(n), core.meta(n)) for n in names}

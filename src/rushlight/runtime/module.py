@@ -1,0 +1,366 @@
+"""Programs that can be called: `Module` and its methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from rushlight import _core
+from rushlight.errors import Code, RunError
+from rushlight.runtime.check import check_inputs
+from rushlight.runtime.contract import Contract
+from rushlight.runtime.failures import debug_map, is_missing, load_error, missing_error, run_error
+from rushlight.runtime.signature import Signature
+from rushlight.runtime.tree import Tree, TreeError
+
+
+class TraceEvent(NamedTuple):
+    """One instruction of the last call, as `Module.trace` gives it.
+
+    Attributes:
+        method: the method that ran.
+        instruction: its index.
+        kind: "kernel", "delegate", "move", "jump" or "free".
+        name: the operator or the backend; "" for the other kinds.
+        ns: nanoseconds that it took.
+        line: the Python line that it comes from; "" if the program does not tell.
+    """
+
+    method: str
+    instruction: int
+    kind: str
+    name: str
+    ns: int
+    line: str
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes that a module takes; the program itself is mapped from its file.
+
+    Attributes:
+        arenas: method name to the sizes of its arenas, the first for memory id 1: the bound of
+            what tensors take; pages count only once they are touched.
+        structures: method name to what its values and instructions take.
+        scratch: method name to scratch memory for kernels.
+        constants: weights, in the file.
+        file: the whole program.
+        peak: arenas, structures, scratch and outputs of all loaded methods together.
+    """
+
+    arenas: Mapping[str, tuple[int, ...]]
+    structures: Mapping[str, int]
+    scratch: Mapping[str, int]
+    constants: int
+    file: int
+    peak: int
+
+
+class Method:
+    """One method of a module; call it as the model's method was called."""
+
+    def __init__(self, name: str, contract: Contract, core: _core.Method, owner: _core.Program):
+        self.name = name
+        self.contract = contract
+        self._core = core
+        self._program = owner  # for the lines of messages
+        core.narrow(contract.input_specs(), len(contract.symbols))
+        self._form = _form(contract.out_spec)
+        core.set_form(self._form or "list")
+        args, kwargs = contract.in_spec.children
+        self._parts = args.children + kwargs.children
+        self._n_positional = len(args.children)
+        plain = not kwargs.children and all(c.kind == "leaf" for c in args.children)
+        strings = any(v.kind == "str" for v in contract.inputs)
+        self._direct = plain and not strings and not contract.needs_python
+        self._keywords = kwargs.keys
+
+    @property
+    def signature(self) -> Signature:
+        """What the method takes and returns."""
+        return Signature.of(self.name, self.contract)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the method; RunError if the inputs are refused or the run fails."""
+        return self.call(args, kwargs)
+
+    def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run the method; `method(*args, **kwargs)` without unpacking."""
+        try:
+            if self._direct and not kwargs:
+                result = self._core.call(args)
+                if result is not NotImplemented:
+                    return result if self._form else self._unflatten(result)
+            flat = self.flatten(args, kwargs)
+            result = self._core.call(flat)
+            if result is NotImplemented:
+                raise self._refused()
+        except _core.Failure as failure:
+            raise run_error(failure, self._program) from None
+        return result if self._form else self._unflatten(result)
+
+    def call_into(self, outputs: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Run the method and write its results into `outputs`; see `Module.execute_into`."""
+        arrays = [outputs] if self._form == "single" else self._flatten_outputs(outputs)
+        try:
+            if self._direct and not kwargs and self._core.call_into(list(args), arrays):
+                return
+            if not self._core.call_into(self.flatten(args, kwargs), arrays):
+                raise self._refused()
+        except _core.Failure as failure:
+            raise run_error(failure, self._program) from None
+
+    def flatten(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """The flattened inputs of a call, checked against the contract.
+
+        Raises:
+            RunError: if they are not what the method takes.
+        """
+        flat: list[Any] = []
+        for (name, part), value in zip(self._named_parts(), self._bind(args, kwargs), strict=True):
+            try:
+                part.flatten(value, name, flat)
+            except TreeError as error:
+                raise RunError(
+                    f"{error.path if self.contract.weak else f'input {error.path!r}'}: "
+                    f"{error.problem}",
+                    code=Code.INVALID_TYPE,
+                    where=self.name,
+                ) from None
+        check_inputs(self.name, self.contract, flat)
+        return self.contract.to_program(flat)
+
+    def _named_parts(self) -> list[tuple[str, Tree]]:
+        return list(zip(self._parameter_names(), self._parts, strict=True))
+
+    def _parameter_names(self) -> list[str]:
+        names = list(self.contract.parameters[: self._n_positional])
+        names += [f"args[{i}]" for i in range(len(names), self._n_positional)]
+        return names + [str(k) for k in self._keywords]
+
+    def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """One value per parameter, in the contract's order."""
+        names = self._parameter_names()
+        if len(args) > len(names):
+            raise self._wrong_arguments(f"got {len(args)} positional arguments")
+        bound = dict(zip(names, args, strict=False))
+        for name, value in kwargs.items():
+            if name not in names:
+                raise self._wrong_arguments(f"got an unexpected keyword argument {name!r}")
+            if name in bound:
+                raise self._wrong_arguments(f"got two values for {name!r}")
+            bound[name] = value
+        missing = [n for n, part in self._named_parts() if n not in bound and part.n_leaves]
+        missing = [n for n in missing if not self._is_none(n)]
+        if missing:
+            raise self._wrong_arguments(f"{', '.join(map(repr, missing))} missing")
+        return [bound.get(name) for name in names]
+
+    def _is_none(self, name: str) -> bool:
+        """A parameter that was None at export may be left out."""
+        return any(v.name == name and v.kind == "none" for v in self.contract.inputs)
+
+    def _wrong_arguments(self, problem: str) -> RunError:
+        names = self._parameter_names()
+        takes = f"it takes {', '.join(names)}" if names else "it takes no inputs"
+        return RunError(
+            f"{problem}; {takes}: pass the inputs that the model was exported with",
+            code=Code.INVALID_ARGUMENT,
+            where=self.name,
+        )
+
+    def _refused(self) -> RunError:
+        return RunError(
+            f"the inputs are not what the program takes: {self.signature}",
+            code=Code.INVALID_ARGUMENT,
+            where=self.name,
+        )
+
+    def _unflatten(self, leaves: list[Any]) -> Any:
+        return self.contract.out_spec.unflatten(iter(leaves))
+
+    def _flatten_outputs(self, outputs: Any) -> list[Any]:
+        arrays: list[Any] = []
+        try:
+            self.contract.out_spec.flatten(outputs, "outputs", arrays)
+        except TreeError as error:
+            if isinstance(outputs, list | tuple) and len(outputs) == len(self.contract.outputs):
+                return list(outputs)
+            raise RunError(str(error), code=Code.INVALID_TYPE, where=self.name) from None
+        return arrays
+
+    def __repr__(self) -> str:
+        return f"<method {self.signature!r}>"
+
+
+def _form(out_spec: Tree) -> str | None:
+    """The structures that the extension makes by itself; None for the others."""
+    if out_spec.kind == "leaf":
+        return "single"
+    if out_spec.kind in ("tuple", "list") and all(c.kind == "leaf" for c in out_spec.children):
+        return out_spec.kind
+    return None
+
+
+class Module:
+    """A loaded program. `rushlight.load` makes it.
+
+    `module(*args, **kwargs)` calls the method `forward`; `module.name(...)` and `module["name"]`
+    give any other. Inputs may be NumPy arrays, torch tensors, anything with DLPack, and Python
+    scalars, in the structure that the model took; results are torch tensors if any input was one,
+    else NumPy arrays, in the structure that eager returned, and own their memory.
+
+    A module may be used from several threads: a call waits until the one before is done, and the
+    GIL is free while a method runs. `clone()` gives a thread a module of its own.
+
+    Raises, for every call: RunError. Inputs that are refused change nothing.
+    """
+
+    def __init__(
+        self,
+        core: _core.Program,
+        contracts: Mapping[str, Contract],
+        names: Sequence[str],
+        where: str,
+    ) -> None:
+        self._core = core
+        self._contracts = contracts
+        self._where = where
+        self._methods = {n: Method(n, contracts[n], c, core) for n, c in _load(core, names, where)}
+        forward = self._methods.get("forward")
+        self._call = forward.call if forward is not None else self._no_forward
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the method `forward`."""
+        return self._call(args, kwargs)
+
+    def __getitem__(self, name: str) -> Method:
+        try:
+            return self._methods[name]
+        except KeyError:
+            have = ", ".join(self._methods) or "none"
+            raise RunError(
+                f"no method {name!r}; loaded methods: {have}",
+                code=Code.NOT_FOUND,
+                where=self._where,
+            ) from None
+
+    def __getattr__(self, name: str) -> Method:
+        methods = self.__dict__.get("_methods", {})
+        if name in methods:
+            found: Method = methods[name]
+            return found
+        raise AttributeError(
+            f"this module has no method {name!r}; methods: {', '.join(methods) or 'none'}"
+        )
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._methods]
+
+    def __repr__(self) -> str:
+        lines = [f"  {m.signature!r}" for m in self._methods.values()]
+        return "\n".join([f"<rushlight.Module {self._where}", *lines]) + ">"
+
+    def _no_forward(self, args: Any, kwargs: Any) -> Any:
+        have = ", ".join(self._methods) or "none"
+        raise RunError(
+            f"the program has no method 'forward'; call one of its methods by name: {have}",
+            code=Code.NOT_FOUND,
+            where=self._where,
+        )
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The names of the loaded methods, in the order of the program."""
+        return tuple(self._methods)
+
+    def signature(self, method: str = "forward") -> Signature:
+        """What a method takes and returns: names, dtypes, and sizes with their allowed ranges."""
+        return self[method].signature
+
+    @property
+    def memory(self) -> Memory:
+        """What the module takes, in bytes."""
+        try:
+            uses = {name: self._core.memory_use(name) for name in self._methods}
+            metas = {name: self._core.meta(name) for name in self._methods}
+            sizes = self._core.sizes()
+            peak = self._core.memory_in_use()
+        except _core.Failure as failure:
+            raise run_error(failure, self._core) from None
+        return Memory(
+            arenas={name: tuple(meta["arenas"]) for name, meta in metas.items()},
+            structures={name: use["structures"] for name, use in uses.items()},
+            scratch={name: use["scratch"] for name, use in uses.items()},
+            constants=sizes["constants"],
+            file=sizes["file"],
+            peak=peak,
+        )
+
+    def execute_into(
+        self, outputs: Any, *args: Any, method: str = "forward", **kwargs: Any
+    ) -> None:
+        """Run a method and write its results into arrays of yours, which saves making new ones.
+
+        Args:
+            outputs: writable NumPy arrays or CPU tensors of the results' dtypes and shapes, in the
+                structure that the method returns, or a flat list of them; None for a result that
+                is not wanted.
+            args, kwargs: the inputs.
+            method: which method.
+
+        Raises:
+            RunError: as a call does, and if an array does not fit; none is written then.
+        """
+        self[method].call_into(outputs, args, kwargs)
+
+    def trace(self) -> list[TraceEvent]:
+        """How long each instruction of the last call took, of a module loaded with trace=True."""
+        try:
+            events = self._core.trace()
+        except _core.Failure as failure:
+            raise run_error(failure, self._core) from None
+        lines = debug_map(self._core)
+        return [TraceEvent(*e, line=lines.line(e[0], e[1])) for e in events]
+
+    def clone(self) -> Module:
+        """A module on the same program with arenas and state of its own, as after loading."""
+        try:
+            core = self._core.clone()
+        except _core.Failure as failure:
+            raise run_error(failure, self._core) from None
+        return Module(core, self._contracts, tuple(self._methods), self._where)
+
+    def close(self) -> None:
+        """Free the module's memory, once a call that is running is done; later calls fail."""
+        self._core.close()
+
+    def __enter__(self) -> Module:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _load(core: _core.Program, names: Sequence[str], where: str) -> list[tuple[str, _core.Method]]:
+    """Load methods, or raise one LoadError for all that is missing."""
+    loaded: list[tuple[str, _core.Method]] = []
+    missing: list[_core.Failure] = []
+    for name in names:
+        try:
+            loaded.append((name, core.method(name)))
+        except _core.Failure as failure:
+            if not is_missing(failure):
+                raise load_error(failure, where) from None
+            # Without its frames, which hold this list: a failed load leaves no cycle behind.
+            missing.append(failure.with_traceback(None))
+    if missing:
+        raise missing_error(missing, core, where, _core.backend_names())
+    return loaded

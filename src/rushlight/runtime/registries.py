@@ -1,0 +1,31 @@
+"""The operators and backends that programs may use here."""
+
+from __future__ import annotations
+
+from rushlight import _core
+
+
+class BackendRegistry:
+    """The backends that are registered."""
+
+    @property
+    def registered_backend_names(self) -> list[str]:
+        """Ids, in the order of registration."""
+        return _core.backend_names()
+
+    def is_available(self, backend_name: str) -> bool:
+        """Whether a backend is registered and works on this machine."""
+        return _core.backend_is_available(backend_name)
+
+
+class OperatorRegistry:
+    """The operators that have a kernel."""
+
+    @property
+    def operator_names(self) -> set[str]:
+        """Names with overload: "aten::add.out"."""
+        return _core.operator_names()
+
+
+backend_registry = BackendRegistry()
+operator_registry = OperatorRegistry()

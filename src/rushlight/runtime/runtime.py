@@ -1,0 +1,245 @@
+"""The runtime as ExecuTorch's Python users know it: `Runtime.get().load_program(…)`.
+
+A thin layer over the same extension as `rushlight.load`, which is the better way in: it rebuilds
+structures and takes keywords. Here inputs and outputs are flat sequences.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, BinaryIO
+
+from rushlight import _core
+from rushlight.errors import Code, LoadError, RunError
+from rushlight.runtime.check import check_inputs
+from rushlight.runtime.contract import Contract
+from rushlight.runtime.failures import is_missing, load_error, missing_error, run_error
+from rushlight.runtime.load import Source, describe_source, open_program, read_contracts
+from rushlight.runtime.registries import (
+    BackendRegistry,
+    OperatorRegistry,
+    backend_registry,
+    operator_registry,
+)
+
+
+class Verification(Enum):
+    """How much of a program is checked before it is used. Both check everything."""
+
+    Minimal = 0
+    InternalConsistency = 1
+
+
+class TensorMetadata:
+    """What a program says of one tensor."""
+
+    def __init__(self, meta: dict[str, Any]) -> None:
+        self._meta = meta
+
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes; of a dynamic tensor the greatest."""
+        return tuple(self._meta["sizes"])
+
+    def dtype(self) -> str:
+        """The element type: "float32"."""
+        return str(self._meta["dtype"])
+
+    def is_memory_planned(self) -> bool:
+        """It lies in an arena, or is a constant."""
+        return bool(self._meta["planned"] or self._meta["constant"])
+
+    def nbytes(self) -> int:
+        """The bytes of `sizes`."""
+        return int(self._meta["nbytes"])
+
+    def __repr__(self) -> str:
+        return f"{self.dtype()}{list(self.sizes())}"
+
+
+class MethodMetadata:
+    """What a program says of one method."""
+
+    def __init__(self, meta: dict[str, Any]) -> None:
+        self._meta = meta
+
+    def name(self) -> str:
+        """The method's name."""
+        return str(self._meta["name"])
+
+    def num_inputs(self) -> int:
+        """How many flattened inputs it takes."""
+        return len(self._meta["inputs"])
+
+    def num_outputs(self) -> int:
+        """How many flattened outputs it gives."""
+        return len(self._meta["outputs"])
+
+    def input_tensor_meta(self, index: int) -> TensorMetadata:
+        """What is known of a tensor input; RunError for one of another kind."""
+        return self._tensor("input", index)
+
+    def output_tensor_meta(self, index: int) -> TensorMetadata:
+        """What is known of a tensor output; RunError for one of another kind."""
+        return self._tensor("output", index)
+
+    def _tensor(self, what: str, index: int) -> TensorMetadata:
+        meta = self._meta[f"{what}s"][index]
+        if meta["kind"] != "tensor":
+            raise RunError(
+                f"{what} {index} is not a tensor but of kind {meta['kind']}",
+                code=Code.INVALID_TYPE,
+                where=self.name(),
+            )
+        return TensorMetadata(meta)
+
+    def __repr__(self) -> str:
+        parts = []
+        for what in ("inputs", "outputs"):
+            shown = [
+                repr(TensorMetadata(m)) if m["kind"] == "tensor" else m["kind"]
+                for m in self._meta[what]
+            ]
+            parts.append(f"({', '.join(shown)})")
+        return f"{self.name()}{parts[0]} -> {parts[1]}"
+
+
+class Method:
+    """A loaded method."""
+
+    def __init__(self, core: _core.Method, program: _core.Program, contract: Contract, meta: Any):
+        core.narrow(contract.input_specs(), len(contract.symbols))
+        core.set_form("list")
+        self._core = core
+        self._program = program
+        self._contract = contract
+        self.metadata = MethodMetadata(meta)
+
+    def execute(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Run the method on flattened inputs and return flattened outputs, which own their memory.
+
+        Torch tensors are returned if an input is one, else NumPy arrays.
+
+        Raises:
+            RunError: if the inputs are refused or the run fails.
+        """
+        name, expected = self.metadata.name(), self._contract.inputs
+        if len(inputs) != len(expected):
+            raise RunError(
+                f"got {len(inputs)} inputs, the method takes {len(expected)}",
+                code=Code.INVALID_ARGUMENT,
+                where=name,
+            )
+        try:
+            if not self._contract.needs_python:
+                outputs = self._core.call(list(inputs))
+                if outputs is not NotImplemented:
+                    return outputs  # type: ignore[no-any-return]
+            check_inputs(name, self._contract, inputs)
+            outputs = self._core.call(self._contract.to_program(inputs))
+        except _core.Failure as failure:
+            raise run_error(failure, self._program) from None
+        if outputs is NotImplemented:
+            raise RunError("the inputs do not fit", code=Code.INVALID_ARGUMENT, where=name)
+        return outputs  # type: ignore[no-any-return]
+
+
+class Program:
+    """An opened program; its methods are loaded one by one and share arenas for shared state."""
+
+    def __init__(self, core: _core.Program, where: str) -> None:
+        self._core = core
+        self._where = where
+
+    @property
+    def method_names(self) -> set[str]:
+        """The names of the methods."""
+        return set(self._core.method_names())
+
+    def load_method(self, name: str) -> Method:
+        """Load a method.
+
+        Raises:
+            KeyError: if there is no such method.
+            LoadError: if it needs what this runtime does not have.
+        """
+        meta = self._meta(name)
+        try:
+            contract = read_contracts(self._core, [name])[name]
+            return Method(self._core.method(name), self._core, contract, meta)
+        except _core.Failure as failure:
+            if is_missing(failure):
+                raise missing_error(
+                    [failure], self._core, self._where, _core.backend_names()
+                ) from None
+            raise load_error(failure, self._where) from None
+
+    def metadata(self, method_name: str) -> MethodMetadata:
+        """What the program says of a method; KeyError if there is none of that name."""
+        return MethodMetadata(self._meta(method_name))
+
+    def _meta(self, name: str) -> dict[str, Any]:
+        if name not in self._core.method_names():
+            raise KeyError(name)
+        try:
+            return self._core.meta(name)
+        except _core.Failure as failure:
+            raise load_error(failure, self._where) from None
+
+
+class Runtime:
+    """The runtime of this process; `Runtime.get()` gives it.
+
+    Attributes:
+        backend_registry: the backends that are registered.
+        operator_registry: the operators that have a kernel.
+    """
+
+    _instance: Runtime | None = None
+
+    def __init__(self) -> None:
+        self.backend_registry: BackendRegistry = backend_registry
+        self.operator_registry: OperatorRegistry = operator_registry
+
+    @classmethod
+    def get(cls) -> Runtime:
+        """The one runtime."""
+        if cls._instance is None:
+            cls._instance = cls()
+        return cls._instance
+
+    def load_program(
+        self,
+        data: Source | BinaryIO,
+        *,
+        verification: Verification = Verification.InternalConsistency,
+        enable_etdump: bool = False,
+        debug_buffer_size: int = 0,
+        data_path: Source | None = None,
+    ) -> Program:
+        """Open a program.
+
+        Args:
+            data: a path, bytes, or an open binary file.
+            verification: either member; everything is checked anyway.
+            enable_etdump, debug_buffer_size: not supported here; `rushlight.load(…, trace=True)`
+                times instructions.
+            data_path: a data file (.ptd).
+
+        Raises:
+            LoadError: if it is not a sound program.
+        """
+        if enable_etdump or debug_buffer_size:
+            raise LoadError(
+                "this runtime does not write ETDump files: leave enable_etdump and "
+                "debug_buffer_size out, and time instructions with rushlight.load(…, trace=True)",
+                code=Code.NOT_SUPPORTED,
+            )
+        if not isinstance(verification, Verification):
+            raise TypeError("verification must be a member of Verification")
+        source = data if isinstance(data, _SOURCES) else data.read()
+        return Program(open_program(source, data=data_path), describe_source(source))
+
+
+_SOURCES = (str, os.PathLike, bytes, bytearray, memoryview)

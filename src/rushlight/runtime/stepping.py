@@ -1,0 +1,116 @@
+"""Running a method one instruction at a time, and looking at its values: for tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rushlight import _core
+from rushlight.errors import Code, RunError
+from rushlight.runtime.check import check_inputs
+from rushlight.runtime.failures import load_error, run_error
+from rushlight.runtime.load import Source, describe_source, open_program, read_contracts
+
+
+class Stepper:
+    """One run of one method, instruction by instruction.
+
+        stepper = Stepper(program, "forward", [x])
+        for instruction in stepper:
+            print(instruction, stepper.instruction_name(instruction), stepper.value(7))
+
+    Args:
+        program: a path or the bytes of a program.
+        method: the method's name.
+        inputs: its flattened inputs; they are kept for the whole run.
+        data: a data file, as for `rushlight.load`.
+
+    Raises:
+        LoadError: as `rushlight.load`.
+        RunError: if the inputs are not what the method takes, or an instruction fails.
+    """
+
+    def __init__(
+        self,
+        program: Source,
+        method: str,
+        inputs: Sequence[Any],
+        *,
+        data: Source | None = None,
+    ) -> None:
+        self._program = open_program(program, data=data)
+        self._method = method
+        try:
+            contract = read_contracts(self._program, [method])[method]
+            self._core = self._program.method(method)
+        except _core.Failure as failure:
+            raise load_error(failure, describe_source(program)) from None
+        self._core.narrow(contract.input_specs(), len(contract.symbols))
+        if len(inputs) != len(contract.inputs):
+            raise RunError(
+                f"got {len(inputs)} flattened inputs, the method takes {len(contract.inputs)}",
+                code=Code.INVALID_ARGUMENT,
+                where=method,
+            )
+        check_inputs(method, contract, inputs)
+        with self._errors():
+            if not self._core.set_inputs(contract.to_program(inputs)):
+                raise RunError("the inputs do not fit", code=Code.INVALID_ARGUMENT, where=method)
+
+    def __iter__(self) -> Iterator[int]:
+        """Run the method, yielding each instruction's index after it was run."""
+        while (index := self.step()) is not None:
+            yield index
+
+    def step(self) -> int | None:
+        """Run one instruction and return its index; None if none was left, and then the next step
+        is the first instruction again."""
+        with self._errors():
+            index = self._core.step()
+        return None if index < 0 else index
+
+    def value(self, index: int) -> Any:
+        """A value as it is now: a NumPy array (a copy), a scalar, a list, or None for a tensor that
+        has no memory.
+
+        Args:
+            index: of the program's values, 0 to `n_values` - 1; IndexError beyond.
+        """
+        with self._errors():
+            return self._core.value(index)
+
+    def outputs(self) -> list[Any]:
+        """The flattened outputs as they are now."""
+        with self._errors():
+            return list(self._core.outputs())
+
+    @property
+    def n_values(self) -> int:
+        """How many values the method has."""
+        return self._core.n_values
+
+    @property
+    def n_instructions(self) -> int:
+        """How many instructions the method has."""
+        return self._core.n_instructions
+
+    def instruction_name(self, index: int) -> str:
+        """The operator or backend that an instruction calls, or its kind."""
+        return self._core.instruction_name(index)
+
+    def _errors(self) -> _Errors:
+        return _Errors(self._program)
+
+
+class _Errors:
+    """Turns the extension's failures into errors with Python lines."""
+
+    def __init__(self, program: _core.Program) -> None:
+        self._program = program
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, _core.Failure):
+            raise run_error(error, self._program) from None
