@@ -1,0 +1,23 @@
+"""The command line: `rushlight export | run | bench | inspect`.
+
+Only `export` imports torch, and each command imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from rushlight.cli import bench, export, inspect, run
+
+app = typer.Typer(
+    name="rushlight",
+    help="Take a PyTorch model ahead of time to one small file; run it without Python.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # the examples keep their lines
+    pretty_exceptions_enable=False,
+)
+for command in (export, run, bench, inspect):
+    app.command(name=command.NAME, help=command.HELP)(command.main)
+
+__all__ = ["app"]

@@ -1,0 +1,144 @@
+"""`rushlight bench`: how fast a program loads and runs, and what memory it takes."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rushlight.cli.common import (
+    DataOption,
+    MethodOption,
+    ModelArgument,
+    TracebackOption,
+    console,
+    help_text,
+    reports_errors,
+)
+from rushlight.cli.run import InputOption, SeedOption
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rushlight.runtime.module import Module, TraceEvent
+
+NAME = "bench"
+HELP = help_text(
+    "Measure load time, latency and memory of a program. Needs no PyTorch; inputs that are not "
+    "given are made up.",
+    (
+        "rushlight bench model.pte",
+        "rushlight bench model.pte --threads 1 --repeat 20 --warmup 3",
+        "rushlight bench model.pte --input x.npy --operators",
+    ),
+)
+
+_LOADS = 5  # times that the program is loaded
+
+
+@reports_errors
+def main(
+    model: ModelArgument,
+    inputs: InputOption = None,
+    method: MethodOption = "forward",
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="Threads that kernels may use.")
+    ] = None,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Measured runs.")] = 50,
+    warmup: Annotated[int, typer.Option("--warmup", min=0, help="Runs before them.")] = 5,
+    operators: Annotated[
+        bool, typer.Option("--operators", help="Also show the time that each operator takes.")
+    ] = False,
+    seed: SeedOption = 0,
+    data: DataOption = None,
+    traceback: TracebackOption = False,
+) -> None:
+    from rushlight.cli.inputs import complete, read_inputs
+    from rushlight.runtime.load import load
+
+    loads = []
+    for _ in range(_LOADS):
+        start = time.perf_counter_ns()
+        module = load(model, threads=threads, data=data)
+        loads.append(time.perf_counter_ns() - start)
+    chosen = module[method]
+    given = read_inputs(inputs or [], chosen.contract.inputs)
+    flat = complete(chosen, given, random=True, seed=seed)
+    args, kwargs = chosen.contract.in_spec.unflatten(iter(flat))
+    for _ in range(warmup):
+        chosen.call(args, kwargs)
+    runs = []
+    for _ in range(repeat):
+        start = time.perf_counter_ns()
+        chosen.call(args, kwargs)
+        runs.append(time.perf_counter_ns() - start)
+    out = console()
+    out.print(repr(chosen.signature), markup=False, soft_wrap=True)
+    out.print(_summary(module, loads, runs))
+    if operators:
+        traced = load(model, threads=threads, data=data, trace=True)
+        for _ in range(warmup + 1):
+            traced[method].call(args, kwargs)
+        out.print(_operators(traced.trace()))
+
+
+def _summary(module: Module, loads: Sequence[int], runs: Sequence[int]) -> Table:
+    from rich.table import Table
+
+    from rushlight.inspect.terminal import size_text
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 1))
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column(style="dim")
+    ordered = sorted(runs)
+    p90 = ordered[min(int(len(ordered) * 0.9), len(ordered) - 1)]
+    memory = module.memory
+    first = f"the first time {time_text(loads[0])}"
+    table.add_row("load", time_text(statistics.median(loads)), f"median of {len(loads)}; {first}")
+    table.add_row("run, minimum", time_text(ordered[0]), "")
+    table.add_row("run, median", time_text(statistics.median(runs)), f"of {len(runs)}")
+    table.add_row("run, 90th percentile", time_text(p90), "")
+    table.add_row("memory of the module", size_text(memory.peak), "arenas, structures, scratch")
+    table.add_row("constants", size_text(memory.constants), "mapped from the file")
+    table.add_row("peak of the process", size_text(_peak_resident()), "resident, with Python")
+    return table
+
+
+def time_text(nanoseconds: float) -> str:
+    """A time for people: "1.23 ms"."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.3g} {unit}"
+    return f"{nanoseconds:.0f} ns"
+
+
+def _peak_resident() -> int:
+    """Bytes of memory that this process had at most."""
+    import resource
+    import sys
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _operators(events: Sequence[TraceEvent]) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    spent: dict[str, list[int]] = defaultdict(list)
+    for event in events:
+        spent[event.name or event.kind].append(event.ns)
+    total = sum(event.ns for event in events) or 1
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("operator", "calls", "time", "share"):
+        table.add_column(column, justify="left" if column == "operator" else "right")
+    for name, times in sorted(spent.items(), key=lambda item: -sum(item[1])):
+        share = f"{sum(times) / total:.1%}"
+        table.add_row(Text(name), f"{len(times):,}", time_text(sum(times)), share)
+    return table

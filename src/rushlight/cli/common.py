@@ -1,0 +1,64 @@
+"""What the commands share: consoles, errors without tracebacks, the text of a help page."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from rushlight.errors import Error
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+TracebackOption = Annotated[
+    bool, typer.Option("--traceback", help="Show where in Rushlight's code an error was raised.")
+]
+ModelArgument = Annotated[str, typer.Argument(metavar="MODEL.pte", help="The program file.")]
+MethodOption = Annotated[
+    str, typer.Option("--method", "-m", metavar="NAME", help="The method to run.")
+]
+DataOption = Annotated[
+    str | None,
+    typer.Option("--data", metavar="FILE.ptd", help="The data file, if the weights are in one."),
+]
+
+_PIPE_WIDTH = 120  # columns where the output is no terminal
+
+
+def help_text(summary: str, examples: Sequence[str]) -> str:
+    """The text of a command's help page: what it does, then examples that keep their lines."""
+    lines = "\n".join(f"  $ {example}" for example in examples)
+    return f"{summary}\n\n\b\nExamples:\n{lines}"
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console for standard output or error; wide enough for tables if nobody sees it."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _PIPE_WIDTH
+    return Console(stderr=stderr, width=width, highlight=False)
+
+
+def reports_errors(command: F) -> F:
+    """Makes a command print a `rushlight.Error` as one message and exit with code 1."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except Error as error:
+            if kwargs.get("traceback"):
+                raise
+            from rich.text import Text
+
+            console(stderr=True).print(Text(f"error: {error}", style="red"), soft_wrap=True)
+            raise typer.Exit(1) from None
+
+    return wrapped  # type: ignore[return-value]

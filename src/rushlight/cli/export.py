@@ -1,0 +1,123 @@
+"""`rushlight export`: a model in a Python file, or a saved ExportedProgram, becomes a program."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rushlight.cli.common import TracebackOption, console, help_text, reports_errors
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+NAME = "export"
+HELP = help_text(
+    "Turn a PyTorch model into a program (.pte), checked against PyTorch. MODEL is "
+    "FILE.py:NAME or PACKAGE.MODULE:NAME, where NAME is a function that returns, or an attribute "
+    "that is, a model, (model, args) or (model, args, kwargs) with example inputs; or a .pt2 file "
+    "that torch.export.save wrote.",
+    (
+        "rushlight export model.py:build -o model.pte",
+        'rushlight export model.py:build -o model.pte --dynamic "x:0=1..8"',
+        "rushlight export model.py:build -o model.pte --backend portable --strict",
+        "rushlight export model.pt2 -o model.pte --no-verify",
+    ),
+)
+
+
+@reports_errors
+def main(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="model.py:build, or model.pt2")],
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE.pte", help="Default: the model's name with .pte."
+        ),
+    ] = None,
+    backend: Annotated[str, typer.Option("--backend", help="Where it runs.")] = "portable",
+    dynamic: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dynamic",
+            metavar="INPUT:DIM=MIN..MAX",
+            help="A size that may vary. With the same NAME in INPUT:DIM=NAME:MIN..MAX sizes are "
+            "equal. Give it once for each size.",
+        ),
+    ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify/--no-verify", help="Run the program and compare it with PyTorch."),
+    ] = True,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse a program with an operator on a slow path.")
+    ] = False,
+    traceback: TracebackOption = False,
+) -> None:
+    from rushlight.cli.target import default_output, read_target
+
+    with Stages(console(stderr=True)) as stages:
+        stages("read the model")
+        target = read_target(model)
+        shapes = target.dynamic_shapes(dynamic or [])
+        from rushlight.api import export
+
+        program = export(
+            target.model,
+            target.args,
+            target.kwargs,
+            dynamic_shapes=shapes,
+            backend=backend,
+            verify=verify,
+            strict=strict,
+            progress=stages,
+        )
+        stages("write")
+        path = output or default_output(model)
+        program.save(path, quiet=True)
+    from rushlight.inspect import report_of
+
+    console().print(report_of(path))
+
+
+class Stages:
+    """Shows what is being done: a spinner where there is a terminal, then a line with its time."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._status = console.status("") if console.is_terminal else None
+        self._stage = ""
+        self._start = 0.0
+
+    def __enter__(self) -> Stages:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __call__(self, stage: str) -> None:
+        """Ends the stage before and begins `stage`."""
+        self._finish("green", "✓")
+        self._stage, self._start = stage, time.monotonic()
+        if self._status is not None:
+            self._status.update(stage)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()
+        self._finish("green" if error is None else "red", "✓" if error is None else "✗")
+
+    def _finish(self, style: str, mark: str) -> None:
+        from rich.text import Text
+
+        if self._stage:
+            seconds = f"  {time.monotonic() - self._start:.1f} s"
+            line = Text.assemble((mark, style), f" {self._stage}", (seconds, "dim"))
+            self._console.print(line)
+        self._stage = ""

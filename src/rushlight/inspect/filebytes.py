@@ -1,0 +1,73 @@
+"""What the bytes of a program file are: every byte counted once, under one kind."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+import numpy as np
+
+from rushlight.schema.codec import Buffer
+from rushlight.serialize.pte import PTEFile
+from rushlight.serialize.segments import Data, as_bytes
+
+PROGRAM, CONSTANTS, STATE = "program", "constants", "initial state"
+DELEGATES, NAMED_DATA, PADDING = "delegates", "named data", "padding"
+
+# Behind the flatbuffer's first 8 bytes, if the file has segments: magic, length, program bytes.
+_HEADER = struct.Struct("<4sIQ")
+
+
+def bytes_by_kind(data: Buffer, pte: PTEFile) -> dict[str, int]:
+    """Bytes of the file by kind; they sum to the length of `data`.
+
+    Args:
+        data: the file.
+        pte: what :func:`~rushlight.serialize.pte.read_pte` made of the same object.
+    """
+    view = memoryview(data).cast("B")
+    magic, _, program_bytes = _HEADER.unpack_from(view, 8)
+    end = program_bytes if magic == b"eh00" else len(view)
+    start = _address(view)
+    kinds: dict[str, list[Data]] = {
+        CONSTANTS: pte.constants,
+        STATE: pte.mutable_data,
+        DELEGATES: pte.delegate_blobs,
+        NAMED_DATA: list(pte.named_data.values()),
+    }
+    found = {PROGRAM: end, **dict.fromkeys(kinds, 0)}
+    taken: list[tuple[int, int]] = []
+    for kind, parts in kinds.items():
+        ranges = []
+        for part in map(as_bytes, parts):
+            at = _address(part) - start if len(part) else 0
+            if end <= at and at + len(part) <= len(view):
+                ranges.append((at, at + len(part)))
+            elif len(part):  # read out of the flatbuffer
+                inside = min(len(part), found[PROGRAM])
+                found[PROGRAM] -= inside
+                found[kind] += inside
+        before = _covered(taken)
+        taken += ranges
+        found[kind] += _covered(taken) - before
+    found[PADDING] = len(view) - sum(found.values())
+    return {kind: size for kind, size in found.items() if size or kind == PROGRAM}
+
+
+def _address(view: memoryview) -> int:
+    return int(np.frombuffer(view, np.uint8).__array_interface__["data"][0])
+
+
+def same_place(parts: Iterable[Data]) -> list[bool]:
+    """For each of `parts` of one file, whether another one is the same range of it."""
+    places = [(_address(p), len(p)) if len(p := as_bytes(part)) else None for part in parts]
+    return [place is not None and places.count(place) > 1 for place in places]
+
+
+def _covered(ranges: list[tuple[int, int]]) -> int:
+    """Bytes in at least one of the ranges."""
+    total, reached = 0, 0
+    for start, end in sorted(ranges):
+        total += max(end - max(start, reached), 0)
+        reached = max(reached, end)
+    return total

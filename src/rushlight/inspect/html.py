@@ -1,0 +1,59 @@
+"""A program report as one page: no file beside it, nothing from the network, works from a disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+from importlib import resources
+from typing import Any
+
+from rushlight.inspect.model import ProgramReport
+
+# Concatenated in this order into one script; each file may use what stands before it.
+_SCRIPTS = ("dom.js", "program.js", "memory.js", "layout.js", "drawing.js", "graph.js", "tables.js",
+            "main.js")  # fmt: skip
+
+
+def page(report: ProgramReport) -> str:
+    """The page as text, to be written as UTF-8."""
+    folder = resources.files("rushlight.inspect") / "page"
+
+    def part(name: str) -> str:
+        return (folder / name).read_text(encoding="utf-8")
+
+    parts = {
+        "{{title}}": html.escape(report.name or "program"),
+        "{{style}}": part("page.css"),
+        "{{script}}": "\n".join(part(name) for name in _SCRIPTS),
+        "{{data}}": embedded(_compact(report)),
+    }
+    head, *rest = part("page.html").split("<!--")
+    text = [head]
+    for piece in rest:  # replaced piece by piece, so that no part is searched for another's mark
+        mark, _, after = piece.partition("-->")
+        text += [parts[mark], after]
+    return "".join(text)
+
+
+def embedded(value: Any) -> str:
+    """JSON that may stand inside a script element, whatever names it holds."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _compact(value: Any) -> Any:
+    """Like `dataclasses.asdict`, without the fields that have their default."""
+    if isinstance(value, list | tuple):
+        return [_compact(item) for item in value]
+    if not dataclasses.is_dataclass(value):
+        return value
+    found = {}
+    for f in dataclasses.fields(value):
+        item = getattr(value, f.name)
+        default = f.default
+        if f.default_factory is not dataclasses.MISSING:
+            default = f.default_factory()
+        if default is dataclasses.MISSING or item != default:
+            found[f.name] = _compact(item)
+    return found

@@ -1,0 +1,313 @@
+"""The memory plan of a method as it lies in the file: blocks, their lifetimes, live bytes.
+
+The file holds an offset for every planned tensor and nothing about time; lifetimes follow from
+what instructions read and write, as a planner sees them: inputs live from the start, outputs and
+state to the end, everything else from its first write to its last read, both inclusive.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rushlight.inspect.effects import Effect, is_external, is_named
+from rushlight.inspect.model import Arena, Block, Value
+from rushlight.schema import program as fb
+
+_NEVER = 1 << 62
+# Above this, loops are taken together as one, so that a damaged file cannot take minutes.
+_MAX_LOOPS = 1000
+
+
+@dataclass(slots=True)
+class _Span:
+    """When a value is touched. `first` is the first write, `read` the first read."""
+
+    first: int = _NEVER
+    last: int = -1
+    read: int = _NEVER
+
+
+def arenas_of(
+    plan: fb.ExecutionPlan, values: Sequence[Value], effects: Sequence[Effect]
+) -> tuple[list[Arena], dict[int, int]]:
+    """The arenas of a method with what lies in them.
+
+    Args:
+        plan: the method.
+        values: its values as the report shows them.
+        effects: of its instructions.
+
+    Returns:
+        The arenas by rising memory id, and for each view the value whose bytes it shows.
+    """
+    lives = _Lifetimes(plan, effects)
+    blocks: dict[int, dict[int, Block]] = defaultdict(dict)
+    for index in lives.owners():
+        value, span = values[index], lives.spans[index]
+        role = "state" if index in lives.state and value.role == "temporary" else value.role
+        shown = (value.name, value.text, role, value.offset, value.bytes)
+        writer = -1 if index in lives.filled_before else span.first
+        blocks[value.memory_id][index] = Block(
+            index, *shown, span.first, max(span.last, span.first), writer=writer
+        )
+    for view, base in lives.base.items():
+        block = blocks[values[base].memory_id].get(base)
+        if block is not None and values[view].memory_id == values[base].memory_id:
+            block.views.append(view)
+            _widen(block, values[view])
+    for moved, last_move in lives.moved_at.items():
+        _add_moved(blocks, values, lives, moved, last_move)
+    sizes = plan.non_const_buffer_sizes
+    return [_arena(k, sizes[k], list(blocks[k].values())) for k in range(1, len(sizes))], lives.base
+
+
+def _add_moved(
+    blocks: dict[int, dict[int, Block]],
+    values: Sequence[Value],
+    lives: _Lifetimes,
+    moved: int,
+    last_move: int,
+) -> None:
+    """Keeps what `moved` may stand for: the results of the branches of a conditional.
+
+    Each result is needed up to its move and again where the branches have met, not in between,
+    where the other branch runs and may use the same bytes.
+    """
+    start, end = last_move + 1, lives.spans[moved].last
+    merged: list[Block] = []
+    for base in sorted(lives.moved_from(moved)):
+        source = blocks[values[base].memory_id].get(base)
+        if source is None or end < start:
+            continue
+        if source.last >= start:
+            source.last = max(source.last, end)
+            continue
+        same = next((block for block in merged if _shares_bytes(block, source)), None)
+        if same is not None:
+            _widen(same, values[base])
+            continue
+        shown = (values[moved].name, values[base].text, "temporary", source.offset, source.bytes)
+        merged.append(Block(moved, *shown, start, end, writer=last_move))
+        # Under the number of the source, complemented: there may be one such block per branch.
+        blocks[values[base].memory_id][~base] = merged[-1]
+
+
+def _shares_bytes(a: Block, b: Block) -> bool:
+    return a.offset < b.offset + b.bytes and b.offset < a.offset + a.bytes
+
+
+def _widen(block: Block, view: Value) -> None:
+    end = max(block.offset + block.bytes, view.offset + view.bytes)
+    block.offset = min(block.offset, view.offset)
+    block.bytes = end - block.offset
+
+
+def _arena(memory_id: int, size: int, blocks: list[Block]) -> Arena:
+    change: dict[int, int] = defaultdict(int)
+    for block in blocks:
+        change[block.first] += block.bytes
+        change[block.last + 1] -= block.bytes
+    live, peak, peak_at, profile = 0, 0, 0, []
+    for at, delta in sorted(change.items()):
+        live += delta
+        profile.append((at, live))
+        if live > peak:
+            peak, peak_at = live, at
+    blocks.sort(key=lambda block: (block.first, block.offset))
+    return Arena(memory_id, size, peak, peak_at, profile, blocks, _overlap(blocks))
+
+
+def _overlap(blocks: Sequence[Block]) -> list[int]:
+    """The first two blocks (as values) that share bytes while both are live.
+
+    A sweep over time with the live blocks sorted by offset; as long as no two collide, a new one
+    can only collide with its neighbours.
+    """
+    events = []
+    for i, block in enumerate(blocks):
+        if block.bytes:
+            events.append((block.first, 0, i))
+            events.append((block.last + 1, -1, i))
+    live: list[tuple[int, int, int]] = []
+    for _, ends, i in sorted(events):
+        entry = (blocks[i].offset, blocks[i].offset + blocks[i].bytes, i)
+        if ends:
+            del live[bisect_left(live, entry)]
+            continue
+        at = bisect_left(live, entry)
+        for start, end, other in live[max(at - 1, 0) : at + 1]:
+            if start < entry[1] and entry[0] < end:
+                return [blocks[other].value, blocks[i].value]
+        insort(live, entry)
+    return []
+
+
+class _Lifetimes:
+    """Spans of all tensors of a method.
+
+    Attributes:
+        spans: by value; only of values that something touches.
+        moved_at: for each value that moves fill the last of them.
+        base: for each view the value whose bytes it shows.
+        state: planned values that hold something before the method starts, beside inputs.
+    """
+
+    def __init__(self, plan: fb.ExecutionPlan, effects: Sequence[Effect]) -> None:
+        self._tensors = {
+            i: value.val for i, value in enumerate(plan.values) if isinstance(value.val, fb.Tensor)
+        }
+        self._inputs, self._outputs = set(plan.inputs), set(plan.outputs)
+        self._end = max(len(effects) - 1, 0)
+        self._loops = _loops(plan)
+        self.spans: dict[int, _Span] = defaultdict(_Span)
+        self.base: dict[int, int] = {}
+        self.state: set[int] = set()
+        self.moved_at: dict[int, int] = {}
+        self._moves: dict[int, set[int]] = defaultdict(set)
+        self._touch(effects)
+        self._find_state()
+        self._find_views()
+        self._extend()
+
+    def owners(self) -> list[int]:
+        """Planned values that have memory of their own, in order."""
+        return [
+            i
+            for i in sorted(self.spans)
+            if self._planned(i) and i not in self.base and i not in self.moved_at
+        ]
+
+    @property
+    def filled_before(self) -> set[int]:
+        """Values that hold something when the method starts: its inputs and its state."""
+        return self._inputs | self.state
+
+    def moved_from(self, value: int) -> set[int]:
+        """The values that own the bytes which `value` may stand for after its moves."""
+        found: set[int] = set()
+        todo = [value]
+        seen = set(todo)
+        while todo:
+            for base in self._moves[todo.pop()]:
+                if base in seen:
+                    continue
+                seen.add(base)
+                if base in self.moved_at:
+                    todo.append(base)
+                else:
+                    found.add(base)
+        return found
+
+    def _planned(self, index: int) -> bool:
+        tensor = self._tensors.get(index)
+        return tensor is not None and tensor.allocation_info is not None
+
+    def _touch(self, effects: Sequence[Effect]) -> None:
+        spans = self.spans
+        for index in self._inputs & self._tensors.keys():
+            spans[index].first = spans[index].last = 0
+        for at, effect in enumerate(effects):
+            if effect.shares is not None:
+                self._share(*effect.shares, at)
+            for index in effect.reads:
+                spans[index].read = min(spans[index].read, at)
+                spans[index].last = at
+            for index in effect.writes:
+                spans[index].first = min(spans[index].first, at)
+                spans[index].last = max(spans[index].last, at)
+        for index in self._outputs & self._tensors.keys():
+            spans[index].last = self._end
+
+    def _share(self, value: int, base: int, at: int) -> None:
+        """A view that an instruction makes: `et_view`, or a move, which may have several bases."""
+        root = self.base.get(base, base)
+        if value == root or value not in self._tensors:
+            return
+        if self._same_place(value, root) and value not in self.moved_at:
+            self.base.setdefault(value, root)
+        else:
+            self.moved_at[value] = at
+            self._moves[value].add(root)
+
+    def _same_place(self, value: int, base: int) -> bool:
+        places = [_place(self._tensors[i]) for i in (value, base) if i in self._tensors]
+        return len(places) == 2 and None not in places and places[0] == places[1]
+
+    def _find_state(self) -> None:
+        """What is read before it is written was there before; in a loop, from the last turn."""
+        for index, span in self.spans.items():
+            tensor = self._tensors.get(index)
+            if tensor is None or tensor.allocation_info is None or index in self._inputs:
+                continue
+            kept = tensor.data_buffer_idx > 0 or is_named(tensor) or is_external(tensor)
+            if not kept and (span.first == _NEVER or span.first < span.read):
+                continue
+            loop = next((x for x in self._loops if x[0] <= span.read <= x[1]), None)
+            if loop is not None and not kept and span.first >= loop[0]:
+                span.first = loop[0]
+                continue
+            self.state.add(index)
+            span.first, span.last = 0, self._end
+
+    def _find_views(self) -> None:
+        """Values that nothing writes show what lies there: the block that was filled last."""
+        filled: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        for index, span in self.spans.items():
+            if self._planned(index) and span.first != _NEVER and index not in self.base:
+                filled[_place_of(self._tensors[index])].append((span.first, index))
+        for entries in filled.values():
+            entries.sort()
+        for index in sorted(self.spans):
+            span = self.spans[index]
+            if not self._planned(index) or span.first != _NEVER:
+                continue
+            use = span.read if span.read != _NEVER else self._end + 1
+            entries = filled.get(_place_of(self._tensors[index]), [])
+            at = bisect_right(entries, (use, -1))
+            if at > 0:
+                self.base[index] = entries[at - 1][1]
+            else:  # a buffer that is only read, whose content nothing in the file gives
+                self.state.add(index)
+                span.first, span.last = 0, self._end
+
+    def _extend(self) -> None:
+        """Bases live as long as what shows them; loops keep what they use until they end."""
+        for _ in range(2):  # a loop may extend a view, and through it a base that another loop uses
+            for start, end in self._loops:
+                for span in self.spans.values():
+                    if span.first < start <= span.last < end:
+                        span.last = end
+            for value, base in self.base.items():
+                span = self.spans[base]
+                span.last = max(span.last, self.spans[value].last)
+
+
+def _loops(plan: fb.ExecutionPlan) -> list[tuple[int, int]]:
+    """(first, last) instruction of every backward jump, inner loops before outer ones."""
+    calls = plan.chains[0].instructions if plan.chains else []
+    found = [
+        (call.instr_args.destination_instruction, at)
+        for at, call in enumerate(calls)
+        if isinstance(call.instr_args, fb.JumpFalseCall)
+        and call.instr_args.destination_instruction <= at
+    ]
+    if len(found) > _MAX_LOOPS:
+        return [(min(start for start, _ in found), max(end for _, end in found))]
+    return sorted(found, key=lambda loop: loop[1] - loop[0])
+
+
+def _place(tensor: fb.Tensor) -> tuple[int, int] | None:
+    """(memory id, offset) of a planned tensor."""
+    info = tensor.allocation_info
+    if info is None:
+        return None
+    return info.memory_id, info.memory_offset_low | info.memory_offset_high << 32
+
+
+def _place_of(tensor: fb.Tensor) -> tuple[int, int]:
+    place = _place(tensor)
+    assert place is not None
+    return place

@@ -1,0 +1,135 @@
+"""What a file says about where it came from: the contract of its inputs, its Python lines, names.
+
+Both are JSON in the program's named data, and both may be missing or damaged: a report of the
+file is worth having without them, so whatever has not the expected form counts as absent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rushlight.inspect.model import Source
+from rushlight.schema import program as fb
+from rushlight.serialize.segments import Data, as_bytes
+
+CONTRACT, DEBUG = "rushlight/contract", "rushlight/debug"
+
+
+@dataclass(slots=True)
+class Row:
+    """What is known about one instruction: the graph node's name and its Python line."""
+
+    name: str = ""
+    source: Source | None = None
+
+
+@dataclass(slots=True)
+class Signature:
+    """What the contract says about one method.
+
+    Attributes:
+        names: of the flattened inputs.
+        inputs, outputs: their types, such as "float32[s0 in 2..8, 6]".
+        relations: what must hold between sizes, in words.
+    """
+
+    names: list[str] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    relations: list[str] = field(default_factory=list)
+    varying: list[str] = field(default_factory=list)
+
+
+def read_json(named_data: Mapping[str, Data], key: str) -> dict[str, Any]:
+    """The JSON object under `key`; empty if there is none or it is not one."""
+    try:
+        found = json.loads(bytes(as_bytes(named_data.get(key, b"{}"))))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _tolerant(read: Callable[..., Any], empty: Any) -> Any:
+    """`read()`, or `empty` if the data has not the form that it expects."""
+    try:
+        return read()
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        return empty
+
+
+def rows_of(debug: Mapping[str, Any], plan: fb.ExecutionPlan) -> list[Row]:
+    """One row for each instruction of a method, from the debug map or from stack traces."""
+    count = len(plan.chains[0].instructions) if plan.chains else 0
+    rows: list[Row] = _tolerant(lambda: _debug_rows(debug, plan.name), [])
+    if not rows and plan.chains:
+        rows = [_traced_row(frames) for frames in plan.chains[0].stacktrace or []]
+    return [*rows, *(Row() for _ in range(count - len(rows)))][:count]
+
+
+def _debug_rows(debug: Mapping[str, Any], method: str) -> list[Row]:
+    files = [str(file) for file in debug["files"]]
+    rows = []
+    for name, _, file, line, function, text, module in debug["methods"][method]:
+        path = files[file] if file >= 0 else ""
+        source = Source(path, int(line), str(function), str(text), str(module))
+        rows.append(Row(str(name), source if path or source.module else None))
+    return rows
+
+
+def _traced_row(frames: fb.FrameList) -> Row:
+    """The innermost frame that is not in torch's own files."""
+    for frame in reversed(frames.items):
+        if "/torch/" not in frame.filename:
+            return Row("", Source(frame.filename, frame.lineno, frame.name, frame.context.strip()))
+    return Row()
+
+
+def value_names(debug: Mapping[str, Any], method: str) -> dict[int, str]:
+    """Names of values: parameters and buffers, by index of the value."""
+
+    def read() -> dict[int, str]:
+        return {int(i): str(name) for i, name in debug["values"][method].items()}
+
+    found: dict[int, str] = _tolerant(read, {})
+    return found
+
+
+def signature_of(contract: Mapping[str, Any], method: str) -> Signature | None:
+    """What the contract says about a method; None if it says nothing."""
+
+    def read() -> Signature:
+        entry = contract["methods"][method]
+        return Signature(
+            names=[str(item["name"]) for item in entry["inputs"]],
+            inputs=[_type_of(item) for item in entry["inputs"]],
+            outputs=[_type_of(item) for item in entry["outputs"]],
+            relations=[str(item["text"]) for item in entry["relations"]],
+            varying=[
+                str(item["name"])
+                for item in entry["inputs"]
+                if item["kind"] in ("int", "float", "bool") and "value" not in item
+            ],
+        )
+
+    found: Signature | None = _tolerant(read, None)
+    return found
+
+
+def _type_of(item: Mapping[str, Any]) -> str:
+    if item["kind"] == "tensor":
+        return f"{item['dtype']}[{', '.join(_dim(dim) for dim in item['shape'])}]"
+    if "value" in item:
+        return f"{item['kind']} = {item['value']!r}"
+    if isinstance(item.get("range"), dict):
+        return f"{item['kind']} in {item['range']['min']}..{item['range']['max']}"
+    return str(item["kind"])
+
+
+def _dim(dim: Any) -> str:
+    if isinstance(dim, dict):
+        name = dim.get("sym") or dim.get("expr") or "?"
+        return f"{name}={dim['min']}..{dim['max']}"
+    return str(int(dim))

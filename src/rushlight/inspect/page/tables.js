@@ -1,0 +1,107 @@
+// Tables that sort when their heads are clicked.
+
+const SHOWN_FIRST = 200; // rows before "show all"
+
+// columns: [{title, text(row), value(row)?, number?, render(row)?}]
+function table(title, note, columns, rows) {
+  const body = el("tbody");
+  let order = null, rising = true, all = rows.length <= SHOWN_FIRST;
+  const valueOf = (column, row) => (column.value || column.text)(row);
+  const draw = () => {
+    const sorted = [...rows];
+    if (order) {
+      sorted.sort((a, b) => {
+        const x = valueOf(order, a), y = valueOf(order, b);
+        return (x < y ? -1 : x > y ? 1 : 0) * (rising ? 1 : -1);
+      });
+    }
+    body.replaceChildren(...(all ? sorted : sorted.slice(0, SHOWN_FIRST)).map((row) =>
+      el("tr", {}, columns.map((column) => el("td", { class: column.class },
+        column.render ? column.render(row) : column.text(row))))));
+  };
+  const heads = columns.map((column) => el("th", {
+    class: column.class, "aria-sort": "none" }, el("button", { type: "button", onclick: (event) => {
+    rising = order === column ? !rising : !(column.class || "").includes("number");
+    order = column;
+    for (const head of heads) head.setAttribute("aria-sort", "none");
+    event.currentTarget.parentNode.setAttribute("aria-sort", rising ? "ascending" : "descending");
+    draw();
+  } }, column.title)));
+  draw();
+  const more = all ? null : el("button", { type: "button", onclick: (event) => {
+    all = true;
+    event.currentTarget.remove();
+    draw();
+  } }, `show all ${count(rows.length)}`);
+  return el("section", {}, el("h2", {}, `${title} `, el("span", { class: "hint" }, note)),
+    el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, heads)), body)), more);
+}
+
+const bar = (part, whole) => el("span", { class: "meter", title: `${((part / (whole || 1)) * 100)
+  .toFixed(1)}%` }, el("span", { style: `width:${((part / (whole || 1)) * 100).toFixed(2)}%` }));
+
+function search(text) {
+  const box = byId("search");
+  box.value = text;
+  box.dispatchEvent(new Event("input"));
+  byId("graph").scrollIntoView({ behavior: "smooth", block: "start" });
+}
+
+function operatorTable() {
+  const most = Math.max(...report.operators.map((operator) => operator.calls), 1);
+  return table("Operators", plural(report.operators.length, "operator"), [
+    { title: "operator", class: "mono", text: (row) => row.name, render: (row) => el("button", {
+      type: "button", class: "plain", title: "Search the graph for it",
+      onclick: () => search(row.name) }, row.name) },
+    { title: "calls", class: "number", text: (row) => count(row.calls), value: (row) => row.calls },
+    { title: "", class: "wide", text: () => "", value: (row) => row.calls,
+      render: (row) => bar(row.calls, most) },
+    { title: "ExecuTorch 1.4.1", text: (row) => (row.executorch ? "has it" : "lacks it"),
+      render: (row) => el("span", { class: row.executorch ? "hint" : "bad" },
+        row.executorch ? "has it" : "lacks it") },
+  ], report.operators);
+}
+
+function constantTable() {
+  const total = report.constants.reduce((sum, constant) => sum + constant.bytes, 0);
+  const note = `${plural(report.constants.length, "constant")}, ${size(total)}`;
+  return table("Constants", note, [
+    { title: "name", class: "mono", text: (row) => row.name },
+    { title: "type", class: "mono", text: (row) => `${row.dtype}[${row.shape.join(", ")}]` },
+    { title: "bytes", class: "number", text: (row) => count(row.bytes), value: (row) => row.bytes },
+    { title: "", class: "wide", text: () => "", value: (row) => row.bytes,
+      render: (row) => bar(row.bytes, total) },
+    { title: "kind", text: (row) => row.kind },
+    { title: "used by", text: (row) => plural(row.uses.length, "tensor"),
+      value: (row) => row.uses.length, render: (row) => el("span", {
+        title: row.uses.slice(0, 12).join("\n") }, plural(row.uses.length, "tensor")) },
+  ], report.constants);
+}
+
+function delegateTable() {
+  const rows = report.methods.flatMap((method) =>
+    method.delegates.map((delegate, index) => ({ ...delegate, method: method.name, index })));
+  if (!rows.length) return null;
+  return table("Delegates", plural(rows.length, "delegate"), [
+    { title: "method", text: (row) => row.method },
+    { title: "backend", class: "mono", text: (row) => row.backend },
+    { title: "payload", class: "number", text: (row) => count(row.bytes), value: (row) => row.bytes },
+    { title: "shared", text: (row) => (row.shared ? "yes" : "") },
+    { title: "called at", class: "mono", text: (row) => row.calls.map((at) => `#${at}`).join(" "),
+      value: (row) => row.calls[0] ?? -1 },
+    { title: "compile specs", class: "mono",
+      text: (row) => row.specs.map(([key, bytes]) => `${key} (${bytes} bytes)`).join(", ") },
+  ], rows);
+}
+
+function namedDataTable() {
+  if (!report.named_data.length) return null;
+  const total = report.named_data.reduce((sum, entry) => sum + entry.bytes, 0);
+  return table("Named data", plural(report.named_data.length, "key"), [
+    { title: "key", class: "mono", text: (row) => row.key },
+    { title: "bytes", class: "number", text: (row) => count(row.bytes), value: (row) => row.bytes },
+    { title: "", class: "wide", text: () => "", value: (row) => row.bytes,
+      render: (row) => bar(row.bytes, total) },
+    { title: "shared", text: (row) => (row.shared ? "yes" : "") },
+  ], report.named_data);
+}

@@ -1,0 +1,124 @@
+"""From a program file to its report; needs no torch and runs nothing."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from rushlight.errors import Code, LoadError
+from rushlight.inspect import interop
+from rushlight.inspect.filebytes import bytes_by_kind, same_place
+from rushlight.inspect.methods import read_method
+from rushlight.inspect.model import Constant, Method, NamedData, Operator, ProgramReport, Value
+from rushlight.inspect.origin import CONTRACT, DEBUG, read_json, signature_of
+from rushlight.schema.codec import Buffer
+from rushlight.serialize.pte import read_pte
+from rushlight.serialize.segments import as_bytes
+
+__all__ = ["ProgramReport", "memory_of", "report_of"]
+
+
+def report_of(source: str | os.PathLike[str] | Buffer) -> ProgramReport:
+    """The report on a program file.
+
+    Args:
+        source: a path, or the bytes of the file.
+
+    Raises:
+        LoadError: the file cannot be read, is not a program, or is damaged; says where.
+    """
+    if isinstance(source, str | os.PathLike):
+        return _report(_map(source), Path(source).name)
+    return _report(source, "")
+
+
+def memory_of(source: str | os.PathLike[str] | Buffer) -> dict[str, dict[str, int]]:
+    """Bytes that each method of a program takes, see :meth:`ProgramReport.memory`.
+
+    Raises:
+        LoadError: as :func:`report_of`.
+    """
+    return report_of(source).memory()
+
+
+def _map(path: str | os.PathLike[str]) -> Buffer:
+    """The bytes of a file, mapped: a report looks only at a small part of a large one."""
+    try:
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                return b""
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise LoadError(
+            f"cannot read {os.fspath(path)!r}: {reason}; check the path", code=Code.ACCESS_FAILED
+        ) from error
+
+
+def _report(data: Buffer, name: str) -> ProgramReport:
+    pte = read_pte(data)
+    contract, debug = (read_json(pte.named_data, key) for key in (CONTRACT, DEBUG))
+    plans = pte.program.execution_plan
+    signatures = {plan.name: signature_of(contract, plan.name) for plan in plans}
+    methods = [read_method(pte, plan, signatures[plan.name], debug) for plan in plans]
+    operators = _operators(methods)
+    shared = same_place(pte.named_data.values())
+    return ProgramReport(
+        name=name,
+        bytes=memoryview(data).nbytes,
+        by_kind=bytes_by_kind(data, pte),
+        methods=methods,
+        operators=operators,
+        constants=_constants(methods),
+        named_data=[
+            NamedData(key, len(as_bytes(value)), again)
+            for (key, value), again in zip(pte.named_data.items(), shared, strict=True)
+        ],
+        executorch=interop.reasons_against(pte.program, operators, signatures),
+        executorch_needs=interop.needs(methods, operators),
+    )
+
+
+def _operators(methods: Sequence[Method]) -> list[Operator]:
+    """The operators that are called, the most frequent ones first."""
+    calls = Counter(
+        (instruction.kind, instruction.op)
+        for method in methods
+        for instruction in method.instructions
+        if instruction.kind in ("kernel", "delegate")
+    )
+    known = {"kernel": interop.runs_kernel, "delegate": interop.runs_backend}
+    return [
+        Operator(name, count, kind, known[kind](name))
+        for (kind, name), count in calls.most_common()
+    ]
+
+
+def _constants(methods: Sequence[Method]) -> list[Constant]:
+    """Constants, initial states and external tensors, the largest ones first."""
+    found: dict[tuple[str, str | int], Constant] = {}
+    for method in methods:
+        for value in method.values:
+            kind = _constant_kind(value)
+            if kind is None:
+                continue
+            key = (kind, value.constant or value.name)
+            if key not in found:
+                found[key] = Constant(
+                    *(value.constant, value.name, value.dtype, value.shape, value.bytes), [], kind
+                )
+            constant = found[key]
+            constant.uses.append(f"{method.name}: {value.name}")
+            if value.bytes > constant.bytes:
+                constant.dtype, constant.shape = value.dtype, value.shape
+                constant.bytes = value.bytes
+    return sorted(found.values(), key=lambda constant: -constant.bytes)
+
+
+def _constant_kind(value: Value) -> str | None:
+    if value.role in ("constant", "external"):
+        return value.role
+    return "initial state" if value.constant else None

@@ -1,0 +1,220 @@
+"""A program report in the terminal, as Rich tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from rushlight.inspect.model import Arena, Method, ProgramReport, Source
+
+_UNITS = ("B", "KiB", "MiB", "GiB")
+_MAX_ROWS = 20  # of a table that could grow with the model; the page shows all
+_BAR = 24  # characters of a bar
+
+
+def size_text(count: int) -> str:
+    """Bytes for people: "1.5 KiB"."""
+    value, unit = float(count), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    digits = 0 if unit == 0 or value >= 100 else 1 if value >= 10 else 2
+    return f"{value:.{digits}f} {_UNITS[unit]}"
+
+
+def overview(report: ProgramReport) -> Iterator[RenderableType]:
+    """What matters after an export: methods and their memory, what runs where, bytes by kind."""
+    yield _title(report)
+    yield _methods(report)
+    yield _by_kind(report)
+    yield _executorch(report)
+
+
+def details(report: ProgramReport) -> Iterator[RenderableType]:
+    """All tables: the overview, signatures, memory plans, operators, constants and the rest."""
+    yield from overview(report)
+    for method in report.methods:
+        yield Text()
+        yield from _method(method)
+    if report.operators:
+        yield Text()
+        yield _operators(report)
+    if report.constants:
+        yield Text()
+        yield _constants(report)
+    if report.named_data:
+        yield Text()
+        yield _named_data(report)
+
+
+def _title(report: ProgramReport) -> Text:
+    name = report.name or "program"
+    return Text.assemble((name, "bold"), f"  {size_text(report.bytes)} ({report.bytes:,} bytes)")
+
+
+def _table(title: str, *columns: str, right: Sequence[int] = ()) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i in right else "left", overflow="fold")
+    return table
+
+
+def _methods(report: ProgramReport) -> RenderableType:
+    table = _table(
+        "", "method", "instructions", "planned memory", "lower bound", "constants", "runs on",
+        right=(1, 2, 3, 4),
+    )  # fmt: skip
+    for method in report.methods:
+        bound = sum(arena.lower_bound for arena in method.arenas)
+        table.add_row(
+            Text(method.name),
+            f"{len(method.instructions):,}",
+            size_text(method.arena_bytes),
+            f"{size_text(bound)}{_above(method.arena_bytes, bound)}",
+            size_text(method.constant_bytes),
+            Text(_places(method)),
+        )
+    return table
+
+
+def _above(size: int, bound: int) -> str:
+    return f" (+{(size / bound - 1) * 100:.1f}%)" if bound and size > bound else ""
+
+
+def _places(method: Method) -> str:
+    """ "portable 12, XnnpackBackend 2": kernels, and calls of each backend."""
+    kernels = sum(instruction.kind == "kernel" for instruction in method.instructions)
+    counts = {"portable": kernels} if kernels else {}
+    for instruction in method.instructions:
+        if instruction.kind == "delegate":
+            counts[instruction.op] = counts.get(instruction.op, 0) + 1
+    return ", ".join(f"{place} {count}" for place, count in counts.items()) or "constant"
+
+
+def _by_kind(report: ProgramReport) -> RenderableType:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 1))
+    for column in range(4):
+        table.add_column(justify="right" if column in (1, 2) else "left")
+    for kind, size in sorted(report.by_kind.items(), key=lambda item: -item[1]):
+        share = size / max(report.bytes, 1)
+        bar = Text("━" * max(round(share * _BAR), 1 if size else 0), style="cyan")
+        table.add_row(kind, size_text(size), f"{share:.1%}", bar)
+    return table
+
+
+def _executorch(report: ProgramReport) -> RenderableType:
+    if not report.executorch:
+        needs = f", with {' and '.join(report.executorch_needs)}" if report.executorch_needs else ""
+        return Text.assemble("\n ExecuTorch 1.4.1: ", ("runs", "green"), needs)
+    lines = [Text.assemble("\n ExecuTorch 1.4.1: ", ("does not run", "yellow"), ", because")]
+    return Group(*lines, *(Text(f"   • {reason}") for reason in _cut(report.executorch)))
+
+
+def _cut(lines: Sequence[str]) -> Iterable[str]:
+    yield from lines[:_MAX_ROWS]
+    if len(lines) > _MAX_ROWS:
+        yield f"and {len(lines) - _MAX_ROWS} more"
+
+
+def _more(table: Table, shown: int, total: int) -> Table:
+    if total > shown:
+        table.caption = f"{total - shown} more; --html shows all"
+        table.caption_justify = "left"
+    return table
+
+
+def _method(method: Method) -> Iterator[RenderableType]:
+    yield Text(method.signature, style="bold")
+    if method.weak:
+        yield Text("  the file has no contract: made from its tensors", style="dim")
+    for relation in method.relations:
+        yield Text(f"  requires {relation}", style="dim")
+    for arena in method.arenas:
+        if arena.blocks:
+            yield _arena(arena, method)
+    if method.delegates:
+        yield _delegates(method)
+
+
+def _arena(arena: Arena, method: Method) -> RenderableType:
+    """The arena and what is in it at its peak."""
+    title = (
+        f"memory {arena.memory_id}: {size_text(arena.bytes)}, "
+        f"lower bound {size_text(arena.lower_bound)}{_above(arena.bytes, arena.lower_bound)}; "
+        f"live at the peak, instruction {arena.peak_at}:"
+    )
+    table = _table(
+        title, "tensor", "type", "role", "bytes", "offset", "needed at", "Python",
+        right=(3, 4),
+    )  # fmt: skip
+    live = [block for block in arena.blocks if block.first <= arena.peak_at <= block.last]
+    live.sort(key=lambda block: -block.bytes)
+    for block in live[:_MAX_ROWS]:
+        source = method.instructions[block.writer].source if block.writer >= 0 else None
+        table.add_row(
+            Text(block.name),
+            Text(block.text),
+            block.role,
+            f"{block.bytes:,}",
+            f"{block.offset:,}",
+            f"{block.first} to {block.last}",
+            Text(_short(source), style="dim", overflow="ellipsis", no_wrap=True),
+        )
+    if arena.overlap:
+        names = " and ".join(method.values[value].name for value in arena.overlap)
+        table.caption = Text(f"unsound: {names} share bytes while both live", "bold red")
+        return table
+    return _more(table, min(len(live), _MAX_ROWS), len(live))
+
+
+def _short(source: Source | None) -> str:
+    """A Python line without the folders of its file."""
+    if source is None:
+        return ""
+    place = f"{source.file.rpartition('/')[2]}:{source.line}" if source.file else source.module
+    return f"{place}: {source.text}" if source.text else place
+
+
+def _delegates(method: Method) -> RenderableType:
+    table = _table("delegates", "backend", "payload", "called at", "compile specs", right=(1,))
+    for delegate in method.delegates[:_MAX_ROWS]:
+        table.add_row(
+            Text(delegate.backend),
+            size_text(delegate.bytes) + (" shared" if delegate.shared else ""),
+            ", ".join(map(str, delegate.calls[:_MAX_ROWS])),
+            Text(", ".join(f"{key} ({size} bytes)" for key, size in delegate.specs)),
+        )
+    return _more(table, min(len(method.delegates), _MAX_ROWS), len(method.delegates))
+
+
+def _operators(report: ProgramReport) -> RenderableType:
+    table = _table("operators", "operator", "calls", "ExecuTorch 1.4.1", right=(1,))
+    for operator in report.operators:
+        has = Text("has it", style="dim") if operator.executorch else Text("lacks it", "yellow")
+        table.add_row(Text(operator.name), f"{operator.calls:,}", has)
+    return table
+
+
+def _constants(report: ProgramReport) -> RenderableType:
+    table = _table("constants", "name", "type", "bytes", "kind", "used by", right=(2,))
+    for constant in report.constants[:_MAX_ROWS]:
+        uses = "1 tensor" if len(constant.uses) == 1 else f"{len(constant.uses)} tensors"
+        shape = ", ".join(map(str, constant.shape))
+        table.add_row(
+            Text(constant.name),
+            Text(f"{constant.dtype}[{shape}]"),
+            f"{constant.bytes:,}",
+            constant.kind,
+            uses,
+        )
+    return _more(table, min(len(report.constants), _MAX_ROWS), len(report.constants))
+
+
+def _named_data(report: ProgramReport) -> RenderableType:
+    table = _table("named data", "key", "bytes", right=(1,))
+    for entry in report.named_data[:_MAX_ROWS]:
+        table.add_row(Text(entry.key), f"{entry.bytes:,}{' shared' if entry.shared else ''}")
+    return _more(table, min(len(report.named_data), _MAX_ROWS), len(report.named_data))

@@ -1,0 +1,166 @@
+"""The values of a method as a report shows them: names, types, roles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rushlight.errors import Code, LoadError
+from rushlight.inspect.effects import is_external, is_named
+from rushlight.inspect.model import Instruction, Value
+from rushlight.inspect.origin import Signature
+from rushlight.schema import program as fb
+from rushlight.schema.sizes import tensor_bytes
+
+_TORCH_NAMES = {
+    fb.ScalarType.BYTE: "uint8",
+    fb.ScalarType.CHAR: "int8",
+    fb.ScalarType.SHORT: "int16",
+    fb.ScalarType.INT: "int32",
+    fb.ScalarType.LONG: "int64",
+    fb.ScalarType.HALF: "float16",
+    fb.ScalarType.FLOAT: "float32",
+    fb.ScalarType.DOUBLE: "float64",
+}
+_MAX_ITEMS = 8  # of a list that are written out
+
+
+def dtype_name(scalar_type: fb.ScalarType) -> str:
+    """torch's name of an element type: "float32"."""
+    return _TORCH_NAMES.get(scalar_type, scalar_type.name.lower())
+
+
+def describe_values(
+    plan: fb.ExecutionPlan, signature: Signature | None, names: Mapping[int, str]
+) -> list[Value]:
+    """All values of a method; those that instructions compute have no name yet.
+
+    Args:
+        plan: the method.
+        signature: what the contract says about it.
+        names: of parameters and buffers, as far as the file tells.
+
+    Raises:
+        LoadError: a tensor has a negative size, or lies in an arena that does not exist or is
+            too small.
+    """
+    known = dict(names)
+    for i, index in enumerate(plan.inputs):
+        given = signature.names if signature else []
+        known[index] = given[i] if i < len(given) else f"input_{i}"
+    return [_describe(plan, i, known.get(i, "")) for i in range(len(plan.values))]
+
+
+def _describe(plan: fb.ExecutionPlan, index: int, name: str) -> Value:
+    value = plan.values[index].val
+    if isinstance(value, fb.Tensor):
+        return _tensor(plan, index, value, name)
+    if isinstance(value, fb.Int):
+        return Value("int", name, str(value.int_val))
+    if isinstance(value, fb.Bool):
+        return Value("bool", name, str(value.bool_val))
+    if isinstance(value, fb.Double):
+        return Value("double", name, repr(value.double_val))
+    if isinstance(value, fb.String):
+        return Value("string", name, repr(value.string_val))
+    if isinstance(value, fb.Null):
+        return Value("none", name, "None")
+    return Value("list", name, _list_text(plan, value))
+
+
+def _list_text(
+    plan: fb.ExecutionPlan,
+    value: fb.IntList | fb.DoubleList | fb.BoolList | fb.TensorList | fb.OptionalTensorList,
+) -> str:
+    shown = []
+    for item in value.items[:_MAX_ITEMS]:
+        if isinstance(value, fb.DoubleList | fb.BoolList):
+            shown.append(str(item))
+            continue
+        inner = plan.values[int(item)].val if 0 <= item < len(plan.values) else None
+        if isinstance(value, fb.IntList):
+            shown.append(str(inner.int_val) if isinstance(inner, fb.Int) else f"value {item}")
+        else:
+            shown.append(f"value {item}" if isinstance(inner, fb.Tensor) else "None")
+    if len(value.items) > _MAX_ITEMS:
+        shown.append(f"… {len(value.items) - _MAX_ITEMS} more")
+    return f"[{', '.join(shown)}]"
+
+
+def _tensor(plan: fb.ExecutionPlan, index: int, tensor: fb.Tensor, name: str) -> Value:
+    where = f"{plan.name}: value {index}"
+    try:
+        size = tensor_bytes(tensor.scalar_type, tensor.sizes)
+    except ValueError as error:
+        raise _damaged(where, str(error)) from error
+    dynamic = tensor.shape_dynamism is not fb.TensorShapeDynamism.STATIC
+    bound = "≤" if dynamic else ""
+    dtype = dtype_name(tensor.scalar_type)
+    extra = tensor.extra_tensor_info
+    found = Value(
+        kind="tensor",
+        name=(extra.fully_qualified_name if extra is not None else None) or name,
+        text=f"{dtype}[{', '.join(f'{bound}{size}' for size in tensor.sizes)}]",
+        role=_role(plan, index, tensor),
+        dtype=dtype,
+        shape=list(tensor.sizes),
+        bytes=size,
+        dynamic=dynamic,
+        constant=0 if is_external(tensor) else tensor.data_buffer_idx,
+    )
+    info = tensor.allocation_info
+    if info is not None:
+        found.memory_id = info.memory_id
+        found.offset = info.memory_offset_low | info.memory_offset_high << 32
+        _check_place(plan, found, where)
+    return found
+
+
+def _role(plan: fb.ExecutionPlan, index: int, tensor: fb.Tensor) -> str:
+    if tensor.allocation_info is None:
+        if is_external(tensor):
+            return "external"
+        return "constant" if tensor.data_buffer_idx else "caller"
+    if index in plan.inputs:
+        return "input"
+    if index in plan.outputs:
+        return "output"
+    return "state" if tensor.data_buffer_idx or is_named(tensor) else "temporary"
+
+
+def _check_place(plan: fb.ExecutionPlan, value: Value, where: str) -> None:
+    arenas = plan.non_const_buffer_sizes
+    if not 1 <= value.memory_id < len(arenas):
+        raise _damaged(where, f"it is in memory {value.memory_id}, there are {len(arenas) - 1}")
+    end, size = value.offset + value.bytes, arenas[value.memory_id]
+    if end > size:
+        raise _damaged(where, f"it ends at byte {end} of memory {value.memory_id} ({size} bytes)")
+
+
+def _damaged(where: str, what: str) -> LoadError:
+    return LoadError(
+        f"{what}; the file is damaged, export it again", code=Code.INVALID_PROGRAM, where=where
+    )
+
+
+def name_results(values: Sequence[Value], instructions: Sequence[Instruction]) -> None:
+    """Names what instructions compute after the instruction, in place."""
+    for i, instruction in enumerate(instructions):
+        base = instruction.name
+        if not base:
+            operator = instruction.op.partition("::")[2].partition(".")[0] or instruction.op
+            base = f"{operator}_{i}"
+        for k, index in enumerate(instruction.writes):
+            if not values[index].name:
+                values[index].name = base if len(instruction.writes) == 1 else f"{base}[{k}]"
+
+
+def name_the_rest(values: Sequence[Value], views: Mapping[int, int]) -> None:
+    """Names, in place, what is left: views after their base, constants by number."""
+    for view, base in views.items():
+        values[view].base = base
+        if not values[view].name and values[base].name:
+            values[view].name = f"{values[base].name} (view)"
+    for index, value in enumerate(values):
+        if value.kind == "tensor" and not value.name:
+            number = f"constant {value.constant}" if value.constant else f"value {index}"
+            value.name = number
