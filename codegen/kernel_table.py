@@ -1,0 +1,179 @@
+"""Writes the table of portable kernels from ops/ops.yaml and torch's operator schemas.
+
+Run ``python codegen/kernel_table.py`` after a change of ``ops/ops.yaml``; with ``--check`` nothing
+is written and the exit status says whether the checked-in files are up to date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+OPS_FILE = ROOT / "ops" / "ops.yaml"
+KERNELS = ROOT / "cpp" / "kernels" / "portable"
+HEADER = "// Written by codegen/kernel_table.py from ops/ops.yaml; do not edit.\n"
+FIELDS = {"op", "kernel", "dtypes", "schema"}
+DTYPE_CLASSES = {"floating", "integral", "real", "bool", "any", "none"}
+
+# Letters of cpp/kernel/kernel.h by the type's name in torch's schemas.
+LETTERS = {
+    "Tensor": "t",
+    "List[Tensor]": "T",
+    "List[Optional[Tensor]]": "O",
+    "int": "i",
+    "SymInt": "i",
+    "List[int]": "I",
+    "List[SymInt]": "I",
+    "float": "d",
+    "List[float]": "D",
+    "bool": "b",
+    "List[bool]": "B",
+    "number": "s",
+    "Scalar": "s",
+    "str": "S",
+}
+# Only ever None in a program; any optional letter says so.
+ONLY_NONE = {"Optional[Device]": "?i", "Optional[Generator]": "?i"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One kernel of ops.yaml."""
+
+    op: str
+    kernel: str
+    signature: str
+
+
+def letter(type_name: str) -> str:
+    """Returns the signature letter (with ``?`` for an optional) of a torch schema type."""
+    if type_name in ONLY_NONE:
+        return ONLY_NONE[type_name]
+    if type_name.startswith("Optional[") and type_name.endswith("]"):
+        return "?" + letter(type_name[len("Optional[") : -1])
+    return LETTERS[type_name]
+
+
+def schema_of(row: dict[str, Any]) -> Any:
+    """Returns torch's schema of the row's operator, or the one that the row itself carries."""
+    op = row["op"]
+    if "schema" in row:
+        return torch._C.parse_schema("rushlight::op" + row["schema"])
+    namespace_and_name, _, overload = op.partition(".")
+    schema = torch._C._get_schema(namespace_and_name, overload)
+    if schema is None:
+        raise ValueError(f"{op}: torch has no such operator; give its schema in ops.yaml")
+    return schema
+
+
+def signature_of(row: dict[str, Any]) -> str:
+    """Derives the signature letters of cpp/kernel/kernel.h for one row of ops.yaml."""
+    schema = schema_of(row)
+    letters = "".join(letter(str(argument.type)) for argument in schema.arguments)
+    if not schema.returns:
+        # torch's out operators on lists return nothing, yet programs write the list once more.
+        return letters if "schema" in row else letters + "="
+    aliased = any(result.alias_info is not None for result in schema.returns)
+    return letters + ("=" if aliased else "r")
+
+
+def load_entries(path: Path = OPS_FILE) -> list[Entry]:
+    """Reads ops.yaml and checks each row; entries come sorted by operator name."""
+    entries: dict[str, Entry] = {}
+    for row in yaml.safe_load(path.read_text(encoding="utf-8")) or []:
+        op = row.get("op", "?")
+        unknown = set(row) - FIELDS
+        missing = {"op", "kernel", "dtypes"} - set(row)
+        if unknown or missing:
+            raise ValueError(f"{op}: unknown fields {sorted(unknown)}, missing {sorted(missing)}")
+        wrong = set(row["dtypes"].split("+")) - DTYPE_CLASSES
+        if wrong:
+            raise ValueError(f"{op}: unknown dtypes {sorted(wrong)}; see the top of {path.name}")
+        if op in entries:
+            raise ValueError(f"{op}: listed twice")
+        entries[op] = Entry(op, row["kernel"], signature_of(row))
+    return sorted(entries.values(), key=lambda entry: entry.op)
+
+
+def declarations(entries: list[Entry]) -> str:
+    """Returns the text of declarations.h."""
+    functions = sorted({entry.kernel for entry in entries})
+    lines = [
+        HEADER + "// The functions of the portable kernels.",
+        "#pragma once",
+        "",
+        '#include "rushlight/kernel/kernel.h"',
+        "",
+        "namespace rushlight::kernels {",
+        "",
+        *(f"Status {name}(KernelContext& ctx, EValue* const* args);" for name in functions),
+        "",
+        "}  // namespace rushlight::kernels",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def table(entries: list[Entry]) -> str:
+    """Returns the text of table.cpp."""
+    rows: list[str] = []
+    for entry in entries:
+        row = f'    {{"{entry.op}", "{entry.signature}", kernels::{entry.kernel}}},'
+        if len(row) > 100:
+            head, tail = row.rsplit(", ", 1)
+            row = f"{head},\n     {tail}"
+        rows.append(row)
+    lines = [
+        HEADER.rstrip(),
+        '#include "rushlight/kernels/portable/declarations.h"',
+        '#include "rushlight/kernels/portable/portable.h"',
+        "",
+        "namespace rushlight {",
+        "namespace {",
+        "",
+        "// clang-format off",
+        "constexpr Kernel kKernels[] = {",
+        *rows,
+        "};",
+        "// clang-format on",
+        "",
+        "static_assert(sizeof(kKernels) / sizeof(kKernels[0]) <= KernelTable::kCapacity,",
+        '              "the portable kernels do not fit the table");',
+        "",
+        "}  // namespace",
+        "",
+        "Status register_portable_kernels(KernelTable& table) { return table.add(kKernels); }",
+        "",
+        "}  // namespace rushlight",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Writes or checks the generated files; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, only compare")
+    arguments = parser.parse_args()
+    entries = load_entries()
+    texts = {"declarations.h": declarations(entries), "table.cpp": table(entries)}
+    stale = []
+    for name, text in texts.items():
+        path = KERNELS / name
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(name)
+        if not arguments.check:
+            path.write_text(text, encoding="utf-8")
+    if stale:
+        print(("stale: " if arguments.check else "wrote: ") + ", ".join(stale))
+    return 1 if arguments.check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

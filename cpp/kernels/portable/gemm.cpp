@@ -1,0 +1,281 @@
+#include "rushlight/kernels/portable/gemm.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rushlight::kernels {
+namespace {
+
+constexpr int64_t kMaxWorkspace = int64_t{1} << 18;  // floats; 1 MiB, about an L2 cache
+constexpr int64_t kMinDotLength = 32;  // k's from which on dot products beat packing
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Part of the product: rows from i0, columns from j0, k's of one block.
+struct Part {
+  int64_t i0;
+  int64_t j0;
+  int64_t rows;
+  int64_t cols;
+  int64_t k;
+  bool first;  // the first block of k's, which `add` goes into; later ones add to C
+};
+
+void set_add(const Product& p, const Part& part, GemmTile* tile) {
+  if (!part.first) {
+    tile->add = p.c + part.i0 * p.c_row + part.j0 * p.c_col;
+    tile->add_row = p.c_row;
+    tile->add_col = p.c_col;
+    tile->beta = 1;
+  } else if (p.add != nullptr) {
+    tile->add = p.add + part.i0 * p.add_row + part.j0 * p.add_col;
+    tile->add_row = p.add_row;
+    tile->add_col = p.add_col;
+    tile->beta = p.beta;
+  }
+}
+
+// C from sums in a buffer, where C's columns are not consecutive or the tile is not full.
+void finish(const Product& p, const Part& part, const GemmTile& tile, const float* sums,
+            int64_t step) {
+  float* c = p.c + part.i0 * p.c_row + part.j0 * p.c_col;
+  for (int64_t i = 0; i < part.rows; ++i) {
+    for (int64_t j = 0; j < part.cols; ++j) {
+      float result = tile.alpha * sums[i * step + j];
+      if (tile.add != nullptr) {
+        result += tile.beta * tile.add[i * tile.add_row + j * tile.add_col];
+      }
+      c[i * p.c_row + j * p.c_col] = result;
+    }
+  }
+}
+
+// One tile of C, `width` wide, of which part.cols are wanted.
+void run_tile(const Product& p, const Part& part, GemmTileFn fn, int64_t width, const float* a,
+              const float* b, int64_t b_step) {
+  GemmTile tile;
+  tile.k = part.k;
+  tile.a = a;
+  tile.b = b;
+  tile.b_step = b_step;
+  tile.alpha = p.alpha;
+  set_add(p, part, &tile);
+  if (p.c_col == 1 && part.cols == width && (tile.add == nullptr || tile.add_col <= 1)) {
+    tile.c = p.c + part.i0 * p.c_row + part.j0;
+    tile.c_step = p.c_row;
+    return fn(tile);
+  }
+  alignas(64) float sums[kMaxTileFloats];
+  GemmTile into_sums = tile;
+  into_sums.alpha = 1;
+  into_sums.add = nullptr;
+  into_sums.c = sums;
+  into_sums.c_step = width;
+  fn(into_sums);
+  finish(p, part, tile, sums, width);
+}
+
+// Rows i0.. of a factor, k0.., as a panel. `pitch` may exceed `count`.
+void pack(const Factor& f, int64_t i0, int count, int64_t k0, int64_t n, float* out,
+          int64_t pitch) {
+  if (f.window != nullptr) return window_loops().pack_taps(*f.window, i0, count, k0, n, out, pitch);
+  const GemmLoops& loops = gemm_loops();
+  const float* in = f.data + i0 * f.i_step + k0 * f.k_step;
+  if (f.i_step == 1 && f.k_step != 1) return loops.pack_columns(in, f.k_step, count, n, out, pitch);
+  if (f.k_step != 1) {
+    for (int64_t k = 0; k < n; ++k) {
+      for (int i = 0; i < count; ++i) out[k * pitch + i] = in[i * f.i_step + k * f.k_step];
+      for (int64_t i = count; i < pitch; ++i) out[k * pitch + i] = 0;
+    }
+    return;
+  }
+  const float* rows[kMaxPanelWidth];
+  for (int i = 0; i < count; ++i) rows[i] = in + i * f.i_step;
+  // From the last group on: what one writes too much lies where the one before it writes later.
+  for (int i = (count - 1) / loops.lanes * loops.lanes; i >= 0; i -= loops.lanes) {
+    loops.pack_rows(rows + i, std::min(count - i, loops.lanes), n, out + i, pitch);
+  }
+}
+
+// How the blocked path cuts the product.
+struct Blocks {
+  int64_t k;       // k's of a block
+  int64_t panels;  // panels of A in a block
+  int64_t n_panels;
+  int64_t tall;   // the first `n_tall` panels of A have this height, the others one less
+  int64_t n_tall;
+
+  int64_t height(int64_t panel) const { return panel < n_tall ? tall : tall - 1; }
+  int64_t row(int64_t panel) const { return panel * tall - std::max<int64_t>(panel - n_tall, 0); }
+};
+
+Blocks cut(const Product& p, int64_t floats, const GemmLoops& loops) {
+  Blocks blocks;
+  // Panels of nearly equal height waste nothing on the last one.
+  blocks.n_panels = ceil_div(p.m, loops.height);
+  blocks.tall = ceil_div(p.m, blocks.n_panels);
+  blocks.n_tall = p.m - blocks.n_panels * (blocks.tall - 1);
+  const int64_t width = kPanelVectors * loops.lanes;
+  // pack_rows writes a whole vector at each k, hence up to one vector too much at the end.
+  const int64_t room = floats - loops.lanes;
+  // A quarter of the room for B's panel, if that is not less than a short one.
+  const int64_t longest =
+      std::min({loops.k_block, room / (blocks.tall + width), std::max<int64_t>(room / 4 / width, 16)});
+  blocks.k = ceil_div(p.k, ceil_div(p.k, longest));
+  const int64_t fit = (room - blocks.k * width) / (blocks.k * blocks.tall);
+  blocks.panels = ceil_div(blocks.n_panels, ceil_div(blocks.n_panels, fit));
+  return blocks;
+}
+
+// One panel of B against a block of A's panels.
+void run_panel(const Product& p, const Blocks& blocks, Part part, int64_t first, int64_t last,
+               const float* a, const float* b, int64_t b_step) {
+  const GemmLoops& loops = gemm_loops();
+  const int64_t vectors = ceil_div(part.cols, loops.lanes);
+  for (int64_t panel = first; panel < last; ++panel) {
+    part.i0 = blocks.row(panel);
+    part.rows = blocks.height(panel);
+    const GemmTileFn fn = loops.tile[part.rows - 1][vectors - 1];
+    run_tile(p, part, fn, vectors * loops.lanes, a, b, b_step);
+    a += part.rows * part.k;
+  }
+}
+
+void multiply_blocked(const Workspace& work, const Product& p) {
+  const GemmLoops& loops = gemm_loops();
+  const Blocks blocks = cut(p, work.size(), loops);
+  const int64_t width = kPanelVectors * loops.lanes;
+  float* const b_panel = work.data();
+  float* const a_panels = b_panel + blocks.k * width;
+  for (int64_t first = 0; first < blocks.n_panels; first += blocks.panels) {
+    const int64_t last = std::min(first + blocks.panels, blocks.n_panels);
+    // With few tiles per panel, B is read where it lies: packing would cost as much.
+    const bool direct = p.b.columns_lie_flat() && last - first <= 2;
+    for (int64_t k0 = 0; k0 < p.k; k0 += blocks.k) {
+      Part part{0, 0, 0, 0, std::min(blocks.k, p.k - k0), k0 == 0};
+      float* a = a_panels;
+      for (int64_t panel = first; panel < last; ++panel) {
+        const int64_t height = blocks.height(panel);
+        pack(p.a, blocks.row(panel), static_cast<int>(height), k0, part.k, a, height);
+        a += height * part.k;
+      }
+      for (part.j0 = 0; part.j0 < p.n; part.j0 += width) {
+        part.cols = std::min(width, p.n - part.j0);
+        if (direct && part.cols == width) {
+          const float* b = p.b.data + part.j0 + k0 * p.b.k_step;
+          run_panel(p, blocks, part, first, last, a_panels, b, p.b.k_step);
+          continue;
+        }
+        const int64_t pitch = ceil_div(part.cols, loops.lanes) * loops.lanes;
+        pack(p.b, part.j0, static_cast<int>(part.cols), k0, part.k, b_panel, pitch);
+        run_panel(p, blocks, part, first, last, a_panels, b_panel, pitch);
+      }
+    }
+  }
+}
+
+// Few rows, and the k's of both factors are consecutive: dot products.
+void multiply_dots(const Product& p) {
+  const GemmLoops& loops = gemm_loops();
+  for (int64_t j0 = 0; j0 < p.n; j0 += kDotRows) {
+    for (int64_t i0 = 0; i0 < p.m; i0 += kDotRows) {
+      const Part part{i0, j0, std::min<int64_t>(kDotRows, p.m - i0),
+                      std::min<int64_t>(kDotRows, p.n - j0), p.k, true};
+      float sums[kDotRows * kDotRows];
+      loops.dot(p.a.data + i0 * p.a.i_step, p.a.i_step, static_cast<int>(part.rows),
+                p.b.data + j0 * p.b.i_step, p.b.i_step, static_cast<int>(part.cols), p.k, sums);
+      GemmTile tile;
+      tile.alpha = p.alpha;
+      set_add(p, part, &tile);
+      finish(p, part, tile, sums, kDotRows);
+    }
+  }
+}
+
+// Few rows, and B's columns are consecutive: tiles as wide as registers allow, B read as it lies.
+void multiply_wide(const Workspace& work, const Product& p) {
+  const GemmLoops& loops = gemm_loops();
+  const int height = static_cast<int>(p.m);
+  const int64_t longest = (work.size() - loops.lanes * kPanelVectors) / (height + loops.lanes);
+  const int64_t block = std::min(p.k, longest);
+  float* const a_panel = work.data();
+  float* const edge = a_panel + block * height;  // a panel of one vector for the last columns
+  const int64_t lanes = loops.lanes;
+  const int64_t wide = loops.wide_vectors[height - 1] * lanes;
+  for (int64_t k0 = 0; k0 < p.k; k0 += block) {
+    Part part{0, 0, p.m, wide, std::min(block, p.k - k0), k0 == 0};
+    for (int64_t k = 0; k < part.k; ++k) {
+      for (int i = 0; i < height; ++i) {
+        a_panel[k * height + i] = p.a.data[i * p.a.i_step + (k0 + k) * p.a.k_step];
+      }
+    }
+    const float* b = p.b.data + k0 * p.b.k_step;
+    for (; part.j0 + wide <= p.n; part.j0 += wide) {
+      run_tile(p, part, loops.wide[height - 1], wide, a_panel, b + part.j0, p.b.k_step);
+    }
+    part.cols = lanes;
+    for (; part.j0 + lanes <= p.n; part.j0 += lanes) {
+      run_tile(p, part, loops.tile[height - 1][0], lanes, a_panel, b + part.j0, p.b.k_step);
+    }
+    part.cols = p.n - part.j0;
+    if (part.cols == 0) continue;
+    pack(p.b, part.j0, static_cast<int>(part.cols), k0, part.k, edge, lanes);
+    run_tile(p, part, loops.tile[height - 1][0], lanes, a_panel, edge, lanes);
+  }
+}
+
+// Nothing to multiply: C is what is added.
+void fill(const Product& p) {
+  const Part part{0, 0, p.m, p.n, 0, true};
+  const float zero = 0;
+  GemmTile tile;
+  tile.alpha = 0;
+  set_add(p, part, &tile);
+  for (int64_t i = 0; i < p.m; ++i) {
+    for (int64_t j = 0; j < p.n; ++j) {
+      Product one = p;
+      one.c = p.c + i * p.c_row + j * p.c_col;
+      GemmTile at = tile;
+      if (at.add != nullptr) at.add += i * at.add_row + j * at.add_col;
+      finish(one, {0, 0, 1, 1, 0, true}, at, &zero, 0);
+    }
+  }
+}
+
+void swap_factors(Product* p) {
+  std::swap(p->m, p->n);
+  std::swap(p->a, p->b);
+  std::swap(p->c_row, p->c_col);
+  std::swap(p->add_row, p->add_col);
+}
+
+}  // namespace
+
+Workspace::Workspace(KernelContext& ctx) : data_(stack_), size_(kStackFloats) {
+  const int64_t left = static_cast<int64_t>(ctx.scratch_left() / sizeof(float));
+  if (left <= kStackFloats) return;
+  const int64_t wanted = std::min(left, kMaxWorkspace);
+  void* scratch = ctx.scratch(static_cast<size_t>(wanted) * sizeof(float));
+  if (scratch == nullptr) return;
+  data_ = static_cast<float*>(scratch);
+  size_ = wanted;
+}
+
+void multiply(const Workspace& work, Product p) {
+  if (p.m == 0 || p.n == 0) return;
+  if (p.k == 0) return fill(p);
+  if (p.c_col != 1 && p.c_row == 1) swap_factors(&p);
+  const GemmLoops& loops = gemm_loops();
+  if (p.n < p.m && p.n <= loops.wide_height && p.a.window == nullptr && p.b.window == nullptr) {
+    swap_factors(&p);
+  }
+  if (p.m <= 2 * kDotRows && p.k >= kMinDotLength && p.a.rows_lie_flat() && p.b.rows_lie_flat()) {
+    return multiply_dots(p);
+  }
+  if (p.m <= loops.wide_height && p.a.window == nullptr && p.b.columns_lie_flat()) {
+    return multiply_wide(work, p);
+  }
+  multiply_blocked(work, p);
+}
+
+}  // namespace rushlight::kernels

@@ -1,0 +1,66 @@
+// The float32 matrix product that matmul, linear and convolution share.
+//
+// C is computed in tiles that stay in registers. A's rows are packed in panels as high as a tile, a
+// block of them at a time into scratch memory; then each panel of B (as wide as a tile, k_block
+// long, so that it lies in L1) is packed once and meets all of A's panels. Factors are packed from
+// whatever strides they have, so a transposed or permuted operand costs no copy. Few rows take
+// paths that read B where it lies. With little scratch memory the blocks shrink, down to what lies
+// on the stack; the result is the same up to rounding.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/kernel/kernel.h"
+#include "rushlight/kernels/portable/loops/gemm.h"
+#include "rushlight/kernels/portable/loops/window.h"
+
+namespace rushlight::kernels {
+
+// One factor of a product: element (i, k), where i is the row of A or the column of B.
+struct Factor {
+  const float* data = nullptr;
+  int64_t i_step = 0;
+  int64_t k_step = 0;
+  // If not null, the factor is a convolution's input: i is an output pixel, k a (channel, tap).
+  const Window* window = nullptr;
+
+  bool rows_lie_flat() const { return window == nullptr && k_step == 1; }
+  bool columns_lie_flat() const { return window == nullptr && i_step == 1; }
+};
+
+// C[i][j] = alpha * sum over k of a(i, k) b(j, k)  +  beta * add[i][j].
+struct Product {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  Factor a;
+  Factor b;
+  float* c = nullptr;
+  int64_t c_row = 0;
+  int64_t c_col = 1;
+  const float* add = nullptr;  // nullptr adds nothing; it may be C itself
+  int64_t add_row = 0;
+  int64_t add_col = 0;
+  float alpha = 1;
+  float beta = 1;
+};
+
+// Memory for panels: scratch of the call, as much as helps, or a little on the stack.
+class Workspace {
+ public:
+  explicit Workspace(KernelContext& ctx);
+  float* data() const { return data_; }
+  int64_t size() const { return size_; }  // in floats
+
+ private:
+  // Room for the least that the blocked path works with: one panel of each factor, 16 k's long.
+  static constexpr int64_t kStackFloats = 16 * (kMaxTileHeight + kMaxPanelWidth) + 64;
+  float* data_;
+  int64_t size_;
+  alignas(64) float stack_[kStackFloats];
+};
+
+void multiply(const Workspace& work, Product product);
+
+}  // namespace rushlight::kernels

@@ -1,0 +1,490 @@
+// Advanced indexing by several tensors at once (index, index_put), and selection by a mask
+// (nonzero, masked_select).
+//
+// The indices broadcast to one shape, which takes the place of the dimensions they index: where
+// the first of them was if those are neighbours, else in front. A mask counts as one index tensor
+// per dimension it covers, holding the places where it is true; these are not written down
+// anywhere, a cursor finds them while the result is walked through in order.
+#include <algorithm>
+#include <cstring>
+
+#include "rushlight/kernels/portable/declarations.h"
+#include "rushlight/kernels/portable/helpers.h"
+#include "rushlight/kernels/portable/indexing.h"
+#include "rushlight/kernels/portable/strided_copy.h"
+#include "rushlight/kernels/portable/view.h"
+
+namespace rushlight::kernels {
+namespace {
+
+// The places where a mask is true, one after another in row-major order.
+class MaskCursor {
+ public:
+  void init(const Tensor& mask) {
+    mask_ = &mask;
+    rewind();
+  }
+  int64_t at(size_t d) const { return at_[d]; }
+
+  // Goes to the n-th true element, which exists; cheap if n is the last one asked for, or follows.
+  void seek(int64_t n) {
+    if (n < found_) rewind();
+    while (found_ < n) next();
+  }
+
+ private:
+  void rewind() {
+    std::fill(at_, at_ + kMaxRank, 0);
+    offset_ = 0;
+    found_ = -1;
+  }
+  void next() {
+    if (found_ >= 0) step();
+    while (mask_->as<uint8_t>()[offset_] == 0) step();
+    ++found_;
+  }
+  void step() {
+    for (size_t d = mask_->rank; d-- > 0;) {
+      offset_ += mask_->strides[d];
+      if (++at_[d] < mask_->sizes[d]) return;
+      offset_ -= int64_t{mask_->strides[d]} * at_[d];
+      at_[d] = 0;
+    }
+  }
+
+  const Tensor* mask_ = nullptr;
+  int64_t at_[kMaxRank];
+  int64_t offset_ = 0;
+  int64_t found_ = -1;
+};
+
+bool is_mask(const Tensor& index) {
+  return index.dtype == DType::Bool || index.dtype == DType::UInt8;
+}
+
+int64_t count_true(const Tensor& mask) {
+  int64_t n = 0;
+  for (int64_t i = 0; i < mask.numel; ++i) n += mask.as<uint8_t>()[i] != 0;
+  return n;
+}
+
+// One entry of `indices` that is not None.
+struct Index {
+  const Tensor* tensor;
+  size_t dim;  // of self, the first that it indexes
+  size_t dims;
+  int64_t count;               // of a mask: how often it is true
+  int64_t strides[kMaxRank];  // over the common shape; of a mask: in true elements
+  MaskCursor cursor;
+};
+
+// All of `indices` against `self`, and the shape of what they pick.
+struct Plan {
+  Index indices[kMaxRank];
+  size_t n = 0;
+  Shape common;  // of the indices
+  Shape result;
+  size_t front = 0;   // dimensions of the result before the common shape
+  CopyBlock slice;    // what one place of the common shape picks; `to` is the result's layout
+  bool slice_empty = false;
+};
+
+size_t index_rank(const Index& index) {
+  return is_mask(*index.tensor) ? 1 : index.tensor->rank;
+}
+int64_t index_size(const Index& index, size_t d) {
+  return is_mask(*index.tensor) ? index.count : index.tensor->sizes[d];
+}
+
+Status check_mask_shape(KernelContext& ctx, const Tensor& self, const Tensor& mask, size_t dim,
+                        size_t k) {
+  bool fits = dim + mask.rank <= self.rank;
+  for (size_t d = 0; fits && d < mask.rank; ++d) fits = mask.sizes[d] == self.sizes[dim + d];
+  if (fits) return {};
+  return ctx.fail(Code::InvalidArgument,
+                  "indices[%zu], a mask of shape %s, does not fit self of shape %s at dimension %zu",
+                  k, ShapeText(mask.shape()).text(), ShapeText(self.shape()).text(), dim);
+}
+
+Status collect(KernelContext& ctx, const Tensor& self, const EValue& list, Plan* plan) {
+  size_t dim = 0;
+  for (size_t k = 0; k < list.size(); ++k) {
+    const Tensor* t = list.tensor_at(k);
+    if (t == nullptr) {
+      ++dim;
+      continue;
+    }
+    const size_t dims = is_mask(*t) ? t->rank : 1;
+    if (is_mask(*t)) {
+      RL_TRY(check_mask_shape(ctx, self, *t, dim, k));
+    } else {
+      RL_TRY(check_index_type(ctx, "an index", *t));
+    }
+    if (dim + dims > self.rank || plan->n == kMaxRank) {
+      return ctx.fail(Code::InvalidArgument, "indices index more dimensions than self has (%u)",
+                      static_cast<unsigned>(self.rank));
+    }
+    Index& index = plan->indices[plan->n++];
+    index.tensor = t;
+    index.dim = dim;
+    index.dims = dims;
+    if (is_mask(*t)) {
+      index.count = count_true(*t);
+      index.cursor.init(*t);
+    }
+    dim += dims;
+  }
+  if (dim > self.rank) {
+    return ctx.fail(Code::InvalidArgument, "indices has %zu entries, but self has %u dimensions",
+                    list.size(), static_cast<unsigned>(self.rank));
+  }
+  return {};
+}
+
+Status broadcast_indices(KernelContext& ctx, Plan* plan) {
+  Shape& common = plan->common;
+  for (size_t k = 0; k < plan->n; ++k) {
+    common.rank = std::max(common.rank, index_rank(plan->indices[k]));
+  }
+  std::fill(common.sizes, common.sizes + common.rank, 1);
+  for (size_t k = 0; k < plan->n; ++k) {
+    const Index& index = plan->indices[k];
+    const size_t lead = common.rank - index_rank(index);
+    for (size_t d = lead; d < common.rank; ++d) {
+      const int32_t size = static_cast<int32_t>(index_size(index, d - lead));
+      if (size == 1 || size == common.sizes[d]) continue;
+      if (common.sizes[d] != 1) {
+        return ctx.fail(Code::InvalidArgument,
+                        "the shapes of the indices cannot be broadcast: sizes %d and %d differ and "
+                        "neither is 1",
+                        static_cast<int>(common.sizes[d]), static_cast<int>(size));
+      }
+      common.sizes[d] = size;
+    }
+  }
+  for (size_t k = 0; k < plan->n; ++k) {
+    Index& index = plan->indices[k];
+    const size_t lead = common.rank - index_rank(index);
+    for (size_t d = 0; d < common.rank; ++d) {
+      const bool repeated = d < lead || index_size(index, d - lead) == 1;
+      const int64_t own = repeated || is_mask(*index.tensor) ? 1 : index.tensor->strides[d - lead];
+      index.strides[d] = repeated ? 0 : own;
+    }
+  }
+  return {};
+}
+
+// Where the common shape goes, and with it the shape of the result.
+Status shape_result(KernelContext& ctx, const Tensor& self, Plan* plan, bool* indexed) {
+  bool neighbours = true;
+  for (size_t k = 0; k < plan->n; ++k) {
+    const Index& index = plan->indices[k];
+    for (size_t d = 0; d < index.dims; ++d) indexed[index.dim + d] = true;
+    if (k > 0) {
+      const Index& before = plan->indices[k - 1];
+      neighbours = neighbours && before.dim + before.dims == index.dim;
+    }
+  }
+  plan->front = plan->n > 0 && neighbours ? plan->indices[0].dim : 0;
+  bool fits = true;
+  const auto push = [&](int64_t size) { fits = plan->result.push(size) && fits; };
+  size_t d = 0;
+  for (; d < plan->front; ++d) push(self.sizes[d]);
+  for (size_t c = 0; c < plan->common.rank; ++c) push(plan->common.sizes[c]);
+  for (; d < self.rank; ++d) {
+    if (!indexed[d]) push(self.sizes[d]);
+  }
+  if (fits) return {};
+  return ctx.fail(Code::InvalidArgument, "the result has more than %zu dimensions", kMaxRank);
+}
+
+// `self` indexed by `list`. `layout` are the strides of what goes with the result.
+Status make_plan(KernelContext& ctx, const Tensor& self, const EValue& list, Plan* plan,
+                 bool* indexed) {
+  RL_TRY(collect(ctx, self, list, plan));
+  RL_TRY(broadcast_indices(ctx, plan));
+  return shape_result(ctx, self, plan, indexed);
+}
+
+void make_slice(const Tensor& self, const int64_t* layout, const bool* indexed, Plan* plan) {
+  for (size_t d = 0, r = 0; d < self.rank; ++d) {
+    if (r == plan->front) r += plan->common.rank;
+    if (indexed[d]) continue;
+    plan->slice.push(self.sizes[d], self.strides[d], layout[r++]);
+  }
+  plan->slice_empty = false;
+  for (size_t d = 0; d < plan->slice.rank; ++d) {
+    plan->slice_empty = plan->slice_empty || plan->slice.sizes[d] == 0;
+  }
+}
+
+// The offset in self that all indices together name; `offsets` are where each one is read.
+Status locate(KernelContext& ctx, const Tensor& self, Plan* plan, const int64_t* offsets,
+              int64_t* result) {
+  *result = 0;
+  for (size_t k = 0; k < plan->n; ++k) {
+    Index& index = plan->indices[k];
+    if (is_mask(*index.tensor)) {
+      index.cursor.seek(offsets[k]);
+      for (size_t d = 0; d < index.dims; ++d) {
+        *result += index.cursor.at(d) * self.strides[index.dim + d];
+      }
+      continue;
+    }
+    const int64_t size = self.sizes[index.dim];
+    const int64_t i = index_at(*index.tensor, offsets[k]);
+    if (i < -size || i >= size) return index_out_of_range(ctx, i, index.dim, size, -size);
+    *result += (i < 0 ? i + size : i) * self.strides[index.dim];
+  }
+  return {};
+}
+
+// Runs `body(offset in self, offset in the result's layout)` at every place of the common shape.
+template <typename Body>
+Status for_each_place(KernelContext& ctx, const Tensor& self, Plan* plan, const int64_t* layout,
+                      Body body) {
+  int64_t at[kMaxRank] = {};
+  int64_t offsets[kMaxRank] = {};
+  int64_t other = 0;
+  for (size_t d = 0; d < plan->common.rank; ++d) {
+    if (plan->common.sizes[d] == 0) return {};
+  }
+  for (;;) {
+    int64_t own = 0;
+    RL_TRY(locate(ctx, self, plan, offsets, &own));
+    body(own, other);
+    size_t d = plan->common.rank;
+    for (;;) {
+      if (d == 0) return {};
+      --d;
+      const int64_t size = plan->common.sizes[d];
+      const int64_t back = ++at[d] < size ? 0 : size;
+      other += layout[plan->front + d] * (1 - back);
+      for (size_t k = 0; k < plan->n; ++k) {
+        offsets[k] += plan->indices[k].strides[d] * (1 - back);
+      }
+      if (back == 0) break;
+      at[d] = 0;
+    }
+  }
+}
+
+// Adds `values` (by the layout in slice.to) to the slice of `self`.
+void add_slice(const uint8_t* values, uint8_t* self, const CopyBlock& slice, int64_t size,
+               AddElementFn add, size_t d = 0) {
+  if (d == slice.rank) return add(values, self);
+  for (int64_t i = 0; i < slice.sizes[d]; ++i) {
+    add_slice(values + i * slice.to[d] * size, self + i * slice.from[d] * size, slice, size, add,
+              d + 1);
+  }
+}
+
+// Strides of `values` over the result's shape, to which it must broadcast.
+Status value_layout(KernelContext& ctx, const Tensor& values, const Shape& result,
+                    int64_t* layout) {
+  const size_t lead = result.rank - std::min<size_t>(values.rank, result.rank);
+  bool fits = true;
+  for (size_t d = 0; d < values.rank; ++d) {
+    // Leading dimensions of size 1 may be too many.
+    const size_t extra = values.rank > result.rank ? values.rank - result.rank : 0;
+    if (d < extra) {
+      fits = fits && values.sizes[d] == 1;
+      continue;
+    }
+    const size_t r = lead + d - extra;
+    fits = fits && (values.sizes[d] == 1 || values.sizes[d] == result.sizes[r]);
+    layout[r] = values.sizes[d] == 1 ? 0 : values.strides[d];
+  }
+  std::fill(layout, layout + lead, 0);
+  if (fits) return {};
+  return ctx.fail(Code::InvalidArgument,
+                  "values has shape %s, which does not broadcast to the indexed part's %s",
+                  ShapeText(values.shape()).text(), ShapeText(result.span()).text());
+}
+
+Status put(KernelContext& ctx, Tensor& self, const EValue& list, const Tensor& values,
+           bool accumulate) {
+  if (values.dtype != self.dtype) {
+    return ctx.fail(Code::InvalidArgument, "values is %s, but self is %s", dtype_name(values.dtype),
+                    dtype_name(self.dtype));
+  }
+  Plan plan;
+  bool indexed[kMaxRank] = {};
+  int64_t layout[kMaxRank];
+  RL_TRY(make_plan(ctx, self, list, &plan, indexed));
+  RL_TRY(value_layout(ctx, values, plan.result, layout));
+  make_slice(self, layout, indexed, &plan);
+  if (plan.slice_empty) return {};
+  const AddElementFn add = add_element(self.dtype);
+  if (accumulate && add == nullptr) {
+    return ctx.fail(Code::NotSupported, "self is %s, which cannot be added", dtype_name(self.dtype));
+  }
+  CopyBlock back = plan.slice;
+  std::swap_ranges(back.from, back.from + back.rank, back.to);
+  const size_t size = element_size(self.dtype);
+  const StridedCopy copy(back, size);
+  return for_each_place(ctx, self, &plan, layout, [&](int64_t own, int64_t other) {
+    const uint8_t* from = element_at(values, other);
+    uint8_t* to = element_at(self, own);
+    if (accumulate) return add_slice(from, to, plan.slice, static_cast<int64_t>(size), add);
+    copy.run(from, to);
+  });
+}
+
+}  // namespace
+
+// index(self, indices, *, out)
+Status index_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& self = args[0]->tensor();
+  Tensor& out = args[2]->tensor();
+  Plan plan;
+  bool indexed[kMaxRank] = {};
+  RL_TRY(check_same_type(ctx, "self", self, out));
+  RL_TRY(make_plan(ctx, self, *args[1], &plan, indexed));
+  RL_TRY(ctx.resize(out, plan.result.span()));
+  int64_t layout[kMaxRank];
+  std::copy(out.strides, out.strides + out.rank, layout);
+  make_slice(self, layout, indexed, &plan);
+  if (plan.slice_empty) return {};
+  const StridedCopy copy(plan.slice, element_size(self.dtype));
+  return for_each_place(ctx, self, &plan, layout, [&](int64_t own, int64_t other) {
+    copy.run(element_at(self, own), element_at(out, other));
+  });
+}
+
+// index_put(self, indices, values, accumulate, *, out)
+Status index_put_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& self = args[0]->tensor();
+  Tensor& out = args[4]->tensor();
+  RL_TRY(check_same_type(ctx, "self", self, out));
+  RL_TRY(ctx.resize_like(out, self));
+  copy_all(self, out);
+  return put(ctx, out, *args[1], args[2]->tensor(), args[3]->to_bool());
+}
+
+// index_put_(self, indices, values, accumulate)
+Status index_put_inplace(KernelContext& ctx, EValue* const* args) {
+  return put(ctx, args[0]->tensor(), *args[1], args[2]->tensor(), args[3]->to_bool());
+}
+
+namespace {
+
+// Reads a tensor as truth values, in row-major order, a chunk at a time.
+class TruthReader {
+ public:
+  explicit TruthReader(const Tensor& tensor) : tensor_(&tensor) {
+    // A row-major twin of the tensor's shape, which the reader follows.
+    order_ = tensor;
+    for (size_t d = 0; d < tensor.rank; ++d) dims_[d] = static_cast<uint8_t>(d);
+    order_.dim_order = dims_;
+    reader_.init(broadcast_view(tensor, order_), order_);
+  }
+  // The next n <= kChunk elements, each 0 or 1.
+  const uint8_t* next(size_t n) {
+    const void* raw = reader_.next(n, raw_);
+    convert(raw, tensor_->dtype, truth_, DType::Bool, n);
+    return truth_;
+  }
+
+ private:
+  const Tensor* tensor_;
+  Tensor order_;
+  uint8_t dims_[kMaxRank];
+  StridedReader reader_;
+  alignas(16) uint8_t raw_[kChunk * sizeof(uint64_t)];
+  uint8_t truth_[kChunk];
+};
+
+// Runs `body(number in row-major order)` for every nonzero element.
+template <typename Body>
+void for_each_nonzero(const Tensor& self, Body body) {
+  if (self.numel == 0) return;
+  TruthReader reader(self);
+  for (int64_t done = 0; done < self.numel;) {
+    const int64_t n = std::min<int64_t>(kChunk, self.numel - done);
+    const uint8_t* truth = reader.next(static_cast<size_t>(n));
+    for (int64_t i = 0; i < n; ++i) {
+      if (truth[i] != 0) body(done + i);
+    }
+    done += n;
+  }
+}
+
+}  // namespace
+
+// nonzero(self, *, out): [how many, rank of self] coordinates.
+Status nonzero_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& self = args[0]->tensor();
+  Tensor& out = args[1]->tensor();
+  RL_TRY(check_dtype(ctx, "out", out, DType::Int64));
+  RL_TRY(check_rank(ctx, "out", out, 2));
+  if (!can_convert(self.dtype, DType::Bool) || element_size(self.dtype) > 8) {
+    return ctx.fail(Code::NotSupported, "self is %s, which nonzero does not support",
+                    dtype_name(self.dtype));
+  }
+  int64_t count = 0;
+  for_each_nonzero(self, [&](int64_t) { ++count; });
+  Shape shape;
+  if (!shape.push(count) || !shape.push(self.rank)) {
+    return ctx.fail(Code::InvalidArgument, "self has too many nonzero elements");
+  }
+  RL_TRY(ctx.resize(out, shape.span()));
+  int64_t row = 0;
+  for_each_nonzero(self, [&](int64_t number) {
+    for (size_t d = self.rank; d-- > 0;) {
+      out.as<int64_t>()[row * out.strides[0] + static_cast<int64_t>(d) * out.strides[1]] =
+          number % self.sizes[d];
+      number /= self.sizes[d];
+    }
+    ++row;
+  });
+  return {};
+}
+
+// masked_select(self, mask, *, out)
+Status masked_select_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& self = args[0]->tensor();
+  const Tensor& mask = args[1]->tensor();
+  Tensor& out = args[2]->tensor();
+  RL_TRY(check_dtype(ctx, "mask", mask, DType::Bool));
+  RL_TRY(check_same_type(ctx, "self", self, out));
+  const Tensor* tensors[] = {&self, &mask};
+  Shape common;
+  RL_TRY(broadcast_shape(ctx, tensors, 2, &common));
+  int64_t total = 0;
+  if (!count_elements(common.span(), &total)) {
+    return ctx.fail(Code::InvalidArgument, "self and mask broadcast to too great a shape");
+  }
+  // Selecting is indexing the broadcast self by the broadcast mask.
+  Tensor shaped;
+  shaped.rank = static_cast<uint8_t>(common.rank);
+  shaped.sizes = common.sizes;
+  const View self_view = broadcast_view(self, shaped);
+  const View mask_view = broadcast_view(mask, shaped);
+  const size_t size = element_size(self.dtype);
+  int64_t count = 0;
+  for (int pass = 0; pass < 2; ++pass) {
+    int64_t at = 0;
+    for (int64_t n = 0; n < total; ++n) {
+      int64_t from = 0;
+      int64_t flag = 0;
+      int64_t rest = n;
+      for (size_t d = common.rank; d-- > 0;) {
+        from += rest % common.sizes[d] * self_view.strides[d];
+        flag += rest % common.sizes[d] * mask_view.strides[d];
+        rest /= common.sizes[d];
+      }
+      if (mask.as<uint8_t>()[flag] == 0) continue;
+      if (pass == 1) std::memcpy(element_at(out, at), element_at(self, from), size);
+      ++at;
+    }
+    if (pass == 1) break;
+    count = at;
+    const int32_t sizes[] = {static_cast<int32_t>(count)};
+    if (count > INT32_MAX) return ctx.fail(Code::InvalidArgument, "mask is true too often");
+    RL_TRY(ctx.resize(out, {sizes, 1}));
+  }
+  return {};
+}
+
+}  // namespace rushlight::kernels

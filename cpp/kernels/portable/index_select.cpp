@@ -1,0 +1,272 @@
+// Operators that pick or replace elements along one dimension by one index tensor: index_select,
+// embedding, gather and the scatters; and repeat_interleave, which makes such an index.
+#include <algorithm>
+#include <cstring>
+
+#include "rushlight/kernels/portable/creation.h"
+#include "rushlight/kernels/portable/declarations.h"
+#include "rushlight/kernels/portable/helpers.h"
+#include "rushlight/kernels/portable/indexing.h"
+#include "rushlight/kernels/portable/strided_copy.h"
+#include "rushlight/kernels/portable/view.h"
+
+namespace rushlight::kernels {
+namespace {
+
+// A walk over the elements of an index tensor, and of two tensors alongside.
+struct Walk {
+  const Tensor* index;
+  size_t dim;          // of the table, for messages
+  int64_t limit;       // indices are from 0 to limit - 1
+  int64_t dim_stride;  // of the table, multiplied by the index
+  // Per dimension of `index`.
+  int64_t table[kMaxRank] = {};
+  int64_t other[kMaxRank] = {};
+
+  Walk(const Tensor& i, const Tensor& t, size_t d)
+      : index(&i),
+        dim(d),
+        limit(t.rank == 0 ? 1 : t.sizes[d]),
+        dim_stride(t.rank == 0 ? 0 : t.strides[d]) {}
+};
+
+// Runs `body(offset in the table, offset in the other)` at every element, in row-major order.
+template <typename Body>
+Status run(KernelContext& ctx, const Walk& walk, Body body) {
+  const Tensor& index = *walk.index;
+  if (index.numel == 0) return {};
+  int64_t at[kMaxRank] = {};
+  int64_t index_offset = 0;
+  int64_t table_offset = 0;
+  int64_t other_offset = 0;
+  for (;;) {
+    const int64_t i = index_at(index, index_offset);
+    if (i < 0 || i >= walk.limit) return index_out_of_range(ctx, i, walk.dim, walk.limit, 0);
+    body(table_offset + i * walk.dim_stride, other_offset);
+    size_t d = index.rank;
+    for (;;) {
+      if (d == 0) return {};
+      --d;
+      index_offset += index.strides[d];
+      table_offset += walk.table[d];
+      other_offset += walk.other[d];
+      if (++at[d] < index.sizes[d]) break;
+      index_offset -= index.strides[d] * at[d];
+      table_offset -= walk.table[d] * at[d];
+      other_offset -= walk.other[d] * at[d];
+      at[d] = 0;
+    }
+  }
+}
+
+// Copies one element; a constant size lets the compiler inline it.
+void copy_element(void* to, const void* from, size_t size) {
+  switch (size) {
+    case 4:
+      std::memcpy(to, from, 4);
+      return;
+    case 8:
+      std::memcpy(to, from, 8);
+      return;
+    default:
+      std::memcpy(to, from, size);
+  }
+}
+
+// gather and scatter: `table` and `other` are indexed by the element's own place.
+Walk elementwise_walk(const Tensor& index, const Tensor& table, size_t dim, const Tensor& other) {
+  Walk walk(index, table, dim);
+  for (size_t d = 0; d < index.rank; ++d) {
+    walk.table[d] = d == dim || d >= table.rank ? 0 : table.strides[d];
+    walk.other[d] = d < other.rank ? other.strides[d] : 0;
+  }
+  return walk;
+}
+
+// `index` has the rank of `tensor` (0-d counts as 1-d) and, but for `dim`, is nowhere longer.
+Status check_index_shape(KernelContext& ctx, const Tensor& index, const char* name,
+                         const Tensor& tensor, size_t dim) {
+  bool fits = std::max<int>(index.rank, 1) == std::max<int>(tensor.rank, 1);
+  for (size_t d = 0; fits && d < index.rank; ++d) {
+    fits = d == dim || index.sizes[d] <= (d < tensor.rank ? tensor.sizes[d] : 1);
+  }
+  if (fits || index.numel == 0) return {};
+  return ctx.fail(Code::InvalidArgument, "index has shape %s, which does not fit %s of shape %s",
+                  ShapeText(index.shape()).text(), name, ShapeText(tensor.shape()).text());
+}
+
+// Checks the arguments that all scatters share and makes `out` a copy of self.
+Status begin_scatter(KernelContext& ctx, EValue* const* args, Tensor& out, size_t* dim) {
+  const Tensor& self = args[0]->tensor();
+  const Tensor& index = args[2]->tensor();
+  RL_TRY(wrap_dim(ctx, args[1]->to_int(), self.rank, dim));
+  RL_TRY(check_index_type(ctx, "index", index));
+  RL_TRY(check_index_shape(ctx, index, "self", self, *dim));
+  RL_TRY(check_same_type(ctx, "self", self, out));
+  RL_TRY(ctx.resize_like(out, self));
+  copy_all(self, out);
+  return {};
+}
+
+Status check_src(KernelContext& ctx, const Tensor& index, const Tensor& src, const Tensor& out) {
+  RL_TRY(check_same_type(ctx, "src", src, out));
+  return check_index_shape(ctx, index, "src", src, kMaxRank);
+}
+
+}  // namespace
+
+// index_select(self, dim, index, *, out)
+Status index_select_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& self = args[0]->tensor();
+  const Tensor& index = args[2]->tensor();
+  Tensor& out = args[3]->tensor();
+  size_t dim = 0;
+  RL_TRY(wrap_dim(ctx, args[1]->to_int(), self.rank, &dim));
+  RL_TRY(check_index_type(ctx, "index", index));
+  RL_TRY(check_same_type(ctx, "self", self, out));
+  if (index.rank > 1 || (self.rank == 0 && index.numel != 1)) {
+    return ctx.fail(Code::InvalidArgument, "index has shape %s, but must have one dimension%s",
+                    ShapeText(index.shape()).text(), self.rank == 0 ? " of size 1" : "");
+  }
+  Shape shape(self.shape());
+  if (self.rank > 0) shape.sizes[dim] = static_cast<int32_t>(index.numel);
+  RL_TRY(ctx.resize(out, shape.span()));
+  CopyBlock slice;
+  for (size_t d = 0; d < self.rank; ++d) {
+    if (d != dim) slice.push(self.sizes[d], self.strides[d], out.strides[d]);
+  }
+  Walk walk(index, self, dim);
+  if (index.rank == 1 && self.rank > 0) walk.other[0] = out.strides[dim];
+  const StridedCopy copy(slice, element_size(self.dtype));
+  return run(ctx, walk, [&](int64_t from, int64_t to) {
+    copy.run(element_at(self, from), element_at(out, to));
+  });
+}
+
+// embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse, *, out)
+Status embedding_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& weight = args[0]->tensor();
+  const Tensor& indices = args[1]->tensor();
+  Tensor& out = args[5]->tensor();
+  RL_TRY(check_rank(ctx, "weight", weight, 2));
+  RL_TRY(check_index_type(ctx, "indices", indices));
+  RL_TRY(check_same_type(ctx, "weight", weight, out));
+  Shape shape(indices.shape());
+  if (!shape.push(weight.sizes[1])) {
+    return ctx.fail(Code::InvalidArgument, "indices has shape %s: too many dimensions",
+                    ShapeText(indices.shape()).text());
+  }
+  RL_TRY(ctx.resize(out, shape.span()));
+  CopyBlock row;
+  row.push(weight.sizes[1], weight.strides[1], out.strides[indices.rank]);
+  Walk walk(indices, weight, 0);
+  for (size_t d = 0; d < indices.rank; ++d) walk.other[d] = out.strides[d];
+  const StridedCopy copy(row, element_size(weight.dtype));
+  return run(ctx, walk, [&](int64_t from, int64_t to) {
+    copy.run(element_at(weight, from), element_at(out, to));
+  });
+}
+
+// gather(self, dim, index, sparse_grad, *, out)
+Status gather_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& self = args[0]->tensor();
+  const Tensor& index = args[2]->tensor();
+  Tensor& out = args[4]->tensor();
+  size_t dim = 0;
+  RL_TRY(wrap_dim(ctx, args[1]->to_int(), self.rank, &dim));
+  RL_TRY(check_index_type(ctx, "index", index));
+  RL_TRY(check_index_shape(ctx, index, "self", self, dim));
+  RL_TRY(check_same_type(ctx, "self", self, out));
+  RL_TRY(ctx.resize_like(out, index));
+  const size_t size = element_size(self.dtype);
+  return run(ctx, elementwise_walk(index, self, dim, out), [&](int64_t from, int64_t to) {
+    copy_element(element_at(out, to), element_at(self, from), size);
+  });
+}
+
+// scatter(self, dim, index, src, *, out)
+Status scatter_src_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& index = args[2]->tensor();
+  const Tensor& src = args[3]->tensor();
+  Tensor& out = args[4]->tensor();
+  size_t dim = 0;
+  RL_TRY(check_src(ctx, index, src, out));
+  RL_TRY(begin_scatter(ctx, args, out, &dim));
+  const size_t size = element_size(out.dtype);
+  return run(ctx, elementwise_walk(index, out, dim, src), [&](int64_t to, int64_t from) {
+    copy_element(element_at(out, to), element_at(src, from), size);
+  });
+}
+
+// scatter(self, dim, index, value, *, out)
+Status scatter_value_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& index = args[2]->tensor();
+  Tensor& out = args[4]->tensor();
+  size_t dim = 0;
+  RL_TRY(begin_scatter(ctx, args, out, &dim));
+  alignas(16) uint8_t element[16];
+  Tensor scalar;  // of no dimensions, so that fill converts the value
+  scalar.data = element;
+  scalar.dtype = out.dtype;
+  scalar.numel = 1;
+  RL_TRY(fill(ctx, scalar, *args[3]));
+  const size_t size = element_size(out.dtype);
+  return run(ctx, elementwise_walk(index, out, dim, scalar), [&](int64_t to, int64_t) {
+    copy_element(element_at(out, to), element, size);
+  });
+}
+
+// scatter_add(self, dim, index, src, *, out)
+Status scatter_add_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& index = args[2]->tensor();
+  const Tensor& src = args[3]->tensor();
+  Tensor& out = args[4]->tensor();
+  size_t dim = 0;
+  RL_TRY(check_src(ctx, index, src, out));
+  RL_TRY(begin_scatter(ctx, args, out, &dim));
+  const AddElementFn add = add_element(out.dtype);
+  if (add == nullptr) {
+    return ctx.fail(Code::NotSupported, "self is %s, which cannot be added", dtype_name(out.dtype));
+  }
+  return run(ctx, elementwise_walk(index, out, dim, src), [&](int64_t to, int64_t from) {
+    add(element_at(src, from), element_at(out, to));
+  });
+}
+
+// repeat_interleave(repeats, output_size, *, out): each position as often as it says.
+Status repeat_interleave_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& repeats = args[0]->tensor();
+  Tensor& out = args[2]->tensor();
+  RL_TRY(check_index_type(ctx, "repeats", repeats));
+  RL_TRY(check_rank(ctx, "repeats", repeats, 1));
+  RL_TRY(check_same_type(ctx, "repeats", repeats, out));
+  int64_t total = 0;
+  for (int64_t k = 0; k < repeats.numel; ++k) {
+    const int64_t times = index_at(repeats, k);
+    if (times < 0 || times > INT32_MAX - total) {
+      return ctx.fail(Code::InvalidArgument,
+                      "repeats[%lld] is %lld, but must not be negative, nor make the result too long",
+                      static_cast<long long>(k), static_cast<long long>(times));
+    }
+    total += times;
+  }
+  if (int_or(*args[1], total) != total) {
+    return ctx.fail(Code::InvalidArgument, "output_size is %lld, but repeats add up to %lld",
+                    static_cast<long long>(args[1]->to_int()), static_cast<long long>(total));
+  }
+  const int32_t size = static_cast<int32_t>(total);
+  RL_TRY(ctx.resize(out, {&size, 1}));
+  int64_t at = 0;
+  for (int64_t k = 0; k < repeats.numel; ++k) {
+    const int64_t end = at + index_at(repeats, k);
+    if (out.dtype == DType::Int64) {
+      std::fill(out.as<int64_t>() + at, out.as<int64_t>() + end, k);
+    } else {
+      std::fill(out.as<int32_t>() + at, out.as<int32_t>() + end, static_cast<int32_t>(k));
+    }
+    at = end;
+  }
+  return {};
+}
+
+}  // namespace rushlight::kernels

@@ -1,0 +1,276 @@
+#include "rushlight/kernels/portable/loops/binary.h"
+
+#include "rushlight/kernels/portable/loops/trig.h"
+#include "rushlight/kernels/portable/loops/vec_math.h"
+
+namespace rushlight::kernels::RL_ISA {
+namespace {
+
+template <typename Op, typename T>
+void loop(const void* const* in, void* out, size_t n, LoopArgs*) {
+  using Result = decltype(Op::apply(T{}, T{}));
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  Result* y = static_cast<Result*>(out);
+  RL_VECTORIZE
+  for (size_t i = 0; i < n; ++i) y[i] = Op::apply(a[i], b[i]);
+}
+
+// Loops whose operator takes a parameter.
+template <typename Op, typename T>
+void loop_with(const void* const* in, void* out, size_t n, T p) {
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  T* y = static_cast<T*>(out);
+  RL_VECTORIZE
+  for (size_t i = 0; i < n; ++i) y[i] = Op::apply(a[i], b[i], p);
+}
+template <typename Op, typename T>
+void loop_d(const void* const* in, void* out, size_t n, LoopArgs* args) {
+  loop_with<Op>(in, out, n, static_cast<T>(args->d[0]));
+}
+template <typename Op, typename T>
+void loop_i(const void* const* in, void* out, size_t n, LoopArgs* args) {
+  loop_with<Op>(in, out, n, static_cast<T>(args->i[0]));
+}
+
+// Integer division and its kin: a zero divisor gives 0 and is reported.
+template <typename Op, typename T>
+void loop_by(const void* const* in, void* out, size_t n, LoopArgs* args) {
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  T* y = static_cast<T*>(out);
+  bool zero = false;
+  for (size_t i = 0; i < n; ++i) {
+    const T divisor = b[i];
+    zero = zero || divisor == 0;
+    // The least number divided by -1 overflows (and traps on x86): -1 is a case of its own.
+    y[i] = divisor == 0 ? 0 : divisor == -1 ? Op::by_minus_one(a[i]) : Op::apply(a[i], divisor);
+  }
+  args->zero_division = args->zero_division || zero;
+}
+
+// Integers wrap: they are added and multiplied as unsigned numbers.
+int64_t add(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+int32_t add(int32_t a, int32_t b) {
+  return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
+}
+int64_t mul(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+int32_t mul(int32_t a, int32_t b) {
+  return static_cast<int32_t>(static_cast<uint32_t>(a) * static_cast<uint32_t>(b));
+}
+float add(float a, float b) { return a + b; }
+double add(double a, double b) { return a + b; }
+float mul(float a, float b) { return a * b; }
+double mul(double a, double b) { return a * b; }
+float mod(float a, float b) { return fmodf(a, b); }
+double mod(double a, double b) { return fmod(a, b); }
+float copy_sign(float a, float b) { return with_sign_of(a, b); }
+double copy_sign(double a, double b) { return copysign(a, b); }
+
+#define RL_OP(Name, expression)   \
+  struct Name {                   \
+    template <typename T>         \
+    static auto apply(T a, T b) { \
+      return expression;          \
+    }                             \
+  };
+
+RL_OP(Add, add(a, b))
+RL_OP(Mul, mul(a, b))
+RL_OP(Div, a / b)
+RL_OP(Atan2, vatan2(a, b))
+RL_OP(Maximum, (a > b || a != a) ? a : b)
+RL_OP(Minimum, (a < b || a != a) ? a : b)
+RL_OP(Eq, static_cast<uint8_t>(a == b))
+RL_OP(Ne, static_cast<uint8_t>(a != b))
+RL_OP(Lt, static_cast<uint8_t>(a < b))
+RL_OP(Le, static_cast<uint8_t>(a <= b))
+RL_OP(Gt, static_cast<uint8_t>(a > b))
+RL_OP(Ge, static_cast<uint8_t>(a >= b))
+RL_OP(And, static_cast<T>(a & b))
+RL_OP(Or, static_cast<T>(a | b))
+RL_OP(Xor, static_cast<T>(a ^ b))
+RL_OP(FloatTruncDiv, vtrunc(a / b))
+RL_OP(FloatFmod, mod(a, b))
+RL_OP(FloatPow, vpow(a, b))
+
+struct AddAlpha {
+  template <typename T>
+  static T apply(T a, T b, T alpha) {
+    return add(a, mul(alpha, b));
+  }
+};
+
+struct FloatRemainder {
+  template <typename T>
+  static T apply(T a, T b) {
+    const T m = mod(a, b);
+    return m != T(0) && (b < T(0)) != (m < T(0)) ? m + b : m;
+  }
+};
+
+// Not floor(a / b), whose rounding may carry it to the next integer; torch has the same steps.
+struct FloatFloorDiv {
+  template <typename T>
+  static T apply(T a, T b) {
+    if (b == T(0)) return a / b;
+    const T m = mod(a, b);
+    T quotient = (a - m) / b;
+    if (m != T(0) && (b < T(0)) != (m < T(0))) quotient -= T(1);
+    if (quotient == T(0)) return copy_sign(T(0), a / b);
+    const T floor = vfloor(quotient);
+    return quotient - floor > T(0.5) ? floor + T(1) : floor;
+  }
+};
+
+template <typename T>
+T negated(T a) {
+  return mul(a, static_cast<T>(-1));
+}
+
+struct IntTruncDiv {
+  template <typename T>
+  static T by_minus_one(T a) {
+    return negated(a);
+  }
+  template <typename T>
+  static T apply(T a, T b) {
+    return a / b;
+  }
+};
+
+struct IntFloorDiv {
+  template <typename T>
+  static T by_minus_one(T a) {
+    return negated(a);
+  }
+  template <typename T>
+  static T apply(T a, T b) {
+    const T quotient = a / b;
+    return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+  }
+};
+
+struct IntFmod {
+  template <typename T>
+  static T by_minus_one(T) {
+    return 0;
+  }
+  template <typename T>
+  static T apply(T a, T b) {
+    return a % b;
+  }
+};
+
+struct IntRemainder {
+  template <typename T>
+  static T by_minus_one(T) {
+    return 0;
+  }
+  template <typename T>
+  static T apply(T a, T b) {
+    const T m = a % b;
+    return m != 0 && (b < 0) != (m < 0) ? m + b : m;
+  }
+};
+
+struct IntPow {
+  template <typename T>
+  static T apply(T base, T exponent) {
+    if (exponent < 0) return base == 1 ? 1 : base != -1 ? 0 : exponent % 2 == 0 ? 1 : -1;
+    T result = 1;
+    for (; exponent != 0; exponent >>= 1) {
+      if (exponent & 1) result = mul(result, base);
+      base = mul(base, base);
+    }
+    return result;
+  }
+};
+
+// Shifts by a negative amount or by more than the type is wide shift everything out.
+struct ShiftLeft {
+  template <typename T>
+  static T apply(T a, T b, T width) {
+    const bool out = b < 0 || b >= width;
+    return out ? 0 : static_cast<T>(static_cast<uint64_t>(a) << (out ? 0 : b));
+  }
+};
+struct ShiftRight {
+  template <typename T>
+  static T apply(T a, T b, T greatest) {
+    return static_cast<T>(a >> (b < 0 || b >= greatest ? greatest : b));
+  }
+};
+
+template <typename T>
+void clamp(const void* const* in, void* out, size_t n, LoopArgs*) {
+  const T* x = static_cast<const T*>(in[0]);
+  const T* low = static_cast<const T*>(in[1]);
+  const T* high = static_cast<const T*>(in[2]);
+  T* y = static_cast<T*>(out);
+  RL_VECTORIZE
+  for (size_t i = 0; i < n; ++i) y[i] = Minimum::apply(Maximum::apply(x[i], low[i]), high[i]);
+}
+
+template <typename T>
+void where(const void* const* in, void* out, size_t n, LoopArgs*) {
+  const uint8_t* condition = static_cast<const uint8_t*>(in[0]);
+  const T* a = static_cast<const T*>(in[1]);
+  const T* b = static_cast<const T*>(in[2]);
+  T* y = static_cast<T*>(out);
+  RL_VECTORIZE
+  for (size_t i = 0; i < n; ++i) y[i] = condition[i] != 0 ? a[i] : b[i];
+}
+
+}  // namespace
+
+// clang-format off
+#define RL_FLOAT(Op) {loop<Op, float>, loop<Op, double>, nullptr, nullptr, nullptr}
+#define RL_REAL(Op) \
+  {loop<Op, float>, loop<Op, double>, loop<Op, int64_t>, loop<Op, int32_t>, nullptr}
+#define RL_SPLIT(FloatOp, int_loop, IntOp) \
+  {loop<FloatOp, float>, loop<FloatOp, double>, int_loop<IntOp, int64_t>, \
+   int_loop<IntOp, int32_t>, nullptr}
+#define RL_ALL(Op) \
+  {loop<Op, float>, loop<Op, double>, loop<Op, int64_t>, loop<Op, int32_t>, loop<Op, uint8_t>}
+#define RL_BITS(Op) {nullptr, nullptr, loop<Op, int64_t>, loop<Op, int32_t>, loop<Op, uint8_t>}
+#define RL_SHIFT(Op) {nullptr, nullptr, loop_i<Op, int64_t>, loop_i<Op, int32_t>, nullptr}
+// clang-format on
+
+const BinaryLoops binary_loops = {
+    {
+        RL_REAL(Add),
+        {loop_d<AddAlpha, float>, loop_d<AddAlpha, double>, loop_i<AddAlpha, int64_t>,
+         loop_i<AddAlpha, int32_t>, nullptr},
+        RL_REAL(Mul),
+        RL_SPLIT(FloatTruncDiv, loop_by, IntTruncDiv),
+        RL_SPLIT(FloatFloorDiv, loop_by, IntFloorDiv),
+        RL_SPLIT(FloatFmod, loop_by, IntFmod),
+        RL_SPLIT(FloatRemainder, loop_by, IntRemainder),
+        RL_SPLIT(FloatPow, loop, IntPow),
+        RL_REAL(Maximum),
+        RL_REAL(Minimum),
+        RL_FLOAT(Div),
+        RL_FLOAT(Atan2),
+        RL_ALL(Eq),
+        RL_ALL(Ne),
+        RL_ALL(Lt),
+        RL_ALL(Le),
+        RL_ALL(Gt),
+        RL_ALL(Ge),
+        RL_BITS(And),
+        RL_BITS(Or),
+        RL_BITS(Xor),
+        RL_SHIFT(ShiftLeft),
+        RL_SHIFT(ShiftRight),
+    },
+    {clamp<float>, clamp<double>, clamp<int64_t>, clamp<int32_t>, nullptr},
+    {where<uint8_t>, where<uint16_t>, where<uint32_t>, where<uint64_t>},
+};
+
+}  // namespace rushlight::kernels::RL_ISA

@@ -1,0 +1,105 @@
+#include "rushlight/kernels/portable/loops/convert.h"
+
+#include "rushlight/kernels/portable/loops/half.h"
+
+namespace rushlight::kernels::RL_ISA {
+namespace {
+
+// A byte that holds a bool; any nonzero byte reads as true.
+struct Truth {
+  uint8_t byte;
+};
+
+// One element, from what lies in memory to a number of C++.
+template <typename T>
+T load(T x) {
+  return x;
+}
+float load(Half x) { return widen(x); }
+float load(BFloat x) { return widen(x); }
+uint8_t load(Truth x) { return x.byte != 0; }
+
+template <typename To>
+struct Store {
+  template <typename From>
+  static To from(From x) {
+    return static_cast<To>(x);
+  }
+};
+template <>
+struct Store<Truth> {
+  template <typename From>
+  static Truth from(From x) {
+    return {static_cast<uint8_t>(x != 0)};
+  }
+};
+template <>
+struct Store<Half> {
+  template <typename From>
+  static Half from(From x) {
+    return narrow_half(static_cast<float>(x));
+  }
+};
+template <>
+struct Store<BFloat> {
+  template <typename From>
+  static BFloat from(From x) {
+    return narrow_bfloat(static_cast<float>(x));
+  }
+};
+
+// Floating to a narrow unsigned type goes through a wider signed one, so that -1.0 becomes 255 as
+// in torch and not whatever the processor does.
+#define RL_STORE_VIA(To, Via)              \
+  template <>                              \
+  struct Store<To> {                       \
+    static To from(float x) {              \
+      return static_cast<To>(static_cast<Via>(x)); \
+    }                                      \
+    static To from(double x) {             \
+      return static_cast<To>(static_cast<Via>(x)); \
+    }                                      \
+    template <typename From>               \
+    static To from(From x) {               \
+      return static_cast<To>(x);           \
+    }                                      \
+  };
+RL_STORE_VIA(uint8_t, int32_t)
+RL_STORE_VIA(int8_t, int32_t)
+RL_STORE_VIA(int16_t, int32_t)
+RL_STORE_VIA(uint16_t, int32_t)
+RL_STORE_VIA(uint32_t, int64_t)
+RL_STORE_VIA(uint64_t, int64_t)
+#undef RL_STORE_VIA
+
+template <typename From, typename To>
+void convert(const void* in, void* out, size_t n) {
+  const From* x = static_cast<const From*>(in);
+  To* y = static_cast<To*>(out);
+  RL_VECTORIZE
+  for (size_t i = 0; i < n; ++i) y[i] = Store<To>::from(load(x[i]));
+}
+
+}  // namespace
+
+// clang-format off
+#define RL_TO(C)                                                                              \
+  {convert<uint8_t, C>, convert<int8_t, C>, convert<int16_t, C>, convert<int32_t, C>,         \
+   convert<int64_t, C>, convert<Half, C>, convert<float, C>, convert<double, C>, nullptr,     \
+   nullptr, nullptr, convert<Truth, C>, nullptr, nullptr, nullptr, convert<BFloat, C>,        \
+   nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,  \
+   nullptr, convert<uint16_t, C>, convert<uint32_t, C>, convert<uint64_t, C>}
+#define RL_FROM(C)                                                                            \
+  {convert<C, uint8_t>, convert<C, int8_t>, convert<C, int16_t>, convert<C, int32_t>,         \
+   convert<C, int64_t>, convert<C, Half>, convert<C, float>, convert<C, double>, nullptr,     \
+   nullptr, nullptr, convert<C, Truth>, nullptr, nullptr, nullptr, convert<C, BFloat>,        \
+   nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,  \
+   nullptr, convert<C, uint16_t>, convert<C, uint32_t>, convert<C, uint64_t>}
+// clang-format on
+
+const ConvertLoops convert_loops = {
+    {RL_TO(float), RL_TO(double), RL_TO(int64_t), RL_TO(int32_t), RL_TO(Truth)},
+    {RL_FROM(float), RL_FROM(double), RL_FROM(int64_t), RL_FROM(int32_t), RL_FROM(Truth)},
+};
+
+}  // namespace rushlight::kernels::RL_ISA

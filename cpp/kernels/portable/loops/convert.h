@@ -1,0 +1,26 @@
+// Conversion of contiguous elements between types, with torch's rules: NaN and any nonzero number
+// are true, floating to integral truncates, integral to narrower integral wraps, bool is 0 or 1.
+#pragma once
+
+#include <cstddef>
+
+#include "rushlight/core/dtype.h"
+#include "rushlight/kernels/portable/loops/dispatch.h"
+
+namespace rushlight::kernels {
+
+using ConvertFn = void (*)(const void* in, void* out, size_t n);
+
+// The types that kernels compute in.
+enum ComputeType { kF32, kF64, kI64, kI32, kBool, kComputeTypes };
+constexpr size_t kMaxDType = 30;
+
+struct ConvertLoops {
+  // nullptr where a type cannot be converted. Equal types are there, too.
+  ConvertFn to[kComputeTypes][kMaxDType];    // [compute type][from]
+  ConvertFn from[kComputeTypes][kMaxDType];  // [compute type][to]
+};
+
+RL_LOOPS(ConvertLoops, convert_loops)
+
+}  // namespace rushlight::kernels

@@ -1,0 +1,85 @@
+// Inner loops, compiled once per instruction set, and the choice between them at run time.
+//
+// A loops file `loops/foo.cpp` holds the contiguous inner loops of a family. CMake compiles it with
+// RL_ISA set to the name of a namespace: `plain`, and on x86 also `avx2` and `avx512`, each with its
+// own flags. Its header `loops/foo.h` describes them as a struct of function pointers:
+//
+//   struct FooLoops { void (*scale)(const float* x, float* out, size_t n, float factor); };
+//   RL_LOOPS(FooLoops, foo_loops)            // in namespace rushlight::kernels
+//
+// and the file defines the struct once for its namespace:
+//
+//   namespace RL_ISA { const FooLoops foo_loops = {scale}; }
+//
+// Kernels call `foo_loops().scale(...)`, which picks the struct for the processor.
+//
+// A loops file may call no inline function or template with external linkage (std::min, …): the
+// linker could keep the copy with the widest instructions for the whole program. Everything in it
+// is in an anonymous namespace or in RL_ISA; C library functions are fine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/core/span.h"
+
+namespace rushlight::kernels {
+
+enum class Isa : uint8_t { Plain = 0, Avx2 = 1, Avx512 = 2 };
+
+// The widest instruction set that this build and this processor have, or what the environment
+// variable RUSHLIGHT_CPU (plain, avx2, avx512) asks for, if they have it. Found out once.
+Isa current_isa();
+// True if the build holds loops for `isa` and the processor can run them.
+bool isa_available(Isa isa);
+// Uses `isa` from now on, for tests; false (and no change) if it is not available.
+bool select_isa(Isa isa);
+const char* isa_name(Isa isa);
+// False if `name` is none of plain, avx2, avx512.
+bool isa_by_name(StringView name, Isa* isa);
+
+}  // namespace rushlight::kernels
+
+#if defined(RL_ISA)
+#define RL_LOOPS(Type, name) \
+  namespace RL_ISA {         \
+  extern const Type name;    \
+  }
+#elif defined(RUSHLIGHT_MULTI_ISA)
+#define RL_LOOPS(Type, name)                          \
+  namespace plain {                                   \
+  extern const Type name;                             \
+  }                                                   \
+  namespace avx2 {                                    \
+  extern const Type name;                             \
+  }                                                   \
+  namespace avx512 {                                  \
+  extern const Type name;                             \
+  }                                                   \
+  inline const Type& name() {                         \
+    switch (::rushlight::kernels::current_isa()) {    \
+      case ::rushlight::kernels::Isa::Avx512:         \
+        return avx512::name;                          \
+      case ::rushlight::kernels::Isa::Avx2:           \
+        return avx2::name;                            \
+      case ::rushlight::kernels::Isa::Plain:          \
+        break;                                        \
+    }                                                 \
+    return plain::name;                               \
+  }
+#else
+#define RL_LOOPS(Type, name)                   \
+  namespace plain {                            \
+  extern const Type name;                      \
+  }                                            \
+  inline const Type& name() { return plain::name; }
+#endif
+
+// Before a loop whose iterations do not depend on one another, though its pointers may be equal.
+#if defined(__clang__)
+#define RL_VECTORIZE _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define RL_VECTORIZE _Pragma("GCC ivdep")
+#else
+#define RL_VECTORIZE
+#endif

@@ -1,0 +1,57 @@
+// Inner loops of the float32 matrix product: register tiles, and packing of operands into the
+// panels that tiles read. The blocking around them is in ../gemm.h.
+#pragma once
+
+#include <cstdint>
+
+#include "rushlight/kernels/portable/loops/dispatch.h"
+
+namespace rushlight::kernels {
+
+// C[i][j] = alpha * sum over k of A[i][k] B[k][j]  +  beta * add[i][j], for one tile of C.
+struct GemmTile {
+  int64_t k = 0;
+  const float* a = nullptr;  // packed: element (i, k) at k * height + i
+  const float* b = nullptr;  // element (k, j) at k * b_step + j
+  int64_t b_step = 0;
+  float* c = nullptr;  // element (i, j) at i * c_step + j
+  int64_t c_step = 0;
+  const float* add = nullptr;  // element (i, j) at i * add_row + j * add_col; nullptr adds nothing
+  int64_t add_row = 0;
+  int64_t add_col = 0;  // 0 or 1
+  float alpha = 1;
+  float beta = 1;
+};
+using GemmTileFn = void (*)(const GemmTile& tile);
+
+constexpr int kMaxTileHeight = 14;
+constexpr int kPanelVectors = 2;   // width of a full panel of B, in vectors
+constexpr int kMaxWideHeight = 6;  // rows of A for which B is read as it lies
+constexpr int kMaxTileFloats = 28 * 16;
+constexpr int kMaxPanelWidth = 2 * 16;
+constexpr int kDotRows = 4;  // most rows of one call of `dot`, on either side
+
+struct GemmLoops {
+  int lanes;
+  int height;       // greatest height of a tile
+  int wide_height;  // greatest height for which there is a wide tile
+  int64_t k_block;  // k's of one panel: two panels of this length lie in L1 or near it
+  GemmTileFn tile[kMaxTileHeight][kPanelVectors];  // [height - 1][vectors - 1]
+  GemmTileFn wide[kMaxWideHeight];                 // [height - 1], wide_vectors wide
+  int wide_vectors[kMaxWideHeight];
+
+  // out[k * pitch + i] = rows[i][k] for i < count <= lanes, k < n. Writes up to `lanes` elements
+  // at each k (garbage beyond `count`, which the next k overwrites if it is within the pitch).
+  void (*pack_rows)(const float* const* rows, int count, int64_t n, float* out, int64_t pitch);
+  // out[k * pitch + i] = in[k * step + i] for i < count, k < n; zeros from count to pitch.
+  void (*pack_columns)(const float* in, int64_t step, int count, int64_t n, float* out,
+                       int64_t pitch);
+  // sums[r * kDotRows + s] = sum over k of a[r * a_step + k] * b[s * b_step + k], for r < rows,
+  // s < cols.
+  void (*dot)(const float* a, int64_t a_step, int rows, const float* b, int64_t b_step, int cols,
+              int64_t k, float* sums);
+};
+
+RL_LOOPS(GemmLoops, gemm_loops)
+
+}  // namespace rushlight::kernels

@@ -1,0 +1,90 @@
+// Float vectors of the instruction set that a loops file is compiled for, in the compiler's own
+// vector notation: 16 lanes with AVX-512, 8 with AVX, else 4 (NEON, SSE; plain code where there is
+// neither). Included by loops files only (see dispatch.h).
+#pragma once
+
+#include <cstdint>
+
+namespace rushlight::kernels::RL_ISA {
+
+#if defined(__AVX512F__)
+constexpr int kLanes = 16;
+#elif defined(__AVX__)
+constexpr int kLanes = 8;
+#else
+constexpr int kLanes = 4;
+#endif
+
+using Vec = float __attribute__((vector_size(kLanes * 4)));
+using IntVec = int32_t __attribute__((vector_size(kLanes * 4)));
+// The same in memory: aligned as its elements are, and allowed to alias them.
+using VecMemory = float __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
+using IntVecMemory = int32_t __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
+
+static inline Vec load(const float* p) { return *reinterpret_cast<const VecMemory*>(p); }
+static inline void store(float* p, Vec v) { *reinterpret_cast<VecMemory*>(p) = v; }
+static inline IntVec load_int(const int32_t* p) {
+  return *reinterpret_cast<const IntVecMemory*>(p);
+}
+static inline void store_int(int32_t* p, IntVec v) { *reinterpret_cast<IntVecMemory*>(p) = v; }
+
+// All lanes equal. Subtracting zero changes no value, so that compilers see a bare broadcast.
+static inline Vec splat(float x) { return x - Vec{}; }
+static inline IntVec splat_int(int32_t x) { return x - IntVec{}; }
+
+static inline IntVec bits(Vec v) { return reinterpret_cast<IntVec>(v); }
+static inline Vec from_bits(IntVec v) { return reinterpret_cast<Vec>(v); }
+
+// The first n lanes from memory, n < kLanes, the others zero.
+static inline Vec load_first(const float* p, int64_t n) {
+  Vec v = {};
+  for (int64_t i = 0; i < n; ++i) v[i] = p[i];
+  return v;
+}
+
+static inline float sum_lanes(Vec v) {
+  float half[kLanes];
+  store(half, v);
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) half[i] += half[i + width];
+  }
+  return half[0];
+}
+
+// Lanes of a and b by turns: of their lower halves, and of their upper halves.
+static inline Vec interleave_low(Vec a, Vec b) {
+#if defined(__AVX512F__)
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+#elif defined(__AVX__)
+  return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+#else
+  return __builtin_shufflevector(a, b, 0, 4, 1, 5);
+#endif
+}
+static inline Vec interleave_high(Vec a, Vec b) {
+#if defined(__AVX512F__)
+  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
+                                 31);
+#elif defined(__AVX__)
+  return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+#else
+  return __builtin_shufflevector(a, b, 2, 6, 3, 7);
+#endif
+}
+
+// Turns kLanes rows into columns: log2(kLanes) rounds, each a perfect shuffle of the whole square.
+static inline void transpose(Vec (&rows)[kLanes]) {
+#pragma GCC unroll 4
+  for (int round = 1; round < kLanes; round *= 2) {
+    Vec next[kLanes];
+#pragma GCC unroll 8
+    for (int i = 0; i < kLanes / 2; ++i) {
+      next[2 * i] = interleave_low(rows[i], rows[i + kLanes / 2]);
+      next[2 * i + 1] = interleave_high(rows[i], rows[i + kLanes / 2]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) rows[i] = next[i];
+  }
+}
+
+}  // namespace rushlight::kernels::RL_ISA

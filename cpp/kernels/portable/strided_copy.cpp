@@ -1,0 +1,306 @@
+#include "rushlight/kernels/portable/strided_copy.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "rushlight/kernels/portable/loops/gemm.h"
+#include "rushlight/kernels/portable/view.h"
+
+namespace rushlight::kernels {
+namespace {
+
+struct Bytes16 {
+  uint64_t words[2];
+};
+
+constexpr int64_t kTransposeBlock = 32;  // both ways: such a block lies in L1
+constexpr size_t kShortRow = 64;         // bytes up to which a loop beats a call of memcpy
+
+int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
+
+template <typename T>
+T read(const uint8_t* p) {
+  T value;
+  std::memcpy(&value, p, sizeof value);
+  return value;
+}
+
+template <typename T>
+void copy_row(const uint8_t* from, int64_t from_step, uint8_t* to, int64_t to_step, int64_t n) {
+  constexpr int64_t kSize = sizeof(T);
+  if (from_step == 0 && to_step == 1) {
+    const T value = read<T>(from);
+    for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * kSize, &value, kSize);
+  } else if (to_step == 1) {
+    for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * kSize, from + i * from_step * kSize, kSize);
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      std::memcpy(to + i * to_step * kSize, from + i * from_step * kSize, kSize);
+    }
+  }
+}
+
+// to[i * to_step + j] = from[j * from_step + i] for i < rows, j < cols.
+template <typename T>
+void transpose_block(const uint8_t* from, int64_t from_step, uint8_t* to, int64_t to_step,
+                     int64_t rows, int64_t cols) {
+  constexpr int64_t kSize = sizeof(T);
+  for (int64_t i = 0; i < rows; ++i) {
+    copy_row<T>(from + i * kSize, from_step, to + i * to_step * kSize, 1, cols);
+  }
+}
+
+template <>
+void transpose_block<uint32_t>(const uint8_t* from, int64_t from_step, uint8_t* to,
+                               int64_t to_step, int64_t rows, int64_t cols) {
+  // The matrix product's packing is a transposition in registers; bits pass it unchanged.
+  const GemmLoops& loops = gemm_loops();
+  const float* lines[kMaxPanelWidth];
+  const bool aligned =
+      ((reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to)) % sizeof(float)) == 0;
+  int64_t j = 0;
+  for (; aligned && j + loops.lanes <= cols; j += loops.lanes) {
+    for (int k = 0; k < loops.lanes; ++k) {
+      lines[k] = reinterpret_cast<const float*>(from + (j + k) * from_step * 4);
+    }
+    loops.pack_rows(lines, loops.lanes, rows, reinterpret_cast<float*>(to + j * 4), to_step);
+  }
+  for (int64_t i = 0; i < rows && j < cols; ++i) {
+    copy_row<uint32_t>(from + (j * from_step + i) * 4, from_step, to + (i * to_step + j) * 4, 1,
+                       cols - j);
+  }
+}
+
+template <typename T>
+void transpose(const uint8_t* from, int64_t from_step, uint8_t* to, int64_t to_step, int64_t rows,
+               int64_t cols) {
+  constexpr int64_t kSize = sizeof(T);
+  for (int64_t i = 0; i < rows; i += kTransposeBlock) {
+    for (int64_t j = 0; j < cols; j += kTransposeBlock) {
+      transpose_block<T>(from + (j * from_step + i) * kSize, from_step,
+                         to + (i * to_step + j) * kSize, to_step,
+                         std::min(kTransposeBlock, rows - i), std::min(kTransposeBlock, cols - j));
+    }
+  }
+}
+
+// Runs `body(from, to)` at every index of the block's first `rank` dimensions.
+template <typename Body>
+void for_each_outer(const CopyBlock& block, size_t rank, int64_t element, const uint8_t* from,
+                    uint8_t* to, Body body) {
+  int64_t index[kMaxCopyRank] = {};
+  for (;;) {
+    body(from, to);
+    size_t d = rank;
+    for (;;) {
+      if (d == 0) return;
+      --d;
+      from += block.from[d] * element;
+      to += block.to[d] * element;
+      if (++index[d] < block.sizes[d]) break;
+      from -= block.from[d] * block.sizes[d] * element;
+      to -= block.to[d] * block.sizes[d] * element;
+      index[d] = 0;
+    }
+  }
+}
+
+// A dimension other than the last along which the source is consecutive; rank if there is none.
+size_t consecutive_dim(const CopyBlock& block) {
+  for (size_t d = 0; d + 1 < block.rank; ++d) {
+    if (block.from[d] == 1) return d;
+  }
+  return block.rank;
+}
+
+template <typename T>
+void copy_elements(const uint8_t* from, uint8_t* to, CopyBlock block) {
+  constexpr int64_t kSize = sizeof(T);
+  const size_t last = block.rank - 1;
+  const size_t d = consecutive_dim(block);
+  if (block.to[last] == 1 && block.from[last] > 1 && d < block.rank) {
+    // The two dimensions become the last ones, the transposed one first.
+    for (size_t k = d; k + 1 < last; ++k) {
+      std::swap(block.sizes[k], block.sizes[k + 1]);
+      std::swap(block.from[k], block.from[k + 1]);
+      std::swap(block.to[k], block.to[k + 1]);
+    }
+    return for_each_outer(block, last - 1, kSize, from, to, [&](const uint8_t* f, uint8_t* t) {
+      transpose<T>(f, block.from[last], t, block.to[last - 1], block.sizes[last - 1],
+                   block.sizes[last]);
+    });
+  }
+  for_each_outer(block, last, kSize, from, to, [&](const uint8_t* f, uint8_t* t) {
+    copy_row<T>(f, block.from[last], t, block.to[last], block.sizes[last]);
+  });
+}
+
+void copy_rows(const uint8_t* from, uint8_t* to, const CopyBlock& block, size_t element) {
+  const size_t last = block.rank - 1;
+  const size_t bytes = static_cast<size_t>(block.sizes[last]) * element;
+  for_each_outer(block, last, static_cast<int64_t>(element), from, to,
+                 [&](const uint8_t* f, uint8_t* t) { std::memcpy(t, f, bytes); });
+}
+
+// Makes pairs of consecutive elements into elements of twice the size, while that fits everywhere.
+size_t widen_elements(CopyBlock* block, size_t element) {
+  const size_t last = block->rank - 1;
+  const auto even = [&] {
+    for (size_t d = 0; d < last; ++d) {
+      if (block->from[d] % 2 != 0 || block->to[d] % 2 != 0) return false;
+    }
+    return block->sizes[last] % 2 == 0;
+  };
+  while (element < sizeof(Bytes16) && block->rank > 1 && even()) {
+    for (size_t d = 0; d < last; ++d) {
+      block->from[d] /= 2;
+      block->to[d] /= 2;
+    }
+    block->sizes[last] /= 2;
+    element *= 2;
+  }
+  return element;
+}
+
+constexpr size_t kConvertChunk = 256;
+
+}  // namespace
+
+bool CopyBlock::simplify() {
+  CopyBlock kept;
+  for (size_t d = 0; d < rank; ++d) {
+    if (sizes[d] == 0) return false;
+    if (sizes[d] == 1) continue;
+    size_t k = kept.rank++;
+    for (; k > 0 && magnitude(kept.to[k - 1]) < magnitude(to[d]); --k) {
+      kept.sizes[k] = kept.sizes[k - 1];
+      kept.from[k] = kept.from[k - 1];
+      kept.to[k] = kept.to[k - 1];
+    }
+    kept.sizes[k] = sizes[d];
+    kept.from[k] = from[d];
+    kept.to[k] = to[d];
+  }
+  rank = 0;
+  for (size_t d = kept.rank; d-- > 0;) {
+    const size_t last = rank - 1;  // the dimension inside of d, in reversed order for now
+    if (rank > 0 && kept.to[d] == to[last] * sizes[last] &&
+        kept.from[d] == from[last] * sizes[last]) {
+      sizes[last] *= kept.sizes[d];
+    } else {
+      push(kept.sizes[d], kept.from[d], kept.to[d]);
+    }
+  }
+  std::reverse(sizes, sizes + rank);
+  std::reverse(from, from + rank);
+  std::reverse(to, to + rank);
+  if (rank == 0) push(1, 1, 1);
+  return true;
+}
+
+StridedCopy::StridedCopy(const CopyBlock& block, size_t element_size)
+    : block_(block), element_size_(element_size), empty_(!block_.simplify()) {
+  if (empty_) return;
+  const size_t last = block_.rank - 1;
+  if (block_.from[last] != 1 || block_.to[last] != 1) return;
+  const size_t bytes = static_cast<size_t>(block_.sizes[last]) * element_size;
+  if (block_.rank == 1) {
+    run_bytes_ = bytes;
+    return;
+  }
+  rows_ = bytes > kShortRow;
+  if (rows_) return;
+  element_size_ = widen_elements(&block_, element_size);
+  if (block_.sizes[last] == 1) empty_ = !block_.simplify();
+}
+
+void StridedCopy::run_strided(const uint8_t* from, uint8_t* to) const {
+  if (rows_) return copy_rows(from, to, block_, element_size_);
+  switch (element_size_) {
+    case 1:
+      return copy_elements<uint8_t>(from, to, block_);
+    case 2:
+      return copy_elements<uint16_t>(from, to, block_);
+    case 4:
+      return copy_elements<uint32_t>(from, to, block_);
+    case 8:
+      return copy_elements<uint64_t>(from, to, block_);
+    default:
+      return copy_elements<Bytes16>(from, to, block_);
+  }
+}
+
+void strided_copy(const void* from, void* to, const CopyBlock& block, size_t element_size) {
+  StridedCopy(block, element_size).run(from, to);
+}
+
+void converting_copy(const void* from, DType from_type, void* to, DType to_type, CopyBlock block) {
+  const size_t from_size = element_size(from_type);
+  const size_t to_size = element_size(to_type);
+  if (from_type == to_type) return strided_copy(from, to, block, from_size);
+  if (!block.simplify()) return;
+  const size_t last = block.rank - 1;
+  CopyBlock row = block;  // the last dimension alone, in pieces
+  row.rank = 1;
+  alignas(16) uint8_t raw[kConvertChunk * 16];
+  alignas(16) uint8_t converted[kConvertChunk * 16];
+  CopyBlock offsets = block;  // the walk over the other dimensions counts in bytes on either side
+  for (size_t d = 0; d < last; ++d) {
+    offsets.from[d] *= static_cast<int64_t>(from_size);
+    offsets.to[d] *= static_cast<int64_t>(to_size);
+  }
+  const int64_t from_step = block.from[last];
+  const int64_t to_step = block.to[last];
+  for_each_outer(offsets, last, 1, static_cast<const uint8_t*>(from), static_cast<uint8_t*>(to),
+                 [&](const uint8_t* f, uint8_t* t) {
+                   for (int64_t done = 0; done < block.sizes[last];) {
+                     const int64_t n =
+                         std::min<int64_t>(kConvertChunk, block.sizes[last] - done);
+                     row.sizes[0] = n;
+                     row.from[0] = from_step;
+                     row.to[0] = 1;
+                     strided_copy(f + done * from_step * static_cast<int64_t>(from_size), raw, row,
+                                  from_size);
+                     convert(raw, from_type, converted, to_type, static_cast<size_t>(n));
+                     row.from[0] = 1;
+                     row.to[0] = to_step;
+                     strided_copy(converted, t + done * to_step * static_cast<int64_t>(to_size),
+                                  row, to_size);
+                     done += n;
+                   }
+                 });
+}
+
+void copy_all(const Tensor& from, const Tensor& to) {
+  if (to.numel == 0 || from.data == to.data) return;
+  if (same_layout(from, to)) {
+    std::memcpy(to.data, from.data, to.nbytes());
+    return;
+  }
+  CopyBlock block;
+  for (size_t d = 0; d < to.rank; ++d) block.push(to.sizes[d], from.strides[d], to.strides[d]);
+  strided_copy(from.data, to.data, block, element_size(to.dtype));
+}
+
+Status copy_as(KernelContext& ctx, const Tensor& self, int64_t offset, const int64_t* strides,
+               const Shape& shape, Tensor& out) {
+  RL_TRY(check_same_type(ctx, "self", self, out));
+  RL_TRY(ctx.resize(out, shape.span()));
+  CopyBlock block;
+  for (size_t d = 0; d < shape.rank; ++d) block.push(shape.sizes[d], strides[d], out.strides[d]);
+  strided_copy(element_at(self, offset), out.data, block, element_size(self.dtype));
+  return {};
+}
+
+Status check_same_type(KernelContext& ctx, const char* name, const Tensor& tensor,
+                       const Tensor& out) {
+  if (tensor.dtype != out.dtype) {
+    return ctx.fail(Code::InvalidArgument, "%s is %s, but out is %s; this operator does not convert",
+                    name, dtype_name(tensor.dtype), dtype_name(out.dtype));
+  }
+  if (element_size(out.dtype) != 0) return {};
+  return ctx.fail(Code::NotSupported, "%s has an unknown element type", name);
+}
+
+}  // namespace rushlight::kernels
