@@ -35,7 +35,7 @@ class MemoryPlanningPass:
     Attributes:
         memory_planning_algo: a planner to use instead of the built-in ones: from a list of
             `rushlight.plan.block.Block` to an offset for every block's id.
-        memory_id_of: which memory each tensor lives in, by its `TensorSpec` (an SRAM and a DRAM, say);
+        memory_id_of: which memory each tensor lives in, by its `TensorSpec` (SRAM or DRAM, say);
             ids count from 1, which is where every tensor goes by default. Mutable buffers are not
             asked about: they live in 1.
         alloc_graph_input: place user inputs in an arena (else the caller's memory is used).

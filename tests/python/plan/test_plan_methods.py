@@ -1,4 +1,4 @@
-"""plan_methods: lifetimes of real graphs, memory ids, shared buffers, and no overlap of the living."""
+"""plan_methods: lifetimes of real graphs, memory ids, shared buffers, no overlap of the living."""
 
 import pytest
 import torch

@@ -29,13 +29,14 @@ def _same_shape(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 def _is_noop(node: Node) -> bool:
     target = node.target
+    source: Any = node.args[0] if node.args else None
     if target is aten.clone.default:
         return node.kwargs.get("memory_format") in _KEEPING
     if target is aten._to_copy.default:
-        same_dtype = node.meta["val"].dtype == node.args[0].meta["val"].dtype  # type: ignore[union-attr]
+        same_dtype = node.meta["val"].dtype == source.meta["val"].dtype
         return same_dtype and node.kwargs.get("memory_format") in _KEEPING
     if target in _SAME_IF_SHAPE:
-        return _same_shape(node.meta["val"], node.args[0].meta["val"])  # type: ignore[union-attr]
+        return _same_shape(node.meta["val"], source.meta["val"])
     if target is aten.constant_pad_nd.default:
         pads: Any = node.args[1]
         return not any(pads)

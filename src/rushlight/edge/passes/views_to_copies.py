@@ -12,8 +12,9 @@ from rushlight.ir.dialect import VIEW_NAMES
 
 def copy_of(target: OpOverload) -> OpOverload:
     """`aten.select_copy.int` of `aten.select.int`."""
-    name = target._schema.name.split("::")[1]
-    return getattr(getattr(torch.ops.aten, f"{name}_copy"), target._overloadname)  # type: ignore[no-any-return]
+    packet = getattr(torch.ops.aten, f"{target._schema.name.split('::')[1]}_copy")
+    copy: OpOverload = getattr(packet, target._overloadname)
+    return copy
 
 
 def views_to_copies(graph: Graph) -> None:
