@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
@@ -35,9 +37,7 @@ def _memory_order(spec: TensorSpec, dims: tuple[int, ...] | None = None) -> list
     return order if dims is None else [dims[d] for d in order]
 
 
-def keeps_bytes(
-    target: object, args: tuple[object, ...], base: TensorSpec, out: TensorSpec
-) -> bool:
+def keeps_bytes(target: object, args: tuple[Any, ...], base: TensorSpec, out: TensorSpec) -> bool:
     """True if the operator's result is its input's bytes under other sizes.
 
     Args:
@@ -56,12 +56,12 @@ def keeps_bytes(
     return base.shape == out.shape and _memory_order(base) == _memory_order(out)
 
 
-def _permutation(target: object, args: tuple[object, ...], rank: int) -> tuple[int, ...]:
+def _permutation(target: object, args: tuple[Any, ...], rank: int) -> tuple[int, ...]:
     """For every dimension of the result the dimension of the input that it is."""
     if target is aten.permute_copy.default:
-        return tuple(int(d) % rank for d in args[1])  # type: ignore[attr-defined]
+        return tuple(int(d) % rank for d in args[1])
     dims = list(range(rank))
     if rank >= 2:
-        a, b = (int(d) % rank for d in args[1:3]) if len(args) == 3 else (0, 1)  # type: ignore[call-overload]
+        a, b = (int(d) % rank for d in args[1:3]) if len(args) == 3 else (0, 1)
         dims[a], dims[b] = dims[b], dims[a]
     return tuple(dims)

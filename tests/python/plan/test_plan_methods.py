@@ -36,7 +36,7 @@ def _assert_no_overlap(method: LoweredMethod) -> int:
     live = {s.storage for n in (*method.inputs, *method.buffers) if (s := spec_of(n))}
     checked = 0
     for at, node in enumerate(calls):
-        written = {spec_of(o).storage for o in node.meta.get("outs", [])}  # type: ignore[union-attr]
+        written = {s.storage for o in node.meta.get("outs", []) if (s := spec_of(o))}
         for spec in written:
             for other in live | written:
                 if other is spec or last.get(other, -1) < at or spec.mem_id != other.mem_id:
