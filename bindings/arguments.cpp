@@ -91,7 +91,8 @@ void Expectation::narrow(nb::list specs, size_t n_symbols) {
     Expected& e = inputs_[k];
     if (spec.is_none()) continue;
     if (e.tag == Tag::Tensor) {
-      if (nb::len(spec) != e.dims.size()) throw nb::value_error("one range per dimension is needed");
+      if (nb::len(spec) != e.dims.size())
+        throw nb::value_error("one range per dimension is needed");
       for (size_t d = 0; d < e.dims.size(); ++d) e.dims[d] = range_of(spec[d], n_symbols);
     } else {
       e.fixed = false;

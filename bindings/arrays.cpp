@@ -16,13 +16,11 @@ Borrowed unsupported(std::string* why, std::string text) {
   return Borrowed::Unsupported;
 }
 
-// Without the C++ stack that torch adds.
-std::string first_line(const char* text) { return {text, std::strcspn(text, "\n")}; }
-
-// The text of the Python error that is set, which it clears.
-std::string take_error_text() {
-  const nb::python_error error;
-  return first_line(error.what());
+// "BufferError: …": the kind and the first line (torch adds a C++ stack).
+std::string error_text(const nb::python_error& error) {
+  const auto text = nb::cast<std::string>(nb::str(error.value()));
+  const auto kind = nb::cast<std::string>(nb::str(error.type().attr("__name__")));
+  return kind + ": " + text.substr(0, text.find('\n'));
 }
 
 // A format of the struct module, as NumPy gives it, to a type; false if there is none for it.
@@ -269,7 +267,8 @@ Borrowed ArrayRef::borrow_extended_dtype(PyObject* object, std::string* why) {
 Borrowed ArrayRef::borrow_torch(PyObject* object, const DLExchangeApi& api, std::string* why) {
   DLTensor tensor;
   if (api.view(object, &tensor) != 0) {
-    return unsupported(why, "torch does not lend this tensor's memory: " + take_error_text());
+    return unsupported(
+        why, "torch does not lend this tensor's memory: " + error_text(nb::python_error()));
   }
   if (is_lazy(object, tensor.dtype.code)) {
     keep_ = nb::handle(object).attr("resolve_conj")().attr("resolve_neg")();
@@ -281,15 +280,16 @@ Borrowed ArrayRef::borrow_torch(PyObject* object, const DLExchangeApi& api, std:
 Borrowed ArrayRef::borrow_capsule(PyObject* object, std::string* why) {
   nb::object capsule;
   try {
-    capsule = nb::handle(object).attr("__dlpack__")();
+    nb::object lender = nb::borrow(object);
+    if (is_torch_) lender = lender.attr("detach")();  // torch lends no tensor that needs gradients
+    capsule = lender.attr("__dlpack__")();
   } catch (nb::python_error& error) {
-    return unsupported(why, "its memory cannot be read through DLPack: " + first_line(error.what()));
+    return unsupported(why, "its memory cannot be read through DLPack: " + error_text(error));
   }
   if (!PyCapsule_IsValid(capsule.ptr(), "dltensor")) {
     return unsupported(why, "its __dlpack__() does not return a DLPack capsule");
   }
-  auto* managed =
-      static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
+  auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
   keep_ = std::move(capsule);  // its destructor frees what it holds
   return read_dlpack(managed->tensor, why);
 }

@@ -1,5 +1,5 @@
-// Arrays of Python as memory: NumPy arrays and scalars through the buffer protocol, torch tensors and
-// everything else through DLPack. And back: results as new NumPy arrays or torch tensors.
+// Arrays of Python as memory: NumPy arrays and scalars through the buffer protocol, torch tensors
+// and everything else through DLPack. And back: results as new NumPy arrays or torch tensors.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -5,6 +5,7 @@
 #include "bindings.h"
 #include "failure.h"
 #include "session.h"
+#include "values.h"
 
 namespace rushlight::python {
 
@@ -63,9 +64,7 @@ void init_method(nb::module_& m) {
       .def("outputs", [](MethodHandle& self) { return self.runner->outputs(*self.session); })
       .def(
           "value",
-          [](MethodHandle& self, size_t index) {
-            return self.runner->value(*self.session, index);
-          },
+          [](MethodHandle& self, size_t index) { return self.runner->value(*self.session, index); },
           nb::arg("index"))
       .def_prop_ro("n_values",
                    [](MethodHandle& self) {
@@ -80,8 +79,7 @@ void init_method(nb::module_& m) {
           [](MethodHandle& self, uint32_t index) {
             return locked(self, [index](const Method& m) {
               if (index >= m.n_instructions()) throw nb::index_error("instruction out of range");
-              const StringView name = m.instruction_name(index);
-              return std::string(name.data(), name.size());
+              return to_str(m.instruction_name(index));
             });
           },
           nb::arg("index"));

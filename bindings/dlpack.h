@@ -66,8 +66,8 @@ struct DLManagedTensorVersioned {
   DLTensor tensor;
 };
 
-// The table of C functions that a tensor type offers as `__dlpack_c_exchange_api__`, a capsule named
-// "dlpack_exchange_api". Functions return 0, or -1 with a Python error set.
+// The table of C functions that a tensor type offers as `__dlpack_c_exchange_api__`, a capsule
+// named "dlpack_exchange_api". Functions return 0, or -1 with a Python error set.
 struct DLExchangeApi {
   DLVersion version;
   void* previous;

@@ -6,18 +6,17 @@ namespace {
 
 PyObject* failure_type = nullptr;
 
-nb::object missing_to_python(const std::vector<Missing>& missing) {
-  nb::list list;
-  for (const Missing& m : missing) {
-    list.append(nb::make_tuple(nb::str(m.method.c_str()), m.instruction, nb::str(m.name.c_str()),
-                               m.other_types));
-  }
-  return list;
-}
-
 // Text from a program may be anything: what is not UTF-8 is replaced.
 nb::object text(const std::string& s) {
   return nb::steal(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace"));
+}
+
+nb::object missing_to_python(const std::vector<Missing>& missing) {
+  nb::list list;
+  for (const Missing& m : missing) {
+    list.append(nb::make_tuple(text(m.method), m.instruction, text(m.name), m.other_types));
+  }
+  return list;
 }
 
 void translate(const std::exception_ptr& thrown, void*) {

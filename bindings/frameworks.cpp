@@ -14,13 +14,11 @@ struct Name {
 };
 
 constexpr Name kNumpyNames[] = {
-    {DType::UInt8, "uint8"},         {DType::Int8, "int8"},
-    {DType::Int16, "int16"},         {DType::Int32, "int32"},
-    {DType::Int64, "int64"},         {DType::Float16, "float16"},
-    {DType::Float32, "float32"},     {DType::Float64, "float64"},
-    {DType::Complex64, "complex64"}, {DType::Complex128, "complex128"},
-    {DType::Bool, "bool"},           {DType::UInt16, "uint16"},
-    {DType::UInt32, "uint32"},       {DType::UInt64, "uint64"},
+    {DType::UInt8, "uint8"},           {DType::Int8, "int8"},       {DType::Int16, "int16"},
+    {DType::Int32, "int32"},           {DType::Int64, "int64"},     {DType::Float16, "float16"},
+    {DType::Float32, "float32"},       {DType::Float64, "float64"}, {DType::Complex64, "complex64"},
+    {DType::Complex128, "complex128"}, {DType::Bool, "bool"},       {DType::UInt16, "uint16"},
+    {DType::UInt32, "uint32"},         {DType::UInt64, "uint64"},
 };
 
 // What the package ml_dtypes adds to NumPy.

@@ -14,23 +14,23 @@ namespace nb = nanobind;
 constexpr size_t kDTypes = 30;
 
 struct Numpy {
-  PyObject* empty;           // numpy.empty
-  PyTypeObject* array;       // numpy.ndarray
-  PyTypeObject* scalar;      // numpy.generic
+  PyObject* empty;            // numpy.empty
+  PyTypeObject* array;        // numpy.ndarray
+  PyTypeObject* scalar;       // numpy.generic
   PyObject* dtypes[kDTypes];  // by DType; nullptr where NumPy has none of its own
 };
 
 // Imports NumPy at the first call; throws the Python error if it cannot.
 const Numpy& numpy();
 
-// The NumPy dtype for `dtype` (borrowed), from ml_dtypes where NumPy has none; throws a Failure that
-// says what to install if there is none.
+// The NumPy dtype for `dtype` (borrowed), from ml_dtypes where NumPy has none; throws a Failure
+// that says what to install if there is none.
 PyObject* numpy_dtype(DType dtype);
 
 struct Torch {
-  PyTypeObject* tensor;        // torch.Tensor
-  PyTypeObject* parameter;     // torch.nn.Parameter
-  const DLExchangeApi* api;    // nullptr: a torch that does not offer it
+  PyTypeObject* tensor;      // torch.Tensor
+  PyTypeObject* parameter;   // torch.nn.Parameter
+  const DLExchangeApi* api;  // nullptr: a torch that does not offer it
 };
 
 // torch as far as it has been imported; nullptr if it has not.

@@ -6,8 +6,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <deque>
 #include <memory>
 #include <stdexcept>
@@ -82,8 +82,7 @@ void order_by_stride(const nb::ndarray<>& array, uint8_t* dim_order) {
 
 void check_dense(const OwnedTensor& owned) {
   for (size_t d = 0; d < owned.array.ndim(); ++d) {
-    if (owned.sizes[d] > 1 && owned.tensor.numel > 0 &&
-        owned.array.stride(d) != owned.strides[d]) {
+    if (owned.sizes[d] > 1 && owned.tensor.numel > 0 && owned.array.stride(d) != owned.strides[d]) {
       throw nb::value_error("a tensor must be dense: no gaps, no repeats, in its dim order");
     }
   }
@@ -249,10 +248,11 @@ class Call {
       owned.array = nb::cast<nb::ndarray<>>(object);
     }
     const size_t rank = owned.array.ndim();
-    if (rank > kMaxRank || (order && !(order->size() == rank && is_permutation(order->data(), rank))))
+    if (rank > kMaxRank ||
+        (order && !(order->size() == rank && is_permutation(order->data(), rank))))
       throw nb::value_error("a tensor has at most 16 dimensions, and its dim order permutes them");
     if (order) {
-      std::memcpy(owned.dim_order, order->data(), rank);
+      std::copy(order->begin(), order->end(), owned.dim_order);
     } else {
       order_by_stride(owned.array, owned.dim_order);
     }
@@ -324,8 +324,8 @@ nb::dict kernel_signatures() {
 }  // namespace
 
 void bind_kernels(nb::module_& m) {
-  m.def("run_kernel", &run_kernel, nb::arg("name"), nb::arg("args"),
-        nb::arg("isa") = nb::none(), nb::arg("scratch") = size_t{1} << 20,
+  m.def("run_kernel", &run_kernel, nb::arg("name"), nb::arg("args"), nb::arg("isa") = nb::none(),
+        nb::arg("scratch") = size_t{1} << 20,
         "Calls one portable kernel with arguments in schema order, outs included, and returns\n"
         "(scalar result or None, [final sizes of each tensor argument, None for others]).\n\n"
         "A tensor is an array (NumPy, torch, DLPack), dense in any order of its dimensions, or a\n"

@@ -10,7 +10,7 @@ namespace rushlight::python {
 namespace nb = nanobind;
 
 // {"name", "inputs", "outputs", "arenas", "operators", "backends", "instructions", "values",
-// "containers"}; see `describe` in runtime/_core.pyi for the fields.
+// "containers"}; the fields stand at `Program.meta` in src/rushlight/_core.pyi.
 nb::dict method_meta(const Module& module, StringView name);
 
 // {"arenas", "shared_arenas", "structures", "outputs", "scratch"}, in bytes.

@@ -50,7 +50,8 @@ void MethodRunner::start() {
 void MethodRunner::fail_run(Status status, bool in_instruction) {
   Failure failure;
   failure.code = status.code();
-  failure.message = method_->message().empty() ? code_name(status.code()) : method_->message().text();
+  failure.message =
+      method_->message().empty() ? code_name(status.code()) : method_->message().text();
   failure.method = name_;
   if (in_instruction) {
     failure.instruction = method_->failed_instruction();

@@ -89,7 +89,7 @@ MethodRunner& Session::runner(const std::string& method) {
   if (!loaded.ok()) {
     if (loaded.status().code() == Code::OperatorMissing ||
         loaded.status().code() == Code::NotFound) {
-      fail_load(method);
+      fail_load(method, loaded.status());
     }
     Failure failure;
     failure.code = loaded.status().code();
@@ -101,21 +101,22 @@ MethodRunner& Session::runner(const std::string& method) {
   return *runners_.back();
 }
 
-void Session::fail_load(const std::string& method) {
+void Session::fail_load(const std::string& method, Status status) {
   Failure failure;
-  failure.code = Code::OperatorMissing;
+  failure.code = status.code();
   failure.message = module().message().text();
   failure.method = method;
   if (const Method* failed = module().failed_method()) {
     uint32_t cursor = 0;
     StringView id;
     while (failed->next_missing_backend(&cursor, &id)) {
-      failure.code = Code::NotFound;
       failure.missing.push_back({method, -1, text(id), false});
     }
     cursor = 0;
     MissingOperator missing;
-    while (failed->next_missing_operator(&cursor, &missing)) {
+    // After another failure the method's operators were not looked up yet.
+    const bool looked_up = status.code() == Code::OperatorMissing;
+    while (looked_up && failed->next_missing_operator(&cursor, &missing)) {
       char name[256];
       const StringView joined = missing.name.join(name, sizeof name);
       failure.missing.push_back({method, missing.instruction, text(joined), missing.other_types});

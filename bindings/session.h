@@ -50,7 +50,7 @@ class Session {
 
   Session() = default;
   ModuleOptions options(uint64_t memory_limit, bool trace);
-  [[noreturn]] void fail_load(const std::string& method);
+  [[noreturn]] void fail_load(const std::string& method, Status status);
 
   // The module is destroyed first: it points into the others.
   nb::object program_bytes_;

@@ -25,8 +25,8 @@ nb::object shape_tuple(const Tensor& tensor, const uint8_t* order) {
 // numpy.empty(shape, dtype), filled with `bytes` bytes.
 nb::object filled_array(PyObject* shape, PyObject* dtype, const void* data, size_t bytes) {
   PyObject* args[] = {nullptr, shape, dtype};
-  nb::object array = nb::steal(PyObject_Vectorcall(
-      numpy().empty, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+  nb::object array = nb::steal(
+      PyObject_Vectorcall(numpy().empty, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
   Py_buffer buffer;
   if (!array.is_valid() || PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_WRITABLE) != 0) {
     throw nb::python_error();
@@ -117,8 +117,8 @@ nb::object new_numpy(const Tensor& tensor) {
   PyObject* carrier = carrier_dtype(tensor.dtype);
   const uint8_t* order = tensor.is_contiguous() ? nullptr : tensor.dim_order;
   nb::object shape = shape_tuple(tensor, order);
-  nb::object array = filled_array(shape.ptr(), carrier != nullptr ? carrier : dtype, tensor.data,
-                                  tensor.nbytes());
+  nb::object array =
+      filled_array(shape.ptr(), carrier != nullptr ? carrier : dtype, tensor.data, tensor.nbytes());
   if (carrier != nullptr) array = array.attr("view")(nb::handle(dtype));
   if (order == nullptr) return array;
   nb::list axes;  // where dimension i lies in memory: the inverse of the order

@@ -51,6 +51,19 @@ size_t element_size(DType dtype) {
   return number < kTypeCount ? kTypes[number].bytes : 0;
 }
 
+size_t element_alignment(DType dtype) {
+  switch (dtype) {
+    case DType::Complex32:  // pairs of the type that they consist of
+      return 2;
+    case DType::Complex64:
+      return 4;
+    case DType::Complex128:
+      return 8;
+    default:
+      return element_size(dtype);
+  }
+}
+
 const char* dtype_name(DType dtype) {
   const size_t number = static_cast<uint8_t>(dtype);
   return number < kTypeCount && kTypes[number].bytes != 0 ? kTypes[number].name : "?";

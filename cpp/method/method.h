@@ -148,6 +148,7 @@ class Method {
   static void shrink_to_nothing(Tensor& tensor);
   Status check_ready();
   Status check_outputs();
+  void restore_views();
   template <bool kTraced>
   Status run();
   template <bool kTraced>
@@ -164,6 +165,7 @@ class Method {
   size_t n_inputs_ = 0;
   size_t n_outputs_ = 0;
   size_t n_unset_inputs_ = 0;
+  size_t n_views_ = 0;
   uint32_t n_instructions_ = 0;
   uint32_t pc_ = 0;
   uint32_t failed_instruction_ = kNoInstruction;

@@ -224,6 +224,12 @@ Status Method::set_output_data(size_t i, void* data, size_t bytes) {
   own.data = data;
   own.capacity = static_cast<int64_t>(room < bound ? room : bound);
   if (own.numel > own.capacity) shrink_to_nothing(own);
+  for (size_t k = 0; k < n_views_; ++k) {
+    ViewSlot& view = parts_.views[k];
+    if (view.target->t != &own) continue;
+    view.data = own.data;
+    view.capacity = own.capacity;
+  }
   return {};
 }
 

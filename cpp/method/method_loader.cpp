@@ -10,7 +10,6 @@ namespace rushlight {
 namespace {
 
 constexpr size_t kMaxName = 256;  // of an operator; no kernel's is that long
-constexpr char kViewName[] = "executorch_prim::et_view.default";
 
 }  // namespace
 
@@ -24,6 +23,7 @@ Status MethodLoader::load() {
   resolve_kernels();
   RL_TRY(check_missing());
   RL_TRY(check_kernel_arguments());
+  RL_TRY(keep_view_targets());
   return init_delegates();
 }
 
@@ -304,8 +304,8 @@ void MethodLoader::resolve_kernels() {
         method_.options_.kernels->find(name, instruction.args, instruction.n_args);
     parts_.kernels[i] = kernel;
     if (kernel != nullptr) instruction.fn = kernel->fn;
-    // A view is what gives a tensor memory.
-    instruction.checked = method_.has_bare_tensors_ && name != kViewName;
+    // A view is what gives such a tensor memory.
+    instruction.checked = method_.has_bare_tensors_ && !is_view(instruction);
   }
 }
 
@@ -349,6 +349,40 @@ Status MethodLoader::check_kernel_arguments() {
     return status;
   }
   return {};
+}
+
+bool MethodLoader::is_view(const Instruction& instruction) const {
+  return instruction.kind == InstructionKind::Kernel && instruction.n_args > 0 &&
+         is_view_operator(plan_.operators()[instruction.target]);
+}
+
+// Every run starts with the memory that the targets of views had at load. That can be given back
+// only to tensors that are known now: not to what a move makes the target denote, nor to inputs.
+Status MethodLoader::keep_view_targets() {
+  // For the length of this function, a target is marked as a None with a tensor.
+  const auto is_target = [](const EValue& value) {
+    return value.tag == Tag::None && value.t != nullptr;
+  };
+  bool valid = true;
+  for (uint32_t i = 0; i < method_.n_instructions_; ++i) {
+    if (!is_view(parts_.instructions[i])) continue;
+    EValue* target = parts_.instructions[i].args[parts_.instructions[i].n_args - 1];
+    if (target->tag != Tag::Tensor) continue;  // marked before, or no tensor
+    Tensor& tensor = *target->t;
+    parts_.views[method_.n_views_++] = {target, tensor.data, tensor.capacity, tensor.read_only};
+    target->tag = Tag::None;
+  }
+  for (uint32_t i = 0; i < method_.n_instructions_; ++i) {
+    const Instruction& instruction = parts_.instructions[i];
+    if (instruction.kind != InstructionKind::Move) continue;
+    valid = valid && !is_target(*instruction.args[1]);
+  }
+  for (size_t k = 0; k < method_.n_inputs_; ++k) {
+    valid = valid && !is_target(*parts_.inputs[k].value);
+  }
+  for (size_t i = 0; i < method_.n_views_; ++i) parts_.views[i].target->tag = Tag::Tensor;
+  if (valid) return {};
+  return message_.fail(Code::InvalidProgram, "the target of a view is an input or is moved to");
 }
 
 Status MethodLoader::init_delegates() {

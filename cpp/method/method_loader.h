@@ -31,6 +31,8 @@ class MethodLoader {
   void resolve_kernels();
   Status check_missing();
   Status check_kernel_arguments();
+  bool is_view(const Instruction& instruction) const;
+  Status keep_view_targets();
   Status init_delegates();
   Status init_delegate(size_t i, size_t* next_spec);
   EValue** point_args(fb::Vector<int32_t> args);

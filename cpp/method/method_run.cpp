@@ -49,6 +49,17 @@ Status Method::check_outputs() {
   return {};
 }
 
+void Method::restore_views() {
+  for (size_t i = 0; i < n_views_; ++i) {
+    const ViewSlot& view = parts_.views[i];
+    Tensor& tensor = *view.target->t;
+    tensor.data = view.data;
+    tensor.capacity = view.capacity;
+    tensor.read_only = view.read_only;
+    if (tensor.numel > tensor.capacity) shrink_to_nothing(tensor);
+  }
+}
+
 Status Method::execute() {
   if (stepping_) {
     return message_.fail(Code::InvalidState, "%.*s: in the middle of a sequence of steps",
@@ -66,6 +77,7 @@ Status Method::execute() {
 
 template <bool kTraced>
 Status Method::run() {
+  restore_views();
   KernelContext context(message_, scratch_);
   uint64_t left = options_.max_instructions;
   uint32_t pc = 0;
@@ -173,6 +185,7 @@ Status Method::step() {
   failed_instruction_ = kNoInstruction;
   if (!stepping_) RL_TRY(check_ready());
   if (pc_ >= n_instructions_) return Code::EndOfMethod;
+  if (!stepping_) restore_views();
   stepping_ = true;
   message_.clear();
   KernelContext context(message_, scratch_);

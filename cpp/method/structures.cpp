@@ -38,6 +38,7 @@ size_t lay_out(const PlanSizes& sizes, uint8_t* base, Structures* structures) {
   carver.carve(sizes.list_items, &structures->list_items);
   carver.carve(sizes.inputs, &structures->inputs);
   carver.carve(sizes.outputs, &structures->outputs);
+  carver.carve(sizes.views, &structures->views);
   carver.carve(sizes.delegates, &structures->delegates);
   carver.carve(sizes.specs, &structures->specs);
   carver.carve(2 * sizes.dims, &structures->dims);

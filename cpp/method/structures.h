@@ -41,6 +41,15 @@ struct DelegateSlot {
   bool is_ready;  // to be destroyed with the method
 };
 
+// A tensor that a view operator points elsewhere, with what it had at load. Every run starts with
+// that: what it was pointed at may have been the caller's, and gone since.
+struct ViewSlot {
+  EValue* target;
+  void* data;
+  int64_t capacity;
+  bool read_only;
+};
+
 struct Structures {
   EValue* values;
   Tensor* tensors;
@@ -53,6 +62,7 @@ struct Structures {
   const Kernel** kernels;  // one per instruction; nullptr where there is none
   EValue** args;
   uint32_t* chain_ends;  // index behind the last instruction of each chain, over all chains
+  ViewSlot* views;
   DelegateSlot* delegates;
   CompileSpec* specs;
   uint8_t* constants;  // copies of those that lie misaligned in the program's image

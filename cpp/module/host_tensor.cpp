@@ -27,6 +27,7 @@ HostTensor::HostTensor(DType dtype, Span<const int32_t> sizes, const void* data,
 }
 
 HostTensor& HostTensor::operator=(const HostTensor& other) {
+  if (this == &other) return *this;
   tensor_ = other.tensor_;
   valid_ = other.valid_;
   std::memcpy(sizes_, other.sizes_, sizeof(sizes_));

@@ -17,7 +17,7 @@ namespace rushlight {
 namespace {
 
 constexpr size_t kPageAlignment = 64;
-constexpr size_t kBlock = 16 * 1024;  // what a further block has at least
+constexpr size_t kBlock = size_t{16} << 10;  // what a further block has at least
 
 }  // namespace
 

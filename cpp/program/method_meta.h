@@ -59,6 +59,7 @@ struct PlanSizes {
   size_t chains = 0;
   size_t instructions = 0;
   size_t args = 0;  // of all instructions
+  size_t views = 0;  // calls of the operator that makes a view at run time
   size_t delegates = 0;
   size_t specs = 0;            // of all delegates
   size_t constant_copies = 0;  // bytes of constants that lie misaligned in the image, padded

@@ -220,7 +220,7 @@ Status PlanChecker::check_planned(size_t i, fb::Tensor tensor, size_t nbytes) {
                          static_cast<unsigned long long>(arena));
   }
   const DType dtype = static_cast<DType>(tensor.scalar_type());
-  if (offset % alignment_of(dtype) != 0) {
+  if (offset % element_alignment(dtype) != 0) {
     return message_.fail(Code::InvalidProgram, "value %zu: offset %llu is not aligned for %s", i,
                          static_cast<unsigned long long>(offset), dtype_name(dtype));
   }
@@ -399,9 +399,11 @@ Status PlanChecker::check_kernel_call(fb::KernelCall call) {
     return message_.fail(Code::InvalidProgram, "it calls operator %ld of %zu",
                          static_cast<long>(op), plan_.operators().size());
   }
-  if (plan_.operators()[static_cast<size_t>(op)].name().empty()) {
+  const fb::Operator callee = plan_.operators()[static_cast<size_t>(op)];
+  if (callee.name().empty()) {
     return message_.fail(Code::InvalidProgram, "operator %ld has no name", static_cast<long>(op));
   }
+  sizes_.views += is_view_operator(callee);
   return check_args(call.args());
 }
 
@@ -461,6 +463,10 @@ Status check_plan(const Program& program, fb::ExecutionPlan plan, PlanSizes* siz
   return status;
 }
 
+bool is_view_operator(fb::Operator op) {
+  return op.name() == "executorch_prim::et_view" && op.overload() == "default";
+}
+
 Tag tag_of(fb::KernelTypes type) {
   switch (type) {
     case fb::KernelTypes::Int:
@@ -485,19 +491,6 @@ Tag tag_of(fb::KernelTypes type) {
       return Tag::OptionalTensorList;
     default:
       return Tag::None;
-  }
-}
-
-size_t alignment_of(DType dtype) {
-  switch (dtype) {
-    case DType::Complex32:  // pairs of the type that they consist of
-      return 2;
-    case DType::Complex64:
-      return 4;
-    case DType::Complex128:
-      return 8;
-    default:
-      return element_size(dtype);
   }
 }
 

@@ -14,18 +14,19 @@ namespace rushlight {
 Status check_plan(const Program& program, fb::ExecutionPlan plan, PlanSizes* sizes,
                   Message& message);
 
+// The operator that gives its last argument the memory of its first, executorch_prim::et_view.
+bool is_view_operator(fb::Operator op);
+
 // The kind of value that a union member stands for. Only of checked plans.
 Tag tag_of(fb::KernelTypes type);
 
-// Bytes that an element of this type wants its address to be a multiple of.
-size_t alignment_of(DType dtype);
 // `bytes` rounded up to what every copied constant starts at.
 constexpr size_t kCopyAlignment = 16;
 inline size_t padded_copy(size_t bytes) {
   return (bytes + kCopyAlignment - 1) & ~(kCopyAlignment - 1);
 }
 inline bool is_aligned(const void* data, DType dtype) {
-  return reinterpret_cast<uintptr_t>(data) % alignment_of(dtype) == 0;
+  return reinterpret_cast<uintptr_t>(data) % element_alignment(dtype) == 0;
 }
 
 // Sizes as the file has them, copied out.

@@ -62,7 +62,8 @@ bool parse(int argc, char** argv, Arguments* arguments) {
     } else if (word == "--list") {
       arguments->list = true;
     } else if (word.rfind("--", 0) == 0) {
-      if (i + 1 == argc || !parse_option(word, argv[++i], arguments)) return false;
+      ++i;
+      if (i == argc || !parse_option(word, argv[i], arguments)) return false;
     } else if (arguments->program.empty()) {
       arguments->program = word;
     } else {

@@ -11,9 +11,11 @@ bool read_file(const std::string& path, std::vector<uint8_t>* bytes) {
   std::FILE* file = std::fopen(path.c_str(), "rb");
   if (file == nullptr) return false;
   uint8_t buffer[1 << 16];
-  for (size_t n; (n = std::fread(buffer, 1, sizeof(buffer), file)) > 0;) {
+  size_t n = 0;
+  do {
+    n = std::fread(buffer, 1, sizeof(buffer), file);
     bytes->insert(bytes->end(), buffer, buffer + n);
-  }
+  } while (n == sizeof(buffer));
   const bool ok = std::ferror(file) == 0;
   std::fclose(file);
   return ok;

@@ -106,7 +106,7 @@ def check_method(
     """
     tolerance = tolerance or Tolerance()
     module = load(manager.buffer)
-    got = pytree.tree_leaves(module[method](*args, **kwargs))
+    got = module[method].call_flat(args, kwargs)
     with torch.no_grad():
         wanted = pytree.tree_leaves(program.module()(*_clone(args), **_clone(dict(kwargs))))
     for i, (ours, eager) in enumerate(zip(got, wanted, strict=True)):
@@ -131,11 +131,13 @@ def _compare(ours: Any, eager: Any, tolerance: Tolerance) -> str | None:
 
 
 def _numpy(value: Any) -> np.ndarray:
+    """As an array; the half precisions as float32, which holds them exactly."""
     if isinstance(value, torch.Tensor):
         value = value.detach()
         half = value.dtype in (torch.bfloat16, torch.float16)
         return (value.float() if half else value).numpy()  # type: ignore[no-any-return]
-    return np.asarray(value)
+    array = np.asarray(value)
+    return array.astype(np.float32) if array.dtype.name in ("float16", "bfloat16") else array
 
 
 class _Recorder(Interpreter):

@@ -65,6 +65,21 @@ bool set_inputs(Method& method, std::vector<float>& ones) {
   return true;
 }
 
+void run_methods(Module& module, Counts* counts) {
+  for (size_t i = 0; i < module.program().n_methods() && i < 8; ++i) {
+    Result<Method*> method = module.method(module.program().method_name(i));
+    if (!method.ok()) continue;
+    ++counts->loaded;
+    std::vector<float> ones(256, 1.0f);
+    if (!set_inputs(*method.value(), ones)) continue;
+    for (int again = 0; again < 2; ++again) {
+      if (!method.value()->execute().ok()) break;
+      ++counts->ran;
+      counts->sum += read_outputs(*method.value());
+    }
+  }
+}
+
 void run(const std::vector<uint8_t>& file, Counts* counts) {
   ++counts->mutants;
   // A heap block of exactly the file's size: a read behind it is seen.
@@ -78,18 +93,10 @@ void run(const std::vector<uint8_t>& file, Counts* counts) {
   Module module;
   if (!module.open_memory(exact.data(), exact.size(), options).ok()) return;
   ++counts->opened;
-  for (size_t i = 0; i < module.program().n_methods() && i < 8; ++i) {
-    Result<Method*> method = module.method(module.program().method_name(i));
-    if (!method.ok()) continue;
-    ++counts->loaded;
-    std::vector<float> ones(256, 1.0f);
-    if (!set_inputs(*method.value(), ones)) continue;
-    for (int again = 0; again < 2; ++again) {
-      if (!method.value()->execute().ok()) break;
-      ++counts->ran;
-      counts->sum += read_outputs(*method.value());
-    }
-  }
+  run_methods(module, counts);
+  if (exact == file) return;
+  std::fprintf(stderr, "mutant %zu wrote to the program's constants\n", counts->mutants);
+  std::abort();
 }
 
 // Bits, bytes, and numbers that indices and sizes break at.

@@ -1,7 +1,9 @@
-// A few kernels for tests of the runtime, and a method with its memory.
+// For tests of the runtime: a few kernels, and a method with its memory.
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -11,6 +13,15 @@
 
 namespace rushlight {
 namespace test {
+
+// True if the message has this part; prints it otherwise.
+inline bool says(const Message& message, const char* part) {
+  const bool found = std::strstr(message.text(), part) != nullptr;
+  if (!found) std::fprintf(stderr, "message: %s\n   wanted: %s\n", message.text(), part);
+  return found;
+}
+
+inline float first(const EValue& value) { return value.tensor().as<float>()[0]; }
 
 // out = self + other * alpha, float32, equal sizes.
 inline Status add_out(KernelContext& context, EValue* const* args) {
@@ -102,12 +113,17 @@ class Loaded {
     loader_ = MemoryLoader(bytes_.data(), file.size());
     opened = program.load(loader_);
   }
+  // Beside what the method says that it takes: for backends.
+  void allow_structures(size_t bytes) { more_structures_ = bytes; }
   Status load(StringView name = "forward", MethodOptions options = {}) {
     Result<MethodMeta> meta = program.method_meta(name, &message);
     if (!meta.ok()) return meta.status();
     if (options.kernels == nullptr) options.kernels = &test_kernels();
-    structures_.resize(Method::structure_bytes(meta.value()));
-    allocator_ = Allocator(structures_.data(), structures_.size());
+    // Aligned, so the bound is met exactly.
+    const size_t bytes =
+        Method::structure_bytes(meta.value()) - (Allocator::kAlignment - 1) + more_structures_;
+    structures_.resize(bytes / 16 + 1);
+    allocator_ = Allocator(structures_.data(), bytes);
     for (size_t k = 0; k < meta->n_arenas(); ++k) {
       arena_bytes_.emplace_back(meta->arena_bytes(k) / 8 + 2, uint64_t{0xaaaaaaaaaaaaaaaa});
       uint8_t* start = reinterpret_cast<uint8_t*>(arena_bytes_.back().data());
@@ -131,7 +147,11 @@ class Loaded {
 
  private:
   std::vector<uint64_t> bytes_;
-  std::vector<uint8_t> structures_;
+  struct alignas(16) Block {
+    uint8_t bytes[16];
+  };
+  std::vector<Block> structures_;
+  size_t more_structures_ = 0;
   std::vector<std::vector<uint64_t>> arena_bytes_;
   std::vector<Span<uint8_t>> arenas_;
   std::vector<uint8_t> scratch_;

@@ -10,12 +10,6 @@ using namespace rushlight::test;
 
 namespace {
 
-bool says(const Message& message, const char* part) {
-  const bool found = std::strstr(message.text(), part) != nullptr;
-  if (!found) std::fprintf(stderr, "message: %s\n   wanted: %s\n", message.text(), part);
-  return found;
-}
-
 Status open(const std::vector<uint8_t>& file, Message* message) {
   MemoryLoader loader(file.data(), file.size());
   Program program;

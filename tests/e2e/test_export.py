@@ -17,8 +17,11 @@ from rushlight.edge import MemoryPlanningPass
 
 
 def _assert_equal(ours: Any, eager: Any) -> None:
+    """Equal up to float32 rounding, measured against the largest value of each tensor."""
     for got, wanted in zip(pytree.tree_leaves(ours), pytree.tree_leaves(eager), strict=True):
-        torch.testing.assert_close(torch.as_tensor(got), torch.as_tensor(wanted))
+        wanted = torch.as_tensor(wanted)
+        scale = float(wanted.abs().max()) if wanted.is_floating_point() and wanted.numel() else 1.0
+        torch.testing.assert_close(torch.as_tensor(got), wanted, rtol=0, atol=2e-5 * scale)
 
 
 @pytest.mark.parametrize("name", [n for n in (*MICRO, *TINY) if n != "cond"])

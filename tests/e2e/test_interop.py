@@ -54,6 +54,19 @@ def test_we_run_executorchs_program(
     _assert_equal(_flat(module(*_arrays(case.leaves()))), _eager(case))
 
 
+@pytest.mark.parametrize("name", EVERY_MODEL)
+def test_our_arenas_are_not_larger_than_executorchs(
+    name: str, models: ModuleType, executorch: ExecuTorch, tmp_path: Path
+) -> None:
+    case = models.build(name)
+    lowered = rushlight.to_edge_transform_and_lower(case.export()).to_executorch()
+    (tmp_path / "ours.pte").write_bytes(lowered.buffer)
+    _export_there(executorch, case, tmp_path / "theirs.pte")
+    ours = executorch.call("plan", pte=tmp_path / "ours.pte")
+    theirs = executorch.call("plan", pte=tmp_path / "theirs.pte")
+    assert 0 < sum(ours.values()) <= sum(theirs.values())
+
+
 @pytest.mark.parametrize("batch", [1, 8])
 def test_dynamic_shapes_both_ways(
     batch: int, models: ModuleType, executorch: ExecuTorch, tmp_path: Path

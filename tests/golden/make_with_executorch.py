@@ -56,7 +56,7 @@ class DynamicView(torch.nn.Module):
 
 class TopK(torch.nn.Module):
     def forward(self, x):
-        values, indices = torch.topk(x, 2)
+        values, indices = torch.topk(x * torch.arange(5.0), 2)
         return {"values": values, "indices": indices, "constant": 3.5}
 
 

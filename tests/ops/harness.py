@@ -21,13 +21,15 @@ import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import torch
+import yaml
 
+OPS_FILE = Path(__file__).resolve().parents[2] / "ops" / "ops.yaml"
 GUARD_BYTES = 64
 GARBAGE = 0x5A
 
@@ -44,7 +46,7 @@ INTEGRAL = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 REAL = FLOATING + INTEGRAL
 
 
-@lru_cache(maxsize=None)
+@cache
 def native() -> Any:
     """The extension module with ``run_kernel`` (RUSHLIGHT_KERNELS_MODULE names another one)."""
     return importlib.import_module(os.environ.get("RUSHLIGHT_KERNELS_MODULE", "rushlight._core"))
@@ -169,13 +171,20 @@ def describe(value: Any) -> str:
 # --- from an out operator to what eager calls ---------------------------------------------------
 
 
-@lru_cache(maxsize=None)
+@cache
+def listed() -> dict[str, dict[str, Any]]:
+    """The rows of ops/ops.yaml by operator."""
+    return {row["op"]: row for row in yaml.safe_load(OPS_FILE.read_text(encoding="utf-8"))}
+
+
+@cache
 def out_schema(op: str) -> Any:
-    """Torch's schema of a runtime name such as ``aten::add.out``."""
+    """The schema of a runtime name such as ``aten::add.out``, torch's or that of ops.yaml."""
+    own = listed()[op].get("schema")
+    if own is not None:
+        return torch._C.parse_schema("rushlight::op" + own)
     name, _, overload = op.partition(".")
-    schema = torch._C._get_schema(name, overload)
-    assert schema is not None, f"torch does not know {op}: the table needs a reference"
-    return schema
+    return torch._C._get_schema(name, overload)
 
 
 def is_written(argument: Any) -> bool:
@@ -183,20 +192,25 @@ def is_written(argument: Any) -> bool:
     return argument.alias_info is not None and argument.alias_info.is_write
 
 
-@lru_cache(maxsize=None)
+@cache
 def functional(op: str) -> Callable[..., Any]:
     """The overload without outs that has otherwise the same arguments."""
     schema = out_schema(op)
     wanted = [str(a.type) for a in schema.arguments if not (is_written(a) and a.is_out)]
     namespace, _, name = op.partition(".")[0].partition("::")
     packet = getattr(getattr(torch.ops, namespace), name)
+    found = None
     for overload_name in packet.overloads():
         overload = getattr(packet, overload_name)
         arguments = overload._schema.arguments
-        if any(a.is_out for a in arguments):
+        types = [str(a.type) for a in arguments]
+        if any(a.is_out for a in arguments) or types[: len(wanted)] != wanted:
             continue
-        if [str(a.type) for a in arguments][: len(wanted)] == wanted:
-            return overload  # type: ignore[no-any-return]
+        # Beside the same arguments there may be others with defaults, such as a dtype.
+        if all(a.has_default_value() for a in arguments[len(wanted) :]):
+            found = overload if found is None or len(types) == len(wanted) else found
+    if found is not None:
+        return found  # type: ignore[no-any-return]
     raise AssertionError(f"no functional overload for {op}: the table needs a reference")
 
 
@@ -268,37 +282,45 @@ def expected_of(cases: OpCases, sample: Sample) -> list[torch.Tensor]:
 
 def clone_all(args: Iterable[Any]) -> list[Any]:
     """Copies of the tensors among the arguments, strides kept."""
-    return [
-        torch.empty_like(a).copy_(a) if isinstance(a, torch.Tensor) else a for a in args
-    ]
+    return [torch.empty_like(a).copy_(a) if isinstance(a, torch.Tensor) else a for a in args]
 
 
-def check(cases: OpCases, sample: Sample, isa: str, scratch: int = 1 << 20) -> None:
-    """Runs one sample and raises AssertionError with what differs from eager."""
+def check(cases: OpCases, sample: Sample, isas: Sequence[str], scratch: int = 1 << 20) -> None:
+    """Runs one sample on each instruction set; raises AssertionError with what differs."""
     expected = expected_of(cases, sample)
     schema = out_schema(cases.op)
-    where = f"{cases.op}{sample} on {isa}"
+    for isa in isas:
+        where = f"{cases.op}{sample} on {isa}"
+        if any(a.is_out for a in schema.arguments):
+            got = call_out(cases.op, sample, expected, isa, scratch, where)
+        else:
+            args = clone_all(sample.args)
+            bound = [native_argument(v) for v in bind(schema, Sample(*args, **sample.kwargs))]
+            native().run_kernel(cases.op, bound, isa=isa, scratch=scratch)
+            got = [args[0]]
+        if cases.values:
+            for index, (e, g) in enumerate(zip(expected, got, strict=True)):
+                compare(g, e, cases.tolerance, f"{where}: out {index}")
+
+
+def call_out(
+    op: str, sample: Sample, expected: list[torch.Tensor], isa: str, scratch: int, where: str
+) -> list[torch.Tensor]:
+    """Calls an operator with outs, and checks all but their values."""
+    schema = out_schema(op)
     before = clone_all(sample.args)
-    if any(a.is_out for a in schema.arguments):
-        outs = [Guarded(e, sample.out_dim_order) for e in expected]
-        arguments: list[Any] = [o.argument() for o in outs]
-        if "List" in str(schema.arguments[-1].type):
-            arguments = [arguments]
-        bound = [native_argument(v) for v in bind(schema, sample)]
-        _, shapes = native().run_kernel(cases.op, bound + arguments, isa=isa, scratch=scratch)
-        got = [o.tensor for o in outs]
-        assert all(o.intact() for o in outs), f"{where}: wrote outside of its output"
-        final = shapes[-1] if len(arguments) != len(outs) else shapes[-len(outs) :]
-        for e, shape in zip(expected, final, strict=True):
-            assert list(e.shape) == list(shape), f"{where}: shape {shape}, not {list(e.shape)}"
-        assert_unchanged(before, sample.args, where)
-    else:
-        bound = [native_argument(v) for v in bind(schema, Sample(*before, **sample.kwargs))]
-        native().run_kernel(cases.op, bound, isa=isa, scratch=scratch)
-        got = [before[0]]
-    if cases.values:
-        for index, (e, g) in enumerate(zip(expected, got, strict=True)):
-            compare(g, e, cases.tolerance, f"{where}: out {index}")
+    outs = [Guarded(e, sample.out_dim_order) for e in expected]
+    arguments: list[Any] = [o.argument() for o in outs]
+    is_list = "List" in str(schema.arguments[-1].type)
+    if is_list:
+        arguments = [arguments]
+    bound = [native_argument(v) for v in bind(schema, sample)]
+    _, shapes = native().run_kernel(op, bound + arguments, isa=isa, scratch=scratch)
+    assert all(o.intact() for o in outs), f"{where}: wrote outside of its output"
+    for e, shape in zip(expected, shapes[-1] if is_list else shapes[-len(outs) :], strict=True):
+        assert list(e.shape) == list(shape), f"{where}: shape {shape}, not {list(e.shape)}"
+    assert_unchanged(before, sample.args, where)
+    return [o.tensor for o in outs]
 
 
 def assert_unchanged(before: Iterable[Any], after: Iterable[Any], where: str) -> None:

@@ -92,14 +92,14 @@ def overhead(pte: str, data: str, calls: int) -> float:
 
 
 def load(pte: str, data: str) -> dict[str, float]:
-    from executorch.extension.pybindings import portable_lib  # its import is not part of a load
+    from executorch.runtime import Runtime
 
-    inputs = _inputs(data)
+    runtime, inputs = Runtime.get(), _inputs(data)  # their import is not part of a load
 
     def load_all() -> side.Call:
-        module = portable_lib._load_for_executorch(pte)
-        module.method_meta("forward")
-        return lambda: module.run_method("forward", inputs)
+        program = runtime.load_program(Path(pte))
+        method = program.load_method("forward")
+        return lambda kept=program: method.execute(inputs)
 
     return side.measure_load(load_all)
 

@@ -54,7 +54,9 @@ class MethodBuilder:
         memory_id: int = 1,
         dim_order: list[int] | None = None,
     ) -> int:
-        dynamism = fb.TensorShapeDynamism.DYNAMIC_BOUND if dynamic else fb.TensorShapeDynamism.STATIC
+        dynamism = (
+            fb.TensorShapeDynamism.DYNAMIC_BOUND if dynamic else fb.TensorShapeDynamism.STATIC
+        )
         tensor = fb.Tensor(
             scalar_type=TYPES[dtype],
             sizes=list(sizes),

@@ -47,7 +47,12 @@ def test_metadata() -> None:
     metadata = loaded.metadata("forward")
     assert (metadata.name(), metadata.num_inputs(), metadata.num_outputs()) == ("forward", 3, 1)
     x = metadata.input_tensor_meta(0)
-    assert (x.sizes(), x.dtype(), x.nbytes(), x.is_memory_planned()) == ((2, 2), "float32", 16, True)
+    assert (x.sizes(), x.dtype(), x.nbytes(), x.is_memory_planned()) == (
+        (2, 2),
+        "float32",
+        16,
+        True,
+    )
     assert metadata.output_tensor_meta(0).sizes() == (2, 2)
     assert repr(metadata) == "forward(float32[2, 2], float32[2, 2], int) -> (float32[2, 2])"
     with pytest.raises(rl.RunError, match="input 2 is not a tensor but of kind int"):
@@ -100,7 +105,7 @@ def test_refused() -> None:
         method.execute([ONES, ONES.astype(np.float64)])
     with pytest.raises(rl.LoadError, match="does not write ETDump files"):
         Runtime.get().load_program(add(2, 2), enable_etdump=True)
-    with pytest.raises(rl.LoadError, match="not a .pte program"):
+    with pytest.raises(rl.LoadError, match=r"not a \.pte program"):
         Runtime.get().load_program(b"no")
     with pytest.raises(TypeError, match="Verification"):
         Runtime.get().load_program(add(2, 2), verification="full")  # type: ignore[arg-type]

@@ -92,7 +92,9 @@ def test_what_does_not_fit() -> None:
 
 def test_a_failing_instruction_is_named() -> None:
     dims = [{"min": 0, "max": 3}]
-    one = contract([tensor_value(*dims, name="x"), tensor_value(*dims, name="y")], [tensor_value(3)])
+    one = contract(
+        [tensor_value(*dims, name="x"), tensor_value(*dims, name="y")], [tensor_value(3)]
+    )
     image = program(binary("aten::add.out", 3, dynamic=True), contract={"forward": one})
     stepper = Stepper(image, "forward", [X, np.ones(3, np.float32)])
     with pytest.raises(rl.RunError, match=r"forward: instruction 0 \(aten::add.out\)"):

@@ -57,6 +57,7 @@ def test_namedtuples_are_of_one_class() -> None:
     ("value", "message"),
     [
         ([1, 2], "x: expected a dict with 'a', 'b', got a list"),
+        (types.SimpleNamespace(a=1, b=2), "expected a dict with 'a', 'b', got a SimpleNamespace"),
         ({"a": 1}, "x: expected the keys 'a', 'b'; missing: 'b'"),
         ({"a": 1, "b": [1, 2], "c": 3}, "not expected: 'c'"),
         ({"a": 1, "b": [1]}, r"x\['b'\]: expected a list of 2 values, got a list of 1"),

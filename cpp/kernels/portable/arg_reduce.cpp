@@ -17,9 +17,7 @@ union Value {
 DType reduce_compute(DType dtype) {
   return is_floating(dtype) ? compute_dtype(dtype) : DType::Int64;
 }
-DType accumulator_of(DType compute) {
-  return is_floating(compute) ? DType::Float64 : DType::Int64;
-}
+DType accumulator_of(DType compute) { return is_floating(compute) ? DType::Float64 : DType::Int64; }
 
 Value load(const void* items, DType compute, size_t index) {
   Value value;
@@ -37,7 +35,8 @@ Value load(const void* items, DType compute, size_t index) {
 class RowScan {
  public:
   RowScan(DType compute, bool least)
-      : compute_(compute), least_(least),
+      : compute_(compute),
+        least_(least),
         find_(reduce_loops().arg_row[least ? 1 : 0][compute_index(compute)]) {}
 
   // The next n >= 1 elements, in the computing type.
@@ -73,8 +72,12 @@ class RowScan {
 class ArgReducer {
  public:
   ArgReducer(const Tensor& in, bool least, const ReducePlan& plan, Tensor* values, Tensor& indices)
-      : compute_(reduce_compute(in.dtype)), least_(least), reader_(in, compute_), plan_(plan),
-        values_(values), indices_(indices) {}
+      : compute_(reduce_compute(in.dtype)),
+        least_(least),
+        reader_(in, compute_),
+        plan_(plan),
+        values_(values),
+        indices_(indices) {}
 
   void run() {
     Nest kept = plan_.kept;
@@ -171,8 +174,7 @@ Status arg_along(KernelContext& ctx, const Tensor& in, int64_t dim_argument, boo
 }
 
 // The position among all elements in the logical order, whatever the order in memory.
-Status arg_of_all(KernelContext& ctx, const Tensor& in, bool keepdim, bool least,
-                  Tensor& indices) {
+Status arg_of_all(KernelContext& ctx, const Tensor& in, bool keepdim, bool least, Tensor& indices) {
   RL_TRY(check_not_empty(ctx, in, in.numel));
   Shape shape;
   for (size_t d = 0; keepdim && d < in.rank; ++d) shape.push(1);
@@ -285,9 +287,7 @@ class Cumulator {
 
 }  // namespace
 
-Status argmax_out(KernelContext& ctx, EValue* const* args) {
-  return arg_extreme(ctx, args, false);
-}
+Status argmax_out(KernelContext& ctx, EValue* const* args) { return arg_extreme(ctx, args, false); }
 
 Status argmin_out(KernelContext& ctx, EValue* const* args) { return arg_extreme(ctx, args, true); }
 
@@ -311,8 +311,8 @@ Status cumsum_out(KernelContext& ctx, EValue* const* args) {
   if (out.numel == 0) return {};
   bool reduced[kMaxRank] = {};
   reduced[dim] = true;
-  const DType compute = is_floating(out.dtype) ? compute_dtype(promote(in.dtype, out.dtype))
-                                               : DType::Int64;
+  const DType compute =
+      is_floating(out.dtype) ? compute_dtype(promote(in.dtype, out.dtype)) : DType::Int64;
   const ReducePlan plan = plan_reduction(in, reduced, true, out);
   Cumulator(in, compute, plan, in.rank == 0 ? 1 : out.strides[dim], out).run();
   return {};

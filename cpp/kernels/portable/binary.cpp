@@ -1,8 +1,8 @@
 // Arithmetic of two operands: tensors, or a tensor and a scalar.
+#include "rushlight/kernels/portable/loops/binary.h"
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/elementwise.h"
 #include "rushlight/kernels/portable/helpers.h"
-#include "rushlight/kernels/portable/loops/binary.h"
 #include "rushlight/kernels/portable/loops/unary.h"
 #include "rushlight/kernels/portable/promote.h"
 
@@ -32,8 +32,7 @@ Status run_binary(KernelContext& ctx, const EValue& a, const EValue& b, const EV
   const DType compute = compute_dtype(common);
   const ElementwiseFn fn = binary_loops().fn[static_cast<size_t>(op)][compute_index(compute)];
   if (fn == nullptr) {
-    return ctx.fail(Code::NotSupported, "%s is not supported by this operator",
-                    dtype_name(common));
+    return ctx.fail(Code::NotSupported, "%s is not supported by this operator", dtype_name(common));
   }
   const Operand operands[] = {operand(a, compute, common), operand(b, compute, common)};
   return run_elementwise(ctx, out.tensor(), compute, operands, 2, fn, args);
@@ -80,8 +79,9 @@ Status divide(KernelContext& ctx, const EValue& a, const EValue& b, const EValue
   const StringView rounding = mode.string();
   const bool floor = rounding == StringView("floor");
   if (!floor && rounding != StringView("trunc")) {
-    return ctx.fail(Code::InvalidArgument, "rounding_mode is '%.*s'; it is None, 'floor' or 'trunc'",
-                    rounding.len(), rounding.data());
+    return ctx.fail(Code::InvalidArgument,
+                    "rounding_mode is '%.*s'; it is None, 'floor' or 'trunc'", rounding.len(),
+                    rounding.data());
   }
   DType common;
   RL_TRY(common_type(ctx, a, b, &common));

@@ -104,10 +104,8 @@ Status select(KernelContext& ctx, const Tensor& condition, const EValue& a, cons
 
 }  // namespace
 
-#define RL_KERNEL(name, family, op)                      \
-  Status name(KernelContext& ctx, EValue* const* args) { \
-    return family(ctx, args, BinaryOp::op);              \
-  }
+#define RL_KERNEL(name, family, op) \
+  Status name(KernelContext& ctx, EValue* const* args) { return family(ctx, args, BinaryOp::op); }
 RL_KERNEL(bitwise_and_out, bitwise, And)
 RL_KERNEL(bitwise_left_shift_out, shift, ShiftLeft)
 RL_KERNEL(bitwise_or_out, bitwise, Or)

@@ -82,8 +82,8 @@ void write_arange(Tensor& out, DType dtype, T start, T step) {
 Status arange(KernelContext& ctx, const EValue& start, const EValue& end, const EValue& step,
               Tensor& out) {
   RL_TRY(check_real(ctx, "out", out));
-  const bool floating = start.tag == Tag::Double || end.tag == Tag::Double ||
-                        step.tag == Tag::Double;
+  const bool floating =
+      start.tag == Tag::Double || end.tag == Tag::Double || step.tag == Tag::Double;
   const double first = start.to_double();
   const double last = end.to_double();
   const double delta = step.to_double();

@@ -21,12 +21,15 @@ struct Part {
   bool first;  // the first block of k's, which `add` goes into; later ones add to C
 };
 
+// C itself on blocks after the first, where it lies without a grid.
 void set_add(const Product& p, const Part& part, GemmTile* tile) {
-  if (!part.first) {
+  if (!part.first && p.grid == nullptr) {
     tile->add = p.c + part.i0 * p.c_row + part.j0 * p.c_col;
     tile->add_row = p.c_row;
     tile->add_col = p.c_col;
     tile->beta = 1;
+  } else if (!part.first) {
+    return;
   } else if (p.add != nullptr) {
     tile->add = p.add + part.i0 * p.add_row + part.j0 * p.add_col;
     tile->add_row = p.add_row;
@@ -50,6 +53,23 @@ void finish(const Product& p, const Part& part, const GemmTile& tile, const floa
   }
 }
 
+// The same for columns on a grid.
+void finish_on_grid(const Product& p, const Part& part, const GemmTile& tile, const float* sums,
+                    int64_t step) {
+  for (int64_t j = 0; j < part.cols; ++j) {
+    float* c = p.c + part.i0 * p.c_row + p.grid->offset(part.j0 + j);
+    for (int64_t i = 0; i < part.rows; ++i) {
+      float result = tile.alpha * sums[i * step + j];
+      if (!part.first) {
+        result += c[i * p.c_row];
+      } else if (tile.add != nullptr) {
+        result += tile.beta * tile.add[i * tile.add_row + j * tile.add_col];
+      }
+      c[i * p.c_row] = result;
+    }
+  }
+}
+
 // One tile of C, `width` wide, of which part.cols are wanted.
 void run_tile(const Product& p, const Part& part, GemmTileFn fn, int64_t width, const float* a,
               const float* b, int64_t b_step) {
@@ -60,7 +80,8 @@ void run_tile(const Product& p, const Part& part, GemmTileFn fn, int64_t width, 
   tile.b_step = b_step;
   tile.alpha = p.alpha;
   set_add(p, part, &tile);
-  if (p.c_col == 1 && part.cols == width && (tile.add == nullptr || tile.add_col <= 1)) {
+  if (p.c_col == 1 && p.grid == nullptr && part.cols == width &&
+      (tile.add == nullptr || tile.add_col <= 1)) {
     tile.c = p.c + part.i0 * p.c_row + part.j0;
     tile.c_step = p.c_row;
     return fn(tile);
@@ -72,13 +93,34 @@ void run_tile(const Product& p, const Part& part, GemmTileFn fn, int64_t width, 
   into_sums.c = sums;
   into_sums.c_step = width;
   fn(into_sums);
+  if (p.grid != nullptr) return finish_on_grid(p, part, tile, sums, width);
   finish(p, part, tile, sums, width);
+}
+
+// Where the element of index 0 lies for each k: a step along k costs one of four strides.
+int64_t weight_offset(const WeightTaps& w, int64_t k) {
+  const int64_t taps = int64_t{w.taps[0]} * w.taps[1] * w.taps[2];
+  const int64_t channel = w.channels_innermost ? k % w.channels : k / taps;
+  const int64_t tap = w.channels_innermost ? k / w.channels : k % taps;
+  return channel * w.channel_step + tap % w.taps[2] * w.tap_step[2] +
+         tap / w.taps[2] % w.taps[1] * w.tap_step[1] +
+         tap / w.taps[2] / w.taps[1] * w.tap_step[0];
+}
+
+void pack_weights(const Factor& f, int64_t i0, int count, int64_t k0, int64_t n, float* out,
+                  int64_t pitch) {
+  for (int64_t k = 0; k < n; ++k) {
+    const float* in = f.data + i0 * f.i_step + weight_offset(*f.weights, k0 + k);
+    for (int i = 0; i < count; ++i) out[k * pitch + i] = in[i * f.i_step];
+    for (int64_t i = count; i < pitch; ++i) out[k * pitch + i] = 0;
+  }
 }
 
 // Rows i0.. of a factor, k0.., as a panel. `pitch` may exceed `count`.
 void pack(const Factor& f, int64_t i0, int count, int64_t k0, int64_t n, float* out,
           int64_t pitch) {
-  if (f.window != nullptr) return window_loops().pack_taps(*f.window, i0, count, k0, n, out, pitch);
+  if (f.window != nullptr) return window_loops().pack(*f.window, i0, count, k0, n, out, pitch);
+  if (f.weights != nullptr) return pack_weights(f, i0, count, k0, n, out, pitch);
   const GemmLoops& loops = gemm_loops();
   const float* in = f.data + i0 * f.i_step + k0 * f.k_step;
   if (f.i_step == 1 && f.k_step != 1) return loops.pack_columns(in, f.k_step, count, n, out, pitch);
@@ -234,7 +276,7 @@ void fill(const Product& p) {
   for (int64_t i = 0; i < p.m; ++i) {
     for (int64_t j = 0; j < p.n; ++j) {
       Product one = p;
-      one.c = p.c + i * p.c_row + j * p.c_col;
+      one.c = p.c + i * p.c_row + (p.grid != nullptr ? p.grid->offset(j) : j * p.c_col);
       GemmTile at = tile;
       if (at.add != nullptr) at.add += i * at.add_row + j * at.add_col;
       finish(one, {0, 0, 1, 1, 0, true}, at, &zero, 0);
@@ -247,6 +289,16 @@ void swap_factors(Product* p) {
   std::swap(p->a, p->b);
   std::swap(p->c_row, p->c_col);
   std::swap(p->add_row, p->add_col);
+}
+
+// True if vectors along the rows of C are so much better filled than along its columns that it pays
+// to compute the transposed product, though its tiles go into C element by element.
+bool wastes_columns(const Product& p) {
+  const int64_t lanes = gemm_loops().lanes;
+  const auto computed = [&](int64_t i, int64_t j) { return i * ceil_div(j, lanes) * lanes * p.k; };
+  constexpr int64_t kStoreCost = 48;  // of one element of C, in multiplications
+  return p.n > lanes && p.m >= 2 * lanes &&
+         computed(p.m, p.n) > computed(p.n, p.m) + kStoreCost * p.m * p.n;
 }
 
 }  // namespace
@@ -264,15 +316,14 @@ Workspace::Workspace(KernelContext& ctx) : data_(stack_), size_(kStackFloats) {
 void multiply(const Workspace& work, Product p) {
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) return fill(p);
-  if (p.c_col != 1 && p.c_row == 1) swap_factors(&p);
   const GemmLoops& loops = gemm_loops();
-  if (p.n < p.m && p.n <= loops.wide_height && p.a.window == nullptr && p.b.window == nullptr) {
-    swap_factors(&p);
-  }
+  if (p.grid != nullptr) return multiply_blocked(work, p);
+  if (p.c_row == 1 ? p.c_col != 1 : wastes_columns(p)) swap_factors(&p);
+  if (p.n < p.m && p.n <= loops.wide_height && p.a.plain() && p.b.plain()) swap_factors(&p);
   if (p.m <= 2 * kDotRows && p.k >= kMinDotLength && p.a.rows_lie_flat() && p.b.rows_lie_flat()) {
     return multiply_dots(p);
   }
-  if (p.m <= loops.wide_height && p.a.window == nullptr && p.b.columns_lie_flat()) {
+  if (p.m <= loops.wide_height && p.a.plain() && p.b.columns_lie_flat()) {
     return multiply_wide(work, p);
   }
   multiply_blocked(work, p);

@@ -17,6 +17,16 @@
 
 namespace rushlight::kernels {
 
+// The weights of a convolution where one step along k does not suffice: k is a (channel, tap) as in
+// Window, and the taps are three-dimensional.
+struct WeightTaps {
+  int64_t channel_step = 0;
+  int64_t tap_step[kMaxSpatial] = {};
+  int32_t taps[kMaxSpatial] = {};
+  int32_t channels = 0;
+  bool channels_innermost = false;
+};
+
 // One factor of a product: element (i, k), where i is the row of A or the column of B.
 struct Factor {
   const float* data = nullptr;
@@ -24,9 +34,23 @@ struct Factor {
   int64_t k_step = 0;
   // If not null, the factor is a convolution's input: i is an output pixel, k a (channel, tap).
   const Window* window = nullptr;
+  // If not null, k's elements are where this says instead of k_step.
+  const WeightTaps* weights = nullptr;
 
-  bool rows_lie_flat() const { return window == nullptr && k_step == 1; }
-  bool columns_lie_flat() const { return window == nullptr && i_step == 1; }
+  bool plain() const { return window == nullptr && weights == nullptr; }
+  bool rows_lie_flat() const { return plain() && k_step == 1; }
+  bool columns_lie_flat() const { return plain() && i_step == 1; }
+};
+
+// Where the columns of C lie if they are pixels of a grid with gaps.
+struct Grid {
+  int64_t size[kMaxSpatial];
+  int64_t step[kMaxSpatial];
+
+  int64_t offset(int64_t pixel) const {
+    const int64_t line = pixel / size[2];
+    return pixel % size[2] * step[2] + line % size[1] * step[1] + line / size[1] * step[0];
+  }
 };
 
 // C[i][j] = alpha * sum over k of a(i, k) b(j, k)  +  beta * add[i][j].
@@ -39,7 +63,8 @@ struct Product {
   float* c = nullptr;
   int64_t c_row = 0;
   int64_t c_col = 1;
-  const float* add = nullptr;  // nullptr adds nothing; it may be C itself
+  const Grid* grid = nullptr;  // if not null, it says where columns lie, instead of c_col
+  const float* add = nullptr;  // nullptr adds nothing
   int64_t add_row = 0;
   int64_t add_col = 0;
   float alpha = 1;

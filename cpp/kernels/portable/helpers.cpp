@@ -59,8 +59,8 @@ Status shape_of_list(KernelContext& ctx, const EValue& list, Shape* shape) {
 
 Status check_dtype(KernelContext& ctx, const char* name, const Tensor& tensor, DType dtype) {
   if (tensor.dtype == dtype) return {};
-  return ctx.fail(Code::InvalidArgument, "%s is %s, but must be %s", name,
-                  dtype_name(tensor.dtype), dtype_name(dtype));
+  return ctx.fail(Code::InvalidArgument, "%s is %s, but must be %s", name, dtype_name(tensor.dtype),
+                  dtype_name(dtype));
 }
 
 Status check_rank(KernelContext& ctx, const char* name, const Tensor& tensor, size_t rank) {

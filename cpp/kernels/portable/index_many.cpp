@@ -282,18 +282,11 @@ void add_slice(const uint8_t* values, uint8_t* self, const CopyBlock& slice, int
 // Strides of `values` over the result's shape, to which it must broadcast.
 Status value_layout(KernelContext& ctx, const Tensor& values, const Shape& result,
                     int64_t* layout) {
-  const size_t lead = result.rank - std::min<size_t>(values.rank, result.rank);
-  bool fits = true;
-  for (size_t d = 0; d < values.rank; ++d) {
-    // Leading dimensions of size 1 may be too many.
-    const size_t extra = values.rank > result.rank ? values.rank - result.rank : 0;
-    if (d < extra) {
-      fits = fits && values.sizes[d] == 1;
-      continue;
-    }
-    const size_t r = lead + d - extra;
-    fits = fits && (values.sizes[d] == 1 || values.sizes[d] == result.sizes[r]);
-    layout[r] = values.sizes[d] == 1 ? 0 : values.strides[d];
+  bool fits = values.rank <= result.rank;
+  const size_t lead = fits ? result.rank - values.rank : 0;
+  for (size_t d = 0; fits && d < values.rank; ++d) {
+    fits = values.sizes[d] == 1 || values.sizes[d] == result.sizes[lead + d];
+    layout[lead + d] = values.sizes[d] == 1 ? 0 : values.strides[d];
   }
   std::fill(layout, layout + lead, 0);
   if (fits) return {};
@@ -364,6 +357,7 @@ Status index_put_out(KernelContext& ctx, EValue* const* args) {
 
 // index_put_(self, indices, values, accumulate)
 Status index_put_inplace(KernelContext& ctx, EValue* const* args) {
+  RL_TRY(ctx.resize_like(args[0]->tensor(), args[0]->tensor()));  // refuses a constant
   return put(ctx, args[0]->tensor(), *args[1], args[2]->tensor(), args[3]->to_bool());
 }
 

@@ -43,8 +43,8 @@ void run_float(const Workspace& work, const Matmul& mm) {
   p.m = mm.m;
   p.n = mm.n;
   p.k = mm.k;
-  p.a = {floats(mm.a), mm.a.row, mm.a.col, nullptr};
-  p.b = {floats(mm.b), mm.b.col, mm.b.row, nullptr};
+  p.a = {floats(mm.a), mm.a.row, mm.a.col, nullptr, nullptr};
+  p.b = {floats(mm.b), mm.b.col, mm.b.row, nullptr, nullptr};
   p.c = floats(mm.out);
   p.c_row = mm.out.row;
   p.c_col = mm.out.col;

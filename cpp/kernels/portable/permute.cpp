@@ -266,7 +266,7 @@ Status as_strided_copy_out(KernelContext& ctx, EValue* const* args) {
   int64_t strides[kMaxRank];
   bool empty = false;
   bool inside = offset >= 0 && offset < self.numel;
-  int64_t last = offset;
+  int64_t last = inside ? offset : 0;
   for (size_t d = 0; d < shape.rank; ++d) {
     strides[d] = stride.int_at(d);
     empty = empty || shape.sizes[d] == 0;

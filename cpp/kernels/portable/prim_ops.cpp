@@ -1,5 +1,6 @@
 // Operators on scalars, which dynamic shapes are computed with, and the few on tensors that a
 // program's control flow needs. A scalar result is the last argument.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -263,16 +264,28 @@ Status prim_et_view(KernelContext& ctx, EValue* const* args) {
   RL_TRY(check_dtype(ctx, "out", out, self.dtype));
   Shape shape;
   RL_TRY(view_sizes(ctx, *args[1], self.numel, &shape));
-  // What out pointed at before says nothing about the room that it has from now on.
-  out.capacity = self.capacity;
-  out.read_only = false;
-  RL_TRY(ctx.resize(out, shape.span()));
-  if (!same_layout(self, out) && !(self.is_contiguous() && out.is_contiguous())) {
+  // Tried on a copy: if it fails, out keeps its memory, its sizes and the room that it has.
+  int32_t sizes[kMaxRank];
+  int32_t strides[kMaxRank];
+  std::copy_n(out.sizes, out.rank, sizes);
+  std::copy_n(out.strides, out.rank, strides);
+  Tensor view = out;
+  view.sizes = sizes;
+  view.strides = strides;
+  view.data = self.data;
+  view.capacity = self.capacity;
+  view.read_only = false;
+  RL_TRY(ctx.resize(view, shape.span()));
+  if (!same_layout(self, view) && !(self.is_contiguous() && view.is_contiguous())) {
     return ctx.fail(Code::NotSupported,
                     "self and out must both be contiguous for one to be a view of the other");
   }
-  out.data = self.data;
-  out.read_only = self.read_only;
+  std::copy_n(sizes, out.rank, out.sizes);
+  std::copy_n(strides, out.rank, out.strides);
+  view.sizes = out.sizes;
+  view.strides = out.strides;
+  view.read_only = self.read_only;
+  out = view;
   return {};
 }
 

@@ -63,7 +63,9 @@ ReducePlan plan_reduction(const Tensor& in, const bool* reduced, bool keepdim, c
 class RunReader {
  public:
   RunReader(const Tensor& tensor, DType as)
-      : data_(tensor.as<uint8_t>()), size_(element_size(tensor.dtype)), from_(tensor.dtype),
+      : data_(tensor.as<uint8_t>()),
+        size_(element_size(tensor.dtype)),
+        from_(tensor.dtype),
         as_(as) {}
   // The most elements that read() takes at once.
   size_t limit() const { return from_ == as_ ? SIZE_MAX : kChunk; }

@@ -20,8 +20,8 @@ struct Reduction {
   ReduceOp op = ReduceOp::Sum;
   DType compute = DType::Float32;  // Float32, Float64, Int64 or Bool
   Accumulator init = {};
-  double divisor = 1.0;       // of the result, for floating accumulators
-  bool deviation = false;     // the sum of squared distances from the mean instead of the sum
+  double divisor = 1.0;        // of the result, for floating accumulators
+  bool deviation = false;      // the sum of squared distances from the mean instead of the sum
   Tensor* mean_out = nullptr;  // with `deviation`: where the mean goes as well, or nullptr
 
   bool floating() const { return is_floating(compute); }
@@ -356,8 +356,8 @@ Status var_correction_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   bool reduced[kMaxRank];
   RL_TRY(wrap_dims(ctx, *args[1], in.rank, true, reduced));
-  return var_over(ctx, in, reduced, args[3]->to_bool(), double_or(*args[2], 1.0),
-                  args[4]->tensor(), nullptr);
+  return var_over(ctx, in, reduced, args[3]->to_bool(), double_or(*args[2], 1.0), args[4]->tensor(),
+                  nullptr);
 }
 
 // var_mean(self, dim, correction, keepdim, out0, out1)
@@ -365,8 +365,8 @@ Status var_mean_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   bool reduced[kMaxRank];
   RL_TRY(wrap_dims(ctx, *args[1], in.rank, true, reduced));
-  return var_over(ctx, in, reduced, args[3]->to_bool(), double_or(*args[2], 1.0),
-                  args[4]->tensor(), &args[5]->tensor());
+  return var_over(ctx, in, reduced, args[3]->to_bool(), double_or(*args[2], 1.0), args[4]->tensor(),
+                  &args[5]->tensor());
 }
 
 }  // namespace rushlight::kernels

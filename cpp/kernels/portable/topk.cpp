@@ -19,8 +19,11 @@ class RowSelect {
   RowSelect(const Tensor& in, int64_t offset, int64_t stride, bool largest, int64_t* heap,
             int64_t heap_stride)
       : data_(in.as<uint8_t>() + offset * static_cast<int64_t>(element_size(in.dtype))),
-        dtype_(in.dtype), step_(stride * static_cast<int64_t>(element_size(in.dtype))),
-        largest_(largest), heap_(heap), heap_stride_(heap_stride) {}
+        dtype_(in.dtype),
+        step_(stride * static_cast<int64_t>(element_size(in.dtype))),
+        largest_(largest),
+        heap_(heap),
+        heap_stride_(heap_stride) {}
 
   void run(int64_t n, int64_t k) {
     for (int64_t i = 0; i < k; ++i) slot(i) = i;
@@ -43,9 +46,15 @@ class RowSelect {
   int64_t& slot(int64_t i) { return heap_[i * heap_stride_]; }
 
   V value(int64_t index) const {
+    const uint8_t* item = data_ + index * step_;
     V result;
-    convert(data_ + index * step_, dtype_, &result,
-            std::is_same<V, double>::value ? DType::Float64 : DType::Int64, 1);
+    if (dtype_ == DType::Float32) {  // the usual type, without the detour
+      float narrow;
+      std::memcpy(&narrow, item, sizeof narrow);
+      return static_cast<V>(narrow);
+    }
+    const bool floating = std::is_same<V, double>::value;
+    convert(item, dtype_, &result, floating ? DType::Float64 : DType::Int64, 1);
     return result;
   }
 

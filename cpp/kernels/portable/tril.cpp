@@ -7,13 +7,29 @@
 #include "rushlight/kernels/portable/view.h"
 
 namespace rushlight::kernels {
+namespace {
+
+// Zeroes n elements of `size` bytes that lie `step` bytes apart.
+void clear(uint8_t* item, int64_t n, int64_t step, size_t size) {
+  if (step == static_cast<int64_t>(size)) {
+    std::memset(item, 0, static_cast<size_t>(n) * size);
+    return;
+  }
+  for (; n > 0; --n) {
+    std::memset(item, 0, size);
+    item += step;
+  }
+}
+
+}  // namespace
 
 // tril(self, diagonal, out): copied whole, then what lies above the diagonal is cleared.
 Status tril_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   Tensor& out = args[2]->tensor();
   if (in.rank < 2) {
-    return ctx.fail(Code::InvalidArgument, "self has sizes %s, but must have two dimensions or more",
+    return ctx.fail(Code::InvalidArgument,
+                    "self has sizes %s, but must have two dimensions or more",
                     ShapeText(in.shape()).text());
   }
   RL_TRY(check_dtype(ctx, "out", out, in.dtype));
@@ -26,16 +42,18 @@ Status tril_out(KernelContext& ctx, EValue* const* args) {
   const int64_t columns = out.sizes[column_dim];
   // Far beyond the matrix on either side is as good as just beyond it.
   const int64_t diagonal = std::min(std::max(args[1]->to_int(), -rows), columns);
+  const int64_t column_stride = out.strides[column_dim];
   const int64_t size = static_cast<int64_t>(element_size(out.dtype));
   Nest nest;
   for (size_t d = row_dim; d-- > 0;) nest.add(out.sizes[d], out.strides[d], 0);
   nest.rewind();
   do {
     for (int64_t i = 0; i < rows; ++i) {
-      uint8_t* row = out.as<uint8_t>() + (nest.offset() + i * out.strides[row_dim]) * size;
-      for (int64_t j = std::max<int64_t>(i + diagonal + 1, 0); j < columns; ++j) {
-        std::memset(row + j * out.strides[column_dim] * size, 0, static_cast<size_t>(size));
-      }
+      const int64_t first = std::max<int64_t>(i + diagonal + 1, 0);
+      const int64_t offset = nest.offset() + i * out.strides[row_dim] + first * column_stride;
+      if (first >= columns) break;
+      clear(out.as<uint8_t>() + offset * size, columns - first, column_stride * size,
+            static_cast<size_t>(size));
     }
   } while (nest.next());
   return {};

@@ -20,8 +20,8 @@ Status run_unary(KernelContext& ctx, const EValue& self, const EValue& out_value
   Tensor& out = out_value.tensor();
   RL_TRY(check_real(ctx, "self", in));
   RL_TRY(check_castable(ctx, result, out));
-  const DType compute = common == DType::Bool && op == UnaryOp::BitwiseNot ? DType::Bool
-                                                                           : compute_dtype(common);
+  const DType compute =
+      common == DType::Bool && op == UnaryOp::BitwiseNot ? DType::Bool : compute_dtype(common);
   const ElementwiseFn fn = unary_loops().fn[static_cast<size_t>(op)][compute_index(compute)];
   if (fn == nullptr) {
     return ctx.fail(Code::NotSupported, "self is %s, which this operator does not support",
@@ -87,10 +87,8 @@ LoopArgs clamp_args(const EValue& low, const EValue& high, DType common) {
 
 }  // namespace
 
-#define RL_KERNEL(name, family, op)                              \
-  Status name(KernelContext& ctx, EValue* const* args) {         \
-    return family(ctx, args, UnaryOp::op);                       \
-  }
+#define RL_KERNEL(name, family, op) \
+  Status name(KernelContext& ctx, EValue* const* args) { return family(ctx, args, UnaryOp::op); }
 RL_KERNEL(abs_out, same_unary, Abs)
 RL_KERNEL(acos_out, float_unary, Acos)
 RL_KERNEL(acosh_out, float_unary, Acosh)

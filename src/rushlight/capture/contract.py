@@ -78,6 +78,8 @@ def _describe(arg: Any, values: dict[str, Any], bounds: Bounds, path: str) -> di
         shape = [bounds.describe(size, f"{path}: size {d}") for d, size in enumerate(value.shape)]
         return {"kind": "tensor", "dtype": str(value.dtype).removeprefix("torch."), "shape": shape}
     if isinstance(value, torch.SymInt):
+        if bounds.interval(value)[1] is None:
+            return {"kind": "int"}  # any: no memory depends on it
         return {"kind": "int", "range": bounds.describe(value, path)}
     if isinstance(value, torch.SymFloat | torch.SymBool):
         return {"kind": "float" if isinstance(value, torch.SymFloat) else "bool"}

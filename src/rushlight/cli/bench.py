@@ -57,6 +57,7 @@ def main(
     data: DataOption = None,
     traceback: TracebackOption = False,
 ) -> None:
+    """The command; `HELP` is its help page."""
     from rushlight.cli.inputs import complete, read_inputs
     from rushlight.runtime.load import load
 

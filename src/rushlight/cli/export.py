@@ -18,7 +18,7 @@ HELP = help_text(
     "Turn a PyTorch model into a program (.pte), checked against PyTorch. MODEL is "
     "FILE.py:NAME or PACKAGE.MODULE:NAME, where NAME is a function that returns, or an attribute "
     "that is, a model, (model, args) or (model, args, kwargs) with example inputs; or a .pt2 file "
-    "that torch.export.save wrote.",
+    "that torch.export.save wrote. Models are exported in eval mode.",
     (
         "rushlight export model.py:build -o model.pte",
         'rushlight export model.py:build -o model.pte --dynamic "x:0=1..8"',
@@ -56,14 +56,15 @@ def main(
     ] = False,
     traceback: TracebackOption = False,
 ) -> None:
-    from rushlight.cli.target import default_output, read_target
-
+    """The command; `HELP` is its help page."""
     with Stages(console(stderr=True)) as stages:
+        stages("import PyTorch")
+        from rushlight.api import export
+        from rushlight.cli.target import default_output, read_target
+
         stages("read the model")
         target = read_target(model)
         shapes = target.dynamic_shapes(dynamic or [])
-        from rushlight.api import export
-
         program = export(
             target.model,
             target.args,

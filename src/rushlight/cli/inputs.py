@@ -223,7 +223,8 @@ def _dtype(value: Value) -> np.dtype[Any]:
         try:
             import ml_dtypes
 
-            return np.dtype(getattr(ml_dtypes, value.dtype))
+            found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, value.dtype))
+            return found
         except (ImportError, AttributeError, TypeError):
             raise RunError(
                 f"NumPy has no {value.dtype}, which {value.name} takes: install ml_dtypes",

@@ -44,6 +44,7 @@ def main(
     ] = False,
     traceback: TracebackOption = False,
 ) -> None:
+    """The command; `HELP` is its help page."""
     from rushlight.inspect import report_of
 
     report = report_of(model)

@@ -67,6 +67,7 @@ def main(
     data: DataOption = None,
     traceback: TracebackOption = False,
 ) -> None:
+    """The command; `HELP` is its help page."""
     from rushlight.cli.inputs import complete, named_outputs, read_inputs
     from rushlight.runtime.load import load
 
@@ -127,7 +128,8 @@ def _save(path: str, results: Mapping[str, Any]) -> None:
                 np.save(file, np.asarray(next(iter(results.values()))))
         elif path.endswith(".npz"):
             with open(path, "wb") as file:
-                np.savez(file, **{name: np.asarray(value) for name, value in results.items()})
+                arrays: dict[str, Any] = {n: np.asarray(value) for n, value in results.items()}
+                np.savez(file, **arrays)
         else:
             raise RunError(
                 f"cannot write {len(results)} results to {path!r}: give a name that ends in .npz, "

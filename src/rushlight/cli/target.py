@@ -14,8 +14,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import torch
-
 from rushlight.errors import Code, ExportError
 
 _DYNAMIC = re.compile(
@@ -38,6 +36,8 @@ class Target:
             ExportError: an option is not of that form, or names an input or a size that the model
                 has not.
         """
+        import torch
+
         if not options:
             return None
         if not isinstance(self.model, torch.nn.Module):
@@ -71,6 +71,8 @@ def _parse_dynamic(
     option: str, inputs: Mapping[str, Any], dims: dict[str, Any]
 ) -> tuple[str, int, Any]:
     """(input, dimension, torch's Dim); dims with a name are made once and kept in `dims`."""
+    import torch
+
     found = _DYNAMIC.fullmatch(option.strip())
     if found is None:
         raise _bad_dynamic(option, 'write INPUT:DIM=MIN..MAX, such as "x:0=1..8"')
@@ -111,6 +113,8 @@ def read_target(model: str) -> Target:
     Raises:
         ExportError: it cannot be found or loaded, or is not what can be exported.
     """
+    import torch
+
     if model.endswith(".pt2"):
         return Target(_load_exported(model))
     place, _, name = model.rpartition(":")
@@ -130,12 +134,15 @@ def read_target(model: str) -> Target:
                 code=Code.NOT_FOUND,
             )
         found = getattr(found, part)
-    if callable(found) and not isinstance(found, torch.nn.Module):
+    models = (torch.nn.Module, torch.export.ExportedProgram)  # which can be called, too
+    if callable(found) and not isinstance(found, models):
         found = _users_code(found, f"{name}()")
     return _target(found, model)
 
 
 def _load_exported(path: str) -> Any:
+    import torch
+
     try:
         return torch.export.load(path)
     except Exception as error:  # whatever a damaged archive makes torch raise
@@ -149,7 +156,8 @@ def _import(place: str) -> ModuleType:
     """The module in a file, or of that dotted name."""
     if not place.endswith(".py"):
         sys.path.insert(0, str(Path.cwd()))
-        return _users_code(lambda: importlib.import_module(place), place)
+        found: ModuleType = _users_code(lambda: importlib.import_module(place), place)
+        return found
     path = Path(place).resolve()
     if not path.is_file():
         raise ExportError(f"no such file: {place}; check the path", code=Code.ACCESS_FAILED)
@@ -179,6 +187,8 @@ def _users_code(call: Any, what: str) -> Any:
 
 
 def _target(found: Any, name: str) -> Target:
+    import torch
+
     if isinstance(found, torch.export.ExportedProgram) or _is_methods(found):
         return Target(found)
     parts = found if isinstance(found, tuple) else (found,)
@@ -188,7 +198,8 @@ def _target(found: Any, name: str) -> Target:
             f"(model, args, kwargs) or an ExportedProgram",
             code=Code.INVALID_TYPE,
         )
-    args, kwargs = (*parts[1:], *((), {})[len(parts) - 1 :])
+    args = parts[1] if len(parts) > 1 else ()
+    kwargs = parts[2] if len(parts) > 2 else {}
     if isinstance(args, torch.Tensor):
         args = (args,)
     if not isinstance(args, list | tuple) or not isinstance(kwargs, Mapping):
@@ -197,10 +208,12 @@ def _target(found: Any, name: str) -> Target:
             f"{type(kwargs).__name__}",
             code=Code.INVALID_TYPE,
         )
-    return Target(parts[0].eval(), tuple(args), dict(kwargs))
+    return Target(parts[0].eval(), tuple(args), dict(kwargs))  # programs are for inference
 
 
 def _is_methods(found: Any) -> bool:
+    import torch
+
     return (
         isinstance(found, Mapping)
         and bool(found)

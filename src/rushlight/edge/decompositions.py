@@ -1,7 +1,8 @@
 """Which operators are decomposed on the way to Core ATen, and into what.
 
-The table is torch's own, with two kinds of exception: operators that have a kernel are kept whole,
-and attention is decomposed into fewer operators than torch's generic rule makes.
+The table is torch's own, with three kinds of exception: operators that have a kernel are kept
+whole, some that have none anywhere are decomposed further, and attention is decomposed into fewer
+operators than torch's generic rule makes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch._decomp import get_decompositions
 from torch._ops import OpOverload
 
 aten = torch.ops.aten
@@ -28,6 +30,8 @@ KEPT: tuple[OpOverload, ...] = (
     aten.elu.default,
     aten.hardtanh.default,
 )
+# Core ATen operators that no runtime has a kernel for, although torch knows a rule for them.
+ALSO_DECOMPOSED: tuple[OpOverload, ...] = (aten.linalg_vector_norm.default,)
 
 
 def scaled_dot_product_attention(
@@ -79,6 +83,7 @@ def decomposition_table(keep: Iterable[OpOverload] = ()) -> dict[OpOverload, Cal
         keep: operators that stay whole besides the ones that always do.
     """
     table: Any = torch.export.default_decompositions()
+    table.update(get_decompositions(ALSO_DECOMPOSED))
     table[aten.scaled_dot_product_attention.default] = scaled_dot_product_attention
     for target in (*KEPT, *keep):
         table.pop(target, None)

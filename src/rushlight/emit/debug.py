@@ -11,16 +11,28 @@ from rushlight.ir.source import Source
 
 @dataclass
 class DebugMap:
-    """One row per instruction: node, operator, file, line, function, source text, module path."""
+    """Where instructions and values come from.
+
+    Attributes:
+        files: what the rows count.
+        methods: one row per instruction: node, operator, file, line, function, source text, module
+            path.
+        values: names of parameters and buffers, by index of the value.
+    """
 
     files: list[str] = field(default_factory=list)
     methods: dict[str, list[list[Any]]] = field(default_factory=dict)
+    values: dict[str, dict[int, str]] = field(default_factory=dict)
 
     def add(self, method: str, node: str, operator: str, source: Source) -> None:
         """Append the row of the method's next instruction."""
         file = self._file(source.file) if source.file else -1
         row = [node, operator, file, source.line, source.function, source.text, source.module]
         self.methods.setdefault(method, []).append(row)
+
+    def name_value(self, method: str, index: int, name: str) -> None:
+        """Note the name of a parameter or buffer."""
+        self.values.setdefault(method, {})[index] = name
 
     def _file(self, path: str) -> int:
         """The index of `path`, made relative: where the model was written is nobody's business."""
@@ -33,4 +45,9 @@ class DebugMap:
 
     def to_json(self) -> dict[str, Any]:
         """The map as it is stored."""
-        return {"version": 1, "files": self.files, "methods": self.methods}
+        return {
+            "version": 1,
+            "files": self.files,
+            "methods": self.methods,
+            "values": self.values,
+        }

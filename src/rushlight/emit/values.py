@@ -101,6 +101,7 @@ class MethodEmitter:
         if constant is not None:
             if node.users or node in self.method.outputs:
                 self.index[node] = self._add(self._constant(node, constant.name, constant.tensor))
+                self.shared.debug.name_value(self.method.name, self.index[node], constant.name)
             return
         spec = spec_of(node)
         if spec is None:
@@ -113,6 +114,8 @@ class MethodEmitter:
             if self.shared.config.emit_mutable_buffer_names:
                 tensor.extra_tensor_info = schema.ExtraTensorInfo(fully_qualified_name=buffer.name)
         self.index[node] = self._add(tensor)
+        if buffer is not None:
+            self.shared.debug.name_value(self.method.name, self.index[node], buffer.name)
 
     def _constant(self, node: Node, name: str, data: torch.Tensor) -> schema.Tensor:
         tag = self.shared.external_tag(node)

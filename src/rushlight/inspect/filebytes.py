@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
@@ -61,7 +62,8 @@ def _address(view: memoryview) -> int:
 def same_place(parts: Iterable[Data]) -> list[bool]:
     """For each of `parts` of one file, whether another one is the same range of it."""
     places = [(_address(p), len(p)) if len(p := as_bytes(part)) else None for part in parts]
-    return [place is not None and places.count(place) > 1 for place in places]
+    seen = Counter(places)
+    return [place is not None and seen[place] > 1 for place in places]
 
 
 def _covered(ranges: list[tuple[int, int]]) -> int:

@@ -7,6 +7,7 @@ state to the end, everything else from its first write to its last read, both in
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from rushlight.inspect.model import Arena, Block, Value
 from rushlight.schema import program as fb
 
 _NEVER = 1 << 62
+_DEFAULT_ALIGNMENT = 16  # of ExecuTorch's planner, and of ours
 # Above this, loops are taken together as one, so that a damaged file cannot take minutes.
 _MAX_LOOPS = 1000
 
@@ -76,23 +78,23 @@ def _add_moved(
     Each result is needed up to its move and again where the branches have met, not in between,
     where the other branch runs and may use the same bytes.
     """
-    start, end = last_move + 1, lives.spans[moved].last
+    end = lives.spans[moved].last
+    start = min(last_move + 1, end)
+    found = [(base, blocks[values[base].memory_id].get(base)) for base in lives.moved_from(moved)]
+    sources = [(block.last < start, base, block) for base, block in found if block is not None]
     merged: list[Block] = []
-    for base in sorted(lives.moved_from(moved)):
-        source = blocks[values[base].memory_id].get(base)
-        if source is None or end < start:
-            continue
-        if source.last >= start:
-            source.last = max(source.last, end)
-            continue
+    for ended, base, source in sorted(sources, key=lambda item: item[:2]):
         same = next((block for block in merged if _shares_bytes(block, source)), None)
-        if same is not None:
+        if not ended:
+            source.last = max(source.last, end)
+            merged.append(source)
+        elif same is not None:
             _widen(same, values[base])
-            continue
-        shown = (values[moved].name, values[base].text, "temporary", source.offset, source.bytes)
-        merged.append(Block(moved, *shown, start, end, writer=last_move))
-        # Under the number of the source, complemented: there may be one such block per branch.
-        blocks[values[base].memory_id][~base] = merged[-1]
+        else:
+            place = (values[base].text, "temporary", source.offset, source.bytes)
+            merged.append(Block(moved, values[moved].name, *place, start, end, writer=last_move))
+            # Under the source's number, complemented: there may be one such block per branch.
+            blocks[values[base].memory_id][~base] = merged[-1]
 
 
 def _shares_bytes(a: Block, b: Block) -> bool:
@@ -106,18 +108,29 @@ def _widen(block: Block, view: Value) -> None:
 
 
 def _arena(memory_id: int, size: int, blocks: list[Block]) -> Arena:
-    change: dict[int, int] = defaultdict(int)
-    for block in blocks:
-        change[block.first] += block.bytes
-        change[block.last + 1] -= block.bytes
-    live, peak, peak_at, profile = 0, 0, 0, []
-    for at, delta in sorted(change.items()):
-        live += delta
-        profile.append((at, live))
-        if live > peak:
-            peak, peak_at = live, at
+    from rushlight.plan.block import Block as Planned
+    from rushlight.plan.block import live_bytes
+
+    alignment = _alignment(blocks)
+    group = [
+        Planned(i, block.bytes, block.first, block.last, memory_id, alignment)
+        for i, block in enumerate(blocks)
+    ]
+    live = live_bytes(group)
+    peak_at, peak = max(live, key=lambda step: (step[1], -step[0]), default=(0, 0))
     blocks.sort(key=lambda block: (block.first, block.offset))
-    return Arena(memory_id, size, peak, peak_at, profile, blocks, _overlap(blocks))
+    overlap = _overlap(blocks)
+    if not overlap:
+        peak = min(peak, size)  # the block at the top need not be padded
+    return Arena(memory_id, size, peak, peak_at, live, blocks, overlap)
+
+
+def _alignment(blocks: Sequence[Block]) -> int:
+    """What all offsets are multiples of: a power of two, at most the planners' default."""
+    common = _DEFAULT_ALIGNMENT
+    for block in blocks:
+        common = math.gcd(common, block.offset)
+    return common
 
 
 def _overlap(blocks: Sequence[Block]) -> list[int]:
@@ -257,7 +270,8 @@ class _Lifetimes:
         filled: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         for index, span in self.spans.items():
             if self._planned(index) and span.first != _NEVER and index not in self.base:
-                filled[_place_of(self._tensors[index])].append((span.first, index))
+                since = -1 if index in self.filled_before else span.first
+                filled[_place_of(self._tensors[index])].append((since, index))
         for entries in filled.values():
             entries.sort()
         for index in sorted(self.spans):

@@ -37,11 +37,13 @@ def read_method(
     instructions = _instructions(plan, effects, rows_of(debug, plan))
     name_results(values, instructions)
     arenas, views = arenas_of(plan, values, effects)
-    name_the_rest(values, views)
-    for arena in arenas:
-        for block in arena.blocks:
+    blocks = [block for arena in arenas for block in arena.blocks]
+    for block in blocks:
+        if block.role == "state":
             values[block.value].role = block.role
-            block.name = values[block.value].name
+    name_the_rest(plan, values, views)
+    for block in blocks:
+        block.name = values[block.value].name
     inputs = _slots(plan.inputs, values, signature.inputs if signature else [])
     outputs = _slots(plan.outputs, values, signature.outputs if signature else [])
     delegates = _delegates(pte, plan, instructions)

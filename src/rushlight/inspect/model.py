@@ -128,7 +128,8 @@ class Arena:
         bytes: its size in the file.
         lower_bound: the most bytes that are live at one instruction; no plan can need less.
         peak_at: the first instruction at which that many are live.
-        live: (instruction, bytes live from there on), where they change.
+        live: (instruction, bytes live from there on), where they change. Sizes of blocks are
+            rounded up to the alignment of the plan, here and in the lower bound.
         overlap: two values whose blocks share bytes while both are live; empty in a sound plan.
     """
 

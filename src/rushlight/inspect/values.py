@@ -47,7 +47,12 @@ def describe_values(
     for i, index in enumerate(plan.inputs):
         given = signature.names if signature else []
         known[index] = given[i] if i < len(given) else f"input_{i}"
-    return [_describe(plan, i, known.get(i, "")) for i in range(len(plan.values))]
+    found = [_describe(plan, i, known.get(i, "")) for i in range(len(plan.values))]
+    for role, indices in (("output", plan.outputs), ("input", plan.inputs)):
+        for index in indices:
+            if found[index].memory_id:
+                found[index].role = role
+    return found
 
 
 def _describe(plan: fb.ExecutionPlan, index: int, name: str) -> Value:
@@ -64,26 +69,26 @@ def _describe(plan: fb.ExecutionPlan, index: int, name: str) -> Value:
         return Value("string", name, repr(value.string_val))
     if isinstance(value, fb.Null):
         return Value("none", name, "None")
-    return Value("list", name, _list_text(plan, value))
+    return Value("list", name, _scalars_text(plan, value))
 
 
-def _list_text(
-    plan: fb.ExecutionPlan,
-    value: fb.IntList | fb.DoubleList | fb.BoolList | fb.TensorList | fb.OptionalTensorList,
-) -> str:
+def _scalars_text(plan: fb.ExecutionPlan, value: fb.KernelTypes) -> str:
+    """The items of a list of numbers or flags; "" for a list of tensors."""
+    if isinstance(value, fb.DoubleList | fb.BoolList):
+        return _cut([str(item) for item in value.items[: _MAX_ITEMS + 1]], len(value.items))
+    if not isinstance(value, fb.IntList):
+        return ""
     shown = []
-    for item in value.items[:_MAX_ITEMS]:
-        if isinstance(value, fb.DoubleList | fb.BoolList):
-            shown.append(str(item))
-            continue
-        inner = plan.values[int(item)].val if 0 <= item < len(plan.values) else None
-        if isinstance(value, fb.IntList):
-            shown.append(str(inner.int_val) if isinstance(inner, fb.Int) else f"value {item}")
-        else:
-            shown.append(f"value {item}" if isinstance(inner, fb.Tensor) else "None")
-    if len(value.items) > _MAX_ITEMS:
-        shown.append(f"… {len(value.items) - _MAX_ITEMS} more")
-    return f"[{', '.join(shown)}]"
+    for item in value.items[: _MAX_ITEMS + 1]:
+        inner = plan.values[item].val if 0 <= item < len(plan.values) else None
+        shown.append(str(inner.int_val) if isinstance(inner, fb.Int) else f"value {item}")
+    return _cut(shown, len(value.items))
+
+
+def _cut(items: Sequence[str], total: int) -> str:
+    """ "[1, 2, 3]", the end of a long list left out."""
+    more = [f"… {total - _MAX_ITEMS} more"] if total > _MAX_ITEMS else []
+    return f"[{', '.join([*items[:_MAX_ITEMS], *more])}]"
 
 
 def _tensor(plan: fb.ExecutionPlan, index: int, tensor: fb.Tensor, name: str) -> Value:
@@ -100,7 +105,7 @@ def _tensor(plan: fb.ExecutionPlan, index: int, tensor: fb.Tensor, name: str) ->
         kind="tensor",
         name=(extra.fully_qualified_name if extra is not None else None) or name,
         text=f"{dtype}[{', '.join(f'{bound}{size}' for size in tensor.sizes)}]",
-        role=_role(plan, index, tensor),
+        role=_role(tensor),
         dtype=dtype,
         shape=list(tensor.sizes),
         bytes=size,
@@ -115,15 +120,12 @@ def _tensor(plan: fb.ExecutionPlan, index: int, tensor: fb.Tensor, name: str) ->
     return found
 
 
-def _role(plan: fb.ExecutionPlan, index: int, tensor: fb.Tensor) -> str:
+def _role(tensor: fb.Tensor) -> str:
+    """The role of a tensor that is neither input nor output."""
     if tensor.allocation_info is None:
         if is_external(tensor):
             return "external"
         return "constant" if tensor.data_buffer_idx else "caller"
-    if index in plan.inputs:
-        return "input"
-    if index in plan.outputs:
-        return "output"
     return "state" if tensor.data_buffer_idx or is_named(tensor) else "temporary"
 
 
@@ -143,24 +145,38 @@ def _damaged(where: str, what: str) -> LoadError:
 
 
 def name_results(values: Sequence[Value], instructions: Sequence[Instruction]) -> None:
-    """Names what instructions compute after the instruction, in place."""
+    """Names, in place, what instructions compute after the instruction.
+
+    What an instruction changes in place was there before it and is not named after it.
+    """
     for i, instruction in enumerate(instructions):
         base = instruction.name
         if not base:
             operator = instruction.op.partition("::")[2].partition(".")[0] or instruction.op
             base = f"{operator}_{i}"
         for k, index in enumerate(instruction.writes):
-            if not values[index].name:
+            if not values[index].name and index not in instruction.reads:
                 values[index].name = base if len(instruction.writes) == 1 else f"{base}[{k}]"
 
 
-def name_the_rest(values: Sequence[Value], views: Mapping[int, int]) -> None:
-    """Names, in place, what is left: views after their base, constants by number."""
+def name_the_rest(
+    plan: fb.ExecutionPlan, values: Sequence[Value], views: Mapping[int, int]
+) -> None:
+    """Names, in place, what is left: views after their base, constants by number, lists."""
     for view, base in views.items():
         values[view].base = base
         if not values[view].name and values[base].name:
             values[view].name = f"{values[base].name} (view)"
     for index, value in enumerate(values):
         if value.kind == "tensor" and not value.name:
-            number = f"constant {value.constant}" if value.constant else f"value {index}"
-            value.name = number
+            kind = "state" if value.role == "state" else "value"
+            by_constant = f"constant {value.constant}"
+            value.name = by_constant if value.role == "constant" else f"{kind} {index}"
+    for value, stored in zip(values, plan.values, strict=True):
+        if isinstance(stored.val, fb.TensorList | fb.OptionalTensorList):
+            items = stored.val.items
+            names = [
+                values[item].name if 0 <= item < len(values) else "None"
+                for item in items[: _MAX_ITEMS + 1]
+            ]
+            value.text = _cut(names, len(items))

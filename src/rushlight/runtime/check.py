@@ -57,7 +57,7 @@ def _check_value(spec: Value, value: Any, sizes: list[tuple[str, int, Dim]]) -> 
     if spec.range is not None:
         number = int(value)
         if not spec.range.min <= number <= spec.range.max:
-            return Code.INVALID_ARGUMENT, f"is {number}, allowed {spec.range.allowed}"
+            return Code.INVALID_ARGUMENT, f"is {number}, allowed {spec.range}"
         sizes.append((spec.label, number, spec.range))
     return None
 
@@ -89,7 +89,7 @@ def _check_tensor(spec: Value, value: Any, sizes: list[tuple[str, int, Dim]]) ->
         if not dim.min <= size <= dim.max:
             return (
                 Code.NOT_SUPPORTED,
-                f"size {d} is {size}, allowed {dim.allowed} ({_form(spec)}): {_ADVICE_DYNAMIC}",
+                f"size {d} is {size}, allowed {dim} ({_form(spec)}): {_ADVICE_DYNAMIC}",
             )
         sizes.append((f"size {d} of {spec.label}", size, dim))
     return None

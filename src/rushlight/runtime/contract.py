@@ -41,16 +41,8 @@ class Dim:
     expression: Expression | None = None
 
     def __str__(self) -> str:
-        if self.min == self.max:
-            return str(self.min)
-        name = self.symbol or (self.expression.text if self.expression else "")
         if self.max >= _INT64 - 1:
-            return name or "any"
-        return f"{name}={self.min}..{self.max}" if name else f"{self.min}..{self.max}"
-
-    @property
-    def allowed(self) -> str:
-        """For a message: "512", "2..512"."""
+            return "any"
         return str(self.min) if self.min == self.max else f"{self.min}..{self.max}"
 
 
@@ -89,7 +81,8 @@ class Value:
             return f"{head}None"
         if self.fixed:
             return f"{head}{self.kind} = {self.value!r}"
-        return f"{head}{self.kind}" + (f" ({self.range})" if self.range else "")
+        limited = self.range is not None and self.range.max < _INT64 - 1
+        return f"{head}{self.kind}" + (f" in {self.range}" if limited else "")
 
 
 @dataclass(frozen=True)
@@ -265,11 +258,11 @@ def _value(json: Json) -> Value:
 
 
 def _dim(json: Json) -> Dim:
-    if isinstance(json, int):
-        return Dim(json, json)
-    low, high = json["min"], json["max"]
+    low, high = (json, json) if isinstance(json, int) else (json["min"], json["max"])
     if not (isinstance(low, int) and isinstance(high, int) and -_INT64 <= low <= high < _INT64):
         raise ValueError(f"not a range: {json!r:.60}")
+    if isinstance(json, int):
+        return Dim(low, high)
     expression = Expression(json["expr"]) if "expr" in json else None
     return Dim(low, high, str(json.get("sym", "")), expression)
 

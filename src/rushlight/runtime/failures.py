@@ -14,6 +14,10 @@ from rushlight.errors import Code, LoadError, RunError
 
 KEY = "rushlight/debug"
 _MAX_LISTED = 200
+_ADVICE = {
+    Code.INVALID_PROGRAM: ". The file is damaged or incomplete: copy it anew, or export again",
+    Code.OUT_OF_RESOURCES: ". Raise the limit, or export with smaller bounds on the sizes",
+}
 
 
 class DebugMap:
@@ -85,6 +89,7 @@ def load_error(failure: _core.Failure, where: str) -> LoadError:
     code, message, method, *_ = failure.args
     if method:
         message = _without_prefix(message, method)
+    message += _ADVICE.get(Code(code), "")
     return LoadError(message, code=Code(code), where=f"{where}: {method}" if method else where)
 
 

@@ -29,10 +29,10 @@ def load(
     """Load a program (.pte). Needs no torch.
 
     Args:
-        program: a path, which is mapped, or the bytes of a file. `bytes` are used where they lie;
-            a bytearray or memoryview is copied.
-        threads: how many threads kernels may use, at least 1. The portable kernels use one, so
-            another number changes nothing yet.
+        program: a path, which is mapped and must not be changed while the module lives, or the
+            bytes of a file. `bytes` are used where they lie; a bytearray is copied.
+        threads: how many threads kernels may use, at least 1; kept as `Module.threads`. The
+            portable kernels use one, so another number changes nothing yet.
         backend: None, or "portable": where the program's methods run.
         verify: "full": everything in the file is checked before it is used. There is no other way.
         data: a data file (.ptd) with the weights that the program leaves out: a path or bytes.
@@ -54,7 +54,7 @@ def load(
     try:
         names = core.method_names()
         wanted = names if methods is None else [_known(m, names, where) for m in methods]
-        return Module(core, read_contracts(core, wanted), wanted, where)
+        return Module(core, read_contracts(core, wanted), wanted, where, threads or 1)
     except _core.Failure as failure:
         raise load_error(failure, where) from None
 

@@ -71,11 +71,11 @@ class Method:
         core.set_form(self._form or "list")
         args, kwargs = contract.in_spec.children
         self._parts = args.children + kwargs.children
-        self._n_positional = len(args.children)
-        plain = not kwargs.children and all(c.kind == "leaf" for c in args.children)
+        self._names = _parameter_names(contract, len(args.children), kwargs.keys)
+        plain = all(part.kind == "leaf" for part in self._parts)
         strings = any(v.kind == "str" for v in contract.inputs)
+        # The extension checks such a call by itself; all others are checked here first.
         self._direct = plain and not strings and not contract.needs_python
-        self._keywords = kwargs.keys
 
     @property
     def signature(self) -> Signature:
@@ -89,8 +89,8 @@ class Method:
     def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run the method; `method(*args, **kwargs)` without unpacking."""
         try:
-            if self._direct and not kwargs:
-                result = self._core.call(args)
+            if self._direct:
+                result = self._core.call(self._in_order(args, kwargs) if kwargs else args)
                 if result is not NotImplemented:
                     return result if self._form else self._unflatten(result)
             flat = self.flatten(args, kwargs)
@@ -101,11 +101,26 @@ class Method:
             raise run_error(failure, self._program) from None
         return result if self._form else self._unflatten(result)
 
+    def _in_order(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        """All arguments by position; fewer than the method takes if they do not fit."""
+        names = self._names[len(args) :]
+        if len(names) != len(kwargs):
+            return ()
+        try:
+            return args + tuple([kwargs[name] for name in names])
+        except KeyError:
+            return ()
+
+    def call_flat(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Run the method and return its results flattened, in order."""
+        return self.contract.out_spec.leaves(self.call(args, kwargs))
+
     def call_into(self, outputs: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Run the method and write its results into `outputs`; see `Module.execute_into`."""
         arrays = [outputs] if self._form == "single" else self._flatten_outputs(outputs)
         try:
-            if self._direct and not kwargs and self._core.call_into(list(args), arrays):
+            values = self._in_order(args, kwargs) if kwargs else args
+            if self._direct and self._core.call_into(list(values), arrays):
                 return
             if not self._core.call_into(self.flatten(args, kwargs), arrays):
                 raise self._refused()
@@ -119,7 +134,11 @@ class Method:
             RunError: if they are not what the method takes.
         """
         flat: list[Any] = []
-        for (name, part), value in zip(self._named_parts(), self._bind(args, kwargs), strict=True):
+        bound = self._bind(args, kwargs)
+        for name, part in zip(self._names, self._parts, strict=True):
+            value = bound.get(name)
+            if value is None and not part.n_leaves:
+                continue  # an empty container
             try:
                 part.flatten(value, name, flat)
             except TreeError as error:
@@ -132,17 +151,9 @@ class Method:
         check_inputs(self.name, self.contract, flat)
         return self.contract.to_program(flat)
 
-    def _named_parts(self) -> list[tuple[str, Tree]]:
-        return list(zip(self._parameter_names(), self._parts, strict=True))
-
-    def _parameter_names(self) -> list[str]:
-        names = list(self.contract.parameters[: self._n_positional])
-        names += [f"args[{i}]" for i in range(len(names), self._n_positional)]
-        return names + [str(k) for k in self._keywords]
-
-    def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """One value per parameter, in the contract's order."""
-        names = self._parameter_names()
+    def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Values by parameter name; those that may be left out may be missing."""
+        names = self._names
         if len(args) > len(names):
             raise self._wrong_arguments(f"got {len(args)} positional arguments")
         bound = dict(zip(names, args, strict=False))
@@ -152,19 +163,21 @@ class Method:
             if name in bound:
                 raise self._wrong_arguments(f"got two values for {name!r}")
             bound[name] = value
-        missing = [n for n, part in self._named_parts() if n not in bound and part.n_leaves]
-        missing = [n for n in missing if not self._is_none(n)]
+        missing = [
+            repr(name)
+            for name, part in zip(names, self._parts, strict=True)
+            if name not in bound and part.n_leaves and not self._is_none(name)
+        ]
         if missing:
-            raise self._wrong_arguments(f"{', '.join(map(repr, missing))} missing")
-        return [bound.get(name) for name in names]
+            raise self._wrong_arguments(f"{', '.join(missing)} missing")
+        return bound
 
     def _is_none(self, name: str) -> bool:
         """A parameter that was None at export may be left out."""
         return any(v.name == name and v.kind == "none" for v in self.contract.inputs)
 
     def _wrong_arguments(self, problem: str) -> RunError:
-        names = self._parameter_names()
-        takes = f"it takes {', '.join(names)}" if names else "it takes no inputs"
+        takes = f"it takes {', '.join(self._names)}" if self._names else "it takes no inputs"
         return RunError(
             f"{problem}; {takes}: pass the inputs that the model was exported with",
             code=Code.INVALID_ARGUMENT,
@@ -195,6 +208,15 @@ class Method:
         return f"<method {self.signature!r}>"
 
 
+def _parameter_names(
+    contract: Contract, n_positional: int, keywords: Sequence[Any]
+) -> tuple[str, ...]:
+    """A name for every part of the in_spec: an argument of a `*args` gets its position."""
+    names = list(contract.parameters[:n_positional])
+    names += [f"args[{i}]" for i in range(len(names), n_positional)]
+    return (*names, *map(str, keywords))
+
+
 def _form(out_spec: Tree) -> str | None:
     """The structures that the extension makes by itself; None for the others."""
     if out_spec.kind == "leaf":
@@ -208,14 +230,18 @@ class Module:
     """A loaded program. `rushlight.load` makes it.
 
     `module(*args, **kwargs)` calls the method `forward`; `module.name(...)` and `module["name"]`
-    give any other. Inputs may be NumPy arrays, torch tensors, anything with DLPack, and Python
-    scalars, in the structure that the model took; results are torch tensors if any input was one,
-    else NumPy arrays, in the structure that eager returned, and own their memory.
+    give any other, the second even one that is named like an attribute here. Inputs may be NumPy
+    arrays, torch tensors, anything with DLPack, and Python scalars, in the structure that the
+    model took; results are torch tensors if any input was one, else NumPy arrays, in the structure
+    that eager returned, and own their memory.
 
     A module may be used from several threads: a call waits until the one before is done, and the
     GIL is free while a method runs. `clone()` gives a thread a module of its own.
 
-    Raises, for every call: RunError. Inputs that are refused change nothing.
+    Every call may raise RunError. Inputs that are refused change nothing.
+
+    Attributes:
+        threads: how many threads kernels may use.
     """
 
     def __init__(
@@ -224,7 +250,9 @@ class Module:
         contracts: Mapping[str, Contract],
         names: Sequence[str],
         where: str,
+        threads: int,
     ) -> None:
+        self.threads = threads
         self._core = core
         self._contracts = contracts
         self._where = where
@@ -331,7 +359,7 @@ class Module:
             core = self._core.clone()
         except _core.Failure as failure:
             raise run_error(failure, self._core) from None
-        return Module(core, self._contracts, tuple(self._methods), self._where)
+        return Module(core, self._contracts, tuple(self._methods), self._where, self.threads)
 
     def close(self) -> None:
         """Free the module's memory, once a call that is running is done; later calls fail."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from rushlight.runtime.contract import Contract, Value
+from rushlight.runtime.contract import Contract, Dim, Value
 
 
 @dataclass(frozen=True, repr=False)
@@ -17,7 +18,7 @@ class Signature:
             `.min` and `.max`), `.value`.
         outputs: flattened, in order; the same.
         parameters: names for positional arguments and keywords.
-        relations: conditions between inputs, as text.
+        relations: conditions between inputs, as text: "size 0 of x == size 0 of y".
         weak: the program carries no contract: names and exact ranges are not known.
     """
 
@@ -36,7 +37,7 @@ class Signature:
             contract.inputs,
             contract.outputs,
             contract.parameters,
-            tuple(r.text for r in contract.relations),
+            (*_ties(contract), *(r.text for r in contract.relations)),
             contract.weak,
         )
 
@@ -48,3 +49,27 @@ class Signature:
         if self.relations:
             text += f"  where {' and '.join(self.relations)}"
         return text
+
+
+def _ties(contract: Contract) -> list[str]:
+    """What shared symbols and derived sizes say, in terms of the inputs."""
+    places = [
+        (f"size {d} of {v.name}", dim) for v in contract.inputs for d, dim in enumerate(v.shape)
+    ]
+    places += [(v.name, v.range) for v in contract.inputs if v.range is not None]
+    first: dict[str, str] = {}
+    ties = []
+    for place, dim in places:
+        if dim.symbol and first.setdefault(dim.symbol, place) != place:
+            ties.append(f"{place} == {first[dim.symbol]}")
+    return ties + [_derived(place, dim, first) for place, dim in places if dim.expression]
+
+
+def _derived(place: str, dim: Dim, first: dict[str, str]) -> str:
+    assert dim.expression is not None
+    text = re.sub(
+        r"[A-Za-z_]\w*",
+        lambda m: f"({first[m[0]]})" if m[0] in first else m[0],
+        dim.expression.text,
+    )
+    return f"{place} == {text}"

@@ -86,6 +86,12 @@ class Tree:
         else:
             self._flatten_keys(value, path, leaves)
 
+    def leaves(self, value: Any) -> list[Any]:
+        """The leaves of `value`, which is built as this tree says; TreeError if it is not."""
+        found: list[Any] = []
+        self.flatten(value, "value", found)
+        return found
+
     def _flatten_sequence(self, value: Any, path: str, leaves: list[Any]) -> None:
         if not isinstance(value, Sequence) or isinstance(value, str | bytes):
             raise TreeError(path, f"expected {self}, got {_what(value)}")
@@ -95,7 +101,9 @@ class Tree:
             child.flatten(value[i], f"{path}[{i}]", leaves)
 
     def _flatten_keys(self, value: Any, path: str, leaves: list[Any]) -> None:
-        entries = value if isinstance(value, Mapping) else getattr(value, "__dict__", None)
+        entries = value
+        if self.kind == "object" and not isinstance(value, Mapping):
+            entries = getattr(value, "__dict__", None)
         if not isinstance(entries, Mapping):
             raise TreeError(path, f"expected {self}, got {_what(value)}")
         missing = [k for k in self.keys if k not in entries]

@@ -84,20 +84,34 @@ RL_OP(Add, add(a, b))
 RL_OP(Mul, mul(a, b))
 RL_OP(Div, a / b)
 RL_OP(Atan2, vatan2(a, b))
-RL_OP(Maximum, (a > b || a != a) ? a : b)
-RL_OP(Minimum, (a < b || a != a) ? a : b)
 RL_OP(Eq, static_cast<uint8_t>(a == b))
 RL_OP(Ne, static_cast<uint8_t>(a != b))
 RL_OP(Lt, static_cast<uint8_t>(a < b))
 RL_OP(Le, static_cast<uint8_t>(a <= b))
 RL_OP(Gt, static_cast<uint8_t>(a > b))
 RL_OP(Ge, static_cast<uint8_t>(a >= b))
-RL_OP(And, static_cast<T>(a & b))
+RL_OP(And, static_cast<T>(a& b))
 RL_OP(Or, static_cast<T>(a | b))
 RL_OP(Xor, static_cast<T>(a ^ b))
 RL_OP(FloatTruncDiv, vtrunc(a / b))
-RL_OP(FloatFmod, mod(a, b))
 RL_OP(FloatPow, vpow(a, b))
+
+// A NaN on either side is the result. Two selections and not one with `||`, which the compiler
+// would make a branch of.
+struct Maximum {
+  template <typename T>
+  static T apply(T a, T b) {
+    const T greater = a > b ? a : b;
+    return a != a ? a : greater;
+  }
+};
+struct Minimum {
+  template <typename T>
+  static T apply(T a, T b) {
+    const T less = a < b ? a : b;
+    return a != a ? a : less;
+  }
+};
 
 struct AddAlpha {
   template <typename T>
@@ -106,13 +120,63 @@ struct AddAlpha {
   }
 };
 
-struct FloatRemainder {
+// Turns C's remainder m of a division by b into the one with the sign of the divisor.
+template <typename T>
+T to_divisor_sign(T m, T b) {
+  return (m != T(0)) & ((b < T(0)) != (m < T(0))) ? m + b : m;
+}
+
+struct FloatFmod {
+  template <typename T>
+  static T finish(T m, T) {
+    return m;
+  }
   template <typename T>
   static T apply(T a, T b) {
-    const T m = mod(a, b);
-    return m != T(0) && (b < T(0)) != (m < T(0)) ? m + b : m;
+    return mod(a, b);
   }
 };
+
+struct FloatRemainder {
+  template <typename T>
+  static T finish(T m, T b) {
+    return to_divisor_sign(m, b);
+  }
+  template <typename T>
+  static T apply(T a, T b) {
+    return to_divisor_sign(mod(a, b), b);
+  }
+};
+
+// The remainder where the quotient has less than 29 bits: its product with b is exact in double,
+// and so is the difference. The quotient may be one too great, which the last step undoes.
+float small_mod(float a, float b) {
+  const double x = static_cast<double>(vabs(a));
+  const double y = static_cast<double>(vabs(b));
+  const double quotient = static_cast<double>(static_cast<int32_t>(x / y));
+  const double m = x - quotient * y;
+  return with_sign_of(static_cast<float>(m < 0 ? m + y : m), a);
+}
+
+// Remainders of floats by blocks; one with a quotient that is too great, or none at all (NaN,
+// infinities, a zero divisor), goes through the C library.
+template <typename Op>
+void mod_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
+  const float* a = static_cast<const float*>(in[0]);
+  const float* b = static_cast<const float*>(in[1]);
+  float* y = static_cast<float*>(out);
+  for (size_t start = 0; start < n; start += 256) {
+    const size_t end = n - start < 256 ? n : start + 256;
+    int beyond = 0;
+    for (size_t i = start; i < end; ++i) beyond |= !(vabs(a[i]) < vabs(b[i]) * 268435456.0f);
+    if (beyond != 0) {
+      for (size_t i = start; i < end; ++i) y[i] = Op::apply(a[i], b[i]);
+      continue;
+    }
+    RL_VECTORIZE
+    for (size_t i = start; i < end; ++i) y[i] = Op::finish(small_mod(a[i], b[i]), b[i]);
+  }
+}
 
 // Not floor(a / b), whose rounding may carry it to the next integer; torch has the same steps.
 struct FloatFloorDiv {
@@ -224,7 +288,11 @@ void where(const void* const* in, void* out, size_t n, LoopArgs*) {
   const T* b = static_cast<const T*>(in[2]);
   T* y = static_cast<T*>(out);
   RL_VECTORIZE
-  for (size_t i = 0; i < n; ++i) y[i] = condition[i] != 0 ? a[i] : b[i];
+  for (size_t i = 0; i < n; ++i) {
+    const T first = a[i];  // both are loaded in any case: no branch
+    const T second = b[i];
+    y[i] = condition[i] != 0 ? first : second;
+  }
 }
 
 }  // namespace
@@ -236,6 +304,8 @@ void where(const void* const* in, void* out, size_t n, LoopArgs*) {
 #define RL_SPLIT(FloatOp, int_loop, IntOp) \
   {loop<FloatOp, float>, loop<FloatOp, double>, int_loop<IntOp, int64_t>, \
    int_loop<IntOp, int32_t>, nullptr}
+#define RL_MOD(Op, IntOp)                                                        \
+  {mod_loop<Op>, loop<Op, double>, loop_by<IntOp, int64_t>, loop_by<IntOp, int32_t>, nullptr}
 #define RL_ALL(Op) \
   {loop<Op, float>, loop<Op, double>, loop<Op, int64_t>, loop<Op, int32_t>, loop<Op, uint8_t>}
 #define RL_BITS(Op) {nullptr, nullptr, loop<Op, int64_t>, loop<Op, int32_t>, loop<Op, uint8_t>}
@@ -250,8 +320,8 @@ const BinaryLoops binary_loops = {
         RL_REAL(Mul),
         RL_SPLIT(FloatTruncDiv, loop_by, IntTruncDiv),
         RL_SPLIT(FloatFloorDiv, loop_by, IntFloorDiv),
-        RL_SPLIT(FloatFmod, loop_by, IntFmod),
-        RL_SPLIT(FloatRemainder, loop_by, IntRemainder),
+        RL_MOD(FloatFmod, IntFmod),
+        RL_MOD(FloatRemainder, IntRemainder),
         RL_SPLIT(FloatPow, loop, IntPow),
         RL_REAL(Maximum),
         RL_REAL(Minimum),

@@ -50,19 +50,15 @@ struct Store<BFloat> {
 
 // Floating to a narrow unsigned type goes through a wider signed one, so that -1.0 becomes 255 as
 // in torch and not whatever the processor does.
-#define RL_STORE_VIA(To, Via)              \
-  template <>                              \
-  struct Store<To> {                       \
-    static To from(float x) {              \
-      return static_cast<To>(static_cast<Via>(x)); \
-    }                                      \
-    static To from(double x) {             \
-      return static_cast<To>(static_cast<Via>(x)); \
-    }                                      \
-    template <typename From>               \
-    static To from(From x) {               \
-      return static_cast<To>(x);           \
-    }                                      \
+#define RL_STORE_VIA(To, Via)                                                 \
+  template <>                                                                 \
+  struct Store<To> {                                                          \
+    static To from(float x) { return static_cast<To>(static_cast<Via>(x)); }  \
+    static To from(double x) { return static_cast<To>(static_cast<Via>(x)); } \
+    template <typename From>                                                  \
+    static To from(From x) {                                                  \
+      return static_cast<To>(x);                                              \
+    }                                                                         \
   };
 RL_STORE_VIA(uint8_t, int32_t)
 RL_STORE_VIA(int8_t, int32_t)

@@ -1,8 +1,8 @@
 // Inner loops, compiled once per instruction set, and the choice between them at run time.
 //
 // A loops file `loops/foo.cpp` holds the contiguous inner loops of a family. CMake compiles it with
-// RL_ISA set to the name of a namespace: `plain`, and on x86 also `avx2` and `avx512`, each with its
-// own flags. Its header `loops/foo.h` describes them as a struct of function pointers:
+// RL_ISA set to the name of a namespace: `plain`, and on x86 also `avx2` and `avx512`, each with
+// its own flags. Its header `loops/foo.h` describes them as a struct of function pointers:
 //
 //   struct FooLoops { void (*scale)(const float* x, float* out, size_t n, float factor); };
 //   RL_LOOPS(FooLoops, foo_loops)            // in namespace rushlight::kernels
@@ -46,32 +46,32 @@ bool isa_by_name(StringView name, Isa* isa);
   extern const Type name;    \
   }
 #elif defined(RUSHLIGHT_MULTI_ISA)
-#define RL_LOOPS(Type, name)                          \
-  namespace plain {                                   \
-  extern const Type name;                             \
-  }                                                   \
-  namespace avx2 {                                    \
-  extern const Type name;                             \
-  }                                                   \
-  namespace avx512 {                                  \
-  extern const Type name;                             \
-  }                                                   \
-  inline const Type& name() {                         \
-    switch (::rushlight::kernels::current_isa()) {    \
-      case ::rushlight::kernels::Isa::Avx512:         \
-        return avx512::name;                          \
-      case ::rushlight::kernels::Isa::Avx2:           \
-        return avx2::name;                            \
-      case ::rushlight::kernels::Isa::Plain:          \
-        break;                                        \
-    }                                                 \
-    return plain::name;                               \
+#define RL_LOOPS(Type, name)                       \
+  namespace plain {                                \
+  extern const Type name;                          \
+  }                                                \
+  namespace avx2 {                                 \
+  extern const Type name;                          \
+  }                                                \
+  namespace avx512 {                               \
+  extern const Type name;                          \
+  }                                                \
+  inline const Type& name() {                      \
+    switch (::rushlight::kernels::current_isa()) { \
+      case ::rushlight::kernels::Isa::Avx512:      \
+        return avx512::name;                       \
+      case ::rushlight::kernels::Isa::Avx2:        \
+        return avx2::name;                         \
+      case ::rushlight::kernels::Isa::Plain:       \
+        break;                                     \
+    }                                              \
+    return plain::name;                            \
   }
 #else
-#define RL_LOOPS(Type, name)                   \
-  namespace plain {                            \
-  extern const Type name;                      \
-  }                                            \
+#define RL_LOOPS(Type, name) \
+  namespace plain {          \
+  extern const Type name;    \
+  }                          \
   inline const Type& name() { return plain::name; }
 #endif
 

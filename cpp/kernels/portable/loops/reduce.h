@@ -19,17 +19,16 @@ using ReduceColumnFn = void (*)(const void* x, size_t n, void* acc, const double
 // every number.
 using ArgRowFn = size_t (*)(const void* x, size_t n);
 // Where x[i] is better than best[i] (double or int64), takes it and writes `position` to index[i].
-using ArgColumnFn = void (*)(const void* x, size_t n, void* best, int64_t* index,
-                             int64_t position);
+using ArgColumnFn = void (*)(const void* x, size_t n, void* best, int64_t* index, int64_t position);
 // Running sums: acc[i] += x[i], out[i] = acc[i]; and along a row, *acc carrying on.
 using CumulateFn = void (*)(const void* x, size_t n, void* acc, void* out);
 
 struct ReduceLoops {
   ReduceRowFn row[static_cast<size_t>(ReduceOp::Count)][kComputeTypes];
   ReduceColumnFn column[static_cast<size_t>(ReduceOp::Count)][kComputeTypes];
-  ArgRowFn arg_row[2][kComputeTypes];        // [0] greatest, [1] least
+  ArgRowFn arg_row[2][kComputeTypes];  // [0] greatest, [1] least
   ArgColumnFn arg_column[2][kComputeTypes];
-  CumulateFn cumulate_row[kComputeTypes];    // `out` has the accumulator's type
+  CumulateFn cumulate_row[kComputeTypes];  // `out` has the accumulator's type
   CumulateFn cumulate_column[kComputeTypes];
 };
 

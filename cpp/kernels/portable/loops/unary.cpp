@@ -21,8 +21,7 @@ Params<int64_t> params_of<int64_t>(const LoopArgs& a) {
 }
 template <>
 Params<int32_t> params_of<int32_t>(const LoopArgs& a) {
-  return {static_cast<int32_t>(a.i[0]), static_cast<int32_t>(a.i[1]),
-          static_cast<int32_t>(a.i[2])};
+  return {static_cast<int32_t>(a.i[0]), static_cast<int32_t>(a.i[1]), static_cast<int32_t>(a.i[2])};
 }
 
 template <typename Op, typename T>
@@ -55,20 +54,20 @@ void trig_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
   }
 }
 
-#define RL_OP(Name, expression)                                 \
-  struct Name {                                                 \
-    template <typename T>                                       \
+#define RL_OP(Name, expression)                                   \
+  struct Name {                                                   \
+    template <typename T>                                         \
     static auto apply(T x, [[maybe_unused]] const Params<T>& p) { \
-      return expression;                                        \
-    }                                                           \
+      return expression;                                          \
+    }                                                             \
   };
-#define RL_TRIG_OP(Name, fast, library)                     \
-  struct Name {                                             \
-    template <typename T>                                   \
-    static T apply(T x, const Params<T>&) {                 \
-      return fast(x);                                       \
-    }                                                       \
-    static double exact(double x) { return library(x); }    \
+#define RL_TRIG_OP(Name, fast, library)                  \
+  struct Name {                                          \
+    template <typename T>                                \
+    static T apply(T x, const Params<T>&) {              \
+      return fast(x);                                    \
+    }                                                    \
+    static double exact(double x) { return library(x); } \
   };
 
 float root(float x) { return sqrtf(x); }
@@ -98,8 +97,8 @@ RL_OP(Asinh, vasinh(x))
 RL_OP(Acosh, vacosh(x))
 RL_OP(Atanh, vatanh(x))
 RL_OP(Gelu, T(0.5) * x * (T(1) + verf(x * T(0.70710678118654752440))))
-RL_OP(GeluTanh, T(0.5) * x *
-                    (T(1) + vtanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x))))
+RL_OP(GeluTanh,
+      T(0.5) * x * (T(1) + vtanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x))))
 RL_OP(Elu, x <= T(0) ? vexpm1(x * p.p2) * p.p0 : x * p.p1)
 RL_OP(LeakyRelu, x > T(0) ? x : x * p.p0)
 RL_OP(Floor, vfloor(x))

@@ -72,6 +72,20 @@ static inline Vec interleave_high(Vec a, Vec b) {
 #endif
 }
 
+// Every second one of 2 * kLanes elements.
+static inline Vec load_even(const float* p) {
+  const Vec low = load(p);
+  const Vec high = load(p + kLanes);
+#if defined(__AVX512F__)
+  return __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28,
+                                 30);
+#elif defined(__AVX__)
+  return __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14);
+#else
+  return __builtin_shufflevector(low, high, 0, 2, 4, 6);
+#endif
+}
+
 // Turns kLanes rows into columns: log2(kLanes) rounds, each a perfect shuffle of the whole square.
 static inline void transpose(Vec (&rows)[kLanes]) {
 #pragma GCC unroll 4

@@ -17,8 +17,6 @@ namespace rushlight::kernels::RL_ISA {
 constexpr float kInf = __builtin_inff();
 constexpr float kNaN = __builtin_nanf("");
 
-static inline int32_t int_bits(float x) { return static_cast<int32_t>(bits_of(x)); }
-static inline float from_int_bits(int32_t b) { return float_of(static_cast<uint32_t>(b)); }
 static inline float vabs(float x) { return float_of(bits_of(x) & 0x7fffffffu); }
 static inline double vabs(double x) { return fabs(x); }
 static inline float with_sign_of(float magnitude, float sign) {
@@ -26,14 +24,12 @@ static inline float with_sign_of(float magnitude, float sign) {
 }
 
 // 2^n for n from -126 to 127.
-static inline float exp2_int(int32_t n) {
-  return float_of(static_cast<uint32_t>(n + 127) << 23);
-}
+static inline float exp2_int(int32_t n) { return float_of(static_cast<uint32_t>(n + 127) << 23); }
 
 // --- rounding -----------------------------------------------------------------------------------
 
-// Adding and subtracting 2^23 leaves the nearest integer, ties to even; from there on every float is
-// an integer already.
+// Adding and subtracting 2^23 leaves the nearest integer, ties to even; from there on every float
+// is an integer already.
 constexpr float kTwo23 = 8388608.0f;
 
 static inline float vround(float x) {
@@ -94,6 +90,12 @@ static inline float vexp(float x) {
   return (expm1_small(e.r) + 1.0f) * exp2_int(half) * exp2_int(e.n - half);
 }
 
+// e^x for x from -87 to 88, where one scaling is enough.
+static inline float exp_normal(float x) {
+  const Reduced e = reduce_ln2(x);
+  return (expm1_small(e.r) + 1.0f) * exp2_int(e.n);
+}
+
 static inline float vexpm1(float x) {
   const float y = x > 89.0f ? 89.0f : x;
   const Reduced e = reduce_ln2(y < -18.0f ? -18.0f : y);
@@ -114,10 +116,10 @@ struct Mantissa {
 
 static inline Mantissa split(float x) {
   const bool tiny = x < 1.17549435e-38f;
-  const int32_t bits = int_bits(tiny ? x * 33554432.0f : x);
-  constexpr int32_t kSqrtHalf = 0x3f3504f3;
-  const int32_t n = (bits - kSqrtHalf) >> 23;
-  const float m = from_int_bits(bits - static_cast<int32_t>(static_cast<uint32_t>(n) << 23));
+  const uint32_t bits = bits_of(tiny ? x * 33554432.0f : x);
+  constexpr uint32_t kSqrtHalf = 0x3f3504f3;
+  const int32_t n = static_cast<int32_t>(bits - kSqrtHalf) >> 23;
+  const float m = float_of(bits - (static_cast<uint32_t>(n) << 23));
   return {static_cast<float>(n) - (tiny ? 25.0f : 0.0f), m - 1.0f};
 }
 
@@ -234,7 +236,7 @@ static inline float verf(float x) {
   p = p * u - 6.34846687e-1f;
   p = p * u - 1.28717512e-1f;
   p = p * u - u;
-  const float far = with_sign_of(1.0f - vexp(p), x);
+  const float far = with_sign_of(1.0f - exp_normal(p), x);
   float q = -5.96761703e-4f;
   q = q * s + 4.99119423e-3f;
   q = q * s - 2.67681349e-2f;

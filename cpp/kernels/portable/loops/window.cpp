@@ -11,7 +11,7 @@ constexpr int kCachedTaps = 27;
 
 // What one tap meets at each pixel of a panel, relative to the origin of a channel.
 struct Tap {
-  int64_t first;           // offset of lane 0, valid or not
+  int64_t delta;           // of the tap against the first one
   int32_t index[kWidth];   // offset, 0 where it lies outside
   int32_t inside_mask[kWidth];  // all ones where it lies inside, else zero
 };
@@ -19,10 +19,21 @@ struct Tap {
 // The output pixels of a panel: where the kernel's first tap lies.
 struct Pixels {
   int count;
-  bool consecutive;  // lane i lies i elements after lane 0
   int32_t at[kMaxSpatial][kWidth];
   int64_t offset[kWidth];
+  int step[kPanelVectors];  // between the lanes of a vector: 1, 2, or 0 for any other pattern
 };
+
+// The step between the offsets of the lanes from `first` on, if it is 1 or 2 between all of them.
+int step_of(const Pixels& pixels, int first) {
+  const int end = first + kLanes < pixels.count ? first + kLanes : pixels.count;
+  if (end - first < 2) return 0;
+  const int64_t step = pixels.offset[first + 1] - pixels.offset[first];
+  for (int i = first + 2; i < end; ++i) {
+    if (pixels.offset[i] - pixels.offset[i - 1] != step) return 0;
+  }
+  return step == 1 || step == 2 ? static_cast<int>(step) : 0;
+}
 
 void locate(const Window& w, int64_t first, int count, Pixels* pixels) {
   int64_t o[kMaxSpatial];
@@ -30,7 +41,6 @@ void locate(const Window& w, int64_t first, int count, Pixels* pixels) {
   o[1] = first / w.out[2] % w.out[1];
   o[0] = first / w.out[2] / w.out[1];
   pixels->count = count;
-  pixels->consecutive = true;
   for (int i = 0; i < count; ++i) {
     int64_t offset = 0;
     for (size_t s = 0; s < kMaxSpatial; ++s) {
@@ -39,12 +49,12 @@ void locate(const Window& w, int64_t first, int count, Pixels* pixels) {
       offset += at * w.step[s];
     }
     pixels->offset[i] = offset;
-    pixels->consecutive = pixels->consecutive && offset == pixels->offset[0] + i;
     for (size_t s = kMaxSpatial; s-- > 0;) {
       if (++o[s] < w.out[s] || s == 0) break;
       o[s] = 0;
     }
   }
+  for (int v = 0; v < kPanelVectors; ++v) pixels->step[v] = step_of(*pixels, v * kLanes);
 }
 
 void meet(const Window& w, const Pixels& p, const int32_t* position, Tap* tap) {
@@ -54,7 +64,7 @@ void meet(const Window& w, const Pixels& p, const int32_t* position, Tap* tap) {
     shift[s] = position[s] * w.dilation[s];
     delta += shift[s] * w.step[s];
   }
-  tap->first = p.offset[0] + delta;
+  tap->delta = delta;
   for (int i = 0; i < p.count; ++i) {
     // As unsigned numbers, negative positions are too great as well.
     const bool inside =
@@ -68,19 +78,25 @@ void meet(const Window& w, const Pixels& p, const int32_t* position, Tap* tap) {
   for (int i = p.count; i < kWidth; ++i) tap->inside_mask[i] = tap->index[i] = 0;
 }
 
-void copy_run(const float* in, const Tap& tap, int64_t pitch, float* out) {
-  for (int64_t i = 0; i < pitch; i += kLanes) {
-    const IntVec mask = load_int(tap.inside_mask + i);
-    store(out + i, from_bits(bits(load(in + i)) & mask));
-  }
+Vec gather(const float* in, const int32_t* index) {
+  float values[kLanes];
+  for (int i = 0; i < kLanes; ++i) values[i] = in[index[i]];
+  return load(values);
 }
 
-void gather(const float* in, const Tap& tap, int64_t pitch, float* out) {
-  float values[kWidth];
-  for (int i = 0; i < kWidth; ++i) values[i] = in[tap.index[i]];
-  for (int64_t i = 0; i < pitch; i += kLanes) {
-    const IntVec mask = load_int(tap.inside_mask + i);
-    store(out + i, from_bits(bits(load(values + i)) & mask));
+// One line of a panel: what the tap meets at all pixels. `base` is the start of the channel.
+void copy_line(const Window& w, const Pixels& pixels, const Tap& tap, int64_t base, int64_t pitch,
+               float* out) {
+  for (int v = 0; v * kLanes < pitch; ++v) {
+    const int step = pixels.step[v];
+    const int64_t start = base + tap.delta + pixels.offset[v * kLanes];
+    // Lanes in the padding are read, too, and masked out; so all of them must be in the tensor.
+    const bool readable = step != 0 && start >= 0 && start + step * kLanes <= w.size;
+    const Vec values = !readable   ? gather(w.data + base, tap.index + v * kLanes)
+                       : step == 1 ? load(w.data + start)
+                                   : load_even(w.data + start);
+    const IntVec mask = load_int(tap.inside_mask + v * kLanes);
+    store(out + v * kLanes, from_bits(bits(values) & mask));
   }
 }
 
@@ -102,13 +118,7 @@ void pack_taps(const Window& w, int64_t first, int count, int64_t k0, int64_t n,
                                   static_cast<int32_t>(t % w.kernel[2])};
       meet(w, pixels, position, &tap);
     }
-    const int64_t base = w.origin + channel * w.channel_step;
-    const int64_t start = base + tap.first;
-    if (pixels.consecutive && start >= 0 && start + pitch <= w.size) {
-      copy_run(w.data + start, tap, pitch, out);
-    } else {
-      gather(w.data + base, tap, pitch, out);
-    }
+    copy_line(w, pixels, tap, w.origin + channel * w.channel_step, pitch, out);
     out += pitch;
     if (++t == taps) {
       t = 0;
@@ -117,8 +127,50 @@ void pack_taps(const Window& w, int64_t first, int count, int64_t k0, int64_t n,
   }
 }
 
+// What pixels meet in the padding, a piece of a channel run at a time.
+constexpr int64_t kZeroRun = 256;
+constexpr float kZeros[kZeroRun] = {};
+
+void pack_channels(const Window& w, int64_t first, int count, int64_t k0, int64_t n, float* out,
+                   int64_t pitch) {
+  Pixels pixels;
+  locate(w, first, count, &pixels);
+  int64_t channel = k0 % w.channels;
+  int64_t t = k0 / w.channels;
+  const float* rows[kWidth];
+  Tap tap;
+  for (int64_t done = 0, run = 0; done < n; done += run) {
+    const int32_t position[] = {static_cast<int32_t>(t / w.kernel[2] / w.kernel[1]),
+                                static_cast<int32_t>(t / w.kernel[2] % w.kernel[1]),
+                                static_cast<int32_t>(t % w.kernel[2])};
+    meet(w, pixels, position, &tap);
+    run = w.channels - channel;
+    if (run > n - done) run = n - done;
+    if (run > kZeroRun) run = kZeroRun;
+    for (int i = 0; i < count; ++i) {
+      const bool inside = tap.inside_mask[i] != 0;
+      rows[i] = inside ? w.data + w.origin + tap.index[i] + channel * w.channel_step : kZeros;
+    }
+    // From the last group on, as in the product's own packing.
+    for (int i = (count - 1) / kLanes * kLanes; i >= 0; i -= kLanes) {
+      const int group = count - i < kLanes ? count - i : kLanes;
+      gemm_loops.pack_rows(rows + i, group, run, out + done * pitch + i, pitch);
+    }
+    channel += run;
+    if (channel == w.channels) {
+      channel = 0;
+      ++t;
+    }
+  }
+}
+
+void pack(const Window& w, int64_t first, int count, int64_t k0, int64_t n, float* out,
+          int64_t pitch) {
+  (w.channels_innermost ? pack_channels : pack_taps)(w, first, count, k0, n, out, pitch);
+}
+
 }  // namespace
 
-const WindowLoops window_loops = {pack_taps};
+const WindowLoops window_loops = {pack};
 
 }  // namespace rushlight::kernels::RL_ISA

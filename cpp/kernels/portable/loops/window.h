@@ -25,14 +25,18 @@ struct Window {
   int32_t kernel[kMaxSpatial] = {};
   int32_t stride[kMaxSpatial] = {};
   int32_t padding[kMaxSpatial] = {};
-  int32_t dilation[kMaxSpatial] = {};
+  int32_t dilation[kMaxSpatial] = {};  // negative for a kernel that is mirrored
+  int32_t channels = 0;
+  // k runs over (tap, channel), which is fast where channels lie side by side (channels-last);
+  // otherwise over (channel, tap).
+  bool channels_innermost = false;
 };
 
 struct WindowLoops {
-  // k runs over (channel, tap), taps innermost: out[(k - k0) * pitch + i] for output pixels
-  // first + i, i < count <= pitch <= kMaxPanelWidth, k0 <= k < k0 + n. Zeros from count to pitch.
-  void (*pack_taps)(const Window& w, int64_t first, int count, int64_t k0, int64_t n, float* out,
-                    int64_t pitch);
+  // out[(k - k0) * pitch + i] for output pixels first + i, i < count <= pitch <= kMaxPanelWidth,
+  // k0 <= k < k0 + n. Like GemmLoops::pack_rows it writes whole vectors at each k.
+  void (*pack)(const Window& w, int64_t first, int count, int64_t k0, int64_t n, float* out,
+               int64_t pitch);
 };
 
 RL_LOOPS(WindowLoops, window_loops)

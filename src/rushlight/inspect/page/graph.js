@@ -90,12 +90,14 @@ class GraphList {
   arguments(step) {
     const { method } = view;
     const writes = new Set(step.writes);
-    const rows = step.args.map((index) => {
+    const last = step.args.length - 1;
+    const again = last > 0 && step.args[last] === step.args[last - 1]; // what it returns
+    const rows = (again ? step.args.slice(0, last) : step.args).map((index, i) => {
+      const out = writes.has(index) || (step.kind === "kernel" && i === last);
       const value = method.values[index];
       const place = value.memory_id ? `memory ${value.memory_id} + ${count(value.offset || 0)}` :
         value.constant ? `constant ${value.constant}` : "";
-      return el("tr", { class: writes.has(index) ? "written" : null },
-        el("td", {}, writes.has(index) ? "out" : ""), el("td", {}, value.name || value.kind),
+      return el("tr", { class: out ? "written" : null }, el("td", {}, out ? "out" : ""), el("td", {}, value.name || value.kind),
         el("td", { class: "mono" }, value.text), el("td", { class: "mono" }, place),
         el("td", { class: "number" }, value.bytes ? count(value.bytes) : ""));
     });

@@ -35,7 +35,7 @@ function drawSummary() {
   const places = [kernels ? plural(kernels, "kernel") : "",
     delegated ? `${plural(delegated, "call")} to ${plural(backends, "backend")}` : ""];
   const over = above(planned, bound);
-  byId("summary").replaceChildren(
+  byId("summary").replaceChildren(...el("div", {},
     el("h1", {}, report.name || "program"),
     el("pre", { class: "signature" }, method.signature),
     method.weak ? el("p", { class: "hint" },
@@ -52,7 +52,7 @@ function drawSummary() {
     kindBar(),
     ...(report.executorch.length ? [el("details", { class: "reasons" },
       el("summary", {}, "Why ExecuTorch 1.4.1 does not run this file"),
-      el("ul", {}, report.executorch.map((reason) => el("li", {}, reason))))] : []));
+      el("ul", {}, report.executorch.map((reason) => el("li", {}, reason))))] : [])).childNodes);
 }
 
 const methods = report.methods.map((raw) => () => raw.made || (raw.made = new Method(raw)));

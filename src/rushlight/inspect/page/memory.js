@@ -103,9 +103,9 @@ class MemoryChart {
     this.frame.replaceChildren(this.canvas);
     this.whole.hidden = this.range[0] === 0 &&
       this.range[1] === Math.max(view.method.instructions.length, 1);
-    const shown = [...new Set(this.arena.blocks.map((block) => this.colour(block)))].sort();
-    this.legend.replaceChildren(...shown.map((name) =>
-      el("span", { class: `key k-${name}` }, name)));
+    const used = new Set(this.arena.blocks.map((block) => this.colour(block)));
+    this.legend.replaceChildren(...Object.entries(KINDS).filter(([kind]) => used.has(kind)).map(
+      ([kind, name]) => el("span", { class: `key k-${kind}` }, name)));
     this.listen();
     this.mark();
   }
@@ -119,7 +119,7 @@ class MemoryChart {
         svg("text", { x: PLAN.left - 8, y: y + 4, "text-anchor": "end" }, at ? size(at) : "0"));
     }
     const base = this.liveTop + PLAN.live;
-    for (const at of ticks(this.range[0], this.range[1], Math.max(this.inner / 90, 2), false)) {
+    for (const at of ticks(this.range[0], this.range[1] - 1, Math.max(this.inner / 90, 2), false)) {
       const x = this.x(at);
       group.append(svg("text", { x: x + 2, y: base + 18, "text-anchor": "start" }, `#${count(at)}`),
         svg("line", { x1: x, x2: x, y1: base, y2: base + 5 }));

@@ -26,6 +26,12 @@ function family(instruction) {
   return "pointwise";
 }
 
+const KINDS = {
+  input: "input", output: "output", state: "state", temporary: "temporary",
+  matrix: "matrix, convolution", reduce: "reduction, norm", pointwise: "pointwise",
+  move: "copy, reshape", delegate: "delegate", control: "sizes, control",
+};
+
 class Method {
   constructor(raw) {
     Object.assign(this, raw);

@@ -1,0 +1,86 @@
+#include "rushlight/kernels/portable/loops/depthwise.h"
+
+#include "rushlight/kernels/portable/loops/vec.h"
+
+namespace rushlight::kernels::RL_ISA {
+namespace {
+
+template <int kStride>
+inline Vec load_strided(const float* p) {
+  return kStride == 1 ? load(p) : load_even(p);
+}
+
+// V vectors of a row.
+template <int V, int kStride>
+void row_piece(const float* in, int64_t line, const float* weights, int taps_y, int taps_x,
+               int64_t dilation, float bias, float* out) {
+  Vec sums[V];
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v) sums[v] = splat(bias);
+  for (int i = 0; i < taps_y; ++i) {
+    const float* at = in + i * line;
+    for (int j = 0; j < taps_x; ++j) {
+      const Vec weight = splat(*weights++);
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) {
+        sums[v] += weight * load_strided<kStride>(at + j * dilation + v * kLanes * kStride);
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v) store(out + v * kLanes, sums[v]);
+}
+
+template <int kStride>
+void vector_row(const float* in, int64_t line, const float* weights, int taps_y, int taps_x,
+                int64_t dilation, float bias, float* out, int64_t n) {
+  int64_t x = 0;
+  for (; x + 4 * kLanes <= n; x += 4 * kLanes) {
+    row_piece<4, kStride>(in + x * kStride, line, weights, taps_y, taps_x, dilation, bias,
+                          out + x);
+  }
+  for (; x + kLanes <= n; x += kLanes) {
+    row_piece<1, kStride>(in + x * kStride, line, weights, taps_y, taps_x, dilation, bias,
+                          out + x);
+  }
+  if (x == n) return;
+  float rest[kLanes];
+  row_piece<1, kStride>(in + x * kStride, line, weights, taps_y, taps_x, dilation, bias, rest);
+  for (int64_t i = 0; x + i < n; ++i) out[x + i] = rest[i];
+}
+
+void row(const float* in, int64_t line, const float* weights, int taps_y, int taps_x,
+         int64_t stride, int64_t dilation, float bias, float* out, int64_t n) {
+  if (stride == 1) {
+    return vector_row<1>(in, line, weights, taps_y, taps_x, dilation, bias, out, n);
+  }
+  if (stride == 2) {
+    return vector_row<2>(in, line, weights, taps_y, taps_x, dilation, bias, out, n);
+  }
+  for (int64_t x = 0; x < n; ++x) {
+    float sum = bias;
+    for (int i = 0; i < taps_y; ++i) {
+      for (int j = 0; j < taps_x; ++j) {
+        sum += weights[i * taps_x + j] * in[i * line + x * stride + j * dilation];
+      }
+    }
+    out[x] = sum;
+  }
+}
+
+void pixel(const float* const* in, const float* weights, int taps, const float* bias, float* out,
+           int64_t n) {
+  for (int64_t c = 0; c < n; c += kLanes) {
+    Vec sum = bias != nullptr ? load(bias + c) : Vec{};
+    for (int t = 0; t < taps; ++t) {
+      if (in[t] != nullptr) sum += load(weights + t * n + c) * load(in[t] + c);
+    }
+    store(out + c, sum);
+  }
+}
+
+}  // namespace
+
+const DepthwiseLoops depthwise_loops = {kLanes, row, pixel};
+
+}  // namespace rushlight::kernels::RL_ISA

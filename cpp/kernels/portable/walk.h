@@ -1,0 +1,72 @@
+// A walk over some dimensions of several tensors at once, with an offset into each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/core/tensor.h"
+
+namespace rushlight::kernels {
+
+template <size_t kTensors>
+class Walk {
+ public:
+  // Adds a dimension outside of those there are. It is merged with the last one where they are one
+  // run in every tensor.
+  void add(int64_t size, const int64_t (&strides)[kTensors]) {
+    if (size == 1) return;
+    if (dims_ > 0 && continues(strides)) {
+      sizes_[dims_ - 1] *= size;
+      return;
+    }
+    sizes_[dims_] = size;
+    index_[dims_] = 0;
+    for (size_t t = 0; t < kTensors; ++t) strides_[dims_][t] = strides[t];
+    ++dims_;
+  }
+
+  // Takes out the innermost dimension, for an inner loop: its size, and a stride for each tensor. A
+  // walk without dimensions has a run of one element.
+  int64_t take_run(int64_t (&strides)[kTensors]) {
+    for (size_t t = 0; t < kTensors; ++t) strides[t] = dims_ > 0 ? strides_[0][t] : 1;
+    if (dims_ == 0) return 1;
+    const int64_t size = sizes_[0];
+    --dims_;
+    for (size_t d = 0; d < dims_; ++d) {
+      sizes_[d] = sizes_[d + 1];
+      for (size_t t = 0; t < kTensors; ++t) strides_[d][t] = strides_[d + 1][t];
+    }
+    return size;
+  }
+
+  int64_t offset(size_t tensor) const { return offsets_[tensor]; }
+
+  // Moves to the next position; false after the last, and the walk is at the first one again.
+  bool next() {
+    for (size_t d = 0; d < dims_; ++d) {
+      const bool more = ++index_[d] < sizes_[d];
+      for (size_t t = 0; t < kTensors; ++t) {
+        offsets_[t] += strides_[d][t] * (more ? 1 : 1 - sizes_[d]);
+      }
+      if (more) return true;
+      index_[d] = 0;
+    }
+    return false;
+  }
+
+ private:
+  bool continues(const int64_t (&strides)[kTensors]) const {
+    for (size_t t = 0; t < kTensors; ++t) {
+      if (strides[t] != strides_[dims_ - 1][t] * sizes_[dims_ - 1]) return false;
+    }
+    return true;
+  }
+
+  size_t dims_ = 0;  // innermost first
+  int64_t sizes_[kMaxRank];
+  int64_t index_[kMaxRank];
+  int64_t strides_[kMaxRank][kTensors];
+  int64_t offsets_[kTensors] = {};
+};
+
+}  // namespace rushlight::kernels

@@ -1,0 +1,63 @@
+"""Programs that ExecuTorch wrote load here and compute what they computed there."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight as rl
+from rushlight.runtime import Runtime
+
+GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
+EXPECTED = json.loads((GOLDEN / "expected.json").read_text())
+
+
+def same(result: Any, expected: Any) -> bool:
+    if isinstance(expected, list):
+        np.testing.assert_allclose(result, expected, rtol=1e-6)
+        return True
+    return bool(result == expected) and type(result) is type(expected)
+
+
+# Of equal elements either may come first: topk has a test of its own.
+@pytest.mark.parametrize("case", sorted(set(EXPECTED) - {"topk.forward"}))
+def test_ones_in(case: str) -> None:
+    name, _, method_name = case.partition(".")
+    program = Runtime.get().load_program(GOLDEN / f"{name}.pte")
+    method = program.load_method(method_name)
+    meta = method.metadata
+    inputs = [
+        np.ones(meta.input_tensor_meta(i).sizes(), meta.input_tensor_meta(i).dtype())
+        for i in range(meta.num_inputs())
+    ]
+    results = method.execute(inputs)
+    assert len(results) == len(EXPECTED[case])
+    assert all(same(r, e) for r, e in zip(results, EXPECTED[case], strict=True))
+
+
+def test_structures_of_executorch_are_rebuilt() -> None:
+    result = rl.load(GOLDEN / "topk.pte")(np.arange(5, dtype=np.float32))
+    assert list(result) == ["values", "indices", "constant"]
+    np.testing.assert_array_equal(result["indices"], [4, 3])
+    assert result["constant"] == 3.5
+
+
+def test_state_and_methods() -> None:
+    counter = rl.load(GOLDEN / "counter.pte")
+    assert [float(counter(np.ones(2, np.float32))[0]) for _ in range(3)] == [2, 4, 6]
+    methods = rl.load(GOLDEN / "methods.pte")
+    assert methods.get_name() == "golden" and methods.get_size() == 7
+    assert methods.get_scale() == 0.5 and methods.is_small() is True
+
+
+def test_dynamic_shapes() -> None:
+    module = rl.load(GOLDEN / "dynamic_view.pte")
+    for rows in (2, 8, 3):
+        x = np.random.default_rng(rows).random((rows, 6), np.float32)
+        np.testing.assert_allclose(module(x), (x + 1).reshape(2 * rows, 3) * rows)
+    with pytest.raises(rl.RunError, match=r"input 0: size 0 is 9, allowed 0\.\.8"):
+        module(np.ones((9, 6), np.float32))
