@@ -45,7 +45,7 @@ DEV_FLAGS = -D CMAKE_BUILD_TYPE=Release -D RUSHLIGHT_BUILD_PYTHON=ON \
 SANITIZE_FLAGS := -D CMAKE_BUILD_TYPE=RelWithDebInfo -D RUSHLIGHT_SANITIZE=ON
 
 PY_CODE := src codegen tests benchmarks examples
-CPP_CODE = $(shell find cpp bindings tests/cpp examples -name '*.h' -o -name '*.cpp' \
+CPP_CODE = $(shell find cpp bindings tests/cpp examples benchmarks -name '*.h' -o -name '*.cpp' \
   | xargs grep -LE '(Made|Written) .*codegen')
 # Kernels are left out: they are compiled several times over, and tests/ops/ holds them to PyTorch.
 TIDY_CODE = $(shell find cpp -name '*.cpp' -not -path 'cpp/kernels/*')

@@ -65,8 +65,10 @@ def matrix_products() -> Iterator[Bench]:
         (12, 197, 64, 197, "ViT values"),
         (12, 1, 128, 64, "one token"),
     ]:
-        args = (torch.randn(batch, m, k), torch.randn(batch, k, n))
-        yield Bench("bmm", "aten::bmm.out", args, f"{batch}x{m}x{n}x{k} {note}", 2.0 * batch * m * n * k)
+        factors = (torch.randn(batch, m, k), torch.randn(batch, k, n))
+        yield Bench(
+            "bmm", "aten::bmm.out", factors, f"{batch}x{m}x{n}x{k} {note}", 2.0 * batch * m * n * k
+        )
 
 
 # channels in, out, size, kernel, stride, groups
@@ -97,17 +99,21 @@ CONVOLUTIONS = [
 
 
 def convolutions() -> Iterator[Bench]:
-    """Layers of ResNet-50, MobileNetV2 and ViT-B/16; some channels-last, one dimension, transposed."""
+    """Layers of ResNet-50, MobileNetV2 and ViT-B/16; channels-last, 1-d and transposed ones."""
     for c, o, size, kernel, stride, groups, note in CONVOLUTIONS:
         padding = kernel // 2 if stride < kernel else 0
         padding = 0 if kernel == 16 else padding
-        x, w, b = torch.randn(1, c, size, size), torch.randn(o, c // groups, kernel, kernel), torch.randn(o)
+        x, w, b = (
+            torch.randn(1, c, size, size),
+            torch.randn(o, c // groups, kernel, kernel),
+            torch.randn(o),
+        )
         rest = (b, [stride] * 2, [padding] * 2, [1, 1], False, [0, 0], groups)
         out = (size + 2 * padding - kernel) // stride + 1
         flops = 2.0 * o * c // groups * kernel * kernel * out * out
         text = f"{c}->{o} {size}x{size} k{kernel} s{stride} {note}"
         yield Bench("convolution", "aten::convolution.out", (x, w, *rest), text, flops)
-        if note == "ResNet" and size in (28, 14) or "depthwise" in note and size == 56:
+        if (note == "ResNet" and size in (28, 14)) or ("depthwise" in note and size == 56):
             last = [t.contiguous(memory_format=torch.channels_last) for t in (x, w)]
             text += " channels-last"
             yield Bench("convolution", "aten::convolution.out", (*last, *rest), text, flops)
@@ -127,25 +133,42 @@ def movement() -> Iterator[Bench]:
     square, table = torch.randn(1024, 1024), torch.randn(30522, 384)
     ids = torch.randint(0, 30000, (1, 128))
     yield Bench("permute_copy", "aten::permute_copy.out", (heads, [0, 2, 1, 3]), "heads")
-    yield Bench("permute_copy", "aten::permute_copy.out", (heads, [0, 2, 3, 1]), "heads, transposed")
+    yield Bench(
+        "permute_copy", "aten::permute_copy.out", (heads, [0, 2, 3, 1]), "heads, transposed"
+    )
     yield Bench("permute_copy", "aten::permute_copy.out", (image, [0, 2, 3, 1]), "to channels-last")
     yield Bench("t_copy", "aten::t_copy.out", (square,), "float32 1024x1024")
     yield Bench("t_copy", "aten::t_copy.out", (square.half(),), "float16 1024x1024")
     yield Bench("t_copy", "aten::t_copy.out", (square.double(),), "float64 1024x1024")
     yield Bench("view_copy", "aten::view_copy.out", (square, [512, 2048]), "1024x1024")
-    yield Bench("expand_copy", "aten::expand_copy.out", (heads[:, :1], [4, 128, 12, 32], ), "rows",
-                keywords={"implicit": False})
+    yield Bench(
+        "expand_copy",
+        "aten::expand_copy.out",
+        (
+            heads[:, :1],
+            [4, 128, 12, 32],
+        ),
+        "rows",
+        keywords={"implicit": False},
+    )
     yield Bench("cat", "aten::cat.out", ([image, image], 1), "channels")
     yield Bench("cat", "aten::cat.out", ([heads, heads], 3), "innermost")
-    yield Bench("slice_copy", "aten::slice_copy.Tensor_out", (square, 1, 0, 1024, 2), "every second")
+    yield Bench(
+        "slice_copy", "aten::slice_copy.Tensor_out", (square, 1, 0, 1024, 2), "every second"
+    )
     yield Bench("flip", "aten::flip.out", (square, [1]), "innermost")
     yield Bench("roll", "aten::roll.out", (image, [3, 3], [2, 3]), "image")
     yield Bench("constant_pad_nd", "aten::constant_pad_nd.out", (image, [1, 1, 1, 1], 0), "image")
     yield Bench("pixel_shuffle", "aten::pixel_shuffle.out", (image, 2), "image")
     yield Bench("embedding", "aten::embedding.out", (table, ids, -1, False, False), "MiniLM")
     yield Bench("index_select", "aten::index_select.out", (square, 1, ids[0] % 1024), "columns")
-    yield Bench("gather", "aten::gather.out", (square, 1, torch.randint(0, 1024, (1024, 256))), "",
-                keywords={"sparse_grad": False})
+    yield Bench(
+        "gather",
+        "aten::gather.out",
+        (square, 1, torch.randint(0, 1024, (1024, 256))),
+        "",
+        keywords={"sparse_grad": False},
+    )
     index = torch.randint(0, 1024, (1024, 64))
     yield Bench("scatter_add", "aten::scatter_add.out", (square, 0, index, square), "")
     pair = [torch.randint(0, 1024, (20000,)) for _ in range(2)]

@@ -33,11 +33,11 @@ HERE = Path(__file__).resolve().parent
 MAX_TOKENS = 256
 TOLERANCE = 1e-4
 QUESTIONS = (
-    "How do animals find their way home?",
-    "Why does food keep without going bad?",
-    "What makes the sea rise and fall?",
+    "How do birds travel so far?",
+    "What causes the tides?",
+    "Which foods keep for a long time?",
     "Which inventions changed how people read?",
-    "What is good for my body?",
+    "How can I stay healthy?",
 )
 
 Embed = Callable[[str], np.ndarray]

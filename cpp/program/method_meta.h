@@ -58,7 +58,7 @@ struct PlanSizes {
   size_t outputs = 0;
   size_t chains = 0;
   size_t instructions = 0;
-  size_t args = 0;  // of all instructions
+  size_t args = 0;   // of all instructions
   size_t views = 0;  // calls of the operator that makes a view at run time
   size_t delegates = 0;
   size_t specs = 0;            // of all delegates

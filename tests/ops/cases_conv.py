@@ -83,8 +83,15 @@ def depthwise(make: Maker) -> Iterator[Sample]:
         for stride, padding, dilation in [(1, 1, 1), (2, 1, 1), (3, 0, 1), (1, 2, 2), (2, 3, 2)]:
             for size in ((11, 70), (7, 7), (6, 15)):
                 yield case(
-                    make, (2, 32, *size), 32, (3, 3), (stride,), (padding,), (dilation,),
-                    groups=32, order=order,
+                    make,
+                    (2, 32, *size),
+                    32,
+                    (3, 3),
+                    (stride,),
+                    (padding,),
+                    (dilation,),
+                    groups=32,
+                    order=order,
                 )
         yield case(make, (1, 16, 40, 5), 16, (5, 5), padding=(2,), groups=16, order=order)
         yield case(make, (1, 16, 9, 9), 16, (9, 9), padding=(4,), groups=16, order=order)
@@ -99,12 +106,14 @@ def layouts(make: Maker) -> Iterator[Sample]:
     for order in orders:
         for weight_order in orders:
             for out_order in ((0, 1, 2, 3), CHANNELS_LAST):
-                options = {
-                    "order": order, "weight_order": weight_order, "out_dim_order": out_order
+                options: dict[str, Any] = {
+                    "order": order,
+                    "weight_order": weight_order,
+                    "out_dim_order": out_order,
                 }
-                yield case(make, (2, 20, 9, 8), 35, (3, 3), padding=(1,), **options)  # type: ignore[arg-type]
-                yield case(make, (2, 20, 9, 8), 35, (1, 1), **options)  # type: ignore[arg-type]
-                yield case(make, (1, 8, 9, 8), 6, (3, 2), (2,), groups=2, **options)  # type: ignore[arg-type]
+                yield case(make, (2, 20, 9, 8), 35, (3, 3), padding=(1,), **options)
+                yield case(make, (2, 20, 9, 8), 35, (1, 1), **options)
+                yield case(make, (1, 8, 9, 8), 6, (3, 2), (2,), groups=2, **options)
     yield case(make, (2, 6, 9, 8), 5, (3, 3), order=(3, 1, 0, 2), out_dim_order=(2, 0, 3, 1))
     yield case(make, (1, 300, 6, 5), 33, (3, 3), padding=(1,), order=CHANNELS_LAST)
 
@@ -141,12 +150,30 @@ def transposed(make: Maker) -> Iterator[Sample]:
     ]:
         for groups in (1, 2):
             yield case(
-                make, (2, 6, 7, 9), 10, kernel, stride, padding, dilation, True, output_padding,
+                make,
+                (2, 6, 7, 9),
+                10,
+                kernel,
+                stride,
+                padding,
+                dilation,
+                True,
+                output_padding,
                 groups,
             )
         yield case(
-            make, (1, 6, 7, 9), 10, kernel, stride, padding, dilation, True, output_padding,
-            order=CHANNELS_LAST, weight_order=CHANNELS_LAST, bias=False,
+            make,
+            (1, 6, 7, 9),
+            10,
+            kernel,
+            stride,
+            padding,
+            dilation,
+            True,
+            output_padding,
+            order=CHANNELS_LAST,
+            weight_order=CHANNELS_LAST,
+            bias=False,
         )
     yield case(make, (1, 4, 5, 5), 4, (3, 3), (2,), transposed=True, groups=4)
 
@@ -163,7 +190,13 @@ def dtypes(make: Maker) -> Iterator[Sample]:
 
 def convolution(make: Maker) -> Iterator[Sample]:
     for samples in (
-        two_dimensional, depthwise, layouts, one_dimensional, three_dimensional, transposed, dtypes
+        two_dimensional,
+        depthwise,
+        layouts,
+        one_dimensional,
+        three_dimensional,
+        transposed,
+        dtypes,
     ):
         yield from samples(make)
 
@@ -174,8 +207,12 @@ OPS = [OpCases("aten::convolution.out", convolution, tolerance=(1e-5, 3e-5))]
 def error(message: str, *shapes: tuple[int, ...], **options: Any) -> ErrorCase:
     """A failing call: shapes of input, weight, bias and out."""
     defaults: dict[str, Any] = {
-        "stride": [1, 1], "padding": [0, 0], "dilation": [1, 1], "transposed": False,
-        "output_padding": [0, 0], "groups": 1,
+        "stride": [1, 1],
+        "padding": [0, 0],
+        "dilation": [1, 1],
+        "transposed": False,
+        "output_padding": [0, 0],
+        "groups": 1,
     }
 
     def args(make: Maker) -> list[Any]:
@@ -196,6 +233,8 @@ ERRORS = [
     error("padding has an entry -1", X, W, B, Y, padding=[-1, 1]),
     error("dilation has 3 entries", X, W, B, Y, dilation=[1, 1, 1]),
     error("too small", X, (6, 4, 7, 7), B, Y),
-    error("output_padding has an entry 2", X, (4, 6, 3, 3), B, Y, transposed=True, output_padding=[2]),
+    error(
+        "output_padding has an entry 2", X, (4, 6, 3, 3), B, Y, transposed=True, output_padding=[2]
+    ),
     error("the result has sizes", X, W, B, (1, 6, 2, 3)),
 ]

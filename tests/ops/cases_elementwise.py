@@ -99,7 +99,7 @@ FLOAT_UNARY = {
 
 
 def float_samples(name: str, low: float, high: float) -> Samples:
-    """What an operator on floats is tried with; arguments far beyond a turn for sin and the like."""
+    """What an operator on floats is tried with; many turns for sin and the like."""
     common = with_bool(unary(low, high))
     if name not in ("sin", "cos", "tan"):
         return common

@@ -125,7 +125,9 @@ ERRORS = [
     ),
     ErrorCase(
         "aten::mm.out",
-        lambda make: [torch.ones(2, 2, dtype=torch.bool)] * 2 + [torch.ones(2, 2, dtype=torch.bool)],
+        lambda make: (
+            [torch.ones(2, 2, dtype=torch.bool)] * 2 + [torch.ones(2, 2, dtype=torch.bool)]
+        ),
         "self is bool, for which there is no matrix product",
     ),
     ErrorCase(
@@ -135,7 +137,14 @@ ERRORS = [
     ),
     ErrorCase(
         "aten::addmm.out",
-        lambda make: [make.tensor(4), make.tensor(2, 3), make.tensor(3, 5), 1, 1, make.tensor(2, 5)],
+        lambda make: [
+            make.tensor(4),
+            make.tensor(2, 3),
+            make.tensor(3, 5),
+            1,
+            1,
+            make.tensor(2, 5),
+        ],
         r"self has shape \(4,\), which does not broadcast to the product's \(2, 5\)",
     ),
     ErrorCase(

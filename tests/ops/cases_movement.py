@@ -278,7 +278,9 @@ OPS = [
     OpCases("aten::permute_copy.out", permute),
     OpCases("aten::transpose_copy.int_out", transpose),
     OpCases("aten::t_copy.out", t),
-    OpCases("aten::view_copy.out", view, reference=lambda x, size: x.contiguous().view(size).clone()),
+    OpCases(
+        "aten::view_copy.out", view, reference=lambda x, size: x.contiguous().view(size).clone()
+    ),
     OpCases("aten::unsqueeze_copy.out", unsqueeze),
     OpCases("aten::squeeze_copy.dim_out", squeeze_dim),
     OpCases("aten::squeeze_copy.dims_out", squeeze_dims),
@@ -344,11 +346,11 @@ ERRORS = [
     error("aten::pixel_unshuffle.out", "does not divide", (1, 3, 4), 2, (4, 1, 2)),
     error("aten::slice_copy.Tensor_out", "step is 0", (4,), 0, None, None, 0, (4,)),
     error("aten::slice_copy.Tensor_out", "self has no dimensions", (), 0, None, None, 1, ()),
-    error("aten::select_copy.int_out", "index is 3, but dimension 1 has size 3", (2, 3), 1, 3, (2,)),
-    error("aten::narrow_copy.out", "start is 2 and length is 2", (2, 3), 1, 2, 2, (2, 2)),
     error(
-        "aten::slice_scatter.out", "src has shape", (4,), (3,), 0, 0, 2, 1, (4,)
+        "aten::select_copy.int_out", "index is 3, but dimension 1 has size 3", (2, 3), 1, 3, (2,)
     ),
+    error("aten::narrow_copy.out", "start is 2 and length is 2", (2, 3), 1, 2, 2, (2, 2)),
+    error("aten::slice_scatter.out", "src has shape", (4,), (3,), 0, 0, 2, 1, (4,)),
     error("aten::split_copy.Tensor_out", "3 parts, but out has 2", (5,), 2, 0, [(2,), (2,)]),
     error("aten::split_with_sizes_copy.out", "add up to 5", (5,), [2, 2], 0, [(2,), (2,)]),
     error("aten::unbind_copy.int_out", "2 parts, but out has 1", (2, 3), 0, [(3,)]),

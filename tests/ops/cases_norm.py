@@ -18,7 +18,17 @@ aten = torch.ops.aten
 
 
 def softmax(make: Maker) -> Iterator[Sample]:
-    for shape in ((7,), (1,), (3, 33), (2, 3, 64), (5, 1, 65), (2, 3, 4, 5), (2, 2500), (3, 0), (0, 3)):
+    for shape in (
+        (7,),
+        (1,),
+        (3, 33),
+        (2, 3, 64),
+        (5, 1, 65),
+        (2, 3, 4, 5),
+        (2, 2500),
+        (3, 0),
+        (0, 3),
+    ):
         for dim in range(-len(shape), len(shape)):
             yield Sample(make.tensor(*shape, high=30), dim, False)
     yield Sample(make.tensor(), 0, False)
@@ -208,7 +218,9 @@ ERRORS = [
     layer_norm_error(r"normalized_shape is \(1, 2, 3\)", [1, 2, 3]),
     layer_norm_error(r"normalized_shape is \(\)", []),
     layer_norm_error(r"size\[0\] is -3", [-3]),
-    layer_norm_error(r"weight has shape \(4,\), but normalized_shape is \(3,\)", [3], torch.ones(4)),
+    layer_norm_error(
+        r"weight has shape \(4,\), but normalized_shape is \(3,\)", [3], torch.ones(4)
+    ),
     layer_norm_error("bias is int64", [3], None, torch.ones(3, dtype=torch.int64)),
     group_norm_error("group is 4, but must divide the 6 channels", 2, 6, 4, 4),
     group_norm_error("group is 0", 2, 6, 4, 0),

@@ -117,7 +117,9 @@ OPS = [
 ]
 
 
-def max_pool_error(message: str, *arguments: Any, shape: tuple[int, ...] = (1, 2, 8, 8)) -> ErrorCase:
+def max_pool_error(
+    message: str, *arguments: Any, shape: tuple[int, ...] = (1, 2, 8, 8)
+) -> ErrorCase:
     """A call of max_pool2d with these arguments after self, completed by the defaults."""
     given = [*arguments, *([[2], [], [0], [1], False][len(arguments) :])]
 
@@ -147,7 +149,9 @@ ERRORS = [
     max_pool_error(r"stride\[0\] is -1, but must be from 1", [2], [-1]),
     max_pool_error(r"stride has 3 entries", [2], [1, 1, 1]),
     max_pool_error(r"padding\[0\] is -1, but must be from 0", [2], [2], [-1]),
-    max_pool_error(r"padding is 2 along dimension 2, but at most half of kernel_size 2", [2], [2], [2]),
+    max_pool_error(
+        r"padding is 2 along dimension 2, but at most half of kernel_size 2", [2], [2], [2]
+    ),
     max_pool_error(r"dilation\[0\] is 0", [2], [2], [0], [0]),
     max_pool_error(r"self has size 8 along dimension 2, which does not fit kernel_size 9", [9]),
     max_pool_error(r"dilation 2147483647", [2**31 - 1], [1], [0], [2**31 - 1]),

@@ -11,8 +11,8 @@
 namespace rushlight::kernels {
 namespace {
 
-// Where channels are innermost, a window's pixels are added up along them. Elsewhere a window's rows
-// are added up first, for all windows of a row of outputs at once, and then their columns.
+// Where channels are innermost, a window's pixels are added up along them. Elsewhere a window's
+// rows are added up first, for all windows of a row of outputs at once, and then their columns.
 class AveragePool {
  public:
   // `divisor` is 0 unless it overrides the sizes of the windows.
@@ -112,8 +112,8 @@ class AveragePool {
       last_ = std::max(last_, window.end);
     }
     // One window over whole rows that lie in one run is a single longer row.
-    whole_rows_ = end - begin == 1 && first_ == 0 && last_ == p_.w.in && p_.in_w == 1 &&
-                  p_.in_h == p_.w.in;
+    whole_rows_ =
+        end - begin == 1 && first_ == 0 && last_ == p_.w.in && p_.in_w == 1 && p_.in_h == p_.w.in;
     set_counts(counts, static_cast<size_t>(end - begin));
   }
 
@@ -204,8 +204,7 @@ Status adaptive_avg_pool2d_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& self = args[0]->tensor();
   const EValue& size = *args[1];
   if (!is_floating(self.dtype)) {
-    return ctx.fail(Code::NotSupported, "self is %s, but must be floating",
-                    dtype_name(self.dtype));
+    return ctx.fail(Code::NotSupported, "self is %s, but must be floating", dtype_name(self.dtype));
   }
   RL_TRY(check_images(ctx, self));
   if (size.size() != 1 && size.size() != 2) {
@@ -219,7 +218,8 @@ Status adaptive_avg_pool2d_out(KernelContext& ctx, EValue* const* args) {
     const size_t dim = self.rank - 2 + k;
     const int64_t wanted = size.int_at(size.size() == 1 ? 0 : k);
     if (wanted < 0 || wanted > INT32_MAX) {
-      return ctx.fail(Code::InvalidArgument, "output_size is %lld, but must be from 0 to 2147483647",
+      return ctx.fail(Code::InvalidArgument,
+                      "output_size is %lld, but must be from 0 to 2147483647",
                       static_cast<long long>(wanted));
     }
     axes[k]->adaptive = true;

@@ -31,7 +31,8 @@ Status resize_statistics(KernelContext& ctx, const Shape& shape, Tensor& mean, T
 
 }  // namespace
 
-// _native_batch_norm_legit_no_training(input, weight, bias, running_mean, running_var, momentum, eps,
+// _native_batch_norm_legit_no_training(input, weight, bias, running_mean, running_var, momentum,
+// eps,
 //                                      *, out0, out1, out2): the last two are empty.
 Status batch_norm_inference_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
@@ -57,7 +58,8 @@ Status batch_norm_inference_out(KernelContext& ctx, EValue* const* args) {
   return {};
 }
 
-// _native_batch_norm_legit.no_stats(input, weight, bias, training, momentum, eps, *, out, save_mean,
+// _native_batch_norm_legit.no_stats(input, weight, bias, training, momentum, eps, *, out,
+// save_mean,
 //                                   save_invstd)
 Status batch_norm_no_stats_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();

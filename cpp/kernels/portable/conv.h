@@ -20,22 +20,21 @@ struct ConvTensor {
 };
 
 struct Conv {
-  ConvTensor input;   // [batch, channels, …]
-  ConvTensor weight;  // [out channels, channels of a group, …]; transposed: [channels, out of a group]
+  ConvTensor input;  // [batch, channels, …]
+  ConvTensor
+      weight;  // [out channels, channels of a group, …]; transposed: [channels, out of a group]
   ConvTensor out;
   const Tensor* bias = nullptr;
   int64_t batch = 0;
   int64_t groups = 1;
-  int64_t group_in = 0;   // channels of one group
+  int64_t group_in = 0;  // channels of one group
   int64_t group_out = 0;
   bool transposed = false;
   int32_t stride[kMaxSpatial] = {};
   int32_t padding[kMaxSpatial] = {};
   int32_t dilation[kMaxSpatial] = {};
 
-  int64_t taps() const {
-    return int64_t{weight.size[0]} * weight.size[1] * weight.size[2];
-  }
+  int64_t taps() const { return int64_t{weight.size[0]} * weight.size[1] * weight.size[2]; }
   int64_t pixels() const { return int64_t{out.size[0]} * out.size[1] * out.size[2]; }
 };
 

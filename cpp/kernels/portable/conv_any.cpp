@@ -56,15 +56,15 @@ class Pixel {
     T total = 0;
     piece_.n = 0;
     const int64_t step = conv_.transposed ? conv_.weight.inner_step : conv_.weight.outer_step;
-    const int64_t group_step =
-        conv_.transposed ? conv_.group_in * conv_.weight.outer_step
-                         : conv_.group_out * conv_.weight.outer_step;
+    const int64_t group_step = conv_.transposed ? conv_.group_in * conv_.weight.outer_step
+                                                : conv_.group_out * conv_.weight.outer_step;
     const int64_t weight = group_ * group_step + channel * step;
     const int64_t taps = conv_.taps();
     for (int64_t t = 0; t < taps; ++t) {
       int64_t input_offset = input_;
       int64_t weight_offset = weight;
-      if (locate(t, &input_offset, &weight_offset)) add_channels(input_offset, weight_offset, &total);
+      if (locate(t, &input_offset, &weight_offset))
+        add_channels(input_offset, weight_offset, &total);
     }
     flush(&total);
     return total;

@@ -61,8 +61,7 @@ void run_plane(const Conv& conv, const Workspace& work, int64_t band_rows, const
 
 bool contiguous_planes(const Conv& conv) {
   const auto dense = [](const ConvTensor& t) {
-    return (t.step[kX] == 1 || t.size[kX] == 1) &&
-           (t.step[kY] == t.size[kX] || t.size[kY] == 1);
+    return (t.step[kX] == 1 || t.size[kX] == 1) && (t.step[kY] == t.size[kX] || t.size[kY] == 1);
   };
   return dense(conv.input) && dense(conv.out) && dense(conv.weight);
 }
@@ -75,16 +74,17 @@ bool run_contiguous(const Workspace& work, const Conv& conv) {
     return ((floats - kRowSlack) / line - reach(conv, kY)) / stride + 1;
   };
   if ((work.size() - kRowSlack) / line < reach(conv, kY)) return false;
-  const int64_t band = std::max(rows_in(work.size() / 4), std::min<int64_t>(rows_in(work.size()), 8));
+  const int64_t band =
+      std::max(rows_in(work.size() / 4), std::min<int64_t>(rows_in(work.size()), 8));
   const float* weights = conv.weight.tensor->as<float>();
   for (int64_t n = 0; n < conv.batch; ++n) {
     for (int64_t c = 0; c < conv.groups; ++c) {
-      run_plane(conv, work, std::max<int64_t>(band, 1),
-                conv.input.tensor->as<float>() + n * conv.input.outer_step +
-                    c * conv.input.inner_step,
-                weights + c * conv.weight.outer_step,
-                conv.bias != nullptr ? conv.bias->as<float>()[c] : 0.0f,
-                conv.out.tensor->as<float>() + n * conv.out.outer_step + c * conv.out.inner_step);
+      run_plane(
+          conv, work, std::max<int64_t>(band, 1),
+          conv.input.tensor->as<float>() + n * conv.input.outer_step + c * conv.input.inner_step,
+          weights + c * conv.weight.outer_step,
+          conv.bias != nullptr ? conv.bias->as<float>()[c] : 0.0f,
+          conv.out.tensor->as<float>() + n * conv.out.outer_step + c * conv.out.inner_step);
     }
   }
   return true;
@@ -96,10 +96,9 @@ void find_taps(const Conv& conv, const float* image, int64_t y, int64_t x, const
     const int64_t in_y = y * conv.stride[kY] - conv.padding[kY] + i * conv.dilation[kY];
     for (int64_t j = 0; j < conv.weight.size[kX]; ++j) {
       const int64_t in_x = x * conv.stride[kX] - conv.padding[kX] + j * conv.dilation[kX];
-      const bool inside = in_y >= 0 && in_y < conv.input.size[kY] && in_x >= 0 &&
-                          in_x < conv.input.size[kX];
-      *taps++ =
-          inside ? image + in_y * conv.input.step[kY] + in_x * conv.input.step[kX] : nullptr;
+      const bool inside =
+          in_y >= 0 && in_y < conv.input.size[kY] && in_x >= 0 && in_x < conv.input.size[kX];
+      *taps++ = inside ? image + in_y * conv.input.step[kY] + in_x * conv.input.step[kX] : nullptr;
     }
   }
 }
@@ -113,8 +112,8 @@ void run_channels(const Conv& conv, const float* packed, int64_t n, int64_t from
   for (int64_t y = 0; y < conv.out.size[kY]; ++y) {
     for (int64_t x = 0; x < conv.out.size[kX]; ++x) {
       find_taps(conv, image, y, x, taps);
-      float* out = conv.out.tensor->as<float>() + n * conv.out.outer_step +
-                   y * conv.out.step[kY] + x * conv.out.step[kX] + from;
+      float* out = conv.out.tensor->as<float>() + n * conv.out.outer_step + y * conv.out.step[kY] +
+                   x * conv.out.step[kX] + from;
       loops.pixel(taps, packed, static_cast<int>(conv.taps()), bias, out, count);
     }
   }

@@ -103,8 +103,7 @@ void run_all(const Workspace& work, const Conv& conv, Product p, Window* window,
   const float* input = conv.input.tensor->as<float>();
   for (int64_t n = 0; n < conv.batch; ++n) {
     for (int64_t g = 0; g < conv.groups; ++g) {
-      const int64_t origin =
-          n * conv.input.outer_step + g * conv.group_in * conv.input.inner_step;
+      const int64_t origin = n * conv.input.outer_step + g * conv.group_in * conv.input.inner_step;
       if (window != nullptr) {
         window->origin = origin;
       } else {

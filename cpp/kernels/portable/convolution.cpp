@@ -57,8 +57,8 @@ Status read_spatial(KernelContext& ctx, const char* name, const EValue& list, si
   return {};
 }
 
-Status check_channels(KernelContext& ctx, const Tensor& input, const Tensor& weight,
-                      int64_t groups, bool transposed) {
+Status check_channels(KernelContext& ctx, const Tensor& input, const Tensor& weight, int64_t groups,
+                      bool transposed) {
   if (input.rank < 3 || input.rank > kMaxSpatial + 2 || weight.rank != input.rank) {
     return ctx.fail(Code::InvalidArgument,
                     "input has shape %s and weight has %s; both must have 3, 4 or 5 dimensions",
@@ -109,8 +109,7 @@ Status find_shape(KernelContext& ctx, const Conv& conv, const Tensor& input, con
   bool fits = shape->push(conv.groups * conv.group_out);
   for (size_t d = 2; d < input.rank; ++d) {
     const size_t s = d + kMaxSpatial - input.rank;
-    const int64_t size =
-        out_size(conv, s, input.sizes[d], weight.sizes[d], output_padding[s]);
+    const int64_t size = out_size(conv, s, input.sizes[d], weight.sizes[d], output_padding[s]);
     fits = fits && weight.sizes[d] > 0 && shape->push(size);
   }
   if (fits) return {};
@@ -154,8 +153,8 @@ Status convolution_out(KernelContext& ctx, EValue* const* args) {
   RL_TRY(read_spatial(ctx, "padding", *args[kPadding], spatial, 0, 0, conv.padding));
   RL_TRY(read_spatial(ctx, "dilation", *args[kDilation], spatial, 1, 1, conv.dilation));
   if (conv.transposed) {
-    RL_TRY(read_spatial(ctx, "output_padding", *args[kOutputPadding], spatial, 0, 0,
-                        output_padding));
+    RL_TRY(
+        read_spatial(ctx, "output_padding", *args[kOutputPadding], spatial, 0, 0, output_padding));
     RL_TRY(check_output_padding(ctx, conv, output_padding));
   }
   conv.batch = input.sizes[0];

@@ -7,7 +7,7 @@ namespace rushlight::kernels {
 namespace {
 
 constexpr int64_t kMaxWorkspace = int64_t{1} << 18;  // floats; 1 MiB, about an L2 cache
-constexpr int64_t kMinDotLength = 32;  // k's from which on dot products beat packing
+constexpr int64_t kMinDotLength = 32;                // k's from which on dot products beat packing
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -103,8 +103,7 @@ int64_t weight_offset(const WeightTaps& w, int64_t k) {
   const int64_t channel = w.channels_innermost ? k % w.channels : k / taps;
   const int64_t tap = w.channels_innermost ? k / w.channels : k % taps;
   return channel * w.channel_step + tap % w.taps[2] * w.tap_step[2] +
-         tap / w.taps[2] % w.taps[1] * w.tap_step[1] +
-         tap / w.taps[2] / w.taps[1] * w.tap_step[0];
+         tap / w.taps[2] % w.taps[1] * w.tap_step[1] + tap / w.taps[2] / w.taps[1] * w.tap_step[0];
 }
 
 void pack_weights(const Factor& f, int64_t i0, int count, int64_t k0, int64_t n, float* out,
@@ -144,7 +143,7 @@ struct Blocks {
   int64_t k;       // k's of a block
   int64_t panels;  // panels of A in a block
   int64_t n_panels;
-  int64_t tall;   // the first `n_tall` panels of A have this height, the others one less
+  int64_t tall;  // the first `n_tall` panels of A have this height, the others one less
   int64_t n_tall;
 
   int64_t height(int64_t panel) const { return panel < n_tall ? tall : tall - 1; }
@@ -161,8 +160,8 @@ Blocks cut(const Product& p, int64_t floats, const GemmLoops& loops) {
   // pack_rows writes a whole vector at each k, hence up to one vector too much at the end.
   const int64_t room = floats - loops.lanes;
   // A quarter of the room for B's panel, if that is not less than a short one.
-  const int64_t longest =
-      std::min({loops.k_block, room / (blocks.tall + width), std::max<int64_t>(room / 4 / width, 16)});
+  const int64_t longest = std::min(
+      {loops.k_block, room / (blocks.tall + width), std::max<int64_t>(room / 4 / width, 16)});
   blocks.k = ceil_div(p.k, ceil_div(p.k, longest));
   const int64_t fit = (room - blocks.k * width) / (blocks.k * blocks.tall);
   blocks.panels = ceil_div(blocks.n_panels, ceil_div(blocks.n_panels, fit));
@@ -221,8 +220,9 @@ void multiply_dots(const Product& p) {
   const GemmLoops& loops = gemm_loops();
   for (int64_t j0 = 0; j0 < p.n; j0 += kDotRows) {
     for (int64_t i0 = 0; i0 < p.m; i0 += kDotRows) {
-      const Part part{i0, j0, std::min<int64_t>(kDotRows, p.m - i0),
-                      std::min<int64_t>(kDotRows, p.n - j0), p.k, true};
+      const Part part{
+          i0,  j0,  std::min<int64_t>(kDotRows, p.m - i0), std::min<int64_t>(kDotRows, p.n - j0),
+          p.k, true};
       float sums[kDotRows * kDotRows];
       loops.dot(p.a.data + i0 * p.a.i_step, p.a.i_step, static_cast<int>(part.rows),
                 p.b.data + j0 * p.b.i_step, p.b.i_step, static_cast<int>(part.cols), p.k, sums);

@@ -73,7 +73,7 @@ struct Index {
   const Tensor* tensor;
   size_t dim;  // of self, the first that it indexes
   size_t dims;
-  int64_t count;               // of a mask: how often it is true
+  int64_t count;              // of a mask: how often it is true
   int64_t strides[kMaxRank];  // over the common shape; of a mask: in true elements
   MaskCursor cursor;
 };
@@ -84,14 +84,12 @@ struct Plan {
   size_t n = 0;
   Shape common;  // of the indices
   Shape result;
-  size_t front = 0;   // dimensions of the result before the common shape
-  CopyBlock slice;    // what one place of the common shape picks; `to` is the result's layout
+  size_t front = 0;  // dimensions of the result before the common shape
+  CopyBlock slice;   // what one place of the common shape picks; `to` is the result's layout
   bool slice_empty = false;
 };
 
-size_t index_rank(const Index& index) {
-  return is_mask(*index.tensor) ? 1 : index.tensor->rank;
-}
+size_t index_rank(const Index& index) { return is_mask(*index.tensor) ? 1 : index.tensor->rank; }
 int64_t index_size(const Index& index, size_t d) {
   return is_mask(*index.tensor) ? index.count : index.tensor->sizes[d];
 }
@@ -101,9 +99,10 @@ Status check_mask_shape(KernelContext& ctx, const Tensor& self, const Tensor& ma
   bool fits = dim + mask.rank <= self.rank;
   for (size_t d = 0; fits && d < mask.rank; ++d) fits = mask.sizes[d] == self.sizes[dim + d];
   if (fits) return {};
-  return ctx.fail(Code::InvalidArgument,
-                  "indices[%zu], a mask of shape %s, does not fit self of shape %s at dimension %zu",
-                  k, ShapeText(mask.shape()).text(), ShapeText(self.shape()).text(), dim);
+  return ctx.fail(
+      Code::InvalidArgument,
+      "indices[%zu], a mask of shape %s, does not fit self of shape %s at dimension %zu", k,
+      ShapeText(mask.shape()).text(), ShapeText(self.shape()).text(), dim);
 }
 
 Status collect(KernelContext& ctx, const Tensor& self, const EValue& list, Plan* plan) {
@@ -310,7 +309,8 @@ Status put(KernelContext& ctx, Tensor& self, const EValue& list, const Tensor& v
   if (plan.slice_empty) return {};
   const AddElementFn add = add_element(self.dtype);
   if (accumulate && add == nullptr) {
-    return ctx.fail(Code::NotSupported, "self is %s, which cannot be added", dtype_name(self.dtype));
+    return ctx.fail(Code::NotSupported, "self is %s, which cannot be added",
+                    dtype_name(self.dtype));
   }
   CopyBlock back = plan.slice;
   std::swap_ranges(back.from, back.from + back.rank, back.to);

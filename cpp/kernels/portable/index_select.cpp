@@ -211,9 +211,8 @@ Status scatter_value_out(KernelContext& ctx, EValue* const* args) {
   scalar.numel = 1;
   RL_TRY(fill(ctx, scalar, *args[3]));
   const size_t size = element_size(out.dtype);
-  return run(ctx, elementwise_walk(index, out, dim, scalar), [&](int64_t to, int64_t) {
-    copy_element(element_at(out, to), element, size);
-  });
+  return run(ctx, elementwise_walk(index, out, dim, scalar),
+             [&](int64_t to, int64_t) { copy_element(element_at(out, to), element, size); });
 }
 
 // scatter_add(self, dim, index, src, *, out)
@@ -228,9 +227,8 @@ Status scatter_add_out(KernelContext& ctx, EValue* const* args) {
   if (add == nullptr) {
     return ctx.fail(Code::NotSupported, "self is %s, which cannot be added", dtype_name(out.dtype));
   }
-  return run(ctx, elementwise_walk(index, out, dim, src), [&](int64_t to, int64_t from) {
-    add(element_at(src, from), element_at(out, to));
-  });
+  return run(ctx, elementwise_walk(index, out, dim, src),
+             [&](int64_t to, int64_t from) { add(element_at(src, from), element_at(out, to)); });
 }
 
 // repeat_interleave(repeats, output_size, *, out): each position as often as it says.
@@ -244,9 +242,10 @@ Status repeat_interleave_out(KernelContext& ctx, EValue* const* args) {
   for (int64_t k = 0; k < repeats.numel; ++k) {
     const int64_t times = index_at(repeats, k);
     if (times < 0 || times > INT32_MAX - total) {
-      return ctx.fail(Code::InvalidArgument,
-                      "repeats[%lld] is %lld, but must not be negative, nor make the result too long",
-                      static_cast<long long>(k), static_cast<long long>(times));
+      return ctx.fail(
+          Code::InvalidArgument,
+          "repeats[%lld] is %lld, but must not be negative, nor make the result too long",
+          static_cast<long long>(k), static_cast<long long>(times));
     }
     total += times;
   }

@@ -39,10 +39,11 @@ Status cat_shape(KernelContext& ctx, const EValue& tensors, size_t first, size_t
     bool fits = t.rank == model.rank;
     for (size_t d = 0; fits && d < t.rank; ++d) fits = d == dim || t.sizes[d] == model.sizes[d];
     if (!fits) {
-      return ctx.fail(Code::InvalidArgument,
-                      "tensors[%zu] has shape %s, but tensors[%zu] has %s; sizes may differ only in "
-                      "dimension %zu",
-                      k, ShapeText(t.shape()).text(), first, ShapeText(model.shape()).text(), dim);
+      return ctx.fail(
+          Code::InvalidArgument,
+          "tensors[%zu] has shape %s, but tensors[%zu] has %s; sizes may differ only in "
+          "dimension %zu",
+          k, ShapeText(t.shape()).text(), first, ShapeText(model.shape()).text(), dim);
     }
     total += t.sizes[dim];
   }
@@ -102,8 +103,8 @@ Status stack_out(KernelContext& ctx, EValue* const* args) {
   RL_TRY(wrap_dim(ctx, args[1]->to_int(), model.rank + size_t{1}, &dim));
   Shape shape;
   for (size_t d = 0; d <= model.rank; ++d) {
-    const int64_t size = d == dim ? static_cast<int64_t>(tensors.size())
-                                  : model.sizes[d < dim ? d : d - 1];
+    const int64_t size =
+        d == dim ? static_cast<int64_t>(tensors.size()) : model.sizes[d < dim ? d : d - 1];
     if (!shape.push(size)) {
       return ctx.fail(Code::InvalidArgument, "the result has more than %zu dimensions", kMaxRank);
     }
@@ -148,8 +149,8 @@ Status constant_pad_nd_out(KernelContext& ctx, EValue* const* args) {
     const size_t d = self.rank - k - 1;
     const int64_t low = pad.int_at(2 * k);
     const int64_t high = pad.int_at(2 * k + 1);
-    const bool sane = low >= -INT32_MAX && low <= INT32_MAX && high >= -INT32_MAX &&
-                      high <= INT32_MAX;
+    const bool sane =
+        low >= -INT32_MAX && low <= INT32_MAX && high >= -INT32_MAX && high <= INT32_MAX;
     const int64_t size = sane ? low + high + self.sizes[d] : -1;
     if (size < 0 || size > INT32_MAX) {
       return ctx.fail(Code::InvalidArgument,

@@ -76,8 +76,8 @@ class LayerNorm {
       const int64_t from = rows_.offset(kIn) + row_.offset(kIn);
       for (size_t done = 0, n = 0; done < run_; done += n) {
         n = std::min(read_most_, run_ - done);
-        fold(in_.read(from + static_cast<int64_t>(done) * strides_[kIn], strides_[kIn], n), n,
-             &sum, mean);
+        fold(in_.read(from + static_cast<int64_t>(done) * strides_[kIn], strides_[kIn], n), n, &sum,
+             mean);
       }
     } while (row_.next());
     return sum;
@@ -138,10 +138,11 @@ Status check_normalized(KernelContext& ctx, const Tensor& in, const Shape& shape
     fits = shape.sizes[shape.rank - k] == in.sizes[in.rank - k];
   }
   if (fits) return {};
-  return ctx.fail(Code::InvalidArgument,
-                  "normalized_shape is %s, but must be the last dimensions, one at least, of input, "
-                  "which has shape %s",
-                  ShapeText(shape.span()).text(), ShapeText(in.shape()).text());
+  return ctx.fail(
+      Code::InvalidArgument,
+      "normalized_shape is %s, but must be the last dimensions, one at least, of input, "
+      "which has shape %s",
+      ShapeText(shape.span()).text(), ShapeText(in.shape()).text());
 }
 
 }  // namespace
@@ -152,8 +153,8 @@ Status layer_norm_out(KernelContext& ctx, EValue* const* args) {
   Tensor& out = args[5]->tensor();
   Tensor& mean = args[6]->tensor();
   Tensor& rstd = args[7]->tensor();
-  const LayerNormTensors tensors = {&in,  args[2]->tensor_or_null(), args[3]->tensor_or_null(),
-                                    &out, &mean,                     &rstd};
+  const LayerNormTensors tensors = {
+      &in, args[2]->tensor_or_null(), args[3]->tensor_or_null(), &out, &mean, &rstd};
   Shape normalized;
   RL_TRY(check_floating(ctx, "input", in));
   RL_TRY(shape_of_list(ctx, *args[1], &normalized));

@@ -43,8 +43,8 @@ CopyBlock piece(int64_t rows, int64_t cols, int64_t row, int64_t col, int64_t wi
 
 // Rows i.., columns j.. of a matrix, in the sum type, `width` elements per row.
 template <typename T>
-void read(const AnyMatrix& m, DType dtype, int64_t i, int64_t j, int64_t rows, int64_t cols,
-          T* out, int64_t width) {
+void read(const AnyMatrix& m, DType dtype, int64_t i, int64_t j, int64_t rows, int64_t cols, T* out,
+          int64_t width) {
   converting_copy(at(m, dtype, i, j), dtype, out, SumType<T>::kDType,
                   piece(rows, cols, m.row, m.col, width));
 }

@@ -25,7 +25,7 @@ struct AnyProduct {
   AnyMatrix a;
   AnyMatrix b;
   AnyMatrix add;
-  AnyMatrix out;                 // written
+  AnyMatrix out;                  // written
   const EValue* alpha = nullptr;  // nullptr is 1
   const EValue* beta = nullptr;
 };

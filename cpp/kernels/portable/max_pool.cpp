@@ -16,8 +16,8 @@ constexpr int64_t kRowTaps = 32;
 constexpr int64_t kShortestRow = 8;
 
 // Taps are folded one after the other into a run of outputs: along the channels of one pixel, or
-// along a row of one channel. Which tap comes first decides between equal maxima, so taps go through
-// a window in reading order.
+// along a row of one channel. Which tap comes first decides between equal maxima, so taps go
+// through a window in reading order.
 class MaxPool {
  public:
   MaxPool(const Pooling& pooling, const Tensor& in, const Tensor& out, const Tensor& indices,

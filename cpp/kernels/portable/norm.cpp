@@ -13,8 +13,8 @@
 namespace rushlight::kernels {
 namespace {
 
-// With channels innermost, a chunk of channels is worked on at once, pixel by pixel; else one channel
-// after the other, along its pixels.
+// With channels innermost, a chunk of channels is worked on at once, pixel by pixel; else one
+// channel after the other, along its pixels.
 class ChannelNormalizer {
  public:
   explicit ChannelNormalizer(const ChannelNorm& norm)
@@ -32,15 +32,13 @@ class ChannelNormalizer {
       pixels_.add(in.sizes[d], {in.strides[d], norm.out->strides[d]});
       count_ *= in.sizes[d];
     }
-    inner_channels_ = in.strides[1] == 1 && channels_ > 1 &&
-                      group_ <= static_cast<int64_t>(kChunk);
+    inner_channels_ = in.strides[1] == 1 && channels_ > 1 && group_ <= static_cast<int64_t>(kChunk);
     if (!inner_channels_) run_ = pixels_.take_run(run_strides_);
   }
 
   void run() {
     const int64_t batches = norm_.per_batch ? norm_.in->sizes[0] : 1;
-    const int64_t step =
-        inner_channels_ ? static_cast<int64_t>(kChunk) / group_ * group_ : group_;
+    const int64_t step = inner_channels_ ? static_cast<int64_t>(kChunk) / group_ * group_ : group_;
     for (batch_ = 0; batch_ < batches; ++batch_) {
       for (int64_t c = 0; c < channels_; c += step) {
         const int64_t n = std::min(step, channels_ - c);
@@ -82,7 +80,8 @@ class ChannelNormalizer {
     store_value(*norm_.rstd_out, place(*norm_.rstd_out), rstd);
   }
 
-  // --- one channel after the other ----------------------------------------------------------------
+  // --- one channel after the other
+  // ----------------------------------------------------------------
 
   double fold_channels(ReduceOp op, int64_t first, int64_t n, const double* mean) {
     const ReduceRowFn fold = reduce_loops().row[static_cast<size_t>(op)][type_];
@@ -130,7 +129,8 @@ class ChannelNormalizer {
     }
   }
 
-  // --- channels side by side ----------------------------------------------------------------------
+  // --- channels side by side
+  // ----------------------------------------------------------------------
 
   void fold_pixels(ReduceOp op, int64_t first, size_t n, double* acc, const double* mean) {
     const ReduceColumnFn fold = reduce_loops().column[static_cast<size_t>(op)][type_];
@@ -198,8 +198,8 @@ class ChannelNormalizer {
   RowReader in_;
   RowWriter out_;
   int64_t channels_ = 0;
-  int64_t group_ = 1;   // channels in a group
-  int64_t count_ = 1;   // elements of a channel that share statistics
+  int64_t group_ = 1;  // channels in a group
+  int64_t count_ = 1;  // elements of a channel that share statistics
   int64_t batch_ = 0;
   bool inner_channels_ = false;
   Walk<2> pixels_;  // of one channel

@@ -24,8 +24,8 @@ void store_value(const Tensor& tensor, int64_t offset, double value);
 // The statistics of no elements: mean 0, and NaN for the reciprocal deviation.
 void fill_empty_statistics(Tensor& mean, Tensor& rstd);
 
-// (x - mean) * scale + bias, for loops that compute in `compute`: what rounding the mean to that type
-// takes away, the shift gives back.
+// (x - mean) * scale + bias, for loops that compute in `compute`: what rounding the mean to that
+// type takes away, the shift gives back.
 Affine centered(double mean, double scale, double bias, DType compute);
 
 // 1 / sqrt(sum / count + eps), for a sum of squared distances from the mean.
@@ -48,9 +48,9 @@ struct ChannelNorm {
   const Tensor* rstd_out = nullptr;
 };
 
-// `in` and `out` have equal shapes, two dimensions or more, at least one element, and equal floating
-// types; groups divide C, and per_batch is set if groups are not single channels. The other tensors
-// have been checked, and their final sizes.
+// `in` and `out` have equal shapes, two dimensions or more, at least one element, and equal
+// floating types; groups divide C, and per_batch is set if groups are not single channels. The
+// other tensors have been checked, and their final sizes.
 void normalize_channels(const ChannelNorm& norm);
 
 }  // namespace rushlight::kernels

@@ -29,8 +29,8 @@ Status check_upscale(KernelContext& ctx, const Tensor& self, int64_t factor, con
 }
 
 Status too_many_dims(KernelContext& ctx) {
-  return ctx.fail(Code::InvalidArgument, "the result has more than %zu dimensions, or too great a one",
-                  kMaxRank);
+  return ctx.fail(Code::InvalidArgument,
+                  "the result has more than %zu dimensions, or too great a one", kMaxRank);
 }
 
 }  // namespace
@@ -218,8 +218,7 @@ Status diagonal_copy_out(KernelContext& ctx, EValue* const* args) {
   }
   strides[shape.rank] = int64_t{self.strides[dim1]} + self.strides[dim2];
   shape.push(length);
-  const int64_t start =
-      length == 0 ? 0 : down * self.strides[dim1] + across * self.strides[dim2];
+  const int64_t start = length == 0 ? 0 : down * self.strides[dim1] + across * self.strides[dim2];
   return copy_as(ctx, self, start, strides, shape, args[4]->tensor());
 }
 

@@ -6,9 +6,7 @@ namespace rushlight::kernels {
 namespace {
 
 // Entry `axis` of a list with one entry for both axes, or two.
-int64_t entry(const EValue& list, size_t axis) {
-  return list.int_at(list.size() == 1 ? 0 : axis);
-}
+int64_t entry(const EValue& list, size_t axis) { return list.int_at(list.size() == 1 ? 0 : axis); }
 
 Status check_list(KernelContext& ctx, const char* name, const EValue& list, int64_t lowest) {
   if (list.size() != 1 && list.size() != 2) {
@@ -110,11 +108,11 @@ Status read_pooling(KernelContext& ctx, const Tensor& in, const EValue& kernel,
     axis.padding = entry(padding, k);
     if (dilation != nullptr) axis.dilation = entry(*dilation, k);
     if (axis.padding > axis.kernel / 2) {
-      return ctx.fail(Code::InvalidArgument,
-                      "padding is %lld along dimension %zu, but at most half of kernel_size %lld is "
-                      "allowed",
-                      static_cast<long long>(axis.padding), dim,
-                      static_cast<long long>(axis.kernel));
+      return ctx.fail(
+          Code::InvalidArgument,
+          "padding is %lld along dimension %zu, but at most half of kernel_size %lld is "
+          "allowed",
+          static_cast<long long>(axis.padding), dim, static_cast<long long>(axis.kernel));
     }
     axis.out = count_windows(axis, ceil_mode);
     if (axis.out < 1 || axis.out > INT32_MAX) {
@@ -122,8 +120,7 @@ Status read_pooling(KernelContext& ctx, const Tensor& in, const EValue& kernel,
                       "self has size %lld along dimension %zu, which does not fit kernel_size %lld "
                       "with padding %lld and dilation %lld",
                       static_cast<long long>(axis.in), dim, static_cast<long long>(axis.kernel),
-                      static_cast<long long>(axis.padding),
-                      static_cast<long long>(axis.dilation));
+                      static_cast<long long>(axis.padding), static_cast<long long>(axis.dilation));
     }
     shape->sizes[dim] = static_cast<int32_t>(axis.out);
   }

@@ -52,8 +52,9 @@ struct Pooling {
   void take_strides(const Tensor& in, const Tensor& out);
 };
 
-// Reads kernel_size, stride and padding (and dilation, unless nullptr) and works out the shape of the
-// result. InvalidArgument, naming the argument, if one is out of range or the result would be empty.
+// Reads kernel_size, stride and padding (and dilation, unless nullptr) and works out the shape of
+// the result. InvalidArgument, naming the argument, if one is out of range or the result would be
+// empty.
 Status read_pooling(KernelContext& ctx, const Tensor& in, const EValue& kernel,
                     const EValue& stride, const EValue& padding, const EValue* dilation,
                     bool ceil_mode, Pooling* pooling, Shape* shape);

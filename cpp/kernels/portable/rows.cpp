@@ -30,6 +30,26 @@ void scatter_elements(const void* from, void* to, int64_t stride, size_t n, size
   }
 }
 
+template <typename T>
+void gather_indexed_as(const void* from, const int32_t* index, void* to, size_t n) {
+  const T* in = static_cast<const T*>(from);
+  T* out = static_cast<T*>(to);
+  for (size_t i = 0; i < n; ++i) out[i] = in[index[i]];
+}
+
+void gather_indexed(const void* from, const int32_t* index, void* to, size_t n, size_t size) {
+  switch (size) {
+    case 1:
+      return gather_indexed_as<uint8_t>(from, index, to, n);
+    case 2:
+      return gather_indexed_as<uint16_t>(from, index, to, n);
+    case 4:
+      return gather_indexed_as<uint32_t>(from, index, to, n);
+    default:
+      return gather_indexed_as<uint64_t>(from, index, to, n);
+  }
+}
+
 }  // namespace
 
 void gather_elements(const void* from, int64_t stride, void* to, size_t n, size_t size) {
@@ -47,6 +67,13 @@ void gather_elements(const void* from, int64_t stride, void* to, size_t n, size_
 
 const void* RowReader::gather(const uint8_t* here, int64_t stride, size_t n) {
   gather_elements(here, stride, raw_, n, static_cast<size_t>(size_));
+  if (same_type()) return raw_;
+  convert(raw_, from_, buffer_, as_, n);
+  return buffer_;
+}
+
+const void* RowReader::read_indexed(int64_t offset, const int32_t* index, size_t n) {
+  gather_indexed(at(offset), index, raw_, n, static_cast<size_t>(size_));
   if (same_type()) return raw_;
   convert(raw_, from_, buffer_, as_, n);
   return buffer_;

@@ -1,6 +1,6 @@
 // Rows of a tensor: n elements a fixed stride apart, read and written as the type that a kernel
-// computes in. Where type and stride allow, a row is used in place; else it goes through a buffer on
-// the stack, so a row that is not in place has at most limit() elements at a time.
+// computes in. Where type and stride allow, a row is used in place; else it goes through a buffer
+// on the stack, so a row that is not in place has at most limit() elements at a time.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +32,12 @@ class RowReader {
       return buffer_;
     }
     return gather(here, stride, n);
+  }
+  // The elements at `offset` + index[i], n of them, n <= kChunk; valid until the next call.
+  const void* read_indexed(int64_t offset, const int32_t* index, size_t n);
+  // n elements that at() points to, in the type wanted.
+  void convert_to(const uint8_t* here, void* out, size_t n) const {
+    convert(here, from_, out, as_, n);
   }
   // The element at `offset`, in the tensor's own type.
   const uint8_t* at(int64_t offset) const { return data_ + offset * size_; }

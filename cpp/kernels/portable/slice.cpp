@@ -106,8 +106,7 @@ Status replace(KernelContext& ctx, const Tensor& self, const Tensor& src, const 
     }
   }
   if (src.numel == 0) return {};
-  strided_copy(src.data, element_at(out, slice_offset(out, slice)), block,
-               element_size(out.dtype));
+  strided_copy(src.data, element_at(out, slice_offset(out, slice)), block, element_size(out.dtype));
   return {};
 }
 

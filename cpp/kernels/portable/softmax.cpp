@@ -1,6 +1,7 @@
 // Softmax and its logarithm along one dimension.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -14,8 +15,8 @@
 namespace rushlight::kernels {
 namespace {
 
-// If the dimension is the input's innermost one, it is worked on row by row; else rows that lie side
-// by side are worked on at once, as columns.
+// If the dimension is the input's innermost one, it is worked on row by row; else rows that lie
+// side by side are worked on at once, as columns.
 class Softmax {
  public:
   Softmax(const Tensor& in, const Tensor& out, size_t dim, DType compute, bool log)
@@ -119,10 +120,9 @@ class Softmax {
   }
 
   void chunk(int64_t from, int64_t to, size_t n) {
-    const double lowest = -std::numeric_limits<double>::infinity();
-    for (size_t i = 0; i < n; ++i) convert(&lowest, DType::Float64, at(max_, i), compute_, 1);
     std::fill(sum_, sum_ + n, 0);
-    for (int64_t i = 0; i < size_; ++i) loops_.max_columns[type_](read(from, i, n), n, max_);
+    std::memcpy(max_, read(from, 0, n), n * element_size(compute_));
+    for (int64_t i = 1; i < size_; ++i) loops_.max_columns[type_](read(from, i, n), n, max_);
     for (int64_t i = 0; i < size_; ++i) loops_.sum_columns[type_](read(from, i, n), n, max_, sum_);
     (log_ ? loops_.log : loops_.invert)[type_](sum_, n);
     const auto finish = log_ ? loops_.subtract_columns[type_] : loops_.exp_scale_columns[type_];
@@ -131,10 +131,6 @@ class Softmax {
       finish(read(from, i, n), n, max_, sum_, out_.target(there, run_strides_[1]));
       out_.store(there, run_strides_[1], n);
     }
-  }
-
-  void* at(uint64_t* items, size_t i) const {
-    return reinterpret_cast<uint8_t*>(items) + i * element_size(compute_);
   }
 
   RowReader in_;
@@ -160,8 +156,7 @@ Status softmax(KernelContext& ctx, EValue* const* args, bool log) {
   Tensor& out = args[3]->tensor();
   size_t dim = 0;
   if (!is_floating(self.dtype)) {
-    return ctx.fail(Code::NotSupported, "self is %s, but must be floating",
-                    dtype_name(self.dtype));
+    return ctx.fail(Code::NotSupported, "self is %s, but must be floating", dtype_name(self.dtype));
   }
   if (args[2]->to_bool()) {
     return ctx.fail(Code::NotSupported, "half_to_float is true, but only false is supported");

@@ -33,7 +33,8 @@ void copy_row(const uint8_t* from, int64_t from_step, uint8_t* to, int64_t to_st
     const T value = read<T>(from);
     for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * kSize, &value, kSize);
   } else if (to_step == 1) {
-    for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * kSize, from + i * from_step * kSize, kSize);
+    for (int64_t i = 0; i < n; ++i)
+      std::memcpy(to + i * kSize, from + i * from_step * kSize, kSize);
   } else {
     for (int64_t i = 0; i < n; ++i) {
       std::memcpy(to + i * to_step * kSize, from + i * from_step * kSize, kSize);
@@ -52,8 +53,8 @@ void transpose_block(const uint8_t* from, int64_t from_step, uint8_t* to, int64_
 }
 
 template <>
-void transpose_block<uint32_t>(const uint8_t* from, int64_t from_step, uint8_t* to,
-                               int64_t to_step, int64_t rows, int64_t cols) {
+void transpose_block<uint32_t>(const uint8_t* from, int64_t from_step, uint8_t* to, int64_t to_step,
+                               int64_t rows, int64_t cols) {
   // The matrix product's packing is a transposition in registers; bits pass it unchanged.
   const GemmLoops& loops = gemm_loops();
   const float* lines[kMaxPanelWidth];
@@ -252,24 +253,22 @@ void converting_copy(const void* from, DType from_type, void* to, DType to_type,
   }
   const int64_t from_step = block.from[last];
   const int64_t to_step = block.to[last];
-  for_each_outer(offsets, last, 1, static_cast<const uint8_t*>(from), static_cast<uint8_t*>(to),
-                 [&](const uint8_t* f, uint8_t* t) {
-                   for (int64_t done = 0; done < block.sizes[last];) {
-                     const int64_t n =
-                         std::min<int64_t>(kConvertChunk, block.sizes[last] - done);
-                     row.sizes[0] = n;
-                     row.from[0] = from_step;
-                     row.to[0] = 1;
-                     strided_copy(f + done * from_step * static_cast<int64_t>(from_size), raw, row,
-                                  from_size);
-                     convert(raw, from_type, converted, to_type, static_cast<size_t>(n));
-                     row.from[0] = 1;
-                     row.to[0] = to_step;
-                     strided_copy(converted, t + done * to_step * static_cast<int64_t>(to_size),
-                                  row, to_size);
-                     done += n;
-                   }
-                 });
+  for_each_outer(
+      offsets, last, 1, static_cast<const uint8_t*>(from), static_cast<uint8_t*>(to),
+      [&](const uint8_t* f, uint8_t* t) {
+        for (int64_t done = 0; done < block.sizes[last];) {
+          const int64_t n = std::min<int64_t>(kConvertChunk, block.sizes[last] - done);
+          row.sizes[0] = n;
+          row.from[0] = from_step;
+          row.to[0] = 1;
+          strided_copy(f + done * from_step * static_cast<int64_t>(from_size), raw, row, from_size);
+          convert(raw, from_type, converted, to_type, static_cast<size_t>(n));
+          row.from[0] = 1;
+          row.to[0] = to_step;
+          strided_copy(converted, t + done * to_step * static_cast<int64_t>(to_size), row, to_size);
+          done += n;
+        }
+      });
 }
 
 void copy_all(const Tensor& from, const Tensor& to) {
@@ -296,8 +295,9 @@ Status copy_as(KernelContext& ctx, const Tensor& self, int64_t offset, const int
 Status check_same_type(KernelContext& ctx, const char* name, const Tensor& tensor,
                        const Tensor& out) {
   if (tensor.dtype != out.dtype) {
-    return ctx.fail(Code::InvalidArgument, "%s is %s, but out is %s; this operator does not convert",
-                    name, dtype_name(tensor.dtype), dtype_name(out.dtype));
+    return ctx.fail(Code::InvalidArgument,
+                    "%s is %s, but out is %s; this operator does not convert", name,
+                    dtype_name(tensor.dtype), dtype_name(out.dtype));
   }
   if (element_size(out.dtype) != 0) return {};
   return ctx.fail(Code::NotSupported, "%s has an unknown element type", name);

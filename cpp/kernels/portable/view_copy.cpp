@@ -77,7 +77,8 @@ Status view_shape(KernelContext& ctx, const Tensor& self, const EValue& size, Sh
     valid = valid && known == self.numel;
   }
   if (valid) return {};
-  return ctx.fail(Code::InvalidArgument, "size does not fit self, which has %lld elements (shape %s)",
+  return ctx.fail(Code::InvalidArgument,
+                  "size does not fit self, which has %lld elements (shape %s)",
                   static_cast<long long>(self.numel), ShapeText(self.shape()).text());
 }
 

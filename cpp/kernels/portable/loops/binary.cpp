@@ -257,17 +257,24 @@ struct IntPow {
 };
 
 // Shifts by a negative amount or by more than the type is wide shift everything out.
+int64_t shifted(int64_t a, int64_t by) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) << by);
+}
+int32_t shifted(int32_t a, int32_t by) {
+  return static_cast<int32_t>(static_cast<uint32_t>(a) << by);
+}
 struct ShiftLeft {
   template <typename T>
   static T apply(T a, T b, T width) {
-    const bool out = b < 0 || b >= width;
-    return out ? 0 : static_cast<T>(static_cast<uint64_t>(a) << (out ? 0 : b));
+    const bool out = (b < 0) | (b >= width);
+    const T result = shifted(a, out ? T(0) : b);
+    return out ? T(0) : result;
   }
 };
 struct ShiftRight {
   template <typename T>
   static T apply(T a, T b, T greatest) {
-    return static_cast<T>(a >> (b < 0 || b >= greatest ? greatest : b));
+    return static_cast<T>(a >> ((b < 0) | (b >= greatest) ? greatest : b));
   }
 };
 

@@ -36,12 +36,10 @@ void vector_row(const float* in, int64_t line, const float* weights, int taps_y,
                 int64_t dilation, float bias, float* out, int64_t n) {
   int64_t x = 0;
   for (; x + 4 * kLanes <= n; x += 4 * kLanes) {
-    row_piece<4, kStride>(in + x * kStride, line, weights, taps_y, taps_x, dilation, bias,
-                          out + x);
+    row_piece<4, kStride>(in + x * kStride, line, weights, taps_y, taps_x, dilation, bias, out + x);
   }
   for (; x + kLanes <= n; x += kLanes) {
-    row_piece<1, kStride>(in + x * kStride, line, weights, taps_y, taps_x, dilation, bias,
-                          out + x);
+    row_piece<1, kStride>(in + x * kStride, line, weights, taps_y, taps_x, dilation, bias, out + x);
   }
   if (x == n) return;
   float rest[kLanes];

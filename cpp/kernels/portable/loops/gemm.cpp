@@ -82,12 +82,12 @@ template <int V>
 void pack_full_columns(const float* in, int64_t step, int64_t n, float* out, int64_t pitch) {
   for (int64_t k = 0; k < n; ++k) {
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) store(out + k * pitch + v * kLanes, load(in + k * step + v * kLanes));
+    for (int v = 0; v < V; ++v)
+      store(out + k * pitch + v * kLanes, load(in + k * step + v * kLanes));
   }
 }
 
-void pack_columns(const float* in, int64_t step, int count, int64_t n, float* out,
-                  int64_t pitch) {
+void pack_columns(const float* in, int64_t step, int count, int64_t n, float* out, int64_t pitch) {
   if (count == kLanes && pitch == kLanes) return pack_full_columns<1>(in, step, n, out, pitch);
   if (count == 2 * kLanes && pitch == 2 * kLanes) {
     return pack_full_columns<2>(in, step, n, out, pitch);

@@ -81,8 +81,8 @@ T sum(const T* x, int64_t n) {
 }
 
 template <typename T>
-void windows(const void* in, int64_t first, int64_t last, const int32_t* begin,
-             const int32_t* end, size_t n, void* acc_out) {
+void windows(const void* in, int64_t first, int64_t last, const int32_t* begin, const int32_t* end,
+             size_t n, void* acc_out) {
   const T* columns = static_cast<const T*>(in);
   T* acc = static_cast<T*>(acc_out);
   for (size_t i = 0; i < n; ++i) {

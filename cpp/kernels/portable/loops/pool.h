@@ -11,16 +11,16 @@ namespace rushlight::kernels {
 
 // x, best and acc have the type of the table's row.
 
-// best[i] is the greatest element so far and index[i] where it lies; takes x[i * stride], which lies
-// at `at` + i * at_step, if it is greater or NaN.
+// best[i] is the greatest element so far and index[i] where it lies; takes x[i * stride], which
+// lies at `at` + i * at_step, if it is greater or NaN.
 using PoolMaxFn = void (*)(const void* x, int64_t stride, size_t n, int32_t at, int32_t at_step,
                            void* best, int32_t* index);
 // best[i] = the least value there is.
 using PoolStartFn = void (*)(void* best, size_t n);
 // acc[i] += x[i * stride]
 using PoolAddFn = void (*)(const void* x, int64_t stride, size_t n, void* acc);
-// acc[i] += the sum of columns[begin[i]] to columns[end[i] - 1], counted from `first` and cut off at
-// `first` and `last`.
+// acc[i] += the sum of columns[begin[i]] to columns[end[i] - 1], counted from `first` and cut off
+// at `first` and `last`.
 using PoolWindowsFn = void (*)(const void* columns, int64_t first, int64_t last,
                                const int32_t* begin, const int32_t* end, size_t n, void* acc);
 // out[i] = acc[i] / (counts[i] * factor), all of one type; integers cut off the fraction.

@@ -130,8 +130,8 @@ void subtract_columns(const void* in, size_t n, const void* max, const void* log
 #define RL_BOTH(f) {f<float>, f<double>}
 
 const SoftmaxLoops softmax_loops = {
-    RL_BOTH(sum_exp),     RL_BOTH(scale),       RL_BOTH(exp_scale), RL_BOTH(subtract),
-    RL_BOTH(max_columns), RL_BOTH(sum_columns), RL_BOTH(invert),    RL_BOTH(log_of),
+    RL_BOTH(sum_exp),           RL_BOTH(scale),           RL_BOTH(exp_scale), RL_BOTH(subtract),
+    RL_BOTH(max_columns),       RL_BOTH(sum_columns),     RL_BOTH(invert),    RL_BOTH(log_of),
     RL_BOTH(exp_scale_columns), RL_BOTH(subtract_columns)};
 
 }  // namespace rushlight::kernels::RL_ISA

@@ -11,8 +11,8 @@ constexpr int kCachedTaps = 27;
 
 // What one tap meets at each pixel of a panel, relative to the origin of a channel.
 struct Tap {
-  int64_t delta;           // of the tap against the first one
-  int32_t index[kWidth];   // offset, 0 where it lies outside
+  int64_t delta;                // of the tap against the first one
+  int32_t index[kWidth];        // offset, 0 where it lies outside
   int32_t inside_mask[kWidth];  // all ones where it lies inside, else zero
 };
 
