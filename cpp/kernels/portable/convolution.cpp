@@ -45,14 +45,15 @@ Status read_spatial(KernelContext& ctx, const char* name, const EValue& list, si
     return ctx.fail(Code::InvalidArgument, "%s has %zu entries, but must have %zu", name,
                     list.size(), spatial);
   }
-  for (size_t s = 0; s < spatial; ++s) {
-    const int64_t value = list.int_at(list.size() == 1 ? 0 : s);
+  const size_t first = kMaxSpatial - spatial;
+  for (size_t s = first; s < kMaxSpatial; ++s) {
+    const int64_t value = list.int_at(list.size() == 1 ? 0 : s - first);
     if (value < lowest || value > INT16_MAX) {
       return ctx.fail(Code::InvalidArgument, "%s has an entry %lld, but must be from %lld to %d",
                       name, static_cast<long long>(value), static_cast<long long>(lowest),
                       INT16_MAX);
     }
-    values[kMaxSpatial - spatial + s] = static_cast<int32_t>(value);
+    values[s] = static_cast<int32_t>(value);
   }
   return {};
 }

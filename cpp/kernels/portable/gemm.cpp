@@ -1,6 +1,7 @@
 #include "rushlight/kernels/portable/gemm.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace rushlight::kernels {
@@ -133,8 +134,9 @@ void pack(const Factor& f, int64_t i0, int count, int64_t k0, int64_t n, float* 
   const float* rows[kMaxPanelWidth];
   for (int i = 0; i < count; ++i) rows[i] = in + i * f.i_step;
   // From the last group on: what one writes too much lies where the one before it writes later.
-  for (int i = (count - 1) / loops.lanes * loops.lanes; i >= 0; i -= loops.lanes) {
-    loops.pack_rows(rows + i, std::min(count - i, loops.lanes), n, out + i, pitch);
+  for (int64_t i = (count - 1) / loops.lanes * loops.lanes; i >= 0; i -= loops.lanes) {
+    const int64_t group = std::min(count - i, loops.lanes);
+    loops.pack_rows(rows + i, static_cast<int>(group), n, out + i, pitch);
   }
 }
 
@@ -176,6 +178,7 @@ void run_panel(const Product& p, const Blocks& blocks, Part part, int64_t first,
   for (int64_t panel = first; panel < last; ++panel) {
     part.i0 = blocks.row(panel);
     part.rows = blocks.height(panel);
+    assert(part.rows <= kMaxTileHeight && vectors <= kPanelVectors);
     const GemmTileFn fn = loops.tile[part.rows - 1][vectors - 1];
     run_tile(p, part, fn, vectors * loops.lanes, a, b, b_step);
     a += part.rows * part.k;
@@ -220,9 +223,8 @@ void multiply_dots(const Product& p) {
   const GemmLoops& loops = gemm_loops();
   for (int64_t j0 = 0; j0 < p.n; j0 += kDotRows) {
     for (int64_t i0 = 0; i0 < p.m; i0 += kDotRows) {
-      const Part part{
-          i0,  j0,  std::min<int64_t>(kDotRows, p.m - i0), std::min<int64_t>(kDotRows, p.n - j0),
-          p.k, true};
+      const Part part{i0,  j0,  std::min(kDotRows, p.m - i0), std::min(kDotRows, p.n - j0),
+                      p.k, true};
       float sums[kDotRows * kDotRows];
       loops.dot(p.a.data + i0 * p.a.i_step, p.a.i_step, static_cast<int>(part.rows),
                 p.b.data + j0 * p.b.i_step, p.b.i_step, static_cast<int>(part.cols), p.k, sums);
@@ -237,7 +239,8 @@ void multiply_dots(const Product& p) {
 // Few rows, and B's columns are consecutive: tiles as wide as registers allow, B read as it lies.
 void multiply_wide(const Workspace& work, const Product& p) {
   const GemmLoops& loops = gemm_loops();
-  const int height = static_cast<int>(p.m);
+  const int64_t height = p.m;
+  assert(height <= kMaxWideHeight);
   const int64_t longest = (work.size() - loops.lanes * kPanelVectors) / (height + loops.lanes);
   const int64_t block = std::min(p.k, longest);
   float* const a_panel = work.data();
@@ -247,7 +250,7 @@ void multiply_wide(const Workspace& work, const Product& p) {
   for (int64_t k0 = 0; k0 < p.k; k0 += block) {
     Part part{0, 0, p.m, wide, std::min(block, p.k - k0), k0 == 0};
     for (int64_t k = 0; k < part.k; ++k) {
-      for (int i = 0; i < height; ++i) {
+      for (int64_t i = 0; i < height; ++i) {
         a_panel[k * height + i] = p.a.data[i * p.a.i_step + (k0 + k) * p.a.k_step];
       }
     }

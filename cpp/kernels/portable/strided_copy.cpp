@@ -62,10 +62,11 @@ void transpose_block<uint32_t>(const uint8_t* from, int64_t from_step, uint8_t* 
       ((reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to)) % sizeof(float)) == 0;
   int64_t j = 0;
   for (; aligned && j + loops.lanes <= cols; j += loops.lanes) {
-    for (int k = 0; k < loops.lanes; ++k) {
+    for (int64_t k = 0; k < loops.lanes; ++k) {
       lines[k] = reinterpret_cast<const float*>(from + (j + k) * from_step * 4);
     }
-    loops.pack_rows(lines, loops.lanes, rows, reinterpret_cast<float*>(to + j * 4), to_step);
+    loops.pack_rows(lines, static_cast<int>(loops.lanes), rows,
+                    reinterpret_cast<float*>(to + j * 4), to_step);
   }
   for (int64_t i = 0; i < rows && j < cols; ++i) {
     copy_row<uint32_t>(from + (j * from_step + i) * 4, from_step, to + (i * to_step + j) * 4, 1,

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from benchmarks.models import TINY, build
 from graphs import captured
 
-from benchmarks.models import TINY, build
 from rushlight.edge import ExecutorchBackendConfig, MemoryPlanningPass
 from rushlight.errors import ExportError
 from rushlight.ir.alloc import alloc
@@ -68,7 +68,7 @@ def test_tensors_go_to_the_memories_they_are_given() -> None:
     assert all(s.mem_id == 3 for s in specs if s.nbytes > 1024)
     assert len(method.arenas) == 3 and method.arenas[1] == 0 and method.arenas[2] > 0
     assert _assert_no_overlap(method) > 0
-    with pytest.raises(ExportError, match="memory_id_of gave 0 .* ids count from 1"):
+    with pytest.raises(ExportError, match=r"memory_id_of gave 0 .* ids count from 1"):
         _methods(to_edge(program), memory_id_of=lambda spec: 0)
 
 

@@ -5,33 +5,33 @@
 namespace rushlight::kernels::RL_ISA {
 namespace {
 
-template <int kStride>
+template <int64_t kStride>
 inline Vec load_strided(const float* p) {
   return kStride == 1 ? load(p) : load_even(p);
 }
 
 // V vectors of a row.
-template <int V, int kStride>
+template <int V, int64_t kStride>
 void row_piece(const float* in, int64_t line, const float* weights, int taps_y, int taps_x,
                int64_t dilation, float bias, float* out) {
   Vec sums[V];
 #pragma GCC unroll 4
-  for (int v = 0; v < V; ++v) sums[v] = splat(bias);
-  for (int i = 0; i < taps_y; ++i) {
+  for (int64_t v = 0; v < V; ++v) sums[v] = splat(bias);
+  for (int64_t i = 0; i < taps_y; ++i) {
     const float* at = in + i * line;
-    for (int j = 0; j < taps_x; ++j) {
+    for (int64_t j = 0; j < taps_x; ++j) {
       const Vec weight = splat(*weights++);
 #pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) {
+      for (int64_t v = 0; v < V; ++v) {
         sums[v] += weight * load_strided<kStride>(at + j * dilation + v * kLanes * kStride);
       }
     }
   }
 #pragma GCC unroll 4
-  for (int v = 0; v < V; ++v) store(out + v * kLanes, sums[v]);
+  for (int64_t v = 0; v < V; ++v) store(out + v * kLanes, sums[v]);
 }
 
-template <int kStride>
+template <int64_t kStride>
 void vector_row(const float* in, int64_t line, const float* weights, int taps_y, int taps_x,
                 int64_t dilation, float bias, float* out, int64_t n) {
   int64_t x = 0;
@@ -57,8 +57,8 @@ void row(const float* in, int64_t line, const float* weights, int taps_y, int ta
   }
   for (int64_t x = 0; x < n; ++x) {
     float sum = bias;
-    for (int i = 0; i < taps_y; ++i) {
-      for (int j = 0; j < taps_x; ++j) {
+    for (int64_t i = 0; i < taps_y; ++i) {
+      for (int64_t j = 0; j < taps_x; ++j) {
         sum += weights[i * taps_x + j] * in[i * line + x * stride + j * dilation];
       }
     }
@@ -70,7 +70,7 @@ void pixel(const float* const* in, const float* weights, int taps, const float* 
            int64_t n) {
   for (int64_t c = 0; c < n; c += kLanes) {
     Vec sum = bias != nullptr ? load(bias + c) : Vec{};
-    for (int t = 0; t < taps; ++t) {
+    for (int64_t t = 0; t < taps; ++t) {
       if (in[t] != nullptr) sum += load(weights + t * n + c) * load(in[t] + c);
     }
     store(out + c, sum);

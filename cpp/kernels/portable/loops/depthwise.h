@@ -7,10 +7,11 @@
 
 namespace rushlight::kernels {
 
-constexpr int64_t kRowSlack = 16 * 5;  // floats that a row of input may be read beyond its end
+constexpr int64_t kRowSlack =
+    int64_t{16} * 5;  // floats that a row of input may be read beyond its end
 
 struct DepthwiseLoops {
-  int lanes;
+  int64_t lanes;
   // One output row of n pixels from padded input: out[x] = bias + sum over taps (i, j) of
   // weights[i * taps_x + j] * in[i * line + x * stride + j * dilation]. Reads up to kRowSlack
   // floats more than that.

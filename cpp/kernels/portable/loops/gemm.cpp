@@ -9,13 +9,13 @@ namespace {
 
 // The greatest tile that stays in registers: accumulators, two vectors of B and one of A.
 #if defined(__AVX512F__)
-constexpr int kHeight = 14;
+constexpr int64_t kHeight = 14;
 #elif defined(__AVX__) || defined(__x86_64__)
-constexpr int kHeight = 6;
+constexpr int64_t kHeight = 6;
 #elif defined(__aarch64__)
-constexpr int kHeight = 8;
+constexpr int64_t kHeight = 8;
 #else
-constexpr int kHeight = 4;
+constexpr int64_t kHeight = 4;
 #endif
 
 template <int V>
@@ -25,7 +25,7 @@ inline void finish_row(const GemmTile& t, const Vec* sums, int64_t i) {
   float* c = t.c + i * t.c_step;
   const float* add = t.add == nullptr ? nullptr : t.add + i * t.add_row;
 #pragma GCC unroll 16
-  for (int v = 0; v < V; ++v) {
+  for (int64_t v = 0; v < V; ++v) {
     Vec result = alpha * sums[v];
     if (add != nullptr) {
       result += beta * (t.add_col == 0 ? splat(*add) : load(add + v * kLanes));
@@ -38,43 +38,43 @@ template <int H, int V>
 void tile(const GemmTile& t) {
   Vec sums[H][V];
 #pragma GCC unroll 16
-  for (int i = 0; i < H; ++i) {
+  for (int64_t i = 0; i < H; ++i) {
 #pragma GCC unroll 16
-    for (int v = 0; v < V; ++v) sums[i][v] = Vec{};
+    for (int64_t v = 0; v < V; ++v) sums[i][v] = Vec{};
   }
   const float* a = t.a;
   const float* b = t.b;
   for (int64_t k = t.k; k > 0; --k) {
     Vec row[V];
 #pragma GCC unroll 16
-    for (int v = 0; v < V; ++v) row[v] = load(b + v * kLanes);
+    for (int64_t v = 0; v < V; ++v) row[v] = load(b + v * kLanes);
 #pragma GCC unroll 16
-    for (int i = 0; i < H; ++i) {
+    for (int64_t i = 0; i < H; ++i) {
       const Vec factor = splat(a[i]);
 #pragma GCC unroll 16
-      for (int v = 0; v < V; ++v) sums[i][v] += factor * row[v];
+      for (int64_t v = 0; v < V; ++v) sums[i][v] += factor * row[v];
     }
     a += H;
     b += t.b_step;
   }
 #pragma GCC unroll 16
-  for (int i = 0; i < H; ++i) finish_row<V>(t, sums[i], i);
+  for (int64_t i = 0; i < H; ++i) finish_row<V>(t, sums[i], i);
 }
 
 void pack_rows(const float* const* rows, int count, int64_t n, float* out, int64_t pitch) {
   const float* lane[kLanes];
-  for (int i = 0; i < kLanes; ++i) lane[i] = rows[i < count ? i : count - 1];
+  for (int64_t i = 0; i < kLanes; ++i) lane[i] = rows[i < count ? i : count - 1];
   int64_t k = 0;
   for (; k + kLanes <= n; k += kLanes) {
     Vec square[kLanes];
 #pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) square[i] = load(lane[i] + k);
+    for (int64_t i = 0; i < kLanes; ++i) square[i] = load(lane[i] + k);
     transpose(square);
 #pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) store(out + (k + i) * pitch, square[i]);
+    for (int64_t i = 0; i < kLanes; ++i) store(out + (k + i) * pitch, square[i]);
   }
   for (; k < n; ++k) {
-    for (int i = 0; i < count; ++i) out[k * pitch + i] = lane[i][k];
+    for (int64_t i = 0; i < count; ++i) out[k * pitch + i] = lane[i][k];
   }
 }
 
@@ -82,7 +82,7 @@ template <int V>
 void pack_full_columns(const float* in, int64_t step, int64_t n, float* out, int64_t pitch) {
   for (int64_t k = 0; k < n; ++k) {
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v)
+    for (int64_t v = 0; v < V; ++v)
       store(out + k * pitch + v * kLanes, load(in + k * step + v * kLanes));
   }
 }
@@ -94,7 +94,7 @@ void pack_columns(const float* in, int64_t step, int count, int64_t n, float* ou
   }
   for (int64_t k = 0; k < n; ++k) {
     float* row = out + k * pitch;
-    for (int i = 0; i < count; ++i) row[i] = in[k * step + i];
+    for (int64_t i = 0; i < count; ++i) row[i] = in[k * step + i];
     for (int64_t i = count; i < pitch; ++i) row[i] = 0;
   }
 }
@@ -107,17 +107,17 @@ void dot_tile(const float* a, int64_t a_step, const float* b, int64_t b_step, in
   for (; k + kLanes <= n; k += kLanes) {
     Vec right[S];
 #pragma GCC unroll 4
-    for (int s = 0; s < S; ++s) right[s] = load(b + s * b_step + k);
+    for (int64_t s = 0; s < S; ++s) right[s] = load(b + s * b_step + k);
 #pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) {
+    for (int64_t r = 0; r < R; ++r) {
       const Vec left = load(a + r * a_step + k);
 #pragma GCC unroll 4
-      for (int s = 0; s < S; ++s) acc[r][s] += left * right[s];
+      for (int64_t s = 0; s < S; ++s) acc[r][s] += left * right[s];
     }
   }
-  for (int r = 0; r < R; ++r) {
+  for (int64_t r = 0; r < R; ++r) {
     const Vec left = load_first(a + r * a_step + k, n - k);
-    for (int s = 0; s < S; ++s) {
+    for (int64_t s = 0; s < S; ++s) {
       if (k < n) acc[r][s] += left * load_first(b + s * b_step + k, n - k);
       sums[r * kDotRows + s] = sum_lanes(acc[r][s]);
     }
@@ -138,7 +138,7 @@ void dot(const float* a, int64_t a_step, int rows, const float* b, int64_t b_ste
 }
 
 template <int H>
-constexpr GemmTileFn tile_or_null(int vectors) {
+constexpr GemmTileFn tile_or_null(int vectors) noexcept {
   if constexpr (H <= kHeight) {
     return vectors == 1 ? tile<H, 1> : tile<H, 2>;
   } else {

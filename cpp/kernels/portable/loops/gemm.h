@@ -25,20 +25,20 @@ struct GemmTile {
 using GemmTileFn = void (*)(const GemmTile& tile);
 
 constexpr int kMaxTileHeight = 14;
-constexpr int kPanelVectors = 2;   // width of a full panel of B, in vectors
-constexpr int kMaxWideHeight = 6;  // rows of A for which B is read as it lies
-constexpr int kMaxTileFloats = 28 * 16;
-constexpr int kMaxPanelWidth = 2 * 16;
-constexpr int kDotRows = 4;  // most rows of one call of `dot`, on either side
+constexpr int64_t kPanelVectors = 2;  // width of a full panel of B, in vectors
+constexpr int kMaxWideHeight = 6;     // rows of A for which B is read as it lies
+constexpr int64_t kMaxTileFloats = int64_t{28} * 16;
+constexpr int64_t kMaxPanelWidth = int64_t{2} * 16;
+constexpr int64_t kDotRows = 4;  // most rows of one call of `dot`, on either side
 
 struct GemmLoops {
-  int lanes;
-  int height;       // greatest height of a tile
-  int wide_height;  // greatest height for which there is a wide tile
-  int64_t k_block;  // k's of one panel: two panels of this length lie in L1 or near it
+  int64_t lanes;
+  int64_t height;       // greatest height of a tile
+  int64_t wide_height;  // greatest height for which there is a wide tile
+  int64_t k_block;      // k's of one panel: two panels of this length lie in L1 or near it
   GemmTileFn tile[kMaxTileHeight][kPanelVectors];  // [height - 1][vectors - 1]
   GemmTileFn wide[kMaxWideHeight];                 // [height - 1], wide_vectors wide
-  int wide_vectors[kMaxWideHeight];
+  int64_t wide_vectors[kMaxWideHeight];
 
   // out[k * pitch + i] = rows[i][k] for i < count <= lanes, k < n. Writes up to `lanes` elements
   // at each k (garbage beyond `count`, which the next k overwrites if it is within the pitch).

@@ -8,11 +8,11 @@
 namespace rushlight::kernels::RL_ISA {
 
 #if defined(__AVX512F__)
-constexpr int kLanes = 16;
+constexpr int64_t kLanes = 16;
 #elif defined(__AVX__)
-constexpr int kLanes = 8;
+constexpr int64_t kLanes = 8;
 #else
-constexpr int kLanes = 4;
+constexpr int64_t kLanes = 4;
 #endif
 
 using Vec = float __attribute__((vector_size(kLanes * 4)));
@@ -45,8 +45,8 @@ static inline Vec load_first(const float* p, int64_t n) {
 static inline float sum_lanes(Vec v) {
   float half[kLanes];
   store(half, v);
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) half[i] += half[i + width];
+  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
+    for (int64_t i = 0; i < width; ++i) half[i] += half[i + width];
   }
   return half[0];
 }
@@ -89,15 +89,15 @@ static inline Vec load_even(const float* p) {
 // Turns kLanes rows into columns: log2(kLanes) rounds, each a perfect shuffle of the whole square.
 static inline void transpose(Vec (&rows)[kLanes]) {
 #pragma GCC unroll 4
-  for (int round = 1; round < kLanes; round *= 2) {
+  for (int64_t round = 1; round < kLanes; round *= 2) {
     Vec next[kLanes];
 #pragma GCC unroll 8
-    for (int i = 0; i < kLanes / 2; ++i) {
+    for (int64_t i = 0; i < kLanes / 2; ++i) {
       next[2 * i] = interleave_low(rows[i], rows[i + kLanes / 2]);
       next[2 * i + 1] = interleave_high(rows[i], rows[i + kLanes / 2]);
     }
 #pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) rows[i] = next[i];
+    for (int64_t i = 0; i < kLanes; ++i) rows[i] = next[i];
   }
 }
 

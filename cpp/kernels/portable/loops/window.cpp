@@ -6,7 +6,7 @@
 namespace rushlight::kernels::RL_ISA {
 namespace {
 
-constexpr int kWidth = kPanelVectors * kLanes;
+constexpr int64_t kWidth = kPanelVectors * kLanes;
 constexpr int kCachedTaps = 27;
 
 // What one tap meets at each pixel of a panel, relative to the origin of a channel.
@@ -25,11 +25,11 @@ struct Pixels {
 };
 
 // The step between the offsets of the lanes from `first` on, if it is 1 or 2 between all of them.
-int step_of(const Pixels& pixels, int first) {
-  const int end = first + kLanes < pixels.count ? first + kLanes : pixels.count;
+int step_of(const Pixels& pixels, int64_t first) {
+  const int64_t end = first + kLanes < pixels.count ? first + kLanes : pixels.count;
   if (end - first < 2) return 0;
   const int64_t step = pixels.offset[first + 1] - pixels.offset[first];
-  for (int i = first + 2; i < end; ++i) {
+  for (int64_t i = first + 2; i < end; ++i) {
     if (pixels.offset[i] - pixels.offset[i - 1] != step) return 0;
   }
   return step == 1 || step == 2 ? static_cast<int>(step) : 0;
@@ -54,7 +54,7 @@ void locate(const Window& w, int64_t first, int count, Pixels* pixels) {
       o[s] = 0;
     }
   }
-  for (int v = 0; v < kPanelVectors; ++v) pixels->step[v] = step_of(*pixels, v * kLanes);
+  for (int64_t v = 0; v < kPanelVectors; ++v) pixels->step[v] = step_of(*pixels, v * kLanes);
 }
 
 void meet(const Window& w, const Pixels& p, const int32_t* position, Tap* tap) {
@@ -75,19 +75,19 @@ void meet(const Window& w, const Pixels& p, const int32_t* position, Tap* tap) {
     tap->inside_mask[i] = mask;
     tap->index[i] = static_cast<int32_t>(p.offset[i] + delta) & mask;
   }
-  for (int i = p.count; i < kWidth; ++i) tap->inside_mask[i] = tap->index[i] = 0;
+  for (int64_t i = p.count; i < kWidth; ++i) tap->inside_mask[i] = tap->index[i] = 0;
 }
 
 Vec gather(const float* in, const int32_t* index) {
   float values[kLanes];
-  for (int i = 0; i < kLanes; ++i) values[i] = in[index[i]];
+  for (int64_t i = 0; i < kLanes; ++i) values[i] = in[index[i]];
   return load(values);
 }
 
 // One line of a panel: what the tap meets at all pixels. `base` is the start of the channel.
 void copy_line(const Window& w, const Pixels& pixels, const Tap& tap, int64_t base, int64_t pitch,
                float* out) {
-  for (int v = 0; v * kLanes < pitch; ++v) {
+  for (int64_t v = 0; v * kLanes < pitch; ++v) {
     const int step = pixels.step[v];
     const int64_t start = base + tap.delta + pixels.offset[v * kLanes];
     // Lanes in the padding are read, too, and masked out; so all of them must be in the tensor.
@@ -152,8 +152,8 @@ void pack_channels(const Window& w, int64_t first, int count, int64_t k0, int64_
       rows[i] = inside ? w.data + w.origin + tap.index[i] + channel * w.channel_step : kZeros;
     }
     // From the last group on, as in the product's own packing.
-    for (int i = (count - 1) / kLanes * kLanes; i >= 0; i -= kLanes) {
-      const int group = count - i < kLanes ? count - i : kLanes;
+    for (int64_t i = (count - 1) / kLanes * kLanes; i >= 0; i -= kLanes) {
+      const int group = static_cast<int>(count - i < kLanes ? count - i : kLanes);
       gemm_loops.pack_rows(rows + i, group, run, out + done * pitch + i, pitch);
     }
     channel += run;
