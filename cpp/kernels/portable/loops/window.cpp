@@ -105,7 +105,7 @@ void pack_taps(const Window& w, int64_t first, int count, int64_t k0, int64_t n,
   const int64_t taps = static_cast<int64_t>(w.kernel[0]) * w.kernel[1] * w.kernel[2];
   const bool cached = taps <= kCachedTaps && n > taps;
   Tap cache[kCachedTaps];
-  Pixels pixels;
+  Pixels pixels = {};
   locate(w, first, count, &pixels);
   int64_t channel = k0 / taps;
   int64_t t = k0 % taps;
@@ -133,7 +133,7 @@ constexpr float kZeros[kZeroRun] = {};
 
 void pack_channels(const Window& w, int64_t first, int count, int64_t k0, int64_t n, float* out,
                    int64_t pitch) {
-  Pixels pixels;
+  Pixels pixels = {};
   locate(w, first, count, &pixels);
   int64_t channel = k0 % w.channels;
   int64_t t = k0 / w.channels;
