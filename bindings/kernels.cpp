@@ -229,9 +229,9 @@ class Call {
     } else {
       std::vector<EValue*>& kept = lists_.emplace_back();
       for (nb::handle item : items) kept.push_back(value_of('t', item));
-      value.tag = letter == 'T'   ? Tag::TensorList
-                  : letter == 'O' ? Tag::OptionalTensorList
-                                  : Tag::IntList;
+      value.tag = letter == 'T' || letter == 'W' ? Tag::TensorList
+                  : letter == 'O'                ? Tag::OptionalTensorList
+                                                 : Tag::IntList;
       value.list = {kept.data(), n};
     }
   }

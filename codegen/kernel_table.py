@@ -61,6 +61,13 @@ def letter(type_name: str) -> str:
     return LETTERS[type_name]
 
 
+def argument_letter(argument: Any) -> str:
+    """Returns the letter of one argument: ``w`` and ``W`` for tensors that the operator writes."""
+    found = letter(str(argument.type))
+    written = argument.alias_info is not None and argument.alias_info.is_write
+    return {"t": "w", "T": "W"}[found] if written else found
+
+
 def schema_of(row: dict[str, Any]) -> Any:
     """Returns torch's schema of the row's operator, or the one that the row itself carries."""
     op = row["op"]
@@ -76,7 +83,7 @@ def schema_of(row: dict[str, Any]) -> Any:
 def signature_of(row: dict[str, Any]) -> str:
     """Derives the signature letters of cpp/kernel/kernel.h for one row of ops.yaml."""
     schema = schema_of(row)
-    letters = "".join(letter(str(argument.type)) for argument in schema.arguments)
+    letters = "".join(argument_letter(argument) for argument in schema.arguments)
     if not schema.returns:
         # torch's out operators on lists return nothing, yet programs write the list once more.
         return letters if "schema" in row else letters + "="

@@ -4,10 +4,12 @@
 //
 // A signature has one letter per argument, in schema order, the out arguments where the schema has
 // them; `?` before a letter allows None as well:
-//   t Tensor   T Tensor[]   O Tensor?[]   i int   I int[]   d float   D float[]
-//   b bool     B bool[]     s Scalar (int, float or bool)   S string
+//   t Tensor    w Tensor that the kernel writes
+//   T Tensor[]  W Tensor[] that the kernel writes  O Tensor?[]
+//   i int       I int[]      d float       D float[]
+//   b bool      B bool[]     S string      s Scalar (int, float or bool)
 //   r a scalar that the kernel writes      = the return alias, which kernels ignore
-// `aten::add.out(Tensor self, Tensor other, *, Scalar alpha, Tensor(a!) out)` is "ttst=".
+// `aten::add.out(Tensor self, Tensor other, *, Scalar alpha, Tensor(a!) out)` is "ttsw=".
 // A method's loader refuses an instruction whose arguments do not fit, so a kernel may read
 // pointers by kind without a test; dtypes, shapes and values it must check by itself.
 //
@@ -60,7 +62,7 @@ using KernelFn = Status (*)(KernelContext& ctx, EValue* const* args);
 
 struct Kernel {
   const char* name;       // "aten::add.out"
-  const char* signature;  // "ttst="
+  const char* signature;  // "ttsw="
   KernelFn fn;
   const char* key = nullptr;
 };
@@ -88,5 +90,12 @@ class KernelTable {
 
 // Ok, or InvalidProgram with the argument that does not fit in `message`.
 Status check_arguments(const Kernel& kernel, EValue* const* args, size_t n_args, Message& message);
+
+// Ok, or InvalidProgram if what the kernel writes could pull the ground from under what it reads:
+// an output whose sizes may change that is an input as well, or one that shares bytes with an input
+// of integers or bools, which kernels check as indices before they use them. The arguments must
+// have passed check_arguments. Kernels that work in place, and those that return nothing (views),
+// are written for it.
+Status check_written(const Kernel& kernel, EValue* const* args, size_t n_args, Message& message);
 
 }  // namespace rushlight

@@ -58,8 +58,10 @@ bool fits(char letter, Tag tag) {
   const bool scalar = tag == Tag::Int || tag == Tag::Double || tag == Tag::Bool;
   switch (letter) {
     case 't':
+    case 'w':
       return tag == Tag::Tensor;
     case 'T':
+    case 'W':
       return tag == Tag::TensorList;
     case 'O':
       return tag == Tag::OptionalTensorList;
@@ -86,8 +88,10 @@ bool fits(char letter, Tag tag) {
 const char* letter_name(char letter) {
   switch (letter) {
     case 't':
+    case 'w':
       return "a Tensor";
     case 'T':
+    case 'W':
       return "a TensorList";
     case 'O':
       return "an OptionalTensorList";

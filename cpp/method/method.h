@@ -155,7 +155,7 @@ class Method {
   Status run_one(KernelContext& context, uint32_t* pc);
   Status run_delegate(const Instruction& instruction);
   Status run_jump(const Instruction& instruction, uint32_t* pc);
-  Status check_memory(const Instruction& instruction);
+  Status check_memory(const Instruction& instruction, const Kernel* kernel);
   Status fail_limit(uint32_t pc);
   Status fail_at(uint32_t pc, Status status);
 

@@ -295,6 +295,11 @@ void MethodLoader::make_instruction(fb::Instruction from, uint32_t chain_start, 
 
 void MethodLoader::resolve_kernels() {
   char buffer[kMaxName];
+  bool repoints = false;
+  for (uint32_t i = 0; i < method_.n_instructions_; ++i) {
+    const Instruction& instruction = parts_.instructions[i];
+    repoints = repoints || instruction.kind == InstructionKind::Move || is_view(instruction);
+  }
   for (uint32_t i = 0; i < method_.n_instructions_; ++i) {
     Instruction& instruction = parts_.instructions[i];
     if (instruction.kind != InstructionKind::Kernel) continue;
@@ -304,8 +309,8 @@ void MethodLoader::resolve_kernels() {
         method_.options_.kernels->find(name, instruction.args, instruction.n_args);
     parts_.kernels[i] = kernel;
     if (kernel != nullptr) instruction.fn = kernel->fn;
-    // A view is what gives such a tensor memory.
-    instruction.checked = method_.has_bare_tensors_ && !is_view(instruction);
+    // A view is what gives a tensor (other) memory; so does a move.
+    instruction.checked = (method_.has_bare_tensors_ || repoints) && !is_view(instruction);
   }
 }
 
@@ -342,7 +347,10 @@ Status MethodLoader::check_kernel_arguments() {
     const Instruction& instruction = parts_.instructions[i];
     if (instruction.kind != InstructionKind::Kernel) continue;
     const Kernel& kernel = *parts_.kernels[i];
-    const Status status = check_arguments(kernel, instruction.args, instruction.n_args, message_);
+    Status status = check_arguments(kernel, instruction.args, instruction.n_args, message_);
+    if (status.ok()) {
+      status = check_written(kernel, instruction.args, instruction.n_args, message_);
+    }
     if (status.ok()) continue;
     message_.prepend("instruction %lu (%s): ",
                      static_cast<unsigned long>(method_.place_of(i).instruction), kernel.name);

@@ -104,7 +104,7 @@ inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
   Status status;
   switch (instruction.kind) {
     case InstructionKind::Kernel:
-      if (instruction.checked) status = check_memory(instruction);
+      if (instruction.checked) status = check_memory(instruction, parts_.kernels[*pc - 1]);
       if (status.ok()) status = instruction.fn(context, instruction.args);
       if (scratch_ != nullptr) scratch_->reset();
       break;
@@ -128,7 +128,7 @@ inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
 }
 
 Status Method::run_delegate(const Instruction& instruction) {
-  if (instruction.checked) RL_TRY(check_memory(instruction));
+  if (instruction.checked) RL_TRY(check_memory(instruction, nullptr));
   const DelegateSlot& slot = parts_.delegates[instruction.target];
   const BackendRun run = {scratch_, tracer_, &message_};
   return slot.backend->execute(run, slot.handle, instruction.args, instruction.n_args);
@@ -140,14 +140,14 @@ Status Method::run_jump(const Instruction& instruction, uint32_t* pc) {
   if (condition.tag != Tag::Tensor) {
     is_true = condition.to_bool();
   } else {
-    RL_TRY(check_memory(instruction));
+    RL_TRY(check_memory(instruction, nullptr));
     is_true = all_true(*condition.t);
   }
   if (!is_true) *pc = instruction.target;
   return {};
 }
 
-Status Method::check_memory(const Instruction& instruction) {
+Status Method::check_memory(const Instruction& instruction, const Kernel* kernel) {
   bool bare = false;
   uint32_t k = 0;
   for (; k < instruction.n_args && !bare; ++k) {
@@ -158,7 +158,8 @@ Status Method::check_memory(const Instruction& instruction) {
       for (size_t j = 0; j < value.size() && !bare; ++j) bare = is_bare(value.tensor_at(j));
     }
   }
-  if (!bare) return {};
+  if (!bare && kernel == nullptr) return {};
+  if (!bare) return check_written(*kernel, instruction.args, instruction.n_args, message_);
   return message_.fail(Code::InvalidProgram, "argument %lu has no memory: nothing gave it any",
                        static_cast<unsigned long>(k - 1));
 }

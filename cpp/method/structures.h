@@ -18,8 +18,8 @@ struct Instruction {
   uint32_t n_args;
   uint32_t target;  // JumpFalse: where to, counted over all chains; Delegate: which
   InstructionKind kind;
-  // Kernel, Delegate: a tensor among the arguments may be without memory when it runs, so they are
-  // looked at before each call.
+  // Kernel, Delegate: what runs before decides whether the arguments have memory and share it, so
+  // they are looked at before each call.
   bool checked;
 };
 

@@ -116,8 +116,10 @@ class PlanMaker {
   int32_t argument(char letter) {
     switch (letter) {
       case 't':
+      case 'w':
         return some_tensor();
       case 'T':
+      case 'W':
       case 'O':
       case 'I':
       case 'D':

@@ -88,12 +88,12 @@ void test_arguments() {
   const struct {
     const char* signature;
     const char* fits;
-  } cases[] = {{"t", "00000000001"},  {"?t", "10000000001"}, {"S", "01000000000"},
-               {"i", "00111000000"},  {"d", "00111000000"},  {"b", "00111000000"},
-               {"s", "00111000000"},  {"r", "00111000000"},  {"?i", "10111000000"},
-               {"B", "00000100000"},  {"D", "00000010000"},  {"I", "00000001000"},
-               {"T", "00000000100"},  {"O", "00000000010"},  {"=", "11111111111"},
-               {"?I", "10000001000"}, {"x", "00000000000"}};
+  } cases[] = {
+      {"t", "00000000001"},  {"?t", "10000000001"}, {"S", "01000000000"}, {"i", "00111000000"},
+      {"d", "00111000000"},  {"b", "00111000000"},  {"s", "00111000000"}, {"r", "00111000000"},
+      {"?i", "10111000000"}, {"B", "00000100000"},  {"D", "00000010000"}, {"I", "00000001000"},
+      {"T", "00000000100"},  {"O", "00000000010"},  {"=", "11111111111"}, {"w", "00000000001"},
+      {"W", "00000000100"},  {"?I", "10000001000"}, {"x", "00000000000"}};
   Message message;
   for (const auto& c : cases) {
     const Kernel kernel = {"op", c.signature, nothing, nullptr};
@@ -112,6 +112,64 @@ void test_arguments() {
   for (size_t n : {0, 2, 4}) {
     CHECK(check_arguments(two, args, n, message).code() == Code::InvalidProgram);
     CHECK(std::strstr(message.text(), "arguments, but the operator takes 3") != nullptr);
+  }
+}
+
+// What an operator writes must not be what it reads for a decision.
+void test_written() {
+  int64_t memory[8] = {};
+  int32_t sizes[] = {4};
+  int32_t strides[] = {1};
+  const uint8_t order[] = {0};
+  const auto tensor = [&](DType dtype, int64_t* data, Dynamism dynamism) {
+    Tensor made;
+    made.data = data;
+    made.sizes = sizes;
+    made.strides = strides;
+    made.dim_order = order;
+    made.numel = made.capacity = 4;
+    made.dtype = dtype;
+    made.dynamism = dynamism;
+    made.rank = 1;
+    return made;
+  };
+  Tensor floats = tensor(DType::Float32, memory, Dynamism::Static);
+  Tensor same_bytes = tensor(DType::Float32, memory, Dynamism::Static);
+  Tensor growing = tensor(DType::Float32, memory, Dynamism::Bounded);
+  Tensor indices = tensor(DType::Int64, memory, Dynamism::Static);
+  Tensor apart = tensor(DType::Int64, memory + 4, Dynamism::Static);
+  EValue none;
+  const auto value = [](Tensor* of) {
+    EValue made;
+    made.tag = Tag::Tensor;
+    made.t = of;
+    return made;
+  };
+  EValue f = value(&floats), s = value(&same_bytes), g = value(&growing), i = value(&indices),
+         a = value(&apart);
+  const EValue* items[] = {&none, &i};
+  EValue list;
+  list.tag = Tag::OptionalTensorList;
+  list.list = {items, 2};
+  const struct {
+    const char* signature;
+    EValue* args[4];
+    bool sound;
+  } cases[] = {
+      {"ttw=", {&f, &a, &s, &s}, true},      // float bytes may be shared
+      {"ttw=", {&f, &a, &f, &f}, true},      // of one size for ever
+      {"ttw=", {&g, &a, &g, &g}, false},     // changes its own input's sizes
+      {"ttw=", {&f, &i, &s, &s}, false},     // overwrites indices
+      {"tOw=", {&a, &list, &s, &s}, false},  // likewise, in a list
+      {"tOw=", {&a, &list, &a, &a}, false},  // an integer input that is written
+      {"t?tw=", {&f, &none, &s, &s}, true},  {"wtb=", {&g, &g, &none, &g}, true},  // in place
+      {"wOt=", {&s, &list, &f, &s}, false},   // in place, over its own indices
+      {"tIw", {&g, &none, &g, &none}, true},  // returns nothing: a view
+  };
+  Message message;
+  for (const auto& c : cases) {
+    const Kernel kernel = {"op", c.signature, nothing, nullptr};
+    CHECK(check_written(kernel, c.args, 4, message).ok() == c.sound);
   }
 }
 
@@ -141,6 +199,7 @@ int main() {
   test_capacity();
   test_keys();
   test_arguments();
+  test_written();
   test_backends();
   return check_result();
 }

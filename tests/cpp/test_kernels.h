@@ -90,8 +90,8 @@ inline Status et_view(KernelContext& context, EValue* const* args) {
 
 inline const KernelTable& test_kernels() {
   static const Kernel kKernels[] = {
-      {"aten::add.out", "ttst=", add_out},
-      {"aten::copy_", "ttb=", copy_},
+      {"aten::add.out", "ttsw=", add_out},
+      {"aten::copy_", "wtb=", copy_},
       {"executorch_prim::add.Scalar", "ssr", scalar_add},
       {"executorch_prim::eq.Scalar", "ssr", scalar_eq},
       {"executorch_prim::et_view.default", "tIt", et_view},

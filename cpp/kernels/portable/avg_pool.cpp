@@ -170,7 +170,6 @@ class AveragePool {
 Status average(KernelContext& ctx, const Tensor& self, Pooling& pooling, const Shape& shape,
                int64_t divisor, Tensor& out) {
   RL_TRY(check_same_type(ctx, "self", self, out));
-  RL_TRY(check_distinct(ctx, self, out));
   RL_TRY(ctx.resize(out, shape.span()));
   if (out.numel == 0) return {};
   pooling.take_strides(self, out);

@@ -60,7 +60,6 @@ Status glu_out(KernelContext& ctx, EValue* const* args) {
                     static_cast<int>(self.sizes[dim]), dim);
   }
   RL_TRY(check_same_type(ctx, "self", self, out));
-  RL_TRY(check_distinct(ctx, self, out));
   Shape shape(self.shape());
   shape.sizes[dim] /= 2;
   RL_TRY(ctx.resize(out, shape.span()));

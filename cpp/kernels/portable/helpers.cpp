@@ -69,9 +69,4 @@ Status check_rank(KernelContext& ctx, const char* name, const Tensor& tensor, si
                   ShapeText(tensor.shape()).text(), rank);
 }
 
-Status check_distinct(KernelContext& ctx, const Tensor& in, const Tensor& out) {
-  if (&in != &out) return {};
-  return ctx.fail(Code::InvalidArgument, "an input is also the output, but must be another tensor");
-}
-
 }  // namespace rushlight::kernels

@@ -41,10 +41,6 @@ Status shape_of_list(KernelContext& ctx, const EValue& list, Shape* shape);
 Status check_dtype(KernelContext& ctx, const char* name, const Tensor& tensor, DType dtype);
 Status check_rank(KernelContext& ctx, const char* name, const Tensor& tensor, size_t rank);
 
-// InvalidArgument if the two are one tensor, as a hostile program may have it: giving `out` its
-// sizes would change those of the input, which the kernel has read already.
-Status check_distinct(KernelContext& ctx, const Tensor& in, const Tensor& out);
-
 // A value of an optional scalar argument, or what stands for None.
 inline int64_t int_or(const EValue& value, int64_t otherwise) {
   return value.is_none() ? otherwise : value.to_int();

@@ -171,7 +171,6 @@ Status pad_images(KernelContext& ctx, EValue* const* args, size_t spatial, Borde
                     dtype_name(self.dtype));
   }
   RL_TRY(check_same_type(ctx, "self", self, out));
-  RL_TRY(check_distinct(ctx, self, out));
   PadDim dims[kDims];
   Shape shape(self.shape());
   // The tensor's dimension for each of ours: the last ones are spatial, before them C and N.

@@ -160,8 +160,6 @@ Status max_pool2d_with_indices_out(KernelContext& ctx, EValue* const* args) {
                     dtype_name(self.dtype));
   }
   RL_TRY(check_same_type(ctx, "self", self, out));
-  RL_TRY(check_distinct(ctx, self, out));
-  RL_TRY(check_distinct(ctx, self, indices));
   RL_TRY(check_dtype(ctx, "indices", indices, DType::Int64));
   Pooling pooling;
   Shape shape;

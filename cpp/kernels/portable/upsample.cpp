@@ -31,7 +31,6 @@ Status read_upsampling(KernelContext& ctx, const Tensor& in, const EValue& outpu
                        const EValue& scale_factors, Tensor& out, Upsampling* upsampling) {
   RL_TRY(check_input(ctx, in));
   RL_TRY(check_same_type(ctx, "input", in, out));
-  RL_TRY(check_distinct(ctx, in, out));
   if (output_size.is_none() == scale_factors.is_none()) {
     return ctx.fail(Code::InvalidArgument,
                     "one of output_size and scale_factors must be given, and the other be None");
