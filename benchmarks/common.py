@@ -128,7 +128,10 @@ def median(values: Iterable[float]) -> float:
 
 def ratio(ours: float, theirs: float) -> str:
     """Ours as a share of theirs, for a table."""
-    return f"{ours / theirs:.2f}x" if theirs else "-"
+    if not theirs:
+        return "-"
+    share = ours / theirs
+    return f"{share:.2f}x" if share >= 0.095 else f"{share:.1g}x"
 
 
 class Report:

@@ -32,15 +32,12 @@ class Bench:
     note: str = ""
 
 
-def elementwise(n: int) -> list[Bench]:
-    """Operators on n elements."""
-    rows = n // 1024
-    x = torch.rand(rows, 1024) + 0.01
-    y = torch.rand(rows, 1024) + 0.5
-    ints = torch.randint(1, 100, (rows, 1024))
-    small = ints.to(torch.int32)
+def unary(n: int) -> list[Bench]:
+    """Operators on one tensor of n elements."""
+    x = torch.rand(n // 1024, 1024) + 0.01
+    y = torch.rand(n // 1024, 1024) + 0.5
+    ints = torch.randint(1, 100, (n // 1024, 1024))
     mask = x > 0.5
-    half = x.half()
     names = (
         "abs acos asin asinh atan atanh ceil cos cosh erf exp expm1 floor isinf isnan log log10 "
         "log1p log2 neg reciprocal relu round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
@@ -58,6 +55,19 @@ def elementwise(n: int) -> list[Bench]:
         Bench("aten::clamp.out", (x, 0.2, 0.8)),
         Bench("aten::clamp.Tensor_out", (x, y, y)),
         Bench("aten::logit.out", (x, 0.1)),
+    ]
+    return benches
+
+
+def binary(n: int) -> list[Bench]:
+    """Operators on several tensors of n elements, and copies."""
+    x = torch.rand(n // 1024, 1024) + 0.01
+    y = torch.rand(n // 1024, 1024) + 0.5
+    ints = torch.randint(1, 100, (n // 1024, 1024))
+    small = ints.to(torch.int32)
+    mask = x > 0.5
+    half = x.half()
+    return [
         Bench("aten::add.out", (x, y, 1)),
         Bench("aten::add.out", (x, y[0], 1), "row"),
         Bench("aten::add.out", (x, y[:, :1].contiguous(), 1), "column"),
@@ -97,7 +107,6 @@ def elementwise(n: int) -> list[Bench]:
         Bench("aten::copy.out", (ints, x, False), "float32 to int64"),
         Bench("aten::tril.out", (x, 0)),
     ]
-    return benches
 
 
 def reductions(n: int) -> list[Bench]:
@@ -217,7 +226,8 @@ def main() -> None:
     torch.set_num_threads(1)
     native = importlib.import_module(os.environ.get("RUSHLIGHT_KERNELS_MODULE", "rushlight._core"))
     rows = []
-    for bench in elementwise(arguments.elements) + reductions(arguments.elements):
+    n = arguments.elements
+    for bench in unary(n) + binary(n) + reductions(n):
         if arguments.only and not any(word in bench.op for word in arguments.only):
             continue
         ours, eager = measure(bench, native, arguments.isa)
