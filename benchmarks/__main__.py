@@ -10,12 +10,13 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-SHARED = ("__init__", "__main__", "common", "models", "rushlight_side", "side")
+NOT_BENCHMARKS = ("__main__", "rushlight_side")
 
 
 def main(arguments: list[str]) -> int:
     """Run the named benchmarks; the first status that is not 0, or 0."""
-    known = sorted(p.stem for p in FOLDER.glob("*.py") if p.stem not in SHARED)
+    scripts = [p for p in FOLDER.glob("*.py") if '__name__ == "__main__"' in p.read_text()]
+    known = sorted(p.stem for p in scripts if p.stem not in NOT_BENCHMARKS)
     named = [a for a in arguments if a in known]
     rest = [a for a in arguments if a not in known]
     if rest in (["-h"], ["--help"]) and not named:

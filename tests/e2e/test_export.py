@@ -179,3 +179,17 @@ def test_verification_names_the_first_node_that_departs(monkeypatch: pytest.Monk
     assert "does not compute what eager does" in text
     assert "first node that departs is sub" in text and "z = y - 3.0" in text
     rl.export(Wrong(), (torch.randn(4),), verify=False)
+
+
+def test_a_parameter_behind_a_gap_is_only_taken_by_keyword() -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor, a: Any = None, b: Any = None) -> torch.Tensor:
+            return x + b if a is None else x * a
+
+    x, b = torch.ones(2), torch.full((2,), 3.0)
+    module = rl.load(rl.export(Model(), (x,), {"b": b}).buffer)
+    assert module(x, b=b).tolist() == [4.0, 4.0]
+    with pytest.raises(rl.RunError, match="'b' was given by position, not by keyword"):
+        module(x, b)  # eager would take it for `a`
+    both = rl.load(rl.export(Model(), (x,), {"a": b}).buffer)
+    assert both(x, b).tolist() == both(x, a=b).tolist() == [3.0, 3.0]

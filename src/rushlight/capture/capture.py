@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch.export import ExportedProgram
 
+from rushlight.capture.contract import FORWARD_PARAMETERS
 from rushlight.errors import Code, ExportError
 from rushlight.ir.dialect import ATEN
 from rushlight.ir.verify import verify
@@ -62,7 +64,7 @@ def _export(
         )
     try:
         with torch.no_grad():
-            return torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+            program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
     except Exception as error:  # torch raises many kinds: all mean that there is no graph
         raise ExportError(
             f"torch.export cannot capture the model: {str(error).strip()}\n"
@@ -70,3 +72,7 @@ def _export(
             code=Code.NOT_SUPPORTED,
             where=name,
         ) from error
+    program.graph_module.meta[FORWARD_PARAMETERS] = list(
+        inspect.signature(model.forward).parameters
+    )
+    return program

@@ -16,6 +16,9 @@ from rushlight.capture.tree import leaf_paths, tree_of
 from rushlight.errors import Code, ExportError
 from rushlight.ir.bounds import Bounds
 
+# Where capture leaves the names of all of forward's parameters, in a graph module's meta.
+FORWARD_PARAMETERS = "rushlight_forward_parameters"
+
 
 def contract_of(program: ExportedProgram) -> dict[str, Any]:
     """The contract of one method.
@@ -24,7 +27,9 @@ def contract_of(program: ExportedProgram) -> dict[str, Any]:
         program: a captured program, of the ATen or the Edge dialect.
 
     Returns:
-        `{"inputs", "parameters", "in_spec", "outputs", "out_spec", "relations"}`, all JSON.
+        `{"inputs", "parameters", "positional", "in_spec", "outputs", "out_spec", "relations"}`,
+        all JSON. The first `positional` parameters may be given by position; a later one only by
+        keyword, because the model has others between that got no value.
 
     Raises:
         ExportError: if a dynamic dimension has no upper bound.
@@ -46,9 +51,11 @@ def contract_of(program: ExportedProgram) -> dict[str, Any]:
         if isinstance(value := values.get(spec.arg.name), torch.Tensor)
         for dim, size in enumerate(value.shape)
     }
+    parameters = names + list(in_spec.children()[1].context)
     return {
         "inputs": inputs,
-        "parameters": names + list(in_spec.children()[1].context),
+        "parameters": parameters,
+        "positional": _positional(program, parameters, len(names)),
         "in_spec": tree_of(in_spec),
         "outputs": outputs,
         "out_spec": tree_of(out_spec),
@@ -62,6 +69,14 @@ def parameter_names(program: ExportedProgram) -> list[str]:
     signature = program.module_call_graph[0].signature
     names = list(getattr(signature, "forward_arg_names", None) or [])
     return (names + [f"args[{i}]" for i in range(len(names), n)])[:n]
+
+
+def _positional(program: ExportedProgram, parameters: list[str], given: int) -> int:
+    declared = program.graph_module.meta.get(FORWARD_PARAMETERS, [])
+    same = 0
+    while same < min(len(parameters), len(declared)) and parameters[same] == declared[same]:
+        same += 1
+    return max(same, given)
 
 
 def _user(program: ExportedProgram, kind: Any) -> list[Any]:

@@ -104,6 +104,7 @@ class Contract:
         in_spec: tuple(tuple(args…), dict(kwargs…)).
         out_spec: the structure of the result.
         weak: made from the program's tensors alone.
+        positional: how many of the parameters, from the first, may be given by position.
     """
 
     inputs: tuple[Value, ...]
@@ -114,6 +115,7 @@ class Contract:
     relations: tuple[Relation, ...] = ()
     weak: bool = False
     symbols: Mapping[str, int] = field(default_factory=dict)
+    positional: int = 2**31
 
     @property
     def needs_python(self) -> bool:
@@ -223,6 +225,7 @@ def _parse(json: Json) -> Contract:
         out_spec,
         tuple(_relations(json.get("relations", []))),
         bool(json.get("weak", False)),
+        positional=int(json.get("positional", in_spec.n_leaves)),
     )
 
 

@@ -89,7 +89,7 @@ class Method:
     def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run the method; `method(*args, **kwargs)` without unpacking."""
         try:
-            if self._direct:
+            if self._direct and len(args) <= self.contract.positional:
                 result = self._core.call(self._in_order(args, kwargs) if kwargs else args)
                 if result is not NotImplemented:
                     return result if self._form else self._unflatten(result)
@@ -120,7 +120,8 @@ class Method:
         arrays = [outputs] if self._form == "single" else self._flatten_outputs(outputs)
         try:
             values = self._in_order(args, kwargs) if kwargs else args
-            if self._direct and self._core.call_into(list(values), arrays):
+            direct = self._direct and len(args) <= self.contract.positional
+            if direct and self._core.call_into(list(values), arrays):
                 return
             if not self._core.call_into(self.flatten(args, kwargs), arrays):
                 raise self._refused()
@@ -156,6 +157,9 @@ class Method:
         names = self._names
         if len(args) > len(names):
             raise self._wrong_arguments(f"got {len(args)} positional arguments")
+        if len(args) > self.contract.positional:
+            name = names[self.contract.positional]
+            raise self._wrong_arguments(f"{name!r} was given by position, not by keyword")
         bound = dict(zip(names, args, strict=False))
         for name, value in kwargs.items():
             if name not in names:
