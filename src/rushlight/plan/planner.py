@@ -92,7 +92,7 @@ def _plan_group(
     attempts.sort(key=lambda attempt: attempt.size)
     best, enough = attempts[0], int(target * _GOOD_ENOUGH)
     for start, share in zip(attempts, _SHARES, strict=False):
-        if best.size <= enough:
+        if best.size <= enough or budget == 0:
             break
         offsets = improve(placement, start.offsets, enough, int(budget * share))
         found = _Attempt(placement.top(offsets), f"search from {start.strategy}", offsets)
