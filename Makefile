@@ -43,7 +43,9 @@ CONFIGURE = $(CMAKE) -S . $(if $(NINJA),-G Ninja -D CMAKE_MAKE_PROGRAM=$(abspath
   -D CMAKE_EXPORT_COMPILE_COMMANDS=ON -D RUSHLIGHT_BUILD_TESTS=ON
 DEV_FLAGS = -D CMAKE_BUILD_TYPE=Release -D RUSHLIGHT_BUILD_PYTHON=ON \
   -D Python_EXECUTABLE=$(abspath $(PY))
-SANITIZE_FLAGS := -D CMAKE_BUILD_TYPE=RelWithDebInfo -D RUSHLIGHT_SANITIZE=ON
+# Little optimised, so that it compiles soon, and with our own assertions on.
+SANITIZE_FLAGS := -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG='-O1 -g1' \
+  -D RUSHLIGHT_SANITIZE=ON
 
 PY_CODE := src codegen tests benchmarks examples
 CPP_CODE = $(shell find cpp bindings tests/cpp examples benchmarks -name '*.h' -o -name '*.cpp' \

@@ -103,3 +103,20 @@ def test_make_targets_exist() -> None:
     }
     assert named
     assert {target for _, target in named} <= targets, named
+
+
+def test_entry_functions_of_the_architecture_exist() -> None:
+    rows = re.findall(r"^\|(.*)\|$", (ROOT / "ARCHITECTURE.md").read_text("utf-8"), re.M)
+    checked = 0
+    for cells in (row.split("|") for row in rows):
+        folders = [ROOT / f for f in re.findall(r"`((?:src|cpp)/[^`]*)`", cells[-1])]
+        files = [f for folder in folders for f in ([folder] if folder.is_file() else _code(folder))]
+        text = "".join(f.read_text("utf-8") for f in files)
+        for name in re.findall(r"`(?:\w+::)?(\w+)\(\)`", cells[2] if len(cells) > 2 else ""):
+            assert re.search(rf"\b(?:def |Status ){name}\(", text), f"{name} is not in {folders}"
+            checked += 1
+    assert checked >= 12
+
+
+def _code(folder: Path) -> list[Path]:
+    return [p for p in folder.rglob("*") if p.suffix in (".py", ".h")]
