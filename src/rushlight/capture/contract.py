@@ -72,7 +72,9 @@ def parameter_names(program: ExportedProgram) -> list[str]:
 
 
 def _positional(program: ExportedProgram, parameters: list[str], given: int) -> int:
-    declared = program.graph_module.meta.get(FORWARD_PARAMETERS, [])
+    declared = program.graph_module.meta.get(FORWARD_PARAMETERS)
+    if declared is None:  # captured elsewhere: what else forward takes is not known
+        return len(parameters)
     same = 0
     while same < min(len(parameters), len(declared)) and parameters[same] == declared[same]:
         same += 1
