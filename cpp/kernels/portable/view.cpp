@@ -4,25 +4,15 @@
 #include <cstring>
 
 #include "rushlight/kernels/portable/loops/convert.h"
+#include "rushlight/kernels/portable/promote.h"
 
 namespace rushlight::kernels {
 namespace {
 
-int compute_index(DType dtype) {
-  switch (dtype) {
-    case DType::Float32:
-      return kF32;
-    case DType::Float64:
-      return kF64;
-    case DType::Int64:
-      return kI64;
-    case DType::Int32:
-      return kI32;
-    case DType::Bool:
-      return kBool;
-    default:
-      return -1;
-  }
+// Whether loops compute in this type (see compute_index).
+bool is_computed(DType dtype) {
+  return dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Int64 ||
+         dtype == DType::Int32 || dtype == DType::Bool;
 }
 
 ConvertFn find_convert(DType from, DType to) {
@@ -30,8 +20,8 @@ ConvertFn find_convert(DType from, DType to) {
   const size_t t = static_cast<size_t>(to);
   if (f >= kMaxDType || t >= kMaxDType) return nullptr;
   const ConvertLoops& loops = convert_loops();
-  if (compute_index(to) >= 0) return loops.to[compute_index(to)][f];
-  if (compute_index(from) >= 0) return loops.from[compute_index(from)][t];
+  if (is_computed(to)) return loops.to[compute_index(to)][f];
+  if (is_computed(from)) return loops.from[compute_index(from)][t];
   return nullptr;
 }
 
