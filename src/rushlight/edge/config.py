@@ -68,7 +68,6 @@ class ExecutorchBackendConfig:
         passes: passes over each method's Edge graph, run first.
         memory_planning_pass: one for all methods, or one per method name.
         emit_stacktrace: store each instruction's Python line in the chain, as ExecuTorch does.
-        extract_delegate_segments: delegates' payloads in segments instead of in the flatbuffer.
         segment_alignment, constant_tensor_alignment, delegate_alignment: bytes.
         remove_view_copy: views share their base's memory instead of being copied.
         external_constants: True puts constants in `_default_external_constant.ptd`; a callable
@@ -79,7 +78,6 @@ class ExecutorchBackendConfig:
     passes: Sequence[Callable[[GraphModule], Any]] = ()
     memory_planning_pass: MemoryPlanningPass | dict[str, MemoryPlanningPass] = MemoryPlanningPass()
     emit_stacktrace: bool = False
-    extract_delegate_segments: bool = True
     segment_alignment: int = 128
     constant_tensor_alignment: int | None = None
     delegate_alignment: int | None = None

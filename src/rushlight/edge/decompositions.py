@@ -15,6 +15,8 @@ import torch
 from torch._decomp import get_decompositions
 from torch._ops import OpOverload
 
+from rushlight.errors import Code, ExportError
+
 aten = torch.ops.aten
 
 # Kept whole: each has a kernel here and in ExecuTorch, and its decomposition is slower.
@@ -51,7 +53,11 @@ def scaled_dot_product_attention(
     softmax, and the masked probabilities are zeroed after it.
     """
     if dropout_p != 0.0:
-        return NotImplemented  # type: ignore[no-any-return]  # random: torch's own rule
+        raise ExportError(
+            f"scaled_dot_product_attention has dropout_p={dropout_p}, and a program draws no "
+            f"random numbers: call model.eval() before export, or pass dropout_p=0.0",
+            code=Code.NOT_SUPPORTED,
+        )
     if enable_gqa:
         groups = query.size(-3) // key.size(-3)
         key = key.repeat_interleave(groups, -3)

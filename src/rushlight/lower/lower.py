@@ -157,8 +157,6 @@ class _Lowering:
         base = spec_of(args[0])
         if base is None or base.storage.const or args[0] in self.method.buffers:
             return False
-        if base.storage.name in (b.name for b in self.method.buffers):
-            return False
         if keeps_bytes(node.target, node.args, base, result):
             result.alias_of = base
             self.values[node] = self._alloc(node, result)

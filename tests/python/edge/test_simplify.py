@@ -1,5 +1,6 @@
 """simplify: selections that a constant mask decides are dropped."""
 
+import pytest
 import torch
 import torch.nn.functional as F
 from graphs import core, operators, run
@@ -9,6 +10,8 @@ from rushlight.edge.passes.constant_fold import constant_fold
 from rushlight.edge.passes.remove_noops import remove_noops
 from rushlight.edge.passes.scalar_to_tensor import scalar_to_tensor
 from rushlight.edge.passes.simplify import simplify
+
+_LOWEST = torch.finfo(torch.float32).min
 
 
 def _simplified(function, *args):  # type: ignore[no-untyped-def]
@@ -56,3 +59,18 @@ def test_a_mask_with_an_empty_row_keeps_both() -> None:
     program, dropped = _simplified(model, q)
     assert dropped == 0
     torch.testing.assert_close(run(program, q)[0], model(q))
+
+
+@pytest.mark.parametrize(("blocked_score", "blocked_weight"), [(-1.0, 0.0), (_LOWEST, 5.0)])
+def test_a_selection_that_changes_the_weights_stays(
+    blocked_score: float, blocked_weight: float
+) -> None:
+    mask = torch.ones(5, 5).tril() > 0
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        weights = torch.softmax(torch.where(mask, x, blocked_score), -1)
+        return torch.where(~mask, blocked_weight, weights)
+
+    x = torch.randn(5, 5)
+    program, _ = _simplified(model, x)
+    torch.testing.assert_close(run(program, x)[0], model(x))

@@ -7,6 +7,8 @@ leaves every row a key.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch.fx import Node
 
@@ -40,7 +42,7 @@ def _zeroes_nothing(constants: Constants, node: Node) -> Node | None:
     `blocked` is the complement of the constant `mask`; a blocked score is so low that the softmax
     gives it exactly zero unless its whole row is blocked.
     """
-    blocked, _, weights = node.args
+    blocked, instead, weights = node.args
     if not isinstance(weights, Node) or weights.target is not aten._softmax.default:
         return None
     inner = weights.args[0]
@@ -56,12 +58,23 @@ def _zeroes_nothing(constants: Constants, node: Node) -> Node | None:
         or weights.args[1] not in (-1, weights.meta["val"].dim() - 1)
     ):
         return None
+    lowest = torch.finfo(weights.meta["val"].dtype).min
+    if _scalar(constants, instead) != 0 or not _scalar(constants, inner.args[2]) <= lowest:
+        return None
     allowed = constants.value(mask)  # type: ignore[arg-type]
     zeroed = constants.value(blocked)  # type: ignore[arg-type]
     if allowed.dim() == 0 or allowed.shape != zeroed.shape:
         return None
     complement = bool((allowed != zeroed).all())
     return weights if complement and bool(allowed.any(-1).all()) else None
+
+
+def _scalar(constants: Constants, node: object) -> float:
+    """The value of a constant of one element; NaN, which equals nothing, of anything else."""
+    if not isinstance(node, Node) or node not in constants.nodes():
+        return math.nan
+    value = constants.value(node)
+    return float(value) if value.numel() == 1 else math.nan
 
 
 def simplify(constants: Constants) -> int:
