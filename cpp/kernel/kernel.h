@@ -23,12 +23,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "rushlight/core/allocator.h"
 #include "rushlight/core/evalue.h"
 #include "rushlight/core/message.h"
 #include "rushlight/core/span.h"
 #include "rushlight/core/status.h"
+#include "rushlight/platform/workers.h"
 
 namespace rushlight {
 
@@ -37,7 +39,8 @@ class KernelContext {
  public:
   static constexpr size_t kScratchAlignment = 64;
 
-  KernelContext(Message& message, Allocator* scratch) : message_(&message), scratch_(scratch) {}
+  KernelContext(Message& message, Allocator* scratch, Workers* workers = nullptr)
+      : message_(&message), scratch_(scratch), workers_(workers) {}
 
   // Says why the call fails; the runtime adds the method, the instruction and the operator.
   [[gnu::format(printf, 3, 4)]] Status fail(Code code, const char* format, ...);
@@ -53,9 +56,31 @@ class KernelContext {
   // Bytes that scratch() can still give.
   size_t scratch_left() const;
 
+  // How many threads parallel() may use.
+  size_t threads() const { return workers_ != nullptr ? workers_->count() : 1; }
+  // Calls body(begin, end) for runs of `grain` items that together are 0..items-1, maybe on several
+  // threads at once. The runs depend on `items` and `grain` alone: choose a grain of some 16K
+  // elements' work, never one by the number of threads, and results do not depend on that number.
+  // The body must not fail and must not use this context; scratch is taken before.
+  template <class Body>
+  void parallel(int64_t items, int64_t grain, Body&& body) {
+    if (workers_ == nullptr || items <= grain) {
+      for (int64_t begin = 0; begin < items; begin += grain) {
+        body(begin, items - begin < grain ? items : begin + grain);
+      }
+      return;
+    }
+    using Plain = std::remove_reference_t<Body>;
+    workers_->run(
+        items, grain,
+        [](void* data, int64_t begin, int64_t end) { (*static_cast<Plain*>(data))(begin, end); },
+        const_cast<std::remove_const_t<Plain>*>(&body));
+  }
+
  private:
   Message* message_;
   Allocator* scratch_;
+  Workers* workers_;
 };
 
 using KernelFn = Status (*)(KernelContext& ctx, EValue* const* args);

@@ -41,6 +41,7 @@ struct MethodOptions {
   const BackendTable* backends = nullptr;
   const NamedData* external_data = nullptr;  // a .ptd, or several merged
   Tracer* tracer = nullptr;
+  Workers* workers = nullptr;  // threads for kernels; without, they run on the caller's
   uint64_t max_instructions = 10'000'000;  // per execute; more is InvalidProgram
   // Inputs that are numbers may have any value, not only the one that the model was traced with.
   // Only for programs whose contract says that the method computes with them.

@@ -78,7 +78,7 @@ Status Method::execute() {
 template <bool kTraced>
 Status Method::run() {
   restore_views();
-  KernelContext context(message_, scratch_);
+  KernelContext context(message_, scratch_, options_.workers);
   uint64_t left = options_.max_instructions;
   uint32_t pc = 0;
   while (pc < n_instructions_) {
@@ -189,7 +189,7 @@ Status Method::step() {
   if (!stepping_) restore_views();
   stepping_ = true;
   message_.clear();
-  KernelContext context(message_, scratch_);
+  KernelContext context(message_, scratch_, options_.workers);
   uint32_t next = pc_;
   Status status;
   if (steps_++ >= options_.max_instructions) {
