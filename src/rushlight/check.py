@@ -105,10 +105,9 @@ def check_method(
         ExportError: naming the first node whose value departs, with its Python line.
     """
     tolerance = tolerance or Tolerance()
+    wanted = eager_results(program, args, kwargs)
     module = load(manager.buffer)
     got = module[method].call_flat(args, kwargs)
-    with torch.no_grad():
-        wanted = pytree.tree_leaves(program.module()(*_clone(args), **_clone(dict(kwargs))))
     for i, (ours, eager) in enumerate(zip(got, wanted, strict=True)):
         reason = _compare(ours, eager, tolerance)
         if reason is not None:
@@ -120,12 +119,32 @@ def check_method(
             )
 
 
+def eager_results(
+    program: ExportedProgram, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> list[Any]:
+    """What eager gives, flattened; the program's buffers, which are the model's, stay as they are.
+
+    Raises:
+        whatever the model raises on these inputs.
+    """
+    # A captured graph writes buffers in place, which its signature does not tell.
+    names = set(program.graph_signature.buffers) & set(program.state_dict)
+    before = {name: program.state_dict[name].clone() for name in names}
+    try:
+        with torch.no_grad():
+            return pytree.tree_leaves(program.module()(*_clone(args), **_clone(dict(kwargs))))
+    finally:
+        with torch.no_grad():
+            for name, value in before.items():
+                program.state_dict[name].copy_(value)
+
+
 def _clone(tree: Any) -> Any:
     return pytree.tree_map(lambda v: v.clone() if isinstance(v, torch.Tensor) else v, tree)
 
 
 def _compare(ours: Any, eager: Any, tolerance: Tolerance) -> str | None:
-    if isinstance(eager, torch.Tensor):
+    if isinstance(eager, torch.Tensor | float):
         return tolerance.exceeded(_numpy(ours), _numpy(eager))
     return None if ours == eager else f"it is {ours!r}, eager gives {eager!r}"
 

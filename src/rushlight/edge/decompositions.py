@@ -82,6 +82,15 @@ def scaled_dot_product_attention(
     return torch.matmul(weights, value)
 
 
+def linear_of_vector(
+    input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> Any:
+    """`linear` of a vector as one of a matrix with one row: ExecuTorch's kernel takes no vector."""
+    if input.dim() != 1:
+        return NotImplemented
+    return torch.ops.aten.linear.default(input.unsqueeze(0), weight, bias).squeeze(0)
+
+
 def decomposition_table(keep: Iterable[OpOverload] = ()) -> dict[OpOverload, Callable[..., Any]]:
     """The table for `ExportedProgram.run_decompositions`.
 
@@ -93,4 +102,5 @@ def decomposition_table(keep: Iterable[OpOverload] = ()) -> dict[OpOverload, Cal
     table[aten.scaled_dot_product_attention.default] = scaled_dot_product_attention
     for target in (*KEPT, *keep):
         table.pop(target, None)
+    table[aten.linear.default] = linear_of_vector
     return table  # type: ignore[no-any-return]

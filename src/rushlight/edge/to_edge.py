@@ -12,7 +12,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, TensorArgument
 
 from rushlight.edge.config import EdgeCompileConfig
-from rushlight.edge.constants import Constants
+from rushlight.edge.constants import BranchConstants, Constants
 from rushlight.edge.decompositions import decomposition_table
 from rushlight.edge.passes.common_subexpression import common_subexpression
 from rushlight.edge.passes.constant_fold import constant_fold
@@ -23,6 +23,7 @@ from rushlight.edge.passes.remove_noops import remove_noops
 from rushlight.edge.passes.scalar_to_tensor import scalar_to_tensor
 from rushlight.edge.passes.simplify import simplify
 from rushlight.edge.passes.views_to_copies import views_to_copies
+from rushlight.ir.branches import branches
 from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
 from rushlight.ir.rewrite import remove_dead
 from rushlight.ir.source import carry_debug_handles, debug_handles
@@ -61,13 +62,27 @@ def to_edge_dialect(
     """
     verify(program.graph, ATEN, f"{method}: before decomposition")
     edge = to_core_aten(program, config.preserve_ops)
-    graph = edge.graph
-    remove_asserts(graph)
-    remove_noops(graph)
-    remove_dead(graph)
+    inner = branches(edge.graph_module)
+    for graph in (edge.graph, *(module.graph for module in inner)):
+        remove_asserts(graph)
+        remove_noops(graph)
+        remove_dead(graph)
+        if config._check_ir_validity:
+            verify(graph, CORE_ATEN, f"{method}: after decomposition")
+    for module in inner:
+        _to_edge(BranchConstants(module), config)
+        module.recompile()
+    _to_edge(Constants(edge), config)
+    finish(edge)
     if config._check_ir_validity:
-        verify(graph, CORE_ATEN, f"{method}: after decomposition")
-    constants = Constants(edge)
+        for graph in (edge.graph, *(module.graph for module in inner)):
+            verify(graph, EDGE, f"{method}: after edge passes")
+    return edge
+
+
+def _to_edge(constants: Constants, config: EdgeCompileConfig) -> None:
+    """The edge passes on one graph: a method's, or that of a branch."""
+    graph = constants.graph
     scalar_to_tensor(constants)
     constant_fold(constants)
     simplify(constants)
@@ -78,10 +93,6 @@ def to_edge_dialect(
     common_subexpression(graph)
     remove_dead(graph)
     constants.drop_unused()
-    finish(edge)
-    if config._check_ir_validity:
-        verify(graph, EDGE, f"{method}: after edge passes")
-    return edge
 
 
 def finish(program: ExportedProgram) -> None:

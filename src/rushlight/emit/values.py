@@ -11,7 +11,8 @@ from torch.fx import Node
 from rushlight.capture.tree import encode_container
 from rushlight.errors import Code, ExportError
 from rushlight.ir.alloc import alloc, et_view
-from rushlight.ir.operators import ET_VIEW, PRIMS, SCALAR_RESULTS, runtime_name
+from rushlight.ir.control import FLOW, copy_index, label, move, variable
+from rushlight.ir.operators import OUT_KERNELS, PRIMS, SCALAR_RESULTS, runtime_name
 from rushlight.ir.source import source_of
 from rushlight.ir.spec import SCALAR_TYPES, TensorSpec, dim_order_of
 from rushlight.ir.verify import fail
@@ -50,6 +51,8 @@ class MethodEmitter:
         self.index: dict[Node, int] = {}
         self.operators: dict[str, int] = {}
         self.instructions: list[schema.Instruction] = []
+        self.labels: dict[str, int] = {}  # name -> the instruction that it stands before
+        self.jumps: list[tuple[schema.JumpFalseCall, str]] = []
         self.handles: dict[int, int] = {}
         self.nodes: dict[int, tuple[str, list[int]]] = {}
         self.frames: list[schema.FrameList] = []
@@ -61,6 +64,8 @@ class MethodEmitter:
                 self._placeholder(node)
             elif node.op == "call_function":
                 self._call(node)
+        for jump, to in self.jumps:
+            jump.destination_instruction = self.labels[to]
         outputs = [self._output(value) for value in self.method.outputs]
         spec = self.method.program.call_spec
         stacktrace = self.frames if self.shared.config.emit_stacktrace else None
@@ -164,11 +169,14 @@ class MethodEmitter:
             spec = spec_of(node)
             assert spec is not None
             self.index[node] = self._add(self._tensor(spec))
-            return
-        if target is et_view:
+        elif target in FLOW:
+            self._flow(node)
+        elif target is et_view:
             base, size, out = node.args
             args = [self._arg(node, base), self._arg(node, size, "int[]"), self._arg(node, out)]
-            self._kernel(node, ET_VIEW, args)
+            self._kernel(node, OUT_KERNELS[target], args)
+        elif target is copy_index:
+            self._kernel(node, OUT_KERNELS[target], [self._arg(node, a) for a in node.args])
         elif target in PRIMS:
             args = [self._arg(node, a) for a in node.args]
             self._kernel(node, PRIMS[target], [*args, self._scalar_result(node)])
@@ -176,6 +184,19 @@ class MethodEmitter:
             self._operator(node, target)
         else:
             fail(self.method.graph, node, self.method.name, "no instruction runs it")
+
+    def _flow(self, node: Node) -> None:
+        if node.target is variable:
+            self._scalar_result(node)
+        elif node.target is label:
+            self.labels[str(node.args[0])] = len(self.instructions)
+        elif node.target is move:
+            value, into = (self._arg(node, a) for a in node.args)
+            self._instruction(node, "move", schema.MoveCall(value, into))
+        else:
+            call = schema.JumpFalseCall(self._arg(node, node.args[0]), 0)
+            self.jumps.append((call, str(node.args[1])))
+            self._instruction(node, "jump", call)
 
     def _operator(self, node: Node, target: OpOverload) -> None:
         args = []
@@ -204,16 +225,18 @@ class MethodEmitter:
 
     def _kernel(self, node: Node, name: str, args: list[int]) -> None:
         operator = self.operators.setdefault(name, len(self.operators))
+        self._instruction(node, name, schema.KernelCall(op_index=operator, args=args))
+
+    def _instruction(self, node: Node, name: str, call: Any) -> None:
         at = len(self.instructions)
-        call = schema.KernelCall(op_index=operator, args=args)
         self.instructions.append(schema.Instruction(call))
         source = source_of(node)
-        edge = node.meta.get("edge_node", node)
-        self.shared.debug.add(self.method.name, edge.name, name, source)
+        edge = node.meta.get("edge_node", node.name)
+        self.shared.debug.add(self.method.name, edge, name, source)
         if "debug_handle" in node.meta:
             self.handles[at] = node.meta["debug_handle"]
         outs = node.meta.get("outs", [])
-        self.nodes[at] = (edge.name, [self.index[o] for o in outs])
+        self.nodes[at] = (edge, [self.index[o] for o in outs])
         frame = schema.Frame(
             filename=source.file, lineno=source.line, name=source.function, context=source.text
         )
@@ -226,8 +249,6 @@ class MethodEmitter:
             placeholder = schema.Bool(False)
         elif isinstance(value, torch.SymFloat | float):
             placeholder = schema.Double(0.0)
-        if node.target is torch.ops.aten._local_scalar_dense.default:
-            placeholder = schema.Int(0)
         self.index[node] = self._add(placeholder)
         return self.index[node]
 

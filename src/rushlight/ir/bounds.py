@@ -9,6 +9,7 @@ from typing import Any
 import sympy
 import torch
 from torch.export import ExportedProgram
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from rushlight.errors import Code, ExportError
@@ -47,9 +48,9 @@ class Bounds:
             return int(expr), int(expr)
         if expr not in self._cache:
             found = bound_sympy(expr, self.ranges)
-            low = int(found.lower) if found.lower.is_finite else 0
-            finite = found.upper.is_finite and found.upper < _UNBOUNDED
-            self._cache[expr] = (max(low, 0), int(found.upper) if finite else None)
+            low = int(found.lower) if found.lower > 0 else 0  # may be minus infinity
+            finite = found.upper < _UNBOUNDED
+            self._cache[expr] = (low, int(found.upper) if finite else None)
         return self._cache[expr]
 
     def upper(self, size: Size, what: str) -> int:
@@ -60,9 +61,12 @@ class Bounds:
         """
         _, high = self.interval(size)
         if high is None:
+            remedy = 'dimension a maximum, as in dynamic_shapes={"x": {0: Dim("batch", max=64)}}'
+            if free_unbacked_symbols(size):
+                remedy = "value one in the model, as in torch._check(result.shape[0] <= 64)"
             raise ExportError(
                 f"{what} = {size} has no upper bound, so its memory cannot be planned: give its "
-                f'dimension a maximum, as in dynamic_shapes={{"x": {{0: Dim("batch", max=64)}}}}',
+                f"{remedy}",
                 code=Code.NOT_SUPPORTED,
             )
         return high

@@ -18,8 +18,13 @@ from torch._ops import OpOverload
 
 from rushlight.ir import dim_order_ops  # noqa: F401  (registers the operators)
 from rushlight.ir.alloc import et_view
+from rushlight.ir.control import copy_index
 
-ET_VIEW = "executorch_prim::et_view.default"
+# Operators of the Out dialect that are no torch operators, and the kernels that run them.
+OUT_KERNELS: dict[Callable[..., Any], str] = {
+    et_view: "executorch_prim::et_view.default",
+    copy_index: "executorch_prim::et_copy_index.tensor",
+}
 
 # Python functions that torch.export leaves on symbolic integers, and the kernels that run them.
 PRIMS: dict[Callable[..., Any], str] = {
@@ -69,7 +74,7 @@ def kernel_name(target: Any) -> str | None:
     """The name of the kernel that runs a node of the Out dialect; None if none need run."""
     if isinstance(target, OpOverload):
         return SCALAR_RESULTS.get(target) or runtime_name(target)
-    return ET_VIEW if target is et_view else PRIMS.get(target)
+    return OUT_KERNELS.get(target) or PRIMS.get(target)
 
 
 def is_functional(target: OpOverload) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,17 +11,18 @@ import torch
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
-from torch.fx import Graph, Node
+from torch.fx import Graph, GraphModule, Node
 
 from rushlight.errors import Code, ExportError
 from rushlight.ir.alloc import alloc, et_view
 from rushlight.ir.bounds import Bounds
+from rushlight.ir.branches import branch
 from rushlight.ir.dialect import OUT
 from rushlight.ir.operators import out_arguments, out_variant
 from rushlight.ir.rewrite import KEPT_META
-from rushlight.ir.source import source_of
 from rushlight.ir.spec import TensorSpec
 from rushlight.ir.verify import fail, verify
+from rushlight.lower.control_flow import lower_control_flow
 from rushlight.lower.method import Buffer, Constant, LoweredMethod, spec_of
 from rushlight.lower.specs import Specs
 from rushlight.lower.views import keeps_bytes
@@ -54,9 +56,11 @@ class _Lowering:
         self.remove_view_copy = remove_view_copy
         self.specs = Specs(Bounds.of(program))
         self.graph = Graph()
-        self.values: dict[Node, Any] = {}  # Edge node -> Out node, or list of them
+        self.written: list[Node] = []  # the calls of `graph`, in order
+        self.values: dict[Node, Any] = {}  # Edge node -> Out node, list of them, or inner graph
         self.method = LoweredMethod(method, self.graph, program, [], {}, {}, [])
         self.mutated: dict[str, Node] = {}  # buffer name -> Out placeholder
+        self.within = ""  # path of the inner graph that is being written
 
     def run(self) -> LoweredMethod:
         kinds = {s.arg.name: s for s in self.program.graph_signature.input_specs}
@@ -70,15 +74,42 @@ class _Lowering:
                 self._placeholder(node, kinds[node.name], written)
             elif node.op == "output":
                 self._output(node)
-            elif node.op == "get_attr" or isinstance(node.target, HigherOrderOperator):
-                self._refuse_control_flow(node)
-            elif node.target is operator.getitem and isinstance(
-                self.values.get(node.args[0]), list
-            ):
-                self.values[node] = self.values[node.args[0]][node.args[1]]
             else:
-                self._call(node)
+                self._node(node)
         return self.method
+
+    def _node(self, node: Node) -> None:
+        if node.op == "get_attr":
+            self.values[node] = branch(node) or self._inner_constant(node)
+        elif isinstance(node.target, HigherOrderOperator):
+            self.values[node] = lower_control_flow(self, node, self._map(node.args))
+        elif node.target is operator.getitem and isinstance(self.values.get(node.args[0]), list):
+            self.values[node] = self.values[node.args[0]][node.args[1]]
+        else:
+            self._call(node)
+
+    def inline(self, module: GraphModule, operands: Sequence[Any], call: Node) -> list[Any]:
+        """Append the nodes of an inner graph of `call`; returns its results."""
+        outside = self.within
+        self.within = f"{outside}{call.name}."
+        inputs = [n for n in module.graph.nodes if n.op == "placeholder"]
+        self.values.update(zip(inputs, operands, strict=True))
+        for node in module.graph.nodes:
+            if node.op not in ("placeholder", "output"):
+                self._node(node)
+        self.within = outside
+        returned = module.graph.output_node().args[0]
+        values = returned if isinstance(returned, list | tuple) else [returned]
+        return [self.values[v] if isinstance(v, Node) else v for v in values]
+
+    def _inner_constant(self, node: Node) -> Node:
+        tensor: Any = node.graph.owning_module.get_buffer(str(node.target))  # type: ignore[union-attr]
+        with self.graph.inserting_before(next(iter(self.graph.nodes), None)):
+            new = self.graph.placeholder(f"{self.within}{node.target}".replace(".", "_"))
+        new.meta["spec"] = spec = self.specs.of_input(node, tensor)
+        spec.const = True
+        self.method.constants[new] = Constant(f"{self.within}{node.target}", tensor)
+        return new
 
     def _placeholder(self, node: Node, kind: Any, written: set[str | None]) -> None:
         new = self.graph.placeholder(node.name)
@@ -102,29 +133,27 @@ class _Lowering:
         else:
             self.method.constants[new] = Constant(kind.target, value)
 
-    def _refuse_control_flow(self, node: Node) -> None:
-        call = next((u for u in node.users if u.op == "call_function"), node)
-        raise ExportError(
-            f"{call.target} is not supported by this version; it comes from {source_of(call)}. "
-            f"Compute both branches and select with torch.where, or export each branch as a "
-            f"method of its own",
-            code=Code.NOT_SUPPORTED,
-            where=self.method.name,
-        )
-
     def _map(self, tree: Any) -> Any:
         return torch.fx.node.map_arg(tree, lambda n: self.values[n])
 
-    def _emit(self, like: Node, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
+    def emit(self, like: Node, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
+        """Append a call that comes from the Edge node `like`."""
         node = self.graph.call_function(target, args, kwargs)
         node.meta.update({k: like.meta[k] for k in KEPT_META if k in like.meta})
-        node.meta["edge_node"] = like
+        node.meta["edge_node"] = f"{self.within}{like.name}"
+        self.written.append(node)
         return node
 
-    def _alloc(self, like: Node, spec: TensorSpec) -> Node:
-        node = self._emit(like, alloc, (spec,), {})
+    def alloc(self, like: Node, spec: TensorSpec) -> Node:
+        """Append a tensor."""
+        node = self.emit(like, alloc, (spec,), {})
         node.meta["spec"] = spec
         return node
+
+    def erase(self, node: Node) -> None:
+        """Take out a node that nothing uses."""
+        self.graph.erase_node(node)
+        self.written.remove(node)
 
     def _call(self, node: Node) -> None:
         target = node.target
@@ -133,20 +162,20 @@ class _Lowering:
         result = self.specs.of_results(node, tensors)
         variant = out_variant(target) if isinstance(target, OpOverload) else None
         if variant is None:  # a symbolic number: written to its own value
-            self.values[node] = self._emit(node, target, args, kwargs)
+            self.values[node] = self.emit(node, target, args, kwargs)
             self.values[node].meta["val"] = node.meta.get("val")
             return
         if isinstance(result, TensorSpec) and self._share(node, args, result):
             return
         allowed = {a.name for a in variant._schema.arguments}
         kwargs = {k: v for k, v in kwargs.items() if k in allowed}
-        outs = [self._alloc(node, s) for s in (result if isinstance(result, list) else [result])]
+        outs = [self.alloc(node, s) for s in (result if isinstance(result, list) else [result])]
         names = out_arguments(variant)
         if len(names) == len(outs):
             kwargs.update(zip(names, outs, strict=True))
         else:  # one list argument holds all results
             kwargs[names[0]] = outs
-        call = self._emit(node, variant, args, kwargs)
+        call = self.emit(node, variant, args, kwargs)
         call.meta["outs"] = outs
         self.values[node] = outs if isinstance(result, list) else outs[0]
 
@@ -159,12 +188,12 @@ class _Lowering:
             return False
         if keeps_bytes(node.target, node.args, base, result):
             result.alias_of = base
-            self.values[node] = self._alloc(node, result)
+            self.values[node] = self.alloc(node, result)
             return True
         if node.target is aten.view_copy.default and base.contiguous and _is_user_free(node):
             result.alias_of = base
-            out = self._alloc(node, result)
-            call = self._emit(node, et_view, (args[0], args[1], out), {})
+            out = self.alloc(node, result)
+            call = self.emit(node, et_view, (args[0], args[1], out), {})
             call.meta["outs"] = [out]
             self.values[node] = out
             return True
@@ -200,14 +229,14 @@ class _Lowering:
         if new not in self.method.buffers:
             return new
         spec = replace(new.meta["spec"], name=f"{new.name}_old")
-        out = self._alloc(node, spec)
+        out = self.alloc(node, spec)
         target = torch.ops.dim_order_ops._clone_dim_order.out
         kwargs = {"dim_order": list(spec.dim_order), "out": out}
-        self._emit(node, target, (new,), kwargs).meta["outs"] = [out]
+        self.emit(node, target, (new,), kwargs).meta["outs"] = [out]
         return out
 
     def _write_back(self, node: Node, buffer: Node, new: Node) -> None:
-        call = self._emit(node, aten.copy_.default, (buffer, new), {})
+        call = self.emit(node, aten.copy_.default, (buffer, new), {})
         call.meta["outs"] = [buffer]
 
 

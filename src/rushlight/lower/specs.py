@@ -35,6 +35,14 @@ class Specs:
         """The spec of a placeholder, in the layout of its example or data."""
         return self._make(node, tensor, dim_order_of(tensor))
 
+    def of_value(self, node: Node, tensor: torch.Tensor) -> TensorSpec:
+        """The spec of a row-major tensor of the sizes and dtype of `tensor`, which `node` makes."""
+        return self._make(node, tensor, tuple(range(tensor.dim())))
+
+    def least(self, size: int | torch.SymInt) -> int:
+        """The least value of a size."""
+        return self._bounds.interval(size)[0]
+
     def of_results(self, node: Node, inputs: list[TensorSpec]) -> Any:
         """The spec of a node's result, or a list of specs if it has several.
 

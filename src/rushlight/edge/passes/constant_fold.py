@@ -60,6 +60,7 @@ def constant_fold(constants: Constants) -> int:
 
 def _evaluate(constants: Constants, node: Node, values: dict[Node, Any]) -> Any:
     """The value of a constant node; the stack of work is explicit, chains can be long."""
+    given = constants.nodes()
     pending = [node]
     while pending:
         top = pending[-1]
@@ -67,7 +68,7 @@ def _evaluate(constants: Constants, node: Node, values: dict[Node, Any]) -> Any:
             pending.pop()
             continue
         missing = [n for n in top.all_input_nodes if n not in values]
-        if top.op == "placeholder":
+        if top in given:
             values[top] = constants.value(top)
         elif missing:
             pending.extend(missing)

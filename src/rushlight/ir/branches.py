@@ -1,0 +1,23 @@
+"""The graphs inside a graph: branches and bodies of `cond`, `while_loop`, `map` and `scan`."""
+
+from __future__ import annotations
+
+from torch.fx import GraphModule, Node
+
+
+def branch(node: Node) -> GraphModule | None:
+    """The graph that a `get_attr` node names; None if it names a tensor."""
+    owner = node.graph.owning_module
+    found: object = owner
+    for name in str(node.target).split("."):
+        found = getattr(found, name)
+    return found if isinstance(found, GraphModule) else None
+
+
+def branches(module: GraphModule) -> list[GraphModule]:
+    """Every graph that `module`'s graph uses, however deep, the innermost first, each once."""
+    found: dict[GraphModule, None] = {}
+    for node in module.graph.nodes:
+        if node.op == "get_attr" and (inner := branch(node)) is not None:
+            found.update(dict.fromkeys([*branches(inner), inner]))
+    return list(found)
