@@ -1,6 +1,6 @@
-// Threads that share out the work of one kernel: what a kernel sees of a thread pool. The core knows
-// no threads; a desktop's pool is in module/, a board may bring its own, and without one the work
-// runs on the caller's thread.
+// Threads that share out the work of one kernel: what a kernel sees of a thread pool. The core
+// knows no threads; a desktop's pool is in module/, a board may bring its own, and without one the
+// work runs on the caller's thread.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@ class Workers {
   // How many threads work at once, the caller's among them.
   virtual size_t count() const = 0;
 
-  // Cuts 0..items-1 into runs of `grain` items (the last may be shorter), calls `task` once for each
-  // run, on any thread and in any order, and returns when all are done. The cut depends on `items`
-  // and `grain` alone, so results do not depend on the number of threads. Neither allocates nor
-  // takes a lock that is held for long; a call from inside a task runs in place.
+  // Cuts 0..items-1 into runs of `grain` items (the last may be shorter), calls `task` once for
+  // each run, on any thread and in any order, and returns when all are done. The cut depends on
+  // `items` and `grain` alone, so results do not depend on the number of threads. Neither allocates
+  // nor takes a lock that is held for long; a call from inside a task runs in place.
   virtual void run(int64_t items, int64_t grain, Task task, void* data) = 0;
 
  protected:

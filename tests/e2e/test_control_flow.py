@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
-from flow_models import CASES, FlowCase
+from benchmarks.flow_models import CASES, FlowCase
 from torch.utils import _pytree as pytree
 
 import rushlight
@@ -32,7 +32,7 @@ def build(name: str) -> tuple[FlowCase, torch.nn.Module, list[tuple[torch.Tensor
 
 def assert_equal(got: Any, wanted: Any) -> None:
     for g, w in zip(pytree.tree_leaves(got), pytree.tree_leaves(wanted), strict=True):
-        torch.testing.assert_close(torch.as_tensor(g), torch.as_tensor(w), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(torch.as_tensor(g), torch.as_tensor(w), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -106,5 +106,5 @@ def test_a_data_dependent_size_without_bound_is_refused() -> None:
         def forward(self, x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
             return torch.repeat_interleave(x, n, dim=0)
 
-    with pytest.raises(ExportError, match="torch._check"):
+    with pytest.raises(ExportError, match=r"torch\._check"):
         rushlight.export(Repeat(), (torch.randn(3, 4), torch.tensor([1, 2, 3])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from benchmarks.flow_models import CASES
 from benchmarks.models import build
 
 import rushlight as rl
@@ -27,3 +28,13 @@ def test_blocks_and_lower_bound_are_the_planners(name: str) -> None:
     assert {(b.offset, b.bytes, b.first, b.last) for b in arena.blocks} == planned
     assert arena.lower_bound == method.plan_stats[1][1] and arena.bytes == method.arenas[0]
     assert arena.overlap == [] and sum(report.by_kind.values()) == len(manager.buffer)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_live_blocks_overlap_in_programs_with_jumps(name: str) -> None:
+    case = CASES[name]
+    exported = rl.export(
+        case.model().eval(), case.calls()[0], dynamic_shapes=case.dynamic_shapes, verify=False
+    )
+    for arena in report_of(exported.buffer).methods[0].arenas:
+        assert arena.overlap == []

@@ -23,6 +23,7 @@ from rushlight.edge.passes.remove_noops import remove_noops
 from rushlight.edge.passes.scalar_to_tensor import scalar_to_tensor
 from rushlight.edge.passes.simplify import simplify
 from rushlight.edge.passes.views_to_copies import views_to_copies
+from rushlight.errors import Code, ExportError
 from rushlight.ir.branches import branches
 from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
 from rushlight.ir.rewrite import remove_dead
@@ -30,11 +31,28 @@ from rushlight.ir.source import carry_debug_handles, debug_handles
 from rushlight.ir.verify import verify
 
 
-def to_core_aten(program: ExportedProgram, keep: Iterable[OpOverload] = ()) -> ExportedProgram:
-    """Decompose `program`, which is not changed, to functional Core ATen operators."""
+def to_core_aten(
+    program: ExportedProgram, keep: Iterable[OpOverload] = (), method: str = "forward"
+) -> ExportedProgram:
+    """Decompose `program`, which is not changed, to functional Core ATen operators.
+
+    Raises:
+        ExportError: if torch cannot, with its reason.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch's own, about its own tree specs
-        decomposed = program.run_decompositions(decomposition_table(keep))
+        try:
+            decomposed = program.run_decompositions(decomposition_table(keep))
+        except ExportError:
+            raise
+        except Exception as error:  # torch raises many kinds: all mean that there is no graph
+            raise ExportError(
+                f"torch cannot decompose the captured graph to Core ATen: {str(error).strip()}\n"
+                f"Rewrite the line that it names with operators of torch that need no gradient "
+                f"and no data outside of tensors",
+                code=Code.NOT_SUPPORTED,
+                where=method,
+            ) from error
     # From here on the graph is ours to change; the tables it came with may be the caller's.
     decomposed._graph_signature = copy.deepcopy(decomposed.graph_signature)
     decomposed._constants = dict(decomposed.constants)
@@ -61,7 +79,7 @@ def to_edge_dialect(
             brought to the dialect.
     """
     verify(program.graph, ATEN, f"{method}: before decomposition")
-    edge = to_core_aten(program, config.preserve_ops)
+    edge = to_core_aten(program, config.preserve_ops, method)
     inner = branches(edge.graph_module)
     for graph in (edge.graph, *(module.graph for module in inner)):
         remove_asserts(graph)

@@ -61,6 +61,13 @@ def _known_target(node: Node) -> str | None:
     return f"{target} is not an operator that a program can hold"
 
 
+def _captured_target(node: Node) -> str | None:
+    # vmap and its like are captured as calls of their own, which decomposition resolves.
+    if getattr(node.target, "__module__", "").startswith("torch._functorch"):
+        return None
+    return _known_target(node)
+
+
 def _has_value(node: Node) -> str | None:
     if "val" in node.meta:
         return None
@@ -133,7 +140,7 @@ def _writes_allocated(node: Node) -> str | None:
     return None
 
 
-ATEN = Dialect("ATen", (_known_target,))
+ATEN = Dialect("ATen", (_captured_target,))
 CORE_ATEN = Dialect("Core ATen", (_known_target, _has_value, _functional))
 EDGE = Dialect(
     "Edge",

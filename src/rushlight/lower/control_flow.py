@@ -185,8 +185,8 @@ class _Flow:
         before = dict.fromkeys(kept)
         inside = set(written[start:])
         for node in written[start:]:
-            outer = (n for n in node.all_input_nodes if n not in inside and spec_of(n) is not None)
-            before.update(dict.fromkeys(outer))
+            outer = (n for n in node.all_input_nodes if n not in inside)
+            before.update((n, None) for n in outer if (s := spec_of(n)) and not s.storage.const)
         at.args = (head, list(before))
         self.emit(jump_if_false, False, head, list(before))
         self.emit(label, end)
@@ -245,9 +245,7 @@ def _map(flow: _Flow, body: GraphModule, mapped: Any, extra: Any = ()) -> list[A
     return _scan(flow, body, (), mapped, extra)
 
 
-def _scan(
-    flow: _Flow, body: GraphModule, carried: Any, scanned: Any, extra: Any = ()
-) -> list[Any]:
+def _scan(flow: _Flow, body: GraphModule, carried: Any, scanned: Any, extra: Any = ()) -> list[Any]:
     state = flow.places(flow.values[: len(carried)])
     for value, place in zip(carried, state, strict=True):
         flow.write(value, place)

@@ -83,10 +83,14 @@ class _Lowering:
             self.values[node] = branch(node) or self._inner_constant(node)
         elif isinstance(node.target, HigherOrderOperator):
             self.values[node] = lower_control_flow(self, node, self._map(node.args))
-        elif node.target is operator.getitem and isinstance(self.values.get(node.args[0]), list):
-            self.values[node] = self.values[node.args[0]][node.args[1]]
+        elif node.target is operator.getitem and isinstance(self._source(node), list):
+            self.values[node] = self._source(node)[node.args[1]]
         else:
             self._call(node)
+
+    def _source(self, node: Node) -> Any:
+        """The Out value of the first argument."""
+        return self.values.get(node.args[0])  # type: ignore[arg-type]
 
     def inline(self, module: GraphModule, operands: Sequence[Any], call: Node) -> list[Any]:
         """Append the nodes of an inner graph of `call`; returns its results."""
@@ -103,7 +107,8 @@ class _Lowering:
         return [self.values[v] if isinstance(v, Node) else v for v in values]
 
     def _inner_constant(self, node: Node) -> Node:
-        tensor: Any = node.graph.owning_module.get_buffer(str(node.target))  # type: ignore[union-attr]
+        owner: Any = node.graph.owning_module
+        tensor = owner.get_buffer(str(node.target))
         with self.graph.inserting_before(next(iter(self.graph.nodes), None)):
             new = self.graph.placeholder(f"{self.within}{node.target}".replace(".", "_"))
         new.meta["spec"] = spec = self.specs.of_input(node, tensor)

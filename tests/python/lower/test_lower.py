@@ -64,14 +64,6 @@ def test_writing_an_input_is_refused() -> None:
         _lowered(lambda x: x.add_(1), torch.ones(2))
 
 
-def test_control_flow_is_refused_with_its_line() -> None:
-    def model(x: torch.Tensor) -> torch.Tensor:
-        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
-
-    with pytest.raises(ExportError, match=r"cond is not supported.*torch\.where"):
-        _lowered(model, torch.ones(2))
-
-
 def test_channels_last_stays_channels_last() -> None:
     x = torch.randn(1, 3, 8, 8).to(memory_format=torch.channels_last)
     method = _lowered(torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU()), x)

@@ -241,7 +241,9 @@ CASES: dict[str, FlowCase] = {
     "cond": FlowCase(Branches, lambda: _signs(1, 3, 6, 6)),
     "cond_nested": FlowCase(NestedBranches, lambda: _signs(3, 4)),
     "cond_same_result_twice": FlowCase(SameResultTwice, lambda: _signs(3, 4)),
-    "cond_on_shape": FlowCase(ShapeDecides, lambda: [(torch.randn(n, 4),) for n in (3, 8)], (ROWS,)),
+    "cond_on_shape": FlowCase(
+        ShapeDecides, lambda: [(torch.randn(n, 4),) for n in (3, 8)], (ROWS,)
+    ),
     "while": FlowCase(WhileTensor, lambda: [(torch.randn(3, 4) * f,) for f in (1, 20, 0.1)]),
     "while_number": FlowCase(WhileNumber, lambda: [(torch.randn(n, 4),) for n in (3, 8)], (ROWS,)),
     "while_swap": FlowCase(Swap, lambda: [(torch.randn(3, 4), torch.randn(3, 4))]),
