@@ -196,6 +196,18 @@ class BranchInScan(nn.Module):
         return h, ys, self.calls * 1
 
 
+class Listener(nn.Module):
+    """A recurrent network over a sequence of any length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(4, 6, num_layers=2, bidirectional=True)
+        self.gru = nn.GRU(12, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.gru(self.lstm(x)[0])[0][-1]
+
+
 class NonZero(nn.Module):
     def forward(self, x: torch.Tensor) -> Any:
         found = torch.nonzero(x > 0)
@@ -260,6 +272,11 @@ CASES: dict[str, FlowCase] = {
     ),
     "scan_with_branch": FlowCase(
         BranchInScan, lambda: [(torch.randn(5, 4), torch.randn(4)) for _ in range(3)]
+    ),
+    "recurrent": FlowCase(
+        Listener,
+        lambda: [(torch.randn(n, 2, 4),) for n in (3, 8, 1)],
+        ({0: Dim("n", min=1, max=8)},),
     ),
     "nonzero": FlowCase(NonZero, lambda: _signs(3, 4)),
     "masked_rows": FlowCase(RowsThatMatch, lambda: _signs(5, 4)),

@@ -289,14 +289,17 @@ Status prim_et_view(KernelContext& ctx, EValue* const* args) {
   return {};
 }
 
-// et_copy_index(copy_to, copy_from, index): copy_to, which grows, gets copy_from at [index].
+// et_copy_index(copy_to, copy_from, index): copy_to, which grows, gets copy_from at [index]. The first
+// one decides the other sizes.
 Status prim_et_copy_index(KernelContext& ctx, EValue* const* args) {
   Tensor& to = args[0]->tensor();
   const Tensor& from = args[1]->tensor();
   const int64_t index = args[2]->to_int();
   RL_TRY(check_dtype(ctx, "copy_from", from, to.dtype));
   bool fits = to.rank == from.rank + 1 && index >= 0 && index < INT32_MAX;
-  for (size_t d = 0; fits && d < from.rank; ++d) fits = from.sizes[d] == to.sizes[d + 1];
+  for (size_t d = 0; fits && index > 0 && d < from.rank; ++d) {
+    fits = from.sizes[d] == to.sizes[d + 1];
+  }
   if (!fits) {
     return ctx.fail(Code::InvalidArgument, "sizes %s do not go into %s at index %lld",
                     ShapeText(from.shape()).text(), ShapeText(to.shape()).text(),
@@ -304,6 +307,7 @@ Status prim_et_copy_index(KernelContext& ctx, EValue* const* args) {
   }
   Shape shape(to.shape());
   shape.sizes[0] = static_cast<int32_t>(index + 1);
+  for (size_t d = 0; d < from.rank; ++d) shape.sizes[d + 1] = from.sizes[d];
   RL_TRY(ctx.resize(to, shape.span()));
   if (from.numel == 0) return {};
   if (to.dim_order[0] != 0 || !to.is_contiguous() || !from.is_contiguous()) {

@@ -10,6 +10,7 @@ import torch
 from torch.export import ExportedProgram
 
 from rushlight.capture.contract import FORWARD_PARAMETERS
+from rushlight.capture.recurrent import scanned_recurrence
 from rushlight.errors import Code, ExportError
 from rushlight.ir.dialect import ATEN
 from rushlight.ir.verify import verify
@@ -63,7 +64,7 @@ def _export(
             where=name,
         )
     try:
-        with torch.no_grad():
+        with torch.no_grad(), scanned_recurrence():
             program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
     except Exception as error:  # torch raises many kinds: all mean that there is no graph
         raise ExportError(
