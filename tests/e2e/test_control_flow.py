@@ -13,6 +13,7 @@ from benchmarks.flow_models import CASES, FlowCase
 from torch.utils import _pytree as pytree
 
 import rushlight
+from rushlight.check import Tolerance, first_departure
 from rushlight.errors import ExportError
 
 if TYPE_CHECKING:
@@ -51,6 +52,15 @@ def test_export_leaves_the_model_as_it_was(name: str) -> None:
     before = copy.deepcopy(model.state_dict())
     rushlight.export(model, calls[0], dynamic_shapes=case.dynamic_shapes)
     torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", ["cond", "while", "scan_with_branch", "recurrent"])
+def test_no_instruction_is_mistaken_for_a_node_that_departs(name: str) -> None:
+    case, model, calls = build(name)
+    exported = torch.export.export(model, calls[0])
+    manager = rushlight.to_edge(exported).to_executorch()
+    found = first_departure(manager, "forward", calls[0], {}, Tolerance())
+    assert found.startswith("No single node departs")
 
 
 @pytest.mark.interop

@@ -96,7 +96,9 @@ class _Flow:
 
     def emit(self, target: Any, *args: Any, **kwargs: Any) -> Node:
         """Append a call."""
-        return self.lowering.emit(self.node, target, args, kwargs)
+        node = self.lowering.emit(self.node, target, args, kwargs)
+        node.meta["edge_node"] += ".flow"  # it gives no value of the Edge graph
+        return node
 
     def compute(self, target: Any, *args: Any, like: Any) -> Node:
         """Append a call that gives a number such as `like`."""
