@@ -59,13 +59,14 @@ void init_program(nb::module_& m) {
       .def_static(
           "open",
           [](nb::object path, nb::object data, nb::object external_path, nb::object external_data,
-             uint64_t memory_limit, bool trace) {
+             uint64_t memory_limit, bool trace, size_t threads) {
             return ProgramHandle{Session::open({std::move(path), std::move(data)},
                                                {std::move(external_path), std::move(external_data)},
-                                               memory_limit, trace)};
+                                               memory_limit, trace, threads)};
           },
           nb::arg("path").none(), nb::arg("data").none(), nb::arg("external_path").none(),
-          nb::arg("external_data").none(), nb::arg("memory_limit"), nb::arg("trace"))
+          nb::arg("external_data").none(), nb::arg("memory_limit"), nb::arg("trace"),
+          nb::arg("threads"))
       .def("clone", [](ProgramHandle& self) { return ProgramHandle{self.session->clone()}; })
       .def("close", [](ProgramHandle& self) { self.session->close(); })
       .def("method_names", method_names)
@@ -90,6 +91,11 @@ void init_program(nb::module_& m) {
            [](ProgramHandle& self) {
              Turn turn(*self.session);
              return self.session->module().memory_in_use();
+           })
+      .def("threads",
+           [](ProgramHandle& self) {
+             Turn turn(*self.session);
+             return self.session->module().threads();
            })
       .def("sizes",
            [](ProgramHandle& self) {

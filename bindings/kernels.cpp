@@ -18,6 +18,7 @@
 #include "rushlight/kernel/kernel.h"
 #include "rushlight/kernels/portable/loops/dispatch.h"
 #include "rushlight/kernels/portable/portable.h"
+#include "rushlight/module/thread_pool.h"
 
 namespace nb = nanobind;
 
@@ -91,8 +92,10 @@ void check_dense(const OwnedTensor& owned) {
 // The values of one call, kept alive until it is over.
 class Call {
  public:
-  Call(const std::string& name, const nb::list& args, size_t scratch_bytes)
-      : scratch_(scratch_bytes + 64) {
+  Call(const std::string& name, const nb::list& args, size_t scratch_bytes, size_t threads)
+      : scratch_bytes_(scratch_bytes),
+        scratch_(scratch_bytes + KernelContext::kScratchAlignment),
+        workers_(threads) {
     const KernelTable& table = portable_table();
     for (size_t i = 0; i < table.size(); ++i) {
       if (name == table[i].name) kernel_ = &table[i];
@@ -133,8 +136,11 @@ class Call {
 
  private:
   Status run_unchecked(Message& message) {
-    Allocator allocator(scratch_.data(), scratch_.size());
-    KernelContext context(message, &allocator);
+    // Aligned, so that a kernel which adapts to its scratch memory always has the same.
+    const size_t off = reinterpret_cast<uintptr_t>(scratch_.data());
+    uint8_t* start = scratch_.data() + (0 - off) % KernelContext::kScratchAlignment;
+    Allocator allocator(start, scratch_bytes_);
+    KernelContext context(message, &allocator, workers_.count() > 1 ? &workers_ : nullptr);
     return kernel_->fn(context, args_.data());
   }
 
@@ -281,7 +287,9 @@ class Call {
   std::deque<std::vector<double>> doubles_;
   std::deque<std::vector<uint8_t>> bytes_;
   std::deque<std::vector<EValue*>> lists_;
+  size_t scratch_bytes_;
   std::vector<uint8_t> scratch_;
+  PoolWorkers workers_;
 };
 
 void use_isa(const std::optional<std::string>& name) {
@@ -293,17 +301,17 @@ void use_isa(const std::optional<std::string>& name) {
 }
 
 nb::tuple run_kernel(const std::string& name, const nb::list& args,
-                     const std::optional<std::string>& isa, size_t scratch) {
+                     const std::optional<std::string>& isa, size_t scratch, size_t threads) {
   use_isa(isa);
-  Call call(name, args, scratch);
+  Call call(name, args, scratch, threads);
   call.run();
   return call.results();
 }
 
 double time_kernel(const std::string& name, const nb::list& args, size_t repeats,
-                   const std::optional<std::string>& isa, size_t scratch) {
+                   const std::optional<std::string>& isa, size_t scratch, size_t threads) {
   use_isa(isa);
-  return Call(name, args, scratch).seconds_per_call(repeats);
+  return Call(name, args, scratch, threads).seconds_per_call(repeats);
 }
 
 std::vector<std::string> kernel_isas() {
@@ -325,7 +333,7 @@ nb::dict kernel_signatures() {
 
 void bind_kernels(nb::module_& m) {
   m.def("run_kernel", &run_kernel, nb::arg("name"), nb::arg("args"), nb::arg("isa") = nb::none(),
-        nb::arg("scratch") = size_t{1} << 20,
+        nb::arg("scratch") = size_t{1} << 20, nb::arg("threads") = size_t{1},
         "Calls one portable kernel with arguments in schema order, outs included, and returns\n"
         "(scalar result or None, [final sizes of each tensor argument, None for others]).\n\n"
         "A tensor is an array (NumPy, torch, DLPack), dense in any order of its dimensions, or a\n"
@@ -333,6 +341,7 @@ void bind_kernels(nb::module_& m) {
         "(plain, avx2, avx512) stays chosen. Raises RuntimeError with the kernel's message.");
   m.def("time_kernel", &time_kernel, nb::arg("name"), nb::arg("args"), nb::arg("repeats"),
         nb::arg("isa") = nb::none(), nb::arg("scratch") = size_t{1} << 20,
+        nb::arg("threads") = size_t{1},
         "Seconds per call over `repeats` calls, after one that is not counted.");
   m.def("kernel_isas", &kernel_isas, "The instruction sets that run_kernel can be told to use.");
   m.def("kernel_signatures", &kernel_signatures,

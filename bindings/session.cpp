@@ -26,7 +26,7 @@ BackendTable& backend_table() {
   return table;
 }
 
-ModuleOptions Session::options(uint64_t memory_limit, bool trace) {
+ModuleOptions Session::options(uint64_t memory_limit, bool trace, size_t threads) {
   ModuleOptions options;
   options.backends = &backend_table();
   options.memory_limit = memory_limit;
@@ -34,13 +34,14 @@ ModuleOptions Session::options(uint64_t memory_limit, bool trace) {
   options.any_scalar_inputs = true;
   if (trace) tracer_ = std::make_unique<TimingTracer>();
   options.tracer = tracer_.get();
+  options.threads = threads;
   return options;
 }
 
 std::shared_ptr<Session> Session::open(const Source& program, const Source& external,
-                                       uint64_t memory_limit, bool trace) {
+                                       uint64_t memory_limit, bool trace, size_t threads) {
   std::shared_ptr<Session> session(new Session);
-  ModuleOptions options = session->options(memory_limit, trace);
+  ModuleOptions options = session->options(memory_limit, trace, threads);
   session->module_ = std::make_unique<Module>();
   Module& module = *session->module_;
   if (!external.path.is_none()) options.data_path = file_path(external.path);

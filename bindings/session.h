@@ -30,7 +30,7 @@ class Session {
  public:
   // Opens a program and, if there is one, its data file. Throws a Failure.
   static std::shared_ptr<Session> open(const Source& program, const Source& external,
-                                       uint64_t memory_limit, bool trace);
+                                       uint64_t memory_limit, bool trace, size_t threads);
   // The same program with arenas and state of its own.
   std::shared_ptr<Session> clone();
 
@@ -49,7 +49,7 @@ class Session {
   friend class Turn;
 
   Session() = default;
-  ModuleOptions options(uint64_t memory_limit, bool trace);
+  ModuleOptions options(uint64_t memory_limit, bool trace, size_t threads);
   [[noreturn]] void fail_load(const std::string& method, Status status);
 
   // The module is destroyed first: it points into the others.

@@ -65,7 +65,8 @@ function(rushlight_install)
           FILES_MATCHING PATTERN "*.h" PATTERN runner EXCLUDE PATTERN loops EXCLUDE)
   install(EXPORT rushlight NAMESPACE rushlight:: DESTINATION ${package} COMPONENT runtime)
   file(WRITE "${PROJECT_BINARY_DIR}/rushlight-config.cmake"
-       "include(\"\${CMAKE_CURRENT_LIST_DIR}/rushlight.cmake\")\n")
+       "include(CMakeFindDependencyMacro)\nset(THREADS_PREFER_PTHREAD_FLAG ON)\n"
+       "find_dependency(Threads)\ninclude(\"\${CMAKE_CURRENT_LIST_DIR}/rushlight.cmake\")\n")
   write_basic_package_version_file("${PROJECT_BINARY_DIR}/rushlight-config-version.cmake"
                                    COMPATIBILITY SameMinorVersion)
   install(FILES "${PROJECT_BINARY_DIR}/rushlight-config.cmake"

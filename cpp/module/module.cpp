@@ -74,6 +74,7 @@ Status Module::adopt(SharedProgram* shared, const ModuleOptions& options) {
   slots_ = slots;
   options_ = options;
   options_.data_path = nullptr;  // read by now, or by open_shared from its own copy
+  workers_ = PoolWorkers(options.threads != 0 ? options.threads : usable_cores());
   if (options_.kernels == nullptr) options_.kernels = default_kernels();
   message_.clear();
   if (options_.kernels != nullptr) return {};
@@ -204,6 +205,10 @@ Status Module::load_slot(MethodSlot& slot, const MethodMeta& meta) {
   options.backends = options_.backends;
   options.external_data = shared_->external();
   options.tracer = options_.tracer;
+  if (workers_.count() > 1) {
+    workers_.start();  // now, since a run allocates nothing
+    options.workers = &workers_;
+  }
   options.max_instructions = options_.max_instructions;
   options.any_scalar_inputs = options_.any_scalar_inputs;
   if (options_.memory_limit != 0) {

@@ -23,6 +23,7 @@
 #include <initializer_list>
 
 #include "rushlight/method/method.h"
+#include "rushlight/module/thread_pool.h"
 #include "rushlight/program/external_data.h"
 #include "rushlight/program/program.h"
 
@@ -39,6 +40,8 @@ struct ModuleOptions {
   uint64_t max_instructions = 10'000'000;
   bool any_scalar_inputs = false;  // see MethodOptions
   Tracer* tracer = nullptr;
+  // How many threads kernels may use, the caller's among them; 0: as many as usable_cores().
+  size_t threads = 0;
 };
 
 struct SharedProgram;  // module/shared_program.h
@@ -77,6 +80,8 @@ class Module {
   const Message& message() const { return message_; }
   const Program& program() const;  // of an open module
   const ModuleOptions& options() const { return options_; }
+  // How many threads kernels may use.
+  size_t threads() const { return workers_.count(); }
 
   // What a method takes; does not load it.
   Result<MemoryUse> memory_use(StringView method);
@@ -113,6 +118,7 @@ class Module {
   MethodSlot* failed_ = nullptr;
   SharedArena* arenas_ = nullptr;  // a list, one per arena that methods share
   ModuleOptions options_;
+  PoolWorkers workers_{1};
   uint64_t in_use_ = 0;
   Message message_;
 };

@@ -20,6 +20,7 @@ constexpr char kUsage[] =
     "  --method NAME        what to run; forward by default\n"
     "  --input FILE         an input, in order: .npy, or raw bytes; without it, ones\n"
     "  --data FILE.ptd      the data file that belongs to the program\n"
+    "  --threads N          how many threads kernels use; all cores by default\n"
     "  --memory-limit N     refuse to load if more bytes are needed\n"
     "  --repeat N           run N times and print least, median and greatest time\n"
     "  --print              print every number of the outputs\n"
@@ -31,6 +32,7 @@ struct Arguments {
   std::vector<std::string> inputs;
   std::string data;
   uint64_t memory_limit = 0;
+  uint64_t threads = 0;
   long repeat = 1;
   bool print = false;
   bool list = false;
@@ -50,8 +52,10 @@ bool parse_option(const std::string& option, const char* value, Arguments* argum
   if (option == "--method" || option == "--input" || option == "--data") return true;
   if (!parse_count(value, &count)) return false;
   if (option == "--memory-limit") arguments->memory_limit = count;
+  if (option == "--threads") arguments->threads = count;
   if (option == "--repeat") arguments->repeat = static_cast<long>(count);
-  return option == "--memory-limit" || (option == "--repeat" && count > 0 && count < 1000000000);
+  if (option == "--memory-limit" || option == "--threads") return true;
+  return (option == "--repeat" && count > 0 && count < 1000000000);
 }
 
 bool parse(int argc, char** argv, Arguments* arguments) {
@@ -164,6 +168,7 @@ int main(int argc, char** argv) {
   }
   ModuleOptions options;
   options.memory_limit = arguments.memory_limit;
+  options.threads = static_cast<size_t>(arguments.threads);
   if (!arguments.data.empty()) options.data_path = arguments.data.c_str();
   Module module;
   uint64_t start = now_ns();

@@ -1,5 +1,7 @@
-// Once a method is loaded, setting inputs and running it allocates nothing. The linker wraps
+// Once a method is loaded, setting inputs and running it allocates nothing, on one thread and on
+// several. The linker wraps
 // malloc and its kin (see CMakeLists.txt); operator new ends there too.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -8,7 +10,7 @@
 #include "test_kernels.h"
 
 namespace {
-volatile size_t g_allocations = 0;  // the compiler knows that malloc changes no other variable
+std::atomic<size_t> g_allocations{0};
 }
 
 extern "C" {
@@ -17,19 +19,19 @@ void* __real_calloc(size_t, size_t);
 void* __real_realloc(void*, size_t);
 void* __real_mmap(void*, size_t, int, int, int, long);
 void* __wrap_malloc(size_t size) {
-  g_allocations = g_allocations + 1;
+  ++g_allocations;
   return __real_malloc(size);
 }
 void* __wrap_calloc(size_t n, size_t size) {
-  g_allocations = g_allocations + 1;
+  ++g_allocations;
   return __real_calloc(n, size);
 }
 void* __wrap_realloc(void* old, size_t size) {
-  g_allocations = g_allocations + 1;
+  ++g_allocations;
   return __real_realloc(old, size);
 }
 void* __wrap_mmap(void* at, size_t size, int protection, int flags, int file, long offset) {
-  g_allocations = g_allocations + 1;
+  ++g_allocations;
   return __real_mmap(at, size, protection, flags, file, offset);
 }
 }
@@ -72,8 +74,7 @@ void check_runs_without_allocation(Method& method, const char* what) {
   if (method.n_inputs() > 0) {  // an error is worded without allocation too
     CHECK(!method.set_input(0, HostTensor(DType::Int8, {wrong, 6}, ones.data())).ok());
   }
-  if (g_allocations != 0)
-    std::fprintf(stderr, "%s: %zu allocations\n", what, size_t{g_allocations});
+  if (g_allocations != 0) std::fprintf(stderr, "%s: %zu allocations\n", what, g_allocations.load());
   CHECK(g_allocations == 0);
 }
 
@@ -86,12 +87,23 @@ void test_method() {
   CHECK(g_allocations == 0);  // neither does verifying
   CHECK(loaded.load().ok());
   check_runs_without_allocation(loaded.method, "test kernels");
+  Module module;
+  ModuleOptions options;
+  options.kernels = &test_kernels();
+  options.threads = 4;
+  const Span<const uint8_t> image = loaded.program.image();
+  CHECK(module.open_memory(image.data(), image.size(), options).ok());
+  Result<Method*> method = module.method("forward");
+  CHECK(method.ok() && module.threads() == 4);
+  if (method.ok()) check_runs_without_allocation(*method.value(), "test kernels on threads");
 }
 
 // Programs of the golden folder, with the portable kernels.
 void test_golden(const char* path) {
   Module module;
-  CHECK(module.open(path).ok());
+  ModuleOptions options;
+  options.threads = 3;
+  CHECK(module.open(path, options).ok());
   Result<Method*> method = module.method("forward");
   if (!method.ok()) std::fprintf(stderr, "%s\n", module.message().text());
   CHECK(method.ok());

@@ -251,6 +251,21 @@ void test_external_data() {
   }
 }
 
+void test_threads() {
+  const std::vector<uint8_t> file = file_of(add_plan());
+  for (const size_t threads : {size_t{0}, size_t{1}, size_t{2}, size_t{5}}) {
+    ModuleOptions options = with_test_kernels();
+    options.threads = threads;
+    Module module;
+    CHECK(module.open_memory(file.data(), file.size(), options).ok());
+    CHECK(module.threads() == (threads != 0 ? threads : usable_cores()));
+    for (int run = 0; run < 20; ++run) run_add(module);
+    Module copy;
+    CHECK(module.clone(copy).ok() && copy.threads() == module.threads());
+    run_add(copy);
+  }
+}
+
 void test_host_tensor() {
   const float data[] = {1, 2};
   const HostTensor good(DType::Float32, {1, 2}, data);
@@ -274,6 +289,7 @@ int main() {
   test_unplanned_output();
   test_missing();
   test_external_data();
+  test_threads();
   test_host_tensor();
   return check_result();
 }

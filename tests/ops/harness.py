@@ -32,6 +32,7 @@ import yaml
 OPS_FILE = Path(__file__).resolve().parents[2] / "ops" / "ops.yaml"
 GUARD_BYTES = 64
 GARBAGE = 0x5A
+THREADS = 3  # with which every case runs as well
 
 # Relative and absolute tolerance by dtype; integers and bools must be equal.
 TOLERANCES = {
@@ -286,25 +287,37 @@ def clone_all(args: Iterable[Any]) -> list[Any]:
 
 
 def check(cases: OpCases, sample: Sample, isas: Sequence[str], scratch: int = 1 << 20) -> None:
-    """Runs one sample on each instruction set; raises AssertionError with what differs."""
+    """Runs one sample on each instruction set, and on the last once more with several threads,
+    which must not change a bit; raises AssertionError with what differs."""
     expected = expected_of(cases, sample)
     schema = out_schema(cases.op)
-    for isa in isas:
-        where = f"{cases.op}{sample} on {isa}"
+    got: list[torch.Tensor] = []
+    for isa, threads in [*((isa, 1) for isa in isas), (isas[-1], THREADS)]:
+        where = f"{cases.op}{sample} on {isa}, threads={threads}"
+        options = {"isa": isa, "scratch": scratch, "threads": threads}
+        before = got
         if any(a.is_out for a in schema.arguments):
-            got = call_out(cases.op, sample, expected, isa, scratch, where)
+            got = call_out(cases.op, sample, expected, options, where)
         else:
             args = clone_all(sample.args)
             bound = [native_argument(v) for v in bind(schema, Sample(*args, **sample.kwargs))]
-            native().run_kernel(cases.op, bound, isa=isa, scratch=scratch)
+            native().run_kernel(cases.op, bound, **options)
             got = [args[0]]
-        if cases.values:
+        if cases.values and threads == 1:
             for index, (e, g) in enumerate(zip(expected, got, strict=True)):
                 compare(g, e, cases.tolerance, f"{where}: out {index}")
+        elif cases.values:
+            for index, (b, g) in enumerate(zip(before, got, strict=True)):
+                assert same_bits(b, g), f"{where}: out {index}: {g}, not {b} as with one thread"
+
+
+def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """True if every byte is the same, those of NaNs included."""
+    return torch.equal(a.flatten().view(torch.uint8), b.flatten().view(torch.uint8))
 
 
 def call_out(
-    op: str, sample: Sample, expected: list[torch.Tensor], isa: str, scratch: int, where: str
+    op: str, sample: Sample, expected: list[torch.Tensor], options: dict[str, Any], where: str
 ) -> list[torch.Tensor]:
     """Calls an operator with outs, and checks all but their values."""
     schema = out_schema(op)
@@ -315,7 +328,7 @@ def call_out(
     if is_list:
         arguments = [arguments]
     bound = [native_argument(v) for v in bind(schema, sample)]
-    _, shapes = native().run_kernel(op, bound + arguments, isa=isa, scratch=scratch)
+    _, shapes = native().run_kernel(op, bound + arguments, **options)
     assert all(o.intact() for o in outs), f"{where}: wrote outside of its output"
     for e, shape in zip(expected, shapes[-1] if is_list else shapes[-len(outs) :], strict=True):
         assert list(e.shape) == list(shape), f"{where}: shape {shape}, not {list(e.shape)}"

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gc
+import os
 import struct
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -45,14 +49,94 @@ def test_clones_in_several_threads() -> None:
         assert list(pool.map(work, [module.clone() for _ in range(4)])) == [300.0] * 4
 
 
-def slow_module() -> rl.Module:
-    """A call takes some tenths of a second."""
+def exponentials(count: int, size: int) -> bytes:
+    """Computes the exponentials of a matrix so many times."""
     method = MethodBuilder()
-    x, out = method.tensor(1024, 1024), method.tensor(1024, 1024)
-    for _ in range(60):
+    x, out = method.tensor(size, size), method.tensor(size, size)
+    for _ in range(count):
         method.call("aten::exp.out", x, out, out)
     method.inputs, method.outputs = [x], [out]
-    return rl.load(program(method))
+    return program(method)
+
+
+def slow_module() -> rl.Module:
+    """A call takes some tenths of a second."""
+    return rl.load(exponentials(60, 1024), threads=1)
+
+
+def normal(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    x = normal(0, 300, 300)
+    image = exponentials(3, 300)
+    expected = rl.load(image, threads=1)(x).tobytes()
+    for threads in (2, 4, None):
+        module = rl.load(image, threads=threads)
+        assert all(module(x).tobytes() == expected for _ in range(20))
+
+
+def test_modules_on_threads_at_once() -> None:
+    """One of them owns the pool, the others work in place."""
+    modules = [rl.load(exponentials(5, 300), threads=n) for n in (2, 3, 4)]
+
+    def work(k: int) -> bool:
+        x = normal(k, 300, 300)
+        expected = modules[k](x)
+        return all((modules[k](x) == expected).all() for _ in range(50))
+
+    with ThreadPoolExecutor(3) as pool:
+        assert all(pool.map(work, range(3)))
+
+
+def test_threads_by_default() -> None:
+    """As many as the process may use cores."""
+    run_python(
+        """
+        import os
+        allowed = len(os.sched_getaffinity(0))
+        assert 1 <= rl.load(image).threads <= allowed
+        """
+    )
+    run_python(
+        """
+        import os
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        assert rl.load(image).threads == 1
+        assert len(os.listdir("/proc/self/task")) == 1
+        module = rl.load(image, threads=3)
+        assert len(os.listdir("/proc/self/task")) == 3
+        """
+    )
+
+
+def test_fork() -> None:
+    """The child computes with threads of its own, and both end cleanly."""
+    run_python(
+        """
+        import os
+        module = rl.load(image, threads=3)
+        x = np.ones((300, 300), np.float32)
+        expected = module(x)
+        child = os.fork()
+        assert all((module(x) == expected).all() for _ in range(20))
+        if child != 0:
+            assert os.waitpid(child, 0)[1] == 0
+        """
+    )
+
+
+def run_python(code: str) -> None:
+    """Runs code in a process of its own that has no threads but ours."""
+    start = "import numpy as np, rushlight as rl, sys\nimage = sys.stdin.buffer.read()\n"
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", start + textwrap.dedent(code)],
+        input=exponentials(3, 300),
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        check=True,
+        timeout=120,
+    )
 
 
 def test_the_gil_is_free_while_a_method_runs() -> None:

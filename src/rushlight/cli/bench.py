@@ -14,6 +14,7 @@ from rushlight.cli.common import (
     DataOption,
     MethodOption,
     ModelArgument,
+    ThreadsOption,
     TracebackOption,
     console,
     help_text,
@@ -45,9 +46,7 @@ def main(
     model: ModelArgument,
     inputs: InputOption = None,
     method: MethodOption = "forward",
-    threads: Annotated[
-        int | None, typer.Option("--threads", min=1, help="Threads that kernels may use.")
-    ] = None,
+    threads: ThreadsOption = None,
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="Measured runs.")] = 50,
     warmup: Annotated[int, typer.Option("--warmup", min=0, help="Runs before them.")] = 5,
     operators: Annotated[

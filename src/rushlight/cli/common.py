@@ -23,6 +23,10 @@ ModelArgument = Annotated[str, typer.Argument(metavar="MODEL.pte", help="The pro
 MethodOption = Annotated[
     str, typer.Option("--method", "-m", metavar="NAME", help="The method to run.")
 ]
+ThreadsOption = Annotated[
+    int | None,
+    typer.Option("--threads", min=1, help="Threads that kernels may use; all cores by default."),
+]
 DataOption = Annotated[
     str | None,
     typer.Option("--data", metavar="FILE.ptd", help="The data file, if the weights are in one."),

@@ -11,6 +11,7 @@ from rushlight.cli.common import (
     DataOption,
     MethodOption,
     ModelArgument,
+    ThreadsOption,
     TracebackOption,
     console,
     help_text,
@@ -64,6 +65,7 @@ def main(
     ] = None,
     random: RandomOption = False,
     seed: SeedOption = 0,
+    threads: ThreadsOption = None,
     data: DataOption = None,
     traceback: TracebackOption = False,
 ) -> None:
@@ -71,7 +73,7 @@ def main(
     from rushlight.cli.inputs import complete, named_outputs, read_inputs
     from rushlight.runtime.load import load
 
-    module = load(model, data=data)
+    module = load(model, threads=threads, data=data)
     chosen = module[method]
     given = read_inputs(inputs or [], chosen.contract.inputs)
     flat = complete(chosen, given, random=random, seed=seed)

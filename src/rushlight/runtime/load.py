@@ -31,8 +31,10 @@ def load(
     Args:
         program: a path, which is mapped and must not be changed while the module lives, or the
             bytes of a file. `bytes` are used where they lie; a bytearray is copied.
-        threads: how many threads kernels may use, at least 1; kept as `Module.threads`. The
-            portable kernels use one, so another number changes nothing yet.
+        threads: how many threads kernels may use, the caller's among them; None: as many as there
+            are physical cores that this process may use. 1: none beside the caller's. All modules
+            share one pool of threads, and a call that finds it at work does its own work itself.
+            Results do not depend on the number. `Module.threads` tells it.
         backend: None, or "portable": where the program's methods run.
         verify: "full": everything in the file is checked before it is used. There is no other way.
         data: a data file (.ptd) with the weights that the program leaves out: a path or bytes.
@@ -50,11 +52,11 @@ def load(
     """
     _check_options(threads, backend, verify, memory_limit)
     where = describe_source(program)
-    core = open_program(program, data=data, trace=trace, memory_limit=memory_limit)
+    core = open_program(program, data=data, trace=trace, memory_limit=memory_limit, threads=threads)
     try:
         names = core.method_names()
         wanted = names if methods is None else [_known(m, names, where) for m in methods]
-        return Module(core, read_contracts(core, wanted), wanted, where, threads or 1)
+        return Module(core, read_contracts(core, wanted), wanted, where)
     except _core.Failure as failure:
         raise load_error(failure, where) from None
 
@@ -106,6 +108,7 @@ def open_program(
     data: Source | None = None,
     trace: bool = False,
     memory_limit: int | None = None,
+    threads: int | None = None,
 ) -> _core.Program:
     """Open and verify a program without loading methods.
 
@@ -116,7 +119,9 @@ def open_program(
     path, image = _source(program, "a program")
     external_path, external = _source(data, "data") if data is not None else (None, None)
     try:
-        return _core.Program.open(path, image, external_path, external, memory_limit or 0, trace)
+        return _core.Program.open(
+            path, image, external_path, external, memory_limit or 0, trace, threads or 0
+        )
     except _core.Failure as failure:
         raise load_error(failure, where) from None
 

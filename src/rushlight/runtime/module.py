@@ -254,9 +254,8 @@ class Module:
         contracts: Mapping[str, Contract],
         names: Sequence[str],
         where: str,
-        threads: int,
     ) -> None:
-        self.threads = threads
+        self.threads = core.threads()
         self._core = core
         self._contracts = contracts
         self._where = where
@@ -363,7 +362,7 @@ class Module:
             core = self._core.clone()
         except _core.Failure as failure:
             raise run_error(failure, self._core) from None
-        return Module(core, self._contracts, tuple(self._methods), self._where, self.threads)
+        return Module(core, self._contracts, tuple(self._methods), self._where)
 
     def close(self) -> None:
         """Free the module's memory, once a call that is running is done; later calls fail."""

@@ -1,0 +1,39 @@
+// The threads that kernels share their work with: one pool per process, and a module's view of it.
+//
+// The pool starts threads when a module loads a method and wants more than there are, and joins
+// them when the program ends or the library is unloaded. A region (one call of run) owns the pool;
+// one that begins meanwhile on another thread, or inside a task, works in place. Within a region
+// nothing is allocated. A thread without work looks for some for a few tens of microseconds, so
+// that the regions of one run find it awake, and then sleeps. After a fork the child starts threads
+// of its own with its first region.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/platform/workers.h"
+
+namespace rushlight {
+
+class PoolWorkers final : public Workers {
+ public:
+  static constexpr size_t kMaxThreads = 256;
+
+  // So many threads work at once, the caller's among them; at least 1, at most kMaxThreads.
+  explicit PoolWorkers(size_t threads);
+  // Starts the threads that the pool lacks for it; the first run() would. Where the system refuses
+  // some, the others do the work.
+  void start();
+
+  size_t count() const override { return count_; }
+  void run(int64_t items, int64_t grain, Task task, void* data) override;
+
+ private:
+  size_t count_;
+};
+
+// The physical cores that this process may use: of its CPU affinity, and no more than its control
+// group's quota of time allows; at least 1. Found out at the first call.
+size_t usable_cores();
+
+}  // namespace rushlight
