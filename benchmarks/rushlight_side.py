@@ -6,6 +6,7 @@ Runs torch-free except for ``export`` and ``eager``, which PyTorch's own figures
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,27 @@ def load(pte: str, data: str) -> dict[str, float]:
     return side.measure_load(load_all)
 
 
+def sizes(pte: str, sizes: list[int]) -> dict[str, list[int]]:
+    """Memory after calls with square images; for a fresh process. `resident` is what the module
+    says that it has touched."""
+    import numpy as np
+
+    open_program = rushlight.load
+    np.ones((1, 3, 8, 8), np.float32)
+    resident = []
+
+    def load_program() -> Callable[[int], None]:
+        module = open_program(pte)
+
+        def call(size: int) -> None:
+            module(np.ones((1, 3, size, size), np.float32))
+            resident.append(module.memory.resident)
+
+        return call
+
+    return {"anonymous": side.measure_sizes(load_program, sizes), "resident": resident}
+
+
 COMMANDS: dict[str, side.Command] = {
     "export": export,
     "verify": verify,
@@ -109,6 +131,7 @@ COMMANDS: dict[str, side.Command] = {
     "eager": eager,
     "overhead": overhead,
     "load": load,
+    "sizes": sizes,
 }
 
 if __name__ == "__main__":

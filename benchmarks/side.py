@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -124,6 +124,18 @@ def measure_load(load: Callable[[], Call]) -> dict[str, float]:
         "run_peak": status_bytes("VmHWM") - resident,
         "anonymous": status_bytes("RssAnon") - anonymous,
     }
+
+
+def measure_sizes(load: Callable[[], Callable[[int], Any]], sizes: Sequence[int]) -> list[int]:
+    """Growth of resident memory that no file backs, since before `load`, after each call of what it
+    returns with one of `sizes`; in bytes."""
+    before = status_bytes("RssAnon")
+    call = load()
+    grown = []
+    for size in sizes:
+        call(size)
+        grown.append(status_bytes("RssAnon") - before)
+    return grown
 
 
 class SideError(RuntimeError):

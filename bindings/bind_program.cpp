@@ -92,6 +92,11 @@ void init_program(nb::module_& m) {
              Turn turn(*self.session);
              return self.session->module().memory_in_use();
            })
+      .def("memory_resident",
+           [](ProgramHandle& self) {
+             Turn turn(*self.session);
+             return self.session->module().memory_resident();
+           })
       .def("threads",
            [](ProgramHandle& self) {
              Turn turn(*self.session);

@@ -13,7 +13,9 @@ Status KernelContext::fail(Code code, const char* format, ...) {
 }
 
 Status KernelContext::resize(Tensor& out, Span<const int32_t> sizes) {
+  const int64_t before = out.numel;
   const Status status = out.resize(sizes);
+  resized_ = resized_ || out.numel != before;
   if (status.ok()) return status;
   const ShapeText now(out.shape());
   const ShapeText wanted(sizes);

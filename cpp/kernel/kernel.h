@@ -47,6 +47,8 @@ class KernelContext {
 
   // Gives `out` the sizes of the result; fails with both shapes in the message.
   Status resize(Tensor& out, Span<const int32_t> sizes);
+  // True once a result had another number of elements than its output had before.
+  bool resized() const { return resized_; }
   Status resize_like(Tensor& out, const Tensor& like) { return resize(out, like.shape()); }
 
   // Scratch memory until the call returns, 64-byte aligned; nullptr if so much is not there.
@@ -81,6 +83,7 @@ class KernelContext {
   Message* message_;
   Allocator* scratch_;
   Workers* workers_;
+  bool resized_ = false;
 };
 
 using KernelFn = Status (*)(KernelContext& ctx, EValue* const* args);

@@ -36,12 +36,23 @@ struct MethodMemory {
   uint64_t shared_arenas = 0;
 };
 
+// Is told of the first run, and of every one that ended with other sizes of tensors than the one
+// before: what lies in the method's memory behind them is not needed any more.
+class SizesObserver {
+ public:
+  virtual void sizes_changed() = 0;
+
+ protected:
+  ~SizesObserver() = default;
+};
+
 struct MethodOptions {
   const KernelTable* kernels;
   const BackendTable* backends = nullptr;
   const NamedData* external_data = nullptr;  // a .ptd, or several merged
   Tracer* tracer = nullptr;
   Workers* workers = nullptr;  // threads for kernels; without, they run on the caller's
+  SizesObserver* sizes_observer = nullptr;
   uint64_t max_instructions = 10'000'000;  // per execute; more is InvalidProgram
   // Inputs that are numbers may have any value, not only the one that the model was traced with.
   // Only for programs whose contract says that the method computes with them.
@@ -157,6 +168,7 @@ class Method {
   Status run_delegate(const Instruction& instruction);
   Status run_jump(const Instruction& instruction, uint32_t* pc);
   Status check_memory(const Instruction& instruction, const Kernel* kernel);
+  Status finish();
   Status fail_limit(uint32_t pc);
   Status fail_at(uint32_t pc, Status status);
 
@@ -173,6 +185,7 @@ class Method {
   bool stepping_ = false;  // between the first step and reset()
   bool failed_step_ = false;
   bool has_bare_tensors_ = false;  // tensors that may be without memory when the method runs
+  bool resized_ = true;            // a tensor has another size than in the last run
   uint64_t steps_ = 0;
   MethodOptions options_{};
   Allocator* scratch_ = nullptr;

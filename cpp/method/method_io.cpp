@@ -128,6 +128,7 @@ Status Method::set_input(size_t i, const Tensor& given) {
   Tensor& own = *slot.tensor;
   slot.value->tag = Tag::Tensor;
   slot.value->t = slot.tensor;
+  resized_ = resized_ || own.numel != given.numel;
   if (own.rank > 0) std::memcpy(own.sizes, given.sizes, own.rank * sizeof(int32_t));
   strides_of(own.shape(), own.dim_order, own.strides);
   count_elements(own.shape(), &own.numel);

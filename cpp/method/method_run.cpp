@@ -87,6 +87,14 @@ Status Method::run() {
     const Status status = run_one<kTraced>(context, &pc);
     if (!status.ok()) return fail_at(at, status);
   }
+  resized_ = resized_ || context.resized();
+  return finish();
+}
+
+// After the last instruction.
+Status Method::finish() {
+  if (resized_ && options_.sizes_observer != nullptr) options_.sizes_observer->sizes_changed();
+  resized_ = false;
   return has_bare_tensors_ ? check_outputs() : Status();
 }
 
@@ -198,10 +206,10 @@ Status Method::step() {
     status = tracer_ != nullptr ? run_one<true>(context, &next) : run_one<false>(context, &next);
     if (!status.ok()) status = fail_at(pc_, status);
   }
+  resized_ = resized_ || context.resized();
   failed_step_ = !status.ok();
   if (!failed_step_) pc_ = next;
-  if (failed_step_ || pc_ < n_instructions_ || !has_bare_tensors_) return status;
-  return check_outputs();
+  return failed_step_ || pc_ < n_instructions_ ? status : finish();
 }
 
 Status Method::reset() {

@@ -5,6 +5,7 @@
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <sys/mman.h>
+#include <unistd.h>
 #if !defined(MAP_ANONYMOUS)
 #define MAP_ANONYMOUS MAP_ANON
 #endif
@@ -18,6 +19,13 @@ namespace {
 
 constexpr size_t kPageAlignment = 64;
 constexpr size_t kBlock = size_t{16} << 10;  // what a further block has at least
+
+#if defined(__unix__) || defined(__APPLE__)
+size_t page_bytes() {
+  static const size_t bytes = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+#endif
 
 }  // namespace
 
@@ -35,6 +43,40 @@ bool Pages::reserve(size_t size) {
 
 Pages::~Pages() {
   if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+void Pages::use_small_pages() {
+#if defined(MADV_NOHUGEPAGE)
+  if (data_ != nullptr) ::madvise(data_, size_, MADV_NOHUGEPAGE);
+#endif
+}
+
+void Pages::release(size_t begin, size_t end) {
+  const size_t page = page_bytes();
+  begin = (begin + page - 1) / page * page;  // the range starts at a page
+  end = end == size_ ? end : end / page * page;
+  if (begin >= end) return;
+#if defined(__linux__)
+  ::madvise(data_ + begin, end - begin, MADV_DONTNEED);
+#else
+  ::madvise(data_ + begin, end - begin, MADV_FREE);
+#endif
+}
+
+size_t Pages::resident() const {
+  const size_t page = page_bytes();
+  unsigned char present[4096];
+  size_t pages = 0;
+  for (size_t at = 0; at < size_; at += sizeof(present) * page) {
+    const size_t bytes = size_ - at < sizeof(present) * page ? size_ - at : sizeof(present) * page;
+#if defined(__linux__)
+    if (::mincore(data_ + at, bytes, present) != 0) return size_;
+#else
+    if (::mincore(data_ + at, bytes, reinterpret_cast<char*>(present)) != 0) return size_;
+#endif
+    for (size_t i = 0; i < (bytes + page - 1) / page; ++i) pages += present[i] & 1;
+  }
+  return pages * page;
 }
 
 #else
@@ -59,6 +101,12 @@ Pages::~Pages() {
   std::memcpy(&block, data_ - sizeof(block), sizeof(block));
   std::free(block);
 }
+
+void Pages::use_small_pages() {}
+
+void Pages::release(size_t, size_t) {}
+
+size_t Pages::resident() const { return size_; }
 
 #endif
 

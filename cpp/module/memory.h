@@ -20,6 +20,14 @@ class Pages {
 
   // Once per object; false if there is not so much. 0 bytes are always there.
   bool reserve(size_t size);
+  // For a range that is used in parts: keeps the system from taking huge pages for it, of which a
+  // small tensor would touch a whole one. Call before it is touched.
+  void use_small_pages();
+  // Gives back the whole pages of [begin, end): what lies there is lost, and costs no memory until
+  // it is touched again. Nothing where the system cannot.
+  void release(size_t begin, size_t end);
+  // Bytes of its pages that are in memory; its size where the system does not tell.
+  size_t resident() const;
   uint8_t* data() const { return data_; }
   size_t size() const { return size_; }
   Span<uint8_t> span() const { return {data_, size_}; }

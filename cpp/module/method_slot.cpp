@@ -29,12 +29,21 @@ Span<uint8_t> find_shared(const SharedArena* shared, size_t k) {
   return {};
 }
 
-Status give_outputs(MethodSlot& slot) {
-  size_t used = 0;
+bool has_dynamic_tensors(const MethodMeta& meta) {
+  const fb::Tables<fb::EValue> values = meta.plan().values();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const fb::Tensor tensor = values[i].val_as_Tensor();
+    if (tensor.present() && tensor.shape_dynamism() != fb::TensorShapeDynamism::STATIC) return true;
+  }
+  return false;
+}
+
+// `used` bytes of the slot's memory are its arenas'.
+Status give_outputs(MethodSlot& slot, size_t used) {
   for (size_t i = 0; i < slot.method.n_outputs(); ++i) {
     if (!slot.method.output_needs_data(i)) continue;
     const size_t bytes = slot.method.meta().output(i).tensor.nbytes;
-    RL_TRY(slot.method.set_output_data(i, slot.outputs.data() + used, bytes));
+    RL_TRY(slot.method.set_output_data(i, slot.arenas.data() + used, bytes));
     used += padded(bytes);
   }
   return {};
@@ -77,18 +86,23 @@ MemoryUse measure_method(const MethodMeta& meta, size_t scratch_bytes) {
 }
 
 Status load_method(MethodSlot& slot, const MethodMeta& meta, const SharedArena* shared,
-                   const MethodOptions& options, Message& message) {
+                   MethodOptions options, Message& message) {
   const size_t n_arenas = meta.n_arenas();
   Span<uint8_t>* arenas = new (std::nothrow) Span<uint8_t>[n_arenas];
-  const bool reserved = arenas != nullptr && slot.arenas.reserve(slot.use.arenas) &&
-                        slot.scratch_pages.reserve(slot.use.scratch) &&
-                        slot.outputs.reserve(slot.use.outputs);
+  const bool reserved = arenas != nullptr &&
+                        slot.arenas.reserve(add(slot.use.arenas, slot.use.outputs)) &&
+                        slot.scratch_pages.reserve(slot.use.scratch);
   if (!reserved) {
     delete[] arenas;
     return message.fail(Code::MemoryAllocationFailed,
                         "%.*s: the system has not %llu bytes for its arenas, scratch and outputs",
                         meta.name().len(), meta.name().data(),
                         static_cast<unsigned long long>(slot.use.total()));
+  }
+  const bool is_dynamic = has_dynamic_tensors(meta);
+  if (is_dynamic) {
+    slot.arenas.use_small_pages();
+    options.sizes_observer = &slot.keeper;
   }
   slot.scratch = Allocator(slot.scratch_pages.data(), slot.scratch_pages.size());
   MethodMemory memory = {};
@@ -108,9 +122,10 @@ Status load_method(MethodSlot& slot, const MethodMeta& meta, const SharedArena* 
   memory.arenas = {arenas, n_arenas};
   Status status = slot.method.load(meta.program(), meta.name(), memory, options);
   delete[] arenas;
-  if (status.ok()) status = give_outputs(slot);
+  if (status.ok()) status = give_outputs(slot, used);
   if (!status.ok()) message = slot.method.message();
-  return status;
+  if (!status.ok() || !is_dynamic || slot.keeper.watch(slot.method, slot.arenas)) return status;
+  return message.fail(Code::MemoryAllocationFailed, "the system has no memory left");
 }
 
 }  // namespace rushlight

@@ -4,6 +4,7 @@
 #include "rushlight/method/method.h"
 #include "rushlight/module/memory.h"
 #include "rushlight/module/module.h"
+#include "rushlight/module/page_keeper.h"
 
 namespace rushlight {
 
@@ -17,10 +18,10 @@ struct SharedArena {
 struct MethodSlot {
   // The method is destroyed first, since its delegates may look at the memory.
   HeapAllocator structures;
-  Pages arenas;  // its own, one behind the other
+  Pages arenas;  // its own, one behind the other, and behind them its outputs without a place
   Pages scratch_pages;
-  Pages outputs;
   Allocator scratch;
+  PageKeeper keeper;
   MemoryUse use;
   Method method;
 };
@@ -35,6 +36,6 @@ MemoryUse measure_method(const MethodMeta& meta, size_t scratch_bytes);
 // Takes the memory, loads the method, gives memory to unplanned outputs. The method's message says
 // what failed.
 Status load_method(MethodSlot& slot, const MethodMeta& meta, const SharedArena* shared,
-                   const MethodOptions& options, Message& message);
+                   MethodOptions options, Message& message);
 
 }  // namespace rushlight

@@ -158,6 +158,17 @@ Result<MemoryUse> Module::memory_use(StringView method) {
   return measure_method(meta.value(), options_.scratch_bytes);
 }
 
+uint64_t Module::memory_resident() const {
+  uint64_t bytes = 0;
+  for (size_t i = 0; is_open() && i < program().n_methods(); ++i) {
+    const MethodSlot* slot = slots_[i];
+    if (slot == nullptr) continue;
+    bytes += slot->structures.taken() + slot->arenas.resident() + slot->scratch_pages.resident();
+  }
+  for (const SharedArena* a = arenas_; a != nullptr; a = a->next) bytes += a->pages.resident();
+  return bytes;
+}
+
 Result<Method*> Module::method(StringView name) {
   RL_TRY(load(name));
   return &slots_[find(name)]->method;

@@ -85,8 +85,10 @@ class Module {
 
   // What a method takes; does not load it.
   Result<MemoryUse> memory_use(StringView method);
-  // Bytes that the loaded methods and the shared arenas take.
+  // Bytes that the loaded methods and the shared arenas take at most.
   uint64_t memory_in_use() const { return in_use_; }
+  // Of these, the bytes that have been touched and were not given back since. Asks the system.
+  uint64_t memory_resident() const;
 
   // Loads a method if it is not. OutOfResources if the memory limit does not allow it.
   Status load(StringView method);

@@ -87,6 +87,9 @@ class Program:
         """{"arenas", "shared_arenas", "structures", "outputs", "scratch"}: bytes of one method."""
 
     def memory_in_use(self) -> int: ...
+    def memory_resident(self) -> int:
+        """Of what is in use, the bytes that have been touched."""
+
     def sizes(self) -> dict[str, int]:
         """{"file", "constants"}: bytes of the program."""
 

@@ -11,6 +11,7 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
 * ``latency pte= data= [calls=] [warmup=]``: seconds of each call.
 * ``overhead pte= data= calls=``: mean seconds of a call of a tiny program.
 * ``load pte= data=``: time and memory of loading; for a fresh process.
+* ``sizes pte= sizes=``: memory after calls with square images of these sizes; for a fresh process.
 * ``serve``: answer requests (see ``benchmarks/side.py``).
 """
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +106,23 @@ def load(pte: str, data: str) -> dict[str, float]:
     return side.measure_load(load_all)
 
 
+def sizes(pte: str, sizes: list[int]) -> dict[str, list[int]]:
+    from executorch.runtime import Runtime
+
+    runtime = Runtime.get()
+
+    def load_program() -> Callable[[int], None]:
+        program = runtime.load_program(Path(pte))
+        method = program.load_method("forward")
+
+        def call(size: int, kept: Any = program) -> None:
+            method.execute([torch.ones(1, 3, size, size)])
+
+        return call
+
+    return {"anonymous": side.measure_sizes(load_program, sizes)}
+
+
 COMMANDS: dict[str, side.Command] = {
     "export": export,
     "run": run,
@@ -111,6 +130,7 @@ COMMANDS: dict[str, side.Command] = {
     "latency": latency,
     "overhead": overhead,
     "load": load,
+    "sizes": sizes,
 }
 
 if __name__ == "__main__":

@@ -119,6 +119,7 @@ def test_memory_limit() -> None:
     memory = rl.load(image, memory_limit=32 << 20).memory
     assert memory.arenas == {"forward": (12_000_000,)}
     assert 12_000_000 < memory.peak < 32 << 20
+    assert memory.resident < 1 << 20  # nothing has run: no arena was touched
     assert memory.file == len(image)
 
 
@@ -285,3 +286,17 @@ def test_the_debris_of_a_failed_load(tmp_path: pathlib.Path) -> None:
             rl.load(file)
     assert len(list(pathlib.Path("/proc/self/fd").iterdir())) <= before
     assert str(file) not in pathlib.Path("/proc/self/maps").read_text()
+
+
+def test_memory_follows_the_inputs() -> None:
+    method = MethodBuilder()
+    x, out = method.tensor(1 << 22, dynamic=True), method.tensor(1 << 22, dynamic=True)
+    method.call("aten::exp.out", x, out, out)
+    method.inputs, method.outputs = [x], [out]
+    module = rl.load(program(method))
+    resident = []
+    for size in (100, 1 << 22, 100, 100):
+        module(np.zeros(size, np.float32))
+        resident.append(module.memory.resident)
+    assert resident[1] >= 32 << 20 <= module.memory.peak
+    assert max(resident[0], *resident[2:]) < 1 << 20

@@ -104,6 +104,7 @@ def _summary(module: Module, loads: Sequence[int], runs: Sequence[int]) -> Table
     table.add_row("run, median", time_text(statistics.median(runs)), f"of {len(runs)}")
     table.add_row("run, 90th percentile", time_text(p90), "")
     table.add_row("memory of the module", size_text(memory.peak), "arenas, structures, scratch")
+    table.add_row("touched of that", size_text(memory.resident), "by these inputs")
     table.add_row("constants", size_text(memory.constants), "mapped from the file")
     table.add_row("peak of the process", size_text(_peak_resident()), "resident, with Python")
     return table

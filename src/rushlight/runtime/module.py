@@ -48,6 +48,8 @@ class Memory:
         constants: weights, in the file.
         file: the whole program.
         peak: arenas, structures, scratch and outputs of all loaded methods together.
+        resident: what of that has been touched, in whole pages. With dynamic shapes it follows the
+            sizes of the last call: a call of much smaller inputs gives pages back.
     """
 
     arenas: Mapping[str, tuple[int, ...]]
@@ -56,6 +58,7 @@ class Memory:
     constants: int
     file: int
     peak: int
+    resident: int
 
 
 class Method:
@@ -319,6 +322,7 @@ class Module:
             metas = {name: self._core.meta(name) for name in self._methods}
             sizes = self._core.sizes()
             peak = self._core.memory_in_use()
+            resident = self._core.memory_resident()
         except _core.Failure as failure:
             raise run_error(failure, self._core) from None
         return Memory(
@@ -328,6 +332,7 @@ class Module:
             constants=sizes["constants"],
             file=sizes["file"],
             peak=peak,
+            resident=resident,
         )
 
     def execute_into(
