@@ -89,6 +89,12 @@ bool Tensor::is_contiguous() const {
   return true;
 }
 
+void Tensor::shrink_to_nothing() {
+  std::memset(sizes, 0, rank * sizeof(int32_t));
+  strides_of(shape(), dim_order, strides);
+  numel = 0;
+}
+
 Status Tensor::resize(Span<const int32_t> new_sizes) {
   if (read_only || new_sizes.size() != rank) return Code::NotSupported;
   if (rank == 0 || std::memcmp(sizes, new_sizes.data(), rank * sizeof(int32_t)) == 0) return {};

@@ -31,6 +31,7 @@ struct Tensor {
   uint8_t rank = 0;
   bool planned = false;    // lies in an arena: an input is copied in, not pointed at
   bool read_only = false;  // a constant of the program: nothing may write it
+  bool grows = false;      // has no bound: its method's TensorBlocks give it memory as it needs
 
   template <typename T>
   T* as() const {
@@ -46,6 +47,8 @@ struct Tensor {
   // if the tensor is read-only. Whoever writes a tensor calls this first, in-place operators with
   // the sizes that it has.
   Status resize(Span<const int32_t> sizes);
+  // Sets all sizes to 0, whatever they may be; the rank must not be 0.
+  void shrink_to_nothing();
 };
 
 // The number of elements of `sizes`; false if a size is negative or the product overflows.

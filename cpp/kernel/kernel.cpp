@@ -14,6 +14,7 @@ Status KernelContext::fail(Code code, const char* format, ...) {
 
 Status KernelContext::resize(Tensor& out, Span<const int32_t> sizes) {
   const int64_t before = out.numel;
+  if (out.grows) RL_TRY(grow(out, sizes));
   const Status status = out.resize(sizes);
   resized_ = resized_ || out.numel != before;
   if (status.ok()) return status;
@@ -28,6 +29,17 @@ Status KernelContext::resize(Tensor& out, Span<const int32_t> sizes) {
   }
   return fail(status.code(), "the result has sizes %s, but the output has room for %lld elements",
               wanted.text(), static_cast<long long>(out.capacity));
+}
+
+Status KernelContext::grow(Tensor& out, Span<const int32_t> sizes) {
+  int64_t numel = 0;
+  const bool counted = sizes.size() == out.rank && count_elements(sizes, &numel);
+  if (!counted) return {};  // refused by the resize that follows
+  if (blocks_ != nullptr && blocks_->fit(out, numel)) return {};
+  return fail(Code::MemoryAllocationFailed,
+              "the result has sizes %s of %zu bytes an element, and there is no memory for that; "
+              "the output had %s and has no bound",
+              ShapeText(sizes).text(), element_size(out.dtype), ShapeText(out.shape()).text());
 }
 
 void* KernelContext::scratch(size_t bytes) {

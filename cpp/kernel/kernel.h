@@ -30,6 +30,7 @@
 #include "rushlight/core/message.h"
 #include "rushlight/core/span.h"
 #include "rushlight/core/status.h"
+#include "rushlight/core/tensor_blocks.h"
 #include "rushlight/platform/workers.h"
 
 namespace rushlight {
@@ -39,13 +40,15 @@ class KernelContext {
  public:
   static constexpr size_t kScratchAlignment = 64;
 
-  KernelContext(Message& message, Allocator* scratch, Workers* workers = nullptr)
-      : message_(&message), scratch_(scratch), workers_(workers) {}
+  KernelContext(Message& message, Allocator* scratch, Workers* workers = nullptr,
+                TensorBlocks* blocks = nullptr)
+      : message_(&message), scratch_(scratch), workers_(workers), blocks_(blocks) {}
 
   // Says why the call fails; the runtime adds the method, the instruction and the operator.
   [[gnu::format(printf, 3, 4)]] Status fail(Code code, const char* format, ...);
 
-  // Gives `out` the sizes of the result; fails with both shapes in the message.
+  // Gives `out` the sizes of the result, and memory if it has no bound; fails with both shapes in
+  // the message.
   Status resize(Tensor& out, Span<const int32_t> sizes);
   // True once a result had another number of elements than its output had before.
   bool resized() const { return resized_; }
@@ -80,9 +83,12 @@ class KernelContext {
   }
 
  private:
+  Status grow(Tensor& out, Span<const int32_t> sizes);
+
   Message* message_;
   Allocator* scratch_;
   Workers* workers_;
+  TensorBlocks* blocks_;
   bool resized_ = false;
 };
 

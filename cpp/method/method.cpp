@@ -13,6 +13,10 @@ size_t Method::structure_bytes(const MethodMeta& meta) {
 
 Method::~Method() {
   if (parts_.delegates == nullptr) return;
+  for (size_t i = 0; i < meta_.sizes().tensors; ++i) {
+    if (parts_.tensors[i].grows) blocks_.release(parts_.tensors[i]);
+  }
+  blocks_.collect();
   for (size_t i = 0; i < meta_.n_delegates(); ++i) {
     const DelegateSlot& slot = parts_.delegates[i];
     if (slot.is_ready) slot.backend->destroy(slot.handle);
@@ -37,6 +41,7 @@ Status Method::load(const Program& program, StringView name, const MethodMemory&
   options_ = options;
   tracer_ = options.tracer;
   scratch_ = memory.scratch;
+  blocks_.set_allocator(options.blocks);
   named_data_ = MergedData(&program, options.external_data);
   const StringView duplicate = named_data_.duplicate();
   if (!duplicate.empty()) {

@@ -17,6 +17,7 @@
 #include "rushlight/core/message.h"
 #include "rushlight/core/span.h"
 #include "rushlight/core/status.h"
+#include "rushlight/core/tensor_blocks.h"
 #include "rushlight/delegate/backend.h"
 #include "rushlight/events/tracer.h"
 #include "rushlight/kernel/kernel.h"
@@ -52,6 +53,8 @@ struct MethodOptions {
   const NamedData* external_data = nullptr;  // a .ptd, or several merged
   Tracer* tracer = nullptr;
   Workers* workers = nullptr;  // threads for kernels; without, they run on the caller's
+  // Memory for tensors without upper bound; without, programs that have some are refused.
+  BlockAllocator* blocks = nullptr;
   SizesObserver* sizes_observer = nullptr;
   uint64_t max_instructions = 10'000'000;  // per execute; more is InvalidProgram
   // Inputs that are numbers may have any value, not only the one that the model was traced with.
@@ -69,7 +72,7 @@ struct MissingOperator {
 class Method {
  public:
   Method() = default;
-  ~Method();  // destroys the delegates
+  ~Method();  // destroys the delegates and gives blocks back
   Method(const Method&) = delete;
   Method& operator=(const Method&) = delete;
 
@@ -157,7 +160,6 @@ class Method {
   Tag tag_of_input(size_t i) const;
   Status check_tensor(size_t i, const Tensor& given);
   void mark_set(size_t i);
-  static void shrink_to_nothing(Tensor& tensor);
   Status check_ready();
   Status check_outputs();
   void restore_views();
@@ -165,9 +167,11 @@ class Method {
   Status run();
   template <bool kTraced>
   Status run_one(KernelContext& context, uint32_t* pc);
+  void free_tensor(const EValue& value);
   Status run_delegate(const Instruction& instruction);
   Status run_jump(const Instruction& instruction, uint32_t* pc);
   Status check_memory(const Instruction& instruction, const Kernel* kernel);
+  void start();
   Status finish();
   Status fail_limit(uint32_t pc);
   Status fail_at(uint32_t pc, Status status);
@@ -191,6 +195,7 @@ class Method {
   Allocator* scratch_ = nullptr;
   Tracer* tracer_ = nullptr;
   State state_ = State::Empty;
+  TensorBlocks blocks_;
   MergedData named_data_;
   Message message_;
 };

@@ -224,7 +224,9 @@ Status Method::set_output_data(size_t i, void* data, size_t bytes) {
   const size_t bound = meta.nbytes / element_size(meta.dtype);
   own.data = data;
   own.capacity = static_cast<int64_t>(room < bound ? room : bound);
-  if (own.numel > own.capacity) shrink_to_nothing(own);
+  // It starts with the sizes of its bound; with less memory than that it must not keep them until
+  // the kernel that writes it sets others.
+  if (own.numel > own.capacity) own.shrink_to_nothing();
   for (size_t k = 0; k < n_views_; ++k) {
     ViewSlot& view = parts_.views[k];
     if (view.target->t != &own) continue;
@@ -232,14 +234,6 @@ Status Method::set_output_data(size_t i, void* data, size_t bytes) {
     view.capacity = own.capacity;
   }
   return {};
-}
-
-// A bounded output starts with the sizes of its bound; with less memory than that it must not keep
-// them until the kernel that writes it sets others.
-void Method::shrink_to_nothing(Tensor& tensor) {
-  std::memset(tensor.sizes, 0, tensor.rank * sizeof(int32_t));
-  strides_of(tensor.shape(), tensor.dim_order, tensor.strides);
-  tensor.numel = 0;
 }
 
 }  // namespace rushlight

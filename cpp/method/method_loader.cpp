@@ -116,6 +116,7 @@ Status MethodLoader::make_tensor(size_t i, fb::Tensor from, Tensor* to) {
   next_dim_ += 2 * rank;
   to->dim_order = fb::as_span(from.dim_order()).data();  // lies in the program's image
   copy_sizes(from.sizes(), to->sizes);
+  if (to->dynamism == Dynamism::Unbounded) return make_unbounded(i, to);
   const bool counted = count_elements(to->shape(), &to->numel) &&
                        strides_of(to->shape(), to->dim_order, to->strides);
   if (!counted) to->numel = INT64_MAX;  // the bound of an unplanned tensor, never its size
@@ -123,6 +124,20 @@ Status MethodLoader::make_tensor(size_t i, fb::Tensor from, Tensor* to) {
   const Status status = place_data(from, to);
   if (!status.ok()) message_.prepend("value %zu: ", i);
   return status;
+}
+
+// Its sizes in the file mean nothing: it starts without elements, and without memory.
+Status MethodLoader::make_unbounded(size_t i, Tensor* to) {
+  if (method_.options_.blocks == nullptr) {
+    return message_.fail(Code::NotSupported,
+                         "value %zu: a tensor without upper bound takes memory when the method "
+                         "runs, and there is none to take (see MethodOptions::blocks); provide it, "
+                         "or export the model with bounds",
+                         i);
+  }
+  to->shrink_to_nothing();
+  to->grows = true;
+  return {};
 }
 
 Status MethodLoader::place_data(fb::Tensor from, Tensor* to) {
@@ -208,6 +223,7 @@ void MethodLoader::make_interface() {
   for (size_t k = 0; k < method_.n_inputs_; ++k) {
     EValue* value = parts_.values + plan_.inputs()[k];
     parts_.inputs[k] = {value, value->tensor_or_null(), false};
+    if (parts_.inputs[k].tensor != nullptr) parts_.inputs[k].tensor->grows = false;
     if (is_bare(parts_.inputs[k].tensor)) parts_.inputs[k].tensor->planned = true;
   }
   for (size_t k = 0; k < method_.n_outputs_; ++k) {
@@ -378,6 +394,7 @@ Status MethodLoader::keep_view_targets() {
     if (target->tag != Tag::Tensor) continue;  // marked before, or no tensor
     Tensor& tensor = *target->t;
     parts_.views[method_.n_views_++] = {target, tensor.data, tensor.capacity, tensor.read_only};
+    tensor.grows = false;  // it has the memory that it views
     target->tag = Tag::None;
   }
   for (uint32_t i = 0; i < method_.n_instructions_; ++i) {
@@ -389,6 +406,7 @@ Status MethodLoader::keep_view_targets() {
     valid = valid && !is_target(*parts_.inputs[k].value);
   }
   for (size_t i = 0; i < method_.n_views_; ++i) parts_.views[i].target->tag = Tag::Tensor;
+  if (method_.n_views_ > 0) method_.blocks_.keep_until_collected();
   if (valid) return {};
   return message_.fail(Code::InvalidProgram, "the target of a view is an input or is moved to");
 }

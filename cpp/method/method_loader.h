@@ -23,6 +23,7 @@ class MethodLoader {
   Status prepare_arenas();
   Status make_values();
   Status make_tensor(size_t i, fb::Tensor from, Tensor* to);
+  Status make_unbounded(size_t i, Tensor* to);
   Status place_data(fb::Tensor from, Tensor* to);
   void make_lists();
   void make_interface();

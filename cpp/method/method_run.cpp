@@ -56,7 +56,7 @@ void Method::restore_views() {
     tensor.data = view.data;
     tensor.capacity = view.capacity;
     tensor.read_only = view.read_only;
-    if (tensor.numel > tensor.capacity) shrink_to_nothing(tensor);
+    if (tensor.numel > tensor.capacity) tensor.shrink_to_nothing();
   }
 }
 
@@ -77,8 +77,8 @@ Status Method::execute() {
 
 template <bool kTraced>
 Status Method::run() {
-  restore_views();
-  KernelContext context(message_, scratch_, options_.workers);
+  start();
+  KernelContext context(message_, scratch_, options_.workers, &blocks_);
   uint64_t left = options_.max_instructions;
   uint32_t pc = 0;
   while (pc < n_instructions_) {
@@ -89,6 +89,12 @@ Status Method::run() {
   }
   resized_ = resized_ || context.resized();
   return finish();
+}
+
+// Before the first instruction. No view points into a block that was given up any more.
+void Method::start() {
+  restore_views();
+  blocks_.collect();
 }
 
 // After the last instruction.
@@ -127,12 +133,19 @@ inline Status Method::run_one(KernelContext& context, uint32_t* pc) {
       status = run_jump(instruction, pc);
       break;
     case InstructionKind::Free:
-      break;  // meant for tensors without bound, which are refused: others own no memory
+      free_tensor(*instruction.args[0]);
+      break;
   }
   if constexpr (kTraced) {
     tracer_->end_instruction(place.chain, place.instruction, instruction.args, instruction.n_args);
   }
   return status;
+}
+
+// Only tensors without bound own memory; to others a free means nothing.
+void Method::free_tensor(const EValue& value) {
+  Tensor* tensor = value.tensor_or_null();
+  if (tensor != nullptr && tensor->grows) blocks_.release(*tensor);
 }
 
 Status Method::run_delegate(const Instruction& instruction) {
@@ -194,10 +207,10 @@ Status Method::step() {
   failed_instruction_ = kNoInstruction;
   if (!stepping_) RL_TRY(check_ready());
   if (pc_ >= n_instructions_) return Code::EndOfMethod;
-  if (!stepping_) restore_views();
+  if (!stepping_) start();
   stepping_ = true;
   message_.clear();
-  KernelContext context(message_, scratch_, options_.workers);
+  KernelContext context(message_, scratch_, options_.workers, &blocks_);
   uint32_t next = pc_;
   Status status;
   if (steps_++ >= options_.max_instructions) {

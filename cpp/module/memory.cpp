@@ -137,6 +137,18 @@ bool HeapAllocator::grow(size_t bytes) {
   return true;
 }
 
+void* HeapBlocks::allocate(size_t bytes) {
+  if (taken_ > limit_ || bytes > limit_ - taken_) return nullptr;
+  void* block = std::malloc(bytes);
+  if (block != nullptr) taken_ += bytes;
+  return block;
+}
+
+void HeapBlocks::free(void* block, size_t bytes) {
+  std::free(block);
+  taken_ -= bytes;
+}
+
 void* HeapAllocator::allocate(size_t bytes, size_t alignment) {
   void* found = bump(bytes, alignment);
   if (found != nullptr) return found;

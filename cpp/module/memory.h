@@ -6,6 +6,7 @@
 
 #include "rushlight/core/allocator.h"
 #include "rushlight/core/span.h"
+#include "rushlight/core/tensor_blocks.h"
 
 namespace rushlight {
 
@@ -61,6 +62,21 @@ class HeapAllocator : public Allocator {
   bool grow(size_t bytes);
 
   Block* blocks_ = nullptr;
+  size_t limit_ = SIZE_MAX;
+  size_t taken_ = 0;
+};
+
+// Blocks of the heap, up to a limit.
+class HeapBlocks final : public BlockAllocator {
+ public:
+  // No more than `bytes` at once; SIZE_MAX at first.
+  void set_limit(size_t bytes) { limit_ = bytes; }
+  void* allocate(size_t bytes) override;
+  void free(void* block, size_t bytes) override;
+  // Bytes of the blocks that are out.
+  size_t taken() const { return taken_; }
+
+ private:
   size_t limit_ = SIZE_MAX;
   size_t taken_ = 0;
 };

@@ -19,7 +19,8 @@ size_t padded(size_t bytes) {
 }
 
 bool needs_memory(const ValueMeta& output) {
-  return output.tag == Tag::Tensor && !output.tensor.planned && !output.tensor.constant;
+  return output.tag == Tag::Tensor && !output.tensor.planned && !output.tensor.constant &&
+         output.tensor.dynamism != Dynamism::Unbounded;
 }
 
 Span<uint8_t> find_shared(const SharedArena* shared, size_t k) {

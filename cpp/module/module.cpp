@@ -74,6 +74,7 @@ Status Module::adopt(SharedProgram* shared, const ModuleOptions& options) {
   slots_ = slots;
   options_ = options;
   options_.data_path = nullptr;  // read by now, or by open_shared from its own copy
+  count(0);
   workers_ = PoolWorkers(options.threads != 0 ? options.threads : usable_cores());
   if (options_.kernels == nullptr) options_.kernels = default_kernels();
   message_.clear();
@@ -158,8 +159,15 @@ Result<MemoryUse> Module::memory_use(StringView method) {
   return measure_method(meta.value(), options_.scratch_bytes);
 }
 
+// What methods take changes what is left for tensors without bound.
+void Module::count(uint64_t in_use) {
+  in_use_ = in_use;
+  const uint64_t limit = options_.memory_limit != 0 ? options_.memory_limit - in_use : SIZE_MAX;
+  blocks_.set_limit(limit < SIZE_MAX ? static_cast<size_t>(limit) : SIZE_MAX);
+}
+
 uint64_t Module::memory_resident() const {
-  uint64_t bytes = 0;
+  uint64_t bytes = blocks_.taken();
   for (size_t i = 0; is_open() && i < program().n_methods(); ++i) {
     const MethodSlot* slot = slots_[i];
     if (slot == nullptr) continue;
@@ -177,7 +185,7 @@ Result<Method*> Module::method(StringView name) {
 void Module::unload(StringView method) {
   if (!is_loaded(method)) return;
   MethodSlot*& slot = slots_[find(method)];
-  in_use_ -= slot->use.total();
+  count(in_use_ - slot->use.total());
   delete slot;
   slot = nullptr;
 }
@@ -208,7 +216,7 @@ Status Module::load_slot(MethodSlot& slot, const MethodMeta& meta) {
   }
   RL_TRY(check_limit(meta, slot.use));
   RL_TRY(prepare_shared_arenas(meta));
-  in_use_ += slot.use.shared_arenas;  // these stay, whatever becomes of the method
+  count(in_use_ + slot.use.shared_arenas);  // these stay, whatever becomes of the method
   slot.use.shared_arenas = 0;
 
   MethodOptions options = {};
@@ -220,22 +228,24 @@ Status Module::load_slot(MethodSlot& slot, const MethodMeta& meta) {
     workers_.start();  // now, since a run allocates nothing
     options.workers = &workers_;
   }
+  options.blocks = &blocks_;
   options.max_instructions = options_.max_instructions;
   options.any_scalar_inputs = options_.any_scalar_inputs;
   if (options_.memory_limit != 0) {
-    const uint64_t rest =
-        options_.memory_limit - in_use_ - slot.use.arenas - slot.use.outputs - slot.use.scratch;
+    const uint64_t rest = options_.memory_limit - memory_in_use() - slot.use.arenas -
+                          slot.use.outputs - slot.use.scratch;
     slot.structures.set_limit(rest < SIZE_MAX ? static_cast<size_t>(rest) : SIZE_MAX);
   }
   RL_TRY(load_method(slot, meta, arenas_, options, message_));
   slot.use.structures = slot.structures.taken();
-  in_use_ += slot.use.total();
+  count(in_use_ + slot.use.total());
   return {};
 }
 
 Status Module::check_limit(const MethodMeta& meta, const MemoryUse& use) {
   const uint64_t limit = options_.memory_limit;
-  if (limit == 0 || (in_use_ <= limit && use.total() <= limit - in_use_)) return {};
+  const uint64_t taken = memory_in_use();
+  if (limit == 0 || (taken <= limit && use.total() <= limit - taken)) return {};
   const auto number = [](uint64_t value) { return static_cast<unsigned long long>(value); };
   return message_.fail(
       Code::OutOfResources,
@@ -243,7 +253,7 @@ Status Module::check_limit(const MethodMeta& meta, const MemoryUse& use) {
       "in use already and the memory limit is %llu",
       meta.name().len(), meta.name().data(), number(use.total()),
       number(use.arenas + use.shared_arenas), number(use.structures), number(use.outputs),
-      number(use.scratch), number(in_use_), number(limit));
+      number(use.scratch), number(taken), number(limit));
 }
 
 // Makes the shared arenas of this method that are not there yet, with the first content that all

@@ -23,6 +23,7 @@
 #include <initializer_list>
 
 #include "rushlight/method/method.h"
+#include "rushlight/module/memory.h"
 #include "rushlight/module/thread_pool.h"
 #include "rushlight/program/external_data.h"
 #include "rushlight/program/program.h"
@@ -33,8 +34,9 @@ struct ModuleOptions {
   const KernelTable* kernels = nullptr;    // nullptr: the portable kernels, if they are linked in
   const BackendTable* backends = nullptr;  // nullptr: none
   const char* data_path = nullptr;         // a .ptd that holds what the program leaves out
-  // Bytes that arenas, structures, scratch and outputs of all loaded methods may take together; 0:
-  // no limit. The program's own bytes are mapped, not counted.
+  // Bytes that arenas, structures, scratch and outputs of all loaded methods may take together,
+  // and with them the tensors without bound when a method runs; 0: no limit. The program's own
+  // bytes are mapped, not counted.
   uint64_t memory_limit = 0;
   size_t scratch_bytes = size_t{1} << 20;  // per method
   uint64_t max_instructions = 10'000'000;
@@ -85,8 +87,9 @@ class Module {
 
   // What a method takes; does not load it.
   Result<MemoryUse> memory_use(StringView method);
-  // Bytes that the loaded methods and the shared arenas take at most.
-  uint64_t memory_in_use() const { return in_use_; }
+  // Bytes that the loaded methods and the shared arenas take at most, and what tensors without
+  // bound take now.
+  uint64_t memory_in_use() const { return in_use_ + blocks_.taken(); }
   // Of these, the bytes that have been touched and were not given back since. Asks the system.
   uint64_t memory_resident() const;
 
@@ -113,6 +116,7 @@ class Module {
   Status check_limit(const MethodMeta& meta, const MemoryUse& use);
   Status load_slot(MethodSlot& slot, const MethodMeta& meta);
   Status prepare_shared_arenas(const MethodMeta& meta);
+  void count(uint64_t in_use);
   void close();
 
   SharedProgram* shared_ = nullptr;
@@ -121,6 +125,7 @@ class Module {
   SharedArena* arenas_ = nullptr;  // a list, one per arena that methods share
   ModuleOptions options_;
   PoolWorkers workers_{1};
+  HeapBlocks blocks_;  // for tensors without bound
   uint64_t in_use_ = 0;
   Message message_;
 };

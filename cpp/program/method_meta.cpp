@@ -17,6 +17,9 @@ TensorMeta tensor_meta(fb::Tensor tensor) {
   meta.planned = is_planned(tensor);
   meta.constant = is_constant(tensor);
   copy_sizes(tensor.sizes(), meta.sizes);
+  for (size_t k = 0; k < meta.rank && meta.dynamism == Dynamism::Unbounded; ++k) {
+    meta.sizes[k] = INT32_MAX;
+  }
   if (meta.rank > 0) std::memcpy(meta.dim_order, tensor.dim_order().bytes(), meta.rank);
   int64_t numel = 0;
   const size_t element = element_size(meta.dtype);

@@ -23,9 +23,9 @@ struct TensorMeta {
   uint8_t rank = 0;
   bool planned = false;          // lies in an arena
   bool constant = false;         // its bytes are in the program or in external data
-  int32_t sizes[kMaxRank] = {};  // for a bounded tensor the greatest
+  int32_t sizes[kMaxRank] = {};  // for a bounded tensor the greatest, without bound INT32_MAX
   uint8_t dim_order[kMaxRank] = {};
-  size_t nbytes = 0;  // of `sizes`
+  size_t nbytes = 0;  // of `sizes`; SIZE_MAX if they are too many
 
   Span<const int32_t> shape() const { return {sizes, rank}; }
 };

@@ -147,9 +147,12 @@ Status PlanChecker::check_tensor(size_t i, fb::Tensor tensor) {
     return message_.fail(Code::InvalidProgram, "value %zu: its dynamism is %d", i, dynamism);
   }
   if (tensor.shape_dynamism() == fb::TensorShapeDynamism::DYNAMIC_UNBOUND) {
-    return message_.fail(Code::NotSupported,
-                         "value %zu: a tensor without upper bound; export the model with bounds",
-                         i);
+    // It takes memory when it needs some: a place or bytes of its own would be a bound.
+    const bool own = is_planned(tensor) || has_file_data(tensor);
+    if (own || tensor.sizes().size() == 0) {
+      return message_.fail(Code::InvalidProgram, "value %zu: a tensor without upper bound %s", i,
+                           own ? "has a place or data" : "has no dimensions");
+    }
   }
   if (tensor.extra_tensor_info().device_type() != fb::DeviceType::CPU) {
     return message_.fail(Code::NotSupported, "value %zu: a tensor on another device than the CPU",

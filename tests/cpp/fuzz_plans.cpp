@@ -65,6 +65,9 @@ class PlanMaker {
     for (int32_t size : sizes) bytes *= static_cast<size_t>(size);
     if (one_in(5)) options.memory_id = -1;
     if (options.memory_id == -1 && bytes <= 256 && !one_in(3)) options.constant = 1;
+    if (options.memory_id == -1 && options.constant == 0 && rank > 0 && one_in(2)) {
+      options.dynamism = 2;
+    }
     options.offset = one_in(6) ? 0 : end_of_arena_;
     end_of_arena_ = (end_of_arena_ + bytes + 15) / 16 * 16 % (kArena / 2);
     return remember(tensors_of_plan(), plan_.tensor(sizes, options));

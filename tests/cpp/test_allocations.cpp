@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "check.h"
 #include "rushlight/module/module.h"
@@ -107,7 +108,13 @@ void test_golden(const char* path) {
   Result<Method*> method = module.method("forward");
   if (!method.ok()) std::fprintf(stderr, "%s\n", module.message().text());
   CHECK(method.ok());
-  if (method.ok()) check_runs_without_allocation(*method.value(), path);
+  if (!method.ok()) return;
+  if (std::strstr(path, "unbounded") != nullptr) {  // these take memory once they need it
+    const std::vector<float> ones(1 << 12, 1.0f);
+    set_ones(*method.value(), ones);
+    CHECK(method.value()->execute().ok());
+  }
+  check_runs_without_allocation(*method.value(), path);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rushlight as rl
+from rushlight.errors import Code
 from rushlight.runtime import Runtime
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
@@ -52,6 +53,25 @@ def test_state_and_methods() -> None:
     methods = rl.load(GOLDEN / "methods.pte")
     assert methods.get_name() == "golden" and methods.get_size() == 7
     assert methods.get_scale() == 0.5 and methods.is_small() is True
+
+
+def test_tensors_without_bound() -> None:
+    module = rl.load(GOLDEN / "unbounded.pte")
+    for kept in (6, 0, 2, 5):
+        x = np.arange(1, 7, dtype=np.float32).reshape(2, 3) - (6 - kept)
+        np.testing.assert_array_equal(module(x), 3 * x[x > 0])
+
+
+def test_memory_limit_of_tensors_without_bound() -> None:
+    image = (GOLDEN / "unbounded.pte").read_bytes()
+    needed = rl.load(image).memory.peak
+    module = rl.load(image, memory_limit=needed + 330)
+    with pytest.raises(
+        rl.RunError, match=r"the result has sizes \(6,\) .* there is no memory"
+    ) as e:
+        module(np.ones((2, 3), np.float32))
+    assert e.value.code == Code.MEMORY_ALLOCATION_FAILED
+    assert module(-np.ones((2, 3), np.float32)).shape == (0,)
 
 
 def test_dynamic_shapes() -> None:
