@@ -19,13 +19,18 @@ namespace {
 constexpr size_t kMaxProcessors = 8192;
 constexpr size_t kMaxPath = 4096;
 
+void cut_end(char* line) {
+  char* end = std::strchr(line, '\n');
+  if (end != nullptr) *end = '\0';
+}
+
 // The first line of a file, without its end; false if there is none.
 bool read_line(const char* path, char* line, size_t size) {
   std::FILE* file = std::fopen(path, "r");
   if (file == nullptr) return false;
   const bool got = std::fgets(line, static_cast<int>(size), file) != nullptr;
   std::fclose(file);
-  if (got) line[std::strcspn(line, "\n")] = '\0';
+  if (got) cut_end(line);
   return got;
 }
 
@@ -46,6 +51,7 @@ size_t allowed_cores() {
     size_t core = cpu;
     if (read_line(path, line, sizeof(line))) core = std::strtoul(line, nullptr, 10);
     if (core >= kMaxProcessors) core = cpu;
+    // NOLINTNEXTLINE(*ArrayBound): core is below kMaxProcessors
     if (CPU_ISSET_S(core, sizeof(counted), counted)) continue;
     CPU_SET_S(core, sizeof(counted), counted);
     ++cores;
@@ -62,12 +68,11 @@ size_t processors_of(long long quota, long long period) {
 size_t quota_of_group(const char* folder) {  // version 2: "max 100000" or "150000 100000"
   char path[kMaxPath];
   char line[64];
-  long long quota = 0;
-  long long period = 0;
   std::snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", folder);
   if (!read_line(path, line, sizeof(line))) return SIZE_MAX;
-  if (std::sscanf(line, "%lld %lld", &quota, &period) != 2) return SIZE_MAX;
-  return processors_of(quota, period);
+  char* rest = line;
+  const long long quota = std::strtoll(line, &rest, 10);  // 0 for "max"
+  return processors_of(quota, std::strtoll(rest, nullptr, 10));
 }
 
 size_t quota_of_old_group(const char* folder) {  // version 1; -1 stands for none
@@ -78,7 +83,7 @@ size_t quota_of_old_group(const char* folder) {  // version 1; -1 stands for non
   if (!read_line(path, quota, sizeof(quota))) return SIZE_MAX;
   std::snprintf(path, sizeof(path), "/sys/fs/cgroup/cpu%s/cpu.cfs_period_us", folder);
   if (!read_line(path, period, sizeof(period))) return SIZE_MAX;
-  return processors_of(std::atoll(quota), std::atoll(period));
+  return processors_of(std::strtoll(quota, nullptr, 10), std::strtoll(period, nullptr, 10));
 }
 
 // The least quota of a group and of those around it. In a container the group may be named as the
@@ -102,7 +107,7 @@ size_t quota() {
   if (groups == nullptr) return least;
   char line[kMaxPath - 64];
   while (std::fgets(line, sizeof(line), groups) != nullptr) {
-    line[std::strcspn(line, "\n")] = '\0';
+    cut_end(line);
     char* controllers = std::strchr(line, ':');
     char* folder = controllers != nullptr ? std::strchr(controllers + 1, ':') : nullptr;
     if (folder == nullptr) continue;
