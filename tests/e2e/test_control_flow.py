@@ -56,7 +56,7 @@ def test_export_leaves_the_model_as_it_was(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["cond", "while", "scan_with_branch", "recurrent"])
 def test_no_instruction_is_mistaken_for_a_node_that_departs(name: str) -> None:
-    case, model, calls = build(name)
+    _, model, calls = build(name)
     exported = torch.export.export(model, calls[0])
     manager = rushlight.to_edge(exported).to_executorch()
     found = first_departure(manager, "forward", calls[0], {}, Tolerance())
