@@ -93,9 +93,9 @@ ERRORS = [
     ErrorCase(
         "aten::upsample_bilinear2d.vec_out",
         lambda make: [
-            make.tensor(1, 2, 4, 4, dtype=torch.uint8, low=0),
-            *([8, 8], False, None, torch.zeros(1, 2, 8, 8, dtype=torch.uint8)),
+            make.tensor(1, 2, 4, 4, dtype=torch.int32),
+            *([8, 8], False, None, torch.zeros(1, 2, 8, 8, dtype=torch.int32)),
         ],
-        "input is uint8, but must be floating",
+        "input is int32, but must be floating or uint8",
     ),
 ]

@@ -1,72 +1,114 @@
 #include "rushlight/kernels/portable/upsample.h"
 
+#include <algorithm>
+
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/strided_copy.h"
 
 namespace rushlight::kernels {
 namespace {
 
-Status check_input(KernelContext& ctx, const Tensor& in) {
-  if (in.rank == 4 && in.sizes[1] > 0 && in.sizes[2] > 0 && in.sizes[3] > 0) return {};
+constexpr const char* kLayouts[] = {"[N, C, W]", "[N, C, H, W]", "[N, C, D, H, W]"};
+constexpr const char* kCounts[] = {"one", "two", "three"};
+
+// What a call asks for, before it is known to be possible.
+struct Request {
+  size_t dims = 2;
+  double sizes[3] = {};
+  double factors[3] = {};
+};
+
+Status check_input(KernelContext& ctx, const Tensor& in, size_t dims) {
+  bool fits = in.rank == dims + 2;
+  for (size_t d = 1; fits && d < in.rank; ++d) fits = in.sizes[d] > 0;
+  if (fits) return {};
   return ctx.fail(Code::InvalidArgument,
-                  "input has shape %s, but must be [N, C, H, W] with no size but N being 0",
-                  ShapeText(in.shape()).text());
+                  "input has shape %s, but must be %s with no size but N being 0",
+                  ShapeText(in.shape()).text(), kLayouts[dims - 1]);
 }
 
-Status check_count(KernelContext& ctx, const char* name, const EValue& list) {
-  if (list.size() == 2) return {};
-  return ctx.fail(Code::InvalidArgument, "%s has %zu entries, but must have two", name,
-                  list.size());
+Status check_count(KernelContext& ctx, const char* name, const EValue& list, size_t dims) {
+  if (list.size() == dims) return {};
+  return ctx.fail(Code::InvalidArgument, "%s has %zu entries, but must have %s", name, list.size(),
+                  kCounts[dims - 1]);
 }
 
-Status out_of_range(KernelContext& ctx, size_t axis, double size) {
-  return ctx.fail(Code::InvalidArgument,
-                  "the output would have size %g in dimension %zu; a size is from 1 to 2147483647",
-                  size, axis + 2);
+Status set_sizes(KernelContext& ctx, const Tensor& in, const Request& request, Tensor& out,
+                 UpsampleAxis* const* axes) {
+  Shape shape(in.shape());
+  for (size_t k = 0; k < request.dims; ++k) {
+    const double size = request.sizes[k];
+    if (!(size >= 1.0 && size < 2147483648.0)) {
+      return ctx.fail(Code::InvalidArgument,
+                      "the output would have size %g in dimension %zu; a size is from 1 to "
+                      "2147483647",
+                      size, k + 2);
+    }
+    axes[k]->in = in.sizes[k + 2];
+    axes[k]->out = static_cast<int64_t>(size);
+    axes[k]->factor = request.factors[k];
+    shape.sizes[k + 2] = static_cast<int32_t>(axes[k]->out);
+  }
+  return ctx.resize(out, shape.span());
+}
+
+Status prepare(KernelContext& ctx, const Tensor& in, const Request& request, Tensor& out,
+               Upsampling* u) {
+  UpsampleAxis* const all[] = {&u->d, &u->h, &u->w};
+  UpsampleAxis* const* axes = all + (3 - request.dims);
+  RL_TRY(set_sizes(ctx, in, request, out, axes));
+  for (size_t k = 0; k < request.dims; ++k) {
+    axes[k]->in_stride = in.strides[k + 2];
+    axes[k]->out_stride = out.strides[k + 2];
+  }
+  u->n = in.sizes[0];
+  u->c = in.sizes[1];
+  u->in_n = in.strides[0];
+  u->in_c = in.strides[1];
+  u->out_n = out.strides[0];
+  u->out_c = out.strides[1];
+  return {};
 }
 
 }  // namespace
 
+int64_t Upsampling::plane_grain() const {
+  constexpr int64_t kElements = 1 << 14;
+  return std::max<int64_t>(1, kElements / (d.out * h.out * w.out));
+}
+
 Status read_upsampling(KernelContext& ctx, const Tensor& in, const EValue& output_size,
                        const EValue& scale_factors, Tensor& out, Upsampling* upsampling) {
-  RL_TRY(check_input(ctx, in));
+  Request request;
+  RL_TRY(check_input(ctx, in, request.dims));
   RL_TRY(check_same_type(ctx, "input", in, out));
   if (output_size.is_none() == scale_factors.is_none()) {
     return ctx.fail(Code::InvalidArgument,
                     "one of output_size and scale_factors must be given, and the other be None");
   }
-  if (output_size.is_none()) RL_TRY(check_count(ctx, "scale_factors", scale_factors));
-  if (scale_factors.is_none()) RL_TRY(check_count(ctx, "output_size", output_size));
-  Shape shape(in.shape());
-  UpsampleAxis* const axes[] = {&upsampling->h, &upsampling->w};
-  for (size_t k = 0; k < 2; ++k) {
-    UpsampleAxis& axis = *axes[k];
-    axis.in = in.sizes[k + 2];
-    if (output_size.is_none()) {
-      axis.factor = scale_factors.double_at(k);
-      const double size = static_cast<double>(axis.in) * axis.factor;
-      if (!(size >= 1.0 && size < 2147483648.0)) return out_of_range(ctx, k, size);
-      axis.out = static_cast<int64_t>(size);
-    } else {
-      axis.out = output_size.int_at(k);
-      if (axis.out < 1 || axis.out > INT32_MAX) {
-        return out_of_range(ctx, k, static_cast<double>(axis.out));
-      }
-    }
-    shape.sizes[k + 2] = static_cast<int32_t>(axis.out);
+  const bool by_factor = output_size.is_none();
+  RL_TRY(by_factor ? check_count(ctx, "scale_factors", scale_factors, request.dims)
+                   : check_count(ctx, "output_size", output_size, request.dims));
+  for (size_t k = 0; k < request.dims; ++k) {
+    request.factors[k] = by_factor ? scale_factors.double_at(k) : 0.0;
+    request.sizes[k] = by_factor ? static_cast<double>(in.sizes[k + 2]) * request.factors[k]
+                                 : static_cast<double>(output_size.int_at(k));
   }
-  RL_TRY(ctx.resize(out, shape.span()));
-  for (size_t k = 0; k < 2; ++k) {
-    axes[k]->in_stride = in.strides[k + 2];
-    axes[k]->out_stride = out.strides[k + 2];
+  return prepare(ctx, in, request, out, upsampling);
+}
+
+Status read_upsampling_to(KernelContext& ctx, const Tensor& in, const EValue& output_size,
+                          EValue* const* scales, size_t dims, Tensor& out, Upsampling* upsampling) {
+  Request request;
+  request.dims = dims;
+  RL_TRY(check_input(ctx, in, dims));
+  RL_TRY(check_same_type(ctx, "input", in, out));
+  RL_TRY(check_count(ctx, "output_size", output_size, dims));
+  for (size_t k = 0; k < dims; ++k) {
+    request.sizes[k] = static_cast<double>(output_size.int_at(k));
+    request.factors[k] = double_or(*scales[k], 0.0);
   }
-  upsampling->n = in.sizes[0];
-  upsampling->c = in.sizes[1];
-  upsampling->in_n = in.strides[0];
-  upsampling->in_c = in.strides[1];
-  upsampling->out_n = out.strides[0];
-  upsampling->out_c = out.strides[1];
-  return {};
+  return prepare(ctx, in, request, out, upsampling);
 }
 
 }  // namespace rushlight::kernels

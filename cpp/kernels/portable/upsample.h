@@ -1,6 +1,8 @@
 // What the operators that resize images share: the sizes asked for, and the strides.
 #pragma once
 
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 #include "rushlight/core/evalue.h"
@@ -23,20 +25,51 @@ struct UpsampleAxis {
   T scale() const {
     return factor > 0.0 ? static_cast<T>(1.0 / factor) : static_cast<T>(in) / static_cast<T>(out);
   }
+  // The same, with the corners of both sides aligned if asked for.
+  template <typename T>
+  T scale(bool align_corners) const {
+    if (!align_corners) return scale<T>();
+    return out > 1 ? static_cast<T>(in - 1) / static_cast<T>(out - 1) : static_cast<T>(0);
+  }
+  // Where the centre of output element `o` lies among the input elements; before the first one it
+  // may be negative.
+  template <typename T>
+  T position(bool align_corners, int64_t o) const {
+    const T step = scale<T>(align_corners);
+    if (align_corners) return step * static_cast<T>(o);
+    const T half = static_cast<T>(0.5);
+    return std::fma(step, static_cast<T>(o) + half, -half);  // rounded once, as eager does
+  }
 };
 
+// Images have one to three spatial axes; the ones that are missing have size 1.
 struct Upsampling {
+  UpsampleAxis d;
   UpsampleAxis h;
   UpsampleAxis w;
   int64_t n = 1;
   int64_t c = 1;
   int64_t in_n = 0, in_c = 0;
   int64_t out_n = 0, out_c = 0;
+
+  int64_t in_plane(int64_t plane) const { return plane / c * in_n + plane % c * in_c; }
+  int64_t out_plane(int64_t plane) const { return plane / c * out_n + plane % c * out_c; }
+  // Planes that make some 16K elements of output.
+  int64_t plane_grain() const;
 };
 
 // Reads output_size and scale_factors, of which one must be None, and gives `out` its sizes.
 // InvalidArgument, naming the argument, if one is out of range.
 Status read_upsampling(KernelContext& ctx, const Tensor& in, const EValue& output_size,
                        const EValue& scale_factors, Tensor& out, Upsampling* upsampling);
+
+// The same for operators that are told the output size and, maybe, one scale factor for each of the
+// `dims` spatial axes.
+Status read_upsampling_to(KernelContext& ctx, const Tensor& in, const EValue& output_size,
+                          EValue* const* scales, size_t dims, Tensor& out, Upsampling* upsampling);
+
+// upsample_bilinear2d of uint8 images, in the fixed-point numbers that eager uses.
+Status upsample_bilinear_uint8(KernelContext& ctx, const Tensor& in, const Upsampling& upsampling,
+                               bool align_corners, Tensor& out);
 
 }  // namespace rushlight::kernels

@@ -8,7 +8,7 @@ operators than torch's generic rule makes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -19,11 +19,26 @@ from rushlight.errors import Code, ExportError
 
 aten = torch.ops.aten
 
+# Resizing by a size or by factors, and the operator that it becomes: one with the size worked out.
+UPSAMPLING: dict[OpOverload, OpOverload] = {
+    aten.upsample_nearest1d.vec: aten.upsample_nearest1d.default,
+    aten.upsample_nearest3d.vec: aten.upsample_nearest3d.default,
+    aten._upsample_nearest_exact1d.vec: aten._upsample_nearest_exact1d.default,
+    aten._upsample_nearest_exact2d.vec: aten._upsample_nearest_exact2d.default,
+    aten._upsample_nearest_exact3d.vec: aten._upsample_nearest_exact3d.default,
+    aten.upsample_linear1d.vec: aten.upsample_linear1d.default,
+    aten.upsample_trilinear3d.vec: aten.upsample_trilinear3d.default,
+    aten.upsample_bicubic2d.vec: aten.upsample_bicubic2d.default,
+    aten._upsample_bilinear2d_aa.vec: aten._upsample_bilinear2d_aa.default,
+    aten._upsample_bicubic2d_aa.vec: aten._upsample_bicubic2d_aa.default,
+}
 # Kept whole: each has a kernel here and in ExecuTorch, and its decomposition is slower.
 KEPT: tuple[OpOverload, ...] = (
     aten.linear.default,
     aten.upsample_nearest2d.vec,
+    aten.upsample_nearest2d.default,
     aten.upsample_bilinear2d.vec,
+    aten.upsample_bilinear2d.default,
     aten.pixel_shuffle.default,
     aten.pixel_unshuffle.default,
     aten.glu.default,
@@ -31,6 +46,7 @@ KEPT: tuple[OpOverload, ...] = (
     aten.leaky_relu.default,
     aten.elu.default,
     aten.hardtanh.default,
+    *UPSAMPLING.values(),
 )
 # Core ATen operators that no runtime has a kernel for, although torch knows a rule for them.
 ALSO_DECOMPOSED: tuple[OpOverload, ...] = (aten.linalg_vector_norm.default,)
@@ -91,6 +107,24 @@ def linear_of_vector(
     return torch.ops.aten.linear.default(input.unsqueeze(0), weight, bias).squeeze(0)
 
 
+def upsampling(target: OpOverload) -> Callable[..., torch.Tensor]:
+    """The rule that turns a ``.vec`` overload into `target`, which takes sizes and factors."""
+
+    def rule(
+        input: torch.Tensor, output_size: Sequence[int] | None, *rest: Any
+    ) -> torch.Tensor:
+        *align_corners, factors = rest
+        spatial = input.shape[2:]
+        if output_size is None:
+            # A whole factor keeps the size an integer expression.
+            whole = [int(f) if float(f).is_integer() else f for f in factors]
+            output_size = [torch.sym_int(s * f) for s, f in zip(spatial, whole, strict=True)]
+        scales = factors if factors is not None else [None] * len(spatial)
+        return target(input, output_size, *align_corners, *scales)  # type: ignore[no-any-return]
+
+    return rule
+
+
 def decomposition_table(keep: Iterable[OpOverload] = ()) -> dict[OpOverload, Callable[..., Any]]:
     """The table for `ExportedProgram.run_decompositions`.
 
@@ -100,6 +134,7 @@ def decomposition_table(keep: Iterable[OpOverload] = ()) -> dict[OpOverload, Cal
     table: Any = torch.export.default_decompositions()
     table.update(get_decompositions(ALSO_DECOMPOSED))
     table[aten.scaled_dot_product_attention.default] = scaled_dot_product_attention
+    table.update({vec: upsampling(target) for vec, target in UPSAMPLING.items()})
     for target in (*KEPT, *keep):
         table.pop(target, None)
     table[aten.linear.default] = linear_of_vector
