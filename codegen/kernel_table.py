@@ -20,7 +20,18 @@ OPS_FILE = ROOT / "ops" / "ops.yaml"
 KERNELS = ROOT / "cpp" / "kernels" / "portable"
 HEADER = "// Written by codegen/kernel_table.py from ops/ops.yaml; do not edit.\n"
 FIELDS = {"op", "kernel", "dtypes", "schema"}
-DTYPE_CLASSES = {"floating", "integral", "real", "complex", "uint8", "bool", "any", "none"}
+DTYPE_CLASSES = {"floating", "integral", "real", "bool", "any", "none"} | {
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+}
 
 # Letters of cpp/kernel/kernel.h by the type's name in torch's schemas.
 LETTERS = {

@@ -148,8 +148,8 @@ ERRORS = [
     ErrorCase("aten::full.out", lambda make: [[2, 2], 0, make.tensor(2)], r"\(2, 2\)"),
     ErrorCase(
         "aten::full.out",
-        lambda make: [[2], 0, make.tensor(2).to(torch.complex64)],
-        "out is complex64",
+        lambda make: [[2], 0, make.tensor(2).to(torch.complex128)],
+        "out is complex128",
     ),
     ErrorCase("aten::arange.start_out", lambda make: [0, 5, 0, make.tensor(5)], "step"),
     ErrorCase("aten::arange.start_out", lambda make: [0, 5, -1, make.tensor(5)], "step"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from . import cases_complex
 from .harness import FLOATING, INTEGRAL, REAL, ErrorCase, Maker, OpCases, Sample
 
 Samples = Callable[[Maker], Iterator[Sample]]
@@ -70,6 +71,16 @@ def bitwise_not(make: Maker) -> Iterator[Sample]:
     yield Sample(make.tensor(0, dtype=torch.int8))
 
 
+def both(*parts: Samples) -> Samples:
+    """The samples of all parts."""
+
+    def samples(make: Maker) -> Iterator[Sample]:
+        for part in parts:
+            yield from part(make)
+
+    return samples
+
+
 # name: (lowest, highest value, relative tolerance for float32)
 FLOAT_UNARY = {
     "acos": (-1, 1, 1e-6),
@@ -117,7 +128,7 @@ UNARY = [
     for name, (low, high, relative) in FLOAT_UNARY.items()
 ]
 UNARY += [
-    OpCases("aten::abs.out", unary()),
+    OpCases("aten::abs.out", both(unary(), cases_complex.unary)),
     OpCases("aten::bitwise_not.out", bitwise_not),
     OpCases("aten::ceil.out", unary(-9, 9)),
     OpCases("aten::clamp.out", unary(-9, 9, REAL, (-2, 3), (None, 1), (0.5, None), (4, -4))),
@@ -138,7 +149,7 @@ UNARY += [
     OpCases("aten::leaky_relu.out", unary(-9, 9, FLOATING, (), (0.2,))),
     OpCases("aten::logical_not.out", with_bool(unary(-1, 1))),
     OpCases("aten::logit.out", unary(0, 1, FLOATING, (), (0.1,)), tolerance=(2e-6, 1e-6)),
-    OpCases("aten::neg.out", unary()),
+    OpCases("aten::neg.out", both(unary(), cases_complex.unary)),
     OpCases("aten::relu.out", unary()),
     OpCases("aten::round.out", unary(-9, 9)),
     OpCases("aten::sign.out", with_bool(unary())),
@@ -231,16 +242,6 @@ def no_float_alpha(samples: Samples) -> Samples:
     return allowed
 
 
-def both(*parts: Samples) -> Samples:
-    """The samples of all parts."""
-
-    def samples(make: Maker) -> Iterator[Sample]:
-        for part in parts:
-            yield from part(make)
-
-    return samples
-
-
 ALL = (*REAL, torch.bool)
 # Eager rounds float16 quotients before it rounds them down, which is off by one here and there.
 NO_HALF = (torch.float32, torch.float64, *INTEGRAL)
@@ -253,15 +254,19 @@ BOOL_PAIR: Samples = lambda make: iter(  # noqa: E731
 )
 
 BINARY = [
-    OpCases("aten::add.out", both(SUM, BOOL_PAIR)),
-    OpCases("aten::add.Scalar_out", SUM_SCALAR),
-    OpCases("aten::sub.out", SUM),
-    OpCases("aten::sub.Scalar_out", SUM_SCALAR),
-    OpCases("aten::rsub.Scalar_out", SUM_SCALAR),
-    OpCases("aten::mul.out", binary(ALL)),
-    OpCases("aten::mul.Scalar_out", scalar(ALL, (2, -1.5, True))),
-    OpCases("aten::div.out", binary(ALL)),
-    OpCases("aten::div.Scalar_out", scalar(ALL, (2, -1.5, 0, True))),
+    OpCases("aten::add.out", both(SUM, BOOL_PAIR, cases_complex.sums)),
+    OpCases("aten::add.Scalar_out", both(SUM_SCALAR, cases_complex.with_scalar)),
+    OpCases("aten::sub.out", both(SUM, cases_complex.sums)),
+    OpCases("aten::sub.Scalar_out", both(SUM_SCALAR, cases_complex.with_scalar)),
+    OpCases("aten::rsub.Scalar_out", both(SUM_SCALAR, cases_complex.with_scalar)),
+    OpCases("aten::mul.out", both(binary(ALL), cases_complex.binary)),
+    OpCases(
+        "aten::mul.Scalar_out", both(scalar(ALL, (2, -1.5, True)), cases_complex.with_scalar)
+    ),
+    OpCases("aten::div.out", both(binary(ALL), cases_complex.binary)),
+    OpCases(
+        "aten::div.Scalar_out", both(scalar(ALL, (2, -1.5, 0, True)), cases_complex.with_scalar)
+    ),
     OpCases(
         "aten::div.out_mode",
         binary(

@@ -40,6 +40,7 @@ TOLERANCES = {
     torch.float32: (2e-6, 1e-6),
     torch.float16: (1.5e-3, 1e-3),
     torch.bfloat16: (1.2e-2, 1e-2),
+    torch.complex64: (2e-6, 1e-6),
 }
 
 FLOATING = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -80,7 +81,7 @@ class OpCases:
 
     ``reference`` replaces the functional operator that the harness finds by itself. It is called
     with the sample's arguments and returns a tensor, or a tuple or list of them. ``tolerance``
-    replaces the entry of TOLERANCES for float32 (relative, absolute), and ``values`` is False where
+    replaces the entry of TOLERANCES for float32 and complex64 (relative, absolute), and ``values`` is False where
     only shape and dtype can be compared (``empty``).
     """
 
@@ -121,6 +122,10 @@ class Maker:
         ``order`` is its order of dimensions, outermost first; ``special`` puts NaN, infinities,
         zeros and subnormals among the values.
         """
+        if dtype == torch.complex64:
+            parts = [self.tensor(*shape, low=low, high=high, special=special) for _ in range(2)]
+            pair = torch.complex(parts[0], parts[1])
+            return pair if order is None else in_order(pair, order)
         values = torch.rand(shape, generator=self.generator, dtype=torch.float64)
         values = values * (high - low) + low
         if special:
@@ -352,7 +357,7 @@ def compare(
 ) -> None:
     """Raises unless the values agree within the tolerance of the dtype; NaN equals NaN."""
     relative, absolute = TOLERANCES.get(expected.dtype, (0.0, 0.0))
-    if tolerance is not None and expected.dtype == torch.float32:
+    if tolerance is not None and expected.dtype in (torch.float32, torch.complex64):
         relative, absolute = tolerance
     try:
         torch.testing.assert_close(

@@ -1,5 +1,6 @@
 // Arithmetic of two operands: tensors, or a tensor and a scalar.
 #include "rushlight/kernels/portable/loops/binary.h"
+#include "rushlight/kernels/portable/complex.h"
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/elementwise.h"
 #include "rushlight/kernels/portable/helpers.h"
@@ -38,6 +39,8 @@ Status run_binary(KernelContext& ctx, const EValue& a, const EValue& b, const EV
   return run_elementwise(ctx, out.tensor(), compute, operands, 2, fn, args);
 }
 
+bool is_complex(const EValue& out) { return out.tensor().dtype == DType::Complex64; }
+
 // mul and the like: args are self, other, out.
 Status plain_binary(KernelContext& ctx, EValue* const* args, BinaryOp op) {
   DType common;
@@ -58,6 +61,9 @@ Status float_binary(KernelContext& ctx, const EValue& a, const EValue& b, const 
 // a + sign * alpha * b
 Status add_scaled(KernelContext& ctx, const EValue& a, const EValue& b, const EValue& alpha,
                   const EValue& out, int sign) {
+  if (is_complex(out)) {
+    return complex_binary(ctx, ComplexOp::Add, a, b, sign * alpha.to_double(), out.tensor());
+  }
   DType common;
   RL_TRY(common_type(ctx, a, b, &common));
   if (!is_floating(common) && alpha.tag == Tag::Double) {
@@ -108,10 +114,14 @@ RL_KERNEL(floor_divide_out, FloorDiv)
 RL_KERNEL(fmod_out, Fmod)
 RL_KERNEL(maximum_out, Maximum)
 RL_KERNEL(minimum_out, Minimum)
-RL_KERNEL(mul_out, Mul)
 RL_KERNEL(pow_out, Pow)
 RL_KERNEL(remainder_out, Remainder)
 #undef RL_KERNEL
+
+Status mul_out(KernelContext& ctx, EValue* const* args) {
+  if (!is_complex(*args[2])) return plain_binary(ctx, args, BinaryOp::Mul);
+  return complex_binary(ctx, ComplexOp::Multiply, *args[0], *args[1], 1.0, args[2]->tensor());
+}
 
 // add(self, other, alpha, out), also with a scalar other
 Status add_out(KernelContext& ctx, EValue* const* args) {
@@ -128,7 +138,8 @@ Status rsub_out(KernelContext& ctx, EValue* const* args) {
 }
 
 Status div_out(KernelContext& ctx, EValue* const* args) {
-  return float_binary(ctx, *args[0], *args[1], *args[2], BinaryOp::Div);
+  if (!is_complex(*args[2])) return float_binary(ctx, *args[0], *args[1], *args[2], BinaryOp::Div);
+  return complex_binary(ctx, ComplexOp::Divide, *args[0], *args[1], 1.0, args[2]->tensor());
 }
 
 // div(self, other, rounding_mode, out)

@@ -8,6 +8,10 @@ namespace {
 // clang-format off
 constexpr Kernel kKernels[] = {
     {"aten::_adaptive_avg_pool2d.out", "tIw=", kernels::adaptive_avg_pool2d_out},
+    {"aten::_conj_physical.out", "tw=", kernels::conj_physical_out},
+    {"aten::_fft_c2c.out", "tIibw=", kernels::fft_c2c_out},
+    {"aten::_fft_c2r.out", "tIiiw=", kernels::fft_c2r_out},
+    {"aten::_fft_r2c.out", "tIibw=", kernels::fft_r2c_out},
     {"aten::_local_scalar_dense", "tr", kernels::local_scalar_dense},
     {"aten::_log_softmax.out", "tibw=", kernels::log_softmax_out},
     {"aten::_native_batch_norm_legit.no_stats_out", "t?t?tbddwww=",
@@ -61,6 +65,7 @@ constexpr Kernel kKernels[] = {
     {"aten::clamp.Tensor_out", "t?t?tw=", kernels::clamp_tensor_out},
     {"aten::clamp.out", "t?s?sw=", kernels::clamp_out},
     {"aten::clone.out", "t?iw=", kernels::clone_out},
+    {"aten::complex.out", "ttw=", kernels::complex_out},
     {"aten::constant_pad_nd.out", "tIsw=", kernels::constant_pad_nd_out},
     {"aten::convolution.out", "tt?tIIIbIiw=", kernels::convolution_out},
     {"aten::copy.out", "ttbw=", kernels::copy_out},
@@ -215,6 +220,8 @@ constexpr Kernel kKernels[] = {
     {"aten::var.correction_out", "t?I?sbw=", kernels::var_correction_out},
     {"aten::var.out", "t?Ibbw=", kernels::var_out},
     {"aten::var_mean.correction_out", "t?I?sbww=", kernels::var_mean_out},
+    {"aten::view_as_complex_copy.out", "tw=", kernels::view_as_complex_copy_out},
+    {"aten::view_as_real_copy.out", "tw=", kernels::view_as_real_copy_out},
     {"aten::view_copy.out", "tIw=", kernels::view_copy_out},
     {"aten::where.self_out", "tttw=", kernels::where_self_out},
     {"aten::zeros.out", "Iw=", kernels::zeros_out},

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "rushlight/kernels/portable/complex.h"
 #include "rushlight/kernels/portable/creation.h"
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/elementwise.h"
@@ -89,7 +90,6 @@ LoopArgs clamp_args(const EValue& low, const EValue& high, DType common) {
 
 #define RL_KERNEL(name, family, op) \
   Status name(KernelContext& ctx, EValue* const* args) { return family(ctx, args, UnaryOp::op); }
-RL_KERNEL(abs_out, same_unary, Abs)
 RL_KERNEL(acos_out, float_unary, Acos)
 RL_KERNEL(acosh_out, float_unary, Acosh)
 RL_KERNEL(asin_out, float_unary, Asin)
@@ -110,7 +110,6 @@ RL_KERNEL(log10_out, float_unary, Log10)
 RL_KERNEL(log1p_out, float_unary, Log1p)
 RL_KERNEL(log2_out, float_unary, Log2)
 RL_KERNEL(log_out, float_unary, Log)
-RL_KERNEL(neg_out, same_unary, Neg)
 RL_KERNEL(reciprocal_out, float_unary, Reciprocal)
 RL_KERNEL(relu_out, same_unary, Relu)
 RL_KERNEL(round_out, round_unary, Round)
@@ -124,6 +123,18 @@ RL_KERNEL(tan_out, float_unary, Tan)
 RL_KERNEL(tanh_out, float_unary, Tanh)
 RL_KERNEL(trunc_out, round_unary, Trunc)
 #undef RL_KERNEL
+
+Status abs_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& in = args[0]->tensor();
+  if (in.dtype == DType::Complex64) return complex_abs(ctx, in, args[1]->tensor());
+  return same_unary(ctx, args, UnaryOp::Abs);
+}
+
+Status neg_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& in = args[0]->tensor();
+  if (in.dtype == DType::Complex64) return complex_scale(ctx, in, -1.0F, args[1]->tensor());
+  return same_unary(ctx, args, UnaryOp::Neg);
+}
 
 Status logical_not_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();

@@ -139,8 +139,27 @@ Status broadcast_shape(KernelContext& ctx, const Tensor* const* tensors, size_t 
   return {};
 }
 
+namespace {
+
+void real_to_complex(const void* in, DType from, float* out, size_t n) {
+  float real[kChunk];
+  const uint8_t* src = static_cast<const uint8_t*>(in);
+  for (size_t done = 0; done < n;) {
+    const size_t count = std::min(kChunk, n - done);
+    convert(src + done * element_size(from), from, real, DType::Float32, count);
+    for (size_t i = 0; i < count; ++i) {
+      out[2 * (done + i)] = real[i];
+      out[2 * (done + i) + 1] = 0.0F;
+    }
+    done += count;
+  }
+}
+
+}  // namespace
+
 bool can_convert(DType from, DType to) {
   if (from == to) return element_size(from) > 0;
+  if (to == DType::Complex64) return is_real(from);
   if (find_convert(from, to) != nullptr) return true;
   const DType middle = middle_type(from);
   return find_convert(from, middle) != nullptr && find_convert(middle, to) != nullptr;
@@ -152,6 +171,10 @@ bool convert(const void* in, DType from, void* out, DType to, size_t n) {
     return true;
   }
   if (!can_convert(from, to)) return false;
+  if (to == DType::Complex64) {
+    real_to_complex(in, from, static_cast<float*>(out), n);
+    return true;
+  }
   const ConvertFn direct = find_convert(from, to);
   if (direct != nullptr) {
     direct(in, out, n);

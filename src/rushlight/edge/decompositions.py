@@ -125,6 +125,31 @@ def upsampling(target: OpOverload) -> Callable[..., torch.Tensor]:
     return rule
 
 
+def angle(self: torch.Tensor) -> torch.Tensor:
+    """The argument of a complex number; of a real one 0 or pi."""
+    if self.is_complex():
+        parts = torch.view_as_real(self)
+        return torch.atan2(parts.select(-1, 1), parts.select(-1, 0))
+    numbers = self if self.is_floating_point() else self.to(torch.get_default_dtype())
+    turned = torch.where(numbers < 0, math.pi, 0.0).to(numbers.dtype)
+    return torch.where(torch.isnan(numbers), numbers, turned)
+
+
+def polar(abs: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
+    """A complex number of its absolute value and its argument."""
+    return torch.complex(abs * torch.cos(angle), abs * torch.sin(angle))
+
+
+# Complex numbers: what torch has no rule for. Its conjugate and its negative are views that mark a
+# tensor; here they are computed.
+COMPLEX: dict[OpOverload, Callable[..., torch.Tensor]] = {
+    aten.angle.default: angle,
+    aten.polar.default: polar,
+    aten._conj.default: lambda self: aten._conj_physical.default(self),
+    aten._neg_view.default: lambda self: aten.neg.default(self),
+}
+
+
 def decomposition_table(keep: Iterable[OpOverload] = ()) -> dict[OpOverload, Callable[..., Any]]:
     """The table for `ExportedProgram.run_decompositions`.
 
@@ -134,6 +159,7 @@ def decomposition_table(keep: Iterable[OpOverload] = ()) -> dict[OpOverload, Cal
     table: Any = torch.export.default_decompositions()
     table.update(get_decompositions(ALSO_DECOMPOSED))
     table[aten.scaled_dot_product_attention.default] = scaled_dot_product_attention
+    table.update(COMPLEX)
     table.update({vec: upsampling(target) for vec, target in UPSAMPLING.items()})
     for target in (*KEPT, *keep):
         table.pop(target, None)

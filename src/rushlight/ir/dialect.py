@@ -29,7 +29,8 @@ VIEW_NAMES = frozenset(
     """
     aten::alias aten::as_strided aten::diagonal aten::expand aten::permute aten::select
     aten::slice aten::split aten::split_with_sizes aten::squeeze aten::t aten::transpose
-    aten::unbind aten::unfold aten::unsqueeze aten::view aten::view_as_real aten::detach
+    aten::unbind aten::unfold aten::unsqueeze aten::view aten::view_as_complex
+    aten::view_as_real aten::detach
     """.split()
 )
 # Operators of the Edge dialect that keep a name of their own: they say a layout.

@@ -19,6 +19,7 @@ SCALAR_TYPES: dict[torch.dtype, ScalarType] = {
     torch.float16: ScalarType.HALF,
     torch.float32: ScalarType.FLOAT,
     torch.float64: ScalarType.DOUBLE,
+    torch.complex64: ScalarType.COMPLEX64,
     torch.bool: ScalarType.BOOL,
     torch.bfloat16: ScalarType.BFLOAT16,
     torch.uint16: ScalarType.UINT16,

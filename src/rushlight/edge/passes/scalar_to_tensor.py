@@ -56,5 +56,5 @@ def scalar_to_tensor(constants: Constants) -> None:
             if not isinstance(schema.type, torch.TensorType):
                 continue
             symbolic = isinstance(arg, Node) and not isinstance(arg.meta.get("val"), torch.Tensor)
-            if symbolic or isinstance(arg, bool | int | float):
+            if symbolic or isinstance(arg, bool | int | float | complex):
                 node.update_arg(i, _tensor(constants, node, arg))

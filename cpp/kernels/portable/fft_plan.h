@@ -1,0 +1,64 @@
+// The fast Fourier transform of rows of any length: passes of radix 4, 2, 3, 5, 7, 11 and 13, and
+// Bluestein's algorithm for lengths with other prime factors (L. Bluestein, "A linear filtering
+// approach to the computation of discrete Fourier transform", 1970).
+//
+// Several rows are transformed side by side ("lanes"): element i of lane b is number i * lanes + b,
+// so that every pass works on long runs. Roots of unity are computed in float64 and rounded once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rushlight::kernels {
+
+struct Complex {
+  float re;
+  float im;
+};
+
+// Roots of unity, real and imaginary parts apart: exp(-2 pi i k / order) for k < count.
+struct Roots {
+  const float* re = nullptr;
+  const float* im = nullptr;
+};
+void fill_roots(int64_t order, int64_t count, float* re, float* im);
+
+// Real and imaginary parts of the lanes' elements.
+struct Lanes {
+  float* re = nullptr;
+  float* im = nullptr;
+
+  Lanes swapped() const { return {im, re}; }
+};
+
+class FftPlan {
+ public:
+  explicit FftPlan(int64_t length);
+
+  // Memory for what all rows share, and for each group of `lanes` rows that is under way.
+  size_t shared_bytes() const;
+  size_t work_bytes(int64_t lanes) const;
+  // Fills the shared memory, which must stay; the work memory is for one lane. Both are aligned to
+  // 64 bytes.
+  void prepare(void* shared, void* work);
+
+  // Where the elements of a group go before run().
+  Lanes input(void* work, int64_t lanes) const;
+  // The transform, without a factor; `forward` has the sign -1 in the exponent. The result lies in
+  // the work memory.
+  Lanes run(void* work, int64_t lanes, bool forward) const;
+
+ private:
+  Lanes buffer(void* work, int64_t lanes, size_t number) const;
+  Lanes passes(Lanes from, Lanes to, int64_t lanes) const;
+  Lanes convolve(Lanes a, Lanes b, int64_t lanes) const;
+  void fill_chirp(float* memory, void* work);
+
+  int64_t length_;
+  int64_t inner_;  // the length of the passes: length_, or a power of two if it has large factors
+  Roots roots_;    // of order inner_
+  Roots chirp_;    // exp(-pi i k * k / length_)
+  Roots filter_;   // the transform of the chirp's inverse, over inner_
+};
+
+}  // namespace rushlight::kernels
