@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OPS_FILE = ROOT / "ops" / "ops.yaml"
 KERNELS = ROOT / "cpp" / "kernels" / "portable"
 HEADER = "// Written by codegen/kernel_table.py from ops/ops.yaml; do not edit.\n"
-FIELDS = {"op", "kernel", "dtypes", "schema"}
+FIELDS = {"op", "kernel", "dtypes", "arguments", "schema"}
 DTYPE_CLASSES = {"floating", "integral", "real", "bool", "any", "none"} | {
     "float16",
     "bfloat16",

@@ -29,6 +29,8 @@ from zlib import crc32
 import torch
 import yaml
 
+from rushlight.ir.spec import SCALAR_TYPES
+
 OPS_FILE = Path(__file__).resolve().parents[2] / "ops" / "ops.yaml"
 GUARD_BYTES = 64
 GARBAGE = 0x5A
@@ -81,7 +83,8 @@ class OpCases:
 
     ``reference`` replaces the functional operator that the harness finds by itself. It is called
     with the sample's arguments and returns a tensor, or a tuple or list of them. ``tolerance``
-    replaces the entry of TOLERANCES for float32 and complex64 (relative, absolute), and ``values`` is False where
+    replaces the entry of TOLERANCES for float32 and complex64 (relative, absolute; both 0 stand for
+    all dtypes), and ``values`` is False where
     only shape and dtype can be compared (``empty``).
     """
 
@@ -267,7 +270,9 @@ class Guarded:
 
 def native_argument(value: Any) -> Any:
     """An argument as run_kernel takes it."""
-    if isinstance(value, (torch.dtype, torch.layout, torch.memory_format, torch.device)):
+    if isinstance(value, torch.dtype):
+        return int(SCALAR_TYPES[value])
+    if isinstance(value, (torch.layout, torch.memory_format, torch.device)):
         return None
     if isinstance(value, tuple):
         return list(value)
@@ -357,7 +362,8 @@ def compare(
 ) -> None:
     """Raises unless the values agree within the tolerance of the dtype; NaN equals NaN."""
     relative, absolute = TOLERANCES.get(expected.dtype, (0.0, 0.0))
-    if tolerance is not None and expected.dtype in (torch.float32, torch.complex64):
+    exact = tolerance == (0.0, 0.0)
+    if tolerance is not None and (exact or expected.dtype in (torch.float32, torch.complex64)):
         relative, absolute = tolerance
     try:
         torch.testing.assert_close(

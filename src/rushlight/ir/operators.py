@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
-from rushlight.ir import dim_order_ops  # noqa: F401  (registers the operators)
+from rushlight.ir import dim_order_ops, quantized_ops  # noqa: F401  (the first registers)
 from rushlight.ir.alloc import et_view
 from rushlight.ir.control import copy_index
 
@@ -85,6 +85,8 @@ def is_functional(target: OpOverload) -> bool:
 @cache
 def out_variant(target: OpOverload) -> OpOverload | None:
     """The out-variant of a functional operator, or None if its packet has none."""
+    if target.namespace == quantized_ops.NAMESPACE:
+        return quantized_ops.out_variant(target)
     # What only says where a new tensor goes is said by the out argument instead.
     factory = {"dtype", "layout", "device", "pin_memory"}
     wanted = _signature(target)

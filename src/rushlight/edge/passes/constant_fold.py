@@ -17,6 +17,8 @@ from rushlight.ir.rewrite import is_pure, remove_dead, replace
 
 _SMALL = 64 * 1024  # bytes that are always worth storing
 
+aten = torch.ops.aten
+
 
 def _nbytes(value: Any) -> int:
     if isinstance(value, torch.Tensor):
@@ -74,6 +76,8 @@ def _evaluate(constants: Constants, node: Node, values: dict[Node, Any]) -> Any:
             pending.extend(missing)
         else:
             args, kwargs = torch.fx.node.map_arg((top.args, top.kwargs), lambda n: values[n])
+            # Strides of a value may be others than the graph's, and no view of it.
+            target: Any = aten.reshape.default if top.target is aten.view.default else top.target
             with torch.no_grad():
-                values[top] = top.target(*args, **kwargs)  # type: ignore[operator]
+                values[top] = target(*args, **kwargs)
     return values[node]
