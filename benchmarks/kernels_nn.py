@@ -18,6 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import torch.ao.quantization.fx._decomposed
+
+from rushlight.ir.spec import SCALAR_TYPES
 
 ROUNDS = 7
 ROUND_SECONDS = 0.02
@@ -25,7 +28,8 @@ ROUND_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class Bench:
-    """One call: the functional operator and its out variant's name, all arguments but the outs."""
+    """One call: the functional operator (with its overload where the out variant's name does not
+    tell it) and its out variant's name, all arguments but the outs."""
 
     eager: str
     op: str
@@ -179,10 +183,67 @@ def movement() -> Iterator[Bench]:
     yield Bench("masked_select", "aten::masked_select.out", (square, square > 0.5), "1024x1024")
 
 
+def signals() -> Iterator[Bench]:
+    """Resized and sampled images, Fourier transforms, quantization."""
+    image, volume = torch.randn(1, 16, 128, 128), torch.randn(1, 4, 16, 32, 32)
+    flat: Any = ([224, 224], False, None, None)
+    small: Any = ([48, 48], False, None, None)
+    photo = torch.randint(0, 255, (1, 3, 256, 256), dtype=torch.uint8)
+    for name in ("upsample_bilinear2d", "upsample_bicubic2d"):
+        yield Bench(name, f"aten::{name}.out", (image, *flat), "128 to 224")
+        yield Bench(name, f"aten::{name}.out", (photo, *flat), "uint8 256 to 224")
+    for name in ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"):
+        yield Bench(name, f"aten::{name}.out", (image, *flat), "128 to 224")
+        yield Bench(name, f"aten::{name}.out", (image, *small), "128 to 48")
+        yield Bench(name, f"aten::{name}.out", (photo, *flat), "uint8 256 to 224")
+    nearest: Any = ([224, 224], None, None)
+    for name in ("upsample_nearest2d", "_upsample_nearest_exact2d"):
+        yield Bench(name, f"aten::{name}.out", (image, *nearest), "128 to 224")
+    deep = (volume, [32, 64, 64], False, None, None, None)
+    yield Bench("upsample_trilinear3d", "aten::upsample_trilinear3d.out", deep, "twice")
+    grid, places = torch.rand(1, 128, 128, 2) * 2 - 1, torch.rand(1, 16, 32, 32, 3) * 2 - 1
+    for mode, note in enumerate(("bilinear", "nearest", "bicubic")):
+        call: Any = (image, grid, mode, 0, False)
+        yield Bench("grid_sampler_2d", "aten::grid_sampler_2d.out", call, note)
+    call = (volume, places, 0, 0, False)
+    yield Bench("grid_sampler_3d", "aten::grid_sampler_3d.out", call, "trilinear")
+    for rows, n in ((256, 256), (100, 400), (64, 1000), (64, 1009), (1, 32768), (400, 512)):
+        x = torch.randn(rows, n)
+        yield Bench("_fft_r2c", "aten::_fft_r2c.out", (x, [1], 0, True), f"{rows} of {n}")
+        half = torch.randn(rows, n // 2 + 1, dtype=torch.complex64)
+        yield Bench("_fft_c2r", "aten::_fft_c2r.out", (half, [1], 0, n), f"{rows} of {n}")
+        pairs = torch.randn(rows, n, dtype=torch.complex64)
+        yield Bench("_fft_c2c", "aten::_fft_c2c.out", (pairs, [1], 0, True), f"{rows} of {n}")
+    pairs = torch.randn(256, 256, dtype=torch.complex64)
+    yield Bench("_fft_c2c", "aten::_fft_c2c.out", (pairs, [0, 1], 0, True), "256x256 both")
+    yield Bench("mul.Tensor", "aten::mul.out", (pairs, pairs), "complex 256x256")
+    yield Bench("abs", "aten::abs.out", (pairs,), "complex 256x256")
+
+
+def quantization() -> Iterator[Bench]:
+    """A tensor, its channels and its tokens to int8 and back."""
+    x, scales = torch.randn(256, 1024), torch.rand(256) + 0.1
+    zeros = torch.zeros(256, dtype=torch.int64)
+    bytes_, bounds = (x * 30).to(torch.int8), (-128, 127, torch.int8)
+    tokens = (scales.view(256, 1).double(), zeros.view(256, 1))
+    prefix = "quantized_decomposed::"
+    back = {"out_dtype": None}
+    for name, args, keywords in (
+        ("quantize_per_tensor", (x, 0.1, 3, *bounds), {}),
+        ("dequantize_per_tensor", (bytes_, 0.1, 3, *bounds), back),
+        ("quantize_per_channel", (x, scales, zeros, 0, *bounds), {}),
+        ("dequantize_per_channel", (bytes_, scales, zeros, 0, *bounds), back),
+        ("quantize_per_token", (x, *tokens, *bounds), {}),
+        ("dequantize_per_token", (bytes_, *tokens, *bounds, torch.float32), {}),
+    ):
+        yield Bench(name, f"{prefix}{name}.out", args, "256x1024", keywords=keywords)
+
+
 def overload(bench: Bench) -> Any:
     """Eager's functional overload with as many arguments as the bench has."""
-    packet = getattr(torch.ops.aten, bench.eager)
-    wanted = bench.op.partition(".")[2].removesuffix("out").removesuffix("_")
+    name, _, given = bench.eager.partition(".")
+    packet = getattr(getattr(torch.ops, bench.op.partition("::")[0]), name)
+    wanted = given or bench.op.partition(".")[2].removesuffix("out").removesuffix("_")
     return getattr(packet, wanted or "default")
 
 
@@ -202,7 +263,10 @@ def best_of(call: Any) -> float:
 def measure(bench: Bench, native: Any, isa: str | None, scratch: int) -> tuple[float, float]:
     """Best seconds per call of ours and of eager's, taking turns."""
     out = torch.empty_like(eager_result(bench))
-    args = [*bench.args, *bench.keywords.values(), out]
+    args = [
+        int(SCALAR_TYPES[a]) if isinstance(a, torch.dtype) else a
+        for a in (*bench.args, *bench.keywords.values(), out)
+    ]
 
     def eager(repeats: int) -> float:
         start = time.perf_counter()
@@ -228,7 +292,8 @@ def main() -> None:
     torch.set_num_threads(1)
     native = importlib.import_module(os.environ.get("RUSHLIGHT_KERNELS_MODULE", "rushlight._core"))
     print(f"{'ratio':>6} {'ours us':>9} {'eager us':>9} {'GFLOP/s':>8} {'eager':>7}  operator")
-    for bench in [*matrix_products(), *convolutions(), *movement()]:
+    families = (matrix_products, convolutions, movement, signals, quantization)
+    for bench in [bench for family in families for bench in family()]:
         name = f"{bench.op.removeprefix('aten::')} {bench.note}"
         if arguments.only and not any(word in name for word in arguments.only):
             continue

@@ -260,9 +260,7 @@ BINARY = [
     OpCases("aten::sub.Scalar_out", both(SUM_SCALAR, cases_complex.with_scalar)),
     OpCases("aten::rsub.Scalar_out", both(SUM_SCALAR, cases_complex.with_scalar)),
     OpCases("aten::mul.out", both(binary(ALL), cases_complex.binary)),
-    OpCases(
-        "aten::mul.Scalar_out", both(scalar(ALL, (2, -1.5, True)), cases_complex.with_scalar)
-    ),
+    OpCases("aten::mul.Scalar_out", both(scalar(ALL, (2, -1.5, True)), cases_complex.with_scalar)),
     OpCases("aten::div.out", both(binary(ALL), cases_complex.binary)),
     OpCases(
         "aten::div.Scalar_out", both(scalar(ALL, (2, -1.5, 0, True)), cases_complex.with_scalar)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-import torch.ao.quantization.fx._decomposed  # noqa: F401  (registers the library)
+import torch.ao.quantization.fx._decomposed
 
 from .cases_resize import CHANNELS_LAST
 from .harness import ErrorCase, Maker, OpCases, Sample

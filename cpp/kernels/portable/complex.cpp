@@ -5,6 +5,7 @@
 
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/fft_plan.h"
+#include "rushlight/kernels/portable/loops/complex.h"
 #include "rushlight/kernels/portable/promote.h"
 #include "rushlight/kernels/portable/strided_copy.h"
 #include "rushlight/kernels/portable/view.h"
@@ -12,9 +13,8 @@
 namespace rushlight::kernels {
 namespace {
 
-Complex multiplied(Complex a, Complex b) {
-  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
+const float* floats(const Complex* x) { return reinterpret_cast<const float*>(x); }
+float* floats(Complex* x) { return reinterpret_cast<float*>(x); }
 
 // R. Smith's division, which does not overflow where the quotient does not.
 Complex divided(Complex a, Complex b) {
@@ -83,13 +83,9 @@ Status resize_broadcast(KernelContext& ctx, const EValue& a, const EValue& b, Te
 void apply(ComplexOp op, const Complex* a, const Complex* b, float factor, size_t n, Complex* out) {
   switch (op) {
     case ComplexOp::Add:
-      for (size_t i = 0; i < n; ++i) {
-        out[i] = {a[i].re + factor * b[i].re, a[i].im + factor * b[i].im};
-      }
-      return;
+      return complex_loops().add(floats(a), floats(b), factor, 2 * n, floats(out));
     case ComplexOp::Multiply:
-      for (size_t i = 0; i < n; ++i) out[i] = multiplied(a[i], b[i]);
-      return;
+      return complex_loops().multiply(floats(a), floats(b), n, floats(out));
     case ComplexOp::Divide:
       for (size_t i = 0; i < n; ++i) out[i] = divided(a[i], b[i]);
       return;
@@ -146,13 +142,7 @@ Status complex_scale(KernelContext& ctx, const Tensor& in, float factor, Tensor&
 Status complex_abs(KernelContext& ctx, const Tensor& in, Tensor& out) {
   RL_TRY(check_dtype(ctx, "out", out, DType::Float32));
   return for_each_run<float>(ctx, in, out, [](const Complex* x, float* y, size_t n) {
-    for (size_t i = 0; i < n; ++i) {
-      // Squares of floats neither overflow nor vanish in double; hypot() is slower.
-      const double re = x[i].re;
-      const double im = x[i].im;
-      const bool infinite = std::isinf(x[i].re) || std::isinf(x[i].im);
-      y[i] = infinite ? INFINITY : static_cast<float>(std::sqrt(re * re + im * im));
-    }
+    complex_loops().abs(floats(x), n, y);
   });
 }
 

@@ -62,6 +62,19 @@ class Rows {
   const uint8_t* order_;
 };
 
+// Visits all elements of all lanes, some of one row after some of the next: rows may lie a power of
+// two apart, and then a line of the cache would be gone before its next element is asked for.
+template <typename Body>
+void for_each_tile(int64_t count, int64_t lanes, Body body) {
+  constexpr int64_t kTile = 8;
+  for (int64_t begin = 0; begin < count; begin += kTile) {
+    const int64_t end = std::min(begin + kTile, count);
+    for (int64_t b = 0; b < lanes; ++b) {
+      for (int64_t i = begin; i < end; ++i) body(i, b);
+    }
+  }
+}
+
 // A transform along one dimension.
 struct Transform {
   Kind kind = Kind::Complex;
@@ -165,33 +178,26 @@ class RowTransform {
   }
 
   void load_complex(const int64_t* from, int64_t lanes, Lanes x) const {
-    for (int64_t i = 0; i < t_.length; ++i) {
-      for (int64_t b = 0; b < lanes; ++b) {
-        const Complex value = *in_.at<const Complex>(from[b] + i * in_.stride());
-        x.re[i * lanes + b] = value.re;
-        x.im[i * lanes + b] = value.im;
-      }
-    }
+    for_each_tile(t_.length, lanes, [&](int64_t i, int64_t b) {
+      const Complex value = *in_.at<const Complex>(from[b] + i * in_.stride());
+      x.re[i * lanes + b] = value.re;
+      x.im[i * lanes + b] = value.im;
+    });
   }
 
   void store_complex(Lanes y, int64_t lanes, const int64_t* to) const {
-    for (int64_t i = 0; i < t_.length; ++i) {
-      for (int64_t b = 0; b < lanes; ++b) {
-        *complex_out(to[b], i) = {y.re[i * lanes + b] * t_.factor, y.im[i * lanes + b] * t_.factor};
-      }
-    }
+    for_each_tile(t_.length, lanes, [&](int64_t i, int64_t b) {
+      *complex_out(to[b], i) = {y.re[i * lanes + b] * t_.factor, y.im[i * lanes + b] * t_.factor};
+    });
   }
 
   void load_real(const int64_t* from, int64_t lanes, Lanes x) const {
     const int64_t stride = in_.stride();
-    const int64_t count = half_ ? t_.length / 2 : t_.length;
-    for (int64_t i = 0; i < count; ++i) {
-      for (int64_t b = 0; b < lanes; ++b) {
-        const float* at = in_.at<const float>(from[b]);
-        x.re[i * lanes + b] = half_ ? at[2 * i * stride] : at[i * stride];
-        x.im[i * lanes + b] = half_ ? at[(2 * i + 1) * stride] : 0.0F;
-      }
-    }
+    for_each_tile(half_ ? t_.length / 2 : t_.length, lanes, [&](int64_t i, int64_t b) {
+      const float* at = in_.at<const float>(from[b]);
+      x.re[i * lanes + b] = half_ ? at[2 * i * stride] : at[i * stride];
+      x.im[i * lanes + b] = half_ ? at[(2 * i + 1) * stride] : 0.0F;
+    });
   }
 
   // Element k of a real row's transform, from that of its pairs: the even elements' transform plus
@@ -199,8 +205,8 @@ class RowTransform {
   Complex spectrum_at(Lanes y, int64_t lanes, int64_t b, int64_t k) const {
     if (!half_) return {y.re[k * lanes + b], y.im[k * lanes + b]};
     const int64_t h = t_.length / 2;
-    const int64_t at = k % h * lanes + b;
-    const int64_t mirror = (h - k) % h * lanes + b;
+    const int64_t at = (k < h ? k : 0) * lanes + b;
+    const int64_t mirror = (k > 0 ? h - k : 0) * lanes + b;
     const float even_re = (y.re[at] + y.re[mirror]) * 0.5F;
     const float even_im = (y.im[at] - y.im[mirror]) * 0.5F;
     const float odd_re = (y.im[at] + y.im[mirror]) * 0.5F;
@@ -211,60 +217,58 @@ class RowTransform {
   }
 
   void store_spectrum(Lanes y, int64_t lanes, const int64_t* to) const {
-    for (int64_t k = 0; k <= t_.length / 2; ++k) {
-      for (int64_t b = 0; b < lanes; ++b) {
-        const Complex value = spectrum_at(y, lanes, b, k);
-        const bool real = k == 0 || 2 * k == t_.length;
-        const float im = real ? 0.0F : value.im * t_.factor;
-        *complex_out(to[b], k) = {value.re * t_.factor, im};
-        if (!t_.onesided && !real) {
-          *complex_out(to[b], t_.length - k) = {value.re * t_.factor, -im};
-        }
+    for_each_tile(t_.length / 2 + 1, lanes, [&](int64_t k, int64_t b) {
+      const Complex value = spectrum_at(y, lanes, b, k);
+      const bool real = k == 0 || 2 * k == t_.length;
+      const float im = real ? 0.0F : value.im * t_.factor;
+      *complex_out(to[b], k) = {value.re * t_.factor, im};
+      if (!t_.onesided && !real) {
+        *complex_out(to[b], t_.length - k) = {value.re * t_.factor, -im};
       }
-    }
+    });
   }
 
   // The input holds half of a spectrum; the rest is its mirror image, and what must be real is.
   Complex given(int64_t from, int64_t k) const {
-    const int64_t mirror = t_.length - k;
+    const int64_t mirror = t_.length - k;  // of an odd length: never k itself
     const Complex value = *in_.at<const Complex>(from + std::min(k, mirror) * in_.stride());
-    if (k == 0 || k == mirror) return {value.re, 0.0F};
+    if (k == 0) return {value.re, 0.0F};
     return {value.re, k < mirror ? value.im : -value.im};
   }
 
   void load_spectrum(const int64_t* from, int64_t lanes, Lanes x) const {
     const int64_t h = t_.length / 2;
-    for (int64_t k = 0; k < (half_ ? h : t_.length); ++k) {
-      for (int64_t b = 0; b < lanes; ++b) {
-        Complex value = given(from[b], k);
-        if (half_) {
-          const Complex other = given(from[b], k + h);
-          const float odd_re = value.re - other.re;
-          const float odd_im = value.im - other.im;
-          const float c = turns_.re[k];
-          const float s = -turns_.im[k];
-          value = {value.re + other.re - (odd_re * s + odd_im * c),
-                   value.im + other.im + (odd_re * c - odd_im * s)};
-        }
-        x.re[k * lanes + b] = value.re;
-        x.im[k * lanes + b] = value.im;
+    for_each_tile(half_ ? h : t_.length, lanes, [&](int64_t k, int64_t b) {
+      Complex value;
+      if (half_) {
+        value = *in_.at<const Complex>(from[b] + k * in_.stride());
+        Complex other = *in_.at<const Complex>(from[b] + (h - k) * in_.stride());
+        if (k == 0) value.im = other.im = 0.0F;
+        const float odd_re = value.re - other.re;
+        const float odd_im = value.im + other.im;
+        const float c = turns_.re[k];
+        const float s = -turns_.im[k];
+        value = {value.re + other.re - (odd_re * s + odd_im * c),
+                 value.im - other.im + (odd_re * c - odd_im * s)};
+      } else {
+        value = given(from[b], k);
       }
-    }
+      x.re[k * lanes + b] = value.re;
+      x.im[k * lanes + b] = value.im;
+    });
   }
 
   void store_real(Lanes y, int64_t lanes, const int64_t* to) const {
     const int64_t stride = out_.stride();
-    for (int64_t i = 0; i < (half_ ? t_.length / 2 : t_.length); ++i) {
-      for (int64_t b = 0; b < lanes; ++b) {
-        float* at = out_.at<float>(to[b]);
-        if (half_) {
-          at[2 * i * stride] = y.re[i * lanes + b] * t_.factor;
-          at[(2 * i + 1) * stride] = y.im[i * lanes + b] * t_.factor;
-        } else {
-          at[i * stride] = y.re[i * lanes + b] * t_.factor;
-        }
+    for_each_tile(half_ ? t_.length / 2 : t_.length, lanes, [&](int64_t i, int64_t b) {
+      float* at = out_.at<float>(to[b]);
+      if (half_) {
+        at[2 * i * stride] = y.re[i * lanes + b] * t_.factor;
+        at[(2 * i + 1) * stride] = y.im[i * lanes + b] * t_.factor;
+      } else {
+        at[i * stride] = y.re[i * lanes + b] * t_.factor;
       }
-    }
+    });
   }
 
   Transform t_;

@@ -110,9 +110,7 @@ def linear_of_vector(
 def upsampling(target: OpOverload) -> Callable[..., torch.Tensor]:
     """The rule that turns a ``.vec`` overload into `target`, which takes sizes and factors."""
 
-    def rule(
-        input: torch.Tensor, output_size: Sequence[int] | None, *rest: Any
-    ) -> torch.Tensor:
+    def rule(input: torch.Tensor, output_size: Sequence[int] | None, *rest: Any) -> torch.Tensor:
         *align_corners, factors = rest
         spatial = input.shape[2:]
         if output_size is None:
@@ -140,6 +138,18 @@ def polar(abs: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
     return torch.complex(abs * torch.cos(angle), abs * torch.sin(angle))
 
 
+def new_empty_strided(
+    self: torch.Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    *,
+    dtype: torch.dtype | None = None,
+    **elsewhere: Any,
+) -> torch.Tensor:
+    """Memory of any content: a program's tensors are dense, so strides say nothing."""
+    return torch.empty(size, dtype=dtype or self.dtype)
+
+
 # Complex numbers: what torch has no rule for. Its conjugate and its negative are views that mark a
 # tensor; here they are computed.
 COMPLEX: dict[OpOverload, Callable[..., torch.Tensor]] = {
@@ -160,6 +170,10 @@ def decomposition_table(keep: Iterable[OpOverload] = ()) -> dict[OpOverload, Cal
     table.update(get_decompositions(ALSO_DECOMPOSED))
     table[aten.scaled_dot_product_attention.default] = scaled_dot_product_attention
     table.update(COMPLEX)
+    table[aten.new_empty_strided.default] = new_empty_strided
+    if hasattr(torch.ops.quantized_decomposed, "convert_element_type"):  # the library is loaded
+        convert = torch.ops.quantized_decomposed.convert_element_type.no_fuse
+        table[convert] = lambda input, dtype: input.to(dtype)
     table.update({vec: upsampling(target) for vec, target in UPSAMPLING.items()})
     for target in (*KEPT, *keep):
         table.pop(target, None)

@@ -67,20 +67,29 @@ void radix4(const FftPass& f) {
   }
 }
 
+// Cosines and (negative) sines of the j * k-th of r parts of a turn.
+template <int r>
+struct Turns {
+  float cosine[r / 2 + 1][r / 2 + 1];
+  float sine[r / 2 + 1][r / 2 + 1];
+
+  explicit Turns(const FftPass& f) {
+    for (int k = 1; k <= r / 2; ++k) {
+      for (int j = 1; j <= r / 2; ++j) {
+        cosine[k][j] = f.w_re[j * k % r * f.m * f.step];
+        sine[k][j] = f.w_im[j * k % r * f.m * f.step];
+      }
+    }
+  }
+};
+
 // Outputs k and r - k share their sums: those of the pairs x[j] + x[r - j] and x[j] - x[r - j].
 template <int r>
 void odd_radix(const FftPass& f) {
   constexpr int kHalf = r / 2;
   const int64_t s = f.s;
   const int64_t j_step = s * f.m;
-  float cosine[kHalf + 1][kHalf + 1];
-  float sine[kHalf + 1][kHalf + 1];
-  for (int k = 1; k <= kHalf; ++k) {
-    for (int j = 1; j <= kHalf; ++j) {
-      cosine[k][j] = f.w_re[j * k % r * f.m * f.step];
-      sine[k][j] = f.w_im[j * k % r * f.m * f.step];
-    }
-  }
+  const Turns<r> turns(f);
   for (int64_t p = 0; p < f.m; ++p) {
     float w_re[r];
     float w_im[r];
@@ -116,10 +125,10 @@ void odd_radix(const FftPass& f) {
         float b_re = 0;
         float b_im = 0;
         for (int j = 1; j <= kHalf; ++j) {
-          a_re += cosine[k][j] * sum_re[j];
-          a_im += cosine[k][j] * sum_im[j];
-          b_re -= sine[k][j] * dif_im[j];
-          b_im += sine[k][j] * dif_re[j];
+          a_re += turns.cosine[k][j] * sum_re[j];
+          a_im += turns.cosine[k][j] * sum_im[j];
+          b_re -= turns.sine[k][j] * dif_im[j];
+          b_im += turns.sine[k][j] * dif_re[j];
         }
         const float c_re = a_re + b_re;
         const float c_im = a_im + b_im;
