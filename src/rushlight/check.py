@@ -152,7 +152,7 @@ def _compare(ours: Any, eager: Any, tolerance: Tolerance) -> str | None:
 def _numpy(value: Any) -> np.ndarray:
     """As an array; the half precisions as float32, which holds them exactly."""
     if isinstance(value, torch.Tensor):
-        value = value.detach()
+        value = value.detach().resolve_conj().resolve_neg()
         half = value.dtype in (torch.bfloat16, torch.float16)
         return (value.float() if half else value).numpy()  # type: ignore[no-any-return]
     array = np.asarray(value)

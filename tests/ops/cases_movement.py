@@ -274,7 +274,15 @@ def pad(make: Maker) -> Iterator[Sample]:
         yield Sample(values(make, 3, 4, dtype=dtype), [2, 1], 1)
 
 
+def whole(make: Maker) -> Iterator[Sample]:
+    for dtype in ANY:
+        yield Sample(make.tensor(3, 5).to(dtype))
+    yield Sample(make.tensor(0, 3))
+    yield Sample(make.tensor(2, 3, 4, 5, order=(0, 2, 3, 1)))
+
+
 OPS = [
+    *(OpCases(f"et_copy::_{way}_copy.out", whole, torch.clone) for way in ("d2h", "h2d")),
     OpCases("aten::permute_copy.out", permute),
     OpCases("aten::transpose_copy.int_out", transpose),
     OpCases("aten::t_copy.out", t),
