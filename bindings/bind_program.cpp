@@ -68,6 +68,13 @@ void init_program(nb::module_& m) {
           nb::arg("external_data").none(), nb::arg("memory_limit"), nb::arg("trace"),
           nb::arg("threads"))
       .def("clone", [](ProgramHandle& self) { return ProgramHandle{self.session->clone()}; })
+      .def(
+          "manual_seed",
+          [](ProgramHandle& self, uint64_t seed) {
+            Turn turn(*self.session);
+            self.session->module().manual_seed(seed);
+          },
+          nb::arg("seed"))
       .def("close", [](ProgramHandle& self) { self.session->close(); })
       .def("method_names", method_names)
       .def("named_data", named_data, nb::arg("key"))

@@ -92,10 +92,12 @@ void check_dense(const OwnedTensor& owned) {
 // The values of one call, kept alive until it is over.
 class Call {
  public:
-  Call(const std::string& name, const nb::list& args, size_t scratch_bytes, size_t threads)
+  Call(const std::string& name, const nb::list& args, size_t scratch_bytes, size_t threads,
+       std::optional<uint64_t> seed)
       : scratch_bytes_(scratch_bytes),
         scratch_(scratch_bytes + KernelContext::kScratchAlignment),
         workers_(threads) {
+    if (seed) generator_.emplace(*seed);
     const KernelTable& table = portable_table();
     for (size_t i = 0; i < table.size(); ++i) {
       if (name == table[i].name) kernel_ = &table[i];
@@ -140,7 +142,8 @@ class Call {
     const size_t off = reinterpret_cast<uintptr_t>(scratch_.data());
     uint8_t* start = scratch_.data() + (0 - off) % KernelContext::kScratchAlignment;
     Allocator allocator(start, scratch_bytes_);
-    KernelContext context(message, &allocator, workers_.count() > 1 ? &workers_ : nullptr);
+    KernelContext context(message, &allocator, workers_.count() > 1 ? &workers_ : nullptr, nullptr,
+                          generator_ ? &*generator_ : nullptr);
     return kernel_->fn(context, args_.data());
   }
 
@@ -290,6 +293,7 @@ class Call {
   size_t scratch_bytes_;
   std::vector<uint8_t> scratch_;
   PoolWorkers workers_;
+  std::optional<Generator> generator_;
 };
 
 void use_isa(const std::optional<std::string>& name) {
@@ -301,9 +305,10 @@ void use_isa(const std::optional<std::string>& name) {
 }
 
 nb::tuple run_kernel(const std::string& name, const nb::list& args,
-                     const std::optional<std::string>& isa, size_t scratch, size_t threads) {
+                     const std::optional<std::string>& isa, size_t scratch, size_t threads,
+                     std::optional<uint64_t> seed) {
   use_isa(isa);
-  Call call(name, args, scratch, threads);
+  Call call(name, args, scratch, threads, seed);
   call.run();
   return call.results();
 }
@@ -311,7 +316,7 @@ nb::tuple run_kernel(const std::string& name, const nb::list& args,
 double time_kernel(const std::string& name, const nb::list& args, size_t repeats,
                    const std::optional<std::string>& isa, size_t scratch, size_t threads) {
   use_isa(isa);
-  return Call(name, args, scratch, threads).seconds_per_call(repeats);
+  return Call(name, args, scratch, threads, Generator::kDefaultSeed).seconds_per_call(repeats);
 }
 
 std::vector<std::string> kernel_isas() {
@@ -334,11 +339,13 @@ nb::dict kernel_signatures() {
 void bind_kernels(nb::module_& m) {
   m.def("run_kernel", &run_kernel, nb::arg("name"), nb::arg("args"), nb::arg("isa") = nb::none(),
         nb::arg("scratch") = size_t{1} << 20, nb::arg("threads") = size_t{1},
+        nb::arg("seed").none() = Generator::kDefaultSeed,
         "Calls one portable kernel with arguments in schema order, outs included, and returns\n"
         "(scalar result or None, [final sizes of each tensor argument, None for others]).\n\n"
         "A tensor is an array (NumPy, torch, DLPack), dense in any order of its dimensions, or a\n"
         "tuple of an array and its dim order; outs are written in place, and may shrink. `isa`\n"
-        "(plain, avx2, avx512) stays chosen. Raises RuntimeError with the kernel's message.");
+        "(plain, avx2, avx512) stays chosen; random operators draw from `seed` on. Raises "
+        "RuntimeError with the kernel's message.");
   m.def("time_kernel", &time_kernel, nb::arg("name"), nb::arg("args"), nb::arg("repeats"),
         nb::arg("isa") = nb::none(), nb::arg("scratch") = size_t{1} << 20,
         nb::arg("threads") = size_t{1},

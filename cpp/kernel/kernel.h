@@ -31,6 +31,7 @@
 #include "rushlight/core/span.h"
 #include "rushlight/core/status.h"
 #include "rushlight/core/tensor_blocks.h"
+#include "rushlight/kernel/generator.h"
 #include "rushlight/platform/workers.h"
 
 namespace rushlight {
@@ -41,8 +42,12 @@ class KernelContext {
   static constexpr size_t kScratchAlignment = 64;
 
   KernelContext(Message& message, Allocator* scratch, Workers* workers = nullptr,
-                TensorBlocks* blocks = nullptr)
-      : message_(&message), scratch_(scratch), workers_(workers), blocks_(blocks) {}
+                TensorBlocks* blocks = nullptr, Generator* generator = nullptr)
+      : message_(&message),
+        scratch_(scratch),
+        workers_(workers),
+        blocks_(blocks),
+        generator_(generator) {}
 
   // Says why the call fails; the runtime adds the method, the instruction and the operator.
   [[gnu::format(printf, 3, 4)]] Status fail(Code code, const char* format, ...);
@@ -60,6 +65,9 @@ class KernelContext {
   void* scratch(size_t bytes);
   // Bytes that scratch() can still give.
   size_t scratch_left() const;
+
+  // What random operators draw from; nullptr if the caller gave none.
+  Generator* generator() const { return generator_; }
 
   // How many threads parallel() may use.
   size_t threads() const { return workers_ != nullptr ? workers_->count() : 1; }
@@ -89,6 +97,7 @@ class KernelContext {
   Allocator* scratch_;
   Workers* workers_;
   TensorBlocks* blocks_;
+  Generator* generator_;
   bool resized_ = false;
 };
 

@@ -56,6 +56,9 @@ struct MethodOptions {
   // Memory for tensors without upper bound; without, programs that have some are refused.
   BlockAllocator* blocks = nullptr;
   SizesObserver* sizes_observer = nullptr;
+  // What random operators draw from, shared by the methods that are given the same one; without,
+  // they fail.
+  Generator* generator = nullptr;
   uint64_t max_instructions = 10'000'000;  // per execute; more is InvalidProgram
   // Inputs that are numbers may have any value, not only the one that the model was traced with.
   // Only for programs whose contract says that the method computes with them.

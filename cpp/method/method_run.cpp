@@ -78,7 +78,7 @@ Status Method::execute() {
 template <bool kTraced>
 Status Method::run() {
   start();
-  KernelContext context(message_, scratch_, options_.workers, &blocks_);
+  KernelContext context(message_, scratch_, options_.workers, &blocks_, options_.generator);
   uint64_t left = options_.max_instructions;
   uint32_t pc = 0;
   while (pc < n_instructions_) {
@@ -210,7 +210,7 @@ Status Method::step() {
   if (!stepping_) start();
   stepping_ = true;
   message_.clear();
-  KernelContext context(message_, scratch_, options_.workers, &blocks_);
+  KernelContext context(message_, scratch_, options_.workers, &blocks_, options_.generator);
   uint32_t next = pc_;
   Status status;
   if (steps_++ >= options_.max_instructions) {

@@ -73,6 +73,7 @@ Status Module::adopt(SharedProgram* shared, const ModuleOptions& options) {
   shared_ = shared;
   slots_ = slots;
   options_ = options;
+  generator_ = Generator();
   options_.data_path = nullptr;  // read by now, or by open_shared from its own copy
   count(0);
   workers_ = PoolWorkers(options.threads != 0 ? options.threads : usable_cores());
@@ -229,6 +230,7 @@ Status Module::load_slot(MethodSlot& slot, const MethodMeta& meta) {
     options.workers = &workers_;
   }
   options.blocks = &blocks_;
+  options.generator = &generator_;
   options.max_instructions = options_.max_instructions;
   options.any_scalar_inputs = options_.any_scalar_inputs;
   if (options_.memory_limit != 0) {

@@ -103,6 +103,10 @@ class Module {
   // Frees a method and what it owns; its state is lost, shared arenas stay.
   void unload(StringView method);
 
+  // The random operators of all methods draw as after torch.manual_seed(seed). A module that was
+  // opened or cloned starts from Generator::kDefaultSeed.
+  void manual_seed(uint64_t seed) { generator_.manual_seed(seed); }
+
   // Opens `copy` on the same program with arenas and state of its own. The program's bytes are
   // shared; both modules may be destroyed in any order.
   Status clone(Module& copy) const;
@@ -126,6 +130,7 @@ class Module {
   ModuleOptions options_;
   PoolWorkers workers_{1};
   HeapBlocks blocks_;  // for tensors without bound
+  Generator generator_;
   uint64_t in_use_ = 0;
   Message message_;
 };

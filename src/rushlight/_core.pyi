@@ -67,6 +67,9 @@ class Program:
         """How many threads kernels may use."""
 
     def clone(self) -> Program: ...
+    def manual_seed(self, seed: int) -> None:
+        """Random operators draw as after `torch.manual_seed(seed)`; 0 <= seed < 2**64."""
+
     def close(self) -> None: ...
     def method_names(self) -> list[str]: ...
     def method(self, name: str) -> Method:
@@ -103,7 +106,12 @@ def operator_names() -> set[str]: ...
 def backend_names() -> list[str]: ...
 def backend_is_available(id: str) -> bool: ...
 def run_kernel(
-    name: str, args: list[Any], isa: str | None = None, scratch: int = ..., threads: int = 1
+    name: str,
+    args: list[Any],
+    isa: str | None = None,
+    scratch: int = ...,
+    threads: int = 1,
+    seed: int | None = ...,
 ) -> tuple[Any, list[tuple[int, ...] | None]]: ...
 def time_kernel(
     name: str,

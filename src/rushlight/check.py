@@ -7,7 +7,8 @@ the first node whose value differs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,12 +132,20 @@ def eager_results(
     names = set(program.graph_signature.buffers) & set(program.state_dict)
     before = {name: program.state_dict[name].clone() for name in names}
     try:
-        with torch.no_grad():
+        with torch.no_grad(), _freshly_seeded():
             return pytree.tree_leaves(program.module()(*_clone(args), **_clone(dict(kwargs))))
     finally:
         with torch.no_grad():
             for name, value in before.items():
                 program.state_dict[name].copy_(value)
+
+
+@contextmanager
+def _freshly_seeded() -> Iterator[None]:
+    """Eager's generator as a program's is after loading; the caller's state comes back."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(torch.Generator().initial_seed())
+        yield
 
 
 def _clone(tree: Any) -> Any:
@@ -184,7 +193,7 @@ def first_departure(
     edge = lowered.program
     recorder = _Recorder(edge)
     flat = pytree.tree_leaves((args, dict(kwargs)))
-    with torch.no_grad():
+    with torch.no_grad(), _freshly_seeded():
         recorder.run(*_placeholder_values(edge, flat))
     nodes = {n.name: n for n in edge.graph.nodes}
     stepper = Stepper(manager.buffer, method, flat)
@@ -195,7 +204,7 @@ def first_departure(
         for out, value in zip(outs, results, strict=False):
             if not isinstance(value, torch.Tensor):
                 continue
-            reason = tolerance.exceeded(stepper.value(out), _numpy(value))
+            reason = tolerance.exceeded(_numpy(stepper.value(out)), _numpy(value))
             if reason is not None:
                 node = nodes[name]
                 return (

@@ -215,12 +215,6 @@ class ChannelNormalizer {
 
 }  // namespace
 
-Status check_floating(KernelContext& ctx, const char* name, const Tensor& tensor) {
-  if (is_floating(tensor.dtype)) return {};
-  return ctx.fail(Code::NotSupported, "%s is %s, but must be floating", name,
-                  dtype_name(tensor.dtype));
-}
-
 Status check_channels(KernelContext& ctx, const char* name, const Tensor* tensor, int64_t size) {
   if (tensor == nullptr) return {};
   RL_TRY(check_floating(ctx, name, *tensor));

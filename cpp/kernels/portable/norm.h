@@ -8,14 +8,13 @@
 #include "rushlight/core/tensor.h"
 #include "rushlight/kernel/kernel.h"
 #include "rushlight/kernels/portable/loops/norm.h"
+#include "rushlight/kernels/portable/promote.h"
 
 namespace rushlight::kernels {
 
 // InvalidArgument unless `tensor` (called `name`) is floating and has `size` elements in one
 // dimension. nullptr, for None, is fine.
 Status check_channels(KernelContext& ctx, const char* name, const Tensor* tensor, int64_t size);
-// NotSupported unless `tensor` is of a floating type.
-Status check_floating(KernelContext& ctx, const char* name, const Tensor& tensor);
 
 // One element, by its offset, as a double and from one.
 double load_value(const Tensor& tensor, int64_t offset);

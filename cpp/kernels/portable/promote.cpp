@@ -133,6 +133,12 @@ Status check_real(KernelContext& ctx, const char* name, const Tensor& tensor) {
                   name, dtype_name(tensor.dtype));
 }
 
+Status check_floating(KernelContext& ctx, const char* name, const Tensor& tensor) {
+  if (is_floating(tensor.dtype)) return {};
+  return ctx.fail(Code::NotSupported, "%s is %s, but must be floating", name,
+                  dtype_name(tensor.dtype));
+}
+
 Status check_castable(KernelContext& ctx, DType result, const Tensor& out) {
   if (is_real(out.dtype) && can_cast(result, out.dtype)) return {};
   return ctx.fail(Code::InvalidArgument, "the result is %s, which an out of type %s cannot hold",

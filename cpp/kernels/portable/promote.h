@@ -45,6 +45,8 @@ DType to_floating(DType dtype);
 
 // NotSupported unless is_real(tensor.dtype).
 Status check_real(KernelContext& ctx, const char* name, const Tensor& tensor);
+// NotSupported unless tensor.dtype is a floating one.
+Status check_floating(KernelContext& ctx, const char* name, const Tensor& tensor);
 // InvalidArgument unless a result of type `result` may go into `out`.
 Status check_castable(KernelContext& ctx, DType result, const Tensor& out);
 

@@ -15,7 +15,7 @@ import torch
 from torch._decomp import get_decompositions
 from torch._ops import OpOverload
 
-from rushlight.errors import Code, ExportError
+from rushlight.edge.random_ops import RANDOM_DECOMPOSITIONS, RANDOM_KEPT
 
 aten = torch.ops.aten
 
@@ -68,12 +68,6 @@ def scaled_dot_product_attention(
     A row whose every key is masked gives zeros, as eager does: its scores are made finite for the
     softmax, and the masked probabilities are zeroed after it.
     """
-    if dropout_p != 0.0:
-        raise ExportError(
-            f"scaled_dot_product_attention has dropout_p={dropout_p}, and a program draws no "
-            f"random numbers: call model.eval() before export, or pass dropout_p=0.0",
-            code=Code.NOT_SUPPORTED,
-        )
     if enable_gqa:
         groups = query.size(-3) // key.size(-3)
         key = key.repeat_interleave(groups, -3)
@@ -84,7 +78,7 @@ def scaled_dot_product_attention(
         attn_mask = torch.ones(lengths, dtype=torch.bool, device=query.device).tril()
     scores = torch.matmul(query * factor, key.transpose(-2, -1))
     if attn_mask is None:
-        return torch.matmul(torch.softmax(scores, -1), value)
+        return torch.matmul(torch.dropout(torch.softmax(scores, -1), dropout_p, True), value)
     lowest = torch.finfo(scores.dtype).min
     if attn_mask.dtype == torch.bool:
         blocked = torch.logical_not(attn_mask)
@@ -95,7 +89,7 @@ def scaled_dot_product_attention(
     weights = torch.softmax(scores, -1)
     if not is_causal:  # under a causal mask every row keeps its first key
         weights = torch.where(blocked, 0.0, weights)
-    return torch.matmul(weights, value)
+    return torch.matmul(torch.dropout(weights, dropout_p, True), value)
 
 
 def linear_of_vector(
@@ -175,7 +169,8 @@ def decomposition_table(keep: Iterable[OpOverload] = ()) -> dict[OpOverload, Cal
         convert = torch.ops.quantized_decomposed.convert_element_type.no_fuse
         table[convert] = lambda input, dtype: input.to(dtype)
     table.update({vec: upsampling(target) for vec, target in UPSAMPLING.items()})
-    for target in (*KEPT, *keep):
+    table.update(RANDOM_DECOMPOSITIONS)
+    for target in (*KEPT, *RANDOM_KEPT, *keep):
         table.pop(target, None)
     table[aten.linear.default] = linear_of_vector
     return table  # type: ignore[no-any-return]

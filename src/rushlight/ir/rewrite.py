@@ -58,12 +58,20 @@ def replace(node: Node, by: Node) -> None:
     node.graph.erase_node(node)
 
 
+def is_random(target: torch._ops.OpOverload) -> bool:
+    """True if the operator draws from a generator."""
+    return torch.Tag.nondeterministic_seeded in target.tags
+
+
 def is_pure(node: Node) -> bool:
     """True if the node may be removed when nothing uses it."""
     if node.op != "call_function":
         return False
     target = node.target
-    return not (isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable)
+    if not isinstance(target, torch._ops.OpOverload):
+        return True
+    # Whoever draws a random number changes what the next one gets.
+    return not target._schema.is_mutable and not is_random(target)
 
 
 def remove_dead(graph: Graph) -> int:

@@ -361,6 +361,29 @@ class Module:
         lines = debug_map(self._core)
         return [TraceEvent(*e, line=lines.line(e[0], e[1])) for e in events]
 
+    def manual_seed(self, seed: int) -> None:
+        """Start random operators anew: they draw what eager draws after `torch.manual_seed(seed)`.
+
+        A module that was loaded or cloned starts from 67280421310721, torch's default seed, so a
+        program gives the same results after every load. All methods draw from one generator.
+
+        Args:
+            seed: from -2**63 to 2**64 - 1, as torch takes it.
+
+        Raises:
+            RunError: if the seed is out of range, or the module is closed.
+        """
+        if not -(2**63) <= seed < 2**64:
+            raise RunError(
+                f"seed is {seed}, but must be from -2**63 to 2**64 - 1",
+                code=Code.INVALID_ARGUMENT,
+                where=self._where,
+            )
+        try:
+            self._core.manual_seed(seed % 2**64)
+        except _core.Failure as failure:
+            raise run_error(failure, self._core) from None
+
     def clone(self) -> Module:
         """A module on the same program with arenas and state of its own, as after loading."""
         try:

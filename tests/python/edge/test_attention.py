@@ -7,8 +7,6 @@ import torch
 import torch.nn.functional as F
 from graphs import core, operators, run
 
-from rushlight.errors import ExportError
-
 
 def _mask(kind: str) -> torch.Tensor | None:
     if kind == "none":
@@ -44,12 +42,6 @@ def test_causal(length: int, keys: int) -> None:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
     torch.testing.assert_close(run(core(model, q, k, v), q, k, v)[0], model(q, k, v))
-
-
-def test_dropout_is_refused_with_advice() -> None:
-    q = torch.randn(1, 2, 5, 4)
-    with pytest.raises(ExportError, match=r"dropout_p=0\.5.*call model\.eval\(\)"):
-        core(lambda q: F.scaled_dot_product_attention(q, q, q, dropout_p=0.5), q)
 
 
 def test_grouped_heads() -> None:

@@ -10,7 +10,7 @@ from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
 from rushlight.ir.operators import is_functional
-from rushlight.ir.rewrite import replace
+from rushlight.ir.rewrite import is_random, replace
 
 
 def _hashable(arg: Any) -> Hashable:
@@ -32,8 +32,7 @@ def common_subexpression(graph: Graph) -> int:
         if node.op != "call_function":
             continue
         if isinstance(target, OpOverload):
-            random = torch.Tag.nondeterministic_seeded in target.tags
-            if random or not is_functional(target):
+            if is_random(target) or not is_functional(target):
                 continue
         elif isinstance(target, torch._ops.HigherOrderOperator):
             continue

@@ -34,8 +34,6 @@ def _foldable(node: Node, known: set[Node]) -> bool:
     target = node.target
     if not isinstance(target, OpOverload) or not is_pure(node) or not _static(node.meta.get("val")):
         return False
-    if torch.Tag.nondeterministic_seeded in target.tags:
-        return False
     return all(n in known for n in node.all_input_nodes)
 
 

@@ -1,0 +1,63 @@
+"""Random operators as the few that have kernels, drawing in eager's order.
+
+Torch's own rules for some of them draw other numbers than eager does (one rule for all devices), so
+they are replaced here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+aten = torch.ops.aten
+
+# Kept whole: torch's rules draw otherwise than eager.
+RANDOM_KEPT: tuple[OpOverload, ...] = (
+    aten.bernoulli.default,
+    aten.bernoulli.Tensor,
+    aten.native_dropout.default,
+    aten.multinomial.default,
+)
+
+
+def _normal(mean: float, std: float, shape: Any, like: torch.Tensor) -> torch.Tensor:
+    return aten.normal.float_float(mean, std, shape, dtype=like.dtype, device=like.device)  # type: ignore[no-any-return]
+
+
+def _normal_functional(
+    self: torch.Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None
+) -> torch.Tensor:
+    return _normal(mean, std, self.shape, self)
+
+
+def _normal_tensor_float(
+    mean: torch.Tensor, std: float = 1.0, *, generator: Any = None
+) -> torch.Tensor:
+    return _normal(0.0, std, mean.shape, mean) + mean
+
+
+def _normal_float_tensor(mean: float, std: torch.Tensor, *, generator: Any = None) -> torch.Tensor:
+    return _normal(0.0, 1.0, std.shape, std) * std + mean
+
+
+def _normal_tensor_tensor(
+    mean: torch.Tensor, std: torch.Tensor, *, generator: Any = None
+) -> torch.Tensor:
+    shape = torch.broadcast_shapes(mean.shape, std.shape)
+    return _normal(0.0, 1.0, shape, mean) * std + mean
+
+
+def _random_to(self: torch.Tensor, to: int, *, generator: Any = None) -> torch.Tensor:
+    return aten.randint.low(0, to, self.shape, dtype=self.dtype, device=self.device)  # type: ignore[no-any-return]
+
+
+RANDOM_DECOMPOSITIONS: dict[OpOverload, Callable[..., Any]] = {
+    aten.normal_functional.default: _normal_functional,
+    aten.normal.Tensor_float: _normal_tensor_float,
+    aten.normal.float_Tensor: _normal_float_tensor,
+    aten.normal.Tensor_Tensor: _normal_tensor_tensor,
+    aten.random.to: _random_to,
+}
