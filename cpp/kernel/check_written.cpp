@@ -22,7 +22,7 @@ bool overlap(const Tensor& a, const Tensor& b) {
   const auto second = reinterpret_cast<uintptr_t>(b.data);
   const size_t a_bytes = static_cast<size_t>(a.capacity) * element_size(a.dtype);
   const size_t b_bytes = static_cast<size_t>(b.capacity) * element_size(b.dtype);
-  if (first == 0 || second == 0) return false;
+  if (first == 0 || second == 0 || a_bytes == 0 || b_bytes == 0) return false;
   return first < second ? second - first < a_bytes : first - second < b_bytes;
 }
 

@@ -1,4 +1,4 @@
-// The positions of extremes along a dimension, with or without their values, and running sums.
+// The positions of extremes along a dimension, with or without their values.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -222,69 +222,6 @@ Status extreme_along(KernelContext& ctx, EValue* const* args, bool least) {
   return arg_along(ctx, in, args[1]->to_int(), args[2]->to_bool(), least, &values, indices);
 }
 
-// Running sums along one dimension, which the plan calls reduced.
-class Cumulator {
- public:
-  Cumulator(const Tensor& in, DType compute, const ReducePlan& plan, int64_t out_stride,
-            Tensor& out)
-      : compute_(compute), reader_(in, compute), plan_(plan), out_stride_(out_stride), out_(out) {}
-
-  void run() {
-    Nest kept = plan_.kept;
-    kept.rewind();
-    do {
-      if (plan_.inner_reduced) {
-        cumulate_row(kept.offset(), kept.second_offset());
-      } else {
-        cumulate_columns(kept.offset(), kept.second_offset());
-      }
-    } while (kept.next());
-  }
-
- private:
-  void cumulate_row(int64_t offset, int64_t out_offset) {
-    const CumulateFn add = reduce_loops().cumulate_row[compute_index(compute_)];
-    sum_[0] = {};
-    for (int64_t done = 0; done < plan_.run;) {
-      const size_t n = static_cast<size_t>(std::min<int64_t>(plan_.run - done, kChunk));
-      add(reader_.read(offset + done, n), n, sum_, result_);
-      write_run(result_, accumulator_of(compute_), n, out_, out_offset + done * out_stride_,
-                out_stride_);
-      done += static_cast<int64_t>(n);
-    }
-  }
-
-  void cumulate_columns(int64_t offset, int64_t out_offset) {
-    for (int64_t done = 0; done < plan_.run;) {
-      const size_t n = static_cast<size_t>(std::min<int64_t>(plan_.run - done, kChunk));
-      cumulate_chunk(offset + done, out_offset + done * plan_.run_stride, n);
-      done += static_cast<int64_t>(n);
-    }
-  }
-
-  void cumulate_chunk(int64_t offset, int64_t out_offset, size_t n) {
-    const CumulateFn add = reduce_loops().cumulate_column[compute_index(compute_)];
-    std::fill(sum_, sum_ + n, Value{});
-    Nest reduced = plan_.reduced;
-    reduced.rewind();
-    int64_t position = 0;
-    do {
-      add(reader_.read(offset + reduced.offset(), n), n, sum_, result_);
-      write_run(result_, accumulator_of(compute_), n, out_, out_offset + position * out_stride_,
-                plan_.run_stride);
-      ++position;
-    } while (reduced.next());
-  }
-
-  DType compute_;
-  RunReader reader_;
-  const ReducePlan& plan_;
-  int64_t out_stride_;
-  Tensor& out_;
-  Value sum_[kChunk];
-  Value result_[kChunk];
-};
-
 }  // namespace
 
 Status argmax_out(KernelContext& ctx, EValue* const* args) { return arg_extreme(ctx, args, false); }
@@ -297,25 +234,6 @@ Status max_dim_out(KernelContext& ctx, EValue* const* args) {
 
 Status min_dim_out(KernelContext& ctx, EValue* const* args) {
   return extreme_along(ctx, args, true);
-}
-
-// cumsum(self, dim, dtype, out): out carries the dtype.
-Status cumsum_out(KernelContext& ctx, EValue* const* args) {
-  const Tensor& in = args[0]->tensor();
-  Tensor& out = args[3]->tensor();
-  RL_TRY(check_real(ctx, "self", in));
-  RL_TRY(check_real(ctx, "out", out));
-  size_t dim = 0;
-  RL_TRY(wrap_dim(ctx, args[1]->to_int(), in.rank, &dim));
-  RL_TRY(ctx.resize_like(out, in));
-  if (out.numel == 0) return {};
-  bool reduced[kMaxRank] = {};
-  reduced[dim] = true;
-  const DType compute =
-      is_floating(out.dtype) ? compute_dtype(promote(in.dtype, out.dtype)) : DType::Int64;
-  const ReducePlan plan = plan_reduction(in, reduced, true, out);
-  Cumulator(in, compute, plan, in.rank == 0 ? 1 : out.strides[dim], out).run();
-  return {};
 }
 
 }  // namespace rushlight::kernels

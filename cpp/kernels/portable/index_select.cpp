@@ -2,6 +2,7 @@
 // embedding, gather and the scatters; and repeat_interleave, which makes such an index.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "rushlight/kernels/portable/creation.h"
 #include "rushlight/kernels/portable/declarations.h"
@@ -215,20 +216,115 @@ Status scatter_value_out(KernelContext& ctx, EValue* const* args) {
              [&](int64_t to, int64_t) { copy_element(element_at(out, to), element, size); });
 }
 
-// scatter_add(self, dim, index, src, *, out)
-Status scatter_add_out(KernelContext& ctx, EValue* const* args) {
+namespace {
+
+// InvalidArgument unless `name` is one of the names that an argument `reduce` may have here.
+Status fold_by_name(KernelContext& ctx, StringView name, bool old_names, Fold* fold) {
+  struct Named {
+    const char* name;
+    Fold fold;
+  };
+  constexpr Named kOld[] = {{"add", Fold::Add}, {"multiply", Fold::Multiply}};
+  constexpr Named kNew[] = {
+      {"sum", Fold::Add}, {"prod", Fold::Multiply}, {"amax", Fold::Max}, {"amin", Fold::Min}};
+  const Named* names = old_names ? kOld : kNew;
+  for (size_t k = 0; k < (old_names ? 2 : 4); ++k) {
+    if (name == StringView(names[k].name)) {
+      *fold = names[k].fold;
+      return {};
+    }
+  }
+  return ctx.fail(Code::InvalidArgument, "reduce is '%.*s', but must be %s", name.len(),
+                  name.data(), old_names ? "add or multiply" : "sum, prod, amax or amin");
+}
+
+Status check_foldable(KernelContext& ctx, FoldElementFn fold, const Tensor& out) {
+  if (fold != nullptr) return {};
+  return ctx.fail(Code::NotSupported, "self is %s, which cannot be computed with",
+                  dtype_name(out.dtype));
+}
+
+// What a fold starts from: joining it with an element gives the element.
+void neutral_element(Fold fold, DType dtype, void* element) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  int64_t number = fold == Fold::Multiply ? 1 : 0;
+  if (fold == Fold::Add || fold == Fold::Multiply) {
+    convert(&number, DType::Int64, element, dtype, 1);
+  } else if (is_floating(dtype)) {
+    const double bound = fold == Fold::Max ? -infinity : infinity;
+    convert(&bound, DType::Float64, element, dtype, 1);
+  } else {
+    const bool is_signed = dtype != DType::UInt8 && dtype != DType::Bool;
+    const int bits = static_cast<int>(element_size(dtype)) * 8;
+    const int64_t greatest = dtype == DType::Bool ? 1
+                             : is_signed         ? INT64_MAX >> (64 - bits)
+                                                 : UINT8_MAX;
+    number = fold == Fold::Min ? greatest : (is_signed ? -greatest - 1 : 0);
+    convert(&number, DType::Int64, element, dtype, 1);
+  }
+}
+
+// Folds src into a copy of self; unless self counts too, the places that it goes to start anew.
+Status scatter_fold(KernelContext& ctx, EValue* const* args, Fold fold, bool include_self,
+                    Tensor& out) {
   const Tensor& index = args[2]->tensor();
   const Tensor& src = args[3]->tensor();
-  Tensor& out = args[4]->tensor();
   size_t dim = 0;
+  const FoldElementFn join = fold_element(fold, out.dtype);
+  RL_TRY(check_foldable(ctx, join, out));
   RL_TRY(check_src(ctx, index, src, out));
   RL_TRY(begin_scatter(ctx, args, out, &dim));
-  const AddElementFn add = add_element(out.dtype);
-  if (add == nullptr) {
-    return ctx.fail(Code::NotSupported, "self is %s, which cannot be added", dtype_name(out.dtype));
+  const Walk walk = elementwise_walk(index, out, dim, src);
+  if (!include_self) {
+    uint8_t neutral[sizeof(double)];
+    neutral_element(fold, out.dtype, neutral);
+    const size_t size = element_size(out.dtype);
+    RL_TRY(run(ctx, walk,
+               [&](int64_t to, int64_t) { copy_element(element_at(out, to), neutral, size); }));
   }
-  return run(ctx, elementwise_walk(index, out, dim, src),
-             [&](int64_t to, int64_t from) { add(element_at(src, from), element_at(out, to)); });
+  return run(ctx, walk,
+             [&](int64_t to, int64_t from) { join(element_at(src, from), element_at(out, to)); });
+}
+
+}  // namespace
+
+// scatter_add(self, dim, index, src, *, out)
+Status scatter_add_out(KernelContext& ctx, EValue* const* args) {
+  return scatter_fold(ctx, args, Fold::Add, true, args[4]->tensor());
+}
+
+// scatter(self, dim, index, src, *, reduce, out)
+Status scatter_reduce_out(KernelContext& ctx, EValue* const* args) {
+  Fold fold = Fold::Add;
+  RL_TRY(fold_by_name(ctx, args[4]->string(), true, &fold));
+  return scatter_fold(ctx, args, fold, true, args[5]->tensor());
+}
+
+// scatter(self, dim, index, value, *, reduce, out)
+Status scatter_value_reduce_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& index = args[2]->tensor();
+  Tensor& out = args[5]->tensor();
+  Fold fold = Fold::Add;
+  size_t dim = 0;
+  RL_TRY(fold_by_name(ctx, args[4]->string(), true, &fold));
+  const FoldElementFn join = fold_element(fold, out.dtype);
+  RL_TRY(check_foldable(ctx, join, out));
+  RL_TRY(begin_scatter(ctx, args, out, &dim));
+  alignas(16) uint8_t element[16];
+  Tensor scalar;
+  scalar.data = element;
+  scalar.dtype = out.dtype;
+  scalar.numel = 1;
+  RL_TRY(fill(ctx, scalar, *args[3]));
+  return run(ctx, elementwise_walk(index, out, dim, scalar),
+             [&](int64_t to, int64_t) { join(element, element_at(out, to)); });
+}
+
+// scatter_reduce(self, dim, index, src, reduce, *, include_self, out)
+Status scatter_reduce_two_out(KernelContext& ctx, EValue* const* args) {
+  Fold fold = Fold::Add;
+  RL_TRY(fold_by_name(ctx, args[4]->string(), false, &fold));
+  return scatter_fold(ctx, args, fold, args[5]->to_bool(), args[6]->tensor());
 }
 
 // repeat_interleave(repeats, output_size, *, out): each position as often as it says.

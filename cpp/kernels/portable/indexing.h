@@ -8,7 +8,7 @@
 
 namespace rushlight::kernels {
 
-// InvalidArgument unless `index` (called `name` in the message) is int64 or int32.
+// InvalidArgument unless `index` (called `name` in the message) is int64 or int32, or empty.
 Status check_index_type(KernelContext& ctx, const char* name, const Tensor& index);
 
 // The index at an offset in elements; the type has been checked.
@@ -21,9 +21,13 @@ inline int64_t index_at(const Tensor& index, int64_t offset) {
 Status index_out_of_range(KernelContext& ctx, int64_t index, size_t dim, int64_t size,
                           int64_t lowest);
 
-// Adds the element at `from` to the one at `to`, as torch adds in the type; bool is a logical or.
-using AddElementFn = void (*)(const void* from, void* to);
-// nullptr for a type that cannot be added.
-AddElementFn add_element(DType dtype);
+// How an element goes into the one that is there.
+enum class Fold { Add, Multiply, Max, Min };
+
+// Folds the element at `from` into the one at `to`, as torch does in the type: integers wrap around,
+// of bools Add and Max are a logical or, Multiply and Min an and; NaN is both greatest and least.
+using FoldElementFn = void (*)(const void* from, void* to);
+// nullptr for a type that cannot be computed with.
+FoldElementFn fold_element(Fold fold, DType dtype);
 
 }  // namespace rushlight::kernels

@@ -194,14 +194,21 @@ Status flip_out(KernelContext& ctx, EValue* const* args) {
   return copy_as(ctx, self, offset, strides, Shape(self.shape()), args[2]->tensor());
 }
 
-// diagonal_copy(self, offset, dim1, dim2, *, out)
-Status diagonal_copy_out(KernelContext& ctx, EValue* const* args) {
-  const Tensor& self = args[0]->tensor();
-  const int64_t offset = args[1]->to_int();
+namespace {
+
+// A diagonal of a tensor: where it starts, its shape, and its strides in the tensor.
+struct Diagonal {
+  int64_t start;
+  Shape shape;
+  int64_t strides[kMaxRank];
+};
+
+Status find_diagonal(KernelContext& ctx, const Tensor& self, EValue* const* args, Diagonal* found) {
+  const int64_t offset = args[0]->to_int();
   size_t dim1 = 0;
   size_t dim2 = 0;
-  RL_TRY(wrap_dim(ctx, args[2]->to_int(), self.rank, &dim1));
-  RL_TRY(wrap_dim(ctx, args[3]->to_int(), self.rank, &dim2));
+  RL_TRY(wrap_dim(ctx, args[1]->to_int(), self.rank, &dim1));
+  RL_TRY(wrap_dim(ctx, args[2]->to_int(), self.rank, &dim2));
   if (dim1 == dim2) {
     return ctx.fail(Code::InvalidArgument, "dim1 and dim2 are both %zu, but must differ", dim1);
   }
@@ -209,17 +216,52 @@ Status diagonal_copy_out(KernelContext& ctx, EValue* const* args) {
   const int64_t across = std::min<int64_t>(std::max<int64_t>(offset, 0), INT32_MAX);
   const int64_t length =
       std::max<int64_t>(std::min(self.sizes[dim1] - down, self.sizes[dim2] - across), 0);
-  Shape shape;
-  int64_t strides[kMaxRank];
+  Shape& shape = found->shape;
   for (size_t d = 0; d < self.rank; ++d) {
     if (d == dim1 || d == dim2) continue;
-    strides[shape.rank] = self.strides[d];
+    found->strides[shape.rank] = self.strides[d];
     shape.push(self.sizes[d]);
   }
-  strides[shape.rank] = int64_t{self.strides[dim1]} + self.strides[dim2];
+  found->strides[shape.rank] = int64_t{self.strides[dim1]} + self.strides[dim2];
   shape.push(length);
-  const int64_t start = length == 0 ? 0 : down * self.strides[dim1] + across * self.strides[dim2];
-  return copy_as(ctx, self, start, strides, shape, args[4]->tensor());
+  found->start = length == 0 ? 0 : down * self.strides[dim1] + across * self.strides[dim2];
+  return {};
+}
+
+}  // namespace
+
+// diagonal_copy(self, offset, dim1, dim2, *, out)
+Status diagonal_copy_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& self = args[0]->tensor();
+  Diagonal diagonal;
+  RL_TRY(find_diagonal(ctx, self, args + 1, &diagonal));
+  return copy_as(ctx, self, diagonal.start, diagonal.strides, diagonal.shape, args[4]->tensor());
+}
+
+// diagonal_scatter(self, src, offset, dim1, dim2, *, out)
+Status diagonal_scatter_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& self = args[0]->tensor();
+  const Tensor& src = args[1]->tensor();
+  Tensor& out = args[5]->tensor();
+  RL_TRY(check_same_type(ctx, "self", self, out));
+  RL_TRY(check_same_type(ctx, "src", src, out));
+  Diagonal diagonal;
+  RL_TRY(find_diagonal(ctx, self, args + 2, &diagonal));
+  const Span<const int32_t> wanted = diagonal.shape.span();
+  const Span<const int32_t> given = src.shape();
+  if (!std::equal(wanted.begin(), wanted.end(), given.begin(), given.end())) {
+    return ctx.fail(Code::InvalidArgument, "src has shape %s, but the diagonal has %s",
+                    ShapeText(given).text(), ShapeText(wanted).text());
+  }
+  RL_TRY(ctx.resize_like(out, self));
+  copy_all(self, out);
+  // In out, whose order of dimensions may be another than self's.
+  Diagonal place;
+  RL_TRY(find_diagonal(ctx, out, args + 2, &place));
+  CopyBlock block;
+  for (size_t d = 0; d < src.rank; ++d) block.push(src.sizes[d], src.strides[d], place.strides[d]);
+  strided_copy(src.data, element_at(out, place.start), block, element_size(out.dtype));
+  return {};
 }
 
 // unfold_copy(self, dimension, size, step, *, out)

@@ -15,6 +15,7 @@ import torch
 from torch._decomp import get_decompositions
 from torch._ops import OpOverload
 
+from rushlight.edge.index_ops import INDEX_DECOMPOSITIONS
 from rushlight.edge.random_ops import RANDOM_DECOMPOSITIONS, RANDOM_KEPT
 
 aten = torch.ops.aten
@@ -170,6 +171,7 @@ def decomposition_table(keep: Iterable[OpOverload] = ()) -> dict[OpOverload, Cal
         table[convert] = lambda input, dtype: input.to(dtype)
     table.update({vec: upsampling(target) for vec, target in UPSAMPLING.items()})
     table.update(RANDOM_DECOMPOSITIONS)
+    table.update(INDEX_DECOMPOSITIONS)
     for target in (*KEPT, *RANDOM_KEPT, *keep):
         table.pop(target, None)
     table[aten.linear.default] = linear_of_vector

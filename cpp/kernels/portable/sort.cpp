@@ -1,0 +1,223 @@
+// Sorting along a dimension. The sort is stable, also where eager promises none.
+//
+// A row of elements up to 4 bytes is sorted as 64-bit words of key and position, which lie in the
+// row of the indices output if that is contiguous; wider elements need a word for each. By digits
+// (least significant first) if scratch allows, else by comparison; without any scratch, by a heap of
+// indices.
+#include <algorithm>
+
+#include "rushlight/kernels/portable/declarations.h"
+#include "rushlight/kernels/portable/helpers.h"
+#include "rushlight/kernels/portable/order.h"
+#include "rushlight/kernels/portable/reduce.h"
+
+namespace rushlight::kernels {
+namespace {
+
+constexpr int64_t kRadixFrom = 256;  // shorter rows are quicker by comparison
+constexpr size_t kDigits = 256;
+
+struct WideItem {
+  uint64_t key;
+  uint64_t index;
+};
+inline bool operator<(const WideItem& a, const WideItem& b) {
+  return a.key != b.key ? a.key < b.key : a.index < b.index;
+}
+
+// One sort along `dim`, of all rows.
+class Sorter {
+ public:
+  Sorter(KernelContext& ctx, const Tensor& in, size_t dim, bool descending, Tensor& values,
+         Tensor& indices)
+      : in_(in),
+        values_(values),
+        indices_(indices),
+        n_(in.rank == 0 ? 1 : in.sizes[dim]),
+        in_stride_(in.rank == 0 ? 1 : in.strides[dim]),
+        out_stride_(in.rank == 0 ? 1 : indices.strides[dim]),
+        descending_(descending) {
+    for (size_t d = in.rank; d-- > 0;) {
+      if (d != dim) rows_.add(in.sizes[d], in.strides[d], indices.strides[d]);
+    }
+    const size_t item = has_wide_keys(in.dtype) ? sizeof(WideItem) : sizeof(uint64_t);
+    const size_t bytes = static_cast<size_t>(n_) * item;
+    items_ = ctx.scratch(bytes);
+    const bool radix = !has_wide_keys(in.dtype) && n_ >= kRadixFrom;
+    if (radix && items_ != nullptr) other_ = static_cast<uint64_t*>(ctx.scratch(bytes));
+  }
+
+  void run() {
+    rows_.rewind();
+    do {
+      int64_t* row = indices_.as<int64_t>() + rows_.second_offset();
+      if (items_ == nullptr) {
+        sort_in_place(rows_.offset(), row);
+      } else if (has_wide_keys(in_.dtype)) {
+        sort_wide(rows_.offset(), row);
+      } else {
+        sort_narrow(rows_.offset(), row);
+      }
+      copy_values(rows_.offset(), row, rows_.second_offset());
+    } while (rows_.next());
+  }
+
+ private:
+  void sort_narrow(int64_t offset, int64_t* row) {
+    uint64_t* items = static_cast<uint64_t*>(items_);
+    const uint64_t flip = descending_ ? UINT32_MAX : 0;
+    RowKeys(in_, offset, in_stride_, n_).each([&](int64_t i, uint64_t key) {
+      items[i] = (key ^ flip) << 32 | static_cast<uint64_t>(i);
+    });
+    if (other_ != nullptr) {
+      items = sort_by_digits(items);
+    } else {
+      std::sort(items, items + n_);
+    }
+    for (int64_t i = 0; i < n_; ++i) {
+      row[i * out_stride_] = static_cast<int64_t>(items[i] & UINT32_MAX);
+    }
+  }
+
+  // By the four bytes of the key; a byte that is the same everywhere is skipped.
+  uint64_t* sort_by_digits(uint64_t* items) {
+    uint32_t counts[4][kDigits] = {};
+    for (int64_t i = 0; i < n_; ++i) {
+      for (size_t d = 0; d < 4; ++d) ++counts[d][items[i] >> (32 + 8 * d) & 0xff];
+    }
+    uint64_t* to = other_;
+    for (size_t d = 0; d < 4; ++d) {
+      const size_t shift = 32 + 8 * d;
+      uint32_t* count = counts[d];
+      if (count[items[0] >> shift & 0xff] == static_cast<uint32_t>(n_)) continue;
+      uint32_t total = 0;
+      for (size_t digit = 0; digit < kDigits; ++digit) {
+        const uint32_t here = count[digit];
+        count[digit] = total;
+        total += here;
+      }
+      for (int64_t i = 0; i < n_; ++i) to[count[items[i] >> shift & 0xff]++] = items[i];
+      std::swap(items, to);
+    }
+    return items;
+  }
+
+  void sort_wide(int64_t offset, int64_t* row) {
+    WideItem* items = static_cast<WideItem*>(items_);
+    const uint64_t flip = descending_ ? UINT64_MAX : 0;
+    RowKeys(in_, offset, in_stride_, n_).each([&](int64_t i, uint64_t key) {
+      items[i] = {key ^ flip, static_cast<uint64_t>(i)};
+    });
+    std::sort(items, items + n_);
+    for (int64_t i = 0; i < n_; ++i) row[i * out_stride_] = static_cast<int64_t>(items[i].index);
+  }
+
+  // A heap sort of the indices; keys are made again for every comparison.
+  void sort_in_place(int64_t offset, int64_t* row) {
+    for (int64_t i = 0; i < n_; ++i) row[i * out_stride_] = i;
+    for (int64_t i = n_ / 2; i-- > 0;) sink(offset, row, i, n_);
+    for (int64_t end = n_ - 1; end > 0; --end) {
+      std::swap(row[0], row[end * out_stride_]);
+      sink(offset, row, 0, end);
+    }
+  }
+
+  void sink(int64_t offset, int64_t* row, int64_t i, int64_t size) {
+    for (;;) {
+      int64_t child = 2 * i + 1;
+      if (child >= size) return;
+      WideItem greater = item(offset, row[child * out_stride_]);
+      if (child + 1 < size) {
+        const WideItem second = item(offset, row[(child + 1) * out_stride_]);
+        if (greater < second) {
+          greater = second;
+          ++child;
+        }
+      }
+      if (greater < item(offset, row[i * out_stride_])) return;
+      std::swap(row[i * out_stride_], row[child * out_stride_]);
+      i = child;
+    }
+  }
+
+  WideItem item(int64_t offset, int64_t index) const {
+    const size_t size = element_size(in_.dtype);
+    const int64_t at = offset + index * in_stride_;
+    const uint8_t* here = in_.as<uint8_t>() + at * static_cast<int64_t>(size);
+    uint64_t key = 0;
+    if (is_floating(in_.dtype)) {
+      double value;
+      convert(here, in_.dtype, &value, DType::Float64, 1);
+      key = key_of(value);
+    } else {
+      int64_t value;
+      convert(here, in_.dtype, &value, DType::Int64, 1);
+      key = key_of(value);
+    }
+    return {descending_ ? ~key : key, static_cast<uint64_t>(index)};
+  }
+
+  template <typename T>
+  void copy_values_as(int64_t offset, const int64_t* row, int64_t out_offset) {
+    const T* from = in_.as<const T>() + offset;
+    T* to = values_.as<T>() + out_offset;
+    for (int64_t i = 0; i < n_; ++i) to[i * out_stride_] = from[row[i * out_stride_] * in_stride_];
+  }
+
+  void copy_values(int64_t offset, const int64_t* row, int64_t out_offset) {
+    switch (element_size(in_.dtype)) {
+      case 1:
+        return copy_values_as<uint8_t>(offset, row, out_offset);
+      case 2:
+        return copy_values_as<uint16_t>(offset, row, out_offset);
+      case 4:
+        return copy_values_as<uint32_t>(offset, row, out_offset);
+      default:
+        return copy_values_as<uint64_t>(offset, row, out_offset);
+    }
+  }
+
+  const Tensor& in_;
+  Tensor& values_;
+  Tensor& indices_;
+  int64_t n_;
+  int64_t in_stride_;
+  int64_t out_stride_;
+  bool descending_;
+  Nest rows_;
+  void* items_ = nullptr;
+  uint64_t* other_ = nullptr;
+};
+
+Status sort(KernelContext& ctx, const Tensor& in, int64_t dim_argument, bool descending,
+            Tensor& values, Tensor& indices) {
+  RL_TRY(check_real(ctx, "self", in));
+  RL_TRY(check_dtype(ctx, "values", values, in.dtype));
+  RL_TRY(check_dtype(ctx, "indices", indices, DType::Int64));
+  size_t dim = 0;
+  RL_TRY(wrap_dim(ctx, dim_argument, in.rank, &dim));
+  RL_TRY(ctx.resize_like(values, in));
+  RL_TRY(ctx.resize_like(indices, in));
+  if (in.numel == 0) return {};
+  if (!same_layout(values, indices)) {
+    return ctx.fail(Code::InvalidArgument, "the two outputs have different orders of dimensions");
+  }
+  Sorter(ctx, in, dim, descending, values, indices).run();
+  return {};
+}
+
+}  // namespace
+
+// sort(self, dim, descending, *, values, indices)
+Status sort_values(KernelContext& ctx, EValue* const* args) {
+  return sort(ctx, args[0]->tensor(), args[1]->to_int(), args[2]->to_bool(), args[3]->tensor(),
+              args[4]->tensor());
+}
+
+// sort(self, *, stable, dim, descending, values, indices)
+Status sort_values_stable(KernelContext& ctx, EValue* const* args) {
+  return sort(ctx, args[0]->tensor(), args[2]->to_int(), args[3]->to_bool(), args[4]->tensor(),
+              args[5]->tensor());
+}
+
+}  // namespace rushlight::kernels

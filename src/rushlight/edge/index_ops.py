@@ -1,0 +1,70 @@
+"""Operators that pick and place elements, as the few that have kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+aten = torch.ops.aten
+
+
+def _scatter_reduce(
+    self: torch.Tensor,
+    dim: int,
+    index: torch.Tensor,
+    src: torch.Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> torch.Tensor:
+    """A mean is a sum over a count; the other reductions have a kernel."""
+    if reduce != "mean":
+        return NotImplemented
+    total = aten.scatter_reduce.two(self, dim, index, src, "sum", include_self=include_self)
+    count = torch.ones_like(self) if include_self else torch.zeros_like(self)
+    count = aten.scatter_add.default(count, dim, index, torch.ones_like(src))
+    count = torch.where(count == 0, 1, count)
+    return torch.div(total, count, rounding_mode=None if self.is_floating_point() else "floor")
+
+
+def _index_reduce(
+    self: torch.Tensor,
+    dim: int,
+    index: torch.Tensor,
+    source: torch.Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> torch.Tensor:
+    """A scatter whose index is the same in all other dimensions."""
+    shape = [1] * source.dim()
+    if shape:
+        shape[dim] = -1
+    places = index.long().reshape(shape).expand(source.shape)
+    return aten.scatter_reduce.two(  # type: ignore[no-any-return]
+        self, dim, places, source, reduce, include_self=include_self
+    )
+
+
+def _put(
+    self: torch.Tensor, index: torch.Tensor, source: torch.Tensor, accumulate: bool = False
+) -> torch.Tensor:
+    values = source.reshape(-1)
+    flat = aten.index_put(self.reshape(-1), [index.reshape(-1)], values, accumulate)
+    return flat.reshape(self.shape)  # type: ignore[no-any-return]
+
+
+def _take(self: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """Torch's rule reads an index without dimensions as a number, which export cannot follow."""
+    return aten.index(self.reshape(-1), [index])  # type: ignore[no-any-return]
+
+
+INDEX_DECOMPOSITIONS: dict[OpOverload, Callable[..., Any]] = {
+    aten.index_reduce.default: _index_reduce,
+    aten.put.default: _put,
+    aten.take.default: _take,
+    aten.scatter_reduce.two: _scatter_reduce,
+}
