@@ -139,6 +139,50 @@ def reductions(n: int) -> list[Bench]:
     return benches
 
 
+def ordering(n: int) -> list[Bench]:
+    """Sorting, ranks, running results, places, scatters that reduce."""
+    x = torch.rand(n // 1024, 1024)
+    ints = torch.randint(0, 100, (n // 1024, 1024))
+    index = torch.randint(0, 1024, (n // 1024, 1024))
+    benches = []
+    for dim, note in ((1, "row"), (0, "col")):
+        benches += [
+            Bench("aten::sort.values", (x, dim, False), note),
+            Bench("aten::kthvalue.values", (x, n // 2048, dim, False), note),
+            Bench("aten::median.dim_values", (x, dim, False), note),
+            Bench("aten::mode.values", (ints, dim, False), note),
+            Bench("aten::cumprod.out", (x, dim, None), note),
+            Bench("aten::cummax.out", (x, dim), note),
+            Bench("aten::logcumsumexp.out", (x, dim), note),
+        ]
+    benches += [
+        Bench("aten::sort.values", (ints, 1, False), "int64"),
+        Bench("aten::sort.values", (x.flatten(), 0, False), "one row"),
+        Bench("aten::median.out", (x,)),
+        Bench("aten::searchsorted.Tensor_out", (x[0].sort().values, x, False, False, None, None)),
+        Bench("aten::bucketize.Tensor_out", (x, x[0].sort().values, False, False)),
+        Bench("aten::histc.out", (x, 100, 0, 1)),
+        Bench("aten::scatter_reduce.two_out", (x, 1, index, x, "sum", True), "sum"),
+        Bench("aten::scatter_reduce.two_out", (x, 1, index, x, "amax", False), "amax"),
+        Bench("aten::masked_scatter.out", (x, x > 0.5, x)),
+    ]
+    return benches
+
+
+def random(n: int) -> list[Bench]:
+    """Tensors of n random numbers."""
+    x = torch.rand(n)
+    return [
+        Bench("aten::rand_like.out", (x, None)),
+        Bench("aten::randn_like.out", (x, None)),
+        Bench("aten::randint_like.out", (x, 100, None)),
+        Bench("aten::bernoulli.out", (x, None)),
+        Bench("aten::bernoulli.float_out", (x, 0.5, None)),
+        Bench("aten::exponential.out", (x, 1.0, None)),
+        Bench("aten::multinomial.out", (x, 1, False, None)),
+    ]
+
+
 def overload(op: str) -> Any:
     """Torch's own out variant."""
     name, _, overload_name = op.removeprefix("aten::").partition(".")
@@ -150,7 +194,13 @@ def result_of(bench: Bench) -> list[torch.Tensor]:
     schema = overload(bench.op)._schema
     written = [a.name for a in schema.arguments if a.is_out]
     plain = next(a for a in bench.args if isinstance(a, torch.Tensor))
-    for dtype in (torch.result_type(*numbers(bench)), plain.dtype, torch.bool, torch.float32):
+    for dtype in (
+        torch.result_type(*numbers(bench)),
+        plain.dtype,
+        torch.bool,
+        torch.float32,
+        torch.int64,
+    ):
         dtypes = [dtype, torch.int64][: len(written)]
         if "arg" in bench.op or (dtype is not torch.bool and is_predicate(bench.op)):
             dtypes = [torch.int64 if "arg" in bench.op else torch.bool]
@@ -227,7 +277,7 @@ def main() -> None:
     native = importlib.import_module(os.environ.get("RUSHLIGHT_KERNELS_MODULE", "rushlight._core"))
     rows = []
     n = arguments.elements
-    for bench in unary(n) + binary(n) + reductions(n):
+    for bench in unary(n) + binary(n) + reductions(n) + ordering(n) + random(n):
         if arguments.only and not any(word in bench.op for word in arguments.only):
             continue
         ours, eager = measure(bench, native, arguments.isa)

@@ -57,7 +57,10 @@ def by_reduction(make: Maker) -> Iterator[Sample]:
 def masked_scatter(make: Maker) -> Iterator[Sample]:
     for dtype in TYPES:
         mask = make.tensor(4, 5, dtype=torch.bool)
-        self, source = make.tensor(4, 5, dtype=dtype, low=0.0), make.tensor(20, dtype=dtype, low=0.0)
+        self, source = (
+            make.tensor(4, 5, dtype=dtype, low=0.0),
+            make.tensor(20, dtype=dtype, low=0.0),
+        )
         yield Sample(self, mask, source)
     mask = make.tensor(2, 3, 4, 5, dtype=torch.bool)
     whole = make.tensor(2, 3, 4, 5, order=CHANNELS_LAST)

@@ -183,7 +183,9 @@ ERRORS = [
         "indices is float32, but must be int64",
     ),
     ErrorCase("aten::median.out", lambda make: [f(3), i()], "out is int64, but must be float32"),
-    ErrorCase("aten::nanmedian.out", lambda make: [f(3).cfloat(), f().cfloat()], "self is complex64"),
+    ErrorCase(
+        "aten::nanmedian.out", lambda make: [f(3).cfloat(), f().cfloat()], "self is complex64"
+    ),
     ErrorCase(
         "aten::median.dim_values",
         lambda make: [f(3, 0), 1, False, f(3), i(3)],
@@ -235,6 +237,8 @@ ERRORS = [
     ErrorCase("aten::histc.out", lambda make: [f(3), 0, 0, 1, f(0)], "bins is 0, but"),
     ErrorCase("aten::histc.out", lambda make: [f(3), 2, 3, 1, f(2)], "min is 3 and max is 1"),
     ErrorCase(
-        "aten::histc.out", lambda make: [torch.tensor([NAN]), 2, 0, 0, f(2)], "range .* is not finite"
+        "aten::histc.out",
+        lambda make: [torch.tensor([NAN]), 2, 0, 0, f(2)],
+        "range .* is not finite",
     ),
 ]

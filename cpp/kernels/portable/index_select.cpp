@@ -31,30 +31,50 @@ struct Walk {
         dim_stride(t.rank == 0 ? 0 : t.strides[d]) {}
 };
 
+// The elements of the index along its last dimension, in one loop.
+template <typename T, typename Body>
+Status run_row(KernelContext& ctx, const Walk& walk, const T* index, int64_t n, int64_t table,
+               int64_t other, Body& body) {
+  const size_t last = walk.index->rank == 0 ? 0 : walk.index->rank - 1U;
+  const int64_t step = walk.index->rank == 0 ? 0 : walk.index->strides[last];
+  const int64_t table_step = walk.table[last];
+  const int64_t other_step = walk.other[last];
+  for (int64_t k = 0; k < n; ++k) {
+    const int64_t i = static_cast<int64_t>(index[k * step]);
+    if (i < 0 || i >= walk.limit) return index_out_of_range(ctx, i, walk.dim, walk.limit, 0);
+    body(table + k * table_step + i * walk.dim_stride, other + k * other_step);
+  }
+  return {};
+}
+
 // Runs `body(offset in the table, offset in the other)` at every element, in row-major order.
 template <typename Body>
 Status run(KernelContext& ctx, const Walk& walk, Body body) {
   const Tensor& index = *walk.index;
   if (index.numel == 0) return {};
+  const size_t outer = index.rank == 0 ? 0 : index.rank - 1U;
+  const int64_t n = index.rank == 0 ? 1 : index.sizes[outer];
   int64_t at[kMaxRank] = {};
   int64_t index_offset = 0;
-  int64_t table_offset = 0;
-  int64_t other_offset = 0;
+  int64_t table = 0;
+  int64_t other = 0;
   for (;;) {
-    const int64_t i = index_at(index, index_offset);
-    if (i < 0 || i >= walk.limit) return index_out_of_range(ctx, i, walk.dim, walk.limit, 0);
-    body(table_offset + i * walk.dim_stride, other_offset);
-    size_t d = index.rank;
+    if (index.dtype == DType::Int64) {
+      RL_TRY(run_row(ctx, walk, index.as<int64_t>() + index_offset, n, table, other, body));
+    } else {
+      RL_TRY(run_row(ctx, walk, index.as<int32_t>() + index_offset, n, table, other, body));
+    }
+    size_t d = outer;
     for (;;) {
       if (d == 0) return {};
       --d;
       index_offset += index.strides[d];
-      table_offset += walk.table[d];
-      other_offset += walk.other[d];
+      table += walk.table[d];
+      other += walk.other[d];
       if (++at[d] < index.sizes[d]) break;
       index_offset -= index.strides[d] * at[d];
-      table_offset -= walk.table[d] * at[d];
-      other_offset -= walk.other[d] * at[d];
+      table -= walk.table[d] * at[d];
+      other -= walk.other[d] * at[d];
       at[d] = 0;
     }
   }
@@ -257,8 +277,8 @@ void neutral_element(Fold fold, DType dtype, void* element) {
     const bool is_signed = dtype != DType::UInt8 && dtype != DType::Bool;
     const int bits = static_cast<int>(element_size(dtype)) * 8;
     const int64_t greatest = dtype == DType::Bool ? 1
-                             : is_signed         ? INT64_MAX >> (64 - bits)
-                                                 : UINT8_MAX;
+                             : is_signed          ? INT64_MAX >> (64 - bits)
+                                                  : UINT8_MAX;
     number = fold == Fold::Min ? greatest : (is_signed ? -greatest - 1 : 0);
     convert(&number, DType::Int64, element, dtype, 1);
   }
@@ -282,8 +302,15 @@ Status scatter_fold(KernelContext& ctx, EValue* const* args, Fold fold, bool inc
     RL_TRY(run(ctx, walk,
                [&](int64_t to, int64_t) { copy_element(element_at(out, to), neutral, size); }));
   }
-  return run(ctx, walk,
-             [&](int64_t to, int64_t from) { join(element_at(src, from), element_at(out, to)); });
+  if (out.dtype == DType::Float32 && fold == Fold::Add) {  // the usual case
+    const float* from = src.as<float>();
+    float* to = out.as<float>();
+    return run(ctx, walk, [=](int64_t i, int64_t k) { to[i] += from[k]; });
+  }
+  const int64_t size = static_cast<int64_t>(element_size(out.dtype));
+  const uint8_t* from = src.as<uint8_t>();
+  uint8_t* to = out.as<uint8_t>();
+  return run(ctx, walk, [=](int64_t i, int64_t k) { join(from + k * size, to + i * size); });
 }
 
 }  // namespace

@@ -24,8 +24,9 @@ Status index_out_of_range(KernelContext& ctx, int64_t index, size_t dim, int64_t
 // How an element goes into the one that is there.
 enum class Fold { Add, Multiply, Max, Min };
 
-// Folds the element at `from` into the one at `to`, as torch does in the type: integers wrap around,
-// of bools Add and Max are a logical or, Multiply and Min an and; NaN is both greatest and least.
+// Folds the element at `from` into the one at `to`, as torch does in the type: integers wrap
+// around, of bools Add and Max are a logical or, Multiply and Min an and; NaN is both greatest and
+// least.
 using FoldElementFn = void (*)(const void* from, void* to);
 // nullptr for a type that cannot be computed with.
 FoldElementFn fold_element(Fold fold, DType dtype);

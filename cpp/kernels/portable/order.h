@@ -1,6 +1,6 @@
-// Ordering elements as eager orders them: every element becomes an unsigned key that compares as the
-// element does, NaN above all numbers and the two zeros equal. Keys of types up to 4 bytes have 32
-// bits, of wider ones 64.
+// Ordering elements as eager orders them: every element becomes an unsigned key that compares as
+// the element does, NaN above all numbers and the two zeros equal. Keys of types up to 4 bytes have
+// 32 bits, of wider ones 64.
 #pragma once
 
 #include <cstddef>
@@ -85,5 +85,33 @@ class RowKeys {
   int64_t stride_;
   int64_t n_;
 };
+
+// An element among others that are moved about: its key and its number in the row, in one word
+// where they fit.
+struct NarrowItem {
+  uint64_t word;
+  NarrowItem() = default;
+  NarrowItem(uint64_t key, int64_t index) : word(key << 32 | static_cast<uint64_t>(index)) {}
+  uint64_t key() const { return word >> 32; }
+  int64_t index() const { return static_cast<int64_t>(word & UINT32_MAX); }
+  bool before(const NarrowItem& other) const { return word < other.word; }
+};
+
+struct WideItem {
+  uint64_t own_key;
+  int64_t own_index;
+  WideItem() = default;
+  WideItem(uint64_t key, int64_t index) : own_key(key), own_index(index) {}
+  uint64_t key() const { return own_key; }
+  int64_t index() const { return own_index; }
+  bool before(const WideItem& other) const {
+    return own_key != other.own_key ? own_key < other.own_key : own_index < other.own_index;
+  }
+};
+
+template <typename Item>
+bool less_key(const Item& a, const Item& b) {
+  return a.key() < b.key();
+}
 
 }  // namespace rushlight::kernels

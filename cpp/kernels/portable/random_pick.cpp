@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "rushlight/kernels/portable/declarations.h"
+#include "rushlight/kernels/portable/element.h"
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/promote.h"
 #include "rushlight/kernels/portable/random.h"
@@ -251,14 +252,7 @@ struct Weights {
   int64_t stride;
   int64_t n;
 
-  double at(int64_t i) const {
-    double value = 0.0;
-    const size_t size = element_size(self->dtype);
-    const int64_t element = offset + i * stride;
-    convert(self->as<uint8_t>() + element * static_cast<int64_t>(size), self->dtype, &value,
-            DType::Float64, 1);
-    return value;
-  }
+  double at(int64_t i) const { return double_at(*self, offset + i * stride); }
 };
 
 Status check_weights(KernelContext& ctx, const Weights& weights, bool replacement,

@@ -5,6 +5,7 @@
 
 #include "rushlight/kernels/portable/creation.h"
 #include "rushlight/kernels/portable/declarations.h"
+#include "rushlight/kernels/portable/element.h"
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/indexing.h"
 #include "rushlight/kernels/portable/promote.h"
@@ -22,9 +23,11 @@ union Value {
 
 Value load(const Tensor& tensor, int64_t offset, bool floating) {
   Value value;
-  const int64_t size = static_cast<int64_t>(element_size(tensor.dtype));
-  convert(tensor.as<uint8_t>() + offset * size, tensor.dtype, &value,
-          floating ? DType::Float64 : DType::Int64, 1);
+  if (floating) {
+    value.d = double_at(tensor, offset);
+  } else {
+    value.i = int64_at(tensor, offset);
+  }
   return value;
 }
 
@@ -42,11 +45,25 @@ struct Boundaries {
     const int64_t k = sorter != nullptr ? sorter[i * sorter_stride] : i;
     return load(*sequence, offset + k * stride, floating);
   }
-  // True if the value belongs behind boundary i. NaN belongs behind all, as it does in a sorted row.
+  // True if the value belongs behind boundary i. NaN belongs behind all, as it does in a sorted
+  // row.
   bool behind(int64_t i, Value value, bool right) const {
     const Value boundary = at(i);
     if (!floating) return right ? boundary.i <= value.i : boundary.i < value.i;
     return right ? !(boundary.d > value.d) : !(boundary.d >= value.d);
+  }
+  // The usual case: float32 values in a contiguous row of float32.
+  int64_t place_float(float value, bool right) const {
+    const float* row = sequence->as<float>() + offset;
+    int64_t low = 0;
+    for (int64_t left = n; left > 0;) {
+      const int64_t half = left / 2;
+      const float boundary = row[low + half];
+      const bool behind = right ? !(boundary > value) : !(boundary >= value);
+      low = behind ? low + half + 1 : low;
+      left = behind ? left - half - 1 : half;
+    }
+    return low;
   }
   int64_t place(Value value, bool right) const {
     int64_t low = 0;
@@ -88,7 +105,8 @@ Status check_sorter(KernelContext& ctx, const Tensor* sorter, const Tensor& sequ
   for (int64_t i = 0; i < sorter->numel; ++i) {
     const int64_t index = sorter->as<int64_t>()[i];
     if (index < 0 || index >= n) {
-      return ctx.fail(Code::InvalidArgument, "sorter holds the index %lld, which must be from 0 to %lld",
+      return ctx.fail(Code::InvalidArgument,
+                      "sorter holds the index %lld, which must be from 0 to %lld",
                       static_cast<long long>(index), static_cast<long long>(n - 1));
     }
   }
@@ -115,6 +133,8 @@ Status search(KernelContext& ctx, const Tensor& sequence, const Tensor& values,
   if (out.numel == 0) return {};
   const size_t last = sequence.rank - 1U;
   const bool floating = is_floating(sequence.dtype) || is_floating(values.dtype);
+  const bool plain = sequence.dtype == DType::Float32 && values.dtype == DType::Float32 &&
+                     sequence.strides[last] == 1 && sorter == nullptr;
   Nest nest;       // over the values: their offset, and out's
   Nest sequences;  // alongside: the sequence's offset, and the sorter's
   for (size_t d = values.rank; d-- > 0;) {
@@ -135,8 +155,9 @@ Status search(KernelContext& ctx, const Tensor& sequence, const Tensor& values,
                                    order,
                                    order != nullptr ? sorter->strides[last] : 0,
                                    floating};
-    const Value value = load(values, nest.offset(), floating);
-    write_place(out, nest.second_offset(), boundaries.place(value, right));
+    const int64_t place = plain ? boundaries.place_float(values.as<float>()[nest.offset()], right)
+                                : boundaries.place(load(values, nest.offset(), floating), right);
+    write_place(out, nest.second_offset(), place);
     sequences.next();
   } while (nest.next());
   return {};
@@ -246,8 +267,10 @@ Status bin_range(KernelContext& ctx, const Tensor& in, double* low, double* high
     if (nan) *low = std::numeric_limits<double>::quiet_NaN();
   }
   if (!std::isfinite(*low) || !std::isfinite(*high)) {
-    return ctx.fail(Code::InvalidArgument, "the range from %g to %g, to be divided into bins, is "
-                    "not finite", *low, *high);
+    return ctx.fail(Code::InvalidArgument,
+                    "the range from %g to %g, to be divided into bins, is "
+                    "not finite",
+                    *low, *high);
   }
   if (*low == *high) {
     *low -= 1.0;
@@ -288,10 +311,9 @@ Status histc_out(KernelContext& ctx, EValue* const* args) {
   each_value(in, [&](double value) {
     if (!(value >= low && value <= high)) return;
     // In the type of the elements, as eager does, since it decides about those on an edge.
-    const double place =
-        single ? static_cast<double>((static_cast<float>(value) - low_single) *
-                                     static_cast<float>(bins) / range_single)
-               : (value - low) * static_cast<double>(bins) / (high - low);
+    const double place = single ? static_cast<double>((static_cast<float>(value) - low_single) *
+                                                      static_cast<float>(bins) / range_single)
+                                : (value - low) * static_cast<double>(bins) / (high - low);
     const int64_t bin = std::min(static_cast<int64_t>(place), bins - 1);
     add(one, out.as<uint8_t>() + bin * size);
   });

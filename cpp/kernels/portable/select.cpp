@@ -1,10 +1,10 @@
 // One element of a row by its rank: median, nanmedian and kthvalue; and the most frequent one.
 //
-// The element of rank k in a stable order, which medians are, is found byte by byte of its key, from
-// the highest: elements are counted by the next byte among those that begin with the bytes found so
-// far. Which of several equal elements the other operators give is open, but programs are compared
-// with eager: with scratch for a key and a number per element they are moved about by the algorithms
-// that eager uses, and the index is eager's. Without, the first of the equal ones is given.
+// With scratch for a key and a number per element they are moved about. Which of several equal
+// elements is given is open, but programs are compared with eager, so it is done by the algorithms
+// that eager uses, and the index is eager's. Without scratch the element of a rank is found byte by
+// byte of its key, from the highest: elements are counted by the next byte among those that begin
+// with the bytes found so far.
 #include <algorithm>
 #include <limits>
 
@@ -68,38 +68,18 @@ int64_t count_of_key(const Row& row, uint64_t wanted) {
   return count;
 }
 
-// Keys of a row and the numbers of its elements, in scratch; null where that was too small.
-struct Items {
-  uint64_t* keys = nullptr;
-  uint32_t* order = nullptr;
-
-  // For rows of n elements.
-  Items(KernelContext& ctx, int64_t row_length) {
-    const size_t n = static_cast<size_t>(row_length);
-    keys = static_cast<uint64_t*>(ctx.scratch(n * (sizeof(uint64_t) + sizeof(uint32_t))));
-    if (keys != nullptr) order = reinterpret_cast<uint32_t*>(keys + n);
-  }
-  void load(const Row& row) {
-    row.each_key([&](int64_t i, uint64_t key) {
-      keys[i] = key;
-      order[i] = static_cast<uint32_t>(i);
-    });
-  }
-  bool less(uint32_t a, uint32_t b) const { return keys[a] < keys[b]; }
-};
-
 // Moves the element of rank k to place k. C. A. R. Hoare's quickselect with the median of three as
 // pivot, in the order of steps of W. Press and others, "Numerical Recipes", section 8.5.
-void quick_select(Items& items, int64_t n, int64_t k) {
-  uint32_t* order = items.order;
-  const auto above = [&](int64_t a, int64_t b) { return items.less(order[b], order[a]); };
+template <typename Item>
+void quick_select(Item* items, int64_t n, int64_t k) {
+  const auto above = [&](int64_t a, int64_t b) { return less_key(items[b], items[a]); };
   int64_t low = 0;
   int64_t high = n - 1;
   while (high > low + 1) {
-    std::swap(order[low + (high - low) / 2], order[low + 1]);
-    if (above(low + 1, high)) std::swap(order[low + 1], order[high]);
-    if (above(low, high)) std::swap(order[low], order[high]);
-    if (above(low + 1, low)) std::swap(order[low + 1], order[low]);
+    std::swap(items[low + (high - low) / 2], items[low + 1]);
+    if (above(low + 1, high)) std::swap(items[low + 1], items[high]);
+    if (above(low, high)) std::swap(items[low], items[high]);
+    if (above(low + 1, low)) std::swap(items[low + 1], items[low]);
     int64_t i = low + 1;
     int64_t j = high;
     for (;;) {
@@ -108,25 +88,89 @@ void quick_select(Items& items, int64_t n, int64_t k) {
       do --j;
       while (above(j, low));
       if (j < i) break;
-      std::swap(order[i], order[j]);
+      std::swap(items[i], items[j]);
     }
-    std::swap(order[low], order[j]);
+    std::swap(items[low], items[j]);
     if (j <= k) low = i;
     if (j >= k) high = j - 1;
   }
-  if (high == low + 1 && above(low, high)) std::swap(order[low], order[high]);
+  if (high == low + 1 && above(low, high)) std::swap(items[low], items[high]);
 }
+
+// The number of the k-th element.
+template <typename Item>
+int64_t pick_kth(Item* items, int64_t n, int64_t k) {
+  quick_select(items, n, k);
+  return items[k].index();
+}
+
+// The number of the element of rank k in a stable order.
+template <typename Item>
+int64_t pick_rank(Item* items, int64_t n, int64_t k) {
+  std::nth_element(items, items + k, items + n,
+                   [](const Item& a, const Item& b) { return a.before(b); });
+  return items[k].index();
+}
+
+// The number of one of the most frequent elements; of several equally frequent, of the least.
+template <typename Item>
+int64_t pick_mode(Item* items, int64_t n) {
+  std::sort(items, items + n, less_key<Item>);
+  int64_t last = 0;
+  int64_t best_count = 0;
+  for (int64_t i = 0; i < n;) {
+    int64_t end = i + 1;
+    while (end < n && items[end].key() == items[i].key()) ++end;
+    if (end - i > best_count) {
+      best_count = end - i;
+      last = end - 1;
+    }
+    i = end;
+  }
+  return items[last].index();
+}
+
+// Scratch for the items of one row, and what is done with them there.
+class Items {
+ public:
+  Items(KernelContext& ctx, const Tensor& in, int64_t row_length) {
+    wide_ = has_wide_keys(in.dtype);
+    const size_t size = wide_ ? sizeof(WideItem) : sizeof(NarrowItem);
+    data_ = ctx.scratch(static_cast<size_t>(row_length) * size);
+  }
+  bool there() const { return data_ != nullptr; }
+  int64_t kth(const Row& row, int64_t k) {
+    return wide_ ? pick_kth(load<WideItem>(row), row.n, k)
+                 : pick_kth(load<NarrowItem>(row), row.n, k);
+  }
+  int64_t rank(const Row& row, int64_t k) {
+    return wide_ ? pick_rank(load<WideItem>(row), row.n, k)
+                 : pick_rank(load<NarrowItem>(row), row.n, k);
+  }
+  int64_t mode(const Row& row) {
+    return wide_ ? pick_mode(load<WideItem>(row), row.n) : pick_mode(load<NarrowItem>(row), row.n);
+  }
+
+ private:
+  template <typename Item>
+  Item* load(const Row& row) {
+    Item* items = static_cast<Item*>(data_);
+    row.each_key([&](int64_t i, uint64_t key) { items[i] = Item(key, i); });
+    return items;
+  }
+
+  void* data_;
+  bool wide_;
+};
 
 // Position of the k-th element.
 int64_t kth(const Row& row, int64_t k, Items& items) {
-  if (items.keys == nullptr) return position_of_rank(row, k);
-  items.load(row);
-  quick_select(items, row.n, k);
-  return items.order[k];
+  return items.there() ? items.kth(row, k) : position_of_rank(row, k);
 }
 
-// Position of the lower of the two middle elements; of NaN if there is one, unless they are ignored.
-int64_t median(const Row& row, bool ignore_nan) {
+// Position of the lower of the two middle elements; of NaN if there is one, unless they are
+// ignored.
+int64_t median(const Row& row, bool ignore_nan, Items& items) {
   int64_t n = row.n;
   if (is_floating(row.in->dtype)) {
     const uint64_t nan = has_wide_keys(row.in->dtype) ? UINT64_MAX : UINT32_MAX;
@@ -134,37 +178,23 @@ int64_t median(const Row& row, bool ignore_nan) {
     if (nans > 0 && !ignore_nan) return first_with_key(row, nan);
     if (nans < n) n -= nans;
   }
-  return position_of_rank(row, (n - 1) / 2);
+  const int64_t k = (n - 1) / 2;
+  return items.there() ? items.rank(row, k) : position_of_rank(row, k);
 }
 
 // Position of one of the most frequent elements; of several equally frequent, of the least. Eager
 // gives none to NaN; here they are equal to one another and greater than all numbers.
 int64_t mode(const Row& row, Items& items) {
+  if (items.there()) return items.mode(row);
   uint64_t best = 0;
   int64_t best_count = 0;
-  if (items.keys == nullptr) {
-    row.each_key([&](int64_t, uint64_t key) {
-      const int64_t count = count_of_key(row, key);
-      if (count < best_count || (count == best_count && key >= best)) return;
-      best = key;
-      best_count = count;
-    });
-    return first_with_key(row, best);
-  }
-  items.load(row);
-  std::sort(items.order, items.order + row.n,
-            [&](uint32_t a, uint32_t b) { return items.less(a, b); });
-  int64_t last = 0;
-  for (int64_t i = 0; i < row.n;) {
-    int64_t end = i + 1;
-    while (end < row.n && items.keys[items.order[end]] == items.keys[items.order[i]]) ++end;
-    if (end - i > best_count) {
-      best_count = end - i;
-      last = end - 1;
-    }
-    i = end;
-  }
-  return items.order[last];
+  row.each_key([&](int64_t, uint64_t key) {
+    const int64_t count = count_of_key(row, key);
+    if (count < best_count || (count == best_count && key >= best)) return;
+    best = key;
+    best_count = count;
+  });
+  return first_with_key(row, best);
 }
 
 void copy_item(const Tensor& in, int64_t from, Tensor& out, int64_t to) {
@@ -218,8 +248,9 @@ Status median_along(KernelContext& ctx, EValue* const* args, bool ignore_nan) {
   const Tensor& in = args[0]->tensor();
   size_t dim = 0;
   RL_TRY(check_row(ctx, in, args[1]->to_int(), &dim));
+  Items items(ctx, in, in.rank == 0 ? 1 : in.sizes[dim]);
   return select_along(ctx, in, dim, args[2]->to_bool(), args[3]->tensor(), args[4]->tensor(),
-                      [&](const Row& row) { return median(row, ignore_nan); });
+                      [&](const Row& row) { return median(row, ignore_nan, items); });
 }
 
 // median(self, *, out): of no elements NaN, or of integers the least one.
@@ -238,7 +269,8 @@ Status median_of_all(KernelContext& ctx, EValue* const* args, bool ignore_nan) {
     return {};
   }
   const Row row = {&in, 0, 1, in.numel};
-  copy_item(in, median(row, ignore_nan), out, 0);
+  Items items(ctx, in, in.numel);
+  copy_item(in, median(row, ignore_nan, items), out, 0);
   return {};
 }
 
@@ -271,7 +303,7 @@ Status kthvalue_values(KernelContext& ctx, EValue* const* args) {
     return ctx.fail(Code::InvalidArgument, "k is %lld, but must be from 1 to %lld, the size of dim",
                     static_cast<long long>(k), static_cast<long long>(n));
   }
-  Items items(ctx, in.rank == 0 ? 1 : in.sizes[dim]);
+  Items items(ctx, in, in.rank == 0 ? 1 : in.sizes[dim]);
   return select_along(ctx, in, dim, args[3]->to_bool(), args[4]->tensor(), args[5]->tensor(),
                       [&](const Row& row) { return kth(row, k - 1, items); });
 }
@@ -281,7 +313,7 @@ Status mode_values(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   size_t dim = 0;
   RL_TRY(check_row(ctx, in, args[1]->to_int(), &dim));
-  Items items(ctx, in.rank == 0 ? 1 : in.sizes[dim]);
+  Items items(ctx, in, in.rank == 0 ? 1 : in.sizes[dim]);
   return select_along(ctx, in, dim, args[2]->to_bool(), args[3]->tensor(), args[4]->tensor(),
                       [&](const Row& row) { return mode(row, items); });
 }

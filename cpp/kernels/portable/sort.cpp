@@ -2,11 +2,12 @@
 //
 // A row of elements up to 4 bytes is sorted as 64-bit words of key and position, which lie in the
 // row of the indices output if that is contiguous; wider elements need a word for each. By digits
-// (least significant first) if scratch allows, else by comparison; without any scratch, by a heap of
-// indices.
+// (least significant first) if scratch allows, else by comparison; without any scratch, by a heap
+// of indices.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/declarations.h"
+#include "rushlight/kernels/portable/element.h"
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/order.h"
 #include "rushlight/kernels/portable/reduce.h"
@@ -16,14 +17,6 @@ namespace {
 
 constexpr int64_t kRadixFrom = 256;  // shorter rows are quicker by comparison
 constexpr size_t kDigits = 256;
-
-struct WideItem {
-  uint64_t key;
-  uint64_t index;
-};
-inline bool operator<(const WideItem& a, const WideItem& b) {
-  return a.key != b.key ? a.key < b.key : a.index < b.index;
-}
 
 // One sort along `dim`, of all rows.
 class Sorter {
@@ -106,10 +99,10 @@ class Sorter {
     WideItem* items = static_cast<WideItem*>(items_);
     const uint64_t flip = descending_ ? UINT64_MAX : 0;
     RowKeys(in_, offset, in_stride_, n_).each([&](int64_t i, uint64_t key) {
-      items[i] = {key ^ flip, static_cast<uint64_t>(i)};
+      items[i] = WideItem(key ^ flip, i);
     });
-    std::sort(items, items + n_);
-    for (int64_t i = 0; i < n_; ++i) row[i * out_stride_] = static_cast<int64_t>(items[i].index);
+    std::sort(items, items + n_, [](const WideItem& a, const WideItem& b) { return a.before(b); });
+    for (int64_t i = 0; i < n_; ++i) row[i * out_stride_] = items[i].index();
   }
 
   // A heap sort of the indices; keys are made again for every comparison.
@@ -129,32 +122,22 @@ class Sorter {
       WideItem greater = item(offset, row[child * out_stride_]);
       if (child + 1 < size) {
         const WideItem second = item(offset, row[(child + 1) * out_stride_]);
-        if (greater < second) {
+        if (greater.before(second)) {
           greater = second;
           ++child;
         }
       }
-      if (greater < item(offset, row[i * out_stride_])) return;
+      if (greater.before(item(offset, row[i * out_stride_]))) return;
       std::swap(row[i * out_stride_], row[child * out_stride_]);
       i = child;
     }
   }
 
   WideItem item(int64_t offset, int64_t index) const {
-    const size_t size = element_size(in_.dtype);
     const int64_t at = offset + index * in_stride_;
-    const uint8_t* here = in_.as<uint8_t>() + at * static_cast<int64_t>(size);
-    uint64_t key = 0;
-    if (is_floating(in_.dtype)) {
-      double value;
-      convert(here, in_.dtype, &value, DType::Float64, 1);
-      key = key_of(value);
-    } else {
-      int64_t value;
-      convert(here, in_.dtype, &value, DType::Int64, 1);
-      key = key_of(value);
-    }
-    return {descending_ ? ~key : key, static_cast<uint64_t>(index)};
+    const uint64_t key =
+        is_floating(in_.dtype) ? key_of(double_at(in_, at)) : key_of(int64_at(in_, at));
+    return WideItem(descending_ ? ~key : key, index);
   }
 
   template <typename T>

@@ -5,6 +5,7 @@
 
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/helpers.h"
+#include "rushlight/kernels/portable/order.h"
 #include "rushlight/kernels/portable/promote.h"
 #include "rushlight/kernels/portable/reduce.h"
 
@@ -99,7 +100,33 @@ struct Row {
   int64_t out_stride;
 };
 
-void select_row(const Tensor& in, int64_t offset, const Row& row, bool largest, int64_t* indices) {
+// Which of equal elements are among the best, and in which order, is open; with scratch for all of
+// a row the same algorithms as eager's give the same ones.
+template <typename Item>
+void select_moving(const Tensor& in, int64_t offset, const Row& row, bool largest, bool sorted,
+                   Item* items, int64_t* indices) {
+  const uint64_t flip = !largest ? 0 : has_wide_keys(in.dtype) ? UINT64_MAX : UINT32_MAX;
+  RowKeys(in, offset, row.in_stride, row.n).each([&](int64_t i, uint64_t key) {
+    items[i] = Item(key ^ flip, i);
+  });
+  if (row.k * 64 <= row.n) {
+    std::partial_sort(items, items + row.k, items + row.n, less_key<Item>);
+  } else {
+    std::nth_element(items, items + row.k - 1, items + row.n, less_key<Item>);
+    if (sorted) std::sort(items, items + row.k - 1, less_key<Item>);
+  }
+  for (int64_t j = 0; j < row.k; ++j) indices[j * row.out_stride] = items[j].index();
+}
+
+void select_row(const Tensor& in, int64_t offset, const Row& row, bool largest, bool sorted,
+                void* items, int64_t* indices) {
+  if (items != nullptr && has_wide_keys(in.dtype)) {
+    return select_moving(in, offset, row, largest, sorted, static_cast<WideItem*>(items), indices);
+  }
+  if (items != nullptr) {
+    return select_moving(in, offset, row, largest, sorted, static_cast<NarrowItem*>(items),
+                         indices);
+  }
   if (is_floating(in.dtype)) {
     RowSelect<double>(in, offset, row.in_stride, largest, indices, row.out_stride)
         .run(row.n, row.k);
@@ -120,8 +147,8 @@ void copy_selected(const Tensor& in, int64_t offset, const Row& row, const int64
   }
 }
 
-void select_all(const Tensor& in, size_t dim, const Row& row, bool largest, Tensor& values,
-                Tensor& indices) {
+void select_all(const Tensor& in, size_t dim, const Row& row, bool largest, bool sorted,
+                void* items, Tensor& values, Tensor& indices) {
   Nest nest;
   for (size_t d = in.rank; d-- > 0;) {
     if (d != dim) nest.add(in.sizes[d], in.strides[d], indices.strides[d]);
@@ -129,14 +156,14 @@ void select_all(const Tensor& in, size_t dim, const Row& row, bool largest, Tens
   nest.rewind();
   do {
     int64_t* row_indices = indices.as<int64_t>() + nest.second_offset();
-    select_row(in, nest.offset(), row, largest, row_indices);
+    select_row(in, nest.offset(), row, largest, sorted, items, row_indices);
     copy_selected(in, nest.offset(), row, row_indices, values, nest.second_offset());
   } while (nest.next());
 }
 
 }  // namespace
 
-// topk(self, k, dim, largest, sorted, values, indices); the result is sorted in any case.
+// topk(self, k, dim, largest, sorted, values, indices); without scratch it is sorted in any case.
 Status topk_values(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   Tensor& values = args[5]->tensor();
@@ -163,7 +190,9 @@ Status topk_values(KernelContext& ctx, EValue* const* args) {
   }
   row.in_stride = in.rank == 0 ? 1 : in.strides[dim];
   row.out_stride = in.rank == 0 ? 1 : indices.strides[dim];
-  select_all(in, dim, row, args[3]->to_bool(), values, indices);
+  const size_t item = has_wide_keys(in.dtype) ? sizeof(WideItem) : sizeof(NarrowItem);
+  void* items = ctx.scratch(static_cast<size_t>(row.n) * item);
+  select_all(in, dim, row, args[3]->to_bool(), args[4]->to_bool(), items, values, indices);
   return {};
 }
 

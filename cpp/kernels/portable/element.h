@@ -1,0 +1,31 @@
+// One element as a number: for the kernels that look elements up here and there.
+#pragma once
+
+#include <cstdint>
+
+#include "rushlight/core/tensor.h"
+#include "rushlight/kernels/portable/view.h"
+
+namespace rushlight::kernels {
+
+// The element at an offset; the tensor is of a real type.
+inline double double_at(const Tensor& tensor, int64_t offset) {
+  if (tensor.dtype == DType::Float32) return static_cast<double>(tensor.as<float>()[offset]);
+  if (tensor.dtype == DType::Float64) return tensor.as<double>()[offset];
+  double value = 0.0;
+  const int64_t size = static_cast<int64_t>(element_size(tensor.dtype));
+  convert(tensor.as<uint8_t>() + offset * size, tensor.dtype, &value, DType::Float64, 1);
+  return value;
+}
+
+// The same of an integer or bool tensor.
+inline int64_t int64_at(const Tensor& tensor, int64_t offset) {
+  if (tensor.dtype == DType::Int64) return tensor.as<int64_t>()[offset];
+  if (tensor.dtype == DType::Int32) return tensor.as<int32_t>()[offset];
+  int64_t value = 0;
+  const int64_t size = static_cast<int64_t>(element_size(tensor.dtype));
+  convert(tensor.as<uint8_t>() + offset * size, tensor.dtype, &value, DType::Int64, 1);
+  return value;
+}
+
+}  // namespace rushlight::kernels
