@@ -17,7 +17,7 @@ def test_without_a_generator_a_kernel_says_what_to_do(cases: OpCases) -> None:
     assert cases.reference is not None
     outs = as_list(cases.reference(*sample.args, **sample.kwargs))
     arguments = [native_argument(v) for v in bind(out_schema(cases.op), sample)] + outs
-    with pytest.raises(RuntimeError, match="no generator .* set MethodOptions::generator"):
+    with pytest.raises(RuntimeError, match=r"no generator .* set MethodOptions::generator"):
         native().run_kernel(cases.op, arguments, seed=None)
 
 

@@ -22,7 +22,7 @@ def _scatter_reduce(
 ) -> torch.Tensor:
     """A mean is a sum over a count; the other reductions have a kernel."""
     if reduce != "mean":
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]
     total = aten.scatter_reduce.two(self, dim, index, src, "sum", include_self=include_self)
     count = torch.ones_like(self) if include_self else torch.zeros_like(self)
     count = aten.scatter_add.default(count, dim, index, torch.ones_like(src))

@@ -24,7 +24,10 @@ RANDOM_KEPT: tuple[OpOverload, ...] = (
 
 
 def _normal(mean: float, std: float, shape: Any, like: torch.Tensor) -> torch.Tensor:
-    return aten.normal.float_float(mean, std, shape, dtype=like.dtype, device=like.device)  # type: ignore[no-any-return]
+    result: torch.Tensor = aten.normal.float_float(
+        mean, std, shape, dtype=like.dtype, device=like.device
+    )
+    return result
 
 
 def _normal_functional(
@@ -51,7 +54,8 @@ def _normal_tensor_tensor(
 
 
 def _random_to(self: torch.Tensor, to: int, *, generator: Any = None) -> torch.Tensor:
-    return aten.randint.low(0, to, self.shape, dtype=self.dtype, device=self.device)  # type: ignore[no-any-return]
+    result: torch.Tensor = aten.randint.low(0, to, self.shape, dtype=self.dtype, device=self.device)
+    return result
 
 
 RANDOM_DECOMPOSITIONS: dict[OpOverload, Callable[..., Any]] = {
