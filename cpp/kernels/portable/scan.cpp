@@ -86,12 +86,12 @@ class Cumulator {
  public:
   Cumulator(const Tensor& in, DType compute, const Fold& fold, const ReducePlan& plan,
             int64_t out_stride, Tensor& out)
-      : compute_(compute),
+      : reader_(in, compute),
         fold_(fold),
-        reader_(in, compute),
         plan_(plan),
         out_stride_(out_stride),
-        out_(out) {}
+        out_(out),
+        compute_(compute) {}
 
   void run() {
     Nest kept = plan_.kept;
@@ -138,14 +138,14 @@ class Cumulator {
     } while (reduced.next());
   }
 
-  DType compute_;
-  const Fold& fold_;
   RunReader reader_;
+  const Fold& fold_;
   const ReducePlan& plan_;
   int64_t out_stride_;
   Tensor& out_;
   Value running_[kChunk];
   Value result_[kChunk];
+  DType compute_;
 };
 
 // `out` carries the dtype; `fold_for` gives the fold for the type that is computed in.
