@@ -38,6 +38,16 @@ nb::list named_data_keys(ProgramHandle& self) {
   return keys;
 }
 
+void manual_seed(ProgramHandle& self, uint64_t seed) {
+  Turn turn(*self.session);
+  self.session->module().manual_seed(seed);
+}
+
+uint64_t memory_in_use(ProgramHandle& self) {
+  Turn turn(*self.session);
+  return self.session->module().memory_in_use();
+}
+
 nb::list trace(ProgramHandle& self) {
   Turn turn(*self.session);
   const TimingTracer* tracer = self.session->tracer();
@@ -68,13 +78,7 @@ void init_program(nb::module_& m) {
           nb::arg("external_data").none(), nb::arg("memory_limit"), nb::arg("trace"),
           nb::arg("threads"))
       .def("clone", [](ProgramHandle& self) { return ProgramHandle{self.session->clone()}; })
-      .def(
-          "manual_seed",
-          [](ProgramHandle& self, uint64_t seed) {
-            Turn turn(*self.session);
-            self.session->module().manual_seed(seed);
-          },
-          nb::arg("seed"))
+      .def("manual_seed", manual_seed, nb::arg("seed"))
       .def("close", [](ProgramHandle& self) { self.session->close(); })
       .def("method_names", method_names)
       .def("named_data", named_data, nb::arg("key"))
@@ -94,11 +98,7 @@ void init_program(nb::module_& m) {
             return memory_use(self.session->module(), view(name));
           },
           nb::arg("name"))
-      .def("memory_in_use",
-           [](ProgramHandle& self) {
-             Turn turn(*self.session);
-             return self.session->module().memory_in_use();
-           })
+      .def("memory_in_use", memory_in_use)
       .def("memory_resident",
            [](ProgramHandle& self) {
              Turn turn(*self.session);

@@ -54,8 +54,8 @@ void normal_block(double* values, double mean, double std) {
   for (int64_t k = 0; k < kPairs; ++k) {
     const double radius = std::sqrt(-2.0 * std::log(1.0 - values[k]));
     const double angle = kTwoPi * values[k + kPairs];
-    values[k] = radius * std::cos(angle) * std + mean;
-    values[k + kPairs] = radius * std::sin(angle) * std + mean;
+    values[k] = std::fma(radius * std::cos(angle), std, mean);  // fused, as eager has it
+    values[k + kPairs] = std::fma(radius * std::sin(angle), std, mean);
   }
 }
 
@@ -94,7 +94,7 @@ double normal_double(Generator& g, double mean, double std) {
     g.keep_spare(radius * std::sin(angle));
     value = radius * std::cos(angle);
   }
-  return value * std + mean;
+  return std::fma(value, std, mean);
 }
 
 void fill_uniform(Generator& g, double from, double to, Tensor& out) {

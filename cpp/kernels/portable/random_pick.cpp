@@ -234,7 +234,9 @@ Status native_dropout_out(KernelContext& ctx, EValue* const* args) {
   const double kept = 1.0 - p;
   double scale = 1.0;
   if (train) scale = kept == 0.0 ? 0.0 : 1.0 / kept;
-  if (input.dtype != DType::Float64) scale = static_cast<double>(static_cast<float>(scale));
+  uint8_t rounded[sizeof(double)];  // the scale is a number of the input's type
+  convert(&scale, DType::Float64, rounded, input.dtype, 1);
+  convert(rounded, input.dtype, &scale, DType::Float64, 1);
   uint8_t* flag = mask.as<uint8_t>();
   fill_doubles(out, [&] {
     *flag = !train || uniform_double(*g) < kept ? 1 : 0;
