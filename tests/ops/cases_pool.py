@@ -183,7 +183,7 @@ ERRORS = [
     ErrorCase(
         "aten::_adaptive_avg_pool2d.out",
         lambda make: [make.tensor(1, 2, 8, 8), [-1, 2], torch.zeros(1, 2, 4, 4)],
-        "output_size is -1, but must be from 0",
+        r"output_size\[0\] is -1, but must be from 0",
     ),
     ErrorCase(
         "aten::_adaptive_avg_pool2d.out",

@@ -1,4 +1,4 @@
-// Average pooling, with windows of one size or adaptive ones.
+// Average pooling in two and three dimensions, with windows of one size or adaptive ones.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -27,11 +27,39 @@ class AveragePool {
         windows_(pool_loops().windows[compute_index(compute)]),
         divide_(pool_loops().divide[compute_index(compute)]) {}
 
-  void run() {
-    if (p_.in_c == 1 && p_.in_w != 1) {
-      pixels();
-    } else {
-      rows();
+  static bool by_pixels(const Pooling& p) { return p.in_c == 1 && p.in_w != 1; }
+
+  // Lines of whole pixels, if by_pixels().
+  void pixels(int64_t begin, int64_t end) {
+    int64_t ones[kChunk];
+    std::fill(ones, ones + kChunk, 1);
+    set_counts(ones, kChunk);
+    for (int64_t i = begin; i < end; ++i) {
+      const PoolLine line = pixel_line(p_, i);
+      const PoolWindow planes = p_.d.window(line.d);
+      const PoolWindow rows = p_.h.window(line.h);
+      for (int64_t w = 0; w < p_.w.out; ++w) {
+        const PoolWindow columns = p_.w.window(w);
+        for (int64_t c = 0; c < p_.c;) {
+          const size_t count = std::min(static_cast<size_t>(p_.c - c), kChunk);
+          pixel(line.from + c * p_.in_c, line.to + w * p_.out_w + c * p_.out_c, planes, rows,
+                columns, count);
+          c += static_cast<int64_t>(count);
+        }
+      }
+    }
+  }
+
+  // Lines of single channels.
+  void rows(int64_t first_line, int64_t last_line) {
+    for (int64_t begin = 0; begin < p_.w.out; begin += static_cast<int64_t>(kChunk)) {
+      const int64_t end = std::min(begin + static_cast<int64_t>(kChunk), p_.w.out);
+      locate(begin, end);
+      for (int64_t i = first_line; i < last_line; ++i) {
+        const PoolLine line = channel_line(p_, i);
+        row(line.from, line.to + begin * p_.out_w, p_.d.window(line.d), p_.h.window(line.h),
+            static_cast<size_t>(end - begin));
+      }
     }
   }
 
@@ -48,53 +76,20 @@ class AveragePool {
     divide_(acc, counts_, &typed, n, out);
   }
 
-  void pixels() {
-    int64_t ones[kChunk];
-    std::fill(ones, ones + kChunk, 1);
-    set_counts(ones, kChunk);
-    for (int64_t h = 0; h < p_.h.out; ++h) {
-      const PoolWindow rows = p_.h.window(h);
-      for (int64_t w = 0; w < p_.w.out; ++w) {
-        const PoolWindow columns = p_.w.window(w);
-        for (int64_t n = 0; n < p_.n; ++n) {
-          const int64_t to = n * p_.out_n + h * p_.out_h + w * p_.out_w;
-          for (int64_t c = 0; c < p_.c;) {
-            const size_t count = std::min(static_cast<size_t>(p_.c - c), kChunk);
-            pixel(n * p_.in_n + c * p_.in_c, to + c * p_.out_c, rows, columns, count);
-            c += static_cast<int64_t>(count);
-          }
+  void pixel(int64_t from, int64_t to, const PoolWindow& planes, const PoolWindow& rows,
+             const PoolWindow& columns, size_t count) {
+    std::fill(acc_, acc_ + count, 0);
+    for (int64_t z = planes.begin; z < planes.end; ++z) {
+      for (int64_t i = rows.begin; i < rows.end; ++i) {
+        for (int64_t j = columns.begin; j < columns.end; ++j) {
+          const int64_t offset = from + z * p_.in_d + i * p_.in_h + j * p_.in_w;
+          add_(in_.read(offset, p_.in_c, count), 1, count, acc_);
         }
       }
     }
-  }
-
-  void pixel(int64_t from, int64_t to, const PoolWindow& rows, const PoolWindow& columns,
-             size_t count) {
-    std::fill(acc_, acc_ + count, 0);
-    for (int64_t i = rows.begin; i < rows.end; ++i) {
-      for (int64_t j = columns.begin; j < columns.end; ++j) {
-        const int64_t offset = from + i * p_.in_h + j * p_.in_w;
-        add_(in_.read(offset, p_.in_c, count), 1, count, acc_);
-      }
-    }
-    const int64_t factor = divisor_ != 0 ? divisor_ : rows.count * columns.count;
+    const int64_t factor = divisor_ != 0 ? divisor_ : planes.count * rows.count * columns.count;
     divide(acc_, factor, count, out_.target(to, p_.out_c));
     out_.store(to, p_.out_c, count);
-  }
-
-  void rows() {
-    for (int64_t begin = 0; begin < p_.w.out; begin += static_cast<int64_t>(kChunk)) {
-      const int64_t end = std::min(begin + static_cast<int64_t>(kChunk), p_.w.out);
-      locate(begin, end);
-      for (int64_t n = 0; n < p_.n; ++n) {
-        for (int64_t c = 0; c < p_.c; ++c) {
-          for (int64_t h = 0; h < p_.h.out; ++h) {
-            const int64_t to = n * p_.out_n + c * p_.out_c + h * p_.out_h + begin * p_.out_w;
-            row(n * p_.in_n + c * p_.in_c, to, p_.h.window(h), static_cast<size_t>(end - begin));
-          }
-        }
-      }
-    }
   }
 
   // The windows of a chunk of a row of outputs.
@@ -117,33 +112,41 @@ class AveragePool {
     set_counts(counts, static_cast<size_t>(end - begin));
   }
 
-  void row(int64_t from, int64_t to, const PoolWindow& rows, size_t count) {
+  void row(int64_t from, int64_t to, const PoolWindow& planes, const PoolWindow& rows,
+           size_t count) {
     std::fill(acc_, acc_ + count, 0);
     if (whole_rows_) {
       begin_[0] = 0;
       end_[0] = static_cast<int32_t>((rows.end - rows.begin) * p_.w.in);
-      add_columns(from + rows.begin * p_.in_h, {0, 1, 1}, 0, end_[0], count);
+      for (int64_t z = planes.begin; z < planes.end; ++z) {
+        const int64_t start = from + z * p_.in_d + rows.begin * p_.in_h;
+        add_columns(start, {0, 1, 1}, {0, 1, 1}, 0, end_[0], count);
+      }
     } else {
-      add_columns(from, rows, first_, last_, count);
+      add_columns(from, planes, rows, first_, last_, count);
     }
-    divide(acc_, divisor_ != 0 ? divisor_ : rows.count, count, out_.target(to, p_.out_w));
+    const int64_t factor = divisor_ != 0 ? divisor_ : planes.count * rows.count;
+    divide(acc_, factor, count, out_.target(to, p_.out_w));
     out_.store(to, p_.out_w, count);
   }
 
-  void add_columns(int64_t from, const PoolWindow& rows, int64_t first, int64_t last,
-                   size_t count) {
+  void add_columns(int64_t from, const PoolWindow& planes, const PoolWindow& rows, int64_t first,
+                   int64_t last, size_t count) {
+    const bool one_row = planes.end - planes.begin == 1 && rows.end - rows.begin == 1;
     for (int64_t at = first; at < last; at += static_cast<int64_t>(kChunk)) {
       const int64_t stop = std::min(at + static_cast<int64_t>(kChunk), last);
       const size_t n = static_cast<size_t>(stop - at);
       const int64_t offset = from + at * p_.in_w;
-      if (rows.end - rows.begin == 1) {
-        const void* x = in_.read(offset + rows.begin * p_.in_h, p_.in_w, n);
-        windows_(x, at, stop, begin_, end_, count, acc_);
+      if (one_row) {
+        const int64_t row = planes.begin * p_.in_d + rows.begin * p_.in_h;
+        windows_(in_.read(offset + row, p_.in_w, n), at, stop, begin_, end_, count, acc_);
         continue;
       }
       std::fill(columns_, columns_ + n, 0);
-      for (int64_t i = rows.begin; i < rows.end; ++i) {
-        add_(in_.read(offset + i * p_.in_h, p_.in_w, n), 1, n, columns_);
+      for (int64_t z = planes.begin; z < planes.end; ++z) {
+        for (int64_t i = rows.begin; i < rows.end; ++i) {
+          add_(in_.read(offset + z * p_.in_d + i * p_.in_h, p_.in_w, n), 1, n, columns_);
+        }
       }
       windows_(columns_, at, stop, begin_, end_, count, acc_);
     }
@@ -167,21 +170,34 @@ class AveragePool {
   alignas(64) uint64_t acc_[kChunk];
 };
 
-Status average(KernelContext& ctx, const Tensor& self, Pooling& pooling, const Shape& shape,
-               int64_t divisor, Tensor& out) {
+Status average(KernelContext& ctx, const Tensor& self, size_t spatial, Pooling& pooling,
+               const Shape& shape, int64_t divisor, Tensor& out) {
   RL_TRY(check_same_type(ctx, "self", self, out));
   RL_TRY(ctx.resize(out, shape.span()));
   if (out.numel == 0) return {};
-  pooling.take_strides(self, out);
-  AveragePool(pooling, self, out, compute_dtype(self.dtype), divisor).run();
+  pooling.take_strides(self, out, spatial);
+  const DType compute = compute_dtype(self.dtype);
+  const auto window = [](const PoolAxis& axis) {
+    return axis.adaptive ? axis.in / axis.out + 1 : axis.kernel;
+  };
+  const int64_t line_work =
+      pooling.w.out * window(pooling.w) * window(pooling.h) * window(pooling.d);
+  if (AveragePool::by_pixels(pooling)) {
+    const int64_t lines = pooling.n * pooling.d.out * pooling.h.out;
+    ctx.parallel(lines, pool_grain(line_work * pooling.c), [&](int64_t begin, int64_t end) {
+      AveragePool(pooling, self, out, compute, divisor).pixels(begin, end);
+    });
+  } else {
+    ctx.parallel(pooling.lines(), pool_grain(line_work), [&](int64_t begin, int64_t end) {
+      AveragePool(pooling, self, out, compute, divisor).rows(begin, end);
+    });
+  }
   return {};
 }
 
-}  // namespace
-
-// avg_pool2d(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, *,
+// avg_poolNd(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, *,
 //            out)
-Status avg_pool2d_out(KernelContext& ctx, EValue* const* args) {
+Status average_windows(KernelContext& ctx, EValue* const* args, size_t spatial) {
   const Tensor& self = args[0]->tensor();
   if (!is_floating(self.dtype) && self.dtype != DType::Int64) {
     return ctx.fail(Code::NotSupported, "self is %s, but must be floating or int64",
@@ -189,45 +205,43 @@ Status avg_pool2d_out(KernelContext& ctx, EValue* const* args) {
   }
   Pooling pooling;
   Shape shape;
-  RL_TRY(read_pooling(ctx, self, *args[1], *args[2], *args[3], nullptr, args[4]->to_bool(),
-                      &pooling, &shape));
-  pooling.h.count_padding = pooling.w.count_padding = args[5]->to_bool();
+  const PoolArguments arguments = {*args[1], *args[2], *args[3], nullptr, args[4]->to_bool()};
+  RL_TRY(read_pooling(ctx, self, spatial, arguments, &pooling, &shape));
+  for (size_t k = 0; k < spatial; ++k) {
+    pooling.axis(k, spatial).count_padding = args[5]->to_bool();
+  }
   const int64_t divisor = int_or(*args[6], 0);
   if (divisor == 0 && !args[6]->is_none()) {
     return ctx.fail(Code::InvalidArgument, "divisor_override is 0, but must be another number");
   }
-  return average(ctx, self, pooling, shape, divisor, args[7]->tensor());
+  return average(ctx, self, spatial, pooling, shape, divisor, args[7]->tensor());
 }
 
-// _adaptive_avg_pool2d(self, output_size, *, out)
-Status adaptive_avg_pool2d_out(KernelContext& ctx, EValue* const* args) {
+// _adaptive_avg_poolNd(self, output_size, *, out)
+Status average_adaptive(KernelContext& ctx, EValue* const* args, size_t spatial) {
   const Tensor& self = args[0]->tensor();
-  const EValue& size = *args[1];
   if (!is_floating(self.dtype)) {
     return ctx.fail(Code::NotSupported, "self is %s, but must be floating", dtype_name(self.dtype));
   }
-  RL_TRY(check_images(ctx, self));
-  if (size.size() != 1 && size.size() != 2) {
-    return ctx.fail(Code::InvalidArgument, "output_size has %zu entries, but must have one or two",
-                    size.size());
-  }
   Pooling pooling;
-  Shape shape(self.shape());
-  PoolAxis* const axes[] = {&pooling.h, &pooling.w};
-  for (size_t k = 0; k < 2; ++k) {
-    const size_t dim = self.rank - 2 + k;
-    const int64_t wanted = size.int_at(size.size() == 1 ? 0 : k);
-    if (wanted < 0 || wanted > INT32_MAX) {
-      return ctx.fail(Code::InvalidArgument,
-                      "output_size is %lld, but must be from 0 to 2147483647",
-                      static_cast<long long>(wanted));
-    }
-    axes[k]->adaptive = true;
-    axes[k]->in = self.sizes[dim];
-    axes[k]->out = wanted;
-    shape.sizes[dim] = static_cast<int32_t>(wanted);
-  }
-  return average(ctx, self, pooling, shape, 0, args[2]->tensor());
+  Shape shape;
+  RL_TRY(read_adaptive(ctx, self, spatial, *args[1], &pooling, &shape));
+  return average(ctx, self, spatial, pooling, shape, 0, args[2]->tensor());
+}
+
+}  // namespace
+
+Status avg_pool2d_out(KernelContext& ctx, EValue* const* args) {
+  return average_windows(ctx, args, 2);
+}
+Status avg_pool3d_out(KernelContext& ctx, EValue* const* args) {
+  return average_windows(ctx, args, 3);
+}
+Status adaptive_avg_pool2d_out(KernelContext& ctx, EValue* const* args) {
+  return average_adaptive(ctx, args, 2);
+}
+Status adaptive_avg_pool3d_out(KernelContext& ctx, EValue* const* args) {
+  return average_adaptive(ctx, args, 3);
 }
 
 }  // namespace rushlight::kernels

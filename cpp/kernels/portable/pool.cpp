@@ -5,13 +5,14 @@
 namespace rushlight::kernels {
 namespace {
 
-// Entry `axis` of a list with one entry for both axes, or two.
+// Entry `axis` of a list with one entry for all axes, or one for each.
 int64_t entry(const EValue& list, size_t axis) { return list.int_at(list.size() == 1 ? 0 : axis); }
 
-Status check_list(KernelContext& ctx, const char* name, const EValue& list, int64_t lowest) {
-  if (list.size() != 1 && list.size() != 2) {
-    return ctx.fail(Code::InvalidArgument, "%s has %zu entries, but must have one or two", name,
-                    list.size());
+Status check_list(KernelContext& ctx, const char* name, const EValue& list, size_t spatial,
+                  int64_t lowest) {
+  if (list.size() != 1 && list.size() != spatial) {
+    return ctx.fail(Code::InvalidArgument, "%s has %zu entries, but must have one or %s", name,
+                    list.size(), spatial == 2 ? "two" : "three");
   }
   for (size_t k = 0; k < list.size(); ++k) {
     const int64_t value = list.int_at(k);
@@ -20,6 +21,25 @@ Status check_list(KernelContext& ctx, const char* name, const EValue& list, int6
                     name, k, static_cast<long long>(value), static_cast<long long>(lowest));
   }
   return {};
+}
+
+// InvalidArgument unless `in` has a shape as [N, C, H, W] or [C, H, W] with only N possibly 0, and
+// few enough pixels for 32-bit positions.
+Status check_images(KernelContext& ctx, const Tensor& in, size_t spatial) {
+  bool fits = in.rank == spatial + 1 || in.rank == spatial + 2;
+  for (size_t k = 1; fits && k <= spatial + 1; ++k) fits = in.sizes[in.rank - k] > 0;
+  if (!fits) {
+    const char* form =
+        spatial == 2 ? "[N, C, H, W] or [C, H, W]" : "[N, C, D, H, W] or [C, D, H, W]";
+    return ctx.fail(Code::InvalidArgument,
+                    "self has shape %s, but must be %s with no size but N being 0",
+                    ShapeText(in.shape()).text(), form);
+  }
+  int64_t pixels = 1;
+  for (size_t k = 1; k <= spatial && pixels <= INT32_MAX; ++k) pixels *= in.sizes[in.rank - k];
+  if (pixels <= INT32_MAX) return {};
+  return ctx.fail(Code::NotSupported, "self has %lld pixels; at most 2147483647 are supported",
+                  static_cast<long long>(pixels));
 }
 
 // The number of windows along an axis; less than 1 if not one fits.
@@ -49,9 +69,15 @@ PoolWindow PoolAxis::window(int64_t o) const {
   return {begin, end, count_padding ? padded_end - first : end - begin};
 }
 
-int64_t PoolAxis::first_inside(int64_t o) const {
+PoolTaps PoolAxis::taps(int64_t o) const {
+  if (adaptive) {
+    const PoolWindow covered = window(o);
+    return {covered.begin, covered.end, 1};
+  }
   const int64_t first = start(o);
-  return first >= 0 ? first : first + (-first + dilation - 1) / dilation * dilation;
+  const int64_t end = std::min(first + (kernel - 1) * dilation + 1, in);
+  if (first >= 0) return {first, end, dilation};
+  return {first + (-first + dilation - 1) / dilation * dilation, end, dilation};
 }
 
 void PoolAxis::outputs_inside(int64_t tap, int64_t* lo, int64_t* hi) const {
@@ -60,53 +86,64 @@ void PoolAxis::outputs_inside(int64_t tap, int64_t* lo, int64_t* hi) const {
   *hi = in + shift > 0 ? std::min((in + shift - 1) / stride + 1, out) : 0;
 }
 
-void Pooling::take_strides(const Tensor& in, const Tensor& out) {
-  const size_t d = in.rank - size_t{3};
-  n = d > 0 ? in.sizes[0] : 1;
-  c = in.sizes[d];
-  in_n = d > 0 ? in.strides[0] : 0;
-  in_c = in.strides[d];
-  in_h = in.strides[d + 1];
-  in_w = in.strides[d + 2];
-  out_n = d > 0 ? out.strides[0] : 0;
-  out_c = out.strides[d];
-  out_h = out.strides[d + 1];
-  out_w = out.strides[d + 2];
+void Pooling::take_strides(const Tensor& in, const Tensor& out, size_t spatial) {
+  const size_t channel = in.rank - spatial - 1;
+  n = channel > 0 ? in.sizes[0] : 1;
+  c = in.sizes[channel];
+  in_n = channel > 0 ? in.strides[0] : 0;
+  in_c = in.strides[channel];
+  in_d = spatial == 3 ? in.strides[channel + 1] : 0;
+  in_h = in.strides[in.rank - 2];
+  in_w = in.strides[in.rank - 1];
+  out_n = channel > 0 ? out.strides[0] : 0;
+  out_c = out.strides[channel];
+  out_d = spatial == 3 ? out.strides[channel + 1] : 0;
+  out_h = out.strides[out.rank - 2];
+  out_w = out.strides[out.rank - 1];
 }
 
-Status check_images(KernelContext& ctx, const Tensor& in) {
-  bool fits = in.rank == 3 || in.rank == 4;
-  for (size_t k = 1; fits && k <= 3; ++k) fits = in.sizes[in.rank - k] > 0;
-  if (!fits) {
-    return ctx.fail(Code::InvalidArgument,
-                    "self has shape %s, but must be [N, C, H, W] or [C, H, W] with no size but N "
-                    "being 0",
-                    ShapeText(in.shape()).text());
+PoolLine channel_line(const Pooling& p, int64_t i) {
+  const int64_t h = i % p.h.out;
+  const int64_t d = i / p.h.out % p.d.out;
+  const int64_t plane = i / p.h.out / p.d.out;
+  const int64_t image = plane / p.c;
+  const int64_t channel = plane % p.c;
+  return {d, h, image * p.in_n + channel * p.in_c,
+          image * p.out_n + channel * p.out_c + d * p.out_d + h * p.out_h};
+}
+
+PoolLine pixel_line(const Pooling& p, int64_t i) {
+  const int64_t h = i % p.h.out;
+  const int64_t d = i / p.h.out % p.d.out;
+  const int64_t image = i / p.h.out / p.d.out;
+  return {d, h, image * p.in_n, image * p.out_n + d * p.out_d + h * p.out_h};
+}
+
+int64_t pool_grain(int64_t line_work) {
+  constexpr int64_t kWork = 32 * 1024;
+  return std::max<int64_t>(kWork / std::max<int64_t>(line_work, 1), 1);
+}
+
+Status read_pooling(KernelContext& ctx, const Tensor& in, size_t spatial,
+                    const PoolArguments& arguments, Pooling* pooling, Shape* shape) {
+  const EValue& kernel = arguments.kernel;
+  const EValue& stride = arguments.stride;
+  RL_TRY(check_images(ctx, in, spatial));
+  RL_TRY(check_list(ctx, "kernel_size", kernel, spatial, 1));
+  if (stride.size() > 0) RL_TRY(check_list(ctx, "stride", stride, spatial, 1));
+  RL_TRY(check_list(ctx, "padding", arguments.padding, spatial, 0));
+  if (arguments.dilation != nullptr) {
+    RL_TRY(check_list(ctx, "dilation", *arguments.dilation, spatial, 1));
   }
-  const int64_t pixels = static_cast<int64_t>(in.sizes[in.rank - 1]) * in.sizes[in.rank - 2];
-  if (pixels <= INT32_MAX) return {};
-  return ctx.fail(Code::NotSupported, "self has %lld pixels; at most 2147483647 are supported",
-                  static_cast<long long>(pixels));
-}
-
-Status read_pooling(KernelContext& ctx, const Tensor& in, const EValue& kernel,
-                    const EValue& stride, const EValue& padding, const EValue* dilation,
-                    bool ceil_mode, Pooling* pooling, Shape* shape) {
-  RL_TRY(check_images(ctx, in));
-  RL_TRY(check_list(ctx, "kernel_size", kernel, 1));
-  if (stride.size() > 0) RL_TRY(check_list(ctx, "stride", stride, 1));
-  RL_TRY(check_list(ctx, "padding", padding, 0));
-  if (dilation != nullptr) RL_TRY(check_list(ctx, "dilation", *dilation, 1));
   *shape = Shape(in.shape());
-  PoolAxis* const axes[] = {&pooling->h, &pooling->w};
-  for (size_t k = 0; k < 2; ++k) {
-    PoolAxis& axis = *axes[k];
-    const size_t dim = in.rank - 2 + k;
+  for (size_t k = 0; k < spatial; ++k) {
+    PoolAxis& axis = pooling->axis(k, spatial);
+    const size_t dim = in.rank - spatial + k;
     axis.in = in.sizes[dim];
     axis.kernel = entry(kernel, k);
     axis.stride = entry(stride.size() > 0 ? stride : kernel, k);
-    axis.padding = entry(padding, k);
-    if (dilation != nullptr) axis.dilation = entry(*dilation, k);
+    axis.padding = entry(arguments.padding, k);
+    if (arguments.dilation != nullptr) axis.dilation = entry(*arguments.dilation, k);
     if (axis.padding > axis.kernel / 2) {
       return ctx.fail(
           Code::InvalidArgument,
@@ -114,7 +151,7 @@ Status read_pooling(KernelContext& ctx, const Tensor& in, const EValue& kernel,
           "allowed",
           static_cast<long long>(axis.padding), dim, static_cast<long long>(axis.kernel));
     }
-    axis.out = count_windows(axis, ceil_mode);
+    axis.out = count_windows(axis, arguments.ceil_mode);
     if (axis.out < 1 || axis.out > INT32_MAX) {
       return ctx.fail(Code::InvalidArgument,
                       "self has size %lld along dimension %zu, which does not fit kernel_size %lld "
@@ -123,6 +160,29 @@ Status read_pooling(KernelContext& ctx, const Tensor& in, const EValue& kernel,
                       static_cast<long long>(axis.padding), static_cast<long long>(axis.dilation));
     }
     shape->sizes[dim] = static_cast<int32_t>(axis.out);
+  }
+  return {};
+}
+
+Status read_adaptive(KernelContext& ctx, const Tensor& in, size_t spatial, const EValue& size,
+                     Pooling* pooling, Shape* shape) {
+  RL_TRY(check_images(ctx, in, spatial));
+  RL_TRY(check_list(ctx, "output_size", size, spatial, 0));
+  *shape = Shape(in.shape());
+  bool even = true;
+  for (size_t k = 0; k < spatial; ++k) {
+    PoolAxis& axis = pooling->axis(k, spatial);
+    const size_t dim = in.rank - spatial + k;
+    axis.adaptive = true;
+    axis.in = in.sizes[dim];
+    axis.out = entry(size, k);
+    even = even && axis.out > 0 && axis.in % axis.out == 0;
+    shape->sizes[dim] = static_cast<int32_t>(axis.out);
+  }
+  for (size_t k = 0; even && k < spatial; ++k) {
+    PoolAxis& axis = pooling->axis(k, spatial);
+    axis.adaptive = false;
+    axis.kernel = axis.stride = axis.in / axis.out;
   }
   return {};
 }

@@ -1,4 +1,5 @@
-// The geometry of two-dimensional pooling: which input elements a window covers, along each axis.
+// The geometry of pooling in two or three dimensions: which input elements a window covers, along
+// each axis. With two dimensions the depth is an axis of size 1.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +19,13 @@ struct PoolWindow {
   int64_t count;
 };
 
+// The input positions that the taps of a window meet, `step` apart.
+struct PoolTaps {
+  int64_t begin;
+  int64_t end;
+  int64_t step;
+};
+
 // One spatial axis. Every number but the sizes of the tensors comes from the program.
 struct PoolAxis {
   int64_t in = 1;
@@ -33,34 +41,65 @@ struct PoolAxis {
   PoolWindow window(int64_t o) const;
   // The position of the first tap of output `o`, which may lie in the padding.
   int64_t start(int64_t o) const { return o * stride - padding; }
-  // The first position of output `o` that a tap meets inside of the input.
-  int64_t first_inside(int64_t o) const;
+  // The taps of output `o` that lie inside of the input.
+  PoolTaps taps(int64_t o) const;
   // The outputs whose tap lies inside of the input are those from lo to hi.
   void outputs_inside(int64_t tap, int64_t* lo, int64_t* hi) const;
 };
 
-// A pooling of [N, C, H, W] or [C, H, W]: sizes and strides (in elements) of both tensors.
+// A pooling of [N, C, H, W] or [C, H, W], or with a depth before H: sizes and strides (in elements)
+// of both tensors.
 struct Pooling {
+  PoolAxis d;
   PoolAxis h;
   PoolAxis w;
   int64_t n = 1;
   int64_t c = 1;
-  int64_t in_n = 0, in_c = 0, in_h = 0, in_w = 0;
-  int64_t out_n = 0, out_c = 0, out_h = 0, out_w = 0;
+  int64_t in_n = 0, in_c = 0, in_d = 0, in_h = 0, in_w = 0;
+  int64_t out_n = 0, out_c = 0, out_d = 0, out_h = 0, out_w = 0;
 
+  // Axis k of `spatial` many, the outermost first.
+  PoolAxis& axis(size_t k, size_t spatial) {
+    PoolAxis* const axes[] = {&d, &h, &w};
+    return *axes[3 - spatial + k];
+  }
   // Sets the strides, once the output has its final sizes.
-  void take_strides(const Tensor& in, const Tensor& out);
+  void take_strides(const Tensor& in, const Tensor& out, size_t spatial);
+  // Lines of output along W; where each starts in the output, and its channel in the input.
+  int64_t lines() const { return n * c * d.out * h.out; }
 };
 
-// Reads kernel_size, stride and padding (and dilation, unless nullptr) and works out the shape of
-// the result. InvalidArgument, naming the argument, if one is out of range or the result would be
-// empty.
-Status read_pooling(KernelContext& ctx, const Tensor& in, const EValue& kernel,
-                    const EValue& stride, const EValue& padding, const EValue* dilation,
-                    bool ceil_mode, Pooling* pooling, Shape* shape);
+// Where a line of outputs lies: the output's depth and row, and the offsets of its first element
+// and of its channel (or, for a line of whole pixels, of channel 0) in the input.
+struct PoolLine {
+  int64_t d;
+  int64_t h;
+  int64_t from;
+  int64_t to;
+};
+// Line i of p.lines(), or of the p.n * p.d.out * p.h.out lines of whole pixels.
+PoolLine channel_line(const Pooling& p, int64_t i);
+PoolLine pixel_line(const Pooling& p, int64_t i);
 
-// InvalidArgument unless `in` has shape [N, C, H, W] or [C, H, W] with only N possibly 0, and few
-// enough pixels for 32-bit positions.
-Status check_images(KernelContext& ctx, const Tensor& in);
+// How many lines to work on at a time, each of so many elements of work.
+int64_t pool_grain(int64_t line_work);
+
+// What a pooling is given; `dilation` may be nullptr.
+struct PoolArguments {
+  const EValue& kernel;
+  const EValue& stride;
+  const EValue& padding;
+  const EValue* dilation;
+  bool ceil_mode;
+};
+// Reads the arguments of a pooling of 2 or 3 spatial dimensions and works out the shape of the
+// result. InvalidArgument, naming the argument, if one is out of range or the result would be
+// empty.
+Status read_pooling(KernelContext& ctx, const Tensor& in, size_t spatial,
+                    const PoolArguments& arguments, Pooling* pooling, Shape* shape);
+// The same for an adaptive pooling's output_size. Windows that come out all of one size are given
+// as such.
+Status read_adaptive(KernelContext& ctx, const Tensor& in, size_t spatial, const EValue& size,
+                     Pooling* pooling, Shape* shape);
 
 }  // namespace rushlight::kernels

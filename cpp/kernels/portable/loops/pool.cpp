@@ -36,6 +36,65 @@ void max(const void* in, int64_t stride, size_t n, int32_t at, int32_t at_step, 
   max_strided<T, 0>(x, stride, n, at, at_step, best, index);
 }
 
+constexpr int64_t kMaxLanes = 16;
+
+// Folds n elements that lie from `at` on into the one best element. Long runs: the maximum of all
+// first, then where it lies.
+template <typename T>
+void max_run(const T* x, int64_t n, int32_t at, T* best_out, int32_t* index) {
+  T best = *best_out;
+  int32_t found = *index;
+  int64_t i = 0;
+  if (n >= 2 * kMaxLanes) {
+    T lanes[kMaxLanes];
+    int32_t odd[kMaxLanes] = {};  // some element is NaN
+    for (int64_t k = 0; k < kMaxLanes; ++k) lanes[k] = best;
+    for (; i + kMaxLanes <= n; i += kMaxLanes) {
+      for (int64_t k = 0; k < kMaxLanes; ++k) {
+        const T value = x[i + k];
+        lanes[k] = value > lanes[k] ? value : lanes[k];
+        odd[k] |= value != value;
+      }
+    }
+    T greatest = best;
+    int32_t any_odd = 0;
+    for (int64_t k = 0; k < kMaxLanes; ++k) {
+      greatest = lanes[k] > greatest ? lanes[k] : greatest;
+      any_odd |= odd[k];
+    }
+    if (any_odd != 0) {
+      i = 0;
+    } else if (greatest > best) {
+      best = greatest;
+      int64_t first = 0;
+      while (x[first] != greatest) ++first;
+      found = at + static_cast<int32_t>(first);
+    }
+  }
+  for (; i < n; ++i) {
+    const T value = x[i];
+    const bool better = (value > best) | (value != value);
+    best = better ? value : best;
+    found = better ? at + static_cast<int32_t>(i) : found;
+  }
+  *best_out = best;
+  *index = found;
+}
+
+template <typename T>
+void max_windows(const void* in, int64_t first, int64_t last, const int32_t* begin,
+                 const int32_t* end, size_t n, int32_t at, void* best_out, int32_t* index) {
+  const T* columns = static_cast<const T*>(in);
+  T* best = static_cast<T*>(best_out);
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t b = begin[i] < first ? first : begin[i];
+    const int64_t e = end[i] > last ? last : end[i];
+    if (b < e) {
+      max_run(columns + (b - first), e - b, at + static_cast<int32_t>(b), best + i, index + i);
+    }
+  }
+}
+
 template <typename T>
 void start(void* best_out, size_t n) {
   T* best = static_cast<T*>(best_out);
@@ -120,7 +179,7 @@ void divide(const void* acc_in, const void* counts_in, const void* factor_in, si
 
 #define RL_POOL(f) {f<float>, f<double>, f<int64_t>, nullptr, nullptr}
 
-const PoolLoops pool_loops = {RL_POOL(max), RL_POOL(start), RL_POOL(add), RL_POOL(windows),
-                              RL_POOL(divide)};
+const PoolLoops pool_loops = {RL_POOL(max), RL_POOL(max_windows), RL_POOL(start),
+                              RL_POOL(add), RL_POOL(windows),     RL_POOL(divide)};
 
 }  // namespace rushlight::kernels::RL_ISA

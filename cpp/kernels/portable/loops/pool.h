@@ -15,6 +15,11 @@ namespace rushlight::kernels {
 // lies at `at` + i * at_step, if it is greater or NaN.
 using PoolMaxFn = void (*)(const void* x, int64_t stride, size_t n, int32_t at, int32_t at_step,
                            void* best, int32_t* index);
+// The same for windows: best[i] takes columns[begin[i]] to columns[end[i] - 1], counted from
+// `first` and cut off at `first` and `last`; column 0 lies at `at`.
+using PoolMaxWindowsFn = void (*)(const void* columns, int64_t first, int64_t last,
+                                  const int32_t* begin, const int32_t* end, size_t n, int32_t at,
+                                  void* best, int32_t* index);
 // best[i] = the least value there is.
 using PoolStartFn = void (*)(void* best, size_t n);
 // acc[i] += x[i * stride]
@@ -30,6 +35,7 @@ using PoolDivideFn = void (*)(const void* acc, const void* counts, const void* f
 // Rows: kF32, kF64 and kI64.
 struct PoolLoops {
   PoolMaxFn max[kComputeTypes];
+  PoolMaxWindowsFn max_windows[kComputeTypes];
   PoolStartFn start[kComputeTypes];
   PoolAddFn add[kComputeTypes];
   PoolWindowsFn windows[kComputeTypes];
