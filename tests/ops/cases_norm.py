@@ -135,6 +135,19 @@ def batch_norm_no_stats(make: Maker) -> Iterator[Sample]:
     yield Sample(wide, make.tensor(1100), None, True, 0.1, 1e-5)
 
 
+def batch_norm(make: Maker) -> Iterator[Sample]:
+    for x in channel_inputs(make):
+        for training in (True, False):
+            yield Sample(x, *parameters(make, x.dtype), training, 0.3, 1e-5)
+    stats = [make.tensor(12), make.tensor(12, low=0.1)]
+    yield Sample(make.tensor(2, 12, 5, 7), None, None, *stats, True, 0.0, 1e-3)
+    yield Sample(make.tensor(2, 12, 5, 7), None, make.tensor(12), *stats, True, 1.0, 1e-3)
+    half = make.tensor(2, 12, 5, 7, dtype=torch.float16)
+    yield Sample(half, None, None, *stats, True, 0.1, 1e-3)
+    wide = make.tensor(2, 1100, 2, 2, order=CHANNELS_LAST)
+    yield Sample(wide, *parameters(make, torch.float32, 1100), True, 0.1, 1e-5)
+
+
 def group_norm(make: Maker) -> Iterator[Sample]:
     for x in channel_inputs(make):
         pixels = x[0, 0].numel()
@@ -167,6 +180,20 @@ def in_double(op: Any) -> Any:
     return reference
 
 
+def batch_norm_in_double(
+    x: torch.Tensor, weight: Any, bias: Any, mean: torch.Tensor, var: torch.Tensor, *rest: Any
+) -> list[torch.Tensor]:
+    """The same for batch norm, and the running statistics that it leaves behind."""
+    rough = aten._native_batch_norm_legit(
+        x.contiguous(), weight, bias, mean.clone(), var.clone(), *rest
+    )
+    wide = [t.double() if isinstance(t, torch.Tensor) else t for t in (weight, bias, mean, var)]
+    exact = aten._native_batch_norm_legit(x.double().contiguous(), *wide, *rest)
+    values = [e.to(r.dtype) for e, r in zip(exact, rough, strict=True)]
+    values[0] = torch.empty_like(x).copy_(values[0])
+    return [*values, wide[2].to(mean.dtype), wide[3].to(var.dtype)]
+
+
 OPS = [
     OpCases("aten::_log_softmax.out", softmax, tolerance=(1e-6, 2e-6)),
     OpCases(
@@ -174,6 +201,7 @@ OPS = [
         batch_norm_no_stats,
         in_double(aten._native_batch_norm_legit.no_stats),
     ),
+    OpCases("aten::_native_batch_norm_legit.out", batch_norm, batch_norm_in_double),
     OpCases(
         "aten::_native_batch_norm_legit_no_training.out",
         batch_norm_inference,
@@ -235,6 +263,24 @@ ERRORS = [
             *(torch.zeros(2, 3), torch.zeros(3), torch.zeros(3)),
         ],
         "training is false, but",
+    ),
+    ErrorCase(
+        "aten::_native_batch_norm_legit.out",
+        lambda make: [
+            make.tensor(2, 3),
+            *(None, None, torch.zeros(3), torch.zeros(2), True, 0.1, 1e-5),
+            *(torch.zeros(2, 3), torch.zeros(3), torch.zeros(3)),
+        ],
+        r"running_var has shape \(2,\), but must have shape \(3,\)",
+    ),
+    ErrorCase(
+        "aten::_native_batch_norm_legit.out",
+        lambda make: [
+            make.tensor(0, 3),
+            *(None, None, torch.zeros(3), torch.zeros(3), True, 0.1, 1e-5),
+            *(torch.zeros(0, 3), torch.zeros(3), torch.zeros(3)),
+        ],
+        r"input has shape \(0, 3\), but must have elements",
     ),
     ErrorCase(
         "aten::_native_batch_norm_legit_no_training.out",

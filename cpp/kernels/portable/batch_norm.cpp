@@ -29,28 +29,19 @@ Status resize_statistics(KernelContext& ctx, const Shape& shape, Tensor& mean, T
   return ctx.resize(rstd, shape.span());
 }
 
-}  // namespace
-
-// _native_batch_norm_legit_no_training(input, weight, bias, running_mean, running_var, momentum,
-// eps,
-//                                      *, out0, out1, out2): the last two are empty.
-Status batch_norm_inference_out(KernelContext& ctx, EValue* const* args) {
-  const Tensor& in = args[0]->tensor();
-  const Tensor& mean = args[3]->tensor();
-  const Tensor& var = args[4]->tensor();
-  ChannelNorm norm;
-  norm.weight = args[1]->tensor_or_null();
-  norm.bias = args[2]->tensor_or_null();
-  norm.eps = args[6]->to_double();
-  RL_TRY(check_channel_norm(ctx, in, norm.weight, norm.bias, args[7]->tensor()));
+// With the given statistics; `outs` are the result and two that become empty.
+Status normalize_by_given(KernelContext& ctx, ChannelNorm norm, const Tensor& in,
+                          const Tensor& mean, const Tensor& var, EValue* const* outs) {
+  Tensor& out = outs[0]->tensor();
+  RL_TRY(check_channel_norm(ctx, in, norm.weight, norm.bias, out));
   RL_TRY(check_channels(ctx, "running_mean", &mean, in.sizes[1]));
   RL_TRY(check_channels(ctx, "running_var", &var, in.sizes[1]));
   Shape none;
   none.push(0);
-  RL_TRY(resize_statistics(ctx, none, args[8]->tensor(), args[9]->tensor()));
+  RL_TRY(resize_statistics(ctx, none, outs[1]->tensor(), outs[2]->tensor()));
   if (in.numel == 0) return {};
   norm.in = &in;
-  norm.out = &args[7]->tensor();
+  norm.out = &out;
   norm.groups = in.sizes[1];
   norm.running_mean = &mean;
   norm.running_var = &var;
@@ -58,11 +49,43 @@ Status batch_norm_inference_out(KernelContext& ctx, EValue* const* args) {
   return {};
 }
 
+// With the statistics of the batch; `outs` are the result and where they go.
+Status normalize_by_batch(KernelContext& ctx, ChannelNorm norm, const Tensor& in,
+                          EValue* const* outs) {
+  Tensor& out = outs[0]->tensor();
+  RL_TRY(check_channel_norm(ctx, in, norm.weight, norm.bias, out));
+  if (in.numel == 0) {
+    return ctx.fail(Code::InvalidArgument, "input has shape %s, but must have elements",
+                    ShapeText(in.shape()).text());
+  }
+  Shape channels;
+  channels.push(in.sizes[1]);
+  RL_TRY(resize_statistics(ctx, channels, outs[1]->tensor(), outs[2]->tensor()));
+  norm.in = &in;
+  norm.out = &out;
+  norm.groups = in.sizes[1];
+  norm.mean_out = &outs[1]->tensor();
+  norm.rstd_out = &outs[2]->tensor();
+  normalize_channels(norm);
+  return {};
+}
+
+}  // namespace
+
+// _native_batch_norm_legit_no_training(input, weight, bias, running_mean, running_var, momentum,
+//                                      eps, *, out0, out1, out2): the last two are empty.
+Status batch_norm_inference_out(KernelContext& ctx, EValue* const* args) {
+  ChannelNorm norm;
+  norm.weight = args[1]->tensor_or_null();
+  norm.bias = args[2]->tensor_or_null();
+  norm.eps = args[6]->to_double();
+  return normalize_by_given(ctx, norm, args[0]->tensor(), args[3]->tensor(), args[4]->tensor(),
+                            &args[7]);
+}
+
 // _native_batch_norm_legit.no_stats(input, weight, bias, training, momentum, eps, *, out,
-// save_mean,
-//                                   save_invstd)
+//                                   save_mean, save_invstd)
 Status batch_norm_no_stats_out(KernelContext& ctx, EValue* const* args) {
-  const Tensor& in = args[0]->tensor();
   ChannelNorm norm;
   norm.weight = args[1]->tensor_or_null();
   norm.bias = args[2]->tensor_or_null();
@@ -71,21 +94,30 @@ Status batch_norm_no_stats_out(KernelContext& ctx, EValue* const* args) {
     return ctx.fail(Code::InvalidArgument,
                     "training is false, but without running statistics it must be true");
   }
-  RL_TRY(check_channel_norm(ctx, in, norm.weight, norm.bias, args[6]->tensor()));
-  if (in.numel == 0) {
-    return ctx.fail(Code::InvalidArgument, "input has shape %s, but must have elements",
-                    ShapeText(in.shape()).text());
-  }
-  Shape channels;
-  channels.push(in.sizes[1]);
-  RL_TRY(resize_statistics(ctx, channels, args[7]->tensor(), args[8]->tensor()));
-  norm.in = &in;
-  norm.out = &args[6]->tensor();
-  norm.groups = in.sizes[1];
-  norm.mean_out = &args[7]->tensor();
-  norm.rstd_out = &args[8]->tensor();
-  normalize_channels(norm);
-  return {};
+  return normalize_by_batch(ctx, norm, args[0]->tensor(), &args[6]);
+}
+
+// _native_batch_norm_legit(input, weight, bias, running_mean, running_var, training, momentum, eps,
+//                          *, out, save_mean, save_invstd): in training it writes the running
+// statistics, too.
+Status batch_norm_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& in = args[0]->tensor();
+  Tensor& mean = args[3]->tensor();
+  Tensor& var = args[4]->tensor();
+  ChannelNorm norm;
+  norm.weight = args[1]->tensor_or_null();
+  norm.bias = args[2]->tensor_or_null();
+  norm.eps = args[7]->to_double();
+  if (!args[5]->to_bool()) return normalize_by_given(ctx, norm, in, mean, var, &args[8]);
+  RL_TRY(check_channel_norm(ctx, in, norm.weight, norm.bias, args[8]->tensor()));
+  RL_TRY(check_channels(ctx, "running_mean", &mean, in.sizes[1]));
+  RL_TRY(check_channels(ctx, "running_var", &var, in.sizes[1]));
+  RL_TRY(ctx.resize(mean, mean.shape()));
+  RL_TRY(ctx.resize(var, var.shape()));
+  norm.mixed_mean = &mean;
+  norm.mixed_var = &var;
+  norm.momentum = args[6]->to_double();
+  return normalize_by_batch(ctx, norm, in, &args[8]);
 }
 
 // native_group_norm(input, weight, bias, N, C, HxW, group, eps, *, out0, out1, out2)

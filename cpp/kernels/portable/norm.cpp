@@ -65,12 +65,22 @@ class ChannelNormalizer {
     return centered(mean, rstd * weight, bias, compute_);
   }
 
+  void mix(const Tensor& running, int64_t c, double value) const {
+    const double before = load_value(running, c);
+    store_value(running, c, norm_.momentum * value + (1.0 - norm_.momentum) * before);
+  }
+
   void given(int64_t c, double* mean, double* rstd) const {
     *mean = load_value(*norm_.running_mean, c);
     *rstd = 1.0 / std::sqrt(load_value(*norm_.running_var, c) + norm_.eps);
   }
 
-  void store_statistics(int64_t group, double mean, double rstd) const {
+  // `squares` is the sum of squared distances from the mean.
+  void store_statistics(int64_t group, double mean, double squares, double rstd) const {
+    if (norm_.mixed_mean != nullptr) {
+      mix(*norm_.mixed_mean, group, mean);
+      mix(*norm_.mixed_var, group, squares / static_cast<double>(group_ * count_ - 1));
+    }
     if (norm_.mean_out == nullptr) return;
     const auto place = [&](const Tensor& t) {
       return norm_.per_batch ? batch_ * t.strides[0] + group * t.strides[1]
@@ -107,9 +117,9 @@ class ChannelNormalizer {
       given(first, &mean, &rstd);
     } else {
       mean = fold_channels(ReduceOp::Sum, first, n, nullptr) / static_cast<double>(n * count_);
-      rstd = reciprocal_deviation(fold_channels(ReduceOp::SquaredDeviation, first, n, &mean),
-                                  n * count_, norm_.eps);
-      store_statistics(first / group_, mean, rstd);
+      const double squares = fold_channels(ReduceOp::SquaredDeviation, first, n, &mean);
+      rstd = reciprocal_deviation(squares, n * count_, norm_.eps);
+      store_statistics(first / group_, mean, squares, rstd);
     }
     const size_t most = std::min(in_.limit(run_strides_[0]), out_.limit(run_strides_[1]));
     for (int64_t c = first; c < first + n; ++c) {
@@ -159,10 +169,10 @@ class ChannelNormalizer {
     fold_pixels(ReduceOp::SquaredDeviation, first, n, each, mean_);
     sum_groups(each, n, rstd_);
     for (size_t i = 0; i < n; ++i) {
-      rstd_[i] = reciprocal_deviation(rstd_[i], elements, norm_.eps);
-    }
-    for (size_t i = 0; i < n; i += static_cast<size_t>(group_)) {
-      store_statistics((first + static_cast<int64_t>(i)) / group_, mean_[i], rstd_[i]);
+      const double squares = rstd_[i];
+      rstd_[i] = reciprocal_deviation(squares, elements, norm_.eps);
+      const int64_t c = first + static_cast<int64_t>(i);
+      if (c % group_ == 0) store_statistics(c / group_, mean_[i], squares, rstd_[i]);
     }
   }
 

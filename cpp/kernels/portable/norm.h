@@ -42,6 +42,10 @@ struct ChannelNorm {
   // Given statistics [C], or nullptr: they are computed then.
   const Tensor* running_mean = nullptr;
   const Tensor* running_var = nullptr;
+  // Given with `momentum`: what computed statistics are mixed into ([C]), or nullptr.
+  const Tensor* mixed_mean = nullptr;
+  const Tensor* mixed_var = nullptr;
+  double momentum = 0;
   // Where computed statistics go ([B, groups] or [groups]), or nullptr.
   const Tensor* mean_out = nullptr;
   const Tensor* rstd_out = nullptr;
