@@ -1,4 +1,4 @@
-"""Cases of embedding bags, distances and dropout."""
+"""Cases of embedding bags and of distances."""
 
 from __future__ import annotations
 
@@ -136,18 +136,6 @@ def without_products(a: torch.Tensor, b: torch.Tensor, p: float, mode: Any) -> t
     return result
 
 
-# --- dropout ------------------------------------------------------------------------------------
-
-
-def dropout(make: Maker) -> Iterator[Sample]:
-    for dtype in (*FLOATING, torch.int32, torch.bool):
-        yield Sample(make.tensor(3, 40, dtype=dtype), 0.3, False)
-    yield Sample(make.tensor(2, 3, 4, 5, order=(0, 2, 3, 1), special=True), 0.5, False)
-    yield Sample(make.tensor(2, 3), 0.0, True)
-    yield Sample(make.tensor(2, 3, special=True), 0.0, None)
-    yield Sample(make.tensor(0, 3), 0.5, False)
-
-
 OPS = [
     OpCases("aten::_cdist_forward.out", cdist, in_double(without_products), tolerance=(1e-5, 1e-6)),
     OpCases(
@@ -163,7 +151,6 @@ OPS = [
         tolerance=(1e-5, 1e-5),
     ),
     OpCases("aten::_pdist_forward.out", pdist, in_double(aten._pdist_forward), (1e-5, 1e-6)),
-    OpCases("aten::native_dropout.out", dropout),
 ]
 
 
@@ -197,18 +184,6 @@ def cdist_error(message: str, *shapes: tuple[int, ...], p: float = 2.0) -> Error
     )
 
 
-def dropout_error(message: str, p: float, train: Any) -> ErrorCase:
-    return ErrorCase(
-        "aten::native_dropout.out",
-        lambda make: [
-            make.tensor(2, 3),
-            *(p, train),
-            *(torch.zeros(2, 3), torch.zeros(2, 3, dtype=torch.bool)),
-        ],
-        message,
-    )
-
-
 ERRORS = [
     bag_error("index 5 is out of bounds", [0, 5, 1], [0, 2]),
     bag_error("index -1 is out of bounds", [0, -1, 1], [0, 2]),
@@ -231,7 +206,4 @@ ERRORS = [
         lambda make: [make.tensor(4), 2.0, torch.zeros(6)],
         r"self has shape \(4,\), but must have 2 dimensions",
     ),
-    dropout_error("train is true and p is 0.5, and no random numbers are drawn", 0.5, True),
-    dropout_error("train is true and p is 0.5", 0.5, None),
-    dropout_error("p is 1.5, but must be from 0 to 1", 1.5, True),
 ]

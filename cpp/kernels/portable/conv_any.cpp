@@ -1,162 +1,322 @@
-// Convolution of any type that can be multiplied, in any layout: for each output pixel the input
-// values that it depends on are gathered, converted to the type that is summed in, and multiplied
-// with the weights of each output channel. Plain, for types and layouts that nobody hurries.
+// Convolution of any type that can be multiplied, in any layout: blocks of output channels times
+// tiles of output pixels. For each tile the input that it depends on is gathered, converted to the
+// type that is summed in, and multiplied with the weights, a block of (tap, channel)s at a time.
 #include <algorithm>
 #include <cstring>
 
 #include "rushlight/kernels/portable/conv.h"
+#include "rushlight/kernels/portable/loops/product.h"
 #include "rushlight/kernels/portable/strided_copy.h"
 #include "rushlight/kernels/portable/view.h"
 
 namespace rushlight::kernels {
 namespace {
 
-constexpr size_t kPiece = 128;  // products gathered at a time
+constexpr int64_t kDepth = 256;   // (tap, channel)s of a block
+constexpr int64_t kHeight = 96;   // output channels of a block
+constexpr int64_t kTiles = 8;     // tiles of pixels that share converted weights
+constexpr int64_t kMaxTile = 32;  // pixels of a tile of any type
+constexpr size_t kStackBytes = 6 * 1024;
 
-// Where input and weight of each product lie, for one output pixel and one group.
-struct Piece {
-  size_t n = 0;
-  int64_t input[kPiece];
-  int64_t weight[kPiece];
+// What is summed in: unsigned integers wrap around, the bits are those of the signed type.
+template <typename T>
+struct SumType;
+template <>
+struct SumType<float> {
+  static constexpr DType kDType = DType::Float32;
+  static const ProductLoops<float>& loops() { return product_loops().f; }
+};
+template <>
+struct SumType<double> {
+  static constexpr DType kDType = DType::Float64;
+  static const ProductLoops<double>& loops() { return product_loops().d; }
+};
+template <>
+struct SumType<uint32_t> {
+  static constexpr DType kDType = DType::Int32;
+  static const ProductLoops<uint32_t>& loops() { return product_loops().i; }
+};
+template <>
+struct SumType<uint64_t> {
+  static constexpr DType kDType = DType::Int64;
+  static const ProductLoops<uint64_t>& loops() { return product_loops().l; }
+};
+
+// Elements at `from` + offsets[i] + shift, or zero where the offset is negative.
+using GatherFn = void (*)(const void* from, const int64_t* offsets, int64_t shift, int64_t n,
+                          void* to);
+template <typename T>
+void gather(const void* from, const int64_t* offsets, int64_t shift, int64_t n, void* to) {
+  const T* in = static_cast<const T*>(from);
+  T* out = static_cast<T*>(to);
+  for (int64_t i = 0; i < n; ++i) out[i] = offsets[i] < 0 ? T{0} : in[offsets[i] + shift];
+}
+// Elements to `to` + offsets[i].
+using ScatterFn = void (*)(const void* from, const int64_t* offsets, int64_t n, void* to);
+template <typename T>
+void scatter(const void* from, const int64_t* offsets, int64_t n, void* to) {
+  const T* in = static_cast<const T*>(from);
+  T* out = static_cast<T*>(to);
+  for (int64_t i = 0; i < n; ++i) out[offsets[i]] = in[i];
+}
+
+struct Movers {
+  GatherFn gather;
+  ScatterFn scatter;
+};
+Movers movers(size_t size) {
+  if (size == 1) return {gather<uint8_t>, scatter<uint8_t>};
+  if (size == 2) return {gather<uint16_t>, scatter<uint16_t>};
+  if (size == 4) return {gather<uint32_t>, scatter<uint32_t>};
+  return {gather<uint64_t>, scatter<uint64_t>};
+}
+
+// How much is worked on at a time, in so many elements of memory.
+struct Blocks {
+  int64_t tile;
+  int64_t depth;
+  int64_t height;
+  int64_t width;
+
+  Blocks(const Conv& conv, int64_t tile_width, int64_t room)
+      : tile(tile_width),
+        depth(std::min(kDepth, conv.group_in * conv.taps())),
+        height(std::min(kHeight, conv.group_out)),
+        width(std::min(kTiles, (conv.pixels() + tile - 1) / tile) * tile) {
+    const auto fits = [&] { return height * depth + depth * tile + height * width <= room; };
+    while (!fits() && width > tile) width = (width / tile + 1) / 2 * tile;
+    while (!fits() && height > 1) height = (height + 1) / 2;
+    while (!fits() && depth > 1) depth = (depth + 1) / 2;
+  }
 };
 
 template <typename T>
-constexpr DType sum_type() {
-  return sizeof(T) == 4 ? DType::Float32 : DType::Int64;
-}
-template <>
-constexpr DType sum_type<double>() {
-  return DType::Float64;
-}
-
-// The input coordinate that tap `t` meets at output `o`, or -1 if there is none.
-int64_t met(const Conv& conv, size_t s, int64_t o, int64_t t) {
-  int64_t at = 0;
-  if (conv.transposed) {
-    const int64_t scaled = o + conv.padding[s] - t * conv.dilation[s];
-    if (scaled % conv.stride[s] != 0) return -1;
-    at = scaled / conv.stride[s];
-  } else {
-    at = o * conv.stride[s] - conv.padding[s] + t * conv.dilation[s];
-  }
-  return at >= 0 && at < conv.input.size[s] ? at : -1;
-}
-
-template <typename T>
-class Pixel {
+class Convolver {
  public:
-  Pixel(const Conv& conv, int64_t image, int64_t group, const int64_t* at)
-      : conv_(conv), dtype_(conv.input.tensor->dtype), group_(group) {
-    input_ = image * conv.input.outer_step + group * conv.group_in * conv.input.inner_step;
-    std::copy(at, at + kMaxSpatial, at_);
+  Convolver(const Conv& conv, const Blocks& blocks, T* memory)
+      : conv_(conv),
+        blocks_(blocks),
+        dtype_(conv.out.tensor->dtype),
+        movers_(movers(element_size(dtype_))),
+        weights_(memory),
+        panel_(weights_ + blocks.height * blocks.depth),
+        sums_(panel_ + blocks.depth * blocks.tile) {}
+
+  static int64_t items(const Conv& conv, const Blocks& blocks) {
+    return conv.batch * conv.groups * channel_blocks(conv, blocks) * pixel_blocks(conv, blocks);
   }
 
-  // The sum for one output channel of the group.
-  T sum(int64_t channel) {
-    T total = 0;
-    piece_.n = 0;
-    const int64_t step = conv_.transposed ? conv_.weight.inner_step : conv_.weight.outer_step;
-    const int64_t group_step = conv_.transposed ? conv_.group_in * conv_.weight.outer_step
-                                                : conv_.group_out * conv_.weight.outer_step;
-    const int64_t weight = group_ * group_step + channel * step;
-    const int64_t taps = conv_.taps();
-    for (int64_t t = 0; t < taps; ++t) {
-      int64_t input_offset = input_;
-      int64_t weight_offset = weight;
-      if (locate(t, &input_offset, &weight_offset))
-        add_channels(input_offset, weight_offset, &total);
+  // One block of output channels by one of pixels, of one group of one image.
+  void run(int64_t item) {
+    const int64_t pixel = item % pixel_blocks(conv_, blocks_) * blocks_.width;
+    item /= pixel_blocks(conv_, blocks_);
+    const int64_t channel = item % channel_blocks(conv_, blocks_) * blocks_.height;
+    item /= channel_blocks(conv_, blocks_);
+    group_ = item % conv_.groups;
+    image_ = item / conv_.groups;
+    const int64_t rows = std::min(blocks_.height, conv_.group_out - channel);
+    const int64_t pixels = std::min(blocks_.width, conv_.pixels() - pixel);
+    std::fill(sums_, sums_ + rows * blocks_.width, T{0});
+    const int64_t k_end = conv_.group_in * conv_.taps();
+    for (int64_t k = 0; k < k_end; k += blocks_.depth) {
+      const int64_t depth = std::min(blocks_.depth, k_end - k);
+      convert_weights(channel, rows, k, depth);
+      for (int64_t j = 0; j < pixels; j += blocks_.tile) {
+        pack(pixel + j, std::min(blocks_.tile, pixels - j), k, depth);
+        multiply(rows, j, depth);
+      }
     }
-    flush(&total);
-    return total;
+    finish(channel, rows, pixel, pixels);
   }
 
  private:
-  bool locate(int64_t tap, int64_t* input, int64_t* weight) const {
+  static constexpr DType kSum = SumType<T>::kDType;
+
+  static int64_t channel_blocks(const Conv& conv, const Blocks& blocks) {
+    return (conv.group_out + blocks.height - 1) / blocks.height;
+  }
+  static int64_t pixel_blocks(const Conv& conv, const Blocks& blocks) {
+    return (conv.pixels() + blocks.width - 1) / blocks.width;
+  }
+
+  // n elements from where they lie into the type that is summed in.
+  void read(const Tensor& tensor, int64_t start, const int64_t* offsets, int64_t shift, int64_t n,
+            T* to) const {
+    const void* from = element_at(tensor, start);
+    if (dtype_ == kSum) return movers_.gather(from, offsets, shift, n, to);
+    alignas(64) uint64_t raw[kDepth];
+    movers_.gather(from, offsets, shift, n, raw);
+    convert(raw, dtype_, to, kSum, static_cast<size_t>(n));
+  }
+
+  // The coordinates of tap t.
+  void tap_at(int64_t t, int64_t* at) const {
     for (size_t s = kMaxSpatial; s-- > 0;) {
-      const int64_t t = tap % conv_.weight.size[s];
-      tap /= conv_.weight.size[s];
-      const int64_t i = met(conv_, s, at_[s], t);
-      if (i < 0) return false;
-      *input += i * conv_.input.step[s];
-      *weight += t * conv_.weight.step[s];
-    }
-    return true;
-  }
-
-  void add_channels(int64_t input, int64_t weight, T* total) {
-    const int64_t step = conv_.transposed ? conv_.weight.outer_step : conv_.weight.inner_step;
-    for (int64_t c = 0; c < conv_.group_in; ++c) {
-      if (piece_.n == kPiece) flush(total);
-      piece_.input[piece_.n] = input + c * conv_.input.inner_step;
-      piece_.weight[piece_.n++] = weight + c * step;
+      at[s] = t % conv_.weight.size[s];
+      t /= conv_.weight.size[s];
     }
   }
 
-  void flush(T* total) {
-    T inputs[kPiece];
-    T weights[kPiece];
-    gather(*conv_.input.tensor, piece_.input, inputs);
-    gather(*conv_.weight.tensor, piece_.weight, weights);
-    for (size_t i = 0; i < piece_.n; ++i) *total += inputs[i] * weights[i];
-    piece_.n = 0;
-  }
-
-  void gather(const Tensor& tensor, const int64_t* offsets, T* values) const {
-    alignas(8) uint8_t raw[kPiece * sizeof(uint64_t)];
-    const size_t size = element_size(dtype_);
-    for (size_t i = 0; i < piece_.n; ++i) {
-      std::memcpy(raw + i * size, element_at(tensor, offsets[i]), size);
+  void convert_weights(int64_t channel, int64_t rows, int64_t k0, int64_t depth) {
+    const ConvTensor& w = conv_.weight;
+    const int64_t in_step = conv_.transposed ? w.outer_step : w.inner_step;
+    const int64_t out_step = conv_.transposed ? w.inner_step : w.outer_step;
+    const int64_t group_size = conv_.transposed ? conv_.group_in : conv_.group_out;
+    int64_t offsets[kDepth];
+    for (int64_t k = 0; k < depth; ++k) {
+      int64_t at[kMaxSpatial];
+      tap_at((k0 + k) / conv_.group_in, at);
+      offsets[k] = (k0 + k) % conv_.group_in * in_step;
+      for (size_t s = 0; s < kMaxSpatial; ++s) offsets[k] += at[s] * w.step[s];
     }
-    convert(raw, dtype_, values, sum_type<T>(), piece_.n);
+    const int64_t start = group_ * group_size * w.outer_step + channel * out_step;
+    for (int64_t i = 0; i < rows; ++i) {
+      read(*w.tensor, start + i * out_step, offsets, 0, depth, weights_ + i * blocks_.depth);
+    }
   }
 
-  const Conv& conv_;
-  DType dtype_;
-  int64_t group_;
-  int64_t input_;
-  int64_t at_[kMaxSpatial];
-  Piece piece_;
-};
+  // Where the pixels of a tile meet the input, before a tap's own shift.
+  struct Pixels {
+    int64_t count;
+    int64_t at[kMaxSpatial][kMaxTile];
+  };
 
-template <typename T>
-T bias_of(const Conv& conv, int64_t channel) {
-  T bias = 0;
-  if (conv.bias != nullptr) {
-    convert(element_at(*conv.bias, channel), conv.bias->dtype, &bias, sum_type<T>(), 1);
-  }
-  return bias;
-}
-
-template <typename T>
-void run(const Conv& conv) {
-  const Tensor& out = *conv.out.tensor;
-  for (int64_t n = 0; n < conv.batch; ++n) {
-    for (int64_t pixel = 0; pixel < conv.pixels(); ++pixel) {
-      const int64_t line = pixel / conv.out.size[2];
-      const int64_t at[] = {line / conv.out.size[1], line % conv.out.size[1],
-                            pixel % conv.out.size[2]};
-      int64_t offset = n * conv.out.outer_step;
-      for (size_t s = 0; s < kMaxSpatial; ++s) offset += at[s] * conv.out.step[s];
-      for (int64_t g = 0; g < conv.groups; ++g) {
-        Pixel<T> sums(conv, n, g, at);
-        for (int64_t c = 0; c < conv.group_out; ++c) {
-          const int64_t channel = g * conv.group_out + c;
-          const T sum = sums.sum(c) + bias_of<T>(conv, channel);
-          convert(&sum, sum_type<T>(), element_at(out, offset + channel * conv.out.inner_step),
-                  out.dtype, 1);
-        }
+  void locate(int64_t first, int64_t count, Pixels* pixels) const {
+    pixels->count = count;
+    for (int64_t j = 0; j < count; ++j) {
+      int64_t rest = first + j;
+      for (size_t s = kMaxSpatial; s-- > 0;) {
+        const int64_t o = rest % conv_.out.size[s];
+        rest /= conv_.out.size[s];
+        pixels->at[s][j] =
+            conv_.transposed ? o + conv_.padding[s] : o * conv_.stride[s] - conv_.padding[s];
       }
     }
   }
+
+  // The offset of what tap t meets at each pixel, or -1 where there is nothing.
+  void meet(const Pixels& pixels, int64_t t, int64_t* offsets) const {
+    int64_t tap[kMaxSpatial];
+    tap_at(t, tap);
+    std::fill(offsets, offsets + pixels.count, 0);
+    for (size_t s = 0; s < kMaxSpatial; ++s) {
+      const int64_t shift = tap[s] * conv_.dilation[s];
+      const int64_t size = conv_.input.size[s];
+      const int64_t step = conv_.input.step[s];
+      const int64_t stride = conv_.transposed ? conv_.stride[s] : 1;
+      for (int64_t j = 0; j < pixels.count; ++j) {
+        int64_t at = conv_.transposed ? pixels.at[s][j] - shift : pixels.at[s][j] + shift;
+        bool inside = at >= 0;
+        if (stride > 1) {
+          inside = inside && at % stride == 0;
+          at /= stride;
+        }
+        inside = inside && at < size && offsets[j] >= 0;
+        offsets[j] = inside ? offsets[j] + at * step : -1;
+      }
+    }
+  }
+
+  void pack(int64_t first, int64_t count, int64_t k0, int64_t depth) {
+    Pixels pixels;
+    locate(first, count, &pixels);
+    int64_t offsets[kMaxTile];
+    std::fill(offsets, offsets + kMaxTile, -1);
+    const int64_t start =
+        image_ * conv_.input.outer_step + group_ * conv_.group_in * conv_.input.inner_step;
+    int64_t tap = -1;
+    for (int64_t k = 0; k < depth; ++k) {
+      if ((k0 + k) / conv_.group_in != tap) {
+        tap = (k0 + k) / conv_.group_in;
+        meet(pixels, tap, offsets);
+      }
+      const int64_t shift = (k0 + k) % conv_.group_in * conv_.input.inner_step;
+      read(*conv_.input.tensor, start, offsets, shift, blocks_.tile, panel_ + k * blocks_.tile);
+    }
+  }
+
+  void multiply(int64_t rows, int64_t column, int64_t depth) {
+    ProductTile<T> t{};
+    t.k = depth;
+    t.a_step = blocks_.depth;
+    t.b = panel_;
+    t.b_step = blocks_.tile;
+    t.sums_step = blocks_.width;
+    for (int64_t i = 0; i < rows; i += kProductRows) {
+      t.a = weights_ + i * blocks_.depth;
+      t.sums = sums_ + i * blocks_.width + column;
+      SumType<T>::loops().tile[std::min(kProductRows, rows - i) - 1](t);
+    }
+  }
+
+  T bias_of(int64_t channel) const {
+    T bias = 0;
+    if (conv_.bias != nullptr) {
+      convert(element_at(*conv_.bias, channel), conv_.bias->dtype, &bias, kSum, 1);
+    }
+    return bias;
+  }
+
+  void finish(int64_t channel, int64_t rows, int64_t pixel, int64_t pixels) {
+    const ConvTensor& out = conv_.out;
+    int64_t offsets[kTiles * kMaxTile];
+    alignas(64) uint64_t raw[kTiles * kMaxTile];
+    for (int64_t j = 0; j < pixels; ++j) {
+      int64_t rest = pixel + j;
+      offsets[j] = 0;
+      for (size_t s = kMaxSpatial; s-- > 0;) {
+        offsets[j] += rest % out.size[s] * out.step[s];
+        rest /= out.size[s];
+      }
+    }
+    const int64_t first = group_ * conv_.group_out + channel;
+    for (int64_t i = 0; i < rows; ++i) {
+      T* sums = sums_ + i * blocks_.width;
+      const T bias = bias_of(first + i);
+      for (int64_t j = 0; j < pixels; ++j) sums[j] += bias;
+      convert(sums, kSum, raw, dtype_, static_cast<size_t>(pixels));
+      const int64_t start = image_ * out.outer_step + (first + i) * out.inner_step;
+      movers_.scatter(raw, offsets, pixels, element_at(*out.tensor, start));
+    }
+  }
+
+  const Conv& conv_;
+  Blocks blocks_;
+  DType dtype_;
+  Movers movers_;
+  T* weights_;
+  T* panel_;
+  T* sums_;
+  int64_t group_ = 0;
+  int64_t image_ = 0;
+};
+
+template <typename T>
+void run(KernelContext& ctx, const ConvShares& shares, const Conv& conv) {
+  const size_t bytes = std::max(shares.bytes(), kStackBytes);
+  const int64_t tile = SumType<T>::loops().width;
+  const Blocks blocks(conv, tile, static_cast<int64_t>(bytes / sizeof(T)));
+  const int64_t items = Convolver<T>::items(conv, blocks);
+  if (shares.bytes() < kStackBytes) {
+    alignas(64) uint8_t stack[kStackBytes];
+    Convolver<T> convolver(conv, blocks, reinterpret_cast<T*>(stack));
+    for (int64_t item = 0; item < items; ++item) convolver.run(item);
+    return;
+  }
+  shares.run(ctx, items, [&](int64_t share, int64_t first, int64_t step) {
+    Convolver<T> convolver(conv, blocks, static_cast<T*>(shares.memory(share)));
+    for (int64_t item = first; item < items; item += step) convolver.run(item);
+  });
 }
 
 }  // namespace
 
-void conv_any(const Conv& conv) {
+void conv_any(KernelContext& ctx, const ConvShares& shares, const Conv& conv) {
   const DType dtype = conv.out.tensor->dtype;
-  if (dtype == DType::Float64) return run<double>(conv);
-  if (is_floating(dtype)) return run<float>(conv);
-  run<uint64_t>(conv);  // wraps around; the bits are int64's
+  if (dtype == DType::Float64) return run<double>(ctx, shares, conv);
+  if (dtype == DType::Int64) return run<uint64_t>(ctx, shares, conv);
+  if (is_floating(dtype)) return run<float>(ctx, shares, conv);
+  run<uint32_t>(ctx, shares, conv);
 }
 
 }  // namespace rushlight::kernels

@@ -1,0 +1,236 @@
+// Convolution of the 16-bit floats: tiles of input, weights and output are converted to float32 in
+// scratch memory, where the float32 ways run on them.
+#include <algorithm>
+
+#include "rushlight/core/allocator.h"
+#include "rushlight/core/message.h"
+#include "rushlight/kernels/portable/conv.h"
+#include "rushlight/kernels/portable/strided_copy.h"
+#include "rushlight/kernels/portable/view.h"
+
+namespace rushlight::kernels {
+namespace {
+
+constexpr int64_t kFewChannels = 16;  // fewer in a tile waste what packing the input costs
+
+// What one tile covers: some whole groups, or some output channels of one; and a box of pixels.
+struct Tile {
+  int64_t groups;
+  int64_t channels;  // output channels of each group
+  int32_t pixels[kMaxSpatial];
+};
+
+// Input positions along one dimension that outputs `first` to `last` - 1 depend on.
+struct Reach {
+  int64_t begin;
+  int64_t end;
+};
+Reach reach_of(const Conv& conv, size_t s, int64_t first, int64_t last) {
+  const int64_t stride = conv.stride[s];
+  const int64_t span = int64_t{conv.dilation[s]} * (conv.weight.size[s] - 1);
+  int64_t begin = first * stride - conv.padding[s];
+  int64_t end = (last - 1) * stride - conv.padding[s] + span + 1;
+  if (conv.transposed) {
+    const int64_t lowest = first + conv.padding[s] - span;
+    begin = lowest > 0 ? (lowest + stride - 1) / stride : 0;
+    end = (last - 1 + conv.padding[s]) / stride + 1;
+  }
+  begin = std::max<int64_t>(begin, 0);
+  return {begin, std::max(std::min<int64_t>(end, conv.input.size[s]), begin)};
+}
+
+// The most floats that a tile takes, with its bias.
+int64_t tile_floats(const Conv& conv, const Tile& tile) {
+  int64_t in = tile.groups * conv.group_in;
+  int64_t out = tile.groups * tile.channels;
+  const int64_t weights = out * conv.group_in * conv.taps();
+  const int64_t bias = out;
+  for (size_t s = 0; s < kMaxSpatial; ++s) {
+    const int64_t n = tile.pixels[s];
+    const int64_t span = int64_t{conv.dilation[s]} * (conv.weight.size[s] - 1);
+    const int64_t met =
+        conv.transposed ? (n - 1 + span) / conv.stride[s] + 2 : (n - 1) * conv.stride[s] + span + 1;
+    in *= std::min<int64_t>(met, conv.input.size[s]);
+    out *= n;
+  }
+  constexpr int64_t kRounding = 4 * KernelContext::kScratchAlignment;
+  return in + out + weights + bias + kRounding;
+}
+
+// False if even the smallest tile does not fit.
+bool choose_tile(const Conv& conv, int64_t room, Tile* tile) {
+  *tile = {1, conv.group_out, {conv.out.size[0], conv.out.size[1], conv.out.size[2]}};
+  const int64_t one_group = tile_floats(conv, *tile);
+  if (one_group <= room) {
+    tile->groups = std::max<int64_t>(std::min(conv.groups, room / one_group), 1);
+    return true;
+  }
+  const int64_t each = conv.group_in * conv.taps() + 1;
+  while (tile->channels * each > room / 2 && tile->channels > 1) {
+    tile->channels = (tile->channels + 1) / 2;
+  }
+  for (size_t s = 0; s < kMaxSpatial; ++s) {
+    while (tile_floats(conv, *tile) > room && tile->pixels[s] > 1) {
+      tile->pixels[s] = (tile->pixels[s] + 1) / 2;
+    }
+  }
+  while (tile_floats(conv, *tile) > room && tile->channels > kFewChannels) {
+    tile->channels = (tile->channels + 1) / 2;
+  }
+  return tile_floats(conv, *tile) <= room;
+}
+
+int64_t blocks(int64_t n, int64_t each) { return (n + each - 1) / each; }
+
+int64_t count_tiles(const Conv& conv, const Tile& tile) {
+  int64_t n = conv.batch * blocks(conv.groups, tile.groups) * blocks(conv.group_out, tile.channels);
+  for (size_t s = 0; s < kMaxSpatial; ++s) n *= blocks(conv.out.size[s], tile.pixels[s]);
+  return n;
+}
+
+// Where a tile starts, and how much of it there is.
+struct Place {
+  int64_t image;
+  int64_t group;
+  int64_t groups;
+  int64_t channel;
+  int64_t channels;
+  int64_t pixel[kMaxSpatial];
+  int64_t pixels[kMaxSpatial];
+};
+
+Place place_of(const Conv& conv, const Tile& tile, int64_t item) {
+  Place at;
+  const auto take = [&item](int64_t size, int64_t each, int64_t* first, int64_t* count) {
+    const int64_t n = blocks(size, each);
+    *first = item % n * each;
+    *count = std::min(each, size - *first);
+    item /= n;
+  };
+  for (size_t s = kMaxSpatial; s-- > 0;) {
+    take(conv.out.size[s], tile.pixels[s], &at.pixel[s], &at.pixels[s]);
+  }
+  take(conv.group_out, tile.channels, &at.channel, &at.channels);
+  take(conv.groups, tile.groups, &at.group, &at.groups);
+  at.image = item;
+  return at;
+}
+
+// Runs tiles as convolutions of their own, in memory of its own.
+class HalfTiles {
+ public:
+  HalfTiles(const Conv& conv, void* memory, size_t bytes)
+      : conv_(conv), allocator_(memory, bytes), part_(conv) {}
+
+  void run(const Place& at) {
+    allocator_.reset();
+    const int64_t first = at.group * conv_.group_out + at.channel;
+    const int64_t ins = at.groups * conv_.group_in;
+    const int64_t outs = at.groups * at.channels;
+    part_.batch = 1;
+    part_.groups = at.groups;
+    part_.group_out = at.channels;
+    int64_t from =
+        at.image * conv_.input.outer_step + at.group * conv_.group_in * conv_.input.inner_step;
+    int64_t to = at.image * conv_.out.outer_step + first * conv_.out.inner_step;
+    for (size_t s = 0; s < kMaxSpatial; ++s) {
+      const Reach reach = reach_of(conv_, s, at.pixel[s], at.pixel[s] + at.pixels[s]);
+      const int64_t moved = conv_.transposed ? at.pixel[s] - reach.begin * conv_.stride[s]
+                                             : reach.begin - at.pixel[s] * conv_.stride[s];
+      part_.input.size[s] = static_cast<int32_t>(reach.end - reach.begin);
+      part_.out.size[s] = static_cast<int32_t>(at.pixels[s]);
+      part_.padding[s] = static_cast<int32_t>(conv_.padding[s] + moved);
+      from += reach.begin * conv_.input.step[s];
+      to += at.pixel[s] * conv_.out.step[s];
+    }
+    place(1, ins, conv_.input, &part_.input, &input_);
+    place(1, outs, conv_.out, &part_.out, &out_);
+    copy(conv_.input, from, part_.input, 1, ins, true);
+    if (conv_.transposed) {
+      place(ins, at.channels, conv_.weight, &part_.weight, &weight_);
+      const int64_t weights = at.group * conv_.group_in * conv_.weight.outer_step +
+                              at.channel * conv_.weight.inner_step;
+      copy(conv_.weight, weights, part_.weight, ins, at.channels, true);
+    } else {
+      place(outs, conv_.group_in, conv_.weight, &part_.weight, &weight_);
+      copy(conv_.weight, first * conv_.weight.outer_step, part_.weight, outs, conv_.group_in, true);
+    }
+    if (conv_.bias != nullptr) take_bias(first, outs);
+    Message message;
+    KernelContext ctx(message, &allocator_);
+    conv_float(ctx, part_);
+    copy(conv_.out, to, part_.out, 1, outs, false);
+  }
+
+ private:
+  void* allocate(int64_t floats) {
+    return allocator_.allocate(static_cast<size_t>(floats) * sizeof(float),
+                               KernelContext::kScratchAlignment);
+  }
+
+  // A float32 tensor of these first two sizes, with channels innermost if they are so in `like`.
+  void place(int64_t outer, int64_t inner, const ConvTensor& like, ConvTensor* part,
+             Tensor* tensor) {
+    int64_t pixels = 1;
+    const bool inner_last = like.inner_step == 1;
+    for (size_t s = kMaxSpatial; s-- > 0;) {
+      part->step[s] = pixels * (inner_last ? inner : 1);
+      pixels *= part->size[s];
+    }
+    part->inner_step = inner_last ? 1 : pixels;
+    part->outer_step = inner * pixels;
+    tensor->numel = outer * inner * pixels;
+    tensor->data = allocate(tensor->numel);
+    part->tensor = tensor;
+  }
+
+  // Into the part, or back from it.
+  void copy(const ConvTensor& whole, int64_t offset, const ConvTensor& part, int64_t outer,
+            int64_t inner, bool into) {
+    const DType dtype = whole.tensor->dtype;
+    CopyBlock block;
+    const auto push = [&](int64_t size, int64_t whole_step, int64_t part_step) {
+      block.push(size, into ? whole_step : part_step, into ? part_step : whole_step);
+    };
+    push(outer, whole.outer_step, part.outer_step);
+    push(inner, whole.inner_step, part.inner_step);
+    for (size_t s = 0; s < kMaxSpatial; ++s) push(part.size[s], whole.step[s], part.step[s]);
+    void* const there = element_at(*whole.tensor, offset);
+    void* const here = part.tensor->data;
+    if (into) return converting_copy(there, dtype, here, DType::Float32, block);
+    converting_copy(here, DType::Float32, there, dtype, block);
+  }
+
+  void take_bias(int64_t first, int64_t count) {
+    bias_.data = allocate(count);
+    bias_.numel = count;
+    convert(element_at(*conv_.bias, first), conv_.bias->dtype, bias_.data, DType::Float32,
+            static_cast<size_t>(count));
+    part_.bias = &bias_;
+  }
+
+  const Conv& conv_;
+  Allocator allocator_;
+  Conv part_;
+  Tensor input_;
+  Tensor weight_;
+  Tensor out_;
+  Tensor bias_;
+};
+
+}  // namespace
+
+bool conv_half(KernelContext& ctx, const ConvShares& shares, const Conv& conv) {
+  // A quarter of the memory is for what the float32 ways pack.
+  const int64_t room = static_cast<int64_t>(shares.bytes() / sizeof(float) / 4 * 3);
+  Tile tile;
+  if (!choose_tile(conv, room, &tile)) return false;
+  const int64_t tiles = count_tiles(conv, tile);
+  shares.run(ctx, tiles, [&](int64_t share, int64_t first, int64_t step) {
+    HalfTiles part(conv, shares.memory(share), shares.bytes());
+    for (int64_t item = first; item < tiles; item += step) part.run(place_of(conv, tile, item));
+  });
+  return true;
+}
+
+}  // namespace rushlight::kernels
