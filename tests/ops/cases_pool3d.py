@@ -167,7 +167,9 @@ def error(
 MAX, AVG = "aten::max_pool3d_with_indices.out", "aten::avg_pool3d.out"
 HUGE = 2**31 - 1
 ERRORS = [
-    error(MAX, "kernel_size has 2 entries, but must have one or three", [2, 2], [], [0], [1], False),
+    error(
+        MAX, "kernel_size has 2 entries, but must have one or three", [2, 2], [], [0], [1], False
+    ),
     error(MAX, r"stride\[2\] is 0", [2], [1, 1, 0], [0], [1], False),
     error(MAX, "padding is 2 along dimension 4", [4, 4, 3], [2], [2], [1], False),
     error(MAX, "self has size 8 along dimension 3, which", [2, 9, 2], [], [0], [1], False),

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 
+#include "rushlight/core/evalue.h"
 #include "rushlight/core/tensor.h"
 #include "rushlight/kernel/kernel.h"
+#include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/loops/window.h"
 
 namespace rushlight::kernels {
@@ -77,5 +79,27 @@ class ConvShares {
 bool conv_half(KernelContext& ctx, const ConvShares& shares, const Conv& conv);
 // Every type that has a matrix product: sums in float32, float64, int32 or int64.
 void conv_any(KernelContext& ctx, const ConvShares& shares, const Conv& conv);
+
+// A tensor of 3, 4 or 5 dimensions with its strides and sizes spread.
+ConvTensor conv_tensor(const Tensor& tensor);
+// Picks a way to run a convolution whose output has elements.
+void run_convolution(KernelContext& ctx, const Conv& conv);
+
+struct ConvArguments {
+  const Tensor& input;
+  const Tensor& weight;
+  const Tensor* bias;
+  const EValue& stride;
+  const EValue& padding;
+  const EValue& dilation;
+  bool transposed;
+  const EValue& output_padding;
+  int64_t groups;
+};
+
+// Checks the arguments against each other and the type of `out`, and works out the shape of the
+// result; all of `conv` but its out is set. InvalidArgument or NotSupported, naming the argument.
+Status read_convolution(KernelContext& ctx, const ConvArguments& arguments, const Tensor& out,
+                        Conv* conv, Shape* shape);
 
 }  // namespace rushlight::kernels

@@ -10,33 +10,6 @@
 namespace rushlight::kernels {
 namespace {
 
-// Arguments in schema order.
-enum Argument {
-  kInput,
-  kWeight,
-  kBias,
-  kStride,
-  kPadding,
-  kDilation,
-  kTransposed,
-  kOutputPadding,
-  kGroups,
-  kOut
-};
-
-ConvTensor spread(const Tensor& tensor) {
-  ConvTensor spread;
-  spread.tensor = &tensor;
-  spread.outer_step = tensor.strides[0];
-  spread.inner_step = tensor.strides[1];
-  const size_t missing = kMaxSpatial + 2 - tensor.rank;
-  for (size_t s = 0; s < kMaxSpatial; ++s) {
-    spread.size[s] = s < missing ? 1 : tensor.sizes[s - missing + 2];
-    spread.step[s] = s < missing ? 0 : tensor.strides[s - missing + 2];
-  }
-  return spread;
-}
-
 // An int[] argument with one entry for all spatial dimensions or one for each.
 Status read_spatial(KernelContext& ctx, const char* name, const EValue& list, size_t spatial,
                     int64_t lowest, int32_t missing, int32_t* values) {
@@ -130,14 +103,6 @@ Status check_output_padding(KernelContext& ctx, const Conv& conv, const int32_t*
   return {};
 }
 
-void run(KernelContext& ctx, const Conv& conv, const Tensor& input) {
-  const bool half = input.dtype == DType::Float16 || input.dtype == DType::BFloat16;
-  if (input.dtype == DType::Float32 && input.numel <= INT32_MAX) return conv_float(ctx, conv);
-  const ConvShares shares(ctx);
-  if (half && conv_half(ctx, shares, conv)) return;
-  conv_any(ctx, shares, conv);
-}
-
 }  // namespace
 
 ConvShares::ConvShares(KernelContext& ctx) {
@@ -154,43 +119,76 @@ ConvShares::ConvShares(KernelContext& ctx) {
   }
 }
 
+ConvTensor conv_tensor(const Tensor& tensor) {
+  ConvTensor spread;
+  spread.tensor = &tensor;
+  spread.outer_step = tensor.strides[0];
+  spread.inner_step = tensor.strides[1];
+  const size_t missing = kMaxSpatial + 2 - tensor.rank;
+  for (size_t s = 0; s < kMaxSpatial; ++s) {
+    spread.size[s] = s < missing ? 1 : tensor.sizes[s - missing + 2];
+    spread.step[s] = s < missing ? 0 : tensor.strides[s - missing + 2];
+  }
+  return spread;
+}
+
 void conv_float(KernelContext& ctx, const Conv& conv) {
   if (conv.transposed) return conv_transposed_gemm(ctx, conv);
   if (conv.group_in == 1 && conv.group_out == 1 && conv_depthwise(ctx, conv)) return;
   conv_gemm(ctx, conv);
 }
 
-Status convolution_out(KernelContext& ctx, EValue* const* args) {
-  const Tensor& input = args[kInput]->tensor();
-  const Tensor& weight = args[kWeight]->tensor();
-  Tensor& out = args[kOut]->tensor();
-  Conv conv;
-  conv.bias = args[kBias]->tensor_or_null();
-  conv.groups = args[kGroups]->to_int();
-  conv.transposed = args[kTransposed]->to_bool();
-  RL_TRY(check_channels(ctx, input, weight, conv.groups, conv.transposed));
+void run_convolution(KernelContext& ctx, const Conv& conv) {
+  const Tensor& input = *conv.input.tensor;
+  const bool half = input.dtype == DType::Float16 || input.dtype == DType::BFloat16;
+  if (input.dtype == DType::Float32 && input.numel <= INT32_MAX) return conv_float(ctx, conv);
+  const ConvShares shares(ctx);
+  if (half && conv_half(ctx, shares, conv)) return;
+  conv_any(ctx, shares, conv);
+}
+
+Status read_convolution(KernelContext& ctx, const ConvArguments& arguments, const Tensor& out,
+                        Conv* conv, Shape* shape) {
+  const Tensor& input = arguments.input;
+  const Tensor& weight = arguments.weight;
+  conv->bias = arguments.bias;
+  conv->groups = arguments.groups;
+  conv->transposed = arguments.transposed;
+  RL_TRY(check_channels(ctx, input, weight, conv->groups, conv->transposed));
   const size_t spatial = input.rank - size_t{2};
   int32_t output_padding[kMaxSpatial] = {};
-  RL_TRY(read_spatial(ctx, "stride", *args[kStride], spatial, 1, 1, conv.stride));
-  RL_TRY(read_spatial(ctx, "padding", *args[kPadding], spatial, 0, 0, conv.padding));
-  RL_TRY(read_spatial(ctx, "dilation", *args[kDilation], spatial, 1, 1, conv.dilation));
-  if (conv.transposed) {
-    RL_TRY(
-        read_spatial(ctx, "output_padding", *args[kOutputPadding], spatial, 0, 0, output_padding));
-    RL_TRY(check_output_padding(ctx, conv, output_padding));
+  RL_TRY(read_spatial(ctx, "stride", arguments.stride, spatial, 1, 1, conv->stride));
+  RL_TRY(read_spatial(ctx, "padding", arguments.padding, spatial, 0, 0, conv->padding));
+  RL_TRY(read_spatial(ctx, "dilation", arguments.dilation, spatial, 1, 1, conv->dilation));
+  if (conv->transposed) {
+    RL_TRY(read_spatial(ctx, "output_padding", arguments.output_padding, spatial, 0, 0,
+                        output_padding));
+    RL_TRY(check_output_padding(ctx, *conv, output_padding));
   }
-  conv.batch = input.sizes[0];
-  conv.group_in = input.sizes[1] / conv.groups;
-  conv.group_out = conv.transposed ? weight.sizes[1] : weight.sizes[0] / conv.groups;
-  RL_TRY(check_types(ctx, input, weight, conv.bias, conv.groups * conv.group_out, out));
+  conv->batch = input.sizes[0];
+  conv->group_in = input.sizes[1] / conv->groups;
+  conv->group_out = conv->transposed ? weight.sizes[1] : weight.sizes[0] / conv->groups;
+  RL_TRY(check_types(ctx, input, weight, conv->bias, conv->groups * conv->group_out, out));
+  RL_TRY(find_shape(ctx, *conv, input, weight, output_padding, shape));
+  conv->input = conv_tensor(input);
+  conv->weight = conv_tensor(weight);
+  return {};
+}
+
+// convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups,
+//             *, out)
+Status convolution_out(KernelContext& ctx, EValue* const* args) {
+  const ConvArguments arguments = {args[0]->tensor(),  args[1]->tensor(), args[2]->tensor_or_null(),
+                                   *args[3],           *args[4],          *args[5],
+                                   args[6]->to_bool(), *args[7],          args[8]->to_int()};
+  Tensor& out = args[9]->tensor();
+  Conv conv;
   Shape shape;
-  RL_TRY(find_shape(ctx, conv, input, weight, output_padding, &shape));
+  RL_TRY(read_convolution(ctx, arguments, out, &conv, &shape));
   RL_TRY(ctx.resize(out, shape.span()));
   if (out.numel == 0) return {};
-  conv.input = spread(input);
-  conv.weight = spread(weight);
-  conv.out = spread(out);
-  run(ctx, conv, input);
+  conv.out = conv_tensor(out);
+  run_convolution(ctx, conv);
   return {};
 }
 

@@ -164,10 +164,9 @@ Status read_pooling(KernelContext& ctx, const Tensor& in, size_t spatial,
   return {};
 }
 
-Status read_adaptive(KernelContext& ctx, const Tensor& in, size_t spatial, const EValue& size,
-                     Pooling* pooling, Shape* shape) {
+Status adaptive_windows(KernelContext& ctx, const Tensor& in, size_t spatial, const int64_t* sizes,
+                        Pooling* pooling, Shape* shape) {
   RL_TRY(check_images(ctx, in, spatial));
-  RL_TRY(check_list(ctx, "output_size", size, spatial, 0));
   *shape = Shape(in.shape());
   bool even = true;
   for (size_t k = 0; k < spatial; ++k) {
@@ -175,7 +174,7 @@ Status read_adaptive(KernelContext& ctx, const Tensor& in, size_t spatial, const
     const size_t dim = in.rank - spatial + k;
     axis.adaptive = true;
     axis.in = in.sizes[dim];
-    axis.out = entry(size, k);
+    axis.out = sizes[k];
     even = even && axis.out > 0 && axis.in % axis.out == 0;
     shape->sizes[dim] = static_cast<int32_t>(axis.out);
   }
@@ -185,6 +184,14 @@ Status read_adaptive(KernelContext& ctx, const Tensor& in, size_t spatial, const
     axis.kernel = axis.stride = axis.in / axis.out;
   }
   return {};
+}
+
+Status read_adaptive(KernelContext& ctx, const Tensor& in, size_t spatial, const EValue& size,
+                     Pooling* pooling, Shape* shape) {
+  RL_TRY(check_list(ctx, "output_size", size, spatial, 0));
+  int64_t sizes[3];
+  for (size_t k = 0; k < spatial; ++k) sizes[k] = entry(size, k);
+  return adaptive_windows(ctx, in, spatial, sizes, pooling, shape);
 }
 
 }  // namespace rushlight::kernels

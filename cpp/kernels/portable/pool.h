@@ -97,8 +97,11 @@ struct PoolArguments {
 // empty.
 Status read_pooling(KernelContext& ctx, const Tensor& in, size_t spatial,
                     const PoolArguments& arguments, Pooling* pooling, Shape* shape);
-// The same for an adaptive pooling's output_size. Windows that come out all of one size are given
-// as such.
+// The same for an adaptive pooling to these sizes, which fit int32 and are not negative. Windows
+// that come out all of one size are given as such.
+Status adaptive_windows(KernelContext& ctx, const Tensor& in, size_t spatial, const int64_t* sizes,
+                        Pooling* pooling, Shape* shape);
+// The same, from an output_size argument.
 Status read_adaptive(KernelContext& ctx, const Tensor& in, size_t spatial, const EValue& size,
                      Pooling* pooling, Shape* shape);
 

@@ -8,6 +8,7 @@ namespace {
 // clang-format off
 constexpr Kernel kKernels[] = {
     {"aten::_adaptive_avg_pool2d.out", "tIw=", kernels::adaptive_avg_pool2d_out},
+    {"aten::_adaptive_avg_pool2d_backward.out", "ttw=", kernels::adaptive_avg_pool2d_backward_out},
     {"aten::_adaptive_avg_pool3d.out", "tIw=", kernels::adaptive_avg_pool3d_out},
     {"aten::_cdist_forward.out", "ttd?iw=", kernels::cdist_forward_out},
     {"aten::_conj_physical.out", "tw=", kernels::conj_physical_out},
@@ -57,6 +58,7 @@ constexpr Kernel kKernels[] = {
     {"aten::atan2.out", "ttw=", kernels::atan2_out},
     {"aten::atanh.out", "tw=", kernels::atanh_out},
     {"aten::avg_pool2d.out", "tIIIbb?iw=", kernels::avg_pool2d_out},
+    {"aten::avg_pool2d_backward.grad_input", "ttIIIbb?iw=", kernels::avg_pool2d_backward_out},
     {"aten::avg_pool3d.out", "tIIIbb?iw=", kernels::avg_pool3d_out},
     {"aten::bernoulli.Tensor_out", "tt?iw=", kernels::bernoulli_tensor_out},
     {"aten::bernoulli.float_out", "td?iw=", kernels::bernoulli_float_out},
@@ -84,6 +86,7 @@ constexpr Kernel kKernels[] = {
     {"aten::complex.out", "ttw=", kernels::complex_out},
     {"aten::constant_pad_nd.out", "tIsw=", kernels::constant_pad_nd_out},
     {"aten::convolution.out", "tt?tIIIbIiw=", kernels::convolution_out},
+    {"aten::convolution_backward.out", "ttt?IIIIbIiBwww=", kernels::convolution_backward_out},
     {"aten::copy.out", "ttbw=", kernels::copy_out},
     {"aten::copy_", "wtb=", kernels::copy_inplace},
     {"aten::cos.out", "tw=", kernels::cos_out},
@@ -161,6 +164,8 @@ constexpr Kernel kKernels[] = {
     {"aten::max.dim_max", "tibww=", kernels::max_dim_out},
     {"aten::max.unary_out", "tw=", kernels::max_all_out},
     {"aten::max_pool2d_with_indices.out", "tIIIIbww=", kernels::max_pool2d_with_indices_out},
+    {"aten::max_pool2d_with_indices_backward.grad_input", "ttIIIIbtw=",
+     kernels::max_pool2d_with_indices_backward_out},
     {"aten::max_pool3d_with_indices.out", "tIIIIbww=", kernels::max_pool3d_with_indices_out},
     {"aten::maximum.out", "ttw=", kernels::maximum_out},
     {"aten::mean.dtype_out", "t?iw=", kernels::mean_all_out},
