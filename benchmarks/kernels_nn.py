@@ -1,4 +1,5 @@
-"""Matrix products, convolutions and data movement at shapes of real models, beside eager PyTorch.
+"""Matrix products, convolutions, pooling and data movement at shapes of real models, beside eager
+PyTorch.
 
     python benchmarks/kernels_nn.py [--only conv mm] [--isa avx2] [--scratch 65536]
 
@@ -131,6 +132,52 @@ def convolutions() -> Iterator[Bench]:
     yield Bench("convolution", "aten::convolution.out", (x, w, *rest), "1-d 80->384 k3", flops)
 
 
+def rare_types() -> Iterator[Bench]:
+    """Convolutions of other types than float32."""
+    for dtype in (torch.float16, torch.bfloat16, torch.float64, torch.int64):
+        for c, o, size, kernel, groups in [(64, 64, 56, 3, 1), (144, 144, 56, 3, 144)]:
+            x = (torch.randn(1, c, size, size) * 4).to(dtype)
+            w = (torch.randn(o, c // groups, kernel, kernel) * 4).to(dtype)
+            rest = (None, [1, 1], [1, 1], [1, 1], False, [0, 0], groups)
+            flops = 2.0 * o * c // groups * kernel * kernel * size * size
+            text = f"{c}->{o} {size}x{size} k{kernel} groups {groups} {dtype}"
+            yield Bench("convolution", "aten::convolution.out", (x, w, *rest), text, flops)
+    x, w = torch.randn(1, 16, 16, 28, 28), torch.randn(32, 16, 3, 3, 3)
+    rest = (None, [1] * 3, [1] * 3, [1] * 3, False, [0] * 3, 1)
+    flops = 2.0 * 32 * 16 * 27 * 16 * 28 * 28
+    yield Bench("convolution", "aten::convolution.out", (x, w, *rest), "3-d 16->32 k3", flops)
+
+
+def pooling() -> Iterator[Bench]:
+    """Pooling of video and image features, even and uneven windows; bags and distances."""
+    video, image = torch.randn(1, 64, 16, 56, 56), torch.randn(1, 64, 112, 112)
+    window = ([3] * 3, [2] * 3, [1] * 3)
+    maxima = (video, *window, [1] * 3, False)
+    yield Bench("max_pool3d_with_indices", "aten::max_pool3d_with_indices.out", maxima, "k3 s2")
+    means = (video, *window, False, True, None)
+    yield Bench("avg_pool3d", "aten::avg_pool3d.out", means, "k3 s2")
+    for size in (1, 7, 9):
+        yield Bench(
+            "adaptive_max_pool2d",
+            "aten::adaptive_max_pool2d.out",
+            (image, [size] * 2),
+            f"to {size}",
+        )
+        yield Bench(
+            "_adaptive_avg_pool3d",
+            "aten::_adaptive_avg_pool3d.out",
+            (video, [size] * 3),
+            f"to {size}",
+        )
+    table, ids = torch.randn(20000, 128), torch.randint(0, 20000, (4096,))
+    for mode, note in enumerate(("sum", "mean", "max")):
+        rest = (torch.arange(0, 4096, 16), False, mode, False, None, False, -1)
+        yield Bench("_embedding_bag", "aten::_embedding_bag.out", (table, ids, *rest), note)
+    for p in (1.0, 2.0, 3.0):
+        points = (torch.randn(300, 64), torch.randn(300, 64), p, 2)
+        yield Bench("_cdist_forward", "aten::_cdist_forward.out", points, f"300x300x64 p={p}")
+
+
 def movement() -> Iterator[Bench]:
     """What transformers and U-Nets copy."""
     heads, image = torch.randn(1, 128, 12, 32), torch.randn(1, 64, 112, 112)
@@ -247,10 +294,9 @@ def overload(bench: Bench) -> Any:
     return getattr(packet, wanted or "default")
 
 
-def eager_result(bench: Bench) -> torch.Tensor:
+def eager_result(bench: Bench) -> Any:
     """One call of eager."""
-    result: torch.Tensor = overload(bench)(*bench.args, **bench.keywords)
-    return result
+    return overload(bench)(*bench.args, **bench.keywords)
 
 
 def best_of(call: Any) -> float:
@@ -262,10 +308,11 @@ def best_of(call: Any) -> float:
 
 def measure(bench: Bench, native: Any, isa: str | None, scratch: int) -> tuple[float, float]:
     """Best seconds per call of ours and of eager's, taking turns."""
-    out = torch.empty_like(eager_result(bench))
+    results = eager_result(bench)
+    outs = [torch.empty_like(r) for r in (results if isinstance(results, tuple) else [results])]
     args = [
         int(SCALAR_TYPES[a]) if isinstance(a, torch.dtype) else a
-        for a in (*bench.args, *bench.keywords.values(), out)
+        for a in (*bench.args, *bench.keywords.values(), *outs)
     ]
 
     def eager(repeats: int) -> float:
@@ -292,7 +339,15 @@ def main() -> None:
     torch.set_num_threads(1)
     native = importlib.import_module(os.environ.get("RUSHLIGHT_KERNELS_MODULE", "rushlight._core"))
     print(f"{'ratio':>6} {'ours us':>9} {'eager us':>9} {'GFLOP/s':>8} {'eager':>7}  operator")
-    families = (matrix_products, convolutions, movement, signals, quantization)
+    families = (
+        matrix_products,
+        convolutions,
+        rare_types,
+        pooling,
+        movement,
+        signals,
+        quantization,
+    )
     for bench in [bench for family in families for bench in family()]:
         name = f"{bench.op.removeprefix('aten::')} {bench.note}"
         if arguments.only and not any(word in name for word in arguments.only):

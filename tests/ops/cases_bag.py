@@ -119,8 +119,8 @@ def pdist(make: Maker) -> Iterator[Sample]:
 
 
 def in_double(op: Any) -> Callable[..., torch.Tensor]:
-    """Eager in double, contiguous: it refuses 16-bit types and permuted rows, and float32 loses more
-    than the kernels may."""
+    """Eager in double, contiguous: it refuses 16-bit types and permuted rows, and float32 loses
+    more than the kernels may."""
 
     def reference(x: torch.Tensor, *args: Any) -> torch.Tensor:
         wide = [a.double() if isinstance(a, torch.Tensor) else a for a in args]
