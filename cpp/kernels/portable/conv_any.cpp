@@ -12,10 +12,11 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kDepth = 256;   // (tap, channel)s of a block
-constexpr int64_t kHeight = 96;   // output channels of a block
-constexpr int64_t kTiles = 8;     // tiles of pixels that share converted weights
-constexpr int64_t kMaxTile = 32;  // pixels of a tile of any type
+constexpr int64_t kDepth = 256;    // (tap, channel)s of a block
+constexpr int64_t kHeight = 96;    // output channels of a block
+constexpr int64_t kTiles = 8;      // tiles of pixels that share converted weights
+constexpr int64_t kMaxTile = 32;   // pixels of a tile of any type
+constexpr int64_t kKeptTaps = 27;  // whose offsets are kept from one group to the next
 constexpr size_t kStackBytes = 6 * 1024;
 
 // What is summed in: unsigned integers wrap around, the bits are those of the signed type.
@@ -83,6 +84,8 @@ struct Blocks {
         depth(std::min(kDepth, conv.group_in * conv.taps())),
         height(std::min(kHeight, conv.group_out)),
         width(std::min(kTiles, (conv.pixels() + tile - 1) / tile) * tile) {
+    // The groups share what is known of one tile's pixels.
+    if (conv.groups > 1 && conv.taps() <= kKeptTaps) width = tile;
     const auto fits = [&] { return height * depth + depth * tile + height * width <= room; };
     while (!fits() && width > tile) width = (width / tile + 1) / 2 * tile;
     while (!fits() && height > 1) height = (height + 1) / 2;
@@ -108,12 +111,12 @@ class Convolver {
 
   // One block of output channels by one of pixels, of one group of one image.
   void run(int64_t item) {
-    const int64_t pixel = item % pixel_blocks(conv_, blocks_) * blocks_.width;
-    item /= pixel_blocks(conv_, blocks_);
+    group_ = item % conv_.groups;
+    item /= conv_.groups;
     const int64_t channel = item % channel_blocks(conv_, blocks_) * blocks_.height;
     item /= channel_blocks(conv_, blocks_);
-    group_ = item % conv_.groups;
-    image_ = item / conv_.groups;
+    const int64_t pixel = item % pixel_blocks(conv_, blocks_) * blocks_.width;
+    image_ = item / pixel_blocks(conv_, blocks_);
     const int64_t rows = std::min(blocks_.height, conv_.group_out - channel);
     const int64_t pixels = std::min(blocks_.width, conv_.pixels() - pixel);
     std::fill(sums_, sums_ + rows * blocks_.width, T{0});
@@ -162,16 +165,19 @@ class Convolver {
     const int64_t in_step = conv_.transposed ? w.outer_step : w.inner_step;
     const int64_t out_step = conv_.transposed ? w.inner_step : w.outer_step;
     const int64_t group_size = conv_.transposed ? conv_.group_in : conv_.group_out;
-    int64_t offsets[kDepth];
-    for (int64_t k = 0; k < depth; ++k) {
-      int64_t at[kMaxSpatial];
-      tap_at((k0 + k) / conv_.group_in, at);
-      offsets[k] = (k0 + k) % conv_.group_in * in_step;
-      for (size_t s = 0; s < kMaxSpatial; ++s) offsets[k] += at[s] * w.step[s];
+    if (weights_at_ != k0) {
+      weights_at_ = k0;
+      for (int64_t k = 0; k < depth; ++k) {
+        int64_t at[kMaxSpatial];
+        tap_at((k0 + k) / conv_.group_in, at);
+        weight_offsets_[k] = (k0 + k) % conv_.group_in * in_step;
+        for (size_t s = 0; s < kMaxSpatial; ++s) weight_offsets_[k] += at[s] * w.step[s];
+      }
     }
     const int64_t start = group_ * group_size * w.outer_step + channel * out_step;
     for (int64_t i = 0; i < rows; ++i) {
-      read(*w.tensor, start + i * out_step, offsets, 0, depth, weights_ + i * blocks_.depth);
+      read(*w.tensor, start + i * out_step, weight_offsets_, 0, depth,
+           weights_ + i * blocks_.depth);
     }
   }
 
@@ -217,21 +223,36 @@ class Convolver {
     }
   }
 
+  // Keeps the offsets of all taps at a tile's pixels, if they are few.
+  void keep(int64_t first, int64_t count) {
+    if (kept_at_ == first) return;
+    kept_at_ = first;
+    locate(first, count, &pixels_);
+    if (conv_.taps() > kKeptTaps) return;
+    std::fill(kept_[0], kept_[0] + kKeptTaps * kMaxTile, -1);
+    for (int64_t t = 0; t < conv_.taps(); ++t) meet(pixels_, t, kept_[t]);
+  }
+
   void pack(int64_t first, int64_t count, int64_t k0, int64_t depth) {
-    Pixels pixels;
-    locate(first, count, &pixels);
-    int64_t offsets[kMaxTile];
-    std::fill(offsets, offsets + kMaxTile, -1);
+    keep(first, count);
+    int64_t met[kMaxTile];
+    std::fill(met, met + kMaxTile, -1);
     const int64_t start =
         image_ * conv_.input.outer_step + group_ * conv_.group_in * conv_.input.inner_step;
-    int64_t tap = -1;
+    int64_t tap = k0 / conv_.group_in;
+    int64_t channel = k0 % conv_.group_in;
+    const int64_t* offsets = nullptr;
     for (int64_t k = 0; k < depth; ++k) {
-      if ((k0 + k) / conv_.group_in != tap) {
-        tap = (k0 + k) / conv_.group_in;
-        meet(pixels, tap, offsets);
+      if (offsets == nullptr || channel == 0) {
+        offsets = conv_.taps() <= kKeptTaps ? kept_[tap] : met;
+        if (offsets == met) meet(pixels_, tap, met);
       }
-      const int64_t shift = (k0 + k) % conv_.group_in * conv_.input.inner_step;
+      const int64_t shift = channel * conv_.input.inner_step;
       read(*conv_.input.tensor, start, offsets, shift, blocks_.tile, panel_ + k * blocks_.tile);
+      if (++channel == conv_.group_in) {
+        channel = 0;
+        ++tap;
+      }
     }
   }
 
@@ -259,16 +280,16 @@ class Convolver {
 
   void finish(int64_t channel, int64_t rows, int64_t pixel, int64_t pixels) {
     const ConvTensor& out = conv_.out;
-    int64_t offsets[kTiles * kMaxTile];
     alignas(64) uint64_t raw[kTiles * kMaxTile];
-    for (int64_t j = 0; j < pixels; ++j) {
+    for (int64_t j = 0; outs_at_ != pixel && j < pixels; ++j) {
       int64_t rest = pixel + j;
-      offsets[j] = 0;
+      out_offsets_[j] = 0;
       for (size_t s = kMaxSpatial; s-- > 0;) {
-        offsets[j] += rest % out.size[s] * out.step[s];
+        out_offsets_[j] += rest % out.size[s] * out.step[s];
         rest /= out.size[s];
       }
     }
+    outs_at_ = pixel;
     const int64_t first = group_ * conv_.group_out + channel;
     for (int64_t i = 0; i < rows; ++i) {
       T* sums = sums_ + i * blocks_.width;
@@ -276,7 +297,7 @@ class Convolver {
       for (int64_t j = 0; j < pixels; ++j) sums[j] += bias;
       convert(sums, kSum, raw, dtype_, static_cast<size_t>(pixels));
       const int64_t start = image_ * out.outer_step + (first + i) * out.inner_step;
-      movers_.scatter(raw, offsets, pixels, element_at(*out.tensor, start));
+      movers_.scatter(raw, out_offsets_, pixels, element_at(*out.tensor, start));
     }
   }
 
@@ -289,6 +310,14 @@ class Convolver {
   T* sums_;
   int64_t group_ = 0;
   int64_t image_ = 0;
+  // What is kept, and for which first k or pixel it holds.
+  int64_t weights_at_ = -1;
+  int64_t kept_at_ = -1;
+  int64_t outs_at_ = -1;
+  Pixels pixels_;
+  int64_t weight_offsets_[kDepth];
+  int64_t kept_[kKeptTaps][kMaxTile];
+  int64_t out_offsets_[kTiles * kMaxTile];
 };
 
 template <typename T>

@@ -144,6 +144,7 @@ void run_convolution(KernelContext& ctx, const Conv& conv) {
   if (input.dtype == DType::Float32 && input.numel <= INT32_MAX) return conv_float(ctx, conv);
   const ConvShares shares(ctx);
   if (half && conv_half(ctx, shares, conv)) return;
+  if (conv.group_in == 1 && !conv.transposed) return conv_lines(ctx, conv);
   conv_any(ctx, shares, conv);
 }
 
