@@ -1,4 +1,4 @@
-"""The decompositions of our own besides attention equal eager: batch norm, bilinear, gradients."""
+"""Rules for operators of neural networks equal eager: batch norm, bilinear, gradients."""
 
 import pytest
 import torch
