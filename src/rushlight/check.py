@@ -144,7 +144,8 @@ def check_method(
         if_eager_runs: do nothing where eager refuses the inputs.
 
     Raises:
-        ExportError: if the program fails, or naming the first node whose value departs, with its Python line.
+        ExportError: if the program fails, or naming the first node whose value departs, with its
+            Python line.
     """
     tolerance = tolerance or Tolerance()
     try:

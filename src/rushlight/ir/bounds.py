@@ -34,7 +34,7 @@ class Bounds:
     @classmethod
     def of(cls, program: ExportedProgram) -> Bounds:
         """The bounds that `program` was captured with."""
-        return cls(dict(program.range_constraints))
+        return cls({**_settled(program), **program.range_constraints})
 
     def interval(self, size: Size) -> tuple[int, int | None]:
         """(least, greatest) value; greatest is None where there is no bound."""
@@ -47,10 +47,8 @@ class Bounds:
         if expr.is_Integer:
             return int(expr), int(expr)
         if expr not in self._cache:
-            found = bound_sympy(expr, self.ranges)
+            found = bound_sympy(expr, self.ranges) & self.ranges.get(expr, ValueRanges.unknown())
             low = int(found.lower) if found.lower > 0 else 0  # may be minus infinity
-            finite = found.upper < _UNBOUNDED
-            self._cache[expr] = (low, int(found.upper) if finite else None)
         return self._cache[expr]
 
     def upper(self, size: Size, what: str) -> int:
@@ -78,7 +76,8 @@ class Bounds:
         low = int(found.lower) if found.lower.is_finite else -(2**63)
         high = int(found.upper) if found.upper.is_finite else 2**63 - 1
         key = "sym" if expr.is_Symbol else "expr"
-        return {"min": max(low, -(2**63)), "max": min(high, 2**63 - 1), key: PythonPrinter().doprint(expr)}
+        low, high = max(low, -(2**63)), min(high, 2**63 - 1)
+        return {"min": low, "max": high, key: PythonPrinter().doprint(expr)}
 
     def describe(self, size: Size, what: str) -> int | dict[str, Any]:
         """A size as the contract writes it: an int, or its range and symbol or expression."""
@@ -88,6 +87,20 @@ class Bounds:
         expr = size.node.expr  # type: ignore[union-attr]
         key = "sym" if expr.is_Symbol else "expr"
         return {"min": low, "max": self.upper(size, what), key: PythonPrinter().doprint(expr)}
+
+
+def _settled(program: ExportedProgram) -> dict[sympy.Expr, ValueRanges[Any]]:
+    """Derived sizes that a guard holds to one number, which their intervals do not show: a
+    reshape's size is often written as a quotient of the others."""
+    modes = (getattr(n.meta.get("val"), "fake_mode", None) for n in program.graph.nodes)
+    environment = next((mode.shape_env for mode in modes if mode is not None), None)
+    found = {}
+    for guard in getattr(environment, "guards", None) or ():
+        if isinstance(guard.expr, sympy.Eq):
+            for size, number in (guard.expr.args, guard.expr.args[::-1]):
+                if number.is_Integer and not size.is_Integer:
+                    found[size] = ValueRanges(number, number)
+    return found
 
 
 def told_symbols(sizes: Iterable[Any]) -> set[sympy.Symbol]:

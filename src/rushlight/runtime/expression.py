@@ -1,7 +1,7 @@
 """Arithmetic over symbolic sizes: the relations that capture found between inputs.
 
-Only numbers, symbols, arithmetic, comparisons, `and or not`, `a if b else c`, and the functions that
-torch writes into guards are understood; nothing is ever executed as Python.
+Only numbers, symbols, arithmetic, comparisons, `and or not`, `a if b else c`, and the functions
+that torch writes into guards are understood; nothing is ever executed as Python.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _MAX_BITS = 4096  # of a power: without a limit, powers of powers take all memor
 
 
 def _power(base: float, exponent: float) -> Any:
-    if isinstance(base, int) and isinstance(exponent, int) and exponent > 1:
-        if base.bit_length() * exponent > _MAX_BITS:
-            raise OverflowError("the power is too large")
+    whole = isinstance(base, int) and isinstance(exponent, int) and exponent > 1
+    if whole and int(base).bit_length() * exponent > _MAX_BITS:
+        raise OverflowError("the power is too large")
     result = base**exponent
     if isinstance(result, complex):
         raise ValueError("a root of a negative number")
