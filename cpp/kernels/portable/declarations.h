@@ -24,6 +24,8 @@ Status argmin_out(KernelContext& ctx, EValue* const* args);
 Status as_strided_copy_out(KernelContext& ctx, EValue* const* args);
 Status asin_out(KernelContext& ctx, EValue* const* args);
 Status asinh_out(KernelContext& ctx, EValue* const* args);
+Status assert_async(KernelContext& ctx, EValue* const* args);
+Status assert_scalar(KernelContext& ctx, EValue* const* args);
 Status atan2_out(KernelContext& ctx, EValue* const* args);
 Status atan_out(KernelContext& ctx, EValue* const* args);
 Status atanh_out(KernelContext& ctx, EValue* const* args);

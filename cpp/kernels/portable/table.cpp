@@ -8,6 +8,9 @@ namespace {
 // clang-format off
 constexpr Kernel kKernels[] = {
     {"aten::_adaptive_avg_pool2d.out", "tIw=", kernels::adaptive_avg_pool2d_out},
+    {"aten::_assert_async", "t=", kernels::assert_async},
+    {"aten::_assert_async.msg", "tS=", kernels::assert_async},
+    {"aten::_assert_scalar", "sS=", kernels::assert_scalar},
     {"aten::_local_scalar_dense", "tr", kernels::local_scalar_dense},
     {"aten::_log_softmax.out", "tibw=", kernels::log_softmax_out},
     {"aten::_native_batch_norm_legit.no_stats_out", "t?t?tbddwww=",

@@ -25,6 +25,7 @@ from rushlight.edge.passes.simplify import simplify
 from rushlight.edge.passes.views_to_copies import views_to_copies
 from rushlight.errors import Code, ExportError
 from rushlight.ir.branches import branches
+from rushlight.ir.bounds import input_sizes, told_symbols
 from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
 from rushlight.ir.rewrite import remove_dead
 from rushlight.ir.source import carry_debug_handles, debug_handles
@@ -80,9 +81,11 @@ def to_edge_dialect(
     """
     verify(program.graph, ATEN, f"{method}: before decomposition")
     edge = to_core_aten(program, config.preserve_ops, method)
+    symbols = told_symbols(input_sizes(edge))
     inner = branches(edge.graph_module)
     for graph in (edge.graph, *(module.graph for module in inner)):
-        remove_asserts(graph)
+        told = symbols if graph is edge.graph else ()  # what a branch asserts holds only in it
+        remove_asserts(graph, told, keep=config.keep_asserts)
         remove_noops(graph)
         remove_dead(graph)
         if config._check_ir_validity:

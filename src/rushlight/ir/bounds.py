@@ -9,6 +9,7 @@ from typing import Any
 import sympy
 import torch
 from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._sympy.printers import PythonPrinter
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
@@ -49,6 +50,8 @@ class Bounds:
         if expr not in self._cache:
             found = bound_sympy(expr, self.ranges) & self.ranges.get(expr, ValueRanges.unknown())
             low = int(found.lower) if found.lower > 0 else 0  # may be minus infinity
+            finite = found.upper < _UNBOUNDED
+            self._cache[expr] = (low, int(found.upper) if finite else None)
         return self._cache[expr]
 
     def upper(self, size: Size, what: str) -> int:
@@ -73,10 +76,9 @@ class Bounds:
         """An integer input as the contract writes it; it needs no bound and may be negative."""
         expr = number.node.expr
         found = bound_sympy(expr, self.ranges)
-        low = int(found.lower) if found.lower.is_finite else -(2**63)
-        high = int(found.upper) if found.upper.is_finite else 2**63 - 1
+        low = int(found.lower) if found.lower > -(2**63) else -(2**63)
+        high = int(found.upper) if found.upper < 2**63 - 1 else 2**63 - 1
         key = "sym" if expr.is_Symbol else "expr"
-        low, high = max(low, -(2**63)), min(high, 2**63 - 1)
         return {"min": low, "max": high, key: PythonPrinter().doprint(expr)}
 
     def describe(self, size: Size, what: str) -> int | dict[str, Any]:
@@ -100,6 +102,19 @@ def _settled(program: ExportedProgram) -> dict[sympy.Expr, ValueRanges[Any]]:
             for size, number in (guard.expr.args, guard.expr.args[::-1]):
                 if number.is_Integer and not size.is_Integer:
                     found[size] = ValueRanges(number, number)
+    return found
+
+
+def input_sizes(program: ExportedProgram) -> list[Size]:
+    """The sizes of the tensors that a call passes, and the integers among its inputs."""
+    values = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
+    found: list[Size] = []
+    for spec in program.graph_signature.input_specs:
+        value = values.get(getattr(spec.arg, "name", ""))
+        if spec.kind == InputKind.USER_INPUT and isinstance(value, torch.Tensor):
+            found += value.shape
+        elif spec.kind == InputKind.USER_INPUT and isinstance(value, torch.SymInt):
+            found.append(value)
     return found
 
 

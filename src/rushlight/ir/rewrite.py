@@ -63,7 +63,9 @@ def is_pure(node: Node) -> bool:
     if node.op != "call_function":
         return False
     target = node.target
-    return not (isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable)
+    if not isinstance(target, torch._ops.OpOverload):
+        return True
+    return bool(target._schema.returns) and not target._schema.is_mutable
 
 
 def remove_dead(graph: Graph) -> int:
