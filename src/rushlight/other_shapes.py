@@ -20,9 +20,7 @@ Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 Chosen = dict[sympy.Symbol, int]
 
 
-def other_inputs(
-    program: ExportedProgram, accepts: Callable[[Inputs], bool]
-) -> Iterator[Inputs]:
+def other_inputs(program: ExportedProgram, accepts: Callable[[Inputs], bool]) -> Iterator[Inputs]:
     """Inputs whose dynamic sizes differ from the example's: one set of other sizes, and one of
     ones, on which programs depend most easily, where a size may be one.
 

@@ -10,6 +10,8 @@ import torch
 from torch.export import ExportedProgram
 
 from rushlight.capture.contract import FORWARD_PARAMETERS
+from rushlight.capture.diagnose import Attempt, diagnose
+from rushlight.capture.findings import Finding
 from rushlight.capture.recurrent import scanned_recurrence
 from rushlight.errors import Code, ExportError
 from rushlight.ir.dialect import ATEN
@@ -67,13 +69,18 @@ def _export(
         with torch.no_grad(), scanned_recurrence():
             program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
     except Exception as error:  # torch raises many kinds: all mean that there is no graph
-        raise ExportError(
-            f"torch.export cannot capture the model: {str(error).strip()}\n"
-            f"Rewrite the line that it names, or mark a varying size in dynamic_shapes.",
-            code=Code.NOT_SUPPORTED,
-            where=name,
-        ) from error
+        attempt = Attempt(model, args, kwargs, dynamic_shapes)
+        raise failed(diagnose(error, attempt), name) from error
     program.graph_module.meta[FORWARD_PARAMETERS] = list(
         inspect.signature(model.forward).parameters
     )
     return program
+
+
+def failed(findings: list[Finding], name: str) -> ExportError:
+    """The error that says what is in the way; torch's own message is its cause's."""
+    if len(findings) == 1:
+        text = str(findings[0])
+    else:
+        text = f"{len(findings)} things are in the way:\n" + "\n".join(f"  {f}" for f in findings)
+    return ExportError(text, code=Code.NOT_SUPPORTED, where=name)

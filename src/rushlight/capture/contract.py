@@ -12,7 +12,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
-from rushlight.capture.relations import places_of, relations_of
+from rushlight.capture.relations import Place, places_of, relations_of
 from rushlight.capture.tree import leaf_paths, tree_of
 from rushlight.errors import Code, ExportError
 from rushlight.ir.bounds import Bounds
@@ -48,7 +48,7 @@ def contract_of(program: ExportedProgram) -> dict[str, Any]:
     outputs = []
     for i, spec in enumerate(_user(program, OutputKind.USER_OUTPUT)):
         outputs.append(_describe(spec.arg, values, bounds, f"output {i}"))
-    places = places_of(paths, [values.get(getattr(spec.arg, "name", None)) for spec in given])
+    places = input_places(program)
     guards = getattr(program, "_guards_code", None) or ()
     parameters = names + list(in_spec.children()[1].context)
     return {
@@ -60,6 +60,14 @@ def contract_of(program: ExportedProgram) -> dict[str, Any]:
         "out_spec": tree_of(out_spec),
         "relations": relations_of(guards, program.graph, places, bounds),
     }
+
+
+def input_places(program: ExportedProgram) -> list[Place]:
+    """Every number that the inputs of a program tell."""
+    values = {n.name: n.meta.get("val") for n in program.graph.nodes}
+    paths = leaf_paths(program.call_spec.in_spec, parameter_names(program))
+    given = _user(program, InputKind.USER_INPUT)
+    return places_of(paths, [values.get(getattr(spec.arg, "name", None)) for spec in given])
 
 
 def parameter_names(program: ExportedProgram) -> list[str]:

@@ -41,9 +41,7 @@ def check_inputs(method: str, contract: Contract, values: Sequence[Any]) -> None
 Problem = tuple[Code, str] | None
 
 
-def _check_value(
-    spec: Value, value: Any, sizes: list[tuple[str, int, Dim]], weak: bool
-) -> Problem:
+def _check_value(spec: Value, value: Any, sizes: list[tuple[str, int, Dim]], weak: bool) -> Problem:
     if spec.kind == "tensor":
         return _check_tensor(spec, value, sizes)
     if spec.kind == "none":

@@ -36,9 +36,7 @@ _IDENTITIES = {
 }
 
 
-def remove_asserts(
-    graph: Graph, told: Collection[sympy.Symbol] = (), *, keep: bool = True
-) -> None:
+def remove_asserts(graph: Graph, told: Collection[sympy.Symbol] = (), *, keep: bool = True) -> None:
     """Erase assertions that are checked elsewhere; let users of an identity use its input.
 
     Args:
@@ -47,9 +45,11 @@ def remove_asserts(
         keep: False erases all assertions.
     """
     for node in list(graph.nodes):
-        if node.target in _SETTLED or (node.target in _ASSERTS and not keep):
-            graph.erase_node(node)
-        elif node.target is aten._assert_scalar.default and _is_checked(node.args[0], told):
+        if (
+            node.target in _SETTLED
+            or (node.target in _ASSERTS and not keep)
+            or (node.target is aten._assert_scalar.default and _is_checked(node.args[0], told))
+        ):
             graph.erase_node(node)
         elif node.target in _IDENTITIES:
             replace(node, node.args[0])
