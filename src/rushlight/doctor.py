@@ -20,6 +20,7 @@ from typing import Any
 import torch
 import torch._dynamo
 import torch.utils._pytree as pytree
+from torch._logging.structured import INTERN_TABLE
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.export import ExportedProgram
 from torch.export._draft_export import FailureType
@@ -189,7 +190,10 @@ def _behind(attempt: Attempt, calls: Calls, *, part: bool) -> tuple[list[Finding
         children = _of_children(attempt.model, calls)
         return [*diagnose(error, attempt), *children], False
     stage = "part" if part else "draft"
-    return [*_draft_findings(draft._report), *_of_program(draft, stage=stage)], True
+    return [
+        *_draft_findings(getattr(draft, "_report", None)),
+        *_of_program(draft, stage=stage),
+    ], True
 
 
 def _of_children(module: torch.nn.Module, calls: Calls) -> list[Finding]:
@@ -227,10 +231,11 @@ def _calls(attempt: Attempt) -> Calls:
 
 def _draft_findings(report: Any) -> Iterator[Finding]:
     """The failures that a draft export went over. What it says of guards torch.export said."""
-    for failure in report.failures:
+    files = {number: name for name, number in INTERN_TABLE.items()}
+    for failure in report.failures if report is not None else ():
         data = failure.data
         if failure.failure_type == FailureType.DATA_DEPENDENT_ERROR:
-            source = _stack_line(data, report.str_to_filename)
+            source = _stack_line(data, files)
             yield data_dependent(str(data["expr"]), source, False, "")
         elif failure.failure_type == FailureType.MISSING_FAKE_KERNEL:
             yield missing_fake(str(data["op"]), Source(), "")
@@ -407,8 +412,9 @@ def _missing_bounds(program: ExportedProgram) -> list[Finding]:
                 found.append(
                     Finding(
                         "data-dependent-size",
-                        f"a size of {node.name} ({', '.join(map(str, symbols)) or size}) depends on "
-                        f"a tensor's values and has no maximum, so no memory can be planned for it",
+                        f"a size of {node.name} ({', '.join(map(str, symbols)) or size}) depends "
+                        f"on a tensor's values and has no maximum, so no memory can be planned "
+                        f"for it",
                         "Say how large it may be: n = x.item(); torch._check(n >= 0); "
                         "torch._check(n <= 64)",
                         source_of(node),
