@@ -17,7 +17,7 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.fx import Interpreter, Node
 
-from rushlight.errors import Code, ExportError, RunError
+from rushlight.errors import Code, ExportError, LoadError, RunError
 from rushlight.ir.operators import kernel_name
 from rushlight.ir.source import source_of
 from rushlight.pipeline import ExecutorchProgramManager
@@ -154,13 +154,22 @@ def check_method(
         if if_eager_runs:
             return
         raise
-    module = load(manager.buffer)
+    try:
+        module = load(manager.buffer)
+    except LoadError as error:
+        raise ExportError(
+            f"the program cannot be loaded here: {error}. Lower the max of sizes that vary, or "
+            f"pass verify=False to make it for another machine",
+            code=error.code,
+            where=method,
+        ) from error
     try:
         got = module[method].call_flat(args, kwargs)
     except RunError as error:
         raise ExportError(
             f"the program fails on inputs that eager takes, {_shapes(args, kwargs)}: {error}. "
-            f"Leave out such sizes with the min and max of their Dim in dynamic_shapes",
+            f"Rewrite the line that it names, or leave out such sizes with the min and max of "
+            f"their Dim in dynamic_shapes",
             code=Code.NOT_SUPPORTED,
             where=method,
         ) from error

@@ -24,8 +24,7 @@ from torch._logging.structured import INTERN_TABLE
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.export import ExportedProgram
 from torch.export._draft_export import FailureType
-from torch.export.graph_signature import OutputKind
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from rushlight.capture.contract import contract_of, input_places
 from rushlight.capture.diagnose import (
@@ -34,19 +33,23 @@ from rushlight.capture.diagnose import (
     diagnose,
     graph_break,
     missing_fake,
+    mutated_inputs,
     specialised_sizes,
 )
 from rushlight.capture.findings import Finding, distinct
 from rushlight.capture.lines import is_users
+from rushlight.check import check_contracts, check_method
 from rushlight.edge import EdgeCompileConfig, to_edge_dialect
-from rushlight.errors import ExportError, LoadError
+from rushlight.errors import Error, LoadError
 from rushlight.ir.bounds import Bounds
+from rushlight.ir.branches import branches
 from rushlight.ir.dialect import EDGE
 from rushlight.ir.operators import SCALAR_RESULTS, kernel_name, out_variant
 from rushlight.ir.source import Source, source_of
 from rushlight.ir.spec import SCALAR_TYPES
 from rushlight.pipeline import to_edge
 from rushlight.runtime.contract import make_contract
+from rushlight.runtime.load import load
 from rushlight.runtime.registries import operator_registry
 from rushlight.runtime.signature import Signature
 
@@ -323,7 +326,7 @@ def _of_program(program: ExportedProgram, *, stage: str = "whole") -> list[Findi
         stage: "whole"; "draft", whose sizes are not the model's; "part", nor are its inputs.
     """
     whole = stage == "whole"
-    found = [] if stage == "part" else _mutated_inputs(program)
+    found = [] if stage == "part" else mutated_inputs(program)
     if whole:
         found += _missing_bounds(program)
     config = EdgeCompileConfig(_check_ir_validity=False)
@@ -333,54 +336,32 @@ def _of_program(program: ExportedProgram, *, stage: str = "whole") -> list[Findi
         if whole and not found:
             found.append(_not_lowered(error))
         return found
-    found += _unsupported(edge)
+    for graph in (edge.graph, *(module.graph for module in branches(edge.graph_module))):
+        found += _unsupported(graph)
     if whole and not any(f.blocks for f in found):
         try:
-            to_edge(program).to_executorch()
-        except ExportError as error:
+            _check(program)
+        except Error as error:
             found.append(_not_lowered(error))
     return found
+
+
+def _check(program: ExportedProgram) -> None:
+    """Make the program and run it on its example inputs, as an export does."""
+    manager = to_edge(program).to_executorch()
+    check_contracts(manager)
+    if program.example_inputs is None:
+        load(manager.buffer)
+    else:
+        check_method(manager, "forward", program, *program.example_inputs)
 
 
 def _not_lowered(error: Exception) -> Finding:
     return Finding(
         "not-lowered",
-        f"the program cannot be lowered: {str(error).splitlines()[0]}",
-        "Rewrite the line that it names with other operators",
+        f"no program can be made of it: {str(error).splitlines()[0]}",
+        "Rewrite the line that it names with other operators, or lower the max of sizes that vary",
     )
-
-
-def _mutated_inputs(program: ExportedProgram) -> list[Finding]:
-    names = [
-        (str(spec.target), spec.arg.name)
-        for spec in program.graph_signature.output_specs
-        if spec.kind == OutputKind.USER_INPUT_MUTATION
-    ]
-    nodes = {node.name: node for node in program.graph.nodes}
-    writes = [
-        n
-        for n in program.graph.nodes
-        if isinstance(n.target, OpOverload) and n.target._schema.is_mutable
-    ]
-    for node in writes:
-        written = node.args[0]
-        while isinstance(written, Node) and written.op == "call_function" and written.args:
-            written = written.args[0]  # a view of it
-        if isinstance(written, Node) and written.op == "placeholder":
-            names.append((written.name, node.name))
-    inputs = set(program.graph_signature.user_inputs)
-    return [
-        Finding(
-            "mutated-input",
-            f"the model writes its input {target}, and a program does not change its caller's "
-            f"tensors",
-            f"Work on a copy, {target} = {target}.clone(), or use the operator without the "
-            f"underscore, and return the new value",
-            source_of(nodes[name]) if name in nodes else Source(),
-        )
-        for target, name in names
-        if target in inputs
-    ]
 
 
 def _missing_bounds(program: ExportedProgram) -> list[Finding]:
@@ -424,11 +405,11 @@ def _missing_bounds(program: ExportedProgram) -> list[Finding]:
     return found
 
 
-def _unsupported(edge: ExportedProgram) -> list[Finding]:
+def _unsupported(graph: Graph) -> list[Finding]:
     """All operators without a kernel, and all dtypes that a program cannot hold."""
     have = operator_registry.operator_names
     found = []
-    for node in edge.graph.nodes:
+    for node in graph.nodes:
         for value in pytree.tree_leaves(node.meta.get("val")):
             if isinstance(value, torch.Tensor) and value.dtype not in SCALAR_TYPES:
                 found.append(

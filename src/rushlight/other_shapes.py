@@ -82,7 +82,7 @@ def _ones(examples: Chosen, bounds: Bounds) -> Iterator[Chosen]:
 
 def _inputs(program: ExportedProgram, chosen: Chosen) -> Inputs | None:
     """The example's values at the chosen sizes; None if a size has no value or all are too many."""
-    inputs = []
+    inputs: list[Any] = []
     try:
         for value, given in _pairs(program):
             if isinstance(value, torch.SymInt):

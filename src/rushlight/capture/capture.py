@@ -10,7 +10,7 @@ import torch
 from torch.export import ExportedProgram
 
 from rushlight.capture.contract import FORWARD_PARAMETERS
-from rushlight.capture.diagnose import Attempt, diagnose
+from rushlight.capture.diagnose import Attempt, diagnose, mutated_inputs
 from rushlight.capture.findings import Finding
 from rushlight.capture.recurrent import scanned_recurrence
 from rushlight.errors import Code, ExportError
@@ -71,6 +71,9 @@ def _export(
     except Exception as error:  # torch raises many kinds: all mean that there is no graph
         attempt = Attempt(model, args, kwargs, dynamic_shapes)
         raise failed(diagnose(error, attempt), name) from error
+    written = mutated_inputs(program)
+    if written:
+        raise failed(written, name)
     program.graph_module.meta[FORWARD_PARAMETERS] = list(
         inspect.signature(model.forward).parameters
     )

@@ -16,6 +16,10 @@ import sympy
 import torch
 import torch.utils._pytree as pytree
 from torch._dynamo.exc import Unsupported, UserError, UserErrorType
+from torch._ops import OpOverload
+from torch.export import ExportedProgram
+from torch.export.graph_signature import OutputKind
+from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import (
     ConstraintViolationError,
     GuardOnDataDependentSymNode,
@@ -25,7 +29,7 @@ from rushlight.capture.contract import input_places
 from rushlight.capture.findings import Finding, distinct
 from rushlight.capture.lines import guard_lines, line_of
 from rushlight.capture.shapes import Wanted, loosened, wanted_sizes
-from rushlight.ir.source import Source
+from rushlight.ir.source import Source, source_of
 
 
 @dataclass(frozen=True)
@@ -49,15 +53,7 @@ def diagnose(error: Exception, attempt: Attempt) -> list[Finding]:
         found = distinct(list(rule(error, message, attempt)))
         if found:
             return found
-    return [
-        Finding(
-            "not-captured",
-            f"torch.export cannot capture the model: {_first_line(message)}",
-            "Rewrite the line, or take it out of forward",
-            line_of(error),
-            torch=message,
-        )
-    ]
+    return [graph_break(_first_line(message), line_of(error), message)]
 
 
 def _own_words(error: Exception) -> str:
@@ -219,7 +215,7 @@ def data_dependent(expression: str, source: Source, sized: bool, message: str) -
         sized: whether it is about a size that depends on data.
         message: torch's own.
     """
-    if re.fullmatch(r"\w+", expression):
+    if not re.search(r"[<>=]|\b(?:Eq|Ne|And|Or|Not)\(", expression):
         return Finding(
             "tensor-to-python",
             "the value of a tensor becomes a Python number, and no value is known at export",
@@ -387,12 +383,12 @@ class _Lines:
         )
 
 
-def specialised_sizes(attempt: Attempt, program: Any) -> list[Finding]:
+def specialised_sizes(attempt: Attempt, program: ExportedProgram) -> list[Finding]:
     """Warnings for sizes that were to vary and are fixed in a program that was captured.
 
     Args:
         attempt: what was captured.
-        program: the `ExportedProgram`.
+        program: the result.
     """
     wanted = {size.guard: size for size in attempt.sizes()}
     if not wanted:
@@ -416,3 +412,37 @@ def specialised_sizes(attempt: Attempt, program: Any) -> list[Finding]:
 
 def _is_fixed(program: Any, source: str) -> bool:
     return any(p.source == source and isinstance(p.size, int) for p in input_places(program))
+
+
+def mutated_inputs(program: ExportedProgram) -> list[Finding]:
+    """The inputs that a captured program writes, each with the line."""
+    names = [
+        (str(spec.target), spec.arg.name)
+        for spec in program.graph_signature.output_specs
+        if spec.kind == OutputKind.USER_INPUT_MUTATION
+    ]
+    nodes = {node.name: node for node in program.graph.nodes}
+    writes = [
+        n
+        for n in program.graph.nodes
+        if isinstance(n.target, OpOverload) and n.target._schema.is_mutable
+    ]
+    for node in writes:
+        written = node.args[0]
+        while isinstance(written, Node) and written.op == "call_function" and written.args:
+            written = written.args[0]  # a view of it
+        if isinstance(written, Node) and written.op == "placeholder":
+            names.append((written.name, node.name))
+    inputs = set(program.graph_signature.user_inputs)
+    return [
+        Finding(
+            "mutated-input",
+            f"the model writes its input {target!r}, and a program does not change its caller's "
+            f"tensors",
+            f"Work on a copy, {target} = {target}.clone(), or use the operator without the "
+            f"underscore, and return the new value",
+            source_of(nodes[name]) if name in nodes else Source(),
+        )
+        for target, name in names
+        if target in inputs
+    ]

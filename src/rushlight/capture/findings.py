@@ -19,7 +19,6 @@ KINDS = {
     "model-fails": "the model itself fails on the example inputs",
     "mutated-input": "the model writes its input",
     "narrower-range": "the model takes fewer sizes than dynamic_shapes says",
-    "not-captured": "torch.export fails",
     "not-lowered": "the program cannot be lowered",
     "python-state": "a Python attribute changes from call to call",
     "related-sizes": "sizes that are declared apart are tied to each other",

@@ -24,8 +24,8 @@ from rushlight.edge.passes.scalar_to_tensor import scalar_to_tensor
 from rushlight.edge.passes.simplify import simplify
 from rushlight.edge.passes.views_to_copies import views_to_copies
 from rushlight.errors import Code, ExportError
-from rushlight.ir.branches import branches
 from rushlight.ir.bounds import input_sizes, told_symbols
+from rushlight.ir.branches import branches
 from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
 from rushlight.ir.rewrite import remove_dead
 from rushlight.ir.source import carry_debug_handles, debug_handles

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,7 +63,12 @@ class Bounds:
         """
         _, high = self.interval(size)
         if high is None:
-            remedy = 'dimension a maximum, as in dynamic_shapes={"x": {0: Dim("batch", max=64)}}'
+            named = re.fullmatch(r"(.+): size (\d+)", what)
+            name, dim = (named[1], named[2]) if named else ("x", "0")
+            remedy = (
+                f"dimension a maximum, as in "
+                f'dynamic_shapes={{"{name}": {{{dim}: Dim("batch", max=64)}}}}'
+            )
             if free_unbacked_symbols(size):
                 remedy = "value one in the model, as in torch._check(result.shape[0] <= 64)"
             raise ExportError(

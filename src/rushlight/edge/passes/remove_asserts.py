@@ -45,11 +45,9 @@ def remove_asserts(graph: Graph, told: Collection[sympy.Symbol] = (), *, keep: b
         keep: False erases all assertions.
     """
     for node in list(graph.nodes):
-        if (
-            node.target in _SETTLED
-            or (node.target in _ASSERTS and not keep)
-            or (node.target is aten._assert_scalar.default and _is_checked(node.args[0], told))
-        ):
+        scalar = node.target is aten._assert_scalar.default
+        done = not keep or (scalar and _is_checked(node.args[0], told))
+        if node.target in _SETTLED or (node.target in _ASSERTS and done):
             graph.erase_node(node)
         elif node.target in _IDENTITIES:
             replace(node, node.args[0])
