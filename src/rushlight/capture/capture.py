@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch.export import ExportedProgram
 
 from rushlight.capture.contract import FORWARD_PARAMETERS
-from rushlight.capture.diagnose import Attempt, diagnose, mutated_inputs
+from rushlight.capture.diagnose import Attempt, diagnose, mutated_inputs, specialised_sizes
 from rushlight.capture.findings import Finding
 from rushlight.capture.recurrent import scanned_recurrence
 from rushlight.errors import Code, ExportError
@@ -71,6 +72,8 @@ def _export(
     except Exception as error:  # torch raises many kinds: all mean that there is no graph
         attempt = Attempt(model, args, kwargs, dynamic_shapes)
         raise failed(diagnose(error, attempt), name) from error
+    for finding in specialised_sizes(Attempt(model, args, kwargs, dynamic_shapes), program):
+        warnings.warn(f"{name}: {finding}", UserWarning, stacklevel=4)
     written = mutated_inputs(program)
     if written:
         raise failed(written, name)

@@ -411,7 +411,10 @@ def specialised_sizes(attempt: Attempt, program: ExportedProgram) -> list[Findin
 
 
 def _is_fixed(program: Any, source: str) -> bool:
-    return any(p.source == source and isinstance(p.size, int) for p in input_places(program))
+    return any(
+        p.source == source and (isinstance(p.size, int) or p.size.node.expr.is_Integer)
+        for p in input_places(program)
+    )
 
 
 def mutated_inputs(program: ExportedProgram) -> list[Finding]:
