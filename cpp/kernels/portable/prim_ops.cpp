@@ -315,8 +315,8 @@ Status prim_et_view(KernelContext& ctx, EValue* const* args) {
   return {};
 }
 
-// et_copy_index(copy_to, copy_from, index): copy_to, which grows, gets copy_from at [index]. The first
-// one decides the other sizes.
+// et_copy_index(copy_to, copy_from, index): copy_to, which grows, gets copy_from at [index]. The
+// first one decides the other sizes.
 Status prim_et_copy_index(KernelContext& ctx, EValue* const* args) {
   Tensor& to = args[0]->tensor();
   const Tensor& from = args[1]->tensor();
