@@ -21,6 +21,11 @@ struct Target {
   bool wanted = false;
 };
 
+[[noreturn]] void wrong_target(size_t index) {
+  fail(Code::InvalidArgument, "output " + std::to_string(index) +
+                                  " has another dtype or shape than the array given for it");
+}
+
 void check_result(const EValue& value, const Target& target, size_t index) {
   if (!target.wanted) return;
   const std::string what = "output " + std::to_string(index);
@@ -31,9 +36,18 @@ void check_result(const EValue& value, const Target& target, size_t index) {
   const Layout& to = target.array.layout();
   bool same = from.dtype == to.dtype && from.rank == to.rank;
   for (size_t d = 0; same && d < from.rank; ++d) same = from.sizes[d] == to.sizes[d];
-  if (!same) {
-    fail(Code::InvalidArgument, what + " has another dtype or shape than the array given for it");
+  if (!same) wrong_target(index);
+}
+
+// What can be told before the run, which may write the method's state: all but the sizes that vary.
+void check_target(const ValueMeta& meta, const Target& target, size_t index) {
+  if (!target.wanted || meta.tag != Tag::Tensor) return;
+  const Layout& to = target.array.layout();
+  bool fits = meta.tensor.dtype == to.dtype && meta.tensor.rank == to.rank;
+  for (size_t d = 0; fits && d < to.rank && meta.tensor.dynamism == Dynamism::Static; ++d) {
+    fits = meta.tensor.sizes[d] == to.sizes[d];
   }
+  if (!fits) wrong_target(index);
 }
 
 }  // namespace
@@ -123,6 +137,7 @@ bool MethodRunner::call_into(Session& session, nb::handle values, nb::handle out
       fail(Code::InvalidArgument, "the array for output " + std::to_string(k) + " is read-only");
     }
     targets[k].wanted = true;
+    check_target(method_->meta().output(k), targets[k], k);
   }
   inputs_gone_ = expectation_.borrows();
   run(arguments);

@@ -39,7 +39,7 @@ PYTHON_LAYERS = (
     ("inspect",),
     ("check", "other_shapes"),
     ("backends",),
-    ("api",),
+    ("api", "doctor"),
     ("cli",),
 )
 CPP_LAYERS = (
@@ -60,7 +60,7 @@ TORCH_FREE = ("errors", "schema", "serialize", "runtime")
 TORCH_LATE = ("__init__", "inspect", "cli")
 NEEDS_TORCH = (
     *("ir", "capture", "quantization", "edge", "partition", "lower", "plan", "emit"),
-    *("pipeline", "check", "other_shapes", "api"),
+    *("pipeline", "check", "other_shapes", "api", "doctor"),
 )
 CPP_CORE = ("platform", "core", "events", "program", "kernel", "delegate", "method", "kernels")
 

@@ -18,10 +18,11 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.fx import Interpreter, Node
 
-from rushlight.errors import Code, ExportError
+from rushlight.errors import Code, ExportError, LoadError, RunError
 from rushlight.ir.operators import kernel_name
 from rushlight.ir.source import source_of
 from rushlight.pipeline import ExecutorchProgramManager
+from rushlight.runtime.expression import Expression
 from rushlight.runtime.load import load
 from rushlight.runtime.registries import operator_registry
 from rushlight.runtime.stepping import Stepper
@@ -85,6 +86,44 @@ def check_operators(manager: ExecutorchProgramManager) -> None:
     )
 
 
+def check_contracts(manager: ExecutorchProgramManager) -> None:
+    """Check that the runtime can test every condition under which the program is right.
+
+    Raises:
+        ExportError: naming the first that it cannot.
+    """
+    for method, contract in sorted(manager.contracts.items()):
+        conditions = [(r["expr"], r["text"]) for r in contract["relations"]]
+        for value in contract["inputs"]:
+            sizes = [*value.get("shape", ()), value.get("range", 0)]
+            texts = [size["expr"] for size in sizes if isinstance(size, dict) and "expr" in size]
+            conditions += [(text, f"a size of {value['name']} that is {text}") for text in texts]
+        for expression, text in conditions:
+            try:
+                Expression(expression)
+            except ValueError as error:
+                raise ExportError(
+                    f"the program is right only for inputs with {text}, which cannot be tested "
+                    f"before a call ({error}): write the model so that it does not depend on it",
+                    code=Code.NOT_SUPPORTED,
+                    where=method,
+                ) from error
+
+
+def accepts(
+    manager: ExecutorchProgramManager,
+    method: str,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> bool:
+    """Whether the finished program's contract allows these inputs."""
+    try:
+        load(manager.buffer)[method].flatten(args, kwargs)
+    except RunError:
+        return False
+    return True
+
+
 def check_method(
     manager: ExecutorchProgramManager,
     method: str,
@@ -92,6 +131,8 @@ def check_method(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     tolerance: Tolerance | None = None,
+    *,
+    if_eager_runs: bool = False,
 ) -> None:
     """Run one method in the runtime and compare it with eager.
 
@@ -101,14 +142,38 @@ def check_method(
         program: its captured program, which gives eager's results.
         args, kwargs: the inputs.
         tolerance: what counts as equal; integers and booleans must be equal.
+        if_eager_runs: do nothing where eager refuses the inputs.
 
     Raises:
-        ExportError: naming the first node whose value departs, with its Python line.
+        ExportError: if the program fails, or naming the first node whose value departs, with its
+            Python line.
     """
     tolerance = tolerance or Tolerance()
-    wanted = eager_results(program, args, kwargs)
-    module = load(manager.buffer)
-    got = module[method].call_flat(args, kwargs)
+    try:
+        wanted = eager_results(program, args, kwargs)
+    except (RuntimeError, AssertionError, ValueError, IndexError):
+        if if_eager_runs:
+            return
+        raise
+    try:
+        module = load(manager.buffer)
+    except LoadError as error:
+        raise ExportError(
+            f"the program cannot be loaded here: {error}. Lower the max of sizes that vary, or "
+            f"pass verify=False to make it for another machine",
+            code=error.code,
+            where=method,
+        ) from error
+    try:
+        got = module[method].call_flat(args, kwargs)
+    except RunError as error:
+        raise ExportError(
+            f"the program fails on inputs that eager takes, {_shapes(args, kwargs)}: {error}. "
+            f"Rewrite the line that it names, or leave out such sizes with the min and max of "
+            f"their Dim in dynamic_shapes",
+            code=Code.NOT_SUPPORTED,
+            where=method,
+        ) from error
     for i, (ours, eager) in enumerate(zip(got, wanted, strict=True)):
         reason = _compare(ours, eager, tolerance)
         if reason is not None:
@@ -146,6 +211,12 @@ def _freshly_seeded() -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch.Generator().initial_seed())
         yield
+
+
+def _shapes(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    values = pytree.tree_leaves((args, dict(kwargs)))
+    shown = [list(v.shape) if isinstance(v, torch.Tensor) else v for v in values]
+    return f"such as {', '.join(map(str, shown))}"
 
 
 def _clone(tree: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import sympy
@@ -14,53 +14,98 @@ from torch.export.graph_signature import InputKind
 from rushlight.ir.bounds import Bounds
 
 _LARGEST = 1 << 24  # elements of one input; a larger one would make the check slow
+_STEPS = 9
+
+Inputs = tuple[tuple[Any, ...], dict[str, Any]]
+Chosen = dict[sympy.Symbol, int]
 
 
-def other_inputs(program: ExportedProgram) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """At most one set of inputs whose dynamic sizes differ from the example's.
+def other_inputs(program: ExportedProgram, accepts: Callable[[Inputs], bool]) -> Iterator[Inputs]:
+    """Inputs whose dynamic sizes differ from the example's: one set of other sizes, and one of
+    ones, on which programs depend most easily, where a size may be one.
 
-    Every symbol takes its least value that is above one, or its greatest where the example already
-    has the least; derived sizes follow.
+    Args:
+        program: a captured program.
+        accepts: whether the finished program takes these inputs: sizes depend on each other in ways
+            that only its contract tells.
     """
-    bounds = Bounds.of(program)
     if not program.range_constraints or program.example_inputs is None:
         return
+    bounds = Bounds.of(program)
+    examples = _examples(program)
+    for candidates in (_others(examples, bounds), _ones(examples, bounds)):
+        for chosen in candidates:
+            inputs = _inputs(program, chosen)
+            if inputs is not None and accepts(inputs):
+                yield inputs
+                break
+
+
+def _pairs(program: ExportedProgram) -> list[tuple[Any, Any]]:
+    """(value in the captured program, example) of each flattened input."""
     placeholders = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
     specs = [s for s in program.graph_signature.input_specs if s.kind == InputKind.USER_INPUT]
-    values = [placeholders.get(s.arg.name) for s in specs]
-    examples, tree = pytree.tree_flatten(program.example_inputs)
-    chosen = _choose(values, examples, bounds)
-    if not chosen:
-        return
-    inputs = []
-    for value, given in zip(values, examples, strict=True):
-        if not isinstance(value, torch.Tensor) or not isinstance(given, torch.Tensor):
-            inputs.append(given)
-            continue
-        shape = [_at(size, chosen) for size in value.shape]
-        inputs.append(_resized(given, shape))
-    if all(i.numel() <= _LARGEST for i in inputs if isinstance(i, torch.Tensor)):
-        yield pytree.tree_unflatten(inputs, tree)
+    values = [placeholders.get(getattr(s.arg, "name", "")) for s in specs]
+    return list(zip(values, pytree.tree_leaves(program.example_inputs), strict=True))
 
 
-def _choose(values: list[Any], examples: list[Any], bounds: Bounds) -> dict[sympy.Symbol, int]:
-    chosen: dict[sympy.Symbol, int] = {}
-    for value, given in zip(values, examples, strict=True):
-        if not isinstance(value, torch.Tensor):
-            continue
-        for size, actual in zip(value.shape, given.shape, strict=True):
-            expr = size.node.expr if isinstance(size, torch.SymInt) else None
-            if expr is None or not expr.is_Symbol or expr in chosen:
-                continue
-            low, high = bounds.interval(size)
-            least = max(low, 2)
-            chosen[expr] = least if actual != least or high is None else max(high, least)
-            if high is not None:
-                chosen[expr] = min(chosen[expr], high)
-    return chosen
+def _examples(program: ExportedProgram) -> Chosen:
+    """The example's value of every symbol that is a size, or an integer, of its own."""
+    found: Chosen = {}
+    for value, given in _pairs(program):
+        sizes: Any = zip(value.shape, given.shape, strict=True) if _is_tensor(value) else ()
+        for size, actual in [(value, given)] if isinstance(value, torch.SymInt) else sizes:
+            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                found.setdefault(size.node.expr, actual)
+    return found
 
 
-def _at(size: int | torch.SymInt, chosen: dict[sympy.Symbol, int]) -> int:
+def _others(examples: Chosen, bounds: Bounds) -> Iterator[Chosen]:
+    """The least sizes above one, then the greatest, then the first few that go up together."""
+    ranges = {s: bounds.interval_of(s) for s in examples}
+    least = {s: max(low, 2) for s, (low, _) in ranges.items()}
+    greatest = {s: least[s] if high is None else high for s, (_, high) in ranges.items()}
+    steps = [{s: least[s] + i for s in ranges} for i in range(1, _STEPS)]
+    steps += [{s: value + i for s, value in examples.items()} for i in range(1, _STEPS)]
+    for chosen in (least, greatest, *steps):
+        if chosen != examples:
+            yield {s: min(value, greatest[s]) for s, value in chosen.items()}
+
+
+def _ones(examples: Chosen, bounds: Bounds) -> Iterator[Chosen]:
+    small = {s: 1 for s in examples if bounds.interval_of(s)[0] <= 1}
+    if small and {**examples, **small} != examples:
+        yield {**examples, **small}
+        for symbol in small:
+            yield {**examples, symbol: 1}
+
+
+def _inputs(program: ExportedProgram, chosen: Chosen) -> Inputs | None:
+    """The example's values at the chosen sizes; None if a size has no value or all are too many."""
+    inputs: list[Any] = []
+    try:
+        for value, given in _pairs(program):
+            if isinstance(value, torch.SymInt):
+                inputs.append(_at(value, chosen))
+            elif _is_tensor(value) and isinstance(given, torch.Tensor):
+                inputs.append(_resized(given, [_at(size, chosen) for size in value.shape]))
+            else:
+                inputs.append(given)
+    except (TypeError, RuntimeError, _TooLargeError):
+        return None
+    args, kwargs = pytree.tree_unflatten(inputs, pytree.tree_structure(program.example_inputs))
+    return args, kwargs
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+class _TooLargeError(Exception):
+    pass
+
+
+def _at(size: int | torch.SymInt, chosen: Chosen) -> int:
     return size if isinstance(size, int) else int(size.node.expr.subs(chosen))
 
 
@@ -69,5 +114,7 @@ def _resized(tensor: torch.Tensor, shape: list[int]) -> torch.Tensor:
     if tensor.numel() == 0:
         return tensor.new_zeros(shape)
     count = torch.Size(shape).numel()
+    if count > _LARGEST:
+        raise _TooLargeError
     repeats = -(-count // tensor.numel())
     return tensor.reshape(-1).repeat(repeats)[:count].reshape(shape).contiguous()

@@ -245,6 +245,11 @@ class ExecutorchProgramManager:
         return self._emitted.program
 
     @property
+    def contracts(self) -> dict[str, dict[str, Any]]:
+        """The shape contract of every traced method, as the file holds it."""
+        return dict(self._contracts)
+
+    @property
     def debug_handle_map(self) -> dict[str, dict[int, int]]:
         """{method: {instruction: debug handle}}."""
         return self._emitted.debug_handles

@@ -134,6 +134,27 @@ def test_first_element_of_none() -> None:
         native().run_kernel("aten::_local_scalar_dense", [torch.zeros(0)])
 
 
+@pytest.mark.parametrize(
+    ("holds", "fails"),
+    [(True, False), (3, 0), (0.5, 0.0), (torch.tensor(True), torch.tensor(False))]
+    + [(torch.ones(1, 1, dtype=d), torch.zeros(1, dtype=d)) for d in (torch.int8, torch.bfloat16)],
+)
+def test_assertions(holds: object, fails: object) -> None:
+    kind = "_assert_async.msg" if isinstance(holds, torch.Tensor) else "_assert_scalar"
+    native().run_kernel(f"aten::{kind}", [holds, "positive"])
+    with pytest.raises(RuntimeError, match="an assertion of the model failed: positive"):
+        native().run_kernel(f"aten::{kind}", [fails, "positive"])
+    if isinstance(fails, torch.Tensor):
+        with pytest.raises(RuntimeError, match="an assertion of the model failed"):
+            native().run_kernel("aten::_assert_async", [fails])
+
+
+def test_an_assertion_takes_one_element() -> None:
+    for value in (torch.ones(2), torch.ones(0)):
+        with pytest.raises(RuntimeError, match="one number or bool, but got float32 of sizes"):
+            native().run_kernel("aten::_assert_async.msg", [value, "positive"])
+
+
 def test_view_takes_sizes_and_memory() -> None:
     x = torch.arange(12.0).reshape(3, 4)
     out = torch.zeros(2, 6)

@@ -22,6 +22,15 @@ Status divided_by_zero(KernelContext& ctx, const EValue& a) {
                   static_cast<long long>(a.to_int()));
 }
 
+Status assertion_failed(KernelContext& ctx, const EValue& message) {
+  if (message.tag != Tag::String) {
+    return ctx.fail(Code::InvalidArgument, "an assertion of the model failed");
+  }
+  const StringView text = message.string();
+  return ctx.fail(Code::InvalidArgument, "an assertion of the model failed: %.*s",
+                  static_cast<int>(std::min<size_t>(text.size(), 200)), text.data());
+}
+
 // Quotient towards zero; the least number divided by -1 wraps.
 int64_t quotient(int64_t a, int64_t b) {
   return b == -1 ? static_cast<int64_t>(0 - bits(a)) : a / b;
@@ -229,6 +238,23 @@ Status sym_size_int(KernelContext& ctx, EValue* const* args) {
 Status sym_numel(KernelContext&, EValue* const* args) {
   args[1]->set_int(args[0]->tensor().numel);
   return {};
+}
+
+// The model's own assertions. Each is an instruction of its own, so nothing is written after it.
+Status assert_scalar(KernelContext& ctx, EValue* const* args) {
+  return args[0]->to_bool() ? Status{} : assertion_failed(ctx, *args[1]);
+}
+
+Status assert_async(KernelContext& ctx, EValue* const* args) {
+  const Tensor& tensor = args[0]->tensor();
+  if (tensor.numel != 1 || !can_convert(tensor.dtype, DType::Float64)) {
+    return ctx.fail(Code::InvalidArgument,
+                    "an assertion takes one number or bool, but got %s of sizes %s",
+                    dtype_name(tensor.dtype), ShapeText(tensor.shape()).text());
+  }
+  double value = 0;
+  convert(tensor.data, tensor.dtype, &value, DType::Float64, 1);
+  return value != 0 ? Status{} : assertion_failed(ctx, *args[1]);
 }
 
 // The first element of a tensor, as the kind of scalar that its type asks for.

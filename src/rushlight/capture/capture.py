@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,8 @@ import torch
 from torch.export import ExportedProgram
 
 from rushlight.capture.contract import FORWARD_PARAMETERS
+from rushlight.capture.diagnose import Attempt, diagnose, mutated_inputs, specialised_sizes
+from rushlight.capture.findings import Finding
 from rushlight.capture.recurrent import scanned_recurrence
 from rushlight.errors import Code, ExportError
 from rushlight.ir.dialect import ATEN
@@ -67,13 +70,23 @@ def _export(
         with torch.no_grad(), scanned_recurrence():
             program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
     except Exception as error:  # torch raises many kinds: all mean that there is no graph
-        raise ExportError(
-            f"torch.export cannot capture the model: {str(error).strip()}\n"
-            f"Rewrite the line that it names, or mark a varying size in dynamic_shapes.",
-            code=Code.NOT_SUPPORTED,
-            where=name,
-        ) from error
+        attempt = Attempt(model, args, kwargs, dynamic_shapes)
+        raise failed(diagnose(error, attempt), name) from error
+    for finding in specialised_sizes(Attempt(model, args, kwargs, dynamic_shapes), program):
+        warnings.warn(f"{name}: {finding}", UserWarning, stacklevel=4)
+    written = mutated_inputs(program)
+    if written:
+        raise failed(written, name)
     program.graph_module.meta[FORWARD_PARAMETERS] = list(
         inspect.signature(model.forward).parameters
     )
     return program
+
+
+def failed(findings: list[Finding], name: str) -> ExportError:
+    """The error that says what is in the way; torch's own message is its cause's."""
+    if len(findings) == 1:
+        text = str(findings[0])
+    else:
+        text = f"{len(findings)} things are in the way:\n" + "\n".join(f"  {f}" for f in findings)
+    return ExportError(text, code=Code.NOT_SUPPORTED, where=name)

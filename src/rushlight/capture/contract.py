@@ -12,6 +12,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
+from rushlight.capture.relations import Place, places_of, relations_of
 from rushlight.capture.tree import leaf_paths, tree_of
 from rushlight.errors import Code, ExportError
 from rushlight.ir.bounds import Bounds
@@ -32,7 +33,8 @@ def contract_of(program: ExportedProgram) -> dict[str, Any]:
         keyword, because the model has others between that got no value.
 
     Raises:
-        ExportError: if a dynamic dimension has no upper bound.
+        ExportError: if a dynamic dimension has no upper bound, or the program is right only under
+            a condition that no call could be checked against.
     """
     bounds = Bounds.of(program)
     names = parameter_names(program)
@@ -40,17 +42,14 @@ def contract_of(program: ExportedProgram) -> dict[str, Any]:
     paths = leaf_paths(in_spec, names)
     values = {n.name: n.meta.get("val") for n in program.graph.nodes}
     inputs = []
-    for path, spec in zip(paths, _user(program, InputKind.USER_INPUT), strict=True):
+    given = _user(program, InputKind.USER_INPUT)
+    for path, spec in zip(paths, given, strict=True):
         inputs.append({"name": path, **_describe(spec.arg, values, bounds, path)})
     outputs = []
     for i, spec in enumerate(_user(program, OutputKind.USER_OUTPUT)):
         outputs.append(_describe(spec.arg, values, bounds, f"output {i}"))
-    sizes: dict[tuple[str, int], int | torch.SymInt] = {
-        (spec.arg.name, dim): size
-        for spec in _user(program, InputKind.USER_INPUT)
-        if isinstance(value := values.get(spec.arg.name), torch.Tensor)
-        for dim, size in enumerate(value.shape)
-    }
+    places = input_places(program)
+    guards = getattr(program, "_guards_code", None) or ()
     parameters = names + list(in_spec.children()[1].context)
     return {
         "inputs": inputs,
@@ -59,8 +58,16 @@ def contract_of(program: ExportedProgram) -> dict[str, Any]:
         "in_spec": tree_of(in_spec),
         "outputs": outputs,
         "out_spec": tree_of(out_spec),
-        "relations": bounds.relations(sizes),
+        "relations": relations_of(guards, program.graph, places, bounds),
     }
+
+
+def input_places(program: ExportedProgram) -> list[Place]:
+    """Every number that the inputs of a program tell."""
+    values = {n.name: n.meta.get("val") for n in program.graph.nodes}
+    paths = leaf_paths(program.call_spec.in_spec, parameter_names(program))
+    given = _user(program, InputKind.USER_INPUT)
+    return places_of(paths, [values.get(getattr(spec.arg, "name", None)) for spec in given])
 
 
 def parameter_names(program: ExportedProgram) -> list[str]:
@@ -95,9 +102,7 @@ def _describe(arg: Any, values: dict[str, Any], bounds: Bounds, path: str) -> di
         shape = [bounds.describe(size, f"{path}: size {d}") for d, size in enumerate(value.shape)]
         return {"kind": "tensor", "dtype": str(value.dtype).removeprefix("torch."), "shape": shape}
     if isinstance(value, torch.SymInt):
-        if bounds.interval(value)[1] is None:
-            return {"kind": "int"}  # any: no memory depends on it
-        return {"kind": "int", "range": bounds.describe(value, path)}
+        return {"kind": "int", "range": bounds.describe_number(value)}
     if isinstance(value, torch.SymFloat | torch.SymBool):
         return {"kind": "float" if isinstance(value, torch.SymFloat) else "bool"}
     return _constant(value)

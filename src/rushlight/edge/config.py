@@ -21,11 +21,15 @@ class EdgeCompileConfig:
         _check_ir_validity: verify the graph against the dialect tables.
         _skip_dim_order: keep operators that take memory formats instead of `dim_order_ops`.
         preserve_ops: operators to keep whole instead of decomposing them.
+        keep_asserts: run the assertions on computed values (`torch._check(n < 8)` on an `item()`),
+            as eager does. ExecuTorch drops them, and has no kernels for them: False makes a file
+            that it runs, too.
     """
 
     _check_ir_validity: bool = True
     _skip_dim_order: bool = False
     preserve_ops: list[OpOverload] = field(default_factory=list)
+    keep_asserts: bool = True
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from rushlight.edge.passes.scalar_to_tensor import scalar_to_tensor
 from rushlight.edge.passes.simplify import simplify
 from rushlight.edge.passes.views_to_copies import views_to_copies
 from rushlight.errors import Code, ExportError
+from rushlight.ir.bounds import input_sizes, told_symbols
 from rushlight.ir.branches import branches
 from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
 from rushlight.ir.rewrite import remove_dead
@@ -80,9 +81,11 @@ def to_edge_dialect(
     """
     verify(program.graph, ATEN, f"{method}: before decomposition")
     edge = to_core_aten(program, config.preserve_ops, method)
+    symbols = told_symbols(input_sizes(edge))
     inner = branches(edge.graph_module)
     for graph in (edge.graph, *(module.graph for module in inner)):
-        remove_asserts(graph)
+        told = symbols if graph is edge.graph else ()  # what a branch asserts holds only in it
+        remove_asserts(graph, told, keep=config.keep_asserts)
         remove_noops(graph)
         remove_dead(graph)
         if config._check_ir_validity:

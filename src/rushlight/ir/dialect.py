@@ -132,7 +132,8 @@ def _writes_allocated(node: Node) -> str | None:
         return None
     outs = [a for a in target._schema.arguments if a.is_out]
     if not outs:
-        return None if target._schema.is_mutable else "it is not an out-variant"
+        effect = target._schema.is_mutable or not target._schema.returns
+        return None if effect else "it is not an out-variant"
     for schema in outs:
         given = node.kwargs.get(schema.name)
         for one in given if isinstance(given, list | tuple) else [given]:

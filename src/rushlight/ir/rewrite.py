@@ -71,7 +71,7 @@ def is_pure(node: Node) -> bool:
     if not isinstance(target, torch._ops.OpOverload):
         return True
     # Whoever draws a random number changes what the next one gets.
-    return not target._schema.is_mutable and not is_random(target)
+    return bool(target._schema.returns) and not (target._schema.is_mutable or is_random(target))
 
 
 def remove_dead(graph: Graph) -> int:

@@ -22,6 +22,11 @@ class Source:
     text: str = ""
     module: str = ""
 
+    @property
+    def is_users(self) -> bool:
+        """The line is known, and none of torch's."""
+        return bool(self.file) and not _LIBRARY.search(self.file)
+
     def __str__(self) -> str:
         if not self.file:
             return self.module and f"module {self.module}"

@@ -195,7 +195,8 @@ class _Lowering:
             result.alias_of = base
             self.values[node] = self.alloc(node, result)
             return True
-        if node.target is aten.view_copy.default and base.contiguous and _is_user_free(node):
+        fits = base.contiguous and result.nbytes <= base.nbytes  # bounds may be loose
+        if node.target is aten.view_copy.default and fits and _is_user_free(node):
             result.alias_of = base
             out = self.alloc(node, result)
             call = self.emit(node, et_view, (args[0], args[1], out), {})

@@ -12,9 +12,13 @@ from typing import Any
 
 from rushlight import _core
 from rushlight.errors import Code, RunError
-from rushlight.runtime.contract import Contract, Dim, Value
+from rushlight.runtime.contract import Contract, Dim, Value, symbols_of
 
 _ADVICE_DYNAMIC = "pass another size, or export with dynamic_shapes that allow this one"
+_ADVICE_SMALL = (
+    'torch.export took it to be 2 or more: export with Dim("name", min={size}, max={max}), or pass '
+    "another size"
+)
 
 
 def check_inputs(method: str, contract: Contract, values: Sequence[Any]) -> None:
@@ -25,7 +29,7 @@ def check_inputs(method: str, contract: Contract, values: Sequence[Any]) -> None
     """
     sizes: list[tuple[str, int, Dim]] = []  # what is measured, its value, what is allowed
     for spec, value in zip(contract.inputs, values, strict=True):
-        problem = _check_value(spec, value, sizes)
+        problem = _check_value(spec, value, sizes, contract.weak)
         if problem is not None:
             code, text = problem
             raise RunError(f"{spec.label}: {text}", code=code, where=method)
@@ -37,7 +41,7 @@ def check_inputs(method: str, contract: Contract, values: Sequence[Any]) -> None
 Problem = tuple[Code, str] | None
 
 
-def _check_value(spec: Value, value: Any, sizes: list[tuple[str, int, Dim]]) -> Problem:
+def _check_value(spec: Value, value: Any, sizes: list[tuple[str, int, Dim]], weak: bool) -> Problem:
     if spec.kind == "tensor":
         return _check_tensor(spec, value, sizes)
     if spec.kind == "none":
@@ -47,7 +51,7 @@ def _check_value(spec: Value, value: Any, sizes: list[tuple[str, int, Dim]]) -> 
     if not _is_kind(spec.kind, value):
         return Code.INVALID_TYPE, f"got {_what(value)}, expected {_article(spec.kind)}"
     if spec.fixed:
-        if _equal(spec.kind, value, spec.value):
+        if _equal(spec.kind, value, spec.value, exact=not weak):
             return None
         return (
             Code.INVALID_ARGUMENT,
@@ -87,9 +91,12 @@ def _check_tensor(spec: Value, value: Any, sizes: list[tuple[str, int, Dim]]) ->
         )
     for d, (size, dim) in enumerate(zip(shape, spec.shape, strict=True)):
         if not dim.min <= size <= dim.max:
+            advice = _ADVICE_DYNAMIC
+            if size < dim.min == 2 < dim.max:
+                advice = _ADVICE_SMALL.format(size=size, max=dim.max)
             return (
                 Code.NOT_SUPPORTED,
-                f"size {d} is {size}, allowed {dim} ({_form(spec)}): {_ADVICE_DYNAMIC}",
+                f"size {d} is {size}, allowed {dim} ({_form(spec)}): {advice}",
             )
         sizes.append((f"size {d} of {spec.label}", size, dim))
     return None
@@ -115,7 +122,10 @@ def _check_symbols(contract: Contract, sizes: list[tuple[str, int, Dim]]) -> str
         if not relation.expression.symbols <= known.keys():
             continue  # about sizes that no input tells
         if not relation.expression(known):
-            measured = ", ".join(f"{what} is {size}" for what, size, dim in sizes if dim.symbol)
+            about = relation.expression.symbols
+            measured = ", ".join(
+                f"{what} is {size}" for what, size, dim in sizes if about & symbols_of(dim)
+            )
             return f"the program takes only inputs with {relation.text}; here {measured}"
     return None
 
@@ -149,11 +159,11 @@ def _is_kind(kind: str, value: Any) -> bool:
     return kind == "str" and isinstance(value, str)
 
 
-def _equal(kind: str, value: Any, wanted: Any) -> bool:
-    if kind != "float":
-        return bool(value == wanted)
-    if math.isnan(wanted):
+def _equal(kind: str, value: Any, wanted: Any, *, exact: bool) -> bool:
+    if kind == "float" and math.isnan(wanted):
         return math.isnan(value)
+    if kind != "float" or exact:
+        return bool(value == wanted)
     return math.isclose(value, wanted, rel_tol=1e-5, abs_tol=1e-4)
 
 

@@ -42,7 +42,7 @@ class Dim:
 
     def __str__(self) -> str:
         if self.max >= _INT64 - 1:
-            return "any"
+            return "any" if self.min <= -_INT64 else f"{self.min} or more"
         return str(self.min) if self.min == self.max else f"{self.min}..{self.max}"
 
 
@@ -81,8 +81,9 @@ class Value:
             return f"{head}None"
         if self.fixed:
             return f"{head}{self.kind} = {self.value!r}"
-        limited = self.range is not None and self.range.max < _INT64 - 1
-        return f"{head}{self.kind}" + (f" in {self.range}" if limited else "")
+        if self.range is None or str(self.range) == "any":
+            return f"{head}{self.kind}"
+        return f"{head}{self.kind} in {self.range}"
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,12 @@ class Contract:
 def dims_of(value: Value) -> tuple[Dim, ...]:
     """The sizes of a tensor, or the range of an integer."""
     return value.shape if value.range is None else (value.range,)
+
+
+def symbols_of(dim: Dim) -> set[str]:
+    """The symbols that a size tells something about."""
+    known = set() if dim.expression is None else set(dim.expression.symbols)
+    return known | {dim.symbol} if dim.symbol else known
 
 
 def read_contracts(data: bytes) -> dict[str, Json]:

@@ -1,27 +1,43 @@
 """Arithmetic over symbolic sizes: the relations that capture found between inputs.
 
-Only integers, symbols, `+ - * // %`, small powers, comparisons, `and or not`, and a handful of
-functions are understood; nothing is ever executed as Python.
+Only numbers, symbols, arithmetic, comparisons, `and or not`, `a if b else c`, and the functions
+that torch writes into guards are understood; nothing is ever executed as Python.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-_MAX_LENGTH = 1000
-_MAX_EXPONENT = 8
-_MAX_POWERS = 4  # in one expression: powers of powers grow without bound
+_MAX_LENGTH = 4000
+_MAX_BITS = 4096  # of a power: without a limit, powers of powers take all memory
 
-_BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
+
+def _power(base: float, exponent: float) -> Any:
+    whole = isinstance(base, int) and isinstance(exponent, int) and exponent > 1
+    if whole and int(base).bit_length() * exponent > _MAX_BITS:
+        raise OverflowError("the power is too large")
+    result = base**exponent
+    if isinstance(result, complex):
+        raise ValueError("a root of a negative number")
+    return result
+
+
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
     ast.Mult: lambda a, b: a * b,
     ast.FloorDiv: lambda a, b: a // b,
     ast.Mod: lambda a, b: a % b,
+    ast.Div: lambda a, b: a / b,
+    ast.Pow: _power,
+    ast.BitAnd: lambda a, b: a & b,
+    ast.BitOr: lambda a, b: a | b,
+    ast.BitXor: lambda a, b: a ^ b,
 }
-_COMPARE: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: lambda a, b: a == b,
     ast.NotEq: lambda a, b: a != b,
     ast.Lt: lambda a, b: a < b,
@@ -29,7 +45,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
     ast.Gt: lambda a, b: a > b,
     ast.GtE: lambda a, b: a >= b,
 }
-_FUNCTIONS: dict[str, Callable[..., int]] = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "max": max,
     "Max": max,
     "min": min,
@@ -43,10 +59,25 @@ _FUNCTIONS: dict[str, Callable[..., int]] = {
     "CeilDiv": lambda a, b: -(-a // b),
     "Eq": lambda a, b: a == b,
     "Ne": lambda a, b: a != b,
+    "round": round,
+    "torch.sym_float": float,
+    "torch._sym_sqrt": math.sqrt,
+    "math.ceil": math.ceil,
+    "math.floor": math.floor,
+    "math.trunc": math.trunc,
+    "math.sqrt": math.sqrt,
+    "math.log2": math.log2,
+    **{
+        f"math.{f.__name__}": f
+        for f in (math.cos, math.cosh, math.acos, math.sin, math.sinh, math.asin)
+    },
+    **{f"math.{f.__name__}": f for f in (math.tan, math.tanh, math.atan)},
 }
+_UNARY = {"abs", "Abs", *(name for name in _FUNCTIONS if name.startswith(("math.", "torch.")))}
+_VARIADIC = {"max", "Max", "min", "Min"}
 
 Symbols = Mapping[str, int]
-Evaluate = Callable[[Symbols], int]
+Evaluate = Callable[[Symbols], Any]
 
 
 class Expression:
@@ -66,17 +97,16 @@ class Expression:
         try:
             body = ast.parse(text.strip(), mode="eval").body
             self.symbols: set[str] = set()
-            self._powers = 0
             self._evaluate = self._compile(body)
         except (SyntaxError, RecursionError, MemoryError) as error:
             raise ValueError(f"not an expression: {text!r:.80}") from error
         self.text = text
 
-    def __call__(self, symbols: Symbols) -> int | None:
-        """The value; None where there is none (a division by zero)."""
+    def __call__(self, symbols: Symbols) -> Any:
+        """The value; None where there is none (a division by zero, a number too large)."""
         try:
             return self._evaluate(symbols)
-        except ZeroDivisionError:
+        except (ArithmeticError, ValueError, TypeError, RecursionError):
             return None
 
     def solve(self, value: int, symbol: str, known: Symbols) -> int | None:
@@ -91,8 +121,8 @@ class Expression:
         return found if self({**known, symbol: found}) == value else None
 
     def _compile(self, node: ast.expr) -> Evaluate:
-        if isinstance(node, ast.Constant) and isinstance(node.value, int):
-            constant = int(node.value)
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            constant = node.value
             return lambda _: constant
         if isinstance(node, ast.Name):
             name = node.id
@@ -108,11 +138,15 @@ class Expression:
             return lambda symbols: every(part(symbols) for part in parts)
         if isinstance(node, ast.Compare):
             return self._compare(node)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-            function = _FUNCTIONS.get(node.func.id)
+        if isinstance(node, ast.IfExp):
+            test, yes, no = map(self._compile, (node.test, node.body, node.orelse))
+            return lambda symbols: yes(symbols) if test(symbols) else no(symbols)
+        if isinstance(node, ast.Call) and not node.keywords:
+            name = ast.unparse(node.func)
+            function = _FUNCTIONS.get(name)
             if function is not None:
                 args = [self._compile(a) for a in node.args]
-                _check_count(node.func.id, len(args))
+                _check_count(name, len(args))
                 return lambda symbols: function(*(a(symbols) for a in args))
         raise ValueError(f"not understood: {ast.unparse(node)!r:.80}")
 
@@ -127,23 +161,14 @@ class Expression:
         raise ValueError(f"not understood: {ast.unparse(node)!r:.80}")
 
     def _binary(self, node: ast.BinOp) -> Evaluate:
-        left = self._compile(node.left)
-        if isinstance(node.op, ast.Pow):
-            exponent = node.right.value if isinstance(node.right, ast.Constant) else None
-            if not isinstance(exponent, int) or exponent not in range(_MAX_EXPONENT):
-                raise ValueError(f"only small powers are understood: {ast.unparse(node)!r:.80}")
-            self._powers += 1
-            if self._powers > _MAX_POWERS:
-                raise ValueError("too many powers in one expression")
-            return lambda symbols: int(left(symbols) ** exponent)
         operator = _BINARY.get(type(node.op))
         if operator is None:
             raise ValueError(f"not understood: {ast.unparse(node)!r:.80}")
-        right = self._compile(node.right)
+        left, right = self._compile(node.left), self._compile(node.right)
         return lambda symbols: operator(left(symbols), right(symbols))
 
     def _compare(self, node: ast.Compare) -> Evaluate:
-        tests: list[Callable[[int, int], bool]] = []
+        tests: list[Callable[[Any, Any], bool]] = []
         for op in node.ops:
             if type(op) not in _COMPARE:
                 raise ValueError(f"not understood: {ast.unparse(node)!r:.80}")
@@ -158,7 +183,11 @@ class Expression:
 
 
 def _check_count(name: str, n: int) -> None:
-    variadic: Any = name in ("max", "Max", "min", "Min")
-    needed = 1 if name in ("abs", "Abs") else 2
-    if not (n >= 2 if variadic else n == needed):
+    if name == "round":
+        fits = n in (1, 2)
+    elif name in _VARIADIC:
+        fits = n >= 2
+    else:
+        fits = n == (1 if name in _UNARY else 2)
+    if not fits:
         raise ValueError(f"{name}() does not take {n} arguments")

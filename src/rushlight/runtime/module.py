@@ -348,7 +348,8 @@ class Module:
             method: which method.
 
         Raises:
-            RunError: as a call does, and if an array does not fit; none is written then.
+            RunError: as a call does, and if an array does not fit: none is written then. Only if a
+                varying size of the result is another than the array's has the method run.
         """
         self[method].call_into(outputs, args, kwargs)
 

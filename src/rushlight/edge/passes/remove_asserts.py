@@ -1,22 +1,31 @@
-"""Remove what only asserts, and copies of values that nothing can write.
+"""Remove assertions that are checked elsewhere, and copies of values that nothing can write.
 
-The contract and the runtime check inputs before a run, so assertions in the graph say nothing more.
+What an assertion says about the inputs is in the shape contract, which is checked before a run.
+What it says about computed values stays an instruction: eager would raise, so the program does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+import sympy
 import torch
-from torch.fx import Graph
+from torch.fx import Graph, Node
 
 from rushlight.ir.rewrite import replace
+from rushlight.ir.source import source_of
 
 aten = torch.ops.aten
-_ASSERTS = {
+# Settled when the program was captured, or said once more by an `_assert_scalar` beside it.
+_SETTLED = {
     aten._assert_tensor_metadata.default,
-    aten._assert_scalar.default,
-    aten._assert_async.msg,
     aten.sym_constrain_range.default,
     aten.sym_constrain_range_for_size.default,
+}
+_ASSERTS = {
+    aten._assert_scalar.default,
+    aten._assert_async.default,
+    aten._assert_async.msg,
 }
 _IDENTITIES = {
     aten.lift_fresh_copy.default,
@@ -27,10 +36,41 @@ _IDENTITIES = {
 }
 
 
-def remove_asserts(graph: Graph) -> None:
-    """Erase assertions; let users of an identity use its input."""
+def remove_asserts(graph: Graph, told: Collection[sympy.Symbol] = (), *, keep: bool = True) -> None:
+    """Erase assertions that are checked elsewhere; let users of an identity use its input.
+
+    Args:
+        graph: changed in place.
+        told: the symbols that the inputs tell; the contract checks what is only about them.
+        keep: False erases all assertions.
+    """
     for node in list(graph.nodes):
-        if node.target in _ASSERTS:
+        scalar = node.target is aten._assert_scalar.default
+        done = not keep or (scalar and _is_checked(node.args[0], told))
+        if node.target in _SETTLED or (node.target in _ASSERTS and done):
             graph.erase_node(node)
         elif node.target in _IDENTITIES:
             replace(node, node.args[0])
+        elif node.target in _ASSERTS:
+            _name_line(node)
+
+
+def _name_line(node: Node) -> None:
+    """Give an assertion the line of what it is about: torch writes most of them itself."""
+    about: Node | None = node
+    while about is not None and not source_of(about).is_users:
+        about = next(iter(about.all_input_nodes), None)
+    if about is not None and "stack_trace" in about.meta:
+        node.meta["stack_trace"] = about.meta["stack_trace"]
+
+
+def _is_checked(condition: object, told: Collection[sympy.Symbol]) -> bool:
+    if not isinstance(condition, Node):
+        return bool(condition)
+    value = condition.meta.get("val")
+    if isinstance(value, torch.SymBool):
+        expression = value.node.expr
+        return expression == sympy.true or (
+            bool(expression.free_symbols) and expression.free_symbols <= set(told)
+        )
+    return value is True

@@ -1,0 +1,91 @@
+"""What stands between a model and a program: one finding per blocker, in the user's own terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rushlight.ir.source import Source
+
+# Kinds of findings; each has a page docs/gallery/<kind>.md with a rewrite that works.
+KINDS = {
+    "data-dependent-branch": "Python decides by a tensor's value",
+    "data-dependent-size": "a size depends on a tensor's values",
+    "example-of-size-one": "a size that should vary is 0 or 1 in the example",
+    "graph-break": "code that cannot be traced",
+    "leaves-pytorch": "the computation leaves PyTorch",
+    "missing-bound": "a size that varies has no maximum",
+    "missing-fake": "a custom operator without a fake implementation",
+    "model-fails": "the model itself fails on the example inputs",
+    "mutated-input": "the model writes its input",
+    "narrower-range": "the model takes fewer sizes than dynamic_shapes says",
+    "not-lowered": "the program cannot be lowered",
+    "python-state": "a Python attribute changes from call to call",
+    "related-sizes": "sizes that are declared apart are tied to each other",
+    "specialised-size": "a size that should vary is fixed by the model",
+    "tensor-to-python": "a tensor's value becomes a Python number",
+    "unsupported-dtype": "a dtype that a program cannot hold",
+    "unsupported-operator": "an operator without a kernel",
+    "unsupported-output": "a returned object that is no container of tensors",
+    "wrong-dynamic-shapes": "dynamic_shapes does not fit the inputs",
+}
+GALLERY = "docs/gallery"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One blocker, or one warning.
+
+    Attributes:
+        kind: a key of `KINDS`.
+        problem: a sentence: what is wrong, with the argument and its dimension by name.
+        advice: a sentence: the change that lifts it.
+        source: the line of Python that caused it, as far as it is known.
+        blocks: False for what exports, though not as was asked for.
+        torch: torch's own message; "" if the finding is not torch's.
+    """
+
+    kind: str
+    problem: str
+    advice: str
+    source: Source = field(default_factory=Source)
+    blocks: bool = True
+    torch: str = ""
+
+    def __post_init__(self) -> None:
+        assert self.kind in KINDS, self.kind
+
+    @property
+    def page(self) -> str:
+        """The page of the gallery that shows a rewrite."""
+        return f"{GALLERY}/{self.kind}.md"
+
+    @property
+    def place(self) -> str:
+        """ "file.py:3 in forward: the line", or ""."""
+        return str(self.source) if self.source.file else ""
+
+    def __str__(self) -> str:
+        place = f" ({self.place})" if self.place else ""
+        return f"{self.problem}{place}. {self.advice} [{self.page}]"
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        source = {"file": self.source.file, "line": self.source.line, "text": self.source.text}
+        return {
+            "kind": self.kind,
+            "problem": self.problem,
+            "advice": self.advice,
+            "blocks": self.blocks,
+            "page": self.page,
+            "source": source if self.source.file else None,
+        }
+
+
+def distinct(findings: list[Finding]) -> list[Finding]:
+    """Without those that say of the same line the same; blockers first."""
+    seen: dict[tuple[str, str, str], Finding] = {}
+    for finding in findings:
+        about = "" if finding.source.file else finding.problem
+        seen.setdefault((finding.kind, finding.place, about), finding)
+    return sorted(seen.values(), key=lambda f: not f.blocks)

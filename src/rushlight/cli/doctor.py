@@ -1,0 +1,94 @@
+"""`rushlight doctor`: every blocker of a model, with its line and a rewrite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rushlight.cli.common import TracebackOption, console, help_text, reports_errors
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rushlight.doctor import Diagnosis
+
+NAME = "doctor"
+HELP = help_text(
+    "List everything that keeps a model from being exported, each with its line of Python and a "
+    "rewrite. MODEL is what `rushlight export` takes. Exits with 1 if anything is in the way.",
+    (
+        "rushlight doctor model.py:build",
+        'rushlight doctor model.py:build --dynamic "x:0=1..8"',
+        "rushlight doctor model.py:build --json",
+    ),
+)
+
+
+@reports_errors
+def main(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="model.py:build, or model.pt2")],
+    dynamic: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dynamic", metavar="INPUT:DIM=MIN..MAX", help="A size that may vary, as for export."
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    traceback: TracebackOption = False,
+) -> None:
+    """The command; `HELP` is its help page."""
+    from rushlight.cli.target import read_target
+    from rushlight.doctor import examine
+
+    target = read_target(model)
+    methods = target.model if isinstance(target.model, dict) else {"forward": target.model}
+    shapes = target.dynamic_shapes(dynamic or [])
+    found = {
+        name: examine(one, target.args, target.kwargs, dynamic_shapes=shapes)
+        for name, one in methods.items()
+    }
+    if json:
+        import json as encoder
+
+        print(encoder.dumps({name: d.to_json() for name, d in found.items()}, indent=2))
+    else:
+        for name, diagnosis in found.items():
+            _show(name, diagnosis)
+    if any(d.blockers for d in found.values()):
+        raise typer.Exit(1)
+
+
+def _show(name: str, diagnosis: Diagnosis) -> None:
+    from rich.text import Text
+
+    out = console()
+    if diagnosis.findings:
+        out.print(_table(diagnosis))
+    n = len(diagnosis.blockers)
+    if n:
+        what = "1 thing is" if n == 1 else f"{n} things are"
+        out.print(Text(f"{name}: {what} in the way", style="red"))
+        return
+    out.print(Text(f"{name}: nothing is in the way", style="green"))
+    if diagnosis.signature:
+        out.print(Text(f"proven: {diagnosis.signature}"), soft_wrap=True)
+
+
+def _table(diagnosis: Diagnosis) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_lines=True, expand=True)
+    table.add_column("what", ratio=1, overflow="fold")
+    table.add_column("where and why", ratio=3, overflow="fold")
+    table.add_column("what to do", ratio=3, overflow="fold")
+    for finding in diagnosis.findings:
+        style = "red" if finding.blocks else "yellow"
+        where = f"{finding.place}\n" if finding.place else ""
+        table.add_row(
+            Text(finding.kind, style=style),
+            Text(f"{where}{finding.problem}"),
+            Text(f"{finding.advice}\n{finding.page}"),
+        )
+    return table

@@ -1,0 +1,451 @@
+"""Every blocker of a model in one run, each with its line and a rewrite.
+
+Where torch.export stops at the first, a draft export goes on with the example's values; where that
+stops too, every part of the model is captured by itself. What was captured is lowered as far as it
+goes, and all operators and dtypes that the runtime lacks are listed together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import logging
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch._dynamo
+import torch.utils._pytree as pytree
+from torch._logging.structured import INTERN_TABLE
+from torch._ops import HigherOrderOperator, OpOverload
+from torch.export import ExportedProgram
+from torch.export._draft_export import FailureType
+from torch.fx import Graph, Node
+
+from rushlight.capture.contract import contract_of, input_places
+from rushlight.capture.diagnose import (
+    Attempt,
+    data_dependent,
+    diagnose,
+    graph_break,
+    missing_fake,
+    mutated_inputs,
+    specialised_sizes,
+)
+from rushlight.capture.findings import Finding, distinct
+from rushlight.capture.lines import is_users
+from rushlight.capture.recurrent import scanned_recurrence
+from rushlight.check import check_contracts, check_method
+from rushlight.edge import EdgeCompileConfig, to_edge_dialect
+from rushlight.errors import Error, LoadError
+from rushlight.ir.bounds import Bounds
+from rushlight.ir.branches import branches
+from rushlight.ir.dialect import EDGE
+from rushlight.ir.operators import SCALAR_RESULTS, kernel_name, out_variant
+from rushlight.ir.source import Source, source_of
+from rushlight.ir.spec import SCALAR_TYPES
+from rushlight.pipeline import to_edge
+from rushlight.runtime.contract import make_contract
+from rushlight.runtime.load import load
+from rushlight.runtime.registries import operator_registry
+from rushlight.runtime.signature import Signature
+
+Calls = dict[torch.nn.Module, tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What the doctor found.
+
+    Attributes:
+        findings: blockers first, then warnings.
+        signature: what was proven about inputs and results; "" if nothing was captured.
+    """
+
+    findings: list[Finding] = field(default_factory=list)
+    signature: str = ""
+
+    @property
+    def blockers(self) -> list[Finding]:
+        """The findings that keep the model from being exported."""
+        return [f for f in self.findings if f.blocks]
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "exports": not self.blockers,
+            "signature": self.signature,
+            "findings": [f.to_json() for f in self.findings],
+        }
+
+
+def examine(
+    model: torch.nn.Module | ExportedProgram,
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+) -> Diagnosis:
+    """Everything that keeps a model from being exported; the model is not changed.
+
+    Args:
+        model: a module, or a program that was captured before.
+        args, kwargs: example inputs of a module.
+        dynamic_shapes: as `torch.export.export` takes it.
+    """
+    if isinstance(model, ExportedProgram):
+        findings = _of_program(model)
+        return _result(findings, model)
+    attempt = Attempt(model, args, dict(kwargs or {}), dynamic_shapes)
+    findings = _python_state(attempt)
+    with _quiet():
+        try:
+            program = _export(attempt)
+        except Exception as error:  # torch raises many kinds
+            return Diagnosis(distinct(findings + _beyond(error, attempt)))
+        findings += specialised_sizes(attempt, program)
+        findings += _of_program(program)
+    return _result(findings, program)
+
+
+def _export(attempt: Attempt) -> ExportedProgram:
+    with torch.no_grad(), scanned_recurrence():
+        return torch.export.export(
+            attempt.model,
+            attempt.args,
+            dict(attempt.kwargs),
+            dynamic_shapes=attempt.dynamic_shapes,
+        )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without torch's warnings and logs: what they say is in the findings."""
+    logger = logging.getLogger("torch")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    sink = io.StringIO()
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stderr(sink):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)
+
+
+def _result(findings: list[Finding], program: ExportedProgram) -> Diagnosis:
+    findings = distinct(findings)
+    blocked = any(f.blocks for f in findings)
+    return Diagnosis(findings, "" if blocked else _signature(program))
+
+
+def _signature(program: ExportedProgram) -> str:
+    contract = contract_of(program)
+    metas = {
+        key: [
+            {"kind": "none" if v["kind"] == "str" else v["kind"], **_meta(v)} for v in contract[key]
+        ]
+        for key in ("inputs", "outputs")
+    }
+    try:
+        return repr(Signature.of("forward", make_contract("forward", contract, metas)))
+    except LoadError:
+        return ""
+
+
+def _meta(value: Mapping[str, Any]) -> dict[str, Any]:
+    if value["kind"] != "tensor":
+        return {}
+    return {"dtype": value["dtype"], "sizes": value["shape"]}
+
+
+# Beyond the first error of torch.export.
+
+
+def _beyond(error: Exception, attempt: Attempt) -> list[Finding]:
+    """What the error says, and what is found by going on behind it."""
+    findings = diagnose(error, attempt)
+    if any(f.kind in ("model-fails", "wrong-dynamic-shapes") for f in findings):
+        return findings
+    behind, whole = _behind(attempt, _calls(attempt), part=False)
+    findings += behind
+    if not whole:
+        known = {(f.source.file, f.source.line) for f in findings}
+        breaks = _graph_breaks(attempt)
+        findings += [f for f in breaks if (f.source.file, f.source.line) not in known]
+    return findings
+
+
+def _behind(attempt: Attempt, calls: Calls, *, part: bool) -> tuple[list[Finding], bool]:
+    """(findings of a draft export, True), or (findings of the parts, False) if that fails, too."""
+    try:
+        with torch.no_grad(), scanned_recurrence():
+            draft = torch.export.draft_export(
+                copy.deepcopy(attempt.model),
+                attempt.args,
+                dict(attempt.kwargs),
+                dynamic_shapes=attempt.dynamic_shapes,
+            )
+    except Exception as error:
+        children = _of_children(attempt.model, calls)
+        return [*diagnose(error, attempt), *children], False
+    stage = "part" if part else "draft"
+    return [
+        *_draft_findings(getattr(draft, "_report", None)),
+        *_of_program(draft, stage=stage),
+    ], True
+
+
+def _of_children(module: torch.nn.Module, calls: Calls) -> list[Finding]:
+    """The findings of every part of a module, each captured by itself on the inputs it got."""
+    found: list[Finding] = []
+    for child in module.children():
+        if child not in calls:  # a list of modules, or one that is not used
+            found += _of_children(child, calls)
+            continue
+        attempt = Attempt(child, *calls[child])
+        try:
+            found += _of_program(_export(attempt), stage="part")
+        except Exception as error:
+            found += [f for f in diagnose(error, attempt) if f.kind != "wrong-dynamic-shapes"]
+            found += _behind(attempt, calls, part=True)[0]
+    return found
+
+
+def _calls(attempt: Attempt) -> Calls:
+    """The arguments of the first call of every part of the model, in an eager run."""
+    calls: Calls = {}
+    twin = copy.deepcopy(attempt.model)
+    originals = dict(zip(twin.modules(), attempt.model.modules(), strict=True))
+
+    def record(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
+        calls.setdefault(originals[module], copy.deepcopy((args, kwargs)))
+
+    for module in twin.modules():
+        module.register_forward_pre_hook(record, with_kwargs=True)
+    args, kwargs = copy.deepcopy((attempt.args, dict(attempt.kwargs)))
+    with contextlib.suppress(Exception), torch.no_grad():
+        twin(*args, **kwargs)
+    return calls
+
+
+def _draft_findings(report: Any) -> Iterator[Finding]:
+    """The failures that a draft export went over. What it says of guards torch.export said."""
+    files = {number: name for name, number in INTERN_TABLE.items()}
+    for failure in report.failures if report is not None else ():
+        data = failure.data
+        if failure.failure_type == FailureType.DATA_DEPENDENT_ERROR:
+            source = _stack_line(data, files)
+            yield data_dependent(str(data["expr"]), source, False, "")
+        elif failure.failure_type == FailureType.MISSING_FAKE_KERNEL:
+            yield missing_fake(str(data["op"]), Source(), "")
+
+
+def _stack_line(data: Mapping[str, Any], files: Mapping[int, str]) -> Source:
+    for frames in (data.get("user_stack") or [], data.get("stack") or []):
+        for frame in reversed(frames):
+            name = files.get(frame["filename"], str(frame["filename"]))
+            if is_users(name):
+                loc = str(frame.get("loc") or "")
+                return Source(name, int(frame["line"]), str(frame["name"]), loc)
+    return Source()
+
+
+def _graph_breaks(attempt: Attempt) -> list[Finding]:
+    """The lines where torch.compile would leave the graph."""
+    try:
+        with torch.no_grad():
+            explained = torch._dynamo.explain(copy.deepcopy(attempt.model))(
+                *attempt.args, **attempt.kwargs
+            )
+    except Exception:
+        return []
+    finally:
+        torch._dynamo.reset()
+    found = []
+    for reason in explained.break_reasons:
+        frames = [f for f in reason.user_stack or [] if Source(file=f.filename).is_users]
+        if not frames:
+            continue
+        last = frames[-1]
+        function = re.sub(r"^torch_dynamo_resume_in_(\w+?)_at_\d+$", r"\1", last.name)
+        source = Source(last.filename, last.lineno or 0, function, last.line or "")
+        text = str(reason.reason).strip().splitlines()[0]
+        found.append(graph_break(text, source, str(reason.reason)))
+    return found
+
+
+def _python_state(attempt: Attempt) -> list[Finding]:
+    """Attributes of modules that one call changes: a program keeps what it was at export."""
+    model = copy.deepcopy(attempt.model)
+    before = {name: _plain(m) for name, m in model.named_modules()}
+    try:
+        with torch.no_grad():
+            inputs = copy.deepcopy((attempt.args, dict(attempt.kwargs)))
+            model(*inputs[0], **inputs[1])
+    except Exception:  # reported when it is captured
+        return []
+    found = []
+    for name, module in model.named_modules():
+        old = before.get(name, {})
+        for key, value in _plain(module).items():
+            if key in old and repr(old[key]) == repr(value):
+                continue
+            path = f"{name}.{key}" if name else key
+            found.append(
+                Finding(
+                    "python-state",
+                    f"forward changes the attribute {path} from {old.get(key)!r} to {value!r}, "
+                    f"and a program keeps what it was at export",
+                    f'Keep it in a buffer: self.register_buffer("{key}", torch.tensor(...)), and '
+                    f"write it in place",
+                    blocks=False,
+                )
+            )
+    return found
+
+
+def _plain(module: torch.nn.Module) -> dict[str, Any]:
+    kept = {k: v for k, v in vars(module).items() if not k.startswith("_")}
+    plain = {k: v for k, v in kept.items() if isinstance(v, bool | int | float | str)}
+    lengths = {k: len(v) for k, v in kept.items() if isinstance(v, list | dict | set)}
+    return {**plain, **{f"len({k})": n for k, n in lengths.items()}}
+
+
+# Of a program that was captured.
+
+
+def _of_program(program: ExportedProgram, *, stage: str = "whole") -> list[Finding]:
+    """The findings of a captured program.
+
+    Args:
+        program: of the ATen dialect.
+        stage: "whole"; "draft", whose sizes are not the model's; "part", nor are its inputs.
+    """
+    whole = stage == "whole"
+    found = [] if stage == "part" else mutated_inputs(program)
+    if whole:
+        found += _missing_bounds(program)
+    config = EdgeCompileConfig(_check_ir_validity=False)
+    try:
+        edge = to_edge_dialect(program, config)
+    except Exception as error:
+        if whole and not found:
+            found.append(_not_lowered(error))
+        return found
+    for graph in (edge.graph, *(module.graph for module in branches(edge.graph_module))):
+        found += _unsupported(graph)
+    if whole and not any(f.blocks for f in found):
+        try:
+            _check(program)
+        except Error as error:
+            found.append(_not_lowered(error))
+    return found
+
+
+def _check(program: ExportedProgram) -> None:
+    """Make the program and run it on its example inputs, as an export does."""
+    manager = to_edge(program).to_executorch()
+    check_contracts(manager)
+    if program.example_inputs is None:
+        load(manager.buffer)
+    else:
+        check_method(manager, "forward", program, *program.example_inputs)
+
+
+def _not_lowered(error: Exception) -> Finding:
+    return Finding(
+        "not-lowered",
+        f"no program can be made of it: {str(error).splitlines()[0]}",
+        "Rewrite the line that it names with other operators, or lower the max of sizes that vary",
+    )
+
+
+def _missing_bounds(program: ExportedProgram) -> list[Finding]:
+    bounds = Bounds.of(program)
+    found = []
+    told = set()
+    for place in input_places(program):
+        if not isinstance(place.size, torch.SymInt) or "size" not in place.text:
+            continue
+        told |= place.size.node.expr.free_symbols
+        if bounds.interval(place.size)[1] is None:
+            _, dim, _, path = place.text.split(" ", 3)
+            found.append(
+                Finding(
+                    "missing-bound",
+                    f"{place.text} has no maximum, so no memory can be planned for it",
+                    f'Give it one: dynamic_shapes={{"{path}": {{{dim}: Dim("size", max=64)}}}}, or '
+                    f"Dim.AUTO(max=64)",
+                )
+            )
+    if found:
+        return found
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        sizes = value.shape if isinstance(value, torch.Tensor) else ()
+        for size in sizes:
+            if isinstance(size, torch.SymInt) and bounds.interval(size)[1] is None:
+                symbols = size.node.expr.free_symbols - told
+                found.append(
+                    Finding(
+                        "data-dependent-size",
+                        f"a size of {node.name} ({', '.join(map(str, symbols)) or size}) depends "
+                        f"on a tensor's values and has no maximum, so no memory can be planned "
+                        f"for it",
+                        "Say how large it may be: n = x.item(); torch._check(n >= 0); "
+                        "torch._check(n <= 64)",
+                        source_of(node),
+                    )
+                )
+                return found
+    return found
+
+
+def _unsupported(graph: Graph) -> list[Finding]:
+    """All operators without a kernel, and all dtypes that a program cannot hold."""
+    have = operator_registry.operator_names
+    found = []
+    for node in graph.nodes:
+        for value in pytree.tree_leaves(node.meta.get("val")):
+            if isinstance(value, torch.Tensor) and value.dtype not in SCALAR_TYPES:
+                found.append(
+                    Finding(
+                        "unsupported-dtype",
+                        f"{node.name} has dtype {value.dtype}, which a program cannot hold",
+                        "Compute in a dtype that it can: float32, float16, bfloat16, an integer "
+                        "or bool",
+                        source_of(node),
+                    )
+                )
+        reason = _missing_kernel(node, have)
+        if reason is not None:
+            found.append(
+                Finding(
+                    "unsupported-operator",
+                    reason,
+                    "Write the line with operators of `rushlight ops`, or register a kernel of "
+                    "your own and use the staged API",
+                    source_of(node),
+                )
+            )
+    return found
+
+
+def _missing_kernel(node: Node, have: Any) -> str | None:
+    target = node.target
+    if node.op != "call_function" or isinstance(target, HigherOrderOperator):
+        return None
+    if isinstance(target, OpOverload):
+        variant = target if target in SCALAR_RESULTS else out_variant(target)
+        if variant is None and target._schema.returns:
+            return f"{target} has no out-variant, so no kernel can run it"
+        target = variant or target
+    name = kernel_name(target)
+    if name is None:
+        return EDGE.fault(node)
+    return None if name in have else f"the runtime has no kernel for {name}"
