@@ -162,6 +162,7 @@ Status multinomial_out(KernelContext& ctx, EValue* const* args);
 Status nanmedian_dim_values(KernelContext& ctx, EValue* const* args);
 Status nanmedian_out(KernelContext& ctx, EValue* const* args);
 Status narrow_copy_out(KernelContext& ctx, EValue* const* args);
+Status native_dropout_out(KernelContext& ctx, EValue* const* args);
 Status ne_out(KernelContext& ctx, EValue* const* args);
 Status neg_out(KernelContext& ctx, EValue* const* args);
 Status nonzero_out(KernelContext& ctx, EValue* const* args);

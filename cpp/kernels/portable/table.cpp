@@ -183,6 +183,7 @@ constexpr Kernel kKernels[] = {
     {"aten::nanmedian.dim_values", "tibww=", kernels::nanmedian_dim_values},
     {"aten::nanmedian.out", "tw=", kernels::nanmedian_out},
     {"aten::narrow_copy.out", "tiiiw=", kernels::narrow_copy_out},
+    {"aten::native_dropout.out", "td?bww=", kernels::native_dropout_out},
     {"aten::native_group_norm.out", "t?t?tiiiidwww=", kernels::group_norm_out},
     {"aten::native_layer_norm.out", "tI?t?tdwww=", kernels::layer_norm_out},
     {"aten::ne.Scalar_out", "tsw=", kernels::ne_out},
