@@ -8,6 +8,7 @@
 #include "rushlight/kernels/portable/conv.h"
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/norm.h"
+#include "rushlight/kernels/portable/promote.h"
 #include "rushlight/kernels/portable/strided_copy.h"
 
 namespace rushlight::kernels {

@@ -6,7 +6,6 @@
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/loops/distance.h"
-#include "rushlight/kernels/portable/norm.h"
 #include "rushlight/kernels/portable/promote.h"
 #include "rushlight/kernels/portable/rows.h"
 #include "rushlight/kernels/portable/strided_copy.h"

@@ -5,7 +5,6 @@
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/indexing.h"
 #include "rushlight/kernels/portable/loops/bag.h"
-#include "rushlight/kernels/portable/norm.h"
 #include "rushlight/kernels/portable/promote.h"
 #include "rushlight/kernels/portable/rows.h"
 #include "rushlight/kernels/portable/strided_copy.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "rushlight/kernels/portable/declarations.h"
-#include "rushlight/kernels/portable/norm.h"
 #include "rushlight/kernels/portable/pool.h"
 #include "rushlight/kernels/portable/promote.h"
 #include "rushlight/kernels/portable/rows.h"

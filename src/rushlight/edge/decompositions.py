@@ -16,7 +16,7 @@ from torch._decomp import get_decompositions
 from torch._ops import OpOverload
 
 from rushlight.edge.index_ops import INDEX_DECOMPOSITIONS
-from rushlight.edge.network_rules import NETWORK_RULES
+from rushlight.edge.network_ops import NETWORK_DECOMPOSITIONS
 from rushlight.edge.random_ops import RANDOM_DECOMPOSITIONS, RANDOM_KEPT
 
 aten = torch.ops.aten
@@ -166,7 +166,7 @@ def decomposition_table(keep: Iterable[OpOverload] = ()) -> dict[OpOverload, Cal
     table.update(get_decompositions(ALSO_DECOMPOSED))
     table[aten.scaled_dot_product_attention.default] = scaled_dot_product_attention
     table.update(COMPLEX)
-    table.update(NETWORK_RULES)
+    table.update(NETWORK_DECOMPOSITIONS)
     table[aten.new_empty_strided.default] = new_empty_strided
     if hasattr(torch.ops.quantized_decomposed, "convert_element_type"):  # the library is loaded
         convert = torch.ops.quantized_decomposed.convert_element_type.no_fuse

@@ -105,7 +105,7 @@ def convolution_backward(
     return tuple(g if wanted else None for g, wanted in zip(gradients, output_mask, strict=True))
 
 
-NETWORK_RULES: dict[OpOverload, Callable[..., Any]] = {
+NETWORK_DECOMPOSITIONS: dict[OpOverload, Callable[..., Any]] = {
     aten._batch_norm_with_update_functional.default: batch_norm_with_update,
     aten._native_batch_norm_legit_functional.default: batch_norm,
     aten._trilinear.default: trilinear,
