@@ -29,10 +29,10 @@ from typing import Any
 import torch
 from kernel_cases import Case, Inputs, all_cases, untimed
 from model_cases import model_cases
-from side import EXECUTORCH_SIDE, ROOT, Side, SideError
+from side import EXECUTORCH_SIDE, ROOT, Side
 
 sys.path.insert(0, str(ROOT))  # the operators' schemas and references are the tests'
-from tests.ops import harness  # noqa: E402
+from tests.ops import harness
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "int8", "bool")
 ROUND_SECONDS = 0.004

@@ -78,7 +78,7 @@ void run(const Workspace& work, const Matmul& mm) {
   p.out = any_matrix(mm.out);
   p.alpha = mm.alpha;
   p.beta = mm.beta;
-  multiply_any(p);
+  multiply_any(work, p);
 }
 
 // Types and shapes of two factors, which `a_name` and `b_name` call in messages; sizes of `mm`.

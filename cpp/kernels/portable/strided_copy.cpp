@@ -254,19 +254,28 @@ void converting_copy(const void* from, DType from_type, void* to, DType to_type,
   }
   const int64_t from_step = block.from[last];
   const int64_t to_step = block.to[last];
+  const auto copy_step = [&](const void* f, int64_t f_step, void* t, int64_t t_step, int64_t n,
+                             size_t size) {
+    row.sizes[0] = n;
+    row.from[0] = f_step;
+    row.to[0] = t_step;
+    strided_copy(f, t, row, size);
+  };
   for_each_outer(
       offsets, last, 1, static_cast<const uint8_t*>(from), static_cast<uint8_t*>(to),
       [&](const uint8_t* f, uint8_t* t) {
+        if (from_step == 1 && to_step == 1) {
+          convert(f, from_type, t, to_type, static_cast<size_t>(block.sizes[last]));
+          return;
+        }
         for (int64_t done = 0; done < block.sizes[last];) {
           const int64_t n = std::min<int64_t>(kConvertChunk, block.sizes[last] - done);
-          row.sizes[0] = n;
-          row.from[0] = from_step;
-          row.to[0] = 1;
-          strided_copy(f + done * from_step * static_cast<int64_t>(from_size), raw, row, from_size);
-          convert(raw, from_type, converted, to_type, static_cast<size_t>(n));
-          row.from[0] = 1;
-          row.to[0] = to_step;
-          strided_copy(converted, t + done * to_step * static_cast<int64_t>(to_size), row, to_size);
+          const uint8_t* in = f + done * from_step * static_cast<int64_t>(from_size);
+          uint8_t* out = t + done * to_step * static_cast<int64_t>(to_size);
+          if (from_step != 1) copy_step(in, from_step, raw, 1, n, from_size);
+          convert(from_step != 1 ? raw : in, from_type, to_step != 1 ? converted : out, to_type,
+                  static_cast<size_t>(n));
+          if (to_step != 1) copy_step(converted, 1, out, to_step, n, to_size);
           done += n;
         }
       });

@@ -1,0 +1,92 @@
+#include "rushlight/kernels/portable/loops/product.h"
+
+#include "rushlight/kernels/portable/loops/vec.h"
+
+namespace rushlight::kernels::RL_ISA {
+namespace {
+
+constexpr int64_t kVectorBytes = kLanes * 4;
+constexpr int64_t kVectors = 2;  // of a tile's width
+
+template <typename T>
+struct VectorOf {
+  static constexpr int64_t kCount = kVectorBytes / static_cast<int64_t>(sizeof(T));
+  // Not `using`, in which GCC ignores attributes of a type that depends on T.
+  typedef T Type __attribute__((vector_size(kVectorBytes)));
+  typedef T Memory __attribute__((vector_size(kVectorBytes), aligned(sizeof(T)), may_alias));
+};
+
+template <typename T, int H>
+void tile(const ProductTile<T>& t) {
+  using V = typename VectorOf<T>::Type;
+  using Memory = typename VectorOf<T>::Memory;
+  constexpr int64_t kCount = VectorOf<T>::kCount;
+  V sums[H][kVectors];
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < H; ++i) {
+#pragma GCC unroll 2
+    for (int64_t v = 0; v < kVectors; ++v) {
+      sums[i][v] = *reinterpret_cast<const Memory*>(t.sums + i * t.sums_step + v * kCount);
+    }
+  }
+  const T* b = t.b;
+  for (int64_t k = 0; k < t.k; ++k) {
+    V row[kVectors];
+#pragma GCC unroll 2
+    for (int64_t v = 0; v < kVectors; ++v) {
+      row[v] = *reinterpret_cast<const Memory*>(b + v * kCount);
+    }
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < H; ++i) {
+      const V factor = t.a[i * t.a_step + k] - V{};
+#pragma GCC unroll 2
+      for (int64_t v = 0; v < kVectors; ++v) sums[i][v] += factor * row[v];
+    }
+    b += t.b_step;
+  }
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < H; ++i) {
+#pragma GCC unroll 2
+    for (int64_t v = 0; v < kVectors; ++v) {
+      *reinterpret_cast<Memory*>(t.sums + i * t.sums_step + v * kCount) = sums[i][v];
+    }
+  }
+}
+
+template <typename T>
+T dot(const T* a, const T* b, int64_t n) {
+  using V = typename VectorOf<T>::Type;
+  using Memory = typename VectorOf<T>::Memory;
+  constexpr int64_t kCount = VectorOf<T>::kCount;
+  V sums[4] = {};
+  int64_t k = 0;
+  for (; k + 4 * kCount <= n; k += 4 * kCount) {
+#pragma GCC unroll 4
+    for (int64_t v = 0; v < 4; ++v) {
+      sums[v] += *reinterpret_cast<const Memory*>(a + k + v * kCount) *
+                 *reinterpret_cast<const Memory*>(b + k + v * kCount);
+    }
+  }
+  const V all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  T sum = 0;
+  for (int64_t i = 0; i < kCount; ++i) sum += all[i];
+  for (; k < n; ++k) sum += a[k] * b[k];
+  return sum;
+}
+
+}  // namespace
+
+#define RL_PRODUCT(T)                                                                       \
+  {                                                                                         \
+    kVectors * VectorOf<T>::kCount,                                                         \
+        {tile<T, 1>, tile<T, 2>, tile<T, 3>, tile<T, 4>, tile<T, 5>, tile<T, 6>}, dot<T> \
+  }
+
+const AllProductLoops product_loops = {
+    RL_PRODUCT(float),
+    RL_PRODUCT(double),
+    RL_PRODUCT(uint32_t),
+    RL_PRODUCT(uint64_t),
+};
+
+}  // namespace rushlight::kernels::RL_ISA

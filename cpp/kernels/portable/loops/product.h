@@ -1,0 +1,44 @@
+// Inner loops of the matrix product of types other than float32: a few rows times a piece of a
+// matrix, and dot products, in the type that is summed in. The blocking is in ../matmul_any.cpp.
+#pragma once
+
+#include <cstdint>
+
+#include "rushlight/kernels/portable/loops/dispatch.h"
+
+namespace rushlight::kernels {
+
+constexpr int64_t kProductRows = 6;  // most rows of one tile
+
+// Factors lie row by row, `step` elements apart, the columns of b and of the sums side by side.
+template <typename T>
+struct ProductTile {
+  int64_t k;
+  const T* a;
+  int64_t a_step;
+  const T* b;
+  int64_t b_step;
+  T* sums;
+  int64_t sums_step;
+};
+
+template <typename T>
+struct ProductLoops {
+  int64_t width;  // columns of a tile
+  // sums += a b, for a tile of as many rows as the index says, less one.
+  void (*tile[kProductRows])(const ProductTile<T>& tile);
+  // The sum of a[k] b[k].
+  T (*dot)(const T* a, const T* b, int64_t n);
+};
+
+// Integers are unsigned here, so that overflow wraps around.
+struct AllProductLoops {
+  ProductLoops<float> f;
+  ProductLoops<double> d;
+  ProductLoops<uint32_t> i;
+  ProductLoops<uint64_t> l;
+};
+
+RL_LOOPS(AllProductLoops, product_loops)
+
+}  // namespace rushlight::kernels
