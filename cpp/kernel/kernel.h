@@ -64,8 +64,8 @@ class KernelContext {
   // How many threads parallel() may use.
   size_t threads() const { return workers_ != nullptr ? workers_->count() : 1; }
   // Calls body(begin, end) for runs of `grain` items that together are 0..items-1, maybe on several
-  // threads at once. The runs depend on `items` and `grain` alone: choose a grain of some 16K
-  // elements' work, never one by the number of threads, and results do not depend on that number.
+  // threads at once. The runs depend on `items` and `grain` alone: choose a grain of some
+  // kGrain elements' work, never one by the number of threads, and results do not depend on that number.
   // The body must not fail and must not use this context; scratch is taken before.
   template <class Body>
   void parallel(int64_t items, int64_t grain, Body&& body) {
@@ -91,6 +91,9 @@ class KernelContext {
   TensorBlocks* blocks_;
   bool resized_ = false;
 };
+
+// What a run of parallel() is worth: about so many elements.
+constexpr int64_t kGrain = int64_t{1} << 15;
 
 using KernelFn = Status (*)(KernelContext& ctx, EValue* const* args);
 

@@ -95,7 +95,7 @@ template <typename T>
 class Multiplier {
  public:
   Multiplier(const Workspace& work, const AnyProduct& p)
-      : p_(p), loops_(SumType<T>::loops()), blocks_(work, p, loops_.width) {}
+      : work_(work), p_(p), loops_(SumType<T>::loops()), blocks_(work, p, loops_.width) {}
 
   void run() {
     for (int64_t i = 0; i < p_.m; i += blocks_.height) {
@@ -107,15 +107,27 @@ class Multiplier {
 
   // Few rows, and the k's of b lie flat: a dot product each.
   void run_dots() {
+    // a is converted once, if there is room for it.
+    const int64_t depth = std::min(kDepth, p_.k);
+    T* const b_row = reinterpret_cast<T*>(work_.data());
+    T* const a_rows = b_row + depth;
+    const bool kept = (p_.m * p_.k + depth) * static_cast<int64_t>(sizeof(T)) <=
+                      work_.size() * static_cast<int64_t>(sizeof(float));
+    for (int64_t i = 0; kept && i < p_.m; ++i) {
+      converting_copy(at(p_.a, p_.dtype, i, 0), p_.dtype, a_rows + i * p_.k, kSum,
+                      piece(1, p_.k, 0, p_.a.col, 0, 1));
+    }
+    if (!kept) return run();
     for (int64_t j = 0; j < p_.n; ++j) {
       T sums[kFewRows] = {};
-      for (int64_t k = 0; k < p_.k; k += blocks_.depth) {
-        const int64_t depth = std::min(blocks_.depth, p_.k - k);
-        const T* b = row_of(p_.b, k, j, depth, 0, 1, blocks_.b);
-        for (int64_t i = 0; i < p_.m; ++i) {
-          const T* a = row_of(p_.a, i, k, depth, 1, 0, blocks_.turned);
-          sums[i] += loops_.dot(a, b, depth);
+      for (int64_t k = 0; k < p_.k; k += depth) {
+        const int64_t n = std::min(depth, p_.k - k);
+        const T* b = static_cast<const T*>(at(p_.b, p_.dtype, k, j));
+        if (p_.dtype != kSum) {
+          convert(at(p_.b, p_.dtype, k, j), p_.dtype, b_row, kSum, static_cast<size_t>(n));
+          b = b_row;
         }
+        for (int64_t i = 0; i < p_.m; ++i) sums[i] += loops_.dot(a_rows + i * p_.k + k, b, n);
       }
       finish(0, j, p_.m, 1, sums, 1);
     }
@@ -123,18 +135,6 @@ class Multiplier {
 
  private:
   static constexpr DType kSum = SumType<T>::kDType;
-
-  // n elements from (i, j) on down the rows or along the columns, in the sum type.
-  const T* row_of(const AnyMatrix& m, int64_t i, int64_t j, int64_t n, int64_t across,
-                  int64_t down, T* buffer) const {
-    const int64_t step = across * m.col + down * m.row;
-    const void* here = at(m, p_.dtype, i, j);
-    if (p_.dtype == kSum && step == 1) return static_cast<const T*>(here);
-    CopyBlock block;
-    block.push(n, step, 1);
-    converting_copy(here, p_.dtype, buffer, kSum, block);
-    return buffer;
-  }
 
   void block(int64_t i0, int64_t j0, int64_t rows, int64_t cols) {
     const int64_t tile = loops_.width;
@@ -202,6 +202,7 @@ class Multiplier {
                     piece(rows, cols, step, 1, p_.out.row, p_.out.col));
   }
 
+  const Workspace& work_;
   const AnyProduct& p_;
   const ProductLoops<T>& loops_;
   Blocks<T> blocks_;

@@ -32,6 +32,8 @@ void copy_row(const uint8_t* from, int64_t from_step, uint8_t* to, int64_t to_st
   if (from_step == 0 && to_step == 1) {
     const T value = read<T>(from);
     for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * kSize, &value, kSize);
+  } else if (from_step == -1 && to_step == 1) {
+    for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * kSize, from - i * kSize, kSize);
   } else if (to_step == 1) {
     for (int64_t i = 0; i < n; ++i)
       std::memcpy(to + i * kSize, from + i * from_step * kSize, kSize);
