@@ -54,7 +54,7 @@ Status batch_norm_inference_out(KernelContext& ctx, EValue* const* args) {
   norm.groups = in.sizes[1];
   norm.running_mean = &mean;
   norm.running_var = &var;
-  normalize_channels(norm);
+  normalize_channels(ctx, norm);
   return {};
 }
 
@@ -84,7 +84,7 @@ Status batch_norm_no_stats_out(KernelContext& ctx, EValue* const* args) {
   norm.groups = in.sizes[1];
   norm.mean_out = &args[7]->tensor();
   norm.rstd_out = &args[8]->tensor();
-  normalize_channels(norm);
+  normalize_channels(ctx, norm);
   return {};
 }
 
@@ -126,7 +126,7 @@ Status group_norm_out(KernelContext& ctx, EValue* const* args) {
   norm.out = &args[8]->tensor();
   norm.mean_out = &mean;
   norm.rstd_out = &rstd;
-  normalize_channels(norm);
+  normalize_channels(ctx, norm);
   return {};
 }
 

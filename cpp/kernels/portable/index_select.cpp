@@ -51,9 +51,9 @@ int64_t read_indices(const I* index, int64_t stride, int64_t n, const Walk& walk
     const int64_t i = index[k * stride];
     outside |= static_cast<uint64_t>(i) >= static_cast<uint64_t>(walk.limit);
     // An index that is out of range may be too great to be multiplied.
-    offsets[k] = static_cast<int64_t>(static_cast<uint64_t>(i) *
-                                      static_cast<uint64_t>(walk.dim_stride)) +
-                 table + k * table_step;
+    offsets[k] =
+        static_cast<int64_t>(static_cast<uint64_t>(i) * static_cast<uint64_t>(walk.dim_stride)) +
+        table + k * table_step;
   }
   for (int64_t k = 0; outside && k < n; ++k) {
     if (index[k * stride] < 0 || index[k * stride] >= walk.limit) return k;

@@ -65,17 +65,17 @@ T scalar(const EValue* value) {
 // How much of the product is worked on at a time, and the memory for it.
 template <typename T>
 struct Blocks {
-  int64_t depth;   // k's
-  int64_t height;  // rows
-  int64_t width;   // columns, a multiple of a tile's
-  T* a;            // height x depth
-  T* b;            // depth x a tile's width
-  T* turned;       // the same before it is transposed
-  T* sums;         // height x width
+  int64_t depth;        // k's
+  int64_t height;       // rows
+  int64_t width;        // columns, a multiple of a tile's
+  T* a = nullptr;       // height x depth
+  T* b = nullptr;       // depth x a tile's width
+  T* turned = nullptr;  // the same before it is transposed
+  T* sums = nullptr;    // height x width
 
   Blocks(const Workspace& work, const AnyProduct& p, int64_t tile) {
-    const int64_t room =
-        work.size() * static_cast<int64_t>(sizeof(float)) / static_cast<int64_t>(sizeof(T));
+    const int64_t room = work.size() / work.shares() * static_cast<int64_t>(sizeof(float)) /
+                         static_cast<int64_t>(sizeof(T));
     depth = std::min(kDepth, p.k);
     height = std::min(kHeight, p.m);
     // The least that is on the stack suffices for 8 k's and one row.
@@ -84,6 +84,9 @@ struct Blocks {
     while (rest() < height * tile && depth > 1) depth = (depth + 1) / 2;
     const int64_t most = rest() / (height * tile) * tile;
     width = std::min(most, (p.n + tile - 1) / tile * tile);
+  }
+
+  void place(const Workspace& work, int64_t tile) {
     a = reinterpret_cast<T*>(work.data());
     b = a + height * depth;
     turned = b + depth * tile;
@@ -98,11 +101,22 @@ class Multiplier {
       : work_(work), p_(p), loops_(SumType<T>::loops()), blocks_(work, p, loops_.width) {}
 
   void run() {
-    for (int64_t i = 0; i < p_.m; i += blocks_.height) {
-      for (int64_t j = 0; j < p_.n; j += blocks_.width) {
-        block(i, j, std::min(blocks_.height, p_.m - i), std::min(blocks_.width, p_.n - j));
-      }
-    }
+    const int64_t across = (p_.n + blocks_.width - 1) / blocks_.width;
+    const int64_t down = (p_.m + blocks_.height - 1) / blocks_.height;
+    const int64_t each = std::max<int64_t>(blocks_.height * blocks_.width * p_.k, 1);
+    Shares shares(work_.shares());
+    work_.context().parallel(
+        across * down, kProductGrain / each + 1, [&](int64_t begin, int64_t end) {
+          const int share = shares.take();
+          Blocks<T> here = blocks_;
+          here.place(Workspace(work_, share, work_.shares()), loops_.width);
+          for (int64_t item = begin; item < end; ++item) {
+            const int64_t i = item / across * here.height;
+            const int64_t j = item % across * here.width;
+            block(here, i, j, std::min(here.height, p_.m - i), std::min(here.width, p_.n - j));
+          }
+          shares.give(share);
+        });
   }
 
   // Few rows, and the k's of b lie flat: a dot product each.
@@ -136,32 +150,33 @@ class Multiplier {
  private:
   static constexpr DType kSum = SumType<T>::kDType;
 
-  void block(int64_t i0, int64_t j0, int64_t rows, int64_t cols) {
+  void block(const Blocks<T>& blocks, int64_t i0, int64_t j0, int64_t rows, int64_t cols) const {
     const int64_t tile = loops_.width;
     const int64_t padded = (cols + tile - 1) / tile * tile;
-    std::fill(blocks_.sums, blocks_.sums + rows * padded, T{0});
-    for (int64_t k = 0; k < p_.k; k += blocks_.depth) {
-      const int64_t depth = std::min(blocks_.depth, p_.k - k);
+    std::fill(blocks.sums, blocks.sums + rows * padded, T{0});
+    for (int64_t k = 0; k < p_.k; k += blocks.depth) {
+      const int64_t depth = std::min(blocks.depth, p_.k - k);
       ProductTile<T> t{};
       t.k = depth;
       t.a_step = depth;
       t.sums_step = padded;
-      converting_copy(at(p_.a, p_.dtype, i0, k), p_.dtype, blocks_.a, kSum,
+      converting_copy(at(p_.a, p_.dtype, i0, k), p_.dtype, blocks.a, kSum,
                       piece(rows, depth, p_.a.row, p_.a.col, depth, 1));
       for (int64_t j = 0; j < cols; j += tile) {
-        panel(k, j0 + j, depth, std::min(tile, cols - j), &t);
+        panel(blocks, k, j0 + j, depth, std::min(tile, cols - j), &t);
         for (int64_t i = 0; i < rows; i += kProductRows) {
-          t.a = blocks_.a + i * depth;
-          t.sums = blocks_.sums + i * padded + j;
+          t.a = blocks.a + i * depth;
+          t.sums = blocks.sums + i * padded + j;
           loops_.tile[std::min(kProductRows, rows - i) - 1](t);
         }
       }
     }
-    finish(i0, j0, rows, cols, blocks_.sums, padded);
+    finish(i0, j0, rows, cols, blocks.sums, padded);
   }
 
   // The piece of b that a tile reads: where it lies, if it is full and lies so.
-  void panel(int64_t k, int64_t j, int64_t depth, int64_t cols, ProductTile<T>* t) {
+  void panel(const Blocks<T>& blocks, int64_t k, int64_t j, int64_t depth, int64_t cols,
+             ProductTile<T>* t) const {
     const int64_t tile = loops_.width;
     const void* here = at(p_.b, p_.dtype, k, j);
     if (p_.dtype == kSum && p_.b.col == 1 && cols == tile) {
@@ -169,20 +184,20 @@ class Multiplier {
       t->b_step = p_.b.row;
       return;
     }
-    t->b = blocks_.b;
+    t->b = blocks.b;
     t->b_step = tile;
-    if (cols < tile) std::fill(blocks_.b, blocks_.b + depth * tile, T{0});
+    if (cols < tile) std::fill(blocks.b, blocks.b + depth * tile, T{0});
     if (p_.b.row != 1 || p_.dtype == kSum) {
-      return converting_copy(here, p_.dtype, blocks_.b, kSum,
+      return converting_copy(here, p_.dtype, blocks.b, kSum,
                              piece(depth, cols, p_.b.row, p_.b.col, tile, 1));
     }
     // Long runs are converted at a time, then transposed.
-    converting_copy(here, p_.dtype, blocks_.turned, kSum,
+    converting_copy(here, p_.dtype, blocks.turned, kSum,
                     piece(depth, cols, p_.b.row, p_.b.col, 1, depth));
-    strided_copy(blocks_.turned, blocks_.b, piece(depth, cols, 1, depth, tile, 1), sizeof(T));
+    strided_copy(blocks.turned, blocks.b, piece(depth, cols, 1, depth, tile, 1), sizeof(T));
   }
 
-  void finish(int64_t i0, int64_t j0, int64_t rows, int64_t cols, T* sums, int64_t step) {
+  void finish(int64_t i0, int64_t j0, int64_t rows, int64_t cols, T* sums, int64_t step) const {
     const T alpha = scalar<T>(p_.alpha);
     const T beta = scalar<T>(p_.beta);
     for (int64_t i = 0; i < rows; ++i) {

@@ -36,22 +36,28 @@ class ChannelNormalizer {
     if (!inner_channels_) run_ = pixels_.take_run(run_strides_);
   }
 
-  void run() {
-    const int64_t batches = norm_.per_batch ? norm_.in->sizes[0] : 1;
-    const int64_t step = inner_channels_ ? static_cast<int64_t>(kChunk) / group_ * group_ : group_;
-    for (batch_ = 0; batch_ < batches; ++batch_) {
-      for (int64_t c = 0; c < channels_; c += step) {
-        const int64_t n = std::min(step, channels_ - c);
-        if (inner_channels_) {
-          side_by_side(c, static_cast<size_t>(n));
-        } else {
-          one_by_one(c, n);
-        }
+  // What is worked on at once: a group, or a chunk of channels, of one batch or of all.
+  int64_t items() const { return (norm_.per_batch ? norm_.in->sizes[0] : 1) * pieces(); }
+
+  void run(int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) {
+      batch_ = item / pieces();
+      const int64_t c = item % pieces() * step();
+      const int64_t n = std::min(step(), channels_ - c);
+      if (inner_channels_) {
+        side_by_side(c, static_cast<size_t>(n));
+      } else {
+        one_by_one(c, n);
       }
     }
   }
 
  private:
+  int64_t step() const {  // channels
+    return inner_channels_ ? static_cast<int64_t>(kChunk) / group_ * group_ : group_;
+  }
+  int64_t pieces() const { return (channels_ + step() - 1) / step(); }
+
   int64_t in_offset(int64_t c) const {
     return (norm_.per_batch ? batch_ * norm_.in->strides[0] : 0) + c * norm_.in->strides[1];
   }
@@ -260,6 +266,10 @@ double reciprocal_deviation(double sum, int64_t count, double eps) {
   return 1.0 / std::sqrt(sum / static_cast<double>(count) + eps);
 }
 
-void normalize_channels(const ChannelNorm& norm) { ChannelNormalizer(norm).run(); }
+void normalize_channels(KernelContext& ctx, const ChannelNorm& norm) {
+  const int64_t items = ChannelNormalizer(norm).items();
+  ctx.parallel(items, kGrain * items / norm.in->numel + 1,
+               [&](int64_t begin, int64_t end) { ChannelNormalizer(norm).run(begin, end); });
+}
 
 }  // namespace rushlight::kernels

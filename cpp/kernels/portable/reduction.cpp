@@ -216,11 +216,11 @@ Status reduce(KernelContext& ctx, const Tensor& in, const bool* reduced, bool ke
     return {};
   }
   for_each_kept(ctx, plan, [&] {
-    return [&, reducer = Reducer(in, what, plan, out)](int64_t from, int64_t to,
-                                                       int64_t n) mutable {
-      if (plan.inner_reduced) return reducer.reduce_row(from, to);
-      reducer.reduce_columns(from, to, static_cast<size_t>(n));
-    };
+    return
+        [&, reducer = Reducer(in, what, plan, out)](int64_t from, int64_t to, int64_t n) mutable {
+          if (plan.inner_reduced) return reducer.reduce_row(from, to);
+          reducer.reduce_columns(from, to, static_cast<size_t>(n));
+        };
   });
   return {};
 }

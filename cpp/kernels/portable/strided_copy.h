@@ -64,6 +64,9 @@ class StridedCopy {
 };
 
 void strided_copy(const void* from, void* to, const CopyBlock& block, size_t element_size);
+// The same, shared out.
+void strided_copy(KernelContext& ctx, const void* from, void* to, CopyBlock block,
+                  size_t element_size);
 
 // The element of a tensor at `offset` elements from its start.
 inline uint8_t* element_at(const Tensor& tensor, int64_t offset) {

@@ -92,8 +92,8 @@ class RowSelect {
   int64_t heap_stride_;
 };
 
-// An element as a number whose order is the wanted one, best first from the greatest. Elements of up
-// to 32 bits share it with their position; NaN counts as greater than every number.
+// An element as a number whose order is the wanted one, best first from the greatest. Elements of
+// up to 32 bits share it with their position; NaN counts as greater than every number.
 struct ShortKey {
   uint64_t bits;
 

@@ -76,11 +76,10 @@ T dot(const T* a, const T* b, int64_t n) {
 
 }  // namespace
 
-#define RL_PRODUCT(T)                                                                       \
-  {                                                                                         \
-    kVectors * VectorOf<T>::kCount,                                                         \
-        {tile<T, 1>, tile<T, 2>, tile<T, 3>, tile<T, 4>, tile<T, 5>, tile<T, 6>}, dot<T> \
-  }
+#define RL_PRODUCT(T)                                                        \
+  {kVectors * VectorOf<T>::kCount,                                           \
+   {tile<T, 1>, tile<T, 2>, tile<T, 3>, tile<T, 4>, tile<T, 5>, tile<T, 6>}, \
+   dot<T>}
 
 const AllProductLoops product_loops = {
     RL_PRODUCT(float),

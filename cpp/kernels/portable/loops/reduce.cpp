@@ -230,7 +230,9 @@ void cumulate_column(const void* in, size_t n, void* acc, void* out) {
 
 const ReduceLoops reduce_loops = {
     {{float_sum_row, row<Sum, double>, row<Sum, int64_t>, nullptr, row<Sum, uint8_t>},
-     RL_ALL(row, Prod), RL_ALL(extreme_row, Max), RL_ALL(extreme_row, Min),
+     RL_ALL(row, Prod),
+     RL_ALL(extreme_row, Max),
+     RL_ALL(extreme_row, Min),
      RL_FLOAT(deviation_row)},
     {RL_ALL(column, Sum), RL_ALL(column, Prod), RL_ALL(column, Max), RL_ALL(column, Min),
      RL_FLOAT(deviation_column)},
