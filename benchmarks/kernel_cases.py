@@ -280,6 +280,13 @@ def layers() -> Iterator[Case]:
     yield Case("aten::native_group_norm.out", group_norm)
     yield Case("aten::native_layer_norm.out", lambda t: layer_norm(t, t.x))
     yield Case("aten::native_layer_norm.out", lambda t: layer_norm(t, t.heads), "short rows")
+    yield Case("rushlight::rms_norm.out", lambda t: (t.x, [t.cols], t.tensor(t.cols), 1e-5))
+    yield Case("rushlight::scaled_dot_product_attention.out", lambda t: attention(t, None))
+    yield Case(
+        "rushlight::scaled_dot_product_attention.out",
+        lambda t: attention(t, t.tensor(t.heads.shape[1], t.heads.shape[1]) > 0.5),
+        "mask",
+    )
     yield Case("aten::glu.out", lambda t: (t.x, 1), "rows")
     yield Case("aten::glu.out", lambda t: (t.x, 0), "columns")
     for kind in ("reflection", "replication"):
@@ -296,6 +303,12 @@ def convolution(t: Inputs, x: Tensor, kernel: int, groups: int) -> tuple[Any, ..
         weight = weight.contiguous(memory_format=torch.channels_last)
     padding = [kernel // 2] * 2
     return x, weight, t.tensor(channels), [1, 1], padding, [1, 1], False, [0, 0], groups
+
+
+def attention(t: Inputs, mask: Tensor | None) -> tuple[Any, ...]:
+    """Of as many keys as queries."""
+    query, key, value = (t.heads.transpose(1, 2).contiguous() for _ in range(3))
+    return query, key, value, mask
 
 
 def four(t: Inputs) -> list[Tensor]:

@@ -1,8 +1,9 @@
 """Latency without any delegate: our portable kernels, eager PyTorch, ExecuTorch's portable kernels.
 
-"whole" is ours with attention and RMS norm kept whole. One thread each; engines take turns call by call, each in its own process; medians in ms. An
-engine that has used up --seconds on a model is not called again, so that ExecuTorch's slowest
-models (a minute a call) are measured once; such figures carry the number of calls.
+One thread each; engines take turns call by call, each in its own process; medians in ms. "whole"
+is ours with attention and RMS norm kept whole. An engine that has used up --seconds on a model is
+not called again, so that ExecuTorch's slowest models (a minute a call) are measured once; such
+figures carry the number of calls.
 
   python benchmarks/latency.py --models minilm,mobilenet_v2
   python benchmarks/latency.py --engines rushlight,eager

@@ -61,9 +61,12 @@ class LayerNorm {
 
   void run(int64_t begin, int64_t end) {
     rows_.seek(begin);
+    if (whole() && t_.weight != nullptr) weight_row_ = weight_.read(0, strides_[kWeight], run_);
+    if (whole() && t_.bias != nullptr) bias_row_ = bias_.read(0, strides_[kBias], run_);
     for (int64_t row = begin; row < end; ++row) {
       const bool centers = t_.mean != nullptr;
       const double n = static_cast<double>(count_);
+      x_ = whole() ? in_.read(rows_.offset(kIn), strides_[kIn], run_) : nullptr;
       const double mean = centers ? fold(ReduceOp::Sum, nullptr) / n : 0.0;
       const double rstd =
           reciprocal_deviation(fold(ReduceOp::SquaredDeviation, &mean), count_, eps_);
@@ -79,9 +82,16 @@ class LayerNorm {
  private:
   enum { kIn, kOut, kWeight, kBias };
 
+  // A row is one run that fits the buffers: it is read once, as are weight and bias.
+  bool whole() const { return row_.count() == 1 && run_ <= most_; }
+
   double fold(ReduceOp op, const double* mean) {
     const ReduceRowFn fold = reduce_loops().row[static_cast<size_t>(op)][type_];
     double sum = 0.0;
+    if (x_ != nullptr) {
+      fold(x_, run_, &sum, mean);
+      return sum;
+    }
     do {
       const int64_t from = rows_.offset(kIn) + row_.offset(kIn);
       for (size_t done = 0, n = 0; done < run_; done += n) {
@@ -94,6 +104,13 @@ class LayerNorm {
   }
 
   void apply(const Affine& affine) {
+    if (x_ != nullptr) {
+      const int64_t to = rows_.offset(kOut);
+      void* y = out_.target(to, strides_[kOut]);
+      norm_loops().row[type_](x_, run_, affine, weight_row_, bias_row_, y);
+      out_.store(to, strides_[kOut], run_);
+      return;
+    }
     do {
       for (size_t done = 0, n = 0; done < run_; done += n) {
         n = std::min(most_, run_ - done);
@@ -126,6 +143,9 @@ class LayerNorm {
   Walk<4> row_;   // in, out, weight, bias
   size_t run_ = 1;
   int64_t strides_[4] = {1, 1, 1, 1};
+  const void* x_ = nullptr;  // the row, if it is whole
+  const void* weight_row_ = nullptr;
+  const void* bias_row_ = nullptr;
   size_t read_most_ = 0;
   size_t most_ = 0;
 };

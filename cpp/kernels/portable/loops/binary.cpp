@@ -70,7 +70,7 @@ double mul(double a, double b) { return a * b; }
 float mod(float a, float b) { return fmodf(a, b); }
 double mod(double a, double b) { return fmod(a, b); }
 float copy_sign(float a, float b) { return with_sign_of(a, b); }
-double copy_sign(double a, double b) { return copysign(a, b); }
+double copy_sign(double a, double b) { return with_sign_of(a, b); }
 
 #define RL_OP(Name, expression)   \
   struct Name {                   \
@@ -150,7 +150,7 @@ double small_mod(double a, double b) {
   const double x = vabs(a);
   const double y = vabs(b);
   const double m = __builtin_fma(-vtrunc(x / y), y, x);
-  return copysign(m < 0 ? m + y : m, a);
+  return with_sign_of(m < 0 ? m + y : m, a);
 }
 
 // Operators that need the remainder of a division, by blocks; one with a quotient that is too
