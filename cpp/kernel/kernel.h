@@ -65,8 +65,9 @@ class KernelContext {
   size_t threads() const { return workers_ != nullptr ? workers_->count() : 1; }
   // Calls body(begin, end) for runs of `grain` items that together are 0..items-1, maybe on several
   // threads at once. The runs depend on `items` and `grain` alone: choose a grain of some
-  // kGrain elements' work, never one by the number of threads, and results do not depend on that number.
-  // The body must not fail and must not use this context; scratch is taken before.
+  // kGrain elements' work, never one by the number of threads, and results do not depend on that
+  // number. The body must not fail, nor use this context for anything but parallel(), which then
+  // runs in place; scratch is taken before.
   template <class Body>
   void parallel(int64_t items, int64_t grain, Body&& body) {
     if (workers_ == nullptr || items <= grain) {
