@@ -219,6 +219,19 @@ class Cumulator {
             Tensor& out)
       : compute_(compute), reader_(in, compute), plan_(plan), out_stride_(out_stride), out_(out) {}
 
+  void run() {
+    Nest kept = plan_.kept;
+    kept.rewind();
+    do {
+      if (plan_.inner_reduced) {
+        cumulate_row(kept.offset(), kept.second_offset());
+      } else {
+        cumulate_columns(kept.offset(), kept.second_offset());
+      }
+    } while (kept.next());
+  }
+
+ private:
   void cumulate_row(int64_t offset, int64_t out_offset) {
     const CumulateFn add = reduce_loops().cumulate_row[compute_index(compute_)];
     sum_[0] = {};
@@ -231,7 +244,15 @@ class Cumulator {
     }
   }
 
-  void cumulate_columns(int64_t offset, int64_t out_offset, size_t n) {
+  void cumulate_columns(int64_t offset, int64_t out_offset) {
+    for (int64_t done = 0; done < plan_.run;) {
+      const size_t n = static_cast<size_t>(std::min<int64_t>(plan_.run - done, kChunk));
+      cumulate_chunk(offset + done, out_offset + done * plan_.run_stride, n);
+      done += static_cast<int64_t>(n);
+    }
+  }
+
+  void cumulate_chunk(int64_t offset, int64_t out_offset, size_t n) {
     const CumulateFn add = reduce_loops().cumulate_column[compute_index(compute_)];
     std::fill(sum_, sum_ + n, Value{});
     Nest reduced = plan_.reduced;
@@ -245,7 +266,6 @@ class Cumulator {
     } while (reduced.next());
   }
 
- private:
   DType compute_;
   RunReader reader_;
   const ReducePlan& plan_;
@@ -284,14 +304,7 @@ Status cumsum_out(KernelContext& ctx, EValue* const* args) {
   const DType compute =
       is_floating(out.dtype) ? compute_dtype(promote(in.dtype, out.dtype)) : DType::Int64;
   const ReducePlan plan = plan_reduction(in, reduced, true, out);
-  const int64_t stride = in.rank == 0 ? 1 : out.strides[dim];
-  for_each_kept(ctx, plan, [&] {
-    return [&, sums = Cumulator(in, compute, plan, stride, out)](int64_t from, int64_t to,
-                                                                 int64_t n) mutable {
-      if (plan.inner_reduced) return sums.cumulate_row(from, to);
-      sums.cumulate_columns(from, to, static_cast<size_t>(n));
-    };
-  });
+  Cumulator(in, compute, plan, in.rank == 0 ? 1 : out.strides[dim], out).run();
   return {};
 }
 

@@ -30,67 +30,20 @@ struct Walk {
         dim_stride(t.rank == 0 ? 0 : t.strides[d]) {}
 };
 
-// A piece of the innermost dimension of the index: element k is at offsets[k] in the table and at
-// other + k * step in the tensor alongside.
-struct Run {
-  const int64_t* offsets;
-  int64_t n;
-  int64_t other;
-  int64_t step;
-};
-
-constexpr int64_t kRun = 256;
-
-// Turns n indices, `stride` apart, into offsets in the table; the first that is out of range, or
-// -1 if there is none, is the result.
-template <typename I>
-int64_t read_indices(const I* index, int64_t stride, int64_t n, const Walk& walk, int64_t table,
-                     int64_t table_step, int64_t* offsets) {
-  bool outside = false;
-  for (int64_t k = 0; k < n; ++k) {
-    const int64_t i = index[k * stride];
-    outside |= static_cast<uint64_t>(i) >= static_cast<uint64_t>(walk.limit);
-    // An index that is out of range may be too great to be multiplied.
-    offsets[k] =
-        static_cast<int64_t>(static_cast<uint64_t>(i) * static_cast<uint64_t>(walk.dim_stride)) +
-        table + k * table_step;
-  }
-  for (int64_t k = 0; outside && k < n; ++k) {
-    if (index[k * stride] < 0 || index[k * stride] >= walk.limit) return k;
-  }
-  return -1;
-}
-
-// Runs `body(Run)` over all elements in row-major order.
+// Runs `body(offset in the table, offset in the other)` at every element, in row-major order.
 template <typename Body>
 Status run(KernelContext& ctx, const Walk& walk, Body body) {
   const Tensor& index = *walk.index;
   if (index.numel == 0) return {};
-  const bool wide = index.dtype == DType::Int64;
-  const size_t last = index.rank == 0 ? 0 : index.rank - size_t{1};
-  const int64_t size = index.rank == 0 ? 1 : index.sizes[last];
-  const int64_t stride = index.rank == 0 ? 0 : index.strides[last];
   int64_t at[kMaxRank] = {};
   int64_t index_offset = 0;
   int64_t table_offset = 0;
   int64_t other_offset = 0;
-  int64_t offsets[kRun];
   for (;;) {
-    for (int64_t k = 0; k < size; k += kRun) {
-      const int64_t n = std::min(kRun, size - k);
-      const int64_t here = index_offset + k * stride;
-      const int64_t table = table_offset + k * walk.table[last];
-      const int64_t bad = wide ? read_indices(index.as<int64_t>() + here, stride, n, walk, table,
-                                              walk.table[last], offsets)
-                               : read_indices(index.as<int32_t>() + here, stride, n, walk, table,
-                                              walk.table[last], offsets);
-      if (bad >= 0) {
-        return index_out_of_range(ctx, index_at(index, here + bad * stride), walk.dim, walk.limit,
-                                  0);
-      }
-      body(Run{offsets, n, other_offset + k * walk.other[last], walk.other[last]});
-    }
-    size_t d = last;
+    const int64_t i = index_at(index, index_offset);
+    if (i < 0 || i >= walk.limit) return index_out_of_range(ctx, i, walk.dim, walk.limit, 0);
+    body(table_offset + i * walk.dim_stride, other_offset);
+    size_t d = index.rank;
     for (;;) {
       if (d == 0) return {};
       --d;
@@ -106,51 +59,17 @@ Status run(KernelContext& ctx, const Walk& walk, Body body) {
   }
 }
 
-// other[k] = table[offsets[k]], or the other way round.
-template <typename T>
-void gather_as(const Tensor& table, const Tensor& other, const Run& run) {
-  const T* from = table.as<T>();
-  T* to = other.as<T>() + run.other;
-  for (int64_t k = 0; k < run.n; ++k) to[k * run.step] = from[run.offsets[k]];
-}
-template <typename T>
-void scatter_as(const Tensor& table, const Tensor& other, const Run& run) {
-  const T* from = other.as<T>() + run.other;
-  T* to = table.as<T>();
-  for (int64_t k = 0; k < run.n; ++k) to[run.offsets[k]] = from[k * run.step];
-}
-
-struct Bytes16 {
-  uint64_t words[2];
-};
-using MoveFn = void (*)(const Tensor& table, const Tensor& other, const Run& run);
-
-MoveFn gather_fn(size_t size) {
+// Copies one element; a constant size lets the compiler inline it.
+void copy_element(void* to, const void* from, size_t size) {
   switch (size) {
-    case 1:
-      return gather_as<uint8_t>;
-    case 2:
-      return gather_as<uint16_t>;
     case 4:
-      return gather_as<uint32_t>;
+      std::memcpy(to, from, 4);
+      return;
     case 8:
-      return gather_as<uint64_t>;
+      std::memcpy(to, from, 8);
+      return;
     default:
-      return gather_as<Bytes16>;
-  }
-}
-MoveFn scatter_fn(size_t size) {
-  switch (size) {
-    case 1:
-      return scatter_as<uint8_t>;
-    case 2:
-      return scatter_as<uint16_t>;
-    case 4:
-      return scatter_as<uint32_t>;
-    case 8:
-      return scatter_as<uint64_t>;
-    default:
-      return scatter_as<Bytes16>;
+      std::memcpy(to, from, size);
   }
 }
 
@@ -189,20 +108,19 @@ Status begin_scatter(KernelContext& ctx, EValue* const* args, Tensor& out, size_
   return {};
 }
 
-void copy_slices(const StridedCopy& copy, const Tensor& from, const Tensor& to, const Run& run) {
-  for (int64_t k = 0; k < run.n; ++k) {
-    copy.run(element_at(from, run.offsets[k]), element_at(to, run.other + k * run.step));
-  }
+Status check_src(KernelContext& ctx, const Tensor& index, const Tensor& src, const Tensor& out) {
+  RL_TRY(check_same_type(ctx, "src", src, out));
+  return check_index_shape(ctx, index, "src", src, kMaxRank);
 }
 
 // index_select along a dimension that is consecutive in `out`: row by row, as a gather by an index
 // that is the same for all rows.
 Status gather_inner(KernelContext& ctx, const Tensor& self, size_t dim, const Tensor& index,
                     const Tensor& out) {
-  Tensor repeated = out;  // of out's sizes
-  int32_t strides[kMaxRank];
-  // The dimension goes last, so that it is the one that runs are of.
+  // The dimension goes last, so that it is the one that is innermost.
   int32_t sizes[kMaxRank];
+  int32_t strides[kMaxRank];
+  Tensor repeated = out;  // of out's sizes
   Walk walk(repeated, self, dim);
   size_t d = 0;
   for (size_t from = 0; from < self.rank; ++from) {
@@ -213,19 +131,16 @@ Status gather_inner(KernelContext& ctx, const Tensor& self, size_t dim, const Te
     strides[d++] = 0;
   }
   sizes[d] = out.sizes[dim];
-  strides[d] = 1;
+  strides[d] = index.strides[0];
   walk.other[d] = 1;
   repeated.data = index.data;
   repeated.dtype = index.dtype;
   repeated.sizes = sizes;
   repeated.strides = strides;
-  const MoveFn gather = gather_fn(element_size(self.dtype));
-  return run(ctx, walk, [&](const Run& r) { gather(self, out, r); });
-}
-
-Status check_src(KernelContext& ctx, const Tensor& index, const Tensor& src, const Tensor& out) {
-  RL_TRY(check_same_type(ctx, "src", src, out));
-  return check_index_shape(ctx, index, "src", src, kMaxRank);
+  const size_t size = element_size(self.dtype);
+  return run(ctx, walk, [&](int64_t from, int64_t to) {
+    copy_element(element_at(out, to), element_at(self, from), size);
+  });
 }
 
 }  // namespace
@@ -256,7 +171,9 @@ Status index_select_out(KernelContext& ctx, EValue* const* args) {
   Walk walk(index, self, dim);
   if (index.rank == 1 && self.rank > 0) walk.other[0] = out.strides[dim];
   const StridedCopy copy(slice, element_size(self.dtype));
-  return run(ctx, walk, [&](const Run& r) { copy_slices(copy, self, out, r); });
+  return run(ctx, walk, [&](int64_t from, int64_t to) {
+    copy.run(element_at(self, from), element_at(out, to));
+  });
 }
 
 // embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse, *, out)
@@ -278,7 +195,9 @@ Status embedding_out(KernelContext& ctx, EValue* const* args) {
   Walk walk(indices, weight, 0);
   for (size_t d = 0; d < indices.rank; ++d) walk.other[d] = out.strides[d];
   const StridedCopy copy(row, element_size(weight.dtype));
-  return run(ctx, walk, [&](const Run& r) { copy_slices(copy, weight, out, r); });
+  return run(ctx, walk, [&](int64_t from, int64_t to) {
+    copy.run(element_at(weight, from), element_at(out, to));
+  });
 }
 
 // gather(self, dim, index, sparse_grad, *, out)
@@ -292,9 +211,10 @@ Status gather_out(KernelContext& ctx, EValue* const* args) {
   RL_TRY(check_index_shape(ctx, index, "self", self, dim));
   RL_TRY(check_same_type(ctx, "self", self, out));
   RL_TRY(ctx.resize_like(out, index));
-  const MoveFn gather = gather_fn(element_size(self.dtype));
-  return run(ctx, elementwise_walk(index, self, dim, out),
-             [&](const Run& r) { gather(self, out, r); });
+  const size_t size = element_size(self.dtype);
+  return run(ctx, elementwise_walk(index, self, dim, out), [&](int64_t from, int64_t to) {
+    copy_element(element_at(out, to), element_at(self, from), size);
+  });
 }
 
 // scatter(self, dim, index, src, *, out)
@@ -305,9 +225,10 @@ Status scatter_src_out(KernelContext& ctx, EValue* const* args) {
   size_t dim = 0;
   RL_TRY(check_src(ctx, index, src, out));
   RL_TRY(begin_scatter(ctx, args, out, &dim));
-  const MoveFn scatter = scatter_fn(element_size(out.dtype));
-  return run(ctx, elementwise_walk(index, out, dim, src),
-             [&](const Run& r) { scatter(out, src, r); });
+  const size_t size = element_size(out.dtype);
+  return run(ctx, elementwise_walk(index, out, dim, src), [&](int64_t to, int64_t from) {
+    copy_element(element_at(out, to), element_at(src, from), size);
+  });
 }
 
 // scatter(self, dim, index, value, *, out)
@@ -322,9 +243,9 @@ Status scatter_value_out(KernelContext& ctx, EValue* const* args) {
   scalar.dtype = out.dtype;
   scalar.numel = 1;
   RL_TRY(fill(ctx, scalar, *args[3]));
-  const MoveFn scatter = scatter_fn(element_size(out.dtype));
+  const size_t size = element_size(out.dtype);
   return run(ctx, elementwise_walk(index, out, dim, scalar),
-             [&](const Run& r) { scatter(out, scalar, r); });
+             [&](int64_t to, int64_t) { copy_element(element_at(out, to), element, size); });
 }
 
 // scatter_add(self, dim, index, src, *, out)
@@ -335,13 +256,12 @@ Status scatter_add_out(KernelContext& ctx, EValue* const* args) {
   size_t dim = 0;
   RL_TRY(check_src(ctx, index, src, out));
   RL_TRY(begin_scatter(ctx, args, out, &dim));
-  const AddAtFn add = add_at(out.dtype);
+  const AddElementFn add = add_element(out.dtype);
   if (add == nullptr) {
     return ctx.fail(Code::NotSupported, "self is %s, which cannot be added", dtype_name(out.dtype));
   }
-  return run(ctx, elementwise_walk(index, out, dim, src), [&](const Run& r) {
-    add(out.data, r.offsets, static_cast<size_t>(r.n), element_at(src, r.other), r.step);
-  });
+  return run(ctx, elementwise_walk(index, out, dim, src),
+             [&](int64_t to, int64_t from) { add(element_at(src, from), element_at(out, to)); });
 }
 
 // repeat_interleave(repeats, output_size, *, out): each position as often as it says.

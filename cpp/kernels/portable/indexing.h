@@ -5,7 +5,6 @@
 
 #include "rushlight/core/tensor.h"
 #include "rushlight/kernel/kernel.h"
-#include "rushlight/kernels/portable/loops/scatter.h"
 
 namespace rushlight::kernels {
 
@@ -22,9 +21,9 @@ inline int64_t index_at(const Tensor& index, int64_t offset) {
 Status index_out_of_range(KernelContext& ctx, int64_t index, size_t dim, int64_t size,
                           int64_t lowest);
 
+// Adds the element at `from` to the one at `to`, as torch adds in the type; bool is a logical or.
+using AddElementFn = void (*)(const void* from, void* to);
 // nullptr for a type that cannot be added.
-inline AddAtFn add_at(DType dtype) {
-  return dtype <= DType::BFloat16 ? scatter_loops().add[static_cast<size_t>(dtype)] : nullptr;
-}
+AddElementFn add_element(DType dtype);
 
 }  // namespace rushlight::kernels

@@ -7,7 +7,6 @@
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/promote.h"
 #include "rushlight/kernels/portable/reduce.h"
-#include "rushlight/kernels/portable/rows.h"
 
 namespace rushlight::kernels {
 namespace {
@@ -92,48 +91,6 @@ class RowSelect {
   int64_t heap_stride_;
 };
 
-// An element as a number whose order is the wanted one, best first from the greatest. Elements of
-// up to 32 bits share it with their position; NaN counts as greater than every number.
-struct ShortKey {
-  uint64_t bits;
-
-  static uint64_t order(int64_t value) { return static_cast<uint64_t>(value - INT32_MIN); }
-  static uint64_t order(float value) {
-    if (value != value) return UINT32_MAX;
-    value += 0.0f;  // no negative zero
-    uint32_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
-  }
-  static ShortKey make(uint64_t order, bool largest, int64_t index) {
-    const uint64_t best = largest ? order : UINT32_MAX - order;
-    return {best << 32 | (UINT32_MAX - static_cast<uint64_t>(index))};
-  }
-  int64_t index() const { return static_cast<int64_t>(UINT32_MAX - (bits & UINT32_MAX)); }
-  bool operator<(const ShortKey& other) const { return bits > other.bits; }
-};
-
-struct LongKey {
-  uint64_t best;
-  int64_t position;
-
-  static uint64_t order(int64_t value) { return static_cast<uint64_t>(value) + (1ull << 63); }
-  static uint64_t order(double value) {
-    if (value != value) return UINT64_MAX;
-    value += 0.0;
-    uint64_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    return bits >> 63 != 0 ? ~bits : bits | 1ull << 63;
-  }
-  static LongKey make(uint64_t order, bool largest, int64_t index) {
-    return {largest ? order : UINT64_MAX - order, index};
-  }
-  int64_t index() const { return position; }
-  bool operator<(const LongKey& other) const {
-    return best != other.best ? best > other.best : position < other.position;
-  }
-};
-
 // The dimension that is searched; both outputs lie alike.
 struct Row {
   int64_t n;
@@ -152,30 +109,6 @@ void select_row(const Tensor& in, int64_t offset, const Row& row, bool largest, 
   }
 }
 
-// The same with memory for a key per element of the row. T is what the row is read as.
-template <typename Key, typename T>
-void sort_row(RowReader& reader, int64_t offset, const Row& row, bool largest, Key* keys,
-              int64_t* indices) {
-  for (int64_t done = 0; done < row.n;) {
-    const size_t n = std::min(static_cast<size_t>(row.n - done), kChunk);
-    const T* items =
-        static_cast<const T*>(reader.read(offset + done * row.in_stride, row.in_stride, n));
-    for (size_t i = 0; i < n; ++i) {
-      const int64_t index = done + static_cast<int64_t>(i);
-      keys[index] = Key::make(Key::order(items[i]), largest, index);
-    }
-    done += static_cast<int64_t>(n);
-  }
-  constexpr int64_t kFew = 16;  // the share of a row up to which a heap of it is the quickest
-  if (row.k <= row.n / kFew) {
-    std::partial_sort(keys, keys + row.k, keys + row.n);
-  } else {
-    if (row.k < row.n) std::nth_element(keys, keys + row.k, keys + row.n);
-    std::sort(keys, keys + row.k);
-  }
-  for (int64_t j = 0; j < row.k; ++j) indices[j * row.out_stride] = keys[j].index();
-}
-
 void copy_selected(const Tensor& in, int64_t offset, const Row& row, const int64_t* indices,
                    Tensor& values, int64_t out_offset) {
   const int64_t size = static_cast<int64_t>(element_size(in.dtype));
@@ -187,10 +120,8 @@ void copy_selected(const Tensor& in, int64_t offset, const Row& row, const int64
   }
 }
 
-// Runs `select(offset, indices)` for each row.
-template <typename Select>
-void for_each_row(const Tensor& in, size_t dim, const Row& row, Tensor& values, Tensor& indices,
-                  Select select) {
+void select_all(const Tensor& in, size_t dim, const Row& row, bool largest, Tensor& values,
+                Tensor& indices) {
   Nest nest;
   for (size_t d = in.rank; d-- > 0;) {
     if (d != dim) nest.add(in.sizes[d], in.strides[d], indices.strides[d]);
@@ -198,39 +129,9 @@ void for_each_row(const Tensor& in, size_t dim, const Row& row, Tensor& values, 
   nest.rewind();
   do {
     int64_t* row_indices = indices.as<int64_t>() + nest.second_offset();
-    select(nest.offset(), row_indices);
+    select_row(in, nest.offset(), row, largest, row_indices);
     copy_selected(in, nest.offset(), row, row_indices, values, nest.second_offset());
   } while (nest.next());
-}
-
-template <typename Key, typename T>
-bool sort_rows(KernelContext& ctx, const Tensor& in, DType as, size_t dim, const Row& row,
-               bool largest, Tensor& values, Tensor& indices) {
-  Key* keys = static_cast<Key*>(ctx.scratch(static_cast<size_t>(row.n) * sizeof(Key)));
-  if (keys == nullptr) return false;
-  RowReader reader(in, as);
-  for_each_row(in, dim, row, values, indices, [&](int64_t offset, int64_t* row_indices) {
-    sort_row<Key, T>(reader, offset, row, largest, keys, row_indices);
-  });
-  return true;
-}
-
-void select_all(KernelContext& ctx, const Tensor& in, size_t dim, const Row& row, bool largest,
-                Tensor& values, Tensor& indices) {
-  bool done = false;
-  if (in.dtype == DType::Float64) {
-    done = sort_rows<LongKey, double>(ctx, in, in.dtype, dim, row, largest, values, indices);
-  } else if (is_floating(in.dtype)) {
-    done = sort_rows<ShortKey, float>(ctx, in, DType::Float32, dim, row, largest, values, indices);
-  } else if (in.dtype == DType::Int64) {
-    done = sort_rows<LongKey, int64_t>(ctx, in, in.dtype, dim, row, largest, values, indices);
-  } else {
-    done = sort_rows<ShortKey, int64_t>(ctx, in, DType::Int64, dim, row, largest, values, indices);
-  }
-  if (done) return;
-  for_each_row(in, dim, row, values, indices, [&](int64_t offset, int64_t* row_indices) {
-    select_row(in, offset, row, largest, row_indices);
-  });
 }
 
 }  // namespace
@@ -262,7 +163,7 @@ Status topk_values(KernelContext& ctx, EValue* const* args) {
   }
   row.in_stride = in.rank == 0 ? 1 : in.strides[dim];
   row.out_stride = in.rank == 0 ? 1 : indices.strides[dim];
-  select_all(ctx, in, dim, row, args[3]->to_bool(), values, indices);
+  select_all(in, dim, row, args[3]->to_bool(), values, indices);
   return {};
 }
 
