@@ -7,6 +7,8 @@
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/indexing.h"
+#include "rushlight/kernels/portable/reduce.h"
+#include "rushlight/kernels/portable/rows.h"
 #include "rushlight/kernels/portable/strided_copy.h"
 #include "rushlight/kernels/portable/view.h"
 
@@ -113,34 +115,35 @@ Status check_src(KernelContext& ctx, const Tensor& index, const Tensor& src, con
   return check_index_shape(ctx, index, "src", src, kMaxRank);
 }
 
-// index_select along a dimension that is consecutive in `out`: row by row, as a gather by an index
-// that is the same for all rows.
+// index_select along a dimension that is consecutive in `out`: row by row, a piece of the index at
+// a time. `self` has so few elements that int32 tells them apart.
 Status gather_inner(KernelContext& ctx, const Tensor& self, size_t dim, const Tensor& index,
                     const Tensor& out) {
-  // The dimension goes last, so that it is the one that is innermost.
-  int32_t sizes[kMaxRank];
-  int32_t strides[kMaxRank];
-  Tensor repeated = out;  // of out's sizes
-  Walk walk(repeated, self, dim);
-  size_t d = 0;
-  for (size_t from = 0; from < self.rank; ++from) {
-    if (from == dim) continue;
-    sizes[d] = out.sizes[from];
-    walk.table[d] = self.strides[from];
-    walk.other[d] = out.strides[from];
-    strides[d++] = 0;
+  Nest rows;
+  for (size_t k = self.rank; k-- > 0;) {
+    const size_t d = self.dim_order[k];
+    if (d != dim) rows.add(self.sizes[d], self.strides[d], out.strides[d]);
   }
-  sizes[d] = out.sizes[dim];
-  strides[d] = index.strides[0];
-  walk.other[d] = 1;
-  repeated.data = index.data;
-  repeated.dtype = index.dtype;
-  repeated.sizes = sizes;
-  repeated.strides = strides;
+  RowReader reader(self, self.dtype);
   const size_t size = element_size(self.dtype);
-  return run(ctx, walk, [&](int64_t from, int64_t to) {
-    copy_element(element_at(out, to), element_at(self, from), size);
-  });
+  int32_t offsets[kChunk];
+  for (int64_t done = 0; done < index.numel; done += static_cast<int64_t>(kChunk)) {
+    const int64_t n = std::min(static_cast<int64_t>(kChunk), index.numel - done);
+    for (int64_t k = 0; k < n; ++k) {
+      const int64_t i = index_at(index, done + k);
+      if (i < 0 || i >= self.sizes[dim]) {
+        return index_out_of_range(ctx, i, dim, self.sizes[dim], 0);
+      }
+      offsets[k] = static_cast<int32_t>(i * self.strides[dim]);
+    }
+    if (out.numel == 0) continue;
+    rows.rewind();
+    do {
+      const void* row = reader.read_indexed(rows.offset(), offsets, static_cast<size_t>(n));
+      std::memcpy(element_at(out, rows.second_offset() + done), row, static_cast<size_t>(n) * size);
+    } while (rows.next());
+  }
+  return {};
 }
 
 }  // namespace
@@ -161,7 +164,8 @@ Status index_select_out(KernelContext& ctx, EValue* const* args) {
   Shape shape(self.shape());
   if (self.rank > 0) shape.sizes[dim] = static_cast<int32_t>(index.numel);
   RL_TRY(ctx.resize(out, shape.span()));
-  if (self.rank > 1 && index.rank == 1 && out.strides[dim] == 1) {
+  const bool small = self.numel <= INT32_MAX && element_size(self.dtype) <= sizeof(uint64_t);
+  if (small && self.rank > 1 && index.rank == 1 && out.strides[dim] == 1) {
     return gather_inner(ctx, self, dim, index, out);
   }
   CopyBlock slice;
