@@ -30,6 +30,7 @@ import torch
 from kernel_cases import Case, Inputs, all_cases, untimed
 from model_cases import model_cases
 from side import EXECUTORCH_SIDE, ROOT, Side
+from signal_cases import signal_cases
 
 sys.path.insert(0, str(ROOT))  # the operators' schemas and references are the tests'
 from tests.ops import harness
@@ -37,6 +38,7 @@ from tests.ops import harness
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "int8", "bool")
 ROUND_SECONDS = 0.004
 SLOW = 3.0  # a ratio that is listed in the summary
+EAGER_REFUSES = (RuntimeError, TypeError, ValueError, AssertionError)
 Timed = Callable[[int], float]
 
 
@@ -219,9 +221,14 @@ def summary(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def sized_cases() -> list[Case]:
+    """Every case whose number of elements can be chosen."""
+    return [*all_cases(), *signal_cases()]
+
+
 def without_case() -> list[str]:
     """Operators of ops/ops.yaml that have neither a case nor a reason to have none."""
-    timed = {case.op for case in all_cases()}
+    timed = {case.op for case in sized_cases()}
     return [op for op in harness.listed() if op not in timed and untimed(op) is None]
 
 
@@ -258,7 +265,7 @@ def measure(
     rows: list[Row] = []
     refused: Counter[str] = Counter()
     for size in given.size:
-        cases = list(model_cases()) if size == "models" else all_cases()
+        cases = list(model_cases()) if size == "models" else sized_cases()
         for case in cases:
             if given.only and not any(word in f"{case.op} {case.note}" for word in given.only):
                 continue
@@ -266,7 +273,7 @@ def measure(
                 inputs = Inputs(65536 if size == "models" else int(size), getattr(torch, dtype))
                 try:
                     call = Call(case, inputs)
-                except (RuntimeError, TypeError, NotImplementedError):
+                except EAGER_REFUSES:
                     continue
                 calls: dict[str, Timed | None] = {
                     "ours": call.native(given.isa),

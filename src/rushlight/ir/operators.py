@@ -85,10 +85,9 @@ def is_functional(target: OpOverload) -> bool:
 
 @cache
 def out_variant(target: OpOverload) -> OpOverload | None:
-    """The out-variant of a functional operator, or None if its packet has none."""
+    """The out-variant of a functional operator, or None if there is none."""
     if target.namespace == quantized_ops.NAMESPACE:
         return quantized_ops.out_variant(target)
-    """The out-variant of a functional operator, or None if there is none."""
     if target in OUT_VARIANTS:
         return OUT_VARIANTS[target]
     # What only says where a new tensor goes is said by the out argument instead.
