@@ -94,8 +94,7 @@ constexpr int64_t kProductGrain = int64_t{1} << 19;
 class Workspace {
  public:
   explicit Workspace(KernelContext& ctx);
-  Workspace(KernelContext& ctx, float* data, int64_t size)
-      : ctx_(ctx), data_(data), size_(size) {}
+  Workspace(KernelContext& ctx, float* data, int64_t size) : ctx_(ctx), data_(data), size_(size) {}
   // The piece `share` of `count` of another one.
   Workspace(const Workspace& whole, int share, int count)
       : ctx_(whole.ctx_),
