@@ -103,11 +103,11 @@ class Workshop:
             models.build(name).save_example(path)
         return str(path)
 
-    def program(self, name: str, side: Side, by: str) -> str:
-        """The .pte that `side`, which is called `by`, makes of the model."""
+    def program(self, name: str, side: Side, by: str, **options: bool) -> str:
+        """The .pte that `side`, which is called `by`, makes of the model with these options."""
         path = self.folder / f"{name}.{by}.pte"
         if not path.exists():
-            side.call("export", program=self.traced(name), pte=str(path))
+            side.call("export", program=self.traced(name), pte=str(path), **options)
         return str(path)
 
 

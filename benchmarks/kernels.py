@@ -1,290 +1,318 @@
-"""Microseconds per kernel call beside eager PyTorch, on one thread, slowest ratio first.
+"""Every portable kernel beside eager PyTorch and ExecuTorch's portable kernel, on one thread.
 
-    python benchmarks/kernels.py [--elements 65536] [--only add softmax] [--isa avx2]
+  python benchmarks/kernels.py                                # 65536 elements, every dtype
+  python benchmarks/kernels.py --size 16,256 --dtypes float32
+  python benchmarks/kernels.py --size models --only conv --isa avx2
 
-Both sides write into outs that exist; eager's time includes its dispatcher (some microseconds),
-ours none, so small ratios below 1 say little. The best of several rounds is kept, the two sides
-taking turns.
+The engines take turns and the best of several rounds counts. Eager runs the functional operator, so
+its time includes a dispatch (microseconds) and an allocation; ours writes into an out that exists.
+ExecuTorch (float32 only; none with `--peer ''`) runs a program of that one operator, its time
+includes a call from Python; `-` where it has no such kernel or refuses. A dtype that eager refuses
+is left out; one that only we refuse is listed.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import os
+import json
+import math
+import sys
+import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
+from kernel_cases import Case, Inputs, all_cases, untimed
+from model_cases import model_cases
+from side import EXECUTORCH_SIDE, ROOT, Side
+from signal_cases import signal_cases
 
-ROUNDS = 5
-ROUND_SECONDS = 0.01
+sys.path.insert(0, str(ROOT))  # the operators' schemas and references are the tests'
+from tests.ops import harness
+
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "int8", "bool")
+ROUND_SECONDS = 0.004
+SLOW = 3.0  # a ratio that is listed in the summary
+EAGER_REFUSES = (RuntimeError, TypeError, ValueError, AssertionError)
+Timed = Callable[[int], float]
 
 
-@dataclass(frozen=True)
-class Bench:
-    """One call: the operator, its arguments without outs in schema order, and what is odd."""
+@dataclass
+class Row:
+    """Microseconds of one case in one dtype and size."""
 
     op: str
-    args: tuple[Any, ...]
-    note: str = ""
+    note: str
+    dtype: str
+    size: str
+    ours: float
+    eager: float
+    executorch: float | None
+
+    @property
+    def ratio(self) -> float:
+        """Ours over eager's."""
+        return self.ours / self.eager
+
+    def text(self) -> str:
+        """A line of the table."""
+        peer = "-" if self.executorch is None else f"{self.executorch:.1f}"
+        return (
+            f"{self.ratio:7.2f} {self.ours:10.1f} {self.eager:10.1f} {peer:>10}  "
+            f"{self.size:>7} {self.dtype:<9} {self.op} {self.note}"
+        )
 
 
-def unary(n: int) -> list[Bench]:
-    """Operators on one tensor of n elements."""
-    x = torch.rand(n // 1024, 1024) + 0.01
-    y = torch.rand(n // 1024, 1024) + 0.5
-    ints = torch.randint(1, 100, (n // 1024, 1024))
-    mask = x > 0.5
-    names = (
-        "abs acos asin asinh atan atanh ceil cos cosh erf exp expm1 floor isinf isnan log log10 "
-        "log1p log2 neg reciprocal relu round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
-    )
-    benches = [Bench(f"aten::{name}.out", (x,)) for name in names.split()]
-    benches += [
-        Bench("aten::acosh.out", (x + 1,)),
-        Bench("aten::logical_not.out", (mask,)),
-        Bench("aten::bitwise_not.out", (ints,)),
-        Bench("aten::gelu.out", (x, "none")),
-        Bench("aten::gelu.out", (x, "tanh"), "tanh"),
-        Bench("aten::elu.out", (x, 1.0, 1.0, 1.0)),
-        Bench("aten::leaky_relu.out", (x, 0.1)),
-        Bench("aten::hardtanh.out", (x, -1.0, 1.0)),
-        Bench("aten::clamp.out", (x, 0.2, 0.8)),
-        Bench("aten::clamp.Tensor_out", (x, y, y)),
-        Bench("aten::logit.out", (x, 0.1)),
-    ]
-    return benches
+class Call:
+    """One call of an operator by all engines."""
 
-
-def binary(n: int) -> list[Bench]:
-    """Operators on several tensors of n elements, and copies."""
-    x = torch.rand(n // 1024, 1024) + 0.01
-    y = torch.rand(n // 1024, 1024) + 0.5
-    ints = torch.randint(1, 100, (n // 1024, 1024))
-    small = ints.to(torch.int32)
-    mask = x > 0.5
-    half = x.half()
-    return [
-        Bench("aten::add.out", (x, y, 1)),
-        Bench("aten::add.out", (x, y[0], 1), "row"),
-        Bench("aten::add.out", (x, y[:, :1].contiguous(), 1), "column"),
-        Bench("aten::add.out", (x, torch.tensor(2.0), 1), "0-d"),
-        Bench("aten::add.out", (ints, ints, 1), "int64"),
-        Bench("aten::add.out", (half, half, 1), "float16"),
-        Bench("aten::add.out", (x, ints, 1), "float32 + int64"),
-        Bench("aten::add.out", (x, y.t().contiguous().t(), 1), "transposed"),
-        Bench("aten::sub.out", (x, y, 1)),
-        Bench("aten::mul.out", (x, y)),
-        Bench("aten::mul.Scalar_out", (x, 2.0)),
-        Bench("aten::div.out", (x, y)),
-        Bench("aten::div.out_mode", (x, y, "floor"), "floor"),
-        Bench("aten::div.out_mode", (x, y, "trunc"), "trunc"),
-        Bench("aten::floor_divide.out", (ints, ints), "int64"),
-        Bench("aten::fmod.Tensor_out", (x, y)),
-        Bench("aten::remainder.Tensor_out", (x, y)),
-        Bench("aten::remainder.Tensor_out", (ints, ints), "int64"),
-        Bench("aten::pow.Tensor_Tensor_out", (x, y)),
-        Bench("aten::pow.Tensor_Scalar_out", (x, 2.0), "2"),
-        Bench("aten::pow.Tensor_Scalar_out", (x, 2.5), "2.5"),
-        Bench("aten::atan2.out", (x, y)),
-        Bench("aten::maximum.out", (x, y)),
-        Bench("aten::eq.Tensor_out", (x, y)),
-        Bench("aten::lt.Scalar_out", (x, 0.5)),
-        Bench("aten::eq.Tensor_out", (ints, ints), "int64"),
-        Bench("aten::logical_and.out", (mask, mask)),
-        Bench("aten::bitwise_and.Tensor_out", (mask, mask), "bool"),
-        Bench("aten::bitwise_left_shift.Tensor_out", (small, small), "int32"),
-        Bench("aten::where.self_out", (mask, x, y)),
-        Bench("aten::masked_fill.Scalar_out", (x, mask, -1.0)),
-        Bench("aten::full_like.out", (x, 2.0, None)),
-        Bench("aten::clone.out", (x, None)),
-        Bench("aten::_to_copy.out", (x, False, None), "same"),
-        Bench("aten::copy.out", (half, x, False), "float32 to float16"),
-        Bench("aten::copy.out", (x, half, False), "float16 to float32"),
-        Bench("aten::copy.out", (ints, x, False), "float32 to int64"),
-        Bench("aten::tril.out", (x, 0)),
-    ]
-
-
-def reductions(n: int) -> list[Bench]:
-    """Reductions of n elements along rows, columns and everything."""
-    x = torch.rand(n // 1024, 1024)
-    ints = torch.randint(1, 100, (n // 1024, 1024))
-    benches: list[Bench] = []
-    for dims, note in (([1], "rows"), ([0], "columns"), ([0, 1], "all")):
-        benches += [
-            Bench("aten::sum.IntList_out", (x, dims, False, None), note),
-            Bench("aten::sum.IntList_out", (ints, dims, False, None), f"{note} int64"),
-            Bench("aten::mean.out", (x, dims, False, None), note),
-            Bench("aten::amax.out", (x, dims, False), note),
-            Bench("aten::any.dims_out", (x > 2, dims, False), note),
-            Bench("aten::var.correction_out", (x, dims, 1, False), note),
-        ]
-    for dim, note in ((1, "rows"), (0, "columns")):
-        benches += [
-            Bench("aten::argmax.out", (x, dim, False), note),
-            Bench("aten::max.dim_max", (x, dim, False), note),
-            Bench("aten::cumsum.out", (x, dim, None), note),
-            Bench("aten::prod.int_out", (x, dim, False, None), note),
-        ]
-    benches += [
-        Bench("aten::topk.values", (x, 10, 1, True, True), "k=10"),
-        Bench("aten::topk.values", (x, 500, 1, True, True), "k=500"),
-        Bench("aten::argmax.out", (x, None, False), "all"),
-        Bench("aten::max.unary_out", (x,), "all"),
-    ]
-    return benches
-
-
-def ordering(n: int) -> list[Bench]:
-    """Sorting, ranks, running results, places, scatters that reduce."""
-    x = torch.rand(n // 1024, 1024)
-    ints = torch.randint(0, 100, (n // 1024, 1024))
-    index = torch.randint(0, 1024, (n // 1024, 1024))
-    benches = []
-    for dim, note in ((1, "row"), (0, "col")):
-        benches += [
-            Bench("aten::sort.values", (x, dim, False), note),
-            Bench("aten::kthvalue.values", (x, n // 2048, dim, False), note),
-            Bench("aten::median.dim_values", (x, dim, False), note),
-            Bench("aten::mode.values", (ints, dim, False), note),
-            Bench("aten::cumprod.out", (x, dim, None), note),
-            Bench("aten::cummax.out", (x, dim), note),
-            Bench("aten::logcumsumexp.out", (x, dim), note),
-        ]
-    benches += [
-        Bench("aten::sort.values", (ints, 1, False), "int64"),
-        Bench("aten::sort.values", (x.flatten(), 0, False), "one row"),
-        Bench("aten::median.out", (x,)),
-        Bench("aten::searchsorted.Tensor_out", (x[0].sort().values, x, False, False, None, None)),
-        Bench("aten::bucketize.Tensor_out", (x, x[0].sort().values, False, False)),
-        Bench("aten::histc.out", (x, 100, 0, 1)),
-        Bench("aten::scatter_reduce.two_out", (x, 1, index, x, "sum", True), "sum"),
-        Bench("aten::scatter_reduce.two_out", (x, 1, index, x, "amax", False), "amax"),
-        Bench("aten::masked_scatter.out", (x, x > 0.5, x)),
-    ]
-    return benches
-
-
-def random(n: int) -> list[Bench]:
-    """Tensors of n random numbers."""
-    x = torch.rand(n)
-    return [
-        Bench("aten::rand_like.out", (x, None)),
-        Bench("aten::randn_like.out", (x, None)),
-        Bench("aten::randint_like.out", (x, 100, None)),
-        Bench("aten::bernoulli.out", (x, None)),
-        Bench("aten::bernoulli.float_out", (x, 0.5, None)),
-        Bench("aten::exponential.out", (x, 1.0, None)),
-        Bench("aten::multinomial.out", (x, 1, False, None)),
-    ]
-
-
-def overload(op: str) -> Any:
-    """Torch's own out variant."""
-    name, _, overload_name = op.removeprefix("aten::").partition(".")
-    return getattr(getattr(torch.ops.aten, name), overload_name)
-
-
-def result_of(bench: Bench) -> list[torch.Tensor]:
-    """Outs of the right types and sizes, found by letting eager size empty ones."""
-    schema = overload(bench.op)._schema
-    written = [a.name for a in schema.arguments if a.is_out]
-    plain = next(a for a in bench.args if isinstance(a, torch.Tensor))
-    for dtype in (
-        torch.result_type(*numbers(bench)),
-        plain.dtype,
-        torch.bool,
-        torch.float32,
-        torch.int64,
-    ):
-        dtypes = [dtype, torch.int64][: len(written)]
-        if "arg" in bench.op or (dtype is not torch.bool and is_predicate(bench.op)):
-            dtypes = [torch.int64 if "arg" in bench.op else torch.bool]
-        outs = [torch.empty(0, dtype=d) for d in dtypes]
+    def __init__(self, case: Case, inputs: Inputs) -> None:
+        self.op = case.op
+        self.args = dense(case.make(inputs))
         try:
-            call_eager(bench, outs)
-        except RuntimeError:
-            continue
-        return outs
-    raise RuntimeError(f"no out fits {bench.op}")
+            self.function = harness.functional(case.op)
+        except (AssertionError, AttributeError):  # torch has no operator of these arguments
+            self.function = REFERENCES[case.op]
+        self.results = harness.as_list(self.run())  # raises if eager refuses
 
+    def run(self) -> Any:
+        """Eager's result."""
+        return apply(self.function, self.args)
 
-def numbers(bench: Bench) -> tuple[Any, Any]:
-    """The first two operands that have a type."""
-    found = [a for a in bench.args if isinstance(a, (torch.Tensor, float))][:2]
-    return found[0], found[-1]
-
-
-def is_predicate(op: str) -> bool:
-    """True for operators whose result is bool."""
-    name = op.removeprefix("aten::").split(".")[0]
-    return name in {"eq", "ne", "lt", "le", "gt", "ge", "any", "isnan", "isinf"} or (
-        name.startswith("logical")
-    )
-
-
-def call_eager(bench: Bench, outs: list[torch.Tensor]) -> None:
-    """One call of torch's out variant."""
-    function = overload(bench.op)
-    arguments = [a for a in function._schema.arguments if not a.is_out]
-    positional = [v for a, v in zip(arguments, bench.args, strict=True) if not a.kwarg_only]
-    keywords = {a.name: v for a, v in zip(arguments, bench.args, strict=True) if a.kwarg_only}
-    keywords |= {a.name: o for a, o in zip(written(function), outs, strict=True)}
-    function(*positional, **keywords)
-
-
-def written(function: Any) -> list[Any]:
-    """The out arguments of an overload."""
-    return [a for a in function._schema.arguments if a.is_out]
-
-
-def best_of(call: Callable[[int], float]) -> float:
-    """Seconds per call in one round of about ROUND_SECONDS."""
-    once = max(call(1), 1e-7)
-    return call(max(1, int(ROUND_SECONDS / once)))
-
-
-def measure(bench: Bench, native: Any, isa: str | None) -> tuple[float, float]:
-    """Best seconds per call of ours and of eager's, taking turns."""
-    outs = result_of(bench)
-
-    def eager(repeats: int) -> float:
+    def eager(self, repeats: int) -> float:
+        """Mean seconds of a call."""
         start = time.perf_counter()
         for _ in range(repeats):
-            call_eager(bench, outs)
+            self.run()
         return (time.perf_counter() - start) / repeats
 
-    def ours(repeats: int) -> float:
-        seconds: float = native.time_kernel(bench.op, [*bench.args, *outs], repeats, isa=isa)
-        return seconds
+    def native(self, isa: str | None) -> Timed:
+        """The same of our kernel."""
+        schema = harness.out_schema(self.op)
+        bound = [
+            harness.native_argument(v) for v in harness.bind(schema, harness.Sample(*self.args))
+        ]
+        outs: list[Any] = []
+        if any(a.is_out for a in schema.arguments):
+            outs = [torch.empty_like(r) for r in self.results]
+        if outs and "List" in str(schema.arguments[-1].type):
+            outs = [outs]
+        native = harness.native()
+        return lambda repeats: float(
+            native.time_kernel(self.op, [*bound, *outs], repeats, isa=isa, scratch=1 << 20)
+        )
 
-    pairs = [(best_of(ours), best_of(eager)) for _ in range(ROUNDS)]
-    return min(p[0] for p in pairs), min(p[1] for p in pairs)
+    def peer(self, side: Side, folder: Path) -> Timed | None:
+        """The same of ExecuTorch; None if it does not run a program of this operator alone."""
+        pte, data = folder / "one.pte", folder / "one.npz"
+        try:
+            write_program(self, pte, data)
+            side.call("forget")
+            side.call("latency", pte=str(pte), data=str(data), calls=1)
+        except Exception:  # no such kernel there, or the operator is decomposed on the way
+            return None
+        return lambda repeats: min(
+            side.call("latency", pte=str(pte), data=str(data), calls=repeats, warmup=0)
+        )
+
+
+REFERENCES = {cases.op: cases.reference for cases in harness.all_ops()}
+
+
+def write_program(call: Call, pte: Path, data: Path) -> None:
+    """A program of the one operator and its inputs.
+
+    Raises:
+        ValueError: the program does not consist of the operator.
+    """
+    import numpy as np
+
+    import rushlight
+
+    tensors = [v for v in flatten(call.args) if isinstance(v, torch.Tensor)]
+
+    class One(torch.nn.Module):
+        def forward(self, *given: torch.Tensor) -> Any:
+            rest = iter(given)
+            return apply(call.function, fill(call.args, rest))
+
+    exported = torch.export.export(One(), tuple(tensors))
+    program = rushlight.to_edge(exported).to_executorch()
+    operators = [
+        f"{o.name}.{o.overload}" for o in program.executorch_program.execution_plan[0].operators
+    ]
+    if operators != [call.op]:
+        raise ValueError(f"{call.op} became {operators}")
+    pte.write_bytes(program.buffer)
+    np.savez(data, **{f"in{i}": t.numpy() for i, t in enumerate(tensors)})
+
+
+def apply(function: Any, args: list[Any]) -> Any:
+    """The call, arguments by name where the schema wants that."""
+    schema = getattr(function, "_schema", None)
+    names = [a.name for a in schema.arguments if a.kwarg_only] if schema is not None else []
+    count = len(schema.arguments) - len(names) if schema is not None else len(args)
+    return function(*args[:count], **dict(zip(names, args[count:], strict=False)))
+
+
+def dense(values: Iterable[Any]) -> list[Any]:
+    """The arguments, tensors with gaps or repeats in memory copied."""
+    return [
+        dense(v) if isinstance(v, list) else v.clone() if isinstance(v, torch.Tensor) else v
+        for v in values
+    ]
+
+
+def flatten(values: Iterable[Any]) -> Iterable[Any]:
+    """The arguments, those in lists too."""
+    for value in values:
+        if isinstance(value, list):
+            yield from value
+        else:
+            yield value
+
+
+def fill(values: Iterable[Any], tensors: Any) -> list[Any]:
+    """The arguments with the next tensors in the places of tensors."""
+    return [
+        fill(v, tensors)
+        if isinstance(v, list)
+        else next(tensors)
+        if isinstance(v, torch.Tensor)
+        else v
+        for v in values
+    ]
+
+
+def best(calls: dict[str, Timed | None], rounds: int) -> dict[str, float]:
+    """The engines' best microseconds, taking turns."""
+    found: dict[str, float] = {}
+    repeats: dict[str, int] = {}
+    for name, call in calls.items():
+        if call is not None:
+            found[name] = max(call(1), 1e-7)
+            repeats[name] = max(1, int(ROUND_SECONDS / found[name]))
+    if max(found.values()) > 50 * ROUND_SECONDS:
+        rounds = 1
+    for _ in range(rounds):
+        for name in found:
+            found[name] = min(found[name], calls[name](repeats[name]))  # type: ignore[misc]
+    return {name: 1e6 * seconds for name, seconds in found.items()}
+
+
+def summary(rows: list[Row]) -> str:
+    """Geometric mean and the slowest rows by size and dtype."""
+    lines = []
+    for size, dtype in dict.fromkeys((row.size, row.dtype) for row in rows):
+        group = [row for row in rows if (row.size, row.dtype) == (size, dtype)]
+        mean = math.exp(sum(math.log(row.ratio) for row in group) / len(group))
+        counts = ", ".join(f"{sum(r.ratio > k for r in group)} over {k}" for k in (1.5, 3, 5))
+        lines.append(
+            f"{size:>7} {dtype:<9} {len(group):4} rows, geometric mean {mean:.2f}, {counts}"
+        )
+        for row in sorted(group, key=lambda row: -row.ratio)[:10]:
+            if row.ratio > SLOW:
+                lines.append(f"{'':18} {row.ratio:6.2f}  {row.op} {row.note}")
+    return "\n".join(lines)
+
+
+def sized_cases() -> list[Case]:
+    """Every case whose number of elements can be chosen."""
+    return [*all_cases(), *signal_cases()]
+
+
+def without_case() -> list[str]:
+    """Operators of ops/ops.yaml that have neither a case nor a reason to have none."""
+    timed = {case.op for case in sized_cases()}
+    return [op for op in harness.listed() if op not in timed and untimed(op) is None]
+
+
+def words(text: str) -> list[str]:
+    """A list with commas."""
+    return [word for word in text.split(",") if word]
+
+
+def options() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--size", type=words, default=["65536"], help="16, 256, 65536, 1048576, models"
+    )
+    parser.add_argument("--dtypes", type=words, default=list(DTYPES))
+    parser.add_argument("--only", type=words, default=[], help="parts of the operator or its note")
+    parser.add_argument("--isa", help="plain, avx2 or avx512 instead of the widest")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, help="write the rows to this file, too")
+    parser.add_argument(
+        "--peer",
+        default=str(ROOT / ".venv-executorch" / "bin" / "python"),
+        help="Python with ExecuTorch; empty for none",
+    )
+    return parser.parse_args()
+
+
+def measure(
+    given: argparse.Namespace, side: Side | None, folder: Path
+) -> tuple[list[Row], Counter[str]]:
+    """All rows, and what only our kernels refuse."""
+    rows: list[Row] = []
+    refused: Counter[str] = Counter()
+    for size in given.size:
+        cases = list(model_cases()) if size == "models" else sized_cases()
+        for case in cases:
+            if given.only and not any(word in f"{case.op} {case.note}" for word in given.only):
+                continue
+            for dtype in given.dtypes:
+                inputs = Inputs(65536 if size == "models" else int(size), getattr(torch, dtype))
+                try:
+                    call = Call(case, inputs)
+                except EAGER_REFUSES:
+                    continue
+                calls: dict[str, Timed | None] = {
+                    "ours": call.native(given.isa),
+                    "eager": call.eager,
+                }
+                if side is not None and dtype == "float32":
+                    calls["executorch"] = call.peer(side, folder)
+                try:
+                    found = best(calls, given.rounds)
+                except RuntimeError as error:
+                    refused[f"{case.op} {case.note} {dtype}: {error}"] += 1
+                    continue
+                times = (found["ours"], found["eager"], found.get("executorch"))
+                rows.append(Row(case.op, case.note, dtype, size, *times))
+    return rows, refused
 
 
 def main() -> None:
-    """Prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--elements", type=int, default=65536, help="a multiple of 1024")
-    parser.add_argument("--only", nargs="*", default=[], help="words that the name must contain")
-    parser.add_argument("--isa", help="plain, avx2 or avx512 instead of the widest")
-    arguments = parser.parse_args()
+    """Prints the table and its summary."""
+    given = options()
     torch.set_num_threads(1)
-    native = importlib.import_module(os.environ.get("RUSHLIGHT_KERNELS_MODULE", "rushlight._core"))
-    rows = []
-    n = arguments.elements
-    for bench in unary(n) + binary(n) + reductions(n) + ordering(n) + random(n):
-        if arguments.only and not any(word in bench.op for word in arguments.only):
-            continue
-        ours, eager = measure(bench, native, arguments.isa)
-        rows.append((ours / eager, ours * 1e6, eager * 1e6, bench))
-    print(f"{'ratio':>7} {'ours us':>9} {'eager us':>9}  operator ({arguments.elements} elements)")
-    for ratio, ours_us, eager_us, bench in sorted(rows, key=lambda row: -row[0]):
-        print(f"{ratio:7.2f} {ours_us:9.1f} {eager_us:9.1f}  {bench.op} {bench.note}")
+    with ExitStack() as stack:
+        stack.enter_context(torch.no_grad())
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        side = None
+        if given.peer:
+            side = stack.enter_context(Side(given.peer, EXECUTORCH_SIDE))
+        rows, refused = measure(given, side, folder)
+    head = f"{'ratio':>7} {'ours us':>10} {'eager us':>10} {'ExecuTorch':>10}  {'size':>7} dtype"
+    print(head)
+    for row in sorted(rows, key=lambda row: -row.ratio):
+        print(row.text())
+    print(summary(rows))
+    for text in refused:
+        print(f"refused: {text}")
+    for op in without_case():
+        print(f"no case: {op}")
+    if given.json is not None:
+        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
 
 
 if __name__ == "__main__":

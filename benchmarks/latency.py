@@ -1,8 +1,9 @@
 """Latency without any delegate: our portable kernels, eager PyTorch, ExecuTorch's portable kernels.
 
-One thread each; engines take turns call by call, each in its own process; medians in ms. An
-engine that has used up --seconds on a model is not called again, so that ExecuTorch's slowest
-models (a minute a call) are measured once; such figures carry the number of calls.
+One thread each; engines take turns call by call, each in its own process; medians in ms. "whole"
+is ours with attention and RMS norm kept whole. An engine that has used up --seconds on a model is
+not called again, so that ExecuTorch's slowest models (a minute a call) are measured once; such
+figures carry the number of calls.
 
   python benchmarks/latency.py --models minilm,mobilenet_v2
   python benchmarks/latency.py --engines rushlight,eager
@@ -16,7 +17,7 @@ from contextlib import ExitStack
 
 import common
 
-ENGINES = ("rushlight", "eager", "executorch")
+ENGINES = ("rushlight", "whole", "eager", "executorch")
 Latency = Callable[[int], list[float]]
 
 
@@ -34,7 +35,10 @@ def main() -> None:
     given = options.parse_args()
     report = common.Report(
         "Latency on one thread, ms",
-        ["model", "rushlight", "eager", "ExecuTorch", "ours / eager", "ours / ExecuTorch"],
+        [
+            *("model", "rushlight", "whole attention", "eager", "ExecuTorch"),
+            *("ours / eager", "ours / ExecuTorch"),
+        ],
     )
     with ExitStack() as stack:
         work = stack.enter_context(common.workshop(given.work))
@@ -51,15 +55,16 @@ def main() -> None:
 def _engines(
     name: str, work: common.Workshop, sides: common.Sides, torch_side: common.Side
 ) -> dict[str, Latency]:
-    def program(side: common.Side, by: str) -> Latency:
+    def program(side: common.Side, by: str, **options: bool) -> Latency:
         def call(calls: int) -> list[float]:
-            pte, data = work.program(name, side, by), work.data(name)
+            pte, data = work.program(name, side, by, **options), work.data(name)
             return side.call("latency", pte=pte, data=data, calls=calls, warmup=0)
 
         return call
 
     return {
         "rushlight": program(sides.rushlight, "rushlight"),
+        "whole": program(sides.rushlight, "whole", whole=True),
         "eager": lambda calls: torch_side.call("eager", model=name, calls=calls, warmup=0),
         "executorch": program(sides.executorch, "executorch"),
     }

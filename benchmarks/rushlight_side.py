@@ -15,14 +15,23 @@ import side
 import rushlight
 
 
-def export(program: str, pte: str) -> dict[str, float]:
-    """Lower a traced program; the seconds that this takes without reading and writing."""
+def export(program: str, pte: str, whole: bool = False) -> dict[str, float]:
+    """Lower a traced program; the seconds that this takes without reading and writing.
+
+    `whole` keeps attention and root-mean-square norm as one operator each.
+    """
     import torch
 
+    from rushlight.edge import EdgeCompileConfig
+
     exported = torch.export.load(program)
+    aten = torch.ops.aten
+    kept = [aten.scaled_dot_product_attention.default, aten.rms_norm.default]
+    config = EdgeCompileConfig(preserve_ops=kept if whole else [])
 
     def lower() -> bytes:
-        return rushlight.to_edge_transform_and_lower(exported).to_executorch().buffer
+        edge = rushlight.to_edge_transform_and_lower(exported, compile_config=config)
+        return edge.to_executorch().buffer
 
     buffer, seconds = side.measure_once(lower)
     Path(pte).write_bytes(buffer)

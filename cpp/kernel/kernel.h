@@ -72,9 +72,10 @@ class KernelContext {
   // How many threads parallel() may use.
   size_t threads() const { return workers_ != nullptr ? workers_->count() : 1; }
   // Calls body(begin, end) for runs of `grain` items that together are 0..items-1, maybe on several
-  // threads at once. The runs depend on `items` and `grain` alone: choose a grain of some 16K
-  // elements' work, never one by the number of threads, and results do not depend on that number.
-  // The body must not fail and must not use this context; scratch is taken before.
+  // threads at once. The runs depend on `items` and `grain` alone: choose a grain of some
+  // kGrain elements' work, never one by the number of threads, and results do not depend on that
+  // number. The body must not fail, nor use this context for anything but parallel(), which then
+  // runs in place; scratch is taken before.
   template <class Body>
   void parallel(int64_t items, int64_t grain, Body&& body) {
     if (workers_ == nullptr || items <= grain) {
@@ -100,6 +101,9 @@ class KernelContext {
   Generator* generator_;
   bool resized_ = false;
 };
+
+// What a run of parallel() is worth: about so many elements.
+constexpr int64_t kGrain = int64_t{1} << 15;
 
 using KernelFn = Status (*)(KernelContext& ctx, EValue* const* args);
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from .cases_attention import OPS as ATTENTION
 from .cases_conv import OPS as CONVOLUTIONS
 from .cases_matmul import OPS as PRODUCTS
 from .harness import Maker, OpCases, check, native
 
 
 @pytest.mark.parametrize("scratch", [0, 20_000])
-@pytest.mark.parametrize("cases", PRODUCTS + CONVOLUTIONS, ids=lambda cases: cases.op)
+@pytest.mark.parametrize("cases", PRODUCTS + CONVOLUTIONS + ATTENTION, ids=lambda cases: cases.op)
 def test_equals_eager_with_little_scratch(cases: OpCases, scratch: int) -> None:
     for sample in cases.samples(Maker(cases.op)):
         check(cases, sample, native().kernel_isas(), scratch)

@@ -9,6 +9,7 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
   the last call.
 * ``plan pte=``: arena sizes in bytes by memory id.
 * ``latency pte= data= [calls=] [warmup=]``: seconds of each call.
+* ``forget``: let go of the programs that ``latency`` and ``overhead`` keep loaded.
 * ``overhead pte= data= calls=``: mean seconds of a call of a tiny program.
 * ``load pte= data=``: time and memory of loading; for a fresh process.
 * ``sizes pte= sizes=``: memory after calls with square images of these sizes; for a fresh process.
@@ -89,6 +90,10 @@ def latency(pte: str, data: str, calls: int = 5, warmup: int = 1) -> list[float]
     return side.measure_calls(_call(pte, data), int(calls), int(warmup))
 
 
+def forget() -> None:
+    _CALLS.clear()
+
+
 def overhead(pte: str, data: str, calls: int) -> float:
     return side.measure_loop(_call(pte, data), int(calls))
 
@@ -128,6 +133,7 @@ COMMANDS: dict[str, side.Command] = {
     "run": run,
     "plan": plan,
     "latency": latency,
+    "forget": forget,
     "overhead": overhead,
     "load": load,
     "sizes": sizes,

@@ -79,19 +79,6 @@ class ArgReducer {
         values_(values),
         indices_(indices) {}
 
-  void run() {
-    Nest kept = plan_.kept;
-    kept.rewind();
-    do {
-      if (plan_.inner_reduced) {
-        scan_row(kept.offset(), kept.second_offset());
-      } else {
-        scan_columns(kept.offset(), kept.second_offset());
-      }
-    } while (kept.next());
-  }
-
- private:
   void scan_row(int64_t offset, int64_t out_offset) {
     RowScan scan(compute_, least_);
     const size_t run = static_cast<size_t>(plan_.run);
@@ -105,15 +92,12 @@ class ArgReducer {
     write(1, out_offset, 1);
   }
 
-  void scan_columns(int64_t offset, int64_t out_offset) {
-    for (int64_t done = 0; done < plan_.run;) {
-      const size_t n = static_cast<size_t>(std::min<int64_t>(plan_.run - done, kChunk));
-      scan_chunk(offset + done, n);
-      write(n, out_offset + done * plan_.run_stride, plan_.run_stride);
-      done += static_cast<int64_t>(n);
-    }
+  void scan_columns(int64_t offset, int64_t out_offset, size_t n) {
+    scan_chunk(offset, n);
+    write(n, out_offset, plan_.run_stride);
   }
 
+ private:
   void scan_chunk(int64_t offset, size_t n) {
     const ArgColumnFn fold = reduce_loops().arg_column[least_ ? 1 : 0][compute_index(compute_)];
     Nest reduced = plan_.reduced;
@@ -169,7 +153,13 @@ Status arg_along(KernelContext& ctx, const Tensor& in, int64_t dim_argument, boo
   }
   if (indices.numel == 0) return {};
   const ReducePlan plan = plan_reduction(in, reduced, keepdim, indices);
-  ArgReducer(in, least, plan, values, indices).run();
+  for_each_kept(ctx, plan, [&] {
+    return [&, reducer = ArgReducer(in, least, plan, values, indices)](int64_t from, int64_t to,
+                                                                       int64_t n) mutable {
+      if (plan.inner_reduced) return reducer.scan_row(from, to);
+      reducer.scan_columns(from, to, static_cast<size_t>(n));
+    };
+  });
   return {};
 }
 

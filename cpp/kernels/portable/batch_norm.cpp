@@ -45,7 +45,7 @@ Status normalize_by_given(KernelContext& ctx, ChannelNorm norm, const Tensor& in
   norm.groups = in.sizes[1];
   norm.running_mean = &mean;
   norm.running_var = &var;
-  normalize_channels(norm);
+  normalize_channels(ctx, norm);
   return {};
 }
 
@@ -66,7 +66,7 @@ Status normalize_by_batch(KernelContext& ctx, ChannelNorm norm, const Tensor& in
   norm.groups = in.sizes[1];
   norm.mean_out = &outs[1]->tensor();
   norm.rstd_out = &outs[2]->tensor();
-  normalize_channels(norm);
+  normalize_channels(ctx, norm);
   return {};
 }
 
@@ -158,7 +158,7 @@ Status group_norm_out(KernelContext& ctx, EValue* const* args) {
   norm.out = &args[8]->tensor();
   norm.mean_out = &mean;
   norm.rstd_out = &rstd;
-  normalize_channels(norm);
+  normalize_channels(ctx, norm);
   return {};
 }
 

@@ -166,6 +166,9 @@ Status pow_tensor_scalar_out(KernelContext& ctx, EValue* const* args) {
   if (exponent == 2.0) {
     return run_binary(ctx, *args[0], *args[0], *args[2], BinaryOp::Mul, common, loop_args);
   }
+  if (exponent == 3.0 && is_floating(common)) {
+    return run_binary(ctx, *args[0], *args[0], *args[2], BinaryOp::Cube, common, loop_args);
+  }
   UnaryOp op;
   if (is_floating(common) && cheap_power(exponent, &op)) {
     RL_TRY(check_castable(ctx, common, args[2]->tensor()));

@@ -1,6 +1,7 @@
 #include "rushlight/kernels/portable/elementwise.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "rushlight/kernels/portable/view.h"
 
@@ -15,7 +16,10 @@ class Input {
   void init(const Operand& operand, const Tensor& out);
   // It can be passed to the loop where it lies, in whole.
   bool direct() const { return direct_; }
-  const void* data() const { return reader_.data(); }
+  const uint8_t* data() const { return static_cast<const uint8_t*>(reader_.data()); }
+  void seek(int64_t position) {
+    if (!constant_) reader_.seek(position);
+  }
   // The next n elements in the loop's type.
   const void* next(size_t n, void* raw);
 
@@ -77,15 +81,16 @@ const void* Input::next(size_t n, void* raw) {
   return buffer_;
 }
 
-void run_chunks(Tensor& out, DType result, Input* inputs, size_t n, ElementwiseFn fn,
-                LoopArgs& args) {
+// The elements begin..end-1 of `out`.
+void run_chunks(const Tensor& out, int64_t begin, int64_t end, DType result, Input* inputs,
+                size_t n, ElementwiseFn fn, LoopArgs& args) {
   alignas(64) uint8_t raw[kBufferBytes];
   alignas(64) uint8_t results[kBufferBytes];
   const bool same = out.dtype == result;
-  const size_t total = static_cast<size_t>(out.numel);
+  const size_t total = static_cast<size_t>(end - begin);
   const size_t out_size = element_size(out.dtype);
   const void* in[kMaxOperands] = {};
-  uint8_t* dst = out.as<uint8_t>();
+  uint8_t* dst = out.as<uint8_t>() + static_cast<size_t>(begin) * out_size;
   for (size_t done = 0; done < total;) {
     const size_t count = std::min(kChunk, total - done);
     for (size_t k = 0; k < n; ++k) in[k] = inputs[k].next(count, raw);
@@ -111,7 +116,7 @@ Status check_operands(KernelContext& ctx, const Tensor& out, DType result, const
 }  // namespace
 
 Status run_elementwise(KernelContext& ctx, Tensor& out, DType result, const Operand* in, size_t n,
-                       ElementwiseFn fn, LoopArgs& args) {
+                       ElementwiseFn fn, const LoopArgs& args) {
   RL_TRY(check_operands(ctx, out, result, in, n));
   const Tensor* tensors[kMaxOperands];
   size_t n_tensors = 0;
@@ -129,14 +134,29 @@ Status run_elementwise(KernelContext& ctx, Tensor& out, DType result, const Oper
     inputs[k].init(in[k], out);
     direct = direct && inputs[k].direct();
   }
-  if (direct) {
-    const void* pointers[kMaxOperands] = {};
-    for (size_t k = 0; k < n; ++k) pointers[k] = inputs[k].data();
-    fn(pointers, out.data, static_cast<size_t>(out.numel), &args);
-  } else {
-    run_chunks(out, result, inputs, n, fn, args);
-  }
-  if (!args.zero_division) return {};
+  std::atomic<bool> zero_division{false};
+  ctx.parallel(out.numel, kGrain, [&](int64_t begin, int64_t end) {
+    LoopArgs own = args;
+    if (direct) {
+      const void* pointers[kMaxOperands] = {};
+      for (size_t k = 0; k < n; ++k) {
+        pointers[k] = inputs[k].data() + begin * static_cast<int64_t>(element_size(in[k].as));
+      }
+      uint8_t* dst = out.as<uint8_t>() + begin * static_cast<int64_t>(element_size(out.dtype));
+      fn(pointers, dst, static_cast<size_t>(end - begin), &own);
+    } else if (begin == 0 && end == out.numel) {
+      run_chunks(out, begin, end, result, inputs, n, fn, own);
+    } else {
+      Input parts[kMaxOperands];  // buffers of its own
+      for (size_t k = 0; k < n; ++k) {
+        parts[k].init(in[k], out);
+        parts[k].seek(begin);
+      }
+      run_chunks(out, begin, end, result, parts, n, fn, own);
+    }
+    if (own.zero_division) zero_division.store(true, std::memory_order_relaxed);
+  });
+  if (!zero_division.load(std::memory_order_relaxed)) return {};
   return ctx.fail(Code::InvalidArgument, "an integer is divided by zero");
 }
 

@@ -32,6 +32,6 @@ inline Operand operand(const Tensor& tensor, DType as) { return operand(tensor, 
 // type `result`, over all of it; they are converted to out's type. Fails if the shapes cannot be
 // broadcast, a type cannot be converted, or the loop divided an integer by zero.
 Status run_elementwise(KernelContext& ctx, Tensor& out, DType result, const Operand* in, size_t n,
-                       ElementwiseFn fn, LoopArgs& args);
+                       ElementwiseFn fn, const LoopArgs& args);
 
 }  // namespace rushlight::kernels

@@ -186,10 +186,15 @@ void run_panel(const Product& p, const Blocks& blocks, Part part, int64_t first,
 
 void multiply_blocked(const Workspace& work, const Product& p) {
   const GemmLoops& loops = gemm_loops();
-  const Blocks blocks = cut(p, work.size(), loops);
   const int64_t width = kPanelVectors * loops.lanes;
-  float* const b_panel = work.data();
-  float* const a_panels = b_panel + blocks.k * width;
+  // Panels of B that are worked on at a time; their number depends on the memory alone.
+  const int64_t longest = loops.k_block * width;
+  const int64_t n_shares =
+      std::min<int64_t>(std::max<int64_t>(work.size() / 4 / longest, 1), Shares::kMost);
+  const Blocks blocks = cut(p, work.size() - (n_shares - 1) * longest, loops);
+  float* const b_panels = work.data();
+  float* const a_panels = b_panels + n_shares * blocks.k * width;
+  Shares shares(static_cast<int>(n_shares));
   for (int64_t first = 0; first < blocks.n_panels; first += blocks.panels) {
     const int64_t last = std::min(first + blocks.panels, blocks.n_panels);
     // With few tiles per panel, B is read where it lies: packing would cost as much.
@@ -202,37 +207,49 @@ void multiply_blocked(const Workspace& work, const Product& p) {
         pack(p.a, blocks.row(panel), static_cast<int>(height), k0, part.k, a, height);
         a += height * part.k;
       }
-      for (part.j0 = 0; part.j0 < p.n; part.j0 += width) {
-        part.cols = std::min(width, p.n - part.j0);
-        if (direct && part.cols == width) {
-          const float* b = p.b.data + part.j0 + k0 * p.b.k_step;
-          run_panel(p, blocks, part, first, last, a_panels, b, p.b.k_step);
-          continue;
+      const int64_t rows = blocks.row(last) - blocks.row(first);
+      const auto panel = [&](int64_t j, float* b_panel) {
+        Part here = part;
+        here.j0 = j * width;
+        here.cols = std::min(width, p.n - here.j0);
+        if (direct && here.cols == width) {
+          const float* b = p.b.data + here.j0 + k0 * p.b.k_step;
+          return run_panel(p, blocks, here, first, last, a_panels, b, p.b.k_step);
         }
-        const int64_t pitch = ceil_div(part.cols, loops.lanes) * loops.lanes;
-        pack(p.b, part.j0, static_cast<int>(part.cols), k0, part.k, b_panel, pitch);
-        run_panel(p, blocks, part, first, last, a_panels, b_panel, pitch);
-      }
+        const int64_t pitch = ceil_div(here.cols, loops.lanes) * loops.lanes;
+        pack(p.b, here.j0, static_cast<int>(here.cols), k0, part.k, b_panel, pitch);
+        run_panel(p, blocks, here, first, last, a_panels, b_panel, pitch);
+      };
+      work.context().parallel(ceil_div(p.n, width), kProductGrain / (rows * part.k * width) + 1,
+                              [&](int64_t begin, int64_t end) {
+                                const int share = shares.take();
+                                for (int64_t j = begin; j < end; ++j)
+                                  panel(j, b_panels + share * blocks.k * width);
+                                shares.give(share);
+                              });
     }
   }
 }
 
 // Few rows, and the k's of both factors are consecutive: dot products.
-void multiply_dots(const Product& p) {
+void multiply_dots(KernelContext& ctx, const Product& p) {
   const GemmLoops& loops = gemm_loops();
-  for (int64_t j0 = 0; j0 < p.n; j0 += kDotRows) {
-    for (int64_t i0 = 0; i0 < p.m; i0 += kDotRows) {
-      const Part part{i0,  j0,  std::min(kDotRows, p.m - i0), std::min(kDotRows, p.n - j0),
-                      p.k, true};
-      float sums[kDotRows * kDotRows];
-      loops.dot(p.a.data + i0 * p.a.i_step, p.a.i_step, static_cast<int>(part.rows),
-                p.b.data + j0 * p.b.i_step, p.b.i_step, static_cast<int>(part.cols), p.k, sums);
-      GemmTile tile;
-      tile.alpha = p.alpha;
-      set_add(p, part, &tile);
-      finish(p, part, tile, sums, kDotRows);
+  const int64_t grain = kProductGrain / (p.m * p.k * kDotRows) + 1;
+  ctx.parallel(ceil_div(p.n, kDotRows), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t j0 = begin * kDotRows; j0 < std::min(p.n, end * kDotRows); j0 += kDotRows) {
+      for (int64_t i0 = 0; i0 < p.m; i0 += kDotRows) {
+        const Part part{i0,  j0,  std::min(kDotRows, p.m - i0), std::min(kDotRows, p.n - j0),
+                        p.k, true};
+        float sums[kDotRows * kDotRows];
+        loops.dot(p.a.data + i0 * p.a.i_step, p.a.i_step, static_cast<int>(part.rows),
+                  p.b.data + j0 * p.b.i_step, p.b.i_step, static_cast<int>(part.cols), p.k, sums);
+        GemmTile tile;
+        tile.alpha = p.alpha;
+        set_add(p, part, &tile);
+        finish(p, part, tile, sums, kDotRows);
+      }
     }
-  }
+  });
 }
 
 // Few rows (at most wide_height), and B's columns are consecutive: tiles as wide as registers
@@ -254,9 +271,14 @@ void multiply_wide(const Workspace& work, const Product& p) {
       }
     }
     const float* b = p.b.data + k0 * p.b.k_step;
-    for (; part.j0 + wide <= p.n; part.j0 += wide) {
-      run_tile(p, part, loops.wide[height - 1], wide, a_panel, b + part.j0, p.b.k_step);
-    }
+    work.context().parallel(
+        p.n / wide, kProductGrain / (p.m * part.k * wide) + 1, [&](int64_t begin, int64_t end) {
+          Part here = part;
+          for (here.j0 = begin * wide; here.j0 < end * wide; here.j0 += wide) {
+            run_tile(p, here, loops.wide[height - 1], wide, a_panel, b + here.j0, p.b.k_step);
+          }
+        });
+    part.j0 = p.n / wide * wide;
     part.cols = lanes;
     for (; part.j0 + lanes <= p.n; part.j0 += lanes) {
       run_tile(p, part, loops.tile[height - 1][0], lanes, a_panel, b + part.j0, p.b.k_step);
@@ -305,7 +327,19 @@ bool wastes_columns(const Product& p) {
 
 }  // namespace
 
-Workspace::Workspace(KernelContext& ctx) : data_(stack_), size_(kStackFloats) {
+int Shares::take() {
+  for (;;) {
+    uint32_t taken = taken_.load(std::memory_order_relaxed);
+    for (int share = 0; share < count_; ++share) {
+      if ((taken >> share & 1u) != 0) continue;
+      const uint32_t mine = taken | 1u << share;
+      if (taken_.compare_exchange_weak(taken, mine, std::memory_order_acquire)) return share;
+      break;
+    }
+  }
+}
+
+Workspace::Workspace(KernelContext& ctx) : ctx_(ctx), data_(stack_), size_(kStackFloats) {
   const int64_t left = static_cast<int64_t>(ctx.scratch_left() / sizeof(float));
   if (left <= kStackFloats) return;
   const int64_t wanted = std::min(left, kMaxWorkspace);
@@ -323,7 +357,7 @@ void multiply(const Workspace& work, Product p) {
   if (p.c_row == 1 ? p.c_col != 1 : wastes_columns(p)) swap_factors(&p);
   if (p.n < p.m && p.n <= loops.wide_height && p.a.plain() && p.b.plain()) swap_factors(&p);
   if (p.m <= 2 * kDotRows && p.k >= kMinDotLength && p.a.rows_lie_flat() && p.b.rows_lie_flat()) {
-    return multiply_dots(p);
+    return multiply_dots(work.context(), p);
   }
   if (p.m <= loops.wide_height && p.a.plain() && p.b.columns_lie_flat()) {
     return multiply_wide(work, p);

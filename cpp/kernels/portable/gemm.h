@@ -8,6 +8,7 @@
 // on the stack; the result is the same up to rounding.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -71,16 +72,45 @@ struct Product {
   float beta = 1;
 };
 
+// Equal pieces of memory that bodies of KernelContext::parallel() take and give back: no more of
+// them are at work at a time than there are pieces.
+class Shares {
+ public:
+  static constexpr int kMost = 8;
+  explicit Shares(int count) : count_(count) {}
+  // The number of a piece that nobody has; waits for one if need be.
+  int take();
+  void give(int share) { taken_.fetch_and(~(1u << share), std::memory_order_release); }
+
+ private:
+  std::atomic<uint32_t> taken_{0};
+  int count_;
+};
+
+// Multiplications that are worth a run of KernelContext::parallel().
+constexpr int64_t kProductGrain = int64_t{1} << 19;
+
 // Memory for panels: scratch of the call, as much as helps, or a little on the stack.
 class Workspace {
  public:
   explicit Workspace(KernelContext& ctx);
+  Workspace(KernelContext& ctx, float* data, int64_t size) : ctx_(ctx), data_(data), size_(size) {}
+  // The piece `share` of `count` of another one.
+  Workspace(const Workspace& whole, int share, int count)
+      : ctx_(whole.ctx_),
+        data_(whole.data_ + share * (whole.size_ / count / 16 * 16)),
+        size_(whole.size_ / count / 16 * 16) {}
+  KernelContext& context() const { return ctx_; }
+  // In how many pieces it is cut for products that are worked on at a time.
+  int shares() const { return size_ >= kShared ? 4 : 1; }
   float* data() const { return data_; }
   int64_t size() const { return size_; }  // in floats
 
  private:
   // Room for the least that the blocked path works with: one panel of each factor, 16 k's long.
   static constexpr int64_t kStackFloats = 16 * (kMaxTileHeight + kMaxPanelWidth) + 64;
+  static constexpr int64_t kShared = int64_t{1} << 16;
+  KernelContext& ctx_;
   float* data_;
   int64_t size_;
   alignas(64) float stack_[kStackFloats];

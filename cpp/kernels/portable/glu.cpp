@@ -13,7 +13,7 @@
 namespace rushlight::kernels {
 namespace {
 
-void run_glu(const Tensor& self, size_t dim, const Tensor& out) {
+void run_glu(KernelContext& ctx, const Tensor& self, size_t dim, const Tensor& out) {
   const DType compute = compute_dtype(self.dtype);
   const size_t type = static_cast<size_t>(compute_index(compute));
   Walk<2> walk;
@@ -24,21 +24,26 @@ void run_glu(const Tensor& self, size_t dim, const Tensor& out) {
   int64_t strides[2];
   const size_t run = static_cast<size_t>(walk.take_run(strides));
   const int64_t gate_offset = static_cast<int64_t>(out.sizes[dim]) * self.strides[dim];
-  RowReader x(self, compute);
-  RowReader gate(self, compute);
-  RowWriter y(out, compute);
-  const size_t most = std::min(x.limit(strides[0]), y.limit(strides[1]));
-  do {
-    for (size_t done = 0, n = 0; done < run; done += n) {
-      n = std::min(most, run - done);
-      const int64_t from = walk.offset(0) + static_cast<int64_t>(done) * strides[0];
-      const int64_t to = walk.offset(1) + static_cast<int64_t>(done) * strides[1];
-      glu_loops().glu[type](x.read(from, strides[0], n),
-                            gate.read(from + gate_offset, strides[0], n), n,
-                            y.target(to, strides[1]));
-      y.store(to, strides[1], n);
-    }
-  } while (walk.next());
+  ctx.parallel(walk.count(), kGrain / static_cast<int64_t>(run) + 1,
+               [&](int64_t begin, int64_t end) {
+                 RowReader x(self, compute);
+                 RowReader gate(self, compute);
+                 RowWriter y(out, compute);
+                 const size_t most = std::min(x.limit(strides[0]), y.limit(strides[1]));
+                 Walk<2> here = walk;
+                 here.seek(begin);
+                 for (int64_t position = begin; position < end; ++position, here.next()) {
+                   for (size_t done = 0, n = 0; done < run; done += n) {
+                     n = std::min(most, run - done);
+                     const int64_t from = here.offset(0) + static_cast<int64_t>(done) * strides[0];
+                     const int64_t to = here.offset(1) + static_cast<int64_t>(done) * strides[1];
+                     glu_loops().glu[type](x.read(from, strides[0], n),
+                                           gate.read(from + gate_offset, strides[0], n), n,
+                                           y.target(to, strides[1]));
+                     y.store(to, strides[1], n);
+                   }
+                 }
+               });
 }
 
 }  // namespace
@@ -63,7 +68,7 @@ Status glu_out(KernelContext& ctx, EValue* const* args) {
   Shape shape(self.shape());
   shape.sizes[dim] /= 2;
   RL_TRY(ctx.resize(out, shape.span()));
-  if (out.numel > 0) run_glu(self, dim, out);
+  if (out.numel > 0) run_glu(ctx, self, dim, out);
   return {};
 }
 

@@ -248,11 +248,23 @@ Status for_each_place(KernelContext& ctx, const Tensor& self, Plan* plan, const 
   for (size_t d = 0; d < plan->common.rank; ++d) {
     if (plan->common.sizes[d] == 0) return {};
   }
+  // The innermost dimension is a plain loop; a mask's places are found one after the other.
+  bool masks = false;
+  for (size_t k = 0; k < plan->n; ++k) masks = masks || is_mask(*plan->indices[k].tensor);
+  const size_t rank = plan->common.rank;
+  const size_t outer = masks || rank == 0 ? rank : rank - 1;
+  const int64_t run = outer < rank ? plan->common.sizes[outer] : 1;
   for (;;) {
-    int64_t own = 0;
-    RL_TRY(locate(ctx, self, plan, offsets, &own));
-    body(own, other);
-    size_t d = plan->common.rank;
+    for (int64_t i = 0; i < run; ++i) {
+      int64_t own = 0;
+      int64_t here[kMaxRank];
+      for (size_t k = 0; k < plan->n; ++k) {
+        here[k] = offsets[k] + (run > 1 ? i * plan->indices[k].strides[outer] : 0);
+      }
+      RL_TRY(locate(ctx, self, plan, here, &own));
+      body(own, other + (run > 1 ? i * layout[plan->front + outer] : 0));
+    }
+    size_t d = outer;
     for (;;) {
       if (d == 0) return {};
       --d;

@@ -8,6 +8,8 @@
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/indexing.h"
+#include "rushlight/kernels/portable/reduce.h"
+#include "rushlight/kernels/portable/rows.h"
 #include "rushlight/kernels/portable/strided_copy.h"
 #include "rushlight/kernels/portable/view.h"
 
@@ -134,6 +136,37 @@ Status check_src(KernelContext& ctx, const Tensor& index, const Tensor& src, con
   return check_index_shape(ctx, index, "src", src, kMaxRank);
 }
 
+// index_select along a dimension that is consecutive in `out`: row by row, a piece of the index at
+// a time. `self` has so few elements that int32 tells them apart.
+Status gather_inner(KernelContext& ctx, const Tensor& self, size_t dim, const Tensor& index,
+                    const Tensor& out) {
+  Nest rows;
+  for (size_t k = self.rank; k-- > 0;) {
+    const size_t d = self.dim_order[k];
+    if (d != dim) rows.add(self.sizes[d], self.strides[d], out.strides[d]);
+  }
+  RowReader reader(self, self.dtype);
+  const size_t size = element_size(self.dtype);
+  int32_t offsets[kChunk];
+  for (int64_t done = 0; done < index.numel; done += static_cast<int64_t>(kChunk)) {
+    const int64_t n = std::min(static_cast<int64_t>(kChunk), index.numel - done);
+    for (int64_t k = 0; k < n; ++k) {
+      const int64_t i = index_at(index, done + k);
+      if (i < 0 || i >= self.sizes[dim]) {
+        return index_out_of_range(ctx, i, dim, self.sizes[dim], 0);
+      }
+      offsets[k] = static_cast<int32_t>(i * self.strides[dim]);
+    }
+    if (out.numel == 0) continue;
+    rows.rewind();
+    do {
+      const void* row = reader.read_indexed(rows.offset(), offsets, static_cast<size_t>(n));
+      std::memcpy(element_at(out, rows.second_offset() + done), row, static_cast<size_t>(n) * size);
+    } while (rows.next());
+  }
+  return {};
+}
+
 }  // namespace
 
 // index_select(self, dim, index, *, out)
@@ -152,6 +185,10 @@ Status index_select_out(KernelContext& ctx, EValue* const* args) {
   Shape shape(self.shape());
   if (self.rank > 0) shape.sizes[dim] = static_cast<int32_t>(index.numel);
   RL_TRY(ctx.resize(out, shape.span()));
+  const bool small = self.numel <= INT32_MAX && element_size(self.dtype) <= sizeof(uint64_t);
+  if (small && self.rank > 1 && index.rank == 1 && out.strides[dim] == 1) {
+    return gather_inner(ctx, self, dim, index, out);
+  }
   CopyBlock slice;
   for (size_t d = 0; d < self.rank; ++d) {
     if (d != dim) slice.push(self.sizes[d], self.strides[d], out.strides[d]);

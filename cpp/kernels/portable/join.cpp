@@ -175,7 +175,7 @@ Status constant_pad_nd_out(KernelContext& ctx, EValue* const* args) {
     from += std::max<int64_t>(-before[d], 0) * self.strides[d];
     to += std::max<int64_t>(before[d], 0) * out.strides[d];
   }
-  strided_copy(element_at(self, from), element_at(out, to), block, element_size(out.dtype));
+  strided_copy(ctx, element_at(self, from), element_at(out, to), block, element_size(out.dtype));
   return {};
 }
 

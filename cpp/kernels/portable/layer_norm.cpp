@@ -1,5 +1,6 @@
-// Layer norm over the last dimensions.
+// Layer norm and root-mean-square norm over the last dimensions.
 #include <algorithm>
+#include <limits>
 
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/helpers.h"
@@ -19,7 +20,7 @@ struct LayerNormTensors {
   const Tensor* weight;  // or nullptr, as bias
   const Tensor* bias;
   const Tensor* out;
-  const Tensor* mean;
+  const Tensor* mean;  // nullptr: of the root-mean-square norm, which subtracts nothing
   const Tensor* rstd;
 };
 
@@ -39,7 +40,9 @@ class LayerNorm {
       const int64_t in = t.in->strides[d];
       const int64_t out = t.out->strides[d];
       if (d < axis) {
-        rows_.add(t.in->sizes[d], {in, out, t.mean->strides[d], t.rstd->strides[d]});
+        const int64_t mean = t.mean != nullptr ? t.mean->strides[d] : 0;
+        const int64_t rstd = t.rstd != nullptr ? t.rstd->strides[d] : 0;
+        rows_.add(t.in->sizes[d], {in, out, mean, rstd});
         continue;
       }
       const int64_t weight = t.weight != nullptr ? t.weight->strides[d - axis] : in;
@@ -54,24 +57,41 @@ class LayerNorm {
     if (t.bias != nullptr) most_ = std::min(most_, bias_.limit(strides_[kBias]));
   }
 
-  void run() {
-    do {
+  int64_t rows() const { return rows_.count(); }
+
+  void run(int64_t begin, int64_t end) {
+    rows_.seek(begin);
+    if (whole() && t_.weight != nullptr) weight_row_ = weight_.read(0, strides_[kWeight], run_);
+    if (whole() && t_.bias != nullptr) bias_row_ = bias_.read(0, strides_[kBias], run_);
+    for (int64_t row = begin; row < end; ++row) {
+      const bool centers = t_.mean != nullptr;
       const double n = static_cast<double>(count_);
-      const double mean = fold(ReduceOp::Sum, nullptr) / n;
+      x_ = whole() ? in_.read(rows_.offset(kIn), strides_[kIn], run_) : nullptr;
+      const double mean = centers ? fold(ReduceOp::Sum, nullptr) / n : 0.0;
       const double rstd =
           reciprocal_deviation(fold(ReduceOp::SquaredDeviation, &mean), count_, eps_);
-      store_value(*t_.mean, rows_.offset(2), mean);
-      store_value(*t_.rstd, rows_.offset(3), rstd);
+      if (centers) {
+        store_value(*t_.mean, rows_.offset(2), mean);
+        store_value(*t_.rstd, rows_.offset(3), rstd);
+      }
       apply(centered(mean, rstd, 0.0, compute_));
-    } while (rows_.next());
+      rows_.next();
+    }
   }
 
  private:
   enum { kIn, kOut, kWeight, kBias };
 
+  // A row is one run that fits the buffers: it is read once, as are weight and bias.
+  bool whole() const { return row_.count() == 1 && run_ <= most_; }
+
   double fold(ReduceOp op, const double* mean) {
     const ReduceRowFn fold = reduce_loops().row[static_cast<size_t>(op)][type_];
     double sum = 0.0;
+    if (x_ != nullptr) {
+      fold(x_, run_, &sum, mean);
+      return sum;
+    }
     do {
       const int64_t from = rows_.offset(kIn) + row_.offset(kIn);
       for (size_t done = 0, n = 0; done < run_; done += n) {
@@ -84,6 +104,13 @@ class LayerNorm {
   }
 
   void apply(const Affine& affine) {
+    if (x_ != nullptr) {
+      const int64_t to = rows_.offset(kOut);
+      void* y = out_.target(to, strides_[kOut]);
+      norm_loops().row[type_](x_, run_, affine, weight_row_, bias_row_, y);
+      out_.store(to, strides_[kOut], run_);
+      return;
+    }
     do {
       for (size_t done = 0, n = 0; done < run_; done += n) {
         n = std::min(most_, run_ - done);
@@ -116,6 +143,9 @@ class LayerNorm {
   Walk<4> row_;   // in, out, weight, bias
   size_t run_ = 1;
   int64_t strides_[4] = {1, 1, 1, 1};
+  const void* x_ = nullptr;  // the row, if it is whole
+  const void* weight_row_ = nullptr;
+  const void* bias_row_ = nullptr;
   size_t read_most_ = 0;
   size_t most_ = 0;
 };
@@ -145,7 +175,49 @@ Status check_normalized(KernelContext& ctx, const Tensor& in, const Shape& shape
       ShapeText(shape.span()).text(), ShapeText(in.shape()).text());
 }
 
+void run(KernelContext& ctx, const LayerNormTensors& tensors, size_t axis, double eps) {
+  const DType compute = compute_dtype(tensors.in->dtype);
+  const int64_t rows = LayerNorm(tensors, axis, compute, eps).rows();
+  ctx.parallel(rows, kGrain * rows / tensors.in->numel + 1, [&](int64_t begin, int64_t end) {
+    LayerNorm(tensors, axis, compute, eps).run(begin, end);
+  });
+}
+
+// What eager adds if no eps is given.
+double machine_epsilon(DType dtype) {
+  switch (dtype) {
+    case DType::Float64:
+      return std::numeric_limits<double>::epsilon();
+    case DType::Float16:
+      return 0x1p-10;
+    case DType::BFloat16:
+      return 0x1p-7;
+    default:
+      return static_cast<double>(std::numeric_limits<float>::epsilon());
+  }
+}
+
 }  // namespace
+
+// rms_norm(input, normalized_shape, weight, eps, *, out)
+Status rms_norm_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& in = args[0]->tensor();
+  Tensor& out = args[4]->tensor();
+  LayerNormTensors tensors{};
+  tensors.in = &in;
+  tensors.weight = args[2]->tensor_or_null();
+  tensors.out = &out;
+  Shape normalized;
+  RL_TRY(check_floating(ctx, "input", in));
+  RL_TRY(shape_of_list(ctx, *args[1], &normalized));
+  RL_TRY(check_normalized(ctx, in, normalized));
+  RL_TRY(check_parameter(ctx, "weight", tensors.weight, normalized));
+  RL_TRY(check_same_type(ctx, "input", in, out));
+  RL_TRY(ctx.resize_like(out, in));
+  if (in.numel == 0) return {};
+  run(ctx, tensors, in.rank - normalized.rank, double_or(*args[3], machine_epsilon(in.dtype)));
+  return {};
+}
 
 // native_layer_norm(input, normalized_shape, weight, bias, eps, *, out0, out1, out2)
 Status layer_norm_out(KernelContext& ctx, EValue* const* args) {
@@ -174,7 +246,7 @@ Status layer_norm_out(KernelContext& ctx, EValue* const* args) {
     fill_empty_statistics(mean, rstd);
     return {};
   }
-  LayerNorm(tensors, axis, compute_dtype(in.dtype), args[4]->to_double()).run();
+  run(ctx, tensors, axis, args[4]->to_double());
   return {};
 }
 

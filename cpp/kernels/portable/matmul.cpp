@@ -78,7 +78,7 @@ void run(const Workspace& work, const Matmul& mm) {
   p.out = any_matrix(mm.out);
   p.alpha = mm.alpha;
   p.beta = mm.beta;
-  multiply_any(p);
+  multiply_any(work, p);
 }
 
 // Types and shapes of two factors, which `a_name` and `b_name` call in messages; sizes of `mm`.
@@ -193,12 +193,27 @@ Status bmm_out(KernelContext& ctx, EValue* const* args) {
   RL_TRY(ctx.resize(out, shape));
   mm.out = matrix_of(out);
   const Workspace work(ctx);
-  for (int32_t batch = 0; batch < self.sizes[0]; ++batch) {
-    run(work, mm);
-    mm.a.offset += self.strides[0];
-    mm.b.offset += mat2.strides[0];
-    mm.out.offset += out.strides[0];
+  // Products that are large are shared out one after the other.
+  const int64_t each = std::max<int64_t>(mm.m * mm.n * mm.k, 1);
+  const int count = each > 8 * kProductGrain ? 1 : work.shares();
+  const auto one = [&](const Workspace& part, int64_t batch) {
+    Matmul here = mm;
+    here.a.offset = batch * self.strides[0];
+    here.b.offset = batch * mat2.strides[0];
+    here.out.offset = batch * out.strides[0];
+    run(part, here);
+  };
+  if (count == 1) {
+    for (int64_t batch = 0; batch < self.sizes[0]; ++batch) one(work, batch);
+    return {};
   }
+  Shares shares(count);
+  ctx.parallel(self.sizes[0], kProductGrain / each + 1, [&](int64_t begin, int64_t end) {
+    const int share = shares.take();
+    const Workspace part(work, share, count);
+    for (int64_t batch = begin; batch < end; ++batch) one(part, batch);
+    shares.give(share);
+  });
   return {};
 }
 

@@ -1,32 +1,42 @@
 #include "rushlight/kernels/portable/matmul_any.h"
 
 #include <algorithm>
+#include <type_traits>
 
+#include "rushlight/kernels/portable/loops/product.h"
 #include "rushlight/kernels/portable/strided_copy.h"
 #include "rushlight/kernels/portable/view.h"
 
 namespace rushlight::kernels {
 namespace {
 
-// Pieces that lie on the stack: about 6 KiB in all.
-constexpr int64_t kRows = 4;
-constexpr int64_t kCols = 16;
-constexpr int64_t kDepth = 32;
+constexpr int64_t kDepth = 256;    // k's of a block: a panel of b of this length lies in L1
+constexpr int64_t kHeight = 48;    // rows of a block
+constexpr int64_t kFewRows = 4;    // up to which dot products beat tiles, where b's k's lie flat
+constexpr int64_t kMaxWidth = 32;  // of a tile of any type
 
+// What is summed in: unsigned integers wrap around, the bits are those of the signed type.
 template <typename T>
 struct SumType;
 template <>
 struct SumType<float> {
   static constexpr DType kDType = DType::Float32;
+  static const ProductLoops<float>& loops() { return product_loops().f; }
 };
 template <>
 struct SumType<double> {
   static constexpr DType kDType = DType::Float64;
+  static const ProductLoops<double>& loops() { return product_loops().d; }
 };
-// Unsigned, so that overflow wraps around; the bits are int64's.
+template <>
+struct SumType<uint32_t> {
+  static constexpr DType kDType = DType::Int32;
+  static const ProductLoops<uint32_t>& loops() { return product_loops().i; }
+};
 template <>
 struct SumType<uint64_t> {
   static constexpr DType kDType = DType::Int64;
+  static const ProductLoops<uint64_t>& loops() { return product_loops().l; }
 };
 
 const void* at(const AnyMatrix& m, DType dtype, int64_t i, int64_t j) {
@@ -34,77 +44,190 @@ const void* at(const AnyMatrix& m, DType dtype, int64_t i, int64_t j) {
          (i * m.row + j * m.col) * static_cast<int64_t>(element_size(dtype));
 }
 
-CopyBlock piece(int64_t rows, int64_t cols, int64_t row, int64_t col, int64_t width) {
+CopyBlock piece(int64_t rows, int64_t cols, int64_t row, int64_t col, int64_t to_row,
+                int64_t to_col) {
   CopyBlock block;
-  block.push(rows, row, width);
-  block.push(cols, col, 1);
+  block.push(rows, row, to_row);
+  block.push(cols, col, to_col);
   return block;
-}
-
-// Rows i.., columns j.. of a matrix, in the sum type, `width` elements per row.
-template <typename T>
-void read(const AnyMatrix& m, DType dtype, int64_t i, int64_t j, int64_t rows, int64_t cols, T* out,
-          int64_t width) {
-  converting_copy(at(m, dtype, i, j), dtype, out, SumType<T>::kDType,
-                  piece(rows, cols, m.row, m.col, width));
 }
 
 template <typename T>
 T scalar(const EValue* value) {
   if (value == nullptr) return 1;
-  if constexpr (SumType<T>::kDType == DType::Int64) {
+  if constexpr (std::is_integral<T>::value) {
     return static_cast<T>(value->to_int());
   } else {
     return static_cast<T>(value->to_double());
   }
 }
 
+// How much of the product is worked on at a time, and the memory for it.
 template <typename T>
-void multiply_piece(const T* a, const T* b, int64_t rows, int64_t depth, T* sums) {
-  for (int64_t i = 0; i < rows; ++i) {
-    T row[kCols];
-    std::copy(sums + i * kCols, sums + (i + 1) * kCols, row);
-    for (int64_t k = 0; k < depth; ++k) {
-      const T factor = a[i * kDepth + k];
-      for (int64_t j = 0; j < kCols; ++j) row[j] += factor * b[k * kCols + j];
+struct Blocks {
+  int64_t depth;        // k's
+  int64_t height;       // rows
+  int64_t width;        // columns, a multiple of a tile's
+  T* a = nullptr;       // height x depth
+  T* b = nullptr;       // depth x a tile's width
+  T* turned = nullptr;  // the same before it is transposed
+  T* sums = nullptr;    // height x width
+
+  Blocks(const Workspace& work, const AnyProduct& p, int64_t tile) {
+    const int64_t room = work.size() / work.shares() * static_cast<int64_t>(sizeof(float)) /
+                         static_cast<int64_t>(sizeof(T));
+    depth = std::min(kDepth, p.k);
+    height = std::min(kHeight, p.m);
+    // The least that is on the stack suffices for 8 k's and one row.
+    const auto rest = [&] { return room - height * depth - 2 * depth * tile; };
+    while (rest() < height * tile && height > 1) height = (height + 1) / 2;
+    while (rest() < height * tile && depth > 1) depth = (depth + 1) / 2;
+    const int64_t most = rest() / (height * tile) * tile;
+    width = std::min(most, (p.n + tile - 1) / tile * tile);
+  }
+
+  void place(const Workspace& work, int64_t tile) {
+    a = reinterpret_cast<T*>(work.data());
+    b = a + height * depth;
+    turned = b + depth * tile;
+    sums = turned + depth * tile;
+  }
+};
+
+template <typename T>
+class Multiplier {
+ public:
+  Multiplier(const Workspace& work, const AnyProduct& p)
+      : work_(work), p_(p), loops_(SumType<T>::loops()), blocks_(work, p, loops_.width) {}
+
+  void run() {
+    const int64_t across = (p_.n + blocks_.width - 1) / blocks_.width;
+    const int64_t down = (p_.m + blocks_.height - 1) / blocks_.height;
+    const int64_t each = std::max<int64_t>(blocks_.height * blocks_.width * p_.k, 1);
+    Shares shares(work_.shares());
+    work_.context().parallel(
+        across * down, kProductGrain / each + 1, [&](int64_t begin, int64_t end) {
+          const int share = shares.take();
+          Blocks<T> here = blocks_;
+          here.place(Workspace(work_, share, work_.shares()), loops_.width);
+          for (int64_t item = begin; item < end; ++item) {
+            const int64_t i = item / across * here.height;
+            const int64_t j = item % across * here.width;
+            block(here, i, j, std::min(here.height, p_.m - i), std::min(here.width, p_.n - j));
+          }
+          shares.give(share);
+        });
+  }
+
+  // Few rows, and the k's of b lie flat: a dot product each.
+  void run_dots() {
+    // a is converted once, if there is room for it.
+    const int64_t depth = std::min(kDepth, p_.k);
+    T* const b_row = reinterpret_cast<T*>(work_.data());
+    T* const a_rows = b_row + depth;
+    const bool kept = (p_.m * p_.k + depth) * static_cast<int64_t>(sizeof(T)) <=
+                      work_.size() * static_cast<int64_t>(sizeof(float));
+    for (int64_t i = 0; kept && i < p_.m; ++i) {
+      converting_copy(at(p_.a, p_.dtype, i, 0), p_.dtype, a_rows + i * p_.k, kSum,
+                      piece(1, p_.k, 0, p_.a.col, 0, 1));
     }
-    std::copy(row, row + kCols, sums + i * kCols);
+    if (!kept) return run();
+    for (int64_t j = 0; j < p_.n; ++j) {
+      T sums[kFewRows] = {};
+      for (int64_t k = 0; k < p_.k; k += depth) {
+        const int64_t n = std::min(depth, p_.k - k);
+        const T* b = static_cast<const T*>(at(p_.b, p_.dtype, k, j));
+        if (p_.dtype != kSum) {
+          convert(at(p_.b, p_.dtype, k, j), p_.dtype, b_row, kSum, static_cast<size_t>(n));
+          b = b_row;
+        }
+        for (int64_t i = 0; i < p_.m; ++i) sums[i] += loops_.dot(a_rows + i * p_.k + k, b, n);
+      }
+      finish(0, j, p_.m, 1, sums, 1);
+    }
   }
-}
+
+ private:
+  static constexpr DType kSum = SumType<T>::kDType;
+
+  void block(const Blocks<T>& blocks, int64_t i0, int64_t j0, int64_t rows, int64_t cols) const {
+    const int64_t tile = loops_.width;
+    const int64_t padded = (cols + tile - 1) / tile * tile;
+    std::fill(blocks.sums, blocks.sums + rows * padded, T{0});
+    for (int64_t k = 0; k < p_.k; k += blocks.depth) {
+      const int64_t depth = std::min(blocks.depth, p_.k - k);
+      ProductTile<T> t{};
+      t.k = depth;
+      t.a_step = depth;
+      t.sums_step = padded;
+      converting_copy(at(p_.a, p_.dtype, i0, k), p_.dtype, blocks.a, kSum,
+                      piece(rows, depth, p_.a.row, p_.a.col, depth, 1));
+      for (int64_t j = 0; j < cols; j += tile) {
+        panel(blocks, k, j0 + j, depth, std::min(tile, cols - j), &t);
+        for (int64_t i = 0; i < rows; i += kProductRows) {
+          t.a = blocks.a + i * depth;
+          t.sums = blocks.sums + i * padded + j;
+          loops_.tile[std::min(kProductRows, rows - i) - 1](t);
+        }
+      }
+    }
+    finish(i0, j0, rows, cols, blocks.sums, padded);
+  }
+
+  // The piece of b that a tile reads: where it lies, if it is full and lies so.
+  void panel(const Blocks<T>& blocks, int64_t k, int64_t j, int64_t depth, int64_t cols,
+             ProductTile<T>* t) const {
+    const int64_t tile = loops_.width;
+    const void* here = at(p_.b, p_.dtype, k, j);
+    if (p_.dtype == kSum && p_.b.col == 1 && cols == tile) {
+      t->b = static_cast<const T*>(here);
+      t->b_step = p_.b.row;
+      return;
+    }
+    t->b = blocks.b;
+    t->b_step = tile;
+    if (cols < tile) std::fill(blocks.b, blocks.b + depth * tile, T{0});
+    if (p_.b.row != 1 || p_.dtype == kSum) {
+      return converting_copy(here, p_.dtype, blocks.b, kSum,
+                             piece(depth, cols, p_.b.row, p_.b.col, tile, 1));
+    }
+    // Long runs are converted at a time, then transposed.
+    converting_copy(here, p_.dtype, blocks.turned, kSum,
+                    piece(depth, cols, p_.b.row, p_.b.col, 1, depth));
+    strided_copy(blocks.turned, blocks.b, piece(depth, cols, 1, depth, tile, 1), sizeof(T));
+  }
+
+  void finish(int64_t i0, int64_t j0, int64_t rows, int64_t cols, T* sums, int64_t step) const {
+    const T alpha = scalar<T>(p_.alpha);
+    const T beta = scalar<T>(p_.beta);
+    for (int64_t i = 0; i < rows; ++i) {
+      T* row = sums + i * step;
+      if (p_.alpha != nullptr) {
+        for (int64_t j = 0; j < cols; ++j) row[j] *= alpha;
+      }
+      for (int64_t j = 0; p_.add.data != nullptr && j < cols; j += kMaxWidth) {
+        T added[kMaxWidth];
+        const int64_t n = std::min(kMaxWidth, cols - j);
+        converting_copy(at(p_.add, p_.dtype, i0 + i, j0 + j), p_.dtype, added, kSum,
+                        piece(1, n, 0, p_.add.col, 0, 1));
+        for (int64_t c = 0; c < n; ++c) row[j + c] += beta * added[c];
+      }
+    }
+    converting_copy(sums, kSum, const_cast<void*>(at(p_.out, p_.dtype, i0, j0)), p_.dtype,
+                    piece(rows, cols, step, 1, p_.out.row, p_.out.col));
+  }
+
+  const Workspace& work_;
+  const AnyProduct& p_;
+  const ProductLoops<T>& loops_;
+  Blocks<T> blocks_;
+};
 
 template <typename T>
-void multiply_tile(const AnyProduct& p, int64_t i, int64_t j) {
-  const int64_t rows = std::min(kRows, p.m - i);
-  const int64_t cols = std::min(kCols, p.n - j);
-  T sums[kRows * kCols] = {};
-  T a[kRows * kDepth];
-  T b[kDepth * kCols] = {};
-  for (int64_t k = 0; k < p.k; k += kDepth) {
-    const int64_t depth = std::min(kDepth, p.k - k);
-    read(p.a, p.dtype, i, k, rows, depth, a, kDepth);
-    read(p.b, p.dtype, k, j, depth, cols, b, kCols);
-    multiply_piece(a, b, rows, depth, sums);
-  }
-  const T alpha = scalar<T>(p.alpha);
-  for (T& sum : sums) sum *= alpha;
-  if (p.add.data != nullptr) {
-    T added[kRows * kCols] = {};
-    const T beta = scalar<T>(p.beta);
-    read(p.add, p.dtype, i, j, rows, cols, added, kCols);
-    for (int64_t s = 0; s < kRows * kCols; ++s) sums[s] += beta * added[s];
-  }
-  CopyBlock back;
-  back.push(rows, kCols, p.out.row);
-  back.push(cols, 1, p.out.col);
-  converting_copy(sums, SumType<T>::kDType, const_cast<void*>(at(p.out, p.dtype, i, j)), p.dtype,
-                  back);
-}
-
-template <typename T>
-void multiply_in(const AnyProduct& p) {
-  for (int64_t i = 0; i < p.m; i += kRows) {
-    for (int64_t j = 0; j < p.n; j += kCols) multiply_tile<T>(p, i, j);
-  }
+void multiply_in(const Workspace& work, const AnyProduct& p) {
+  Multiplier<T> multiplier(work, p);
+  if (p.m <= kFewRows && p.b.row == 1) return multiplier.run_dots();
+  multiplier.run();
 }
 
 }  // namespace
@@ -113,10 +236,12 @@ bool can_multiply(DType dtype) {
   return is_floating(dtype) || (is_integral(dtype) && dtype <= DType::Int64);
 }
 
-void multiply_any(const AnyProduct& product) {
-  if (product.dtype == DType::Float64) return multiply_in<double>(product);
-  if (is_floating(product.dtype)) return multiply_in<float>(product);
-  multiply_in<uint64_t>(product);
+void multiply_any(const Workspace& work, const AnyProduct& product) {
+  if (product.m == 0 || product.n == 0) return;
+  if (product.dtype == DType::Float64) return multiply_in<double>(work, product);
+  if (product.dtype == DType::Int64) return multiply_in<uint64_t>(work, product);
+  if (!is_floating(product.dtype)) return multiply_in<uint32_t>(work, product);
+  multiply_in<float>(work, product);
 }
 
 }  // namespace rushlight::kernels

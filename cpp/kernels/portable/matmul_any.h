@@ -1,12 +1,13 @@
-// The matrix product of types other than float32: small pieces of both factors are converted to the
-// type that is summed in (float32 for the 16-bit floats, float64, int64), multiplied, and the sums
-// converted back. Integers wrap around, as torch's do.
+// The matrix product of types other than float32: blocks of both factors are converted to the type
+// that is summed in (float32 for the 16-bit floats, float64, int32 for integers up to that, int64),
+// multiplied in register tiles, and the sums converted back. Integers wrap around, as torch's do.
 #pragma once
 
 #include <cstdint>
 
 #include "rushlight/core/dtype.h"
 #include "rushlight/core/evalue.h"
+#include "rushlight/kernels/portable/gemm.h"
 
 namespace rushlight::kernels {
 
@@ -33,6 +34,6 @@ struct AnyProduct {
 // The floating and the integral types up to 64 bits; not bool, not the unsigned beyond 8 bits.
 bool can_multiply(DType dtype);
 // out = alpha * a b + beta * add
-void multiply_any(const AnyProduct& product);
+void multiply_any(const Workspace& work, const AnyProduct& product);
 
 }  // namespace rushlight::kernels

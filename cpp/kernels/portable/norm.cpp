@@ -33,25 +33,31 @@ class ChannelNormalizer {
       count_ *= in.sizes[d];
     }
     inner_channels_ = in.strides[1] == 1 && channels_ > 1 && group_ <= static_cast<int64_t>(kChunk);
-    if (!inner_channels_) run_ = pixels_.take_run(run_strides_);
+    run_ = pixels_.take_run(run_strides_);
   }
 
-  void run() {
-    const int64_t batches = norm_.per_batch ? norm_.in->sizes[0] : 1;
-    const int64_t step = inner_channels_ ? static_cast<int64_t>(kChunk) / group_ * group_ : group_;
-    for (batch_ = 0; batch_ < batches; ++batch_) {
-      for (int64_t c = 0; c < channels_; c += step) {
-        const int64_t n = std::min(step, channels_ - c);
-        if (inner_channels_) {
-          side_by_side(c, static_cast<size_t>(n));
-        } else {
-          one_by_one(c, n);
-        }
+  // What is worked on at once: a group, or a chunk of channels, of one batch or of all.
+  int64_t items() const { return (norm_.per_batch ? norm_.in->sizes[0] : 1) * pieces(); }
+
+  void run(int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) {
+      batch_ = item / pieces();
+      const int64_t c = item % pieces() * step();
+      const int64_t n = std::min(step(), channels_ - c);
+      if (inner_channels_) {
+        side_by_side(c, static_cast<size_t>(n));
+      } else {
+        one_by_one(c, n);
       }
     }
   }
 
  private:
+  int64_t step() const {  // channels
+    return inner_channels_ ? static_cast<int64_t>(kChunk) / group_ * group_ : group_;
+  }
+  int64_t pieces() const { return (channels_ + step() - 1) / step(); }
+
   int64_t in_offset(int64_t c) const {
     return (norm_.per_batch ? batch_ * norm_.in->strides[0] : 0) + c * norm_.in->strides[1];
   }
@@ -144,10 +150,28 @@ class ChannelNormalizer {
 
   void fold_pixels(ReduceOp op, int64_t first, size_t n, double* acc, const double* mean) {
     const ReduceColumnFn fold = reduce_loops().column[static_cast<size_t>(op)][type_];
-    std::fill(acc, acc + n, 0.0);
+    const int64_t most = together(n);
+    std::fill(acc, acc + static_cast<size_t>(most) * n, 0.0);
     do {
-      fold(in_.read(in_offset(first) + pixels_.offset(0), 1, n), n, acc, mean);
+      for (int64_t done = 0; done < run_; done += most) {
+        const size_t count = static_cast<size_t>(std::min(most, run_ - done)) * n;
+        const int64_t from = in_offset(first) + pixels_.offset(0) + done * run_strides_[0];
+        fold(in_.read(from, 1, count), count, acc, mean);
+      }
     } while (pixels_.next());
+    for (size_t i = n; i < static_cast<size_t>(most) * n; ++i) acc[i % n] += acc[i];
+  }
+
+  // Pixels that are worked on at once, because their channels lie in a row.
+  int64_t together(size_t n) const {
+    const int64_t size = static_cast<int64_t>(n);
+    if (run_strides_[0] != size || run_strides_[1] != size || norm_.out->strides[1] != 1) return 1;
+    return std::min(static_cast<int64_t>(kChunk) / size, run_);
+  }
+
+  // What holds for n channels, for each of those pixels.
+  void repeat(double* values, size_t n) const {
+    for (size_t i = n; i < static_cast<size_t>(together(n)) * n; ++i) values[i] = values[i - n];
   }
 
   // The sum over each group of channels.
@@ -166,6 +190,7 @@ class ChannelNormalizer {
     fold_pixels(ReduceOp::Sum, first, n, each, nullptr);
     sum_groups(each, n, mean_);
     for (size_t i = 0; i < n; ++i) mean_[i] /= static_cast<double>(elements);
+    repeat(mean_, n);
     fold_pixels(ReduceOp::SquaredDeviation, first, n, each, mean_);
     sum_groups(each, n, rstd_);
     for (size_t i = 0; i < n; ++i) {
@@ -190,15 +215,24 @@ class ChannelNormalizer {
       rstd_[i] = affine.scale;
       shift_[i] = affine.shift;
     }
-    convert(mean_, DType::Float64, centers_, compute_, n);
-    convert(rstd_, DType::Float64, scales_, compute_, n);
-    convert(shift_, DType::Float64, shifts_, compute_, n);
+    const int64_t most = together(n);
+    const auto settle = [&](double* values, void* as) {
+      repeat(values, n);
+      convert(values, DType::Float64, as, compute_, static_cast<size_t>(most) * n);
+    };
+    settle(mean_, centers_);
+    settle(rstd_, scales_);
+    settle(shift_, shifts_);
     const int64_t stride = norm_.out->strides[1];
     do {
-      const void* x = in_.read(in_offset(first) + pixels_.offset(0), 1, n);
-      const int64_t to = out_offset(first) + pixels_.offset(1);
-      norm_loops().columns[type_](x, n, centers_, scales_, shifts_, out_.target(to, stride));
-      out_.store(to, stride, n);
+      for (int64_t done = 0; done < run_; done += most) {
+        const size_t count = static_cast<size_t>(std::min(most, run_ - done)) * n;
+        const int64_t from = in_offset(first) + pixels_.offset(0) + done * run_strides_[0];
+        const int64_t to = out_offset(first) + pixels_.offset(1) + done * run_strides_[1];
+        const void* x = in_.read(from, 1, count);
+        norm_loops().columns[type_](x, count, centers_, scales_, shifts_, out_.target(to, stride));
+        out_.store(to, stride, count);
+      }
     } while (pixels_.next());
   }
 
@@ -264,6 +298,10 @@ double reciprocal_deviation(double sum, int64_t count, double eps) {
   return 1.0 / std::sqrt(sum / static_cast<double>(count) + eps);
 }
 
-void normalize_channels(const ChannelNorm& norm) { ChannelNormalizer(norm).run(); }
+void normalize_channels(KernelContext& ctx, const ChannelNorm& norm) {
+  const int64_t items = ChannelNormalizer(norm).items();
+  ctx.parallel(items, kGrain * items / norm.in->numel + 1,
+               [&](int64_t begin, int64_t end) { ChannelNormalizer(norm).run(begin, end); });
+}
 
 }  // namespace rushlight::kernels

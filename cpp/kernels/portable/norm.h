@@ -54,6 +54,6 @@ struct ChannelNorm {
 // `in` and `out` have equal shapes, two dimensions or more, at least one element, and equal
 // floating types; groups divide C, and per_batch is set if groups are not single channels. The
 // other tensors have been checked, and their final sizes.
-void normalize_channels(const ChannelNorm& norm);
+void normalize_channels(KernelContext& ctx, const ChannelNorm& norm);
 
 }  // namespace rushlight::kernels

@@ -177,7 +177,7 @@ Status repeat_out(KernelContext& ctx, EValue* const* args) {
     block.push(repeats.int_at(d), 0, own * out.strides[d]);
     block.push(own, d < lead ? 0 : self.strides[d - lead], out.strides[d]);
   }
-  strided_copy(self.data, out.data, block, element_size(self.dtype));
+  strided_copy(ctx, self.data, out.data, block, element_size(self.dtype));
   return {};
 }
 
@@ -358,7 +358,7 @@ Status pixel_shuffle_out(KernelContext& ctx, EValue* const* args) {
   block.push(r, from[c], to[c + 2]);
   block.push(self.sizes[c + 1], from[c + 1], to[c + 1] * r);
   block.push(self.sizes[c + 2], from[c + 2], to[c + 2] * r);
-  strided_copy(self.data, out.data, block, element_size(self.dtype));
+  strided_copy(ctx, self.data, out.data, block, element_size(self.dtype));
   return {};
 }
 
@@ -391,7 +391,7 @@ Status pixel_unshuffle_out(KernelContext& ctx, EValue* const* args) {
   block.push(r, from[c + 2], to[c]);
   block.push(shape.sizes[c + 1], from[c + 1] * r, to[c + 1]);
   block.push(shape.sizes[c + 2], from[c + 2] * r, to[c + 2]);
-  strided_copy(self.data, out.data, block, element_size(self.dtype));
+  strided_copy(ctx, self.data, out.data, block, element_size(self.dtype));
   return {};
 }
 

@@ -32,10 +32,15 @@ void Nest::drop_inner() {
   }
 }
 
-void Nest::rewind() {
-  std::fill(index_, index_ + dims_, 0);
+void Nest::seek(int64_t position) {
   offset_ = 0;
   second_offset_ = 0;
+  for (size_t d = 0; d < dims_; ++d) {
+    index_[d] = position % sizes_[d];
+    position /= sizes_[d];
+    offset_ += index_[d] * strides_[d];
+    second_offset_ += index_[d] * second_strides_[d];
+  }
 }
 
 bool Nest::next() {

@@ -26,7 +26,9 @@ class Nest {
   // Takes the innermost dimension out of the nest.
   void drop_inner();
 
-  void rewind();
+  void rewind() { seek(0); }
+  // Goes to a position, counted from the first.
+  void seek(int64_t position);
   // Moves to the next position; false after the last.
   bool next();
   int64_t offset() const { return offset_; }
@@ -58,6 +60,30 @@ struct ReducePlan {
 Shape reduced_shape(const Tensor& in, const bool* reduced, bool keepdim);
 // `out` has the shape reduced_shape gives; `in` has elements.
 ReducePlan plan_reduction(const Tensor& in, const bool* reduced, bool keepdim, const Tensor& out);
+
+// Shares out the kept positions. In columns, a position is a piece of the run, of kChunk elements;
+// `body` gets where it starts in the input and in the output, and its length.
+template <typename MakeBody>
+void for_each_kept(KernelContext& ctx, const ReducePlan& plan, MakeBody make_body) {
+  const int64_t chunk = static_cast<int64_t>(kChunk);
+  const int64_t pieces = plan.inner_reduced ? 1 : (plan.run + chunk - 1) / chunk;
+  const int64_t width = plan.inner_reduced ? 1 : plan.run < chunk ? plan.run : chunk;
+  const int64_t grain = kGrain / (plan.reduced_count * width) + 1;
+  ctx.parallel(plan.kept.count() * pieces, grain, [&](int64_t begin, int64_t end) {
+    auto body = make_body();
+    Nest kept = plan.kept;
+    kept.seek(begin / pieces);
+    for (int64_t item = begin, piece = begin % pieces; item < end; ++item) {
+      const int64_t done = piece * chunk;
+      const int64_t n = plan.inner_reduced ? 1 : plan.run - done < chunk ? plan.run - done : chunk;
+      body(kept.offset() + done, kept.second_offset() + done * plan.run_stride, n);
+      if (++piece == pieces) {
+        piece = 0;
+        kept.next();
+      }
+    }
+  });
+}
 
 // Reads pieces of contiguous elements as another type, through a buffer if need be.
 class RunReader {

@@ -28,78 +28,133 @@ struct Reduction {
   DType accumulator() const { return floating() ? DType::Float64 : DType::Int64; }
 };
 
-// What one reduction carries along.
+// The elements that make one result are cut into at most so many parts, each summed by itself, if
+// they are more than kSplit; the cut does not depend on the number of threads.
+constexpr int64_t kMaxParts = 64;
+constexpr int64_t kSplit = 4 * kGrain;
+
+// What one run of results carries along.
 class Reducer {
  public:
   Reducer(const Tensor& in, const Reduction& what, const ReducePlan& plan, Tensor& out)
-      : reader_(in, what.compute), what_(what), plan_(plan), out_(out) {}
+      : in_(in), reader_(in, what.compute), what_(what), plan_(plan), out_(out) {}
 
-  void run() {
-    Nest kept = plan_.kept;
-    kept.rewind();
-    do {
-      if (plan_.inner_reduced) {
-        reduce_rows(kept.offset(), kept.second_offset());
-      } else {
-        reduce_columns(kept.offset(), kept.second_offset());
+  // The result at `out_offset` of the elements from `offset` on.
+  void reduce_row(int64_t offset, int64_t out_offset) {
+    const auto fold = [&](ReduceOp op, Accumulator init, const double* mean) {
+      acc_[0] = fold_units(op, init, offset, mean, 0, units());
+    };
+    finish_row(fold, out_offset);
+  }
+
+  // The same in parts.
+  void reduce_long_row(KernelContext& ctx, int64_t offset, int64_t out_offset) {
+    const int64_t per_part = (units() + kMaxParts - 1) / kMaxParts;
+    const int64_t parts = (units() + per_part - 1) / per_part;
+    const auto fold = [&](ReduceOp op, Accumulator init, const double* mean) {
+      ctx.parallel(parts, 1, [&](int64_t begin, int64_t end) {
+        Reducer part(in_, what_, plan_, out_);
+        for (int64_t p = begin; p < end; ++p) {
+          const int64_t last = std::min(units(), (p + 1) * per_part);
+          acc_[p] = part.fold_units(op, init, offset, mean, p * per_part, last);
+        }
+      });
+      for (int64_t p = 1; p < parts; ++p) combine(op, acc_ + p, 1);
+    };
+    finish_row(fold, out_offset);
+  }
+
+  // n results side by side.
+  void reduce_columns(int64_t offset, int64_t out_offset, size_t n) {
+    fold_columns(what_.op, what_.init, offset, n, nullptr);
+    if (what_.deviation) {
+      for (size_t i = 0; i < n; ++i) {
+        mean_[i] = acc_[i].d / static_cast<double>(plan_.reduced_count);
       }
-    } while (kept.next());
+      write_mean(n, out_offset, plan_.run_stride);
+      fold_columns(ReduceOp::SquaredDeviation, {}, offset, n, mean_);
+    }
+    finish(n, out_offset, plan_.run_stride);
   }
 
  private:
-  void reduce_rows(int64_t offset, int64_t out_offset) {
-    fold_rows(what_.op, what_.init, offset, nullptr);
+  static constexpr int64_t kUnit = kGrain / 2;  // elements of a run that are never cut
+
+  int64_t units_per_run() const { return (plan_.run + kUnit - 1) / kUnit; }
+  int64_t units() const { return plan_.reduced.count() * units_per_run(); }
+
+  template <typename Fold>
+  void finish_row(Fold fold, int64_t out_offset) {
+    fold(what_.op, what_.init, nullptr);
     if (what_.deviation) {
       mean_[0] = acc_[0].d / static_cast<double>(plan_.reduced_count);
       write_mean(1, out_offset, 1);
-      fold_rows(ReduceOp::SquaredDeviation, {}, offset, mean_);
+      fold(ReduceOp::SquaredDeviation, {}, mean_);
     }
     finish(1, out_offset, 1);
   }
 
-  void reduce_columns(int64_t offset, int64_t out_offset) {
-    const int64_t stride = plan_.run_stride;
-    for (int64_t done = 0; done < plan_.run;) {
-      const size_t n = static_cast<size_t>(std::min<int64_t>(plan_.run - done, kChunk));
-      fold_columns(what_.op, what_.init, offset + done, n, nullptr);
-      if (what_.deviation) {
-        for (size_t i = 0; i < n; ++i) {
-          mean_[i] = acc_[i].d / static_cast<double>(plan_.reduced_count);
-        }
-        write_mean(n, out_offset + done * stride, stride);
-        fold_columns(ReduceOp::SquaredDeviation, {}, offset + done, n, mean_);
-      }
-      finish(n, out_offset + done * stride, stride);
-      done += static_cast<int64_t>(n);
-    }
-  }
-
-  void fold_rows(ReduceOp op, Accumulator init, int64_t offset, const double* mean) {
+  // The units first..last-1 of the elements that make one result.
+  Accumulator fold_units(ReduceOp op, Accumulator init, int64_t offset, const double* mean,
+                         int64_t first, int64_t last) {
     const ReduceRowFn fold =
         reduce_loops().row[static_cast<size_t>(op)][compute_index(what_.compute)];
-    const size_t run = static_cast<size_t>(plan_.run);
-    acc_[0] = init;
+    const int64_t per_run = units_per_run();
+    Accumulator result = init;
     Nest reduced = plan_.reduced;
-    reduced.rewind();
-    do {
-      for (size_t done = 0; done < run;) {
-        const size_t n = std::min(run - done, reader_.limit());
-        const int64_t here = offset + reduced.offset() + static_cast<int64_t>(done);
-        fold(reader_.read(here, n), n, acc_, mean);
-        done += n;
+    reduced.seek(first / per_run);
+    for (int64_t unit = first, piece = first % per_run; unit < last; ++unit) {
+      const int64_t end = std::min(plan_.run, (piece + 1) * kUnit);
+      for (int64_t done = piece * kUnit; done < end;) {
+        const size_t n = std::min(static_cast<size_t>(end - done), reader_.limit());
+        fold(reader_.read(offset + reduced.offset() + done, n), n, &result, mean);
+        done += static_cast<int64_t>(n);
       }
-    } while (reduced.next());
+      if (++piece == per_run) {
+        piece = 0;
+        reduced.next();
+      }
+    }
+    return result;
   }
 
-  void fold_columns(ReduceOp op, Accumulator init, int64_t offset, size_t n, const double* mean) {
+  // Folds n further accumulators into the first ones.
+  void combine(ReduceOp op, const Accumulator* more, size_t n) {
+    if (op == ReduceOp::SquaredDeviation) op = ReduceOp::Sum;
+    reduce_loops().column[static_cast<size_t>(op)][compute_index(what_.accumulator())](
+        more, n, acc_, nullptr);
+  }
+
+  void fold_columns(ReduceOp op, Accumulator init, int64_t offset, size_t n, double* mean) {
     const ReduceColumnFn fold =
         reduce_loops().column[static_cast<size_t>(op)][compute_index(what_.compute)];
-    std::fill(acc_, acc_ + n, init);
     Nest reduced = plan_.reduced;
+    // Where the next position's columns lie behind these, several positions make one run.
+    size_t together = 1;
+    if (reduced.dims() > 0 && reduced.stride(0) == static_cast<int64_t>(n)) {
+      together = std::min(kChunk / n, static_cast<size_t>(reduced.size(0)));
+    }
+    if (together <= 1) {
+      std::fill(acc_, acc_ + n, init);
+      reduced.rewind();
+      do {
+        fold(reader_.read(offset + reduced.offset(), n), n, acc_, mean);
+      } while (reduced.next());
+      return;
+    }
+    const size_t size = static_cast<size_t>(reduced.size(0));
+    reduced.drop_inner();
     reduced.rewind();
+    std::fill(acc_, acc_ + together * n, init);
+    for (size_t i = n; mean != nullptr && i < together * n; ++i) mean[i] = mean[i - n];
     do {
-      fold(reader_.read(offset + reduced.offset(), n), n, acc_, mean);
+      for (size_t done = 0; done < size; done += together) {
+        const size_t count = std::min(together, size - done) * n;
+        const int64_t here = offset + reduced.offset() + static_cast<int64_t>(done * n);
+        fold(reader_.read(here, count), count, acc_, mean);
+      }
     } while (reduced.next());
+    for (size_t k = 1; k < together; ++k) combine(op, acc_ + k * n, n);
   }
 
   void write_mean(size_t n, int64_t offset, int64_t stride) {
@@ -114,6 +169,7 @@ class Reducer {
     write_run(acc_, what_.accumulator(), n, out_, offset, stride);
   }
 
+  const Tensor& in_;
   RunReader reader_;
   const Reduction& what_;
   const ReducePlan& plan_;
@@ -150,7 +206,22 @@ Status reduce(KernelContext& ctx, const Tensor& in, const bool* reduced, bool ke
     return fill_empty(ctx, what, out);
   }
   const ReducePlan plan = plan_reduction(in, reduced, keepdim, out);
-  Reducer(in, what, plan, out).run();
+  if (plan.inner_reduced && plan.reduced_count > kSplit) {
+    Reducer reducer(in, what, plan, out);
+    Nest kept = plan.kept;
+    kept.rewind();
+    do {
+      reducer.reduce_long_row(ctx, kept.offset(), kept.second_offset());
+    } while (kept.next());
+    return {};
+  }
+  for_each_kept(ctx, plan, [&] {
+    return
+        [&, reducer = Reducer(in, what, plan, out)](int64_t from, int64_t to, int64_t n) mutable {
+          if (plan.inner_reduced) return reducer.reduce_row(from, to);
+          reducer.reduce_columns(from, to, static_cast<size_t>(n));
+        };
+  });
   return {};
 }
 

@@ -40,20 +40,36 @@ class Softmax {
       }
       inner_first = false;
     }
+    if (!rows_) run_ = walk_.take_run(run_strides_);
   }
 
-  void run() {
-    if (!rows_) run_ = walk_.take_run(run_strides_);
-    do {
+  // What is worked on at once: a row, or a chunk of columns.
+  int64_t items() const { return walk_.count() * pieces(); }
+  int64_t item_size() const { return size_ * std::min(run_, kColumns); }
+
+  void run(int64_t begin, int64_t end) {
+    walk_.seek(begin / pieces());
+    for (int64_t item = begin, piece = begin % pieces(); item < end; ++item) {
       if (rows_) {
         row(walk_.offset(0), walk_.offset(1));
       } else {
-        columns(walk_.offset(0), walk_.offset(1));
+        const int64_t done = piece * kColumns;
+        const size_t n = static_cast<size_t>(std::min(run_ - done, kColumns));
+        chunk(walk_.offset(0) + done * run_strides_[0], walk_.offset(1) + done * run_strides_[1],
+              n);
       }
-    } while (walk_.next());
+      if (++piece == pieces()) {
+        piece = 0;
+        walk_.next();
+      }
+    }
   }
 
  private:
+  static constexpr int64_t kColumns = static_cast<int64_t>(kChunk);
+
+  int64_t pieces() const { return rows_ ? 1 : (run_ + kColumns - 1) / kColumns; }
+
   void row(int64_t from, int64_t to) {
     const size_t n = static_cast<size_t>(size_);
     const size_t most = std::min(in_.limit(1), out_.limit(out_stride_));
@@ -108,13 +124,6 @@ class Softmax {
     }
   }
 
-  void columns(int64_t from, int64_t to) {
-    for (int64_t done = 0; done < run_; done += static_cast<int64_t>(kChunk)) {
-      const size_t n = static_cast<size_t>(std::min(run_ - done, static_cast<int64_t>(kChunk)));
-      chunk(from + done * run_strides_[0], to + done * run_strides_[1], n);
-    }
-  }
-
   const void* read(int64_t from, int64_t position, size_t n) {
     return in_.read(from + position * in_stride_, run_strides_[0], n);
   }
@@ -165,7 +174,10 @@ Status softmax(KernelContext& ctx, EValue* const* args, bool log) {
   RL_TRY(wrap_dim(ctx, args[1]->to_int(), self.rank, &dim));
   RL_TRY(ctx.resize_like(out, self));
   if (out.numel == 0) return {};
-  Softmax(self, out, dim, compute_dtype(self.dtype), log).run();
+  const Softmax whole(self, out, dim, compute_dtype(self.dtype), log);
+  ctx.parallel(whole.items(), kGrain / whole.item_size() + 1, [&](int64_t begin, int64_t end) {
+    Softmax(self, out, dim, compute_dtype(self.dtype), log).run(begin, end);
+  });
   return {};
 }
 

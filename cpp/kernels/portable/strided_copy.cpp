@@ -32,6 +32,8 @@ void copy_row(const uint8_t* from, int64_t from_step, uint8_t* to, int64_t to_st
   if (from_step == 0 && to_step == 1) {
     const T value = read<T>(from);
     for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * kSize, &value, kSize);
+  } else if (from_step == -1 && to_step == 1) {
+    for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * kSize, from - i * kSize, kSize);
   } else if (to_step == 1) {
     for (int64_t i = 0; i < n; ++i)
       std::memcpy(to + i * kSize, from + i * from_step * kSize, kSize);
@@ -237,6 +239,22 @@ void strided_copy(const void* from, void* to, const CopyBlock& block, size_t ele
   StridedCopy(block, element_size).run(from, to);
 }
 
+void strided_copy(KernelContext& ctx, const void* from, void* to, CopyBlock block,
+                  size_t element_size) {
+  if (!block.simplify()) return;
+  int64_t each = 1;
+  for (size_t d = 1; d < block.rank; ++d) each *= block.sizes[d];
+  const int64_t size = static_cast<int64_t>(element_size);
+  // Whole blocks of a transposition.
+  const int64_t grain = kGrain / each / kTransposeBlock * kTransposeBlock;
+  ctx.parallel(block.sizes[0], std::max<int64_t>(grain, 1), [&](int64_t begin, int64_t end) {
+    CopyBlock part = block;
+    part.sizes[0] = end - begin;
+    strided_copy(static_cast<const uint8_t*>(from) + begin * block.from[0] * size,
+                 static_cast<uint8_t*>(to) + begin * block.to[0] * size, part, element_size);
+  });
+}
+
 void converting_copy(const void* from, DType from_type, void* to, DType to_type, CopyBlock block) {
   const size_t from_size = element_size(from_type);
   const size_t to_size = element_size(to_type);
@@ -254,22 +272,30 @@ void converting_copy(const void* from, DType from_type, void* to, DType to_type,
   }
   const int64_t from_step = block.from[last];
   const int64_t to_step = block.to[last];
-  for_each_outer(
-      offsets, last, 1, static_cast<const uint8_t*>(from), static_cast<uint8_t*>(to),
-      [&](const uint8_t* f, uint8_t* t) {
-        for (int64_t done = 0; done < block.sizes[last];) {
-          const int64_t n = std::min<int64_t>(kConvertChunk, block.sizes[last] - done);
-          row.sizes[0] = n;
-          row.from[0] = from_step;
-          row.to[0] = 1;
-          strided_copy(f + done * from_step * static_cast<int64_t>(from_size), raw, row, from_size);
-          convert(raw, from_type, converted, to_type, static_cast<size_t>(n));
-          row.from[0] = 1;
-          row.to[0] = to_step;
-          strided_copy(converted, t + done * to_step * static_cast<int64_t>(to_size), row, to_size);
-          done += n;
-        }
-      });
+  const auto copy_step = [&](const void* f, int64_t f_step, void* t, int64_t t_step, int64_t n,
+                             size_t size) {
+    row.sizes[0] = n;
+    row.from[0] = f_step;
+    row.to[0] = t_step;
+    strided_copy(f, t, row, size);
+  };
+  for_each_outer(offsets, last, 1, static_cast<const uint8_t*>(from), static_cast<uint8_t*>(to),
+                 [&](const uint8_t* f, uint8_t* t) {
+                   if (from_step == 1 && to_step == 1) {
+                     convert(f, from_type, t, to_type, static_cast<size_t>(block.sizes[last]));
+                     return;
+                   }
+                   for (int64_t done = 0; done < block.sizes[last];) {
+                     const int64_t n = std::min<int64_t>(kConvertChunk, block.sizes[last] - done);
+                     const uint8_t* in = f + done * from_step * static_cast<int64_t>(from_size);
+                     uint8_t* out = t + done * to_step * static_cast<int64_t>(to_size);
+                     if (from_step != 1) copy_step(in, from_step, raw, 1, n, from_size);
+                     convert(from_step != 1 ? raw : in, from_type, to_step != 1 ? converted : out,
+                             to_type, static_cast<size_t>(n));
+                     if (to_step != 1) copy_step(converted, 1, out, to_step, n, to_size);
+                     done += n;
+                   }
+                 });
 }
 
 void copy_all(const Tensor& from, const Tensor& to) {
@@ -289,7 +315,7 @@ Status copy_as(KernelContext& ctx, const Tensor& self, int64_t offset, const int
   RL_TRY(ctx.resize(out, shape.span()));
   CopyBlock block;
   for (size_t d = 0; d < shape.rank; ++d) block.push(shape.sizes[d], strides[d], out.strides[d]);
-  strided_copy(element_at(self, offset), out.data, block, element_size(self.dtype));
+  strided_copy(ctx, element_at(self, offset), out.data, block, element_size(self.dtype));
   return {};
 }
 

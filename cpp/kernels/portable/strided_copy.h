@@ -44,8 +44,15 @@ class StridedCopy {
 
   // `from` and `to` point at the element with all indices 0 and do not overlap.
   void run(const void* from, void* to) const {
-    if (run_bytes_ == sizeof(uint32_t)) {
-      std::memcpy(to, from, sizeof(uint32_t));
+    // A constant size is a move, not a call.
+    if (run_bytes_ == 4) {
+      std::memcpy(to, from, 4);
+    } else if (run_bytes_ == 8) {
+      std::memcpy(to, from, 8);
+    } else if (run_bytes_ == 2) {
+      std::memcpy(to, from, 2);
+    } else if (run_bytes_ == 1) {
+      std::memcpy(to, from, 1);
     } else if (run_bytes_ > 0) {
       std::memcpy(to, from, run_bytes_);
     } else if (!empty_) {
@@ -64,6 +71,9 @@ class StridedCopy {
 };
 
 void strided_copy(const void* from, void* to, const CopyBlock& block, size_t element_size);
+// The same, shared out.
+void strided_copy(KernelContext& ctx, const void* from, void* to, CopyBlock block,
+                  size_t element_size);
 
 // The element of a tensor at `offset` elements from its start.
 inline uint8_t* element_at(const Tensor& tensor, int64_t offset) {

@@ -345,6 +345,9 @@ constexpr Kernel kKernels[] = {
     {"quantized_decomposed::quantize_per_tensor.tensor2_out", "tttttiw=",
      kernels::quantize_per_tensor_out},
     {"quantized_decomposed::quantize_per_token.out", "tttiiiw=", kernels::quantize_per_token_out},
+    {"rushlight::rms_norm.out", "tI?t?dw=", kernels::rms_norm_out},
+    {"rushlight::scaled_dot_product_attention.out", "ttt?tdb?dbw=",
+     kernels::scaled_dot_product_attention_out},
 };
 // clang-format on
 

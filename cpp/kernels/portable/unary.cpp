@@ -58,8 +58,17 @@ Status round_unary(KernelContext& ctx, EValue* const* args, UnaryOp op) {
   return copy_view(ctx, broadcast_view(in, out), out);
 }
 
+// isnan and isinf: no integer is either.
 Status predicate_unary(KernelContext& ctx, EValue* const* args, UnaryOp op) {
   LoopArgs loop_args;
+  const Tensor& in = args[0]->tensor();
+  if (!is_floating(in.dtype)) {
+    RL_TRY(check_real(ctx, "self", in));
+    RL_TRY(ctx.resize_like(args[1]->tensor(), in));
+    EValue no;
+    no.set_bool(false);
+    return fill(ctx, args[1]->tensor(), no);
+  }
   const DType common = to_floating(args[0]->tensor().dtype);
   return run_unary(ctx, *args[0], *args[1], op, common, DType::Bool, loop_args);
 }

@@ -51,6 +51,15 @@ void StridedReader::init(const View& view, const Tensor& out) {
   }
 }
 
+void StridedReader::seek(int64_t position) {
+  offset_ = 0;
+  for (size_t d = 0; d < dims_; ++d) {
+    index_[d] = position % sizes_[d];
+    position /= sizes_[d];
+    offset_ += index_[d] * strides_[d];
+  }
+}
+
 const void* StridedReader::next(size_t n, void* buffer) {
   const uint8_t* here = data_ + offset_ * static_cast<int64_t>(element_size_);
   if (dims_ == 0) return here;
@@ -203,23 +212,28 @@ Status copy_view(KernelContext& ctx, const View& view, Tensor& out) {
   if (out.numel == 0) return {};
   StridedReader reader;
   reader.init(view, out);
-  const size_t total = static_cast<size_t>(out.numel);
-  if (reader.flat()) {
-    convert(reader.data(), view.dtype, out.data, out.dtype, total);
-    return {};
-  }
   const bool same = view.dtype == out.dtype;
-  const size_t out_size = element_size(out.dtype);
-  alignas(64) uint64_t buffer[kChunk];
-  uint8_t* dst = out.as<uint8_t>();
-  for (size_t done = 0; done < total;) {
-    const size_t count = std::min(kChunk, total - done);
-    // Equal types are gathered straight into the output.
-    const void* src = reader.next(count, same ? static_cast<void*>(dst) : buffer);
-    convert(src, view.dtype, dst, out.dtype, count);
-    dst += count * out_size;
-    done += count;
-  }
+  const int64_t in_size = static_cast<int64_t>(element_size(view.dtype));
+  const int64_t out_size = static_cast<int64_t>(element_size(out.dtype));
+  ctx.parallel(out.numel, kGrain, [&](int64_t begin, int64_t end) {
+    uint8_t* dst = out.as<uint8_t>() + begin * out_size;
+    if (reader.flat()) {
+      const uint8_t* src = static_cast<const uint8_t*>(reader.data()) + begin * in_size;
+      convert(src, view.dtype, dst, out.dtype, static_cast<size_t>(end - begin));
+      return;
+    }
+    StridedReader part = reader;
+    part.seek(begin);
+    alignas(64) uint64_t buffer[kChunk];
+    for (int64_t done = begin; done < end;) {
+      const size_t count = std::min(kChunk, static_cast<size_t>(end - done));
+      // Equal types are gathered straight into the output.
+      const void* src = part.next(count, same ? static_cast<void*>(dst) : buffer);
+      convert(src, view.dtype, dst, out.dtype, count);
+      dst += static_cast<int64_t>(count) * out_size;
+      done += static_cast<int64_t>(count);
+    }
+  });
   return {};
 }
 

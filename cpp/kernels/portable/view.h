@@ -34,6 +34,9 @@ class StridedReader {
   // `out` has its final sizes and at least one element.
   void init(const View& view, const Tensor& out);
 
+  // Goes to the element that the output has at a position, counted in memory order.
+  void seek(int64_t position);
+
   // All elements lie in a row, as in the output.
   bool flat() const { return dims_ == 0 || (dims_ == 1 && strides_[0] == 1); }
   // All elements are the same one.

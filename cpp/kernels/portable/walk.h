@@ -39,6 +39,22 @@ class Walk {
     return size;
   }
 
+  // The number of positions; 1 for no dimension.
+  int64_t count() const {
+    int64_t product = 1;
+    for (size_t d = 0; d < dims_; ++d) product *= sizes_[d];
+    return product;
+  }
+  // Goes to a position, counted from the first.
+  void seek(int64_t position) {
+    for (size_t t = 0; t < kTensors; ++t) offsets_[t] = 0;
+    for (size_t d = 0; d < dims_; ++d) {
+      index_[d] = position % sizes_[d];
+      position /= sizes_[d];
+      for (size_t t = 0; t < kTensors; ++t) offsets_[t] += index_[d] * strides_[d][t];
+    }
+  }
+
   int64_t offset(size_t tensor) const { return offsets_[tensor]; }
 
   // Moves to the next position; false after the last, and the walk is at the first one again.

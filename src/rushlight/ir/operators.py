@@ -19,6 +19,7 @@ from torch._ops import OpOverload
 from rushlight.ir import dim_order_ops, quantized_ops  # noqa: F401  (the first registers)
 from rushlight.ir.alloc import et_view
 from rushlight.ir.control import copy_index
+from rushlight.ir.whole_ops import OUT_VARIANTS
 
 # Operators of the Out dialect that are no torch operators, and the kernels that run them.
 OUT_KERNELS: dict[Callable[..., Any], str] = {
@@ -84,9 +85,11 @@ def is_functional(target: OpOverload) -> bool:
 
 @cache
 def out_variant(target: OpOverload) -> OpOverload | None:
-    """The out-variant of a functional operator, or None if its packet has none."""
+    """The out-variant of a functional operator, or None if there is none."""
     if target.namespace == quantized_ops.NAMESPACE:
         return quantized_ops.out_variant(target)
+    if target in OUT_VARIANTS:
+        return OUT_VARIANTS[target]
     # What only says where a new tensor goes is said by the out argument instead.
     factory = {"dtype", "layout", "device", "pin_memory"}
     wanted = _signature(target)

@@ -70,7 +70,7 @@ double mul(double a, double b) { return a * b; }
 float mod(float a, float b) { return fmodf(a, b); }
 double mod(double a, double b) { return fmod(a, b); }
 float copy_sign(float a, float b) { return with_sign_of(a, b); }
-double copy_sign(double a, double b) { return copysign(a, b); }
+double copy_sign(double a, double b) { return with_sign_of(a, b); }
 
 #define RL_OP(Name, expression)   \
   struct Name {                   \
@@ -84,6 +84,7 @@ RL_OP(Add, add(a, b))
 RL_OP(Mul, mul(a, b))
 RL_OP(Div, a / b)
 RL_OP(Atan2, vatan2(a, b))
+RL_OP(Cube, a * a * b)
 RL_OP(Eq, static_cast<uint8_t>(a == b))
 RL_OP(Ne, static_cast<uint8_t>(a != b))
 RL_OP(Lt, static_cast<uint8_t>(a < b))
@@ -126,30 +127,18 @@ T to_divisor_sign(T m, T b) {
   return (m != T(0)) & ((b < T(0)) != (m < T(0))) ? m + b : m;
 }
 
-struct FloatFmod {
-  template <typename T>
-  static T finish(T m, T) {
-    return m;
-  }
-  template <typename T>
-  static T apply(T a, T b) {
-    return mod(a, b);
-  }
-};
+// How far the fast remainder reaches: quotients whose product with b is exact, so that the
+// difference is as well. For float, that is computed in double.
+constexpr float kModReach = 268435456.0f;
+constexpr double kDoubleModReach = 4503599627370496.0;
+bool within_reach(float a, float b) { return vabs(a) < vabs(b) * kModReach; }
+#if defined(__FMA__)
+bool within_reach(double a, double b) { return vabs(a) < vabs(b) * kDoubleModReach; }
+#else
+bool within_reach(double, double) { return false; }
+#endif
 
-struct FloatRemainder {
-  template <typename T>
-  static T finish(T m, T b) {
-    return to_divisor_sign(m, b);
-  }
-  template <typename T>
-  static T apply(T a, T b) {
-    return to_divisor_sign(mod(a, b), b);
-  }
-};
-
-// The remainder where the quotient has less than 29 bits: its product with b is exact in double,
-// and so is the difference. The quotient may be one too great, which the last step undoes.
+// The quotient may be one too great, which the last step undoes.
 float small_mod(float a, float b) {
   const double x = static_cast<double>(vabs(a));
   const double y = static_cast<double>(vabs(b));
@@ -157,38 +146,58 @@ float small_mod(float a, float b) {
   const double m = x - quotient * y;
   return with_sign_of(static_cast<float>(m < 0 ? m + y : m), a);
 }
+double small_mod(double a, double b) {
+  const double x = vabs(a);
+  const double y = vabs(b);
+  const double m = __builtin_fma(-vtrunc(x / y), y, x);
+  return with_sign_of(m < 0 ? m + y : m, a);
+}
 
-// Remainders of floats by blocks; one with a quotient that is too great, or none at all (NaN,
-// infinities, a zero divisor), goes through the C library.
-template <typename Op>
+// Operators that need the remainder of a division, by blocks; one with a quotient that is too
+// great, or none at all (NaN, infinities, a zero divisor), goes through the C library.
+template <typename Op, typename T>
 void mod_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
-  const float* a = static_cast<const float*>(in[0]);
-  const float* b = static_cast<const float*>(in[1]);
-  float* y = static_cast<float*>(out);
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  T* y = static_cast<T*>(out);
   for (size_t start = 0; start < n; start += 256) {
     const size_t end = n - start < 256 ? n : start + 256;
     int beyond = 0;
-    for (size_t i = start; i < end; ++i) beyond |= !(vabs(a[i]) < vabs(b[i]) * 268435456.0f);
+    for (size_t i = start; i < end; ++i) beyond |= !within_reach(a[i], b[i]);
     if (beyond != 0) {
-      for (size_t i = start; i < end; ++i) y[i] = Op::apply(a[i], b[i]);
+      for (size_t i = start; i < end; ++i) y[i] = Op::finish(mod(a[i], b[i]), a[i], b[i]);
       continue;
     }
     RL_VECTORIZE
-    for (size_t i = start; i < end; ++i) y[i] = Op::finish(small_mod(a[i], b[i]), b[i]);
+    for (size_t i = start; i < end; ++i) y[i] = Op::finish(small_mod(a[i], b[i]), a[i], b[i]);
   }
 }
+
+struct FloatFmod {
+  template <typename T>
+  static T finish(T m, T, T) {
+    return m;
+  }
+};
+
+struct FloatRemainder {
+  template <typename T>
+  static T finish(T m, T, T b) {
+    return to_divisor_sign(m, b);
+  }
+};
 
 // Not floor(a / b), whose rounding may carry it to the next integer; torch has the same steps.
 struct FloatFloorDiv {
   template <typename T>
-  static T apply(T a, T b) {
-    if (b == T(0)) return a / b;
-    const T m = mod(a, b);
+  static T finish(T m, T a, T b) {
+    const T exact = a / b;
     T quotient = (a - m) / b;
-    if (m != T(0) && (b < T(0)) != (m < T(0))) quotient -= T(1);
-    if (quotient == T(0)) return copy_sign(T(0), a / b);
+    quotient -= (m != T(0)) & ((b < T(0)) != (m < T(0))) ? T(1) : T(0);
     const T floor = vfloor(quotient);
-    return quotient - floor > T(0.5) ? floor + T(1) : floor;
+    const T rounded = quotient - floor > T(0.5) ? floor + T(1) : floor;
+    const T result = quotient == T(0) ? copy_sign(T(0), exact) : rounded;
+    return b == T(0) ? exact : result;
   }
 };
 
@@ -311,8 +320,9 @@ void where(const void* const* in, void* out, size_t n, LoopArgs*) {
 #define RL_SPLIT(FloatOp, int_loop, IntOp) \
   {loop<FloatOp, float>, loop<FloatOp, double>, int_loop<IntOp, int64_t>, \
    int_loop<IntOp, int32_t>, nullptr}
-#define RL_MOD(Op, IntOp)                                                        \
-  {mod_loop<Op>, loop<Op, double>, loop_by<IntOp, int64_t>, loop_by<IntOp, int32_t>, nullptr}
+#define RL_MOD(Op, IntOp)                                                          \
+  {mod_loop<Op, float>, mod_loop<Op, double>, loop_by<IntOp, int64_t>,             \
+   loop_by<IntOp, int32_t>, nullptr}
 #define RL_ALL(Op) \
   {loop<Op, float>, loop<Op, double>, loop<Op, int64_t>, loop<Op, int32_t>, loop<Op, uint8_t>}
 #define RL_BITS(Op) {nullptr, nullptr, loop<Op, int64_t>, loop<Op, int32_t>, loop<Op, uint8_t>}
@@ -326,7 +336,7 @@ const BinaryLoops binary_loops = {
          loop_i<AddAlpha, int32_t>, nullptr},
         RL_REAL(Mul),
         RL_SPLIT(FloatTruncDiv, loop_by, IntTruncDiv),
-        RL_SPLIT(FloatFloorDiv, loop_by, IntFloorDiv),
+        RL_MOD(FloatFloorDiv, IntFloorDiv),
         RL_MOD(FloatFmod, IntFmod),
         RL_MOD(FloatRemainder, IntRemainder),
         RL_SPLIT(FloatPow, loop, IntPow),
@@ -334,6 +344,7 @@ const BinaryLoops binary_loops = {
         RL_REAL(Minimum),
         RL_FLOAT(Div),
         RL_FLOAT(Atan2),
+        RL_FLOAT(Cube),
         RL_ALL(Eq),
         RL_ALL(Ne),
         RL_ALL(Lt),

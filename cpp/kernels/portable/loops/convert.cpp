@@ -1,5 +1,9 @@
 #include "rushlight/kernels/portable/loops/convert.h"
 
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
 #include "rushlight/kernels/portable/loops/half.h"
 
 namespace rushlight::kernels::RL_ISA {
@@ -75,6 +79,46 @@ void convert(const void* in, void* out, size_t n) {
   RL_VECTORIZE
   for (size_t i = 0; i < n; ++i) y[i] = Store<To>::from(load(x[i]));
 }
+
+#if defined(__F16C__)
+// The processor's own conversions, which the loop above is not compiled to.
+template <>
+void convert<Half, float>(const void* in, void* out, size_t n) {
+  const Half* x = static_cast<const Half*>(in);
+  float* y = static_cast<float*>(out);
+  size_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16) {
+    const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i));
+    _mm512_storeu_ps(y + i, _mm512_cvtph_ps(halves));
+  }
+#endif
+  for (; i + 8 <= n; i += 8) {
+    const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
+    _mm256_storeu_ps(y + i, _mm256_cvtph_ps(halves));
+  }
+  for (; i < n; ++i) y[i] = widen(x[i]);
+}
+
+template <>
+void convert<float, Half>(const void* in, void* out, size_t n) {
+  const float* x = static_cast<const float*>(in);
+  Half* y = static_cast<Half*>(out);
+  constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  size_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16) {
+    const __m256i halves = _mm512_cvtps_ph(_mm512_loadu_ps(x + i), kNearest);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), halves);
+  }
+#endif
+  for (; i + 8 <= n; i += 8) {
+    const __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), kNearest);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), halves);
+  }
+  for (; i < n; ++i) y[i] = narrow_half(x[i]);
+}
+#endif
 
 }  // namespace
 

@@ -75,6 +75,29 @@ void row(const void* in, size_t n, void* acc, const double*) {
   *static_cast<A*>(acc) = result;
 }
 
+// Sums of this many terms are short enough for float; beyond, they go to double.
+constexpr size_t kShortSum = 8;
+
+void float_sum_row(const void* in, size_t n, void* acc, const double*) {
+  const float* x = static_cast<const float*>(in);
+  double lanes[kLanes] = {};
+  size_t i = 0;
+  for (; i + kLanes * kShortSum <= n; i += kLanes * kShortSum) {
+    float sums[kLanes];
+    for (size_t k = 0; k < kLanes; ++k) sums[k] = x[i + k];
+    for (size_t j = 1; j < kShortSum; ++j) {
+      for (size_t k = 0; k < kLanes; ++k) sums[k] += x[i + j * kLanes + k];
+    }
+    for (size_t k = 0; k < kLanes; ++k) lanes[k] += static_cast<double>(sums[k]);
+  }
+  double result = *static_cast<double*>(acc);
+  if (i > 0) {
+    for (size_t k = 0; k < kLanes; ++k) result += lanes[k];
+  }
+  for (; i < n; ++i) result += static_cast<double>(x[i]);
+  *static_cast<double*>(acc) = result;
+}
+
 // The greatest or least of a row stays in the row's own type until the end.
 template <typename Op, typename T>
 void extreme_row(const void* in, size_t n, void* acc, const double*) {
@@ -206,7 +229,10 @@ void cumulate_column(const void* in, size_t n, void* acc, void* out) {
 // clang-format on
 
 const ReduceLoops reduce_loops = {
-    {RL_ALL(row, Sum), RL_ALL(row, Prod), RL_ALL(extreme_row, Max), RL_ALL(extreme_row, Min),
+    {{float_sum_row, row<Sum, double>, row<Sum, int64_t>, nullptr, row<Sum, uint8_t>},
+     RL_ALL(row, Prod),
+     RL_ALL(extreme_row, Max),
+     RL_ALL(extreme_row, Min),
      RL_FLOAT(deviation_row)},
     {RL_ALL(column, Sum), RL_ALL(column, Prod), RL_ALL(column, Max), RL_ALL(column, Min),
      RL_FLOAT(deviation_column)},

@@ -14,6 +14,7 @@ double block_sum_exp(const T* x, size_t n, T max, T* out) {
   T sums[kSums] = {};
   size_t i = 0;
   for (; i + kSums <= n; i += kSums) {
+    RL_VECTORIZE
     for (size_t k = 0; k < kSums; ++k) {
       const T term = vexp(x[i + k] - max);
       if (out != nullptr) out[i + k] = term;

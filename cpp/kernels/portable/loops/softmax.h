@@ -12,7 +12,8 @@ namespace rushlight::kernels {
 constexpr size_t kSoftmaxTypes = 2;
 
 struct SoftmaxLoops {
-  // The sum of e^(x[i] - max); the terms go to `out` unless it is nullptr.
+  // The sum of e^(x[i] - max); the terms go to `out`, which may be x,
+  // unless it is nullptr.
   double (*sum_exp[kSoftmaxTypes])(const void* x, size_t n, double max, void* out);
   // out[i] *= factor
   void (*scale[kSoftmaxTypes])(void* out, size_t n, double factor);

@@ -6,17 +6,6 @@
 
 namespace rushlight::kernels::RL_ISA {
 
-static inline uint64_t bits_of(double x) {
-  uint64_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-static inline double double_of(uint64_t bits) {
-  double x;
-  std::memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
 // --- sine, cosine, tangent ----------------------------------------------------------------------
 
 // Up to here the quotient by pi/2 has so few bits that its product with the first 25 bits of pi/2
@@ -135,9 +124,8 @@ static inline float vacos(float x) {
   return upper ? from_end : kHalfPi - with_sign_of(t, x);
 }
 static inline double vatan(double x) { return atan(x); }
-static inline double vatan2(double y, double x) { return atan2(y, x); }
-static inline double vasin(double x) { return asin(x); }
-static inline double vacos(double x) { return acos(x); }
+static inline double vasin(double x) { return vatan2(x, sqrt((1.0 - x) * (1.0 + x))); }
+static inline double vacos(double x) { return vatan2(sqrt((1.0 - x) * (1.0 + x)), x); }
 
 // --- power --------------------------------------------------------------------------------------
 

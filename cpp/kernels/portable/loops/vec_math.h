@@ -1,7 +1,7 @@
 // Elementary functions of one float without branches or table lookups, so that a loop over them is
 // vectorised on every instruction set. Errors are a few units in the last place (tests hold each to
 // its bound); NaN, infinities, zeros and subnormals come out as the C library has them, except that
-// the sign of a zero may be lost. double goes to the C library.
+// the sign of a zero may be lost. What of double is not in vec_double.h goes to the C library.
 // Included by loops files only (see dispatch.h).
 #pragma once
 
@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "rushlight/kernels/portable/loops/half.h"
+#include "rushlight/kernels/portable/loops/vec_double.h"
 
 namespace rushlight::kernels::RL_ISA {
 
@@ -103,9 +104,6 @@ static inline float vexpm1(float x) {
   return 2.0f * (scale * expm1_small(e.r) + (scale - 0.5f));
 }
 
-static inline double vexp(double x) { return exp(x); }
-static inline double vexpm1(double x) { return expm1(x); }
-
 // --- logarithm ----------------------------------------------------------------------------------
 
 // x = 2^n * (1 + f) with 1 + f from sqrt(1/2) to sqrt(2), for finite x > 0.
@@ -171,22 +169,18 @@ static inline float vlog1p(float x) {
   return x == 0.0f ? x : result;
 }
 
-static inline double vlog(double x) { return log(x); }
 static inline double vlog2(double x) { return log2(x); }
 static inline double vlog10(double x) { return log10(x); }
-static inline double vlog1p(double x) { return log1p(x); }
 
 // --- hyperbolic and their kin -------------------------------------------------------------------
 
 static inline float vsigmoid(float x) { return 1.0f / (1.0f + vexp(-x)); }
-static inline double vsigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
 static inline float vtanh(float x) {
   const float a = vabs(x);
   const float t = vexpm1(2.0f * (a > 10.0f ? 10.0f : a));
   return with_sign_of(t / (t + 2.0f), x);
 }
-static inline double vtanh(double x) { return tanh(x); }
 
 static inline float vsinh(float x) {
   const float a = vabs(x);
@@ -216,11 +210,8 @@ static inline float vatanh(float x) {
   const float a = vabs(x);
   return with_sign_of(0.5f * vlog1p(2.0f * a / (1.0f - a)), x) + (a > 1.0f ? kNaN : 0.0f);
 }
-static inline double vsinh(double x) { return sinh(x); }
-static inline double vcosh(double x) { return cosh(x); }
 static inline double vasinh(double x) { return asinh(x); }
 static inline double vacosh(double x) { return acosh(x); }
-static inline double vatanh(double x) { return atanh(x); }
 
 // --- error function -----------------------------------------------------------------------------
 
