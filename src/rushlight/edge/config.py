@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,12 +20,28 @@ class EdgeCompileConfig:
     Attributes:
         _check_ir_validity: verify the graph against the dialect tables.
         _skip_dim_order: keep operators that take memory formats instead of `dim_order_ops`.
+        _core_aten_ops_exception_list: operators that the dialect tables say nothing against.
         preserve_ops: operators to keep whole instead of decomposing them.
+        decompositions: rules of your own, over or beside torch's: an operator (of yours, or of
+            torch's) to a function of its arguments that is written with other operators. They are
+            merged over the rules that apply anyway; `preserve_ops` comes last.
     """
 
     _check_ir_validity: bool = True
     _skip_dim_order: bool = False
+    _core_aten_ops_exception_list: list[OpOverload] = field(default_factory=list)
     preserve_ops: list[OpOverload] = field(default_factory=list)
+    decompositions: Mapping[OpOverload, Callable[..., Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for operator in self.decompositions:
+            if not isinstance(operator, OpOverload):
+                raise ExportError(
+                    f"EdgeCompileConfig.decompositions maps operators such as "
+                    f"torch.ops.aten.add.Tensor to functions, got {operator!r}: name the overload "
+                    f"too",
+                    code=Code.INVALID_ARGUMENT,
+                )
 
 
 @dataclass(frozen=True)
