@@ -65,7 +65,8 @@ nb::list trace(ProgramHandle& self) {
 }  // namespace
 
 void init_program(nb::module_& m) {
-  nb::class_<ProgramHandle>(m, "Program")
+  nb::class_<ProgramHandle> program(m, "Program");
+  program
       .def_static(
           "open",
           [](nb::object path, nb::object data, nb::object external_path, nb::object external_data,
@@ -79,6 +80,7 @@ void init_program(nb::module_& m) {
           nb::arg("threads"))
       .def("clone", [](ProgramHandle& self) { return ProgramHandle{self.session->clone()}; })
       .def("manual_seed", manual_seed, nb::arg("seed"))
+      .def("fork", [](ProgramHandle& self) { return ProgramHandle{self.session->fork()}; })
       .def("close", [](ProgramHandle& self) { self.session->close(); })
       .def("method_names", method_names)
       .def("named_data", named_data, nb::arg("key"))
@@ -120,6 +122,7 @@ void init_program(nb::module_& m) {
             return MethodHandle{self.session, &self.session->runner(name)};
           },
           nb::arg("name"));
+  init_state(program);
 }
 
 }  // namespace rushlight::python

@@ -121,15 +121,15 @@ def eager_results(
         whatever the model raises on these inputs.
     """
     # A captured graph writes buffers in place, which its signature does not tell.
-    names = set(program.graph_signature.buffers) & set(program.state_dict)
-    before = {name: program.state_dict[name].clone() for name in names}
+    held = {**program.constants, **program.state_dict}  # buffers that are not saved are the former
+    before = [(held[name], held[name].clone()) for name in program.graph_signature.buffers]
     try:
         with torch.no_grad(), _freshly_seeded():
             return pytree.tree_leaves(program.module()(*_clone(args), **_clone(dict(kwargs))))
     finally:
         with torch.no_grad():
-            for name, value in before.items():
-                program.state_dict[name].copy_(value)
+            for buffer, value in before:
+                buffer.copy_(value)
 
 
 @contextmanager

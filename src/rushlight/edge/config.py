@@ -88,7 +88,9 @@ class ExecutorchBackendConfig:
         remove_view_copy: views share their base's memory instead of being copied.
         external_constants: True puts constants in `_default_external_constant.ptd`; a callable
             names the file for each constant's node, or returns None to keep it in the program.
-        emit_mutable_buffer_names: store the names of mutable buffers.
+        emit_mutable_buffer_names: store the names of mutable buffers, by which a module's state is
+            read and written; without them a buffer that begins as zeros is not told from a
+            temporary.
     """
 
     passes: Sequence[Callable[[GraphModule], Any]] = ()
@@ -99,7 +101,7 @@ class ExecutorchBackendConfig:
     delegate_alignment: int | None = None
     remove_view_copy: bool = True
     external_constants: bool | Callable[[Node], str | None] = False
-    emit_mutable_buffer_names: bool = False
+    emit_mutable_buffer_names: bool = True
 
     def planning_of(self, method: str) -> MemoryPlanningPass:
         """The planning options of one method."""

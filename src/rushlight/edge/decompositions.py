@@ -155,6 +155,15 @@ COMPLEX: dict[OpOverload, Callable[..., torch.Tensor]] = {
 }
 
 
+def copy(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """What `self.copy_(src)` leaves in `self`.
+
+    Written out here because torch, after its decompositions, takes `src` itself for the new value
+    of a buffer: without the conversion and the broadcast.
+    """
+    return src.to(self.dtype).expand(self.shape)
+
+
 def decomposition_table(
     keep: Iterable[OpOverload] = (),
     own: Mapping[OpOverload, Callable[..., Any]] | None = None,
@@ -174,6 +183,7 @@ def decomposition_table(
         convert = torch.ops.quantized_decomposed.convert_element_type.no_fuse
         table[convert] = lambda input, dtype: input.to(dtype)
     table.update({vec: upsampling(target) for vec, target in UPSAMPLING.items()})
+    table[aten.copy.default] = copy
     table.update(RANDOM_DECOMPOSITIONS)
     table.update(INDEX_DECOMPOSITIONS)
     for target in (*KEPT, *RANDOM_KEPT):
