@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -42,7 +43,7 @@ def capture(
         ExportError: if torch cannot capture the model, with torch's reason and the line, or if
             the file is none that `torch.export.save` wrote.
     """
-    if isinstance(model, str | os.PathLike) or hasattr(model, "seek"):
+    if isinstance(model, str | os.PathLike | io.IOBase):
         model = load_exported(model)
     if not isinstance(model, ExportedProgram):
         if not isinstance(args, tuple):
@@ -58,7 +59,7 @@ def capture(
 
 
 def _export(
-    model: torch.nn.Module,
+    model: object,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     dynamic_shapes: Any,

@@ -50,7 +50,7 @@ def _read(file: BinaryIO, name: str) -> ExportedProgram:
         )
     file.seek(start)
     try:
-        return torch.export.load(file)  # type: ignore[no-any-return, arg-type]
+        return torch.export.load(file)
     except Exception as error:  # whatever a damaged archive makes torch raise
         raise ExportError(
             f"{name} cannot be read as an ExportedProgram: {error}; write it anew with "
