@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
+
 from rushlight.ir.operators import SCALAR_RESULTS, out_variant, runtime_name
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 Four files say it: the C++ table and its declarations, the manifest that export checks programs
 against (``rushlight/ir/kernels.json``), and ``docs/operators.md``. Run ``python
-codegen/kernel_table.py`` after a change of ``ops/ops.yaml``; with ``--check`` nothing is written and
-the exit status says whether the checked-in files are up to date.
+codegen/kernel_table.py`` after a change of ``ops/ops.yaml``; with ``--check`` nothing is written
+and the exit status says whether the checked-in files are up to date.
 """
 
 from __future__ import annotations

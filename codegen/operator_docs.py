@@ -7,13 +7,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._ops import OpOverload
+
+from codegen.kernel_manifest import group_of
 from rushlight.edge.decompositions import decomposition_table
 from rushlight.ir.dialect import VIEW_NAMES
 from rushlight.ir.executorch_kernels import NAMES
 from rushlight.ir.operators import SCALAR_RESULTS, out_variant, runtime_name
-from torch._ops import OpOverload
-
-from codegen.kernel_manifest import group_of
 
 if TYPE_CHECKING:
     from codegen.kernel_table import Entry
@@ -23,16 +23,20 @@ HEAD = """\
 # Operators
 
 What a program may call, as programs name it. `rushlight ops` prints this table, and export refuses
-what is not in it: an operator without kernel, and a tensor of a dtype that the kernel does not take.
+what is not in it: an operator without kernel, or a tensor of a dtype that the kernel does not take.
 
 * **dtypes**: what the input tensors may be (the results, of an operator that takes none); arguments
   of which something else is true follow by name. `real` is `integral` (uint8, int8 to int64) and
-  `floating` (float16, bfloat16, float32, float64); `unsigned` is uint16 to uint64; `any` is whatever
-  has a size, `any8` whatever has at most 8 bytes an element. Results have the dtype that eager gives.
+  `floating` (float16, bfloat16, float32, float64); `unsigned` is uint16 to uint64; `any` is
+  whatever has a size, `any8` whatever has at most 8 bytes an element. Results have the dtype that
+  eager gives.
 * **ExecuTorch**: whether ExecuTorch 1.4.1 registers a kernel of the name, so that a file with it
   runs there too.
 * **set**: `core` is what torch tags as Core ATen, `edge` and `prim` are ExecuTorch's operators on
   layouts and on numbers.
+
+A kernel may be joined by others of its operator that are made for certain dtypes and dim orders:
+see [runtime](runtime.md).
 """
 NOT_HERE = """
 ## Core ATen operators without a kernel of their own
@@ -115,9 +119,7 @@ def document(entries: Sequence[Entry]) -> str:
             f"{counts}\n\n## Kernels",
             *table(entries),
             NOT_HERE.format(total=len(core), here=len(here))
-            + "\n".join(
-                f"| `{runtime_name(o)}` | {fate(o, decomposed, kernels)} |" for o in rest
-            ),
+            + "\n".join(f"| `{runtime_name(o)}` | {fate(o, decomposed, kernels)} |" for o in rest),
             DECOMPOSED + ", ".join(f"`{name}`" for name in names if not name.startswith("_")) + ".",
             "",
         ]

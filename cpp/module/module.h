@@ -124,9 +124,10 @@ class Module {
   Status fork(Module& copy);
 
   // The state of the loaded methods, in the order of the program: tensors in planned memory that
-  // have a name or a first content in the file. State that methods share is there once, under the
-  // name that the first of them has for it. The bytes may be read and, between runs, written; all
-  // is valid until a method is loaded or unloaded.
+  // have a name or a first content in the file; in a method without such names also what operators
+  // write in place. State that methods share is there once, under the name that the first of them
+  // has for it. The bytes may be read and, between runs, written; all is valid until a method is
+  // loaded or unloaded.
   Result<Span<const StateEntry>> state();
   // NotFound; InvalidArgument if methods have different entries of that name.
   Result<const StateEntry*> find_state(StringView name);
@@ -151,6 +152,7 @@ class Module {
   void count(uint64_t in_use);
   Status write_shared_state(const SharedArena& arena);
   Status list_state();
+  Status list_marked(const bool* marks, size_t n);
   void forget_state();
   Status check_not_in_steps();
   void close();

@@ -22,16 +22,43 @@ struct SnapshotHead {
 };
 constexpr char kMagic[] = "RLSTATE1";
 
-bool is_state(fb::Tensor tensor) {
-  if (!tensor.present() || !is_planned(tensor)) return false;
-  return has_file_data(tensor) || !tensor.extra_tensor_info().fully_qualified_name().empty();
+bool has_name(fb::Tensor tensor) {
+  return !tensor.extra_tensor_info().fully_qualified_name().empty();
 }
 
-// The next value from `i` on that is state; n_values() if there is none.
-size_t next_state(const MethodMeta& meta, size_t i) {
-  const auto values = meta.plan().values();
-  while (i < meta.n_values() && !is_state(values[i].val_as_Tensor())) ++i;
-  return i;
+// Where a file has no names (ExecuTorch's by default): what operators write in place.
+void mark_written_in_place(const MethodMeta& meta, bool* marks) {
+  const fb::ExecutionPlan plan = meta.plan();
+  for (size_t c = 0; c < plan.chains().size(); ++c) {
+    const fb::Tables<fb::Instruction> instructions = plan.chains()[c].instructions();
+    for (size_t i = 0; i < instructions.size(); ++i) {
+      const fb::KernelCall call = instructions[i].instr_args_as_KernelCall();
+      if (!call.present() || call.args().size() == 0) continue;
+      const StringView name = meta.operator_name(static_cast<size_t>(call.op_index())).name;
+      if (name.empty() || name.data()[name.size() - 1] != '_') continue;
+      const size_t value = static_cast<size_t>(call.args()[0]);
+      const fb::Tensor tensor = plan.values()[value].val_as_Tensor();
+      if (tensor.present() && is_planned(tensor)) marks[value] = true;
+    }
+  }
+  for (size_t i = 0; i < plan.inputs().size(); ++i) {
+    marks[static_cast<size_t>(plan.inputs()[i])] = false;
+  }
+}
+
+// Marks the values of a method that are state, and returns how many there are.
+size_t mark_state(const MethodMeta& meta, bool* marks) {
+  bool named = false;
+  for (size_t i = 0; i < meta.n_values(); ++i) {
+    const fb::Tensor tensor = meta.plan().values()[i].val_as_Tensor();
+    if (!tensor.present() || !is_planned(tensor)) continue;
+    marks[i] = has_file_data(tensor) || has_name(tensor);
+    named = named || has_name(tensor);
+  }
+  if (!named) mark_written_in_place(meta, marks);
+  size_t n = 0;
+  for (size_t i = 0; i < meta.n_values(); ++i) n += marks[i] ? 1 : 0;
+  return n;
 }
 
 StateEntry entry_of(const MethodSlot& slot, size_t i) {
@@ -99,12 +126,26 @@ void Module::forget_state() {
 }
 
 Status Module::list_state() {
+  size_t n_values = 0;
+  for (size_t m = 0; m < program().n_methods(); ++m) {
+    if (slots_[m] != nullptr) n_values += slots_[m]->method.meta().n_values();
+  }
+  bool* marks = new (std::nothrow) bool[n_values + 1]();
+  if (marks == nullptr) return out_of_memory();
   size_t n = 0;
+  bool* at = marks;
   for (size_t m = 0; m < program().n_methods(); ++m) {
     if (slots_[m] == nullptr) continue;
-    const MethodMeta& meta = slots_[m]->method.meta();
-    for (size_t i = next_state(meta, 0); i < meta.n_values(); i = next_state(meta, i + 1)) ++n;
+    n += mark_state(slots_[m]->method.meta(), at);
+    at += slots_[m]->method.meta().n_values();
   }
+  const Status status = list_marked(marks, n);
+  delete[] marks;
+  return status;
+}
+
+// The entries of the n marked values, which are those of the loaded methods one behind the other.
+Status Module::list_marked(const bool* marks, size_t n) {
   StateEntry* entries = new (std::nothrow) StateEntry[n + 1];
   const StateEntry** by_place = new (std::nothrow) const StateEntry*[n + 1];
   if (entries == nullptr || by_place == nullptr) {
@@ -115,10 +156,11 @@ Status Module::list_state() {
   size_t used = 0;
   for (size_t m = 0; m < program().n_methods(); ++m) {
     if (slots_[m] == nullptr) continue;
-    const MethodMeta& meta = slots_[m]->method.meta();
-    for (size_t i = next_state(meta, 0); i < meta.n_values(); i = next_state(meta, i + 1)) {
-      entries[used++] = entry_of(*slots_[m], i);
+    const size_t n_values = slots_[m]->method.meta().n_values();
+    for (size_t i = 0; i < n_values; ++i) {
+      if (marks[i]) entries[used++] = entry_of(*slots_[m], i);
     }
+    marks += n_values;
   }
   n_state_ = drop_repeated(entries, used, by_place);
   delete[] by_place;

@@ -54,12 +54,14 @@ void test_list() {
   CHECK((*module.state())[0].method == "also_up" && value_of(module, "counter") == 41);
 }
 
-// Without a name it is state because the file has its first content; without that it is not.
+// Without names, what operators write in place is state.
 void test_unnamed() {
   Opened opened(counting_file());
-  CHECK(count(opened.module, "up") == 11 && opened.module.state()->size() == 0);
-  CHECK(count(opened.module, "also_up") == 12 && opened.module.state()->size() == 1);
-  CHECK((*opened.module.state())[0].name.empty());
+  CHECK(count(opened.module, "up") == 11 && count(opened.module, "also_up") == 12);
+  CHECK(opened.module.state()->size() == 1);
+  const StateEntry& entry = (*opened.module.state())[0];
+  CHECK(entry.name.empty() && entry.method == "up" && entry.value == 0);
+  CHECK(*reinterpret_cast<float*>(entry.data) == 12);
 }
 
 void test_snapshot() {

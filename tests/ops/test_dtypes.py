@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from rushlight.ir.kernels import manifest
 
 from .dtypes import DTYPES, Probe, name_of

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 NAME = "ops"
 HELP = help_text(
     "List the operators that this runtime has a kernel for: what export accepts. NAME is an "
-    "operator, or a part of its name.",
+    "operator, or a part of its name; without it all are listed.",
     (
-        "rushlight ops",
         "rushlight ops conv",
         "rushlight ops --dtype float16",
         "rushlight ops aten::add.out --json",
@@ -74,12 +73,11 @@ def _chosen(have: Manifest, name: str | None, dtype: str | None) -> list[Kernel]
         and (dtype is None or kernel.dtypes is None or dtype in kernel.dtypes)
     ]
     if not found:
-        what = " and ".join(
-            [f"{name!r} in its name"] * (name is not None) + [f"dtype {dtype}"] * (dtype is not None)
-        )
+        what = [] if name is None else [f"{name!r} in its name"]
+        what += [] if dtype is None else [f"dtype {dtype}"]
         raise Error(
-            f"no operator with {what}; `rushlight ops` lists all, and docs/operators.md says which "
-            f"are decomposed",
+            f"no operator with {' and '.join(what)}; `rushlight ops` lists all, and "
+            f"docs/operators.md says which are decomposed",
             code=Code.NOT_FOUND,
         )
     return found

@@ -89,8 +89,7 @@ class ExecutorchBackendConfig:
         external_constants: True puts constants in `_default_external_constant.ptd`; a callable
             names the file for each constant's node, or returns None to keep it in the program.
         emit_mutable_buffer_names: store the names of mutable buffers, by which a module's state is
-            read and written; without them a buffer that begins as zeros is not told from a
-            temporary.
+            read and written.
     """
 
     passes: Sequence[Callable[[GraphModule], Any]] = ()

@@ -144,4 +144,3 @@ class State(Mapping[str, Any]):
                 for i, ((name, method), row) in enumerate(zip(named, rows, strict=True))
             }
         return self._entries
-

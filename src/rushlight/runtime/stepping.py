@@ -100,4 +100,3 @@ class Stepper:
 
     def _errors(self) -> Errors:
         return Errors(self._program)
-
