@@ -69,7 +69,7 @@ nb::object read_state(ProgramHandle& self, size_t index, bool as_torch) {
   return as_torch ? new_torch(entry.tensor()) : new_numpy(entry.tensor());
 }
 
-void write_state(ProgramHandle& self, size_t index, nb::object array) {
+void write_state(ProgramHandle& self, size_t index, const nb::object& array) {
   ArrayRef source;
   std::string why = "it is not an array";
   if (source.borrow(array.ptr(), &why) != Borrowed::Yes) fail(Code::InvalidType, why);
@@ -101,7 +101,7 @@ nb::bytes snapshot(ProgramHandle& self) {
   return made;
 }
 
-void restore(ProgramHandle& self, nb::bytes data) {
+void restore(ProgramHandle& self, const nb::bytes& data) {
   Turn turn(*self.session);
   Module& module = self.session->module();
   const Status status = module.restore(data.c_str(), data.size());

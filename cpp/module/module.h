@@ -152,7 +152,6 @@ class Module {
   void count(uint64_t in_use);
   Status write_shared_state(const SharedArena& arena);
   Status list_state();
-  Status list_marked(const bool* marks, size_t n);
   void forget_state();
   Status check_not_in_steps();
   void close();

@@ -27,7 +27,7 @@ bool has_name(fb::Tensor tensor) {
 }
 
 // Where a file has no names (ExecuTorch's by default): what operators write in place.
-void mark_written_in_place(const MethodMeta& meta, bool* marks) {
+void mark_written_in_place(const MethodMeta& meta, Span<bool> marks) {
   const fb::ExecutionPlan plan = meta.plan();
   for (size_t c = 0; c < plan.chains().size(); ++c) {
     const fb::Tables<fb::Instruction> instructions = plan.chains()[c].instructions();
@@ -38,27 +38,38 @@ void mark_written_in_place(const MethodMeta& meta, bool* marks) {
       if (name.empty() || name.data()[name.size() - 1] != '_') continue;
       const size_t value = static_cast<size_t>(call.args()[0]);
       const fb::Tensor tensor = plan.values()[value].val_as_Tensor();
-      if (tensor.present() && is_planned(tensor)) marks[value] = true;
+      if (value < marks.size() && tensor.present() && is_planned(tensor)) marks[value] = true;
     }
   }
   for (size_t i = 0; i < plan.inputs().size(); ++i) {
-    marks[static_cast<size_t>(plan.inputs()[i])] = false;
+    const size_t value = static_cast<size_t>(plan.inputs()[i]);
+    if (value < marks.size()) marks[value] = false;
   }
 }
 
-// Marks the values of a method that are state, and returns how many there are.
-size_t mark_state(const MethodMeta& meta, bool* marks) {
+void mark_state(const MethodMeta& meta, Span<bool> marks) {
   bool named = false;
-  for (size_t i = 0; i < meta.n_values(); ++i) {
+  for (size_t i = 0; i < marks.size(); ++i) {
     const fb::Tensor tensor = meta.plan().values()[i].val_as_Tensor();
     if (!tensor.present() || !is_planned(tensor)) continue;
     marks[i] = has_file_data(tensor) || has_name(tensor);
     named = named || has_name(tensor);
   }
   if (!named) mark_written_in_place(meta, marks);
-  size_t n = 0;
-  for (size_t i = 0; i < meta.n_values(); ++i) n += marks[i] ? 1 : 0;
-  return n;
+}
+
+// Calls found(i) for each value of a method that is state; false if there is no memory for that.
+template <class Found>
+bool each_state(const MethodMeta& meta, Found found) {
+  const size_t n = meta.n_values();
+  bool* marks = new (std::nothrow) bool[n + 1]();
+  if (marks == nullptr) return false;
+  mark_state(meta, {marks, n});
+  for (size_t i = 0; i < n; ++i) {
+    if (marks[i]) found(i);
+  }
+  delete[] marks;
+  return true;
 }
 
 StateEntry entry_of(const MethodSlot& slot, size_t i) {
@@ -126,44 +137,28 @@ void Module::forget_state() {
 }
 
 Status Module::list_state() {
-  size_t n_values = 0;
-  for (size_t m = 0; m < program().n_methods(); ++m) {
-    if (slots_[m] != nullptr) n_values += slots_[m]->method.meta().n_values();
-  }
-  bool* marks = new (std::nothrow) bool[n_values + 1]();
-  if (marks == nullptr) return out_of_memory();
   size_t n = 0;
-  bool* at = marks;
+  bool enough = true;
   for (size_t m = 0; m < program().n_methods(); ++m) {
     if (slots_[m] == nullptr) continue;
-    n += mark_state(slots_[m]->method.meta(), at);
-    at += slots_[m]->method.meta().n_values();
+    enough = each_state(slots_[m]->method.meta(), [&n](size_t) { ++n; }) && enough;
   }
-  const Status status = list_marked(marks, n);
-  delete[] marks;
-  return status;
-}
-
-// The entries of the n marked values, which are those of the loaded methods one behind the other.
-Status Module::list_marked(const bool* marks, size_t n) {
   StateEntry* entries = new (std::nothrow) StateEntry[n + 1];
   const StateEntry** by_place = new (std::nothrow) const StateEntry*[n + 1];
-  if (entries == nullptr || by_place == nullptr) {
+  enough = enough && entries != nullptr && by_place != nullptr;
+  size_t used = 0;
+  for (size_t m = 0; enough && m < program().n_methods(); ++m) {
+    if (slots_[m] == nullptr) continue;
+    enough = each_state(slots_[m]->method.meta(), [&](size_t i) {
+      if (used < n) entries[used++] = entry_of(*slots_[m], i);
+    });
+  }
+  if (enough) n_state_ = drop_repeated(entries, std::min(used, n), by_place);
+  delete[] by_place;
+  if (!enough) {
     delete[] entries;
-    delete[] by_place;
     return out_of_memory();
   }
-  size_t used = 0;
-  for (size_t m = 0; m < program().n_methods(); ++m) {
-    if (slots_[m] == nullptr) continue;
-    const size_t n_values = slots_[m]->method.meta().n_values();
-    for (size_t i = 0; i < n_values; ++i) {
-      if (marks[i]) entries[used++] = entry_of(*slots_[m], i);
-    }
-    marks += n_values;
-  }
-  n_state_ = drop_repeated(entries, used, by_place);
-  delete[] by_place;
   state_ = entries;
   return {};
 }
