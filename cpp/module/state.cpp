@@ -86,19 +86,25 @@ StateEntry entry_of(const MethodSlot& slot, size_t i) {
   return entry;
 }
 
-// Leaves one of several entries at the same bytes, the first, and the order as it is.
-size_t drop_repeated(StateEntry* entries, size_t n, const StateEntry** by_place) {
-  for (size_t i = 0; i < n; ++i) by_place[i] = &entries[i];
-  std::sort(by_place, by_place + n, [](const StateEntry* a, const StateEntry* b) {
+// Leaves one of several entries at the same bytes, the first, and the order as it is. False if
+// there is no memory to find them.
+bool drop_repeated(StateEntry* entries, size_t* n) {
+  if (*n < 2) return true;
+  const StateEntry** by_place = new (std::nothrow) const StateEntry*[*n];
+  if (by_place == nullptr) return false;
+  for (size_t i = 0; i < *n; ++i) by_place[i] = &entries[i];
+  std::sort(by_place, by_place + *n, [](const StateEntry* a, const StateEntry* b) {
     return a->data != b->data ? a->data < b->data : a < b;
   });
-  for (size_t i = n; i-- > 1;) {
+  for (size_t i = *n; i-- > 1;) {
     if (by_place[i]->data != by_place[i - 1]->data || by_place[i]->tensor.nbytes == 0) continue;
     entries[by_place[i] - entries].method = {};  // marks it: a method has a name
   }
-  return static_cast<size_t>(
-      std::remove_if(entries, entries + n, [](const StateEntry& e) { return e.method.empty(); }) -
-      entries);
+  delete[] by_place;
+  StateEntry* end =
+      std::remove_if(entries, entries + *n, [](const StateEntry& e) { return e.method.empty(); });
+  *n = static_cast<size_t>(end - entries);
+  return true;
 }
 
 // FNV-1a over what must be equal for a snapshot to fit.
@@ -144,8 +150,7 @@ Status Module::list_state() {
     enough = each_state(slots_[m]->method.meta(), [&n](size_t) { ++n; }) && enough;
   }
   StateEntry* entries = new (std::nothrow) StateEntry[n + 1];
-  const StateEntry** by_place = new (std::nothrow) const StateEntry*[n + 1];
-  enough = enough && entries != nullptr && by_place != nullptr;
+  enough = enough && entries != nullptr;
   size_t used = 0;
   for (size_t m = 0; enough && m < program().n_methods(); ++m) {
     if (slots_[m] == nullptr) continue;
@@ -153,13 +158,12 @@ Status Module::list_state() {
       if (used < n) entries[used++] = entry_of(*slots_[m], i);
     });
   }
-  if (enough) n_state_ = drop_repeated(entries, std::min(used, n), by_place);
-  delete[] by_place;
-  if (!enough) {
+  if (!enough || !drop_repeated(entries, &used)) {
     delete[] entries;
     return out_of_memory();
   }
   state_ = entries;
+  n_state_ = used;
   return {};
 }
 
