@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -52,10 +54,12 @@ def test_all_offenders_are_named_at_once(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_dtype_that_no_kernel_takes_is_refused(function, args, message) -> None:  # type: ignore[no-untyped-def]
+def test_a_dtype_that_no_kernel_takes_is_refused(
+    function: Callable[..., Any], args: tuple[torch.Tensor, ...], message: str
+) -> None:
     class Model(torch.nn.Module):
         def forward(self, *args: torch.Tensor) -> torch.Tensor:
-            return function(*args)  # type: ignore[no-any-return]
+            return function(*args)
 
     with pytest.raises(rl.ExportError, match=message):
         rl.export(Model(), args)
