@@ -62,6 +62,11 @@ nb::list trace(ProgramHandle& self) {
   return events;
 }
 
+nb::dict sizes(ProgramHandle& self) {
+  Turn turn(*self.session);
+  return program_sizes(self.session->module().program());
+}
+
 }  // namespace
 
 void init_program(nb::module_& m) {
@@ -80,7 +85,6 @@ void init_program(nb::module_& m) {
           nb::arg("threads"))
       .def("clone", [](ProgramHandle& self) { return ProgramHandle{self.session->clone()}; })
       .def("manual_seed", manual_seed, nb::arg("seed"))
-      .def("fork", [](ProgramHandle& self) { return ProgramHandle{self.session->fork()}; })
       .def("close", [](ProgramHandle& self) { self.session->close(); })
       .def("method_names", method_names)
       .def("named_data", named_data, nb::arg("key"))
@@ -111,11 +115,7 @@ void init_program(nb::module_& m) {
              Turn turn(*self.session);
              return self.session->module().threads();
            })
-      .def("sizes",
-           [](ProgramHandle& self) {
-             Turn turn(*self.session);
-             return program_sizes(self.session->module().program());
-           })
+      .def("sizes", sizes)
       .def(
           "method",
           [](ProgramHandle& self, const std::string& name) {

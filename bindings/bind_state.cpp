@@ -117,7 +117,8 @@ void reset_state(ProgramHandle& self) {
 }  // namespace
 
 void init_state(nb::class_<ProgramHandle>& program) {
-  program.def("state", state)
+  program.def("fork", [](ProgramHandle& self) { return ProgramHandle{self.session->fork()}; })
+      .def("state", state)
       .def("read_state", read_state, nb::arg("index"), nb::arg("as_torch"))
       .def("write_state", write_state, nb::arg("index"), nb::arg("array").none())
       .def("snapshot", snapshot)
