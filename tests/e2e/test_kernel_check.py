@@ -49,8 +49,8 @@ def test_all_offenders_are_named_at_once(tmp_path: Path) -> None:
         (
             lambda x: torch.ops.aten.add.Tensor(x, x),
             (torch.ones(3, dtype=torch.uint16),),
-            r"aten::add.out: argument 'self' is uint16, the kernel takes real, bool: convert it "
-            r"with .to\(torch.float32\)",
+            r"aten::add.out: argument 'self' is uint16, the kernel takes real, bool, complex64: "
+            r"convert it with .to\(torch.float32\)",
         ),
     ],
 )

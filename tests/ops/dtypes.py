@@ -120,8 +120,8 @@ class Probe:
             with torch.no_grad(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 given = [t.dtype for t in as_list(reference(*clone_all(args), **kwargs))]
-        except (RuntimeError, IndexError, TypeError, ValueError):
-            return None  # eager has no kernel for it; the table may be wider
+        except (RuntimeError, LookupError, TypeError, ValueError, AssertionError, ArithmeticError):
+            return None  # eager has no kernel for it, or refuses it; the table may be wider
         return given if set(given) <= set(DTYPES) else None
 
     def _run(

@@ -29,7 +29,8 @@ class Kernel:
         name: in a program, "aten::add.out".
         library: the kernel library that has it.
         family: the operators that it belongs to: those of one source file.
-        dtypes: what its tensors may be, or None if that is not known (any may be tried).
+        dtypes: what its input tensors may be (its outs, if it takes none), or None if that is not
+            known (any may be tried). Other outs have the dtype that eager gives for the inputs.
         arguments: what the tensors of an argument may be where that differs.
         group: "core" (of ATen), "edge", "prim" or "beyond core"; "" if that is not known.
     """
@@ -180,7 +181,7 @@ def register_operator(
     Args:
         name: of the out-variant, as a program holds it: "mylib::gelu.out".
         library: what must be linked into the runtime; the program's report names it.
-        dtypes: what tensors may be: dtypes ("float32") and classes ("floating", "integral",
+        dtypes: what input tensors may be: dtypes ("float32") and classes ("floating", "integral",
             "real", "bool", "any") joined by "+". None: whatever export meets.
         arguments: the same for arguments of which something else is true.
 

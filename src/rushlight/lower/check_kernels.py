@@ -55,9 +55,13 @@ def _wrong_dtypes(node: Node, operator: str, manifest: Manifest) -> Iterator[str
     kernel = manifest.find(operator)
     if kernel is None or not isinstance(node.target, OpOverload):
         return  # views and numbers: any dtype will do
+    schema = node.target._schema
+    outs = {a.name for a in schema.arguments if a.is_out}
+    has_inputs = any("Tensor" in str(a.type) and not a.is_out for a in schema.arguments)
     for argument, value in _arguments(node):
         taken = kernel.takes(argument)
-        if taken is None:
+        follows = argument in outs and has_inputs and argument not in kernel.arguments
+        if taken is None or follows:  # a result has the dtype that eager gives for the inputs
             continue
         for dtype in dict.fromkeys(_dtypes(value)):
             if dtype not in taken:
