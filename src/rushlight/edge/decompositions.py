@@ -191,5 +191,6 @@ def decomposition_table(
     table.update(own or {})
     for target in keep:
         table.pop(target, None)
-    table.setdefault(aten.linear.default, linear_of_vector)
+    if aten.linear.default not in table:  # torch's table has no setdefault of its own
+        table[aten.linear.default] = linear_of_vector
     return table  # type: ignore[no-any-return]
