@@ -18,7 +18,7 @@ from .harness import OpCases, all_ops, listed, native
 
 OPS = all_ops()
 # What a message may call an argument of several operators, an item of a list, or a result.
-OTHERWISE = ("an index", "the tensor", "the result", "input")
+OTHERWISE = ("an index", "the tensor", "the result", "the sequence", "input", "p")
 
 
 @pytest.mark.parametrize("cases", OPS, ids=lambda cases: cases.op)
