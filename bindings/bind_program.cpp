@@ -62,10 +62,16 @@ nb::list trace(ProgramHandle& self) {
   return events;
 }
 
+nb::dict sizes(ProgramHandle& self) {
+  Turn turn(*self.session);
+  return program_sizes(self.session->module().program());
+}
+
 }  // namespace
 
 void init_program(nb::module_& m) {
-  nb::class_<ProgramHandle>(m, "Program")
+  nb::class_<ProgramHandle> program(m, "Program");
+  program
       .def_static(
           "open",
           [](nb::object path, nb::object data, nb::object external_path, nb::object external_data,
@@ -109,17 +115,14 @@ void init_program(nb::module_& m) {
              Turn turn(*self.session);
              return self.session->module().threads();
            })
-      .def("sizes",
-           [](ProgramHandle& self) {
-             Turn turn(*self.session);
-             return program_sizes(self.session->module().program());
-           })
+      .def("sizes", sizes)
       .def(
           "method",
           [](ProgramHandle& self, const std::string& name) {
             return MethodHandle{self.session, &self.session->runner(name)};
           },
           nb::arg("name"));
+  init_state(program);
 }
 
 }  // namespace rushlight::python

@@ -62,7 +62,7 @@ std::shared_ptr<Session> Session::open(const Source& program, const Source& exte
   return session;
 }
 
-std::shared_ptr<Session> Session::clone() {
+std::shared_ptr<Session> Session::copy(Status (*open)(Module& from, Module& to)) {
   Turn turn(*this);
   if (tracer_ != nullptr) {
     fail(Code::NotSupported, "a module with trace=True cannot be cloned: load it twice instead");
@@ -71,9 +71,17 @@ std::shared_ptr<Session> Session::clone() {
   copy->program_bytes_ = program_bytes_;
   copy->external_bytes_ = external_bytes_;
   copy->module_ = std::make_unique<Module>();
-  const Status status = module().clone(*copy->module_);
+  const Status status = open(module(), *copy->module_);
   if (!status.ok()) fail(status.code(), copy->module_->message());
   return copy;
+}
+
+std::shared_ptr<Session> Session::clone() {
+  return copy([](Module& from, Module& to) { return from.clone(to); });
+}
+
+std::shared_ptr<Session> Session::fork() {
+  return copy([](Module& from, Module& to) { return from.fork(to); });
 }
 
 Module& Session::module() {

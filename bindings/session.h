@@ -33,6 +33,8 @@ class Session {
                                        uint64_t memory_limit, bool trace, size_t threads);
   // The same program with arenas and state of its own.
   std::shared_ptr<Session> clone();
+  // Likewise, with the state of this one.
+  std::shared_ptr<Session> fork();
 
   // The runner of a method, which is loaded if it was not. Throws a Failure that lists all that is
   // missing. It lives as long as the session.
@@ -50,6 +52,7 @@ class Session {
 
   Session() = default;
   ModuleOptions options(uint64_t memory_limit, bool trace, size_t threads);
+  std::shared_ptr<Session> copy(Status (*open)(Module& from, Module& to));
   [[noreturn]] void fail_load(const std::string& method, Status status);
 
   // The module is destroyed first: it points into the others.

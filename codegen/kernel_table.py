@@ -1,14 +1,17 @@
-"""Writes the table of portable kernels from ops/ops.yaml and torch's operator schemas.
+"""Writes all that is known of kernels from ops/ops.yaml and torch's operator schemas.
 
-Run ``python codegen/kernel_table.py`` after a change of ``ops/ops.yaml``; with ``--check`` nothing
-is written and the exit status says whether the checked-in files are up to date.
+Four files say it: the C++ table and its declarations, the manifest that export checks programs
+against (``rushlight/ir/kernels.json``), and ``docs/operators.md``. Run ``python
+codegen/kernel_table.py`` after a change of ``ops/ops.yaml``; with ``--check`` nothing is written
+and the exit status says whether the checked-in files are up to date.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +19,15 @@ import torch
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]  # for those who run this file by its path
+
+from codegen.kernel_manifest import DTYPES, manifest  # noqa: E402
+from codegen.operator_docs import document  # noqa: E402
+
 OPS_FILE = ROOT / "ops" / "ops.yaml"
-KERNELS = ROOT / "cpp" / "kernels" / "portable"
+KERNELS = Path("cpp/kernels/portable")
 HEADER = "// Written by codegen/kernel_table.py from ops/ops.yaml; do not edit.\n"
 FIELDS = {"op", "kernel", "dtypes", "arguments", "schema"}
-DTYPE_CLASSES = {"floating", "integral", "real", "bool", "any", "none"} | {
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-    "complex64",
-    "uint8",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-}
 
 # Letters of cpp/kernel/kernel.h by the type's name in torch's schemas.
 LETTERS = {
@@ -61,6 +57,9 @@ class Entry:
     op: str
     kernel: str
     signature: str
+    family: str
+    dtypes: str
+    arguments: dict[str, str] = field(default_factory=dict)
 
 
 def letter(type_name: str) -> str:
@@ -102,21 +101,42 @@ def signature_of(row: dict[str, Any]) -> str:
     return letters + ("=" if aliased else "r")
 
 
+def check_dtypes(op: str, text: str) -> None:
+    """Raises ValueError unless `text` is dtypes and classes joined by ``+``."""
+    wrong = set(text.split("+")) - set(DTYPES)
+    if wrong:
+        raise ValueError(f"{op}: unknown dtypes {sorted(wrong)}; see the top of {OPS_FILE.name}")
+
+
+def entry_of(row: dict[str, Any], family: str) -> Entry:
+    """Checks one row of ops.yaml."""
+    op = row.get("op", "?")
+    unknown = set(row) - FIELDS
+    missing = {"op", "kernel", "dtypes"} - set(row)
+    if unknown or missing:
+        raise ValueError(f"{op}: unknown fields {sorted(unknown)}, missing {sorted(missing)}")
+    arguments = row.get("arguments", {})
+    tensors = {a.name for a in schema_of(row).arguments if "Tensor" in str(a.type)}
+    if not set(arguments) <= tensors:
+        raise ValueError(f"{op}: no tensors of it are {sorted(set(arguments) - tensors)}")
+    for text in (row["dtypes"], *arguments.values()):
+        check_dtypes(op, text)
+    return Entry(op, row["kernel"], signature_of(row), family, row["dtypes"], arguments)
+
+
 def load_entries(path: Path = OPS_FILE) -> list[Entry]:
-    """Reads ops.yaml and checks each row; entries come sorted by operator name."""
+    """Reads ops.yaml and checks each row; entries come sorted by operator name.
+
+    A family is what stands under a line ``# --- file.cpp``.
+    """
     entries: dict[str, Entry] = {}
-    for row in yaml.safe_load(path.read_text(encoding="utf-8")) or []:
-        op = row.get("op", "?")
-        unknown = set(row) - FIELDS
-        missing = {"op", "kernel", "dtypes"} - set(row)
-        if unknown or missing:
-            raise ValueError(f"{op}: unknown fields {sorted(unknown)}, missing {sorted(missing)}")
-        wrong = set(row["dtypes"].split("+")) - DTYPE_CLASSES
-        if wrong:
-            raise ValueError(f"{op}: unknown dtypes {sorted(wrong)}; see the top of {path.name}")
-        if op in entries:
-            raise ValueError(f"{op}: listed twice")
-        entries[op] = Entry(op, row["kernel"], signature_of(row))
+    parts = re.split(r"^# --- (\w+)\.cpp$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for family, text in zip(parts[1::2], parts[2::2], strict=True):
+        for row in yaml.safe_load(text) or []:
+            entry = entry_of(row, family)
+            if entry.op in entries:
+                raise ValueError(f"{entry.op}: listed twice")
+            entries[entry.op] = entry
     return sorted(entries.values(), key=lambda entry: entry.op)
 
 
@@ -179,13 +199,18 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing, only compare")
     arguments = parser.parse_args()
     entries = load_entries()
-    texts = {"declarations.h": declarations(entries), "table.cpp": table(entries)}
+    texts = {
+        KERNELS / "declarations.h": declarations(entries),
+        KERNELS / "table.cpp": table(entries),
+        Path("src/rushlight/ir/kernels.json"): manifest(entries),
+        Path("docs/operators.md"): document(entries),
+    }
     stale = []
     for name, text in texts.items():
-        path = KERNELS / name
+        path = ROOT / name
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
-        stale.append(name)
+        stale.append(str(name))
         if not arguments.check:
             path.write_text(text, encoding="utf-8")
     if stale:

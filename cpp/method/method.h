@@ -134,6 +134,8 @@ class Method {
   Status step();
   // Back to the start, from the end of a sequence of steps; InvalidState in the middle of one.
   Status reset();
+  // Between the first step and reset().
+  bool in_steps() const { return stepping_; }
 
   size_t n_instructions() const { return n_instructions_; }
   // What step() runs next, as an index over all chains one after the other; n_instructions() at the
@@ -189,7 +191,7 @@ class Method {
   uint32_t n_instructions_ = 0;
   uint32_t pc_ = 0;
   uint32_t failed_instruction_ = kNoInstruction;
-  bool stepping_ = false;  // between the first step and reset()
+  bool stepping_ = false;
   bool failed_step_ = false;
   bool has_bare_tensors_ = false;  // tensors that may be without memory when the method runs
   bool resized_ = true;            // a tensor has another size than in the last run

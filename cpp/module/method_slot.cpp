@@ -89,12 +89,11 @@ MemoryUse measure_method(const MethodMeta& meta, size_t scratch_bytes) {
 Status load_method(MethodSlot& slot, const MethodMeta& meta, const SharedArena* shared,
                    MethodOptions options, Message& message) {
   const size_t n_arenas = meta.n_arenas();
-  Span<uint8_t>* arenas = new (std::nothrow) Span<uint8_t>[n_arenas];
+  Span<uint8_t>* arenas = slot.spans = new (std::nothrow) Span<uint8_t>[n_arenas];
   const bool reserved = arenas != nullptr &&
                         slot.arenas.reserve(add(slot.use.arenas, slot.use.outputs)) &&
                         slot.scratch_pages.reserve(slot.use.scratch);
   if (!reserved) {
-    delete[] arenas;
     return message.fail(Code::MemoryAllocationFailed,
                         "%.*s: the system has not %llu bytes for its arenas, scratch and outputs",
                         meta.name().len(), meta.name().data(),
@@ -122,7 +121,6 @@ Status load_method(MethodSlot& slot, const MethodMeta& meta, const SharedArena* 
   }
   memory.arenas = {arenas, n_arenas};
   Status status = slot.method.load(meta.program(), meta.name(), memory, options);
-  delete[] arenas;
   if (status.ok()) status = give_outputs(slot, used);
   if (!status.ok()) message = slot.method.message();
   if (!status.ok() || !is_dynamic || slot.keeper.watch(slot.method, slot.arenas)) return status;

@@ -16,10 +16,13 @@ struct SharedArena {
 };
 
 struct MethodSlot {
+  ~MethodSlot() { delete[] spans; }
+
   // The method is destroyed first, since its delegates may look at the memory.
   HeapAllocator structures;
   Pages arenas;  // its own, one behind the other, and behind them its outputs without a place
   Pages scratch_pages;
+  Span<uint8_t>* spans = nullptr;  // all its arenas, shared ones included; one per arena
   Allocator scratch;
   PageKeeper keeper;
   MemoryUse use;

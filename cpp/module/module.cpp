@@ -12,6 +12,7 @@ Module::~Module() { close(); }
 
 void Module::close() {
   if (shared_ == nullptr) return;
+  forget_state();
   for (size_t i = 0; i < program().n_methods(); ++i) delete slots_[i];
   delete[] slots_;
   delete failed_;
@@ -185,6 +186,7 @@ Result<Method*> Module::method(StringView name) {
 
 void Module::unload(StringView method) {
   if (!is_loaded(method)) return;
+  forget_state();
   MethodSlot*& slot = slots_[find(method)];
   count(in_use_ - slot->use.total());
   delete slot;
@@ -206,6 +208,7 @@ Status Module::load(StringView method) {
     return status;
   }
   slots_[find(method)] = slot;
+  forget_state();
   return {};
 }
 
@@ -273,12 +276,18 @@ Status Module::prepare_shared_arenas(const MethodMeta& meta) {
     arena->index = k;
     arena->next = arenas_;
     arenas_ = arena;
-    for (size_t i = 0; i < program().n_methods(); ++i) {
-      Result<MethodMeta> other = program().method_meta(program().method_name(i));
-      if (!other.ok() || other->n_arenas() <= k) continue;
-      RL_TRY(write_initial_state(other.value(), k, arena->pages.span(), shared_->external(),
-                                 message_));
-    }
+    RL_TRY(write_shared_state(*arena));
+  }
+  return {};
+}
+
+// The first content that any method of the program gives the arena.
+Status Module::write_shared_state(const SharedArena& arena) {
+  for (size_t i = 0; i < program().n_methods(); ++i) {
+    Result<MethodMeta> meta = program().method_meta(program().method_name(i));
+    if (!meta.ok() || meta->n_arenas() <= arena.index) continue;
+    RL_TRY(write_initial_state(meta.value(), arena.index, arena.pages.span(), shared_->external(),
+                               message_));
   }
   return {};
 }

@@ -61,6 +61,15 @@ struct MemoryUse {
   uint64_t total() const { return arenas + shared_arenas + structures + outputs + scratch; }
 };
 
+// A buffer that a method writes: what a module keeps from one call to the next.
+struct StateEntry {
+  StringView name;    // fully qualified; empty if the program does not tell
+  StringView method;  // the first loaded method, in the program's order, that has it
+  size_t value = 0;   // its index there
+  TensorMeta tensor;
+  uint8_t* data = nullptr;  // tensor.nbytes bytes, in the tensor's dim order
+};
+
 class Module {
  public:
   Module() = default;
@@ -110,6 +119,26 @@ class Module {
   // Opens `copy` on the same program with arenas and state of its own. The program's bytes are
   // shared; both modules may be destroyed in any order.
   Status clone(Module& copy) const;
+  // A clone with the same methods loaded and the state that this module has now. InvalidState
+  // while a method runs in steps.
+  Status fork(Module& copy);
+
+  // The state of the loaded methods, in the order of the program: tensors in planned memory that
+  // have a name or a first content in the file; in a method without such names also what operators
+  // write in place. State that methods share is there once, under the name that the first of them
+  // has for it. The bytes may be read and, between runs, written; all is valid until a method is
+  // loaded or unloaded.
+  Result<Span<const StateEntry>> state();
+  // NotFound; InvalidArgument if methods have different entries of that name.
+  Result<const StateEntry*> find_state(StringView name);
+  // All state as bytes, for restore() in this module or another of the same program in which the
+  // same methods are loaded. InvalidState while a method runs in steps; InvalidArgument for too
+  // little memory, or for bytes that are no snapshot of this state: nothing is changed then.
+  Result<size_t> snapshot_bytes();
+  Status snapshot(void* to, size_t bytes);
+  Status restore(const void* from, size_t bytes);
+  // Back to the first content that the program gives its state.
+  Status reset_state();
 
  private:
   Status open_shared(SharedProgram* shared, const ModuleOptions& options);
@@ -121,6 +150,10 @@ class Module {
   Status load_slot(MethodSlot& slot, const MethodMeta& meta);
   Status prepare_shared_arenas(const MethodMeta& meta);
   void count(uint64_t in_use);
+  Status write_shared_state(const SharedArena& arena);
+  Status list_state();
+  void forget_state();
+  Status check_not_in_steps();
   void close();
 
   SharedProgram* shared_ = nullptr;
@@ -131,6 +164,8 @@ class Module {
   PoolWorkers workers_{1};
   HeapBlocks blocks_;  // for tensors without bound
   Generator generator_;
+  StateEntry* state_ = nullptr;  // of list_state(); nullptr if it is to be made anew
+  size_t n_state_ = 0;
   uint64_t in_use_ = 0;
   Message message_;
 };

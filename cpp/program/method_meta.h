@@ -76,6 +76,7 @@ class MethodMeta {
   // `i` must be in range.
   ValueMeta input(size_t i) const;
   ValueMeta output(size_t i) const;
+  ValueMeta value(size_t i) const;
 
   // Arena k serves memory id k + 1.
   size_t n_arenas() const;
@@ -97,7 +98,6 @@ class MethodMeta {
 
  private:
   friend class Program;
-  ValueMeta value(size_t i) const;
 
   const Program* program_ = nullptr;
   uint32_t index_ = 0;

@@ -17,6 +17,7 @@ using namespace rushlight;
 
 constexpr char kUsage[] =
     "usage: rushlight_runner PROGRAM.pte [options]\n"
+    "       rushlight_runner --ops\n"
     "  --method NAME        what to run; forward by default\n"
     "  --input FILE         an input, in order: .npy, or raw bytes; without it, ones\n"
     "  --data FILE.ptd      the data file that belongs to the program\n"
@@ -24,7 +25,8 @@ constexpr char kUsage[] =
     "  --memory-limit N     refuse to load if more bytes are needed\n"
     "  --repeat N           run N times and print least, median and greatest time\n"
     "  --print              print every number of the outputs\n"
-    "  --list               print the methods and leave\n";
+    "  --list               print the methods and leave\n"
+    "  --ops                print the kernels that are linked in, a line for each, and leave\n";
 
 struct Arguments {
   std::string program;
@@ -36,6 +38,7 @@ struct Arguments {
   long repeat = 1;
   bool print = false;
   bool list = false;
+  bool ops = false;
 };
 
 bool parse_count(const char* text, uint64_t* value) {
@@ -65,6 +68,8 @@ bool parse(int argc, char** argv, Arguments* arguments) {
       arguments->print = true;
     } else if (word == "--list") {
       arguments->list = true;
+    } else if (word == "--ops") {
+      arguments->ops = true;
     } else if (word.rfind("--", 0) == 0) {
       ++i;
       if (i == argc || !parse_option(word, argv[i], arguments)) return false;
@@ -74,7 +79,7 @@ bool parse(int argc, char** argv, Arguments* arguments) {
       return false;
     }
   }
-  return !arguments->program.empty();
+  return arguments->ops || !arguments->program.empty();
 }
 
 int complain(const char* text) {
@@ -165,6 +170,12 @@ int main(int argc, char** argv) {
   if (!parse(argc, argv, &arguments)) {
     std::fputs(kUsage, stderr);
     return 2;
+  }
+  if (arguments.ops) {
+    const KernelTable* kernels = default_kernels();
+    if (kernels == nullptr) return complain("no kernels are linked in");
+    print_kernels(*kernels);
+    return 0;
   }
   ModuleOptions options;
   options.memory_limit = arguments.memory_limit;

@@ -136,6 +136,14 @@ void print_program(Module& module) {
   }
 }
 
+void print_kernels(const KernelTable& table) {
+  for (size_t i = 0; i < table.size(); ++i) {
+    const Kernel& kernel = table[i];
+    std::printf("%s %s%s%s\n", kernel.name, kernel.signature, kernel.key != nullptr ? " " : "",
+                kernel.key != nullptr ? kernel.key : "");
+  }
+}
+
 void print_value(size_t index, const EValue& value, bool all) {
   std::printf("output %zu: ", index);
   switch (value.tag) {

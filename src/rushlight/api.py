@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch.export import ExportedProgram
 
-from rushlight.capture import capture
-from rushlight.check import accepts, check_contracts, check_method, check_operators
+from rushlight.capture import Model, capture
+from rushlight.check import accepts, check_contracts, check_method
 from rushlight.edge import EdgeCompileConfig, ExecutorchBackendConfig, MemoryPlanningPass
 from rushlight.errors import Code, ExportError
+from rushlight.ir.kernels import Manifest, manifest
+from rushlight.lower.check_kernels import check_kernels
 from rushlight.other_shapes import other_inputs
 from rushlight.pipeline import ExecutorchProgramManager, to_edge_transform_and_lower
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from rushlight.inspect.program import ProgramReport
 
 BACKENDS = ("portable",)
-Model = torch.nn.Module | ExportedProgram | Mapping[str, ExportedProgram]
 
 
 class Program:
@@ -69,7 +69,7 @@ class Program:
 
 
 def export(
-    model: Model,
+    model: Model | Mapping[str, Model],
     args: tuple[Any, ...] = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
@@ -79,12 +79,15 @@ def export(
     verify: bool = True,
     strict: bool = False,
     memory: MemoryPlanningPass | None = None,
+    compile_config: EdgeCompileConfig | None = None,
+    ops_manifest: str | os.PathLike[str] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Program:
     """Turn a model into a program.
 
     Args:
-        model: an `nn.Module`, an `ExportedProgram`, or method names to `ExportedProgram`s.
+        model: an `nn.Module`, an `ExportedProgram`, a file that `torch.export.save` wrote (a path
+            or an open binary file), or a mapping of method names to the latter two.
         args, kwargs: example inputs of the module; of an `ExportedProgram` its own are used.
         dynamic_shapes: sizes that may vary, as `torch.export.export` takes them.
         backend: where it runs; "portable" is the CPU kernels that every device has.
@@ -94,6 +97,9 @@ def export(
         strict: refuse a program in which an operator falls back to a slower path than the backend
             offers; on "portable" there is no such path.
         memory: options of the memory planner.
+        compile_config: what to keep whole and what to decompose, with which rules.
+        ops_manifest: what the runtime has that the program is for, if that is another one than
+            this: a file that `rushlight ops --json` or `rushlight_runner --ops` wrote.
         progress: called with each stage's name before it starts.
 
     Returns:
@@ -116,11 +122,12 @@ def export(
         say("capture")
         captured["forward"] = capture(model, args, kwargs, dynamic_shapes=dynamic_shapes)
     edge = to_edge_transform_and_lower(
-        captured, constant_methods=methods, compile_config=EdgeCompileConfig(), progress=say
+        captured, constant_methods=methods, compile_config=compile_config, progress=say
     )
     config = ExecutorchBackendConfig(memory_planning_pass=memory or MemoryPlanningPass())
     manager = edge.to_executorch(config, progress=say)
-    check_operators(manager)
+    kernels = manifest() if ops_manifest is None else Manifest.read(ops_manifest)
+    check_kernels({name: manager.lowered_method(name) for name in manager.methods}, kernels)
     check_contracts(manager)
     if verify:
         for name, program in captured.items():

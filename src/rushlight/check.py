@@ -19,8 +19,9 @@ from torch.export import ExportedProgram
 from torch.fx import Interpreter, Node
 
 from rushlight.errors import Code, ExportError, LoadError, RunError
-from rushlight.ir.operators import kernel_name
 from rushlight.ir.source import source_of
+from rushlight.lower.check_kernels import operators_of
+from rushlight.lower.method import LoweredMethod
 from rushlight.pipeline import ExecutorchProgramManager
 from rushlight.runtime.expression import Expression
 from rushlight.runtime.load import load
@@ -59,31 +60,20 @@ class Tolerance:
         return f"it differs by up to {difference:.3g}, allowed is {allowed:.3g}"
 
 
-def check_operators(manager: ExecutorchProgramManager) -> None:
-    """Check that the runtime has a kernel for every operator of the program.
+def check_available(method: LoweredMethod) -> None:
+    """Check that a method can be run here, to be verified.
 
     Raises:
-        ExportError: listing all that are missing, each with the Python lines that need it.
+        ExportError: naming the operators that this runtime has no kernel for.
     """
-    have = operator_registry.operator_names
-    missing: dict[str, dict[str, None]] = {}
-    for method in sorted(manager.methods):
-        for node in manager.lowered_method(method).graph.nodes:
-            name = kernel_name(node.target)
-            if name is not None and name not in have:
-                missing.setdefault(name, {})[str(source_of(node))] = None
-    if not missing:
-        return
-    lines = [
-        f"  {name}\n" + "".join(f"    needed by {place}\n" for place in places if place)
-        for name, places in sorted(missing.items())
-    ]
-    raise ExportError(
-        "the runtime has no kernel for\n" + "".join(lines) + "Write these lines with operators "
-        "that `rushlight.runtime.operator_registry.operator_names` lists, or use the staged API "
-        "and register a kernel of your own",
-        code=Code.OPERATOR_MISSING,
-    )
+    absent = sorted(operators_of(method) - operator_registry.operator_names)
+    if absent:
+        raise ExportError(
+            f"this runtime has no kernel for {', '.join(absent)}, so the program cannot be "
+            f"compared with eager here: pass verify=False, and test it in the runtime that has",
+            code=Code.OPERATOR_MISSING,
+            where=method.name,
+        )
 
 
 def check_contracts(manager: ExecutorchProgramManager) -> None:
@@ -149,6 +139,7 @@ def check_method(
             Python line.
     """
     tolerance = tolerance or Tolerance()
+    check_available(manager.lowered_method(method))
     try:
         wanted = eager_results(program, args, kwargs)
     except (RuntimeError, AssertionError, ValueError, IndexError):
@@ -194,15 +185,15 @@ def eager_results(
         whatever the model raises on these inputs.
     """
     # A captured graph writes buffers in place, which its signature does not tell.
-    names = set(program.graph_signature.buffers) & set(program.state_dict)
-    before = {name: program.state_dict[name].clone() for name in names}
+    held = {**program.constants, **program.state_dict}  # buffers that are not saved are the former
+    before = [(held[name], held[name].clone()) for name in program.graph_signature.buffers]
     try:
         with torch.no_grad(), _freshly_seeded():
             return pytree.tree_leaves(program.module()(*_clone(args), **_clone(dict(kwargs))))
     finally:
         with torch.no_grad():
-            for name, value in before.items():
-                program.state_dict[name].copy_(value)
+            for buffer, value in before:
+                buffer.copy_(value)
 
 
 @contextmanager

@@ -30,9 +30,11 @@ from rushlight.emit import EmittedProgram, emit
 from rushlight.emit.constants import raw_bytes
 from rushlight.errors import Code, ExportError
 from rushlight.ir.dialect import EDGE
+from rushlight.ir.kernels import registered
 from rushlight.ir.spec import SCALAR_TYPES, dim_order_of
 from rushlight.ir.verify import verify
 from rushlight.lower import LoweredMethod, lower
+from rushlight.lower.check_kernels import operators_of
 from rushlight.plan.methods import plan_methods
 from rushlight.schema import program as schema
 from rushlight.schema.flat_tensor import TensorLayout
@@ -202,7 +204,8 @@ def _run_passes(
     new._graph_signature = copy.deepcopy(program.graph_signature)
     finish(new)
     if config._check_ir_validity:
-        verify(new.graph, EDGE, f"{name}: after transform passes")
+        excepted = config._core_aten_ops_exception_list
+        verify(new.graph, EDGE, f"{name}: after transform passes", excepted)
     return new
 
 
@@ -273,7 +276,16 @@ class ExecutorchProgramManager:
     def _named_data(self) -> dict[str, Data]:
         contract = {"version": 1, "methods": self._contracts}
         named = {"rushlight/contract": contract, "rushlight/debug": self._emitted.debug.to_json()}
+        libraries = self._libraries()
+        if libraries:
+            named["rushlight/kernels"] = {"version": 1, "libraries": libraries}
         return {k: json.dumps(v, separators=(",", ":")).encode() for k, v in named.items()}
+
+    def _libraries(self) -> dict[str, str]:
+        """The kernel libraries of the operators that the user registered, by operator."""
+        used = sorted(set().union(*(operators_of(method) for method in self._methods.values())))
+        kernels = ((name, registered(name)) for name in used)
+        return {name: kernel.library for name, kernel in kernels if kernel is not None}
 
     def _file(self) -> PTEFile:
         return PTEFile(

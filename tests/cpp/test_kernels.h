@@ -185,5 +185,39 @@ inline std::vector<uint8_t> file_of(const Plan& plan) {
   return file.bytes();
 }
 
+// state += 1, with the state in memory 2 that both methods plan with 64 bytes.
+inline Plan counting_plan(const char* name, uint32_t initial, const char* state_name = "") {
+  Plan plan;
+  plan.name = name;
+  plan.arenas = {0, 64, 64};
+  TensorOptions at;
+  at.memory_id = 2;
+  at.constant = initial;
+  at.name = state_name;
+  const int32_t state = plan.tensor({1}, at);
+  TensorOptions constant;
+  constant.memory_id = -1;
+  constant.constant = 1;
+  const int32_t one = plan.tensor({1}, constant);
+  const int32_t sum = plan.tensor({1});
+  plan.call("aten::add", {state, one, plan.integer(1), sum, sum});
+  plan.call("aten::copy_", {state, sum, plan.boolean(false), state}, "");
+  plan.outputs = {state};
+  return plan;
+}
+
+// Both start at 10, which stands in the file of the second alone.
+inline std::vector<uint8_t> counting_file(const char* state_name = "") {
+  ProgramFile file;
+  file.plans = {counting_plan("up", 0, state_name), counting_plan("also_up", 1, state_name)};
+  const float one = 1, start = 10;
+  file.segments = {std::vector<uint8_t>(4), std::vector<uint8_t>(4)};
+  std::memcpy(file.segments[0].data(), &one, 4);
+  std::memcpy(file.segments[1].data(), &start, 4);
+  file.constants = {0, 0};
+  file.states = {0, 0};
+  return file.bytes();
+}
+
 }  // namespace test
 }  // namespace rushlight

@@ -26,6 +26,48 @@ void test_runs() {
 }
 
 // if flag: out = x else: out = y, as exporters write it.
+Status specialised_add(KernelContext& context, EValue* const* args) {
+  RL_TRY(add_out(context, args));
+  args[3]->tensor().as<float>()[0] = -1;  // what the general kernel never gives
+  return {};
+}
+
+// A method takes the kernel whose key fits the dtypes and dim orders that its tensors have.
+void test_specialised_kernel() {
+  static const Kernel kKernels[] = {
+      {"aten::add.out", "ttsw=", add_out},
+      {"aten::add.out", "ttsw=", specialised_add, "v1/6;1,0|6;1,0|6;1,0"}};
+  static const Kernel kOnlyInt[] = {{"aten::add.out", "ttsw=", add_out, "v1/3;0,1|3;0,1|3;0,1"}};
+  KernelTable table, other;
+  CHECK(table.add(kKernels).ok() && other.add(kOnlyInt).ok());
+  MethodOptions options = {};
+  options.kernels = &table;
+  for (const bool columns : {false, true}) {
+    TensorOptions at;
+    if (columns) at.dim_order = {1, 0};
+    Plan plan;
+    const int32_t x = plan.tensor({2, 3}, at);
+    at.offset = 32;
+    const int32_t y = plan.tensor({2, 3}, at);
+    plan.call("aten::add", {x, x, plan.integer(2), y, y});
+    plan.inputs = {x};
+    plan.outputs = {y};
+    Loaded loaded(file_of(plan));
+    CHECK(loaded.opened.ok() && loaded.load("forward", options).ok());
+    const float data[] = {1, 2, 3, 4, 5, 6};
+    CHECK(loaded.method.set_input(0, HostTensor(DType::Float32, {2, 3}, data)).ok());
+    CHECK(loaded.method.execute().ok());
+    CHECK(first(loaded.method.output(0)) == (columns ? -1.0F : 3.0F));
+    CHECK(loaded.method.output(0).tensor().as<float>()[5] == 18);
+  }
+  options.kernels = &other;
+  Loaded loaded(file_of(add_plan()));
+  CHECK(loaded.load("forward", options).code() == Code::OperatorMissing);
+  uint32_t cursor = 0;
+  MissingOperator missing;
+  CHECK(loaded.method.next_missing_operator(&cursor, &missing) && missing.other_types);
+}
+
 void test_jump_and_move() {
   Plan plan;
   TensorOptions flag_options;
@@ -308,6 +350,7 @@ void test_free() {
 
 int main() {
   test_runs();
+  test_specialised_kernel();
   test_jump_and_move();
   test_loop();
   test_endless_loop_ends();

@@ -18,9 +18,10 @@ from typer.testing import CliRunner
 import rushlight as rl
 from rushlight.cli import app
 from rushlight.inspect import report_of
+from rushlight.ir.kernels import Manifest, manifest
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-COMMANDS = ("export", "run", "bench", "inspect")
+COMMANDS = ("export", "run", "bench", "inspect", "ops")
 MODEL = """
 import torch
 
@@ -368,3 +369,34 @@ def test_as_a_process(folder: Path) -> None:
     assert bad.returncode == 1 and bad.stdout == "" and bad.stderr.startswith("error: cannot read")
     assert run("run").returncode == 2
     assert "Usage: rushlight" in run("--help").stdout
+
+
+# --- ops ------------------------------------------------------------------------------------------
+
+
+def test_ops_lists_operators_with_their_dtypes() -> None:
+    text = _good("ops", "gather")
+    assert re.search(r"aten::gather.out\s+any; index: int32, int64\s+portable\s+yes\s+core", text)
+    assert "1 operators" in text and "aten::add.out" not in text
+    assert int(re.findall(r"(\d+) operators", _good("ops"))[0]) == len(manifest())
+
+
+def test_ops_by_dtype() -> None:
+    half, wide = (
+        set(json.loads(_good("ops", "--dtype", dtype, "--json"))["operators"])
+        for dtype in ("float16", "complex64")
+    )
+    assert "aten::gelu.out" in half - wide and "aten::permute_copy.out" in half & wide
+    assert "aten::bitwise_not.out" not in half
+
+
+def test_ops_as_json_is_a_manifest(tmp_path: Path) -> None:
+    path = tmp_path / "ops.json"
+    path.write_text(_good("ops", "--json"))
+    assert list(Manifest.read(path)) == sorted(manifest(), key=lambda k: (k.family, k.name))
+
+
+def test_ops_says_what_is_wrong() -> None:
+    assert "no operator with 'nothing' in its name" in _bad("ops", "nothing")
+    assert "'float17' is no dtype; there are bfloat16, bool" in _bad("ops", "--dtype", "float17")
+    assert "and dtype float16" in _bad("ops", "bitwise", "--dtype", "float16")

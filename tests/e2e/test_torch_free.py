@@ -64,3 +64,31 @@ except ImportError as error:
     print(error)
 """
     assert "pip install 'rushlight[export]'" in _run_without_torch(code)
+
+
+def test_operators_are_listed() -> None:
+    code = """
+from typer.testing import CliRunner
+from rushlight.cli import app
+print(CliRunner().invoke(app, ["ops", "aten::add.out"]).stdout)
+"""
+    assert "aten::add.out" in _run_without_torch(code)
+
+
+def test_state_is_read_written_and_rolled_back() -> None:
+    code = """
+import numpy as np
+import rushlight
+module = rushlight.load("counter.pte")
+(name,) = module.state
+before, kept = module.state[name], module.state.snapshot()
+module(np.ones(2, np.float32))
+assert (module.state[name] != before).any()
+fork = module.fork()
+module.state.restore(kept)
+assert (module.state[name] == before).all() and (fork.state[name] != before).any()
+module.state[name] = before + 1
+module.state.reset()
+assert (module.state[name] == before).all()
+"""
+    _run_without_torch(code)

@@ -192,6 +192,6 @@ def test_copy_index_appends() -> None:
     with pytest.raises(RuntimeError, match="index -1"):
         run(name, [to, torch.zeros(2), -1])
     with pytest.raises(RuntimeError, match="do not go into"):
-        run(name, [to, torch.zeros(3), 0])
+        run(name, [to, torch.zeros(3), 1])
     with pytest.raises(RuntimeError, match="copy_from is int64"):
         run(name, [to, torch.zeros(2, dtype=torch.int64), 0])

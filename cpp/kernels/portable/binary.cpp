@@ -14,7 +14,8 @@ namespace {
 Status common_type(KernelContext& ctx, const EValue& a, const EValue& b, DType* common) {
   ResultType type;
   const EValue* values[] = {&a, &b};
-  const char* names[] = {"self", "other"};
+  // The one tensor of a pair may be called `self` or `exponent`.
+  const char* names[] = {"self", a.is_tensor() ? "other" : "the tensor"};
   for (int k = 0; k < 2; ++k) {
     if (values[k]->is_tensor()) {
       RL_TRY(check_real(ctx, names[k], values[k]->tensor()));

@@ -37,7 +37,7 @@ Status run_pair(KernelContext& ctx, EValue* const* args, BinaryOp op, DType comm
   const ElementwiseFn fn = binary_loops().fn[static_cast<size_t>(op)][compute_index(compute)];
   if (fn == nullptr) {
     return ctx.fail(Code::NotSupported, "%s is not supported by this operator",
-                    dtype_name(compute));
+                    dtype_name(common));
   }
   const Operand operands[] = {operand(*args[0], compute, common),
                               operand(*args[1], compute, common)};

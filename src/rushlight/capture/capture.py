@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import io
+import os
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -14,13 +16,16 @@ from rushlight.capture.contract import FORWARD_PARAMETERS
 from rushlight.capture.diagnose import Attempt, diagnose, mutated_inputs, specialised_sizes
 from rushlight.capture.findings import Finding
 from rushlight.capture.recurrent import scanned_recurrence
+from rushlight.capture.saved import Saved, load_exported
 from rushlight.errors import Code, ExportError
 from rushlight.ir.dialect import ATEN
 from rushlight.ir.verify import verify
 
+Model = torch.nn.Module | ExportedProgram | Saved
+
 
 def capture(
-    model: torch.nn.Module | ExportedProgram,
+    model: Model,
     args: tuple[Any, ...] = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
@@ -30,15 +35,19 @@ def capture(
     """Capture the whole graph of `model`, or check one that was captured before.
 
     Args:
-        model: a module, or an `ExportedProgram`, which is returned as it is.
+        model: a module, or an `ExportedProgram`, which is returned as it is, or the file of one
+            (a path or an open binary file).
         args, kwargs: example inputs; their shapes are the contract where `dynamic_shapes` says
             nothing.
         dynamic_shapes: as `torch.export.export` takes it.
         name: the method's name, for messages.
 
     Raises:
-        ExportError: if torch cannot capture the model, with torch's reason and the line.
+        ExportError: if torch cannot capture the model, with torch's reason and the line, or if
+            the file is none that `torch.export.save` wrote.
     """
+    if isinstance(model, str | os.PathLike | io.IOBase):
+        model = load_exported(model)
     if not isinstance(model, ExportedProgram):
         if not isinstance(args, tuple):
             raise ExportError(
@@ -53,7 +62,7 @@ def capture(
 
 
 def _export(
-    model: torch.nn.Module,
+    model: object,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     dynamic_shapes: Any,
@@ -61,8 +70,8 @@ def _export(
 ) -> ExportedProgram:
     if not isinstance(model, torch.nn.Module):
         raise ExportError(
-            f"cannot export {type(model).__name__}: pass an nn.Module, an ExportedProgram, or a "
-            f"dict of method names to ExportedProgram",
+            f"cannot export {type(model).__name__}: pass an nn.Module, an ExportedProgram or its "
+            f".pt2 file, or a dict of method names to these two",
             code=Code.INVALID_ARGUMENT,
             where=name,
         )

@@ -116,7 +116,9 @@ def read_target(model: str) -> Target:
     import torch
 
     if model.endswith(".pt2"):
-        return Target(_load_exported(model))
+        from rushlight.capture import load_exported
+
+        return Target(load_exported(model))
     place, _, name = model.rpartition(":")
     if not place or not name:
         raise ExportError(
@@ -138,18 +140,6 @@ def read_target(model: str) -> Target:
     if callable(found) and not isinstance(found, models):
         found = _users_code(found, f"{name}()")
     return _target(found, model)
-
-
-def _load_exported(path: str) -> Any:
-    import torch
-
-    try:
-        return torch.export.load(path)
-    except Exception as error:  # whatever a damaged archive makes torch raise
-        raise ExportError(
-            f"cannot read {path!r} as an ExportedProgram: {error}; write it with torch.export.save",
-            code=Code.ACCESS_FAILED,
-        ) from error
 
 
 def _import(place: str) -> ModuleType:

@@ -7,6 +7,7 @@ from rushlight.edge.config import (
 )
 from rushlight.edge.export_pass import ExportPass, PassManager, PassResult
 from rushlight.edge.to_edge import to_edge_dialect
+from rushlight.ir.kernels import register_operator
 
 __all__ = [
     "EdgeCompileConfig",
@@ -15,5 +16,6 @@ __all__ = [
     "MemoryPlanningPass",
     "PassManager",
     "PassResult",
+    "register_operator",
     "to_edge_dialect",
 ]

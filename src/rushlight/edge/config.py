@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,16 +20,32 @@ class EdgeCompileConfig:
     Attributes:
         _check_ir_validity: verify the graph against the dialect tables.
         _skip_dim_order: keep operators that take memory formats instead of `dim_order_ops`.
+        _core_aten_ops_exception_list: operators that the dialect tables say nothing against.
         preserve_ops: operators to keep whole instead of decomposing them.
         keep_asserts: run the assertions on computed values (`torch._check(n < 8)` on an `item()`),
             as eager does. ExecuTorch drops them, and has no kernels for them: False makes a file
             that it runs, too.
+        decompositions: rules of your own, over or beside torch's: an operator (of yours, or of
+            torch's) to a function of its arguments that is written with other operators. They are
+            merged over the rules that apply anyway; `preserve_ops` comes last.
     """
 
     _check_ir_validity: bool = True
     _skip_dim_order: bool = False
+    _core_aten_ops_exception_list: list[OpOverload] = field(default_factory=list)
     preserve_ops: list[OpOverload] = field(default_factory=list)
     keep_asserts: bool = True
+    decompositions: Mapping[OpOverload, Callable[..., Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for operator in self.decompositions:
+            if not isinstance(operator, OpOverload):
+                raise ExportError(
+                    f"EdgeCompileConfig.decompositions maps operators such as "
+                    f"torch.ops.aten.add.Tensor to functions, got {operator!r}: name the overload "
+                    f"too",
+                    code=Code.INVALID_ARGUMENT,
+                )
 
 
 @dataclass(frozen=True)
@@ -76,7 +92,8 @@ class ExecutorchBackendConfig:
         remove_view_copy: views share their base's memory instead of being copied.
         external_constants: True puts constants in `_default_external_constant.ptd`; a callable
             names the file for each constant's node, or returns None to keep it in the program.
-        emit_mutable_buffer_names: store the names of mutable buffers.
+        emit_mutable_buffer_names: store the names of mutable buffers, by which a module's state is
+            read and written.
     """
 
     passes: Sequence[Callable[[GraphModule], Any]] = ()
@@ -87,7 +104,7 @@ class ExecutorchBackendConfig:
     delegate_alignment: int | None = None
     remove_view_copy: bool = True
     external_constants: bool | Callable[[Node], str | None] = False
-    emit_mutable_buffer_names: bool = False
+    emit_mutable_buffer_names: bool = True
 
     def planning_of(self, method: str) -> MemoryPlanningPass:
         """The planning options of one method."""

@@ -8,7 +8,7 @@ operators than torch's generic rule makes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -156,11 +156,24 @@ COMPLEX: dict[OpOverload, Callable[..., torch.Tensor]] = {
 }
 
 
-def decomposition_table(keep: Iterable[OpOverload] = ()) -> dict[OpOverload, Callable[..., Any]]:
+def copy(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """What `self.copy_(src)` leaves in `self`.
+
+    Written out here because torch, after its decompositions, takes `src` itself for the new value
+    of a buffer: without the conversion and the broadcast.
+    """
+    return src.to(self.dtype).expand(self.shape)
+
+
+def decomposition_table(
+    keep: Iterable[OpOverload] = (),
+    own: Mapping[OpOverload, Callable[..., Any]] | None = None,
+) -> dict[OpOverload, Callable[..., Any]]:
     """The table for `ExportedProgram.run_decompositions`.
 
     Args:
         keep: operators that stay whole besides the ones that always do.
+        own: the user's rules, which replace ours, also for operators that stay whole here.
     """
     table: Any = torch.export.default_decompositions()
     table.update(get_decompositions(ALSO_DECOMPOSED))
@@ -172,9 +185,14 @@ def decomposition_table(keep: Iterable[OpOverload] = ()) -> dict[OpOverload, Cal
         convert = torch.ops.quantized_decomposed.convert_element_type.no_fuse
         table[convert] = lambda input, dtype: input.to(dtype)
     table.update({vec: upsampling(target) for vec, target in UPSAMPLING.items()})
+    table[aten.copy.default] = copy
     table.update(RANDOM_DECOMPOSITIONS)
     table.update(INDEX_DECOMPOSITIONS)
-    for target in (*KEPT, *RANDOM_KEPT, *keep):
+    for target in (*KEPT, *RANDOM_KEPT):
         table.pop(target, None)
-    table[aten.linear.default] = linear_of_vector
+    table.update(own or {})
+    for target in keep:
+        table.pop(target, None)
+    if aten.linear.default not in table:  # torch's table has no setdefault of its own
+        table[aten.linear.default] = linear_of_vector
     return table  # type: ignore[no-any-return]

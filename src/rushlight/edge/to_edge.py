@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from torch._ops import OpOverload
@@ -33,9 +33,18 @@ from rushlight.ir.verify import verify
 
 
 def to_core_aten(
-    program: ExportedProgram, keep: Iterable[OpOverload] = (), method: str = "forward"
+    program: ExportedProgram,
+    keep: Iterable[OpOverload] = (),
+    own: Mapping[OpOverload, Callable[..., Any]] | None = None,
+    method: str = "forward",
 ) -> ExportedProgram:
     """Decompose `program`, which is not changed, to functional Core ATen operators.
+
+    Args:
+        program: of the ATen dialect.
+        keep: operators that stay whole.
+        own: rules that replace ours.
+        method: the method's name, for messages.
 
     Raises:
         ExportError: if torch cannot, with its reason.
@@ -43,7 +52,7 @@ def to_core_aten(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch's own, about its own tree specs
         try:
-            decomposed = program.run_decompositions(decomposition_table(keep))
+            decomposed = program.run_decompositions(decomposition_table(keep, own))
         except ExportError:
             raise
         except Exception as error:  # torch raises many kinds: all mean that there is no graph
@@ -79,8 +88,9 @@ def to_edge_dialect(
         ExportError: naming the node, its Python line and its neighbours, if an operator cannot be
             brought to the dialect.
     """
+    excepted = config._core_aten_ops_exception_list
     verify(program.graph, ATEN, f"{method}: before decomposition")
-    edge = to_core_aten(program, config.preserve_ops, method)
+    edge = to_core_aten(program, config.preserve_ops, config.decompositions, method)
     symbols = told_symbols(input_sizes(edge))
     inner = branches(edge.graph_module)
     for graph in (edge.graph, *(module.graph for module in inner)):
@@ -89,7 +99,7 @@ def to_edge_dialect(
         remove_noops(graph)
         remove_dead(graph)
         if config._check_ir_validity:
-            verify(graph, CORE_ATEN, f"{method}: after decomposition")
+            verify(graph, CORE_ATEN, f"{method}: after decomposition", excepted)
     for module in inner:
         _to_edge(BranchConstants(module), config)
         module.recompile()
@@ -97,7 +107,7 @@ def to_edge_dialect(
     finish(edge)
     if config._check_ir_validity:
         for graph in (edge.graph, *(module.graph for module in inner)):
-            verify(graph, EDGE, f"{method}: after edge passes")
+            verify(graph, EDGE, f"{method}: after edge passes", excepted)
     return edge
 
 

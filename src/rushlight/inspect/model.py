@@ -232,12 +232,15 @@ class Operator:
         calls: instructions that run it, over all methods.
         kind: "kernel" or "delegate".
         executorch: whether ExecuTorch 1.4.1 has it.
+        library: the kernel library that runs it here: "portable", or what the exporter named; ""
+            if that is not known, and of a delegate.
     """
 
     name: str
     calls: int
     kind: str
     executorch: bool
+    library: str = ""
 
 
 @dataclass(slots=True)
@@ -261,6 +264,7 @@ class ProgramReport:
         by_kind: bytes of the file by what they are; they sum to `bytes`.
         executorch: why ExecuTorch 1.4.1 cannot run the file; empty if it can.
         executorch_needs: what it needs beside the file to run it.
+        needs: what must be linked into a runtime beside the portable kernels, in words.
     """
 
     name: str
@@ -272,6 +276,7 @@ class ProgramReport:
     named_data: list[NamedData]
     executorch: list[str]
     executorch_needs: list[str]
+    needs: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """The report as dicts, lists, strings and numbers."""

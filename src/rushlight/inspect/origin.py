@@ -16,6 +16,7 @@ from rushlight.schema import program as fb
 from rushlight.serialize.segments import Data, as_bytes
 
 CONTRACT, DEBUG = "rushlight/contract", "rushlight/debug"
+KERNELS = "rushlight/kernels"  # the libraries of operators that are not ours
 
 
 @dataclass(slots=True)

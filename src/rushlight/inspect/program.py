@@ -5,15 +5,16 @@ from __future__ import annotations
 import mmap
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rushlight.errors import Code, LoadError
 from rushlight.inspect import interop
 from rushlight.inspect.filebytes import bytes_by_kind, same_place
 from rushlight.inspect.methods import read_method
 from rushlight.inspect.model import Constant, Method, NamedData, Operator, ProgramReport, Value
-from rushlight.inspect.origin import CONTRACT, DEBUG, read_json, signature_of
+from rushlight.inspect.origin import CONTRACT, DEBUG, KERNELS, read_json, signature_of
 from rushlight.schema.codec import Buffer
 from rushlight.serialize.pte import read_pte
 from rushlight.serialize.segments import as_bytes
@@ -64,7 +65,7 @@ def _report(data: Buffer, name: str) -> ProgramReport:
     plans = pte.program.execution_plan
     signatures = {plan.name: signature_of(contract, plan.name) for plan in plans}
     methods = [read_method(pte, plan, signatures[plan.name], debug) for plan in plans]
-    operators = _operators(methods)
+    operators = _operators(methods, read_json(pte.named_data, KERNELS))
     shared = same_place(pte.named_data.values())
     return ProgramReport(
         name=name,
@@ -79,22 +80,41 @@ def _report(data: Buffer, name: str) -> ProgramReport:
         ],
         executorch=interop.reasons_against(pte.program, operators, signatures),
         executorch_needs=interop.needs(methods, operators),
+        needs=_needs(operators),
     )
 
 
-def _operators(methods: Sequence[Method]) -> list[Operator]:
+def _operators(methods: Sequence[Method], kernels: Mapping[str, Any]) -> list[Operator]:
     """The operators that are called, the most frequent ones first."""
+    from rushlight.ir.kernels import manifest
+
     calls = Counter(
         (instruction.kind, instruction.op)
         for method in methods
         for instruction in method.instructions
         if instruction.kind in ("kernel", "delegate")
     )
-    known = {"kernel": interop.runs_kernel, "delegate": interop.runs_backend}
-    return [
-        Operator(name, count, kind, known[kind](name))
-        for (kind, name), count in calls.most_common()
-    ]
+    libraries: Any = kernels.get("libraries")
+    found = []
+    for (kind, name), count in calls.most_common():
+        if kind == "delegate":
+            found.append(Operator(name, count, kind, interop.runs_backend(name)))
+            continue
+        known = manifest().find(name)
+        told = libraries.get(name, "") if isinstance(libraries, dict) else ""
+        library = known.library if known is not None else str(told)
+        found.append(Operator(name, count, kind, interop.runs_kernel(name), library))
+    return found
+
+
+def _needs(operators: Sequence[Operator]) -> list[str]:
+    """What a runtime must have beside the portable kernels."""
+    found = []
+    for operator in operators:
+        if operator.kind == "kernel" and operator.library != "portable":
+            place = f"library {operator.library!r}" if operator.library else "a library of yours"
+            found.append(f"a kernel for {operator.name}: link {place}")
+    return found
 
 
 def _constants(methods: Sequence[Method]) -> list[Constant]:

@@ -30,6 +30,9 @@ def overview(report: ProgramReport) -> Iterator[RenderableType]:
     yield _title(report)
     yield _methods(report)
     yield _by_kind(report)
+    if report.needs:
+        lines = [Text.assemble("\n To run, a runtime ", ("needs", "yellow"))]
+        yield Group(*lines, *(Text(f"   • {need}") for need in _cut(report.needs)))
     yield _executorch(report)
 
 

@@ -121,9 +121,16 @@ def _has_out_variant(node: Node) -> str | None:
     target = node.target
     if not isinstance(target, OpOverload) or target in SCALAR_RESULTS:
         return None
-    if target._schema.returns and out_variant(target) is None:
-        return "it has no out-variant, so no kernel can run it"
-    return None
+    if not target._schema.returns or out_variant(target) is not None:
+        return None
+    text = "it has no out-variant, so no kernel can run it"
+    if target.namespace in ("aten", "prims", "prim"):
+        return text
+    name = target._schema.name
+    return (
+        f"{text}: give {name} a decomposition (EdgeCompileConfig(decompositions=...)), or define "
+        f"{name}.out with torch.library, with the same arguments and *, Tensor(a!) out behind them"
+    )
 
 
 def _writes_allocated(node: Node) -> str | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+from typing import Any
+
 from torch.fx import Graph, Node
 
 from rushlight.errors import Code, ExportError
@@ -34,13 +37,14 @@ def fail(graph: Graph, node: Node, stage: str, reason: str, code: Code = Code.IN
     )
 
 
-def verify(graph: Graph, dialect: Dialect, stage: str) -> None:
+def verify(graph: Graph, dialect: Dialect, stage: str, excepted: Container[Any] = ()) -> None:
     """Check that `graph` is a well-formed program of `dialect`.
 
     Args:
         graph: the graph to check; not changed.
         dialect: the table of checks.
         stage: what was just done or is about to be ("after edge"), for the message.
+        excepted: operators that the dialect's checks do not apply to.
 
     Raises:
         ExportError: naming the first faulty node, the reason, its Python line and its neighbours.
@@ -53,7 +57,7 @@ def verify(graph: Graph, dialect: Dialect, stage: str) -> None:
         seen.add(node)
         if node.op in ("call_method", "call_module"):
             fail(graph, node, stage, f"a {node.op} node is not allowed in a captured graph")
-        if node.op != "call_function":
+        if node.op != "call_function" or node.target in excepted:
             continue
         reason = dialect.fault(node)
         if reason is not None:

@@ -26,6 +26,7 @@ class DebugMap:
     def __init__(self, data: bytes | None) -> None:
         self._files: Sequence[Any] = ()
         self._methods: Mapping[str, Any] = {}
+        self._values: Mapping[str, Any] = {}
         if data is None:
             return
         import json
@@ -34,6 +35,7 @@ class DebugMap:
             document = json.loads(data)
             if document["version"] == 1 and isinstance(document["methods"], dict):
                 self._files, self._methods = document["files"], document["methods"]
+                self._values = document.get("values", {})
         except (ValueError, KeyError, TypeError, RecursionError):
             return  # it only serves messages: a broken map is no map
 
@@ -49,6 +51,27 @@ class DebugMap:
         if function:
             place += f" in {function}"
         return f"{place}: `{str(text).strip()}`" if text else place
+
+    def value(self, method: str, index: int) -> str:
+        """The name of the parameter or buffer that a value is; "" if it is not known."""
+        try:
+            return str(self._values[method].get(str(index), ""))
+        except (KeyError, TypeError, AttributeError):
+            return ""
+
+
+class Errors:
+    """A `with` block in which the extension's failures become errors with Python lines."""
+
+    def __init__(self, program: _core.Program) -> None:
+        self._program = program
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, _core.Failure):
+            raise run_error(error, self._program) from None
 
 
 def debug_map(program: _core.Program) -> DebugMap:

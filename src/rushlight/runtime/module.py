@@ -13,6 +13,7 @@ from rushlight.runtime.check import check_inputs
 from rushlight.runtime.contract import Contract
 from rushlight.runtime.failures import debug_map, is_missing, load_error, missing_error, run_error
 from rushlight.runtime.signature import Signature
+from rushlight.runtime.state import State
 from rushlight.runtime.tree import Tree, TreeError
 
 
@@ -262,6 +263,7 @@ class Module:
         self._core = core
         self._contracts = contracts
         self._where = where
+        self._state = State(core)
         self._methods = {n: Method(n, contracts[n], c, core) for n, c in _load(core, names, where)}
         forward = self._methods.get("forward")
         self._call = forward.call if forward is not None else self._no_forward
@@ -335,6 +337,11 @@ class Module:
             resident=resident,
         )
 
+    @property
+    def state(self) -> State:
+        """What the methods keep from one call to the next, by the names of the model's buffers."""
+        return self._state
+
     def execute_into(
         self, outputs: Any, *args: Any, method: str = "forward", **kwargs: Any
     ) -> None:
@@ -391,6 +398,17 @@ class Module:
             core = self._core.clone()
         except _core.Failure as failure:
             raise run_error(failure, self._core) from None
+        return self._copy(core)
+
+    def fork(self) -> Module:
+        """A module on the same program with arenas of its own and a copy of the state as it is."""
+        try:
+            core = self._core.fork()
+        except _core.Failure as failure:
+            raise run_error(failure, self._core) from None
+        return self._copy(core)
+
+    def _copy(self, core: _core.Program) -> Module:
         return Module(core, self._contracts, tuple(self._methods), self._where)
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from rushlight import _core
 from rushlight.errors import Code, RunError
 from rushlight.runtime.check import check_inputs
-from rushlight.runtime.failures import load_error, run_error
+from rushlight.runtime.failures import Errors, load_error
 from rushlight.runtime.load import Source, describe_source, open_program, read_contracts
 
 
@@ -98,19 +98,5 @@ class Stepper:
         """The operator or backend that an instruction calls, or its kind."""
         return self._core.instruction_name(index)
 
-    def _errors(self) -> _Errors:
-        return _Errors(self._program)
-
-
-class _Errors:
-    """Turns the extension's failures into errors with Python lines."""
-
-    def __init__(self, program: _core.Program) -> None:
-        self._program = program
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, _core.Failure):
-            raise run_error(error, self._program) from None
+    def _errors(self) -> Errors:
+        return Errors(self._program)

@@ -1,0 +1,75 @@
+"""Captured programs in files (.pt2): what `torch.export.save` wrote."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from typing import BinaryIO
+
+import torch
+from torch.export import ExportedProgram
+
+from rushlight.errors import Code, ExportError
+
+Saved = str | os.PathLike[str] | BinaryIO
+
+# Records of which an archive has one: of today's format, and of torch 2.6 and before.
+_RECORDS = ("archive_format", "serialized_exported_program.json")
+
+
+def load_exported(source: Saved) -> ExportedProgram:
+    """Read a captured program.
+
+    Args:
+        source: a path, or a binary file that is open and can seek.
+
+    Raises:
+        ExportError: if it cannot be read or is something else, with what it seems to be.
+    """
+    if not isinstance(source, str | os.PathLike):
+        return _read(source, "the file")
+    where = os.fspath(source)
+    try:
+        with open(where, "rb") as file:
+            return _read(file, repr(where))
+    except OSError as error:
+        raise ExportError(
+            f"cannot read {where!r}: {error.strerror}; check the path", code=Code.ACCESS_FAILED
+        ) from error
+
+
+def _read(file: BinaryIO, name: str) -> ExportedProgram:
+    """Looks at what the file is first: torch tries several formats and logs each failure."""
+    start = file.tell()
+    other = _something_else(file)
+    if other is not None:
+        raise ExportError(
+            f"{name} is {other}, not an ExportedProgram; write one with "
+            f"torch.export.save(torch.export.export(model, args), 'model.pt2')",
+            code=Code.INVALID_ARGUMENT,
+        )
+    file.seek(start)
+    try:
+        return torch.export.load(file)
+    except Exception as error:  # whatever a damaged archive makes torch raise
+        raise ExportError(
+            f"{name} cannot be read as an ExportedProgram: {error}; write it anew with "
+            f"torch.export.save of this version of torch ({torch.__version__})",
+            code=Code.ACCESS_FAILED,
+        ) from error
+
+
+def _something_else(file: BinaryIO) -> str | None:
+    """What the file is if it is no archive of a captured program."""
+    if file.read(8)[4:6] == b"ET":
+        return "a finished program (rushlight.load runs it)"
+    try:
+        with zipfile.ZipFile(file) as archive:
+            records = {name.rpartition("/")[2] for name in archive.namelist()}
+    except zipfile.BadZipFile:
+        return "no archive, or a damaged one"
+    if records.intersection(_RECORDS):
+        return None
+    if "constants.pkl" in records:
+        return "a TorchScript module"
+    return "a file of weights or a pickled module" if "data.pkl" in records else "another archive"

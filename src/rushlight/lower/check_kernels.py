@@ -1,0 +1,118 @@
+"""Whether a runtime can run a lowered method: its operators, and the dtypes that each is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from torch._ops import OpOverload
+from torch.fx import Node
+
+from rushlight.errors import Code, ExportError
+from rushlight.ir.kernels import Manifest
+from rushlight.ir.operators import kernel_name
+from rushlight.ir.source import source_of
+from rushlight.lower.method import LoweredMethod, spec_of
+
+_SHOWN = 5  # places of one fault
+
+
+def check_kernels(methods: Mapping[str, LoweredMethod], manifest: Manifest) -> None:
+    """Check that the runtime runs every call of every method.
+
+    Args:
+        methods: lowered methods by name.
+        manifest: what the runtime has.
+
+    Raises:
+        ExportError: listing every operator without kernel and every argument whose dtype the
+            kernel does not take, each with the Python lines that need it.
+    """
+    missing: dict[str, dict[str, None]] = {}
+    refused: dict[str, dict[str, None]] = {}
+    for name, method in sorted(methods.items()):
+        for node in method.graph.nodes:
+            operator = kernel_name(node.target)
+            if operator is None:
+                continue
+            place = str(source_of(node)) or f"{name}: {node.name}"
+            if manifest.find(operator) is None:
+                missing.setdefault(operator, {})[place] = None
+                continue
+            for fault in _wrong_dtypes(node, operator, manifest):
+                refused.setdefault(fault, {})[place] = None
+    if missing or refused:
+        raise _error(missing, refused)
+
+
+def operators_of(method: LoweredMethod) -> set[str]:
+    """The names of the operators that a method calls."""
+    return {n for node in method.graph.nodes if (n := kernel_name(node.target)) is not None}
+
+
+def _wrong_dtypes(node: Node, operator: str, manifest: Manifest) -> Iterator[str]:
+    """What is wrong with the dtypes of one call, in words."""
+    kernel = manifest.find(operator)
+    if kernel is None or not isinstance(node.target, OpOverload):
+        return  # views and numbers: any dtype will do
+    schema = node.target._schema
+    outs = {a.name for a in schema.arguments if a.is_out}
+    has_inputs = any("Tensor" in str(a.type) and not a.is_out for a in schema.arguments)
+    for argument, value in _arguments(node):
+        taken = kernel.takes(argument)
+        follows = argument in outs and has_inputs and argument not in kernel.arguments
+        if taken is None or follows:  # a result has the dtype that eager gives for the inputs
+            continue
+        for dtype in dict.fromkeys(_dtypes(value)):
+            if dtype not in taken:
+                yield (
+                    f"{operator}: argument {argument!r} is {dtype}, the kernel takes "
+                    f"{manifest.class_text(taken)}{_advice(taken)}"
+                )
+
+
+def _arguments(node: Node) -> Iterator[tuple[str, Any]]:
+    """The arguments of a call by the names that its schema has for them."""
+    names = [a.name for a in node.target._schema.arguments]  # type: ignore[union-attr]
+    yield from zip(names, node.args, strict=False)
+    yield from node.kwargs.items()
+
+
+def _dtypes(value: Any) -> Iterator[str]:
+    """The dtypes of the tensors of one argument."""
+    for item in value if isinstance(value, list | tuple) else [value]:
+        spec = spec_of(item) if isinstance(item, Node) else None
+        if spec is not None:
+            yield str(spec.dtype).removeprefix("torch.")
+
+
+def _advice(taken: frozenset[str]) -> str:
+    wanted = next((d for d in ("float32", "int64", "bool") if d in taken), None)
+    return f": convert it with .to(torch.{wanted})" if wanted is not None else ""
+
+
+def _error(
+    missing: Mapping[str, Mapping[str, None]], refused: Mapping[str, Mapping[str, None]]
+) -> ExportError:
+    text = []
+    if missing:
+        text.append("the runtime has no kernel for")
+        text += [line for name in sorted(missing) for line in _lines(name, missing[name])]
+    if refused:
+        text.append("the runtime's kernels do not take these dtypes:")
+        text += [line for fault in sorted(refused) for line in _lines(fault, refused[fault])]
+    if missing:
+        text.append(
+            "Write these lines with operators that `rushlight ops` lists, give a decomposition "
+            "with EdgeCompileConfig(decompositions=...), or say with "
+            "rushlight.edge.register_operator(...) which library has a kernel"
+        )
+    code = Code.OPERATOR_MISSING if missing else Code.NOT_SUPPORTED
+    return ExportError("\n".join(text), code=code)
+
+
+def _lines(what: str, places: Mapping[str, None]) -> Iterator[str]:
+    yield f"  {what}"
+    yield from (f"    needed by {place}" for place in list(places)[:_SHOWN])
+    if len(places) > _SHOWN:
+        yield f"    and {len(places) - _SHOWN} more lines"
