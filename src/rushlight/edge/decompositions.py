@@ -17,6 +17,7 @@ from torch._ops import OpOverload
 
 from rushlight.edge.index_ops import INDEX_DECOMPOSITIONS
 from rushlight.edge.random_ops import RANDOM_DECOMPOSITIONS, RANDOM_KEPT
+from rushlight.edge.rules import RULES
 
 aten = torch.ops.aten
 
@@ -50,7 +51,11 @@ KEPT: tuple[OpOverload, ...] = (
     *UPSAMPLING.values(),
 )
 # Core ATen operators that no runtime has a kernel for, although torch knows a rule for them.
-ALSO_DECOMPOSED: tuple[OpOverload, ...] = (aten.linalg_vector_norm.default,)
+ALSO_DECOMPOSED: tuple[OpOverload, ...] = (
+    aten.addmv.default,
+    aten.dist.default,
+    aten.linalg_vector_norm.default,
+)
 
 
 def scaled_dot_product_attention(
@@ -163,6 +168,7 @@ def decomposition_table(keep: Iterable[OpOverload] = ()) -> dict[OpOverload, Cal
     """
     table: Any = torch.export.default_decompositions()
     table.update(get_decompositions(ALSO_DECOMPOSED))
+    table.update(RULES)
     table[aten.scaled_dot_product_attention.default] = scaled_dot_product_attention
     table.update(COMPLEX)
     table[aten.new_empty_strided.default] = new_empty_strided
