@@ -36,6 +36,9 @@ GUARD_BYTES = 64
 GARBAGE = 0x5A
 THREADS = 3  # with which every case runs as well
 
+# Where calls of operators with outs are written to besides (recording.py), if anywhere.
+recorder: Any = None
+
 # Relative and absolute tolerance by dtype; integers and bools must be equal.
 TOLERANCES = {
     torch.float64: (1e-10, 1e-12),
@@ -308,6 +311,8 @@ def check(cases: OpCases, sample: Sample, isas: Sequence[str], scratch: int = 1 
         before = got
         if any(a.is_out for a in schema.arguments):
             got = call_out(cases.op, sample, expected, options, where)
+            if recorder is not None and (isa, threads) == (isas[0], 1):
+                record(cases, sample, expected)
         else:
             args = clone_all(sample.args)
             bound = [native_argument(v) for v in bind(schema, Sample(*args, **sample.kwargs))]
@@ -344,6 +349,16 @@ def call_out(
         assert list(e.shape) == list(shape), f"{where}: shape {shape}, not {list(e.shape)}"
     assert_unchanged(before, sample.args, where)
     return [o.tensor for o in outs]
+
+
+def record(cases: OpCases, sample: Sample, expected: list[torch.Tensor]) -> None:
+    """Hands a call to the recorder."""
+    schema = out_schema(cases.op)
+    outs: list[Any] = [Guarded(e, sample.out_dim_order).argument() for e in expected]
+    if "List" in str(schema.arguments[-1].type):
+        outs = [outs]
+    args = [native_argument(v) for v in bind(schema, sample)]
+    recorder.call(cases.op, args, outs, expected, cases.values)
 
 
 def assert_unchanged(before: Iterable[Any], after: Iterable[Any], where: str) -> None:

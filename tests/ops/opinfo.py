@@ -113,7 +113,8 @@ def entries() -> dict[str, Any]:
     for info in op_db:
         name = f"{info.name}.{info.variant_test_name}" if info.variant_test_name else info.name
         assert name not in found, f"{name} is in the database twice"
-        found[name] = info
+        if any(d in info.supported_dtypes("cpu") for d in DTYPES):
+            found[name] = info
     return found
 
 

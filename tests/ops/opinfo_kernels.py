@@ -214,7 +214,8 @@ class OverKernels(TorchDispatchMode):
         source, dim = sample.args[0], sample.args[2]
         for isa in self.isas:
             where = f"{op}{sample} on {isa}"
-            values, indices = call_out(op, sample, expected, isa, 1 << 20, where)
+            options = {"isa": isa, "scratch": 1 << 20, "threads": 1}
+            values, indices = call_out(op, sample, expected, options, where)
             compare(values, expected[0], None, where)
             named = source.gather(dim, indices) if source.dim() else source
             compare(named, expected[0], None, f"{where}: what the indices name")
