@@ -19,11 +19,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "tests"))
 
 from benchmarks import side  # noqa: E402
+
 from ops import opinfo, opinfo_path  # noqa: E402
 from ops.opinfo import Outcome  # noqa: E402
 

@@ -12,9 +12,9 @@
 
 #include "rushlight/core/tensor.h"
 #include "rushlight/kernel/kernel.h"
-#include "rushlight/kernels/portable/loops/convert.h"
 #include "rushlight/kernels/portable/loops/dispatch.h"
 #include "rushlight/kernels/portable/portable.h"
+#include "rushlight/kernels/portable/view.h"
 
 namespace rushlight {
 namespace {

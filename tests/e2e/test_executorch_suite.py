@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
+from benchmarks import op_coverage
 from torch.utils import _pytree as pytree
 
 import rushlight
-from benchmarks import op_coverage
 from rushlight.errors import ExportError
 
 if TYPE_CHECKING:

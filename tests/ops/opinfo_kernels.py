@@ -43,6 +43,8 @@ aten = torch.ops.aten
 TOLERANCE = (2e-5, 2e-5)
 # Which of equal values comes first is not promised, so their indices may differ.
 TIES = frozenset({"aten::topk.values"})
+# Eager's own float64 results have nine digits: cases_special.py holds ours to exact ones.
+INEXACT = frozenset({"aten::igamma.out", "aten::igammac.out", "aten::polygamma.out"})
 # What a program never runs: layouts and devices are settled at export.
 LEFT_OUT = frozenset(
     """
@@ -192,13 +194,13 @@ class OverKernels(TorchDispatchMode):
         self.check(op, functional, bound(op, functional, args, kwargs), expected)
         self.tally.kernels[op, str(made[0].dtype) if made else "none"] += 1
 
-
     def check(self, op: str, functional: OpOverload, sample: Sample, expected: Any) -> None:
         """Holds the kernel to eager, in half precisions to either of eager's ways."""
         if op in TIES:
             self.check_ties(op, sample, list(expected))
             return
-        values = op not in ARBITRARY
+        doubles = any(e.dtype == torch.float64 for e in pytree.tree_leaves(expected))
+        values = op not in ARBITRARY and not (op in INEXACT and doubles)
         cases = OpCases(op, (), lambda *_, **__: expected, TOLERANCE, values=values)
         try:
             check(cases, sample, self.isas)
@@ -207,7 +209,6 @@ class OverKernels(TorchDispatchMode):
             if rounded_once is None:
                 raise
             check(replace(cases, reference=lambda *_, **__: rounded_once), sample, self.isas)
-
 
     def check_ties(self, op: str, sample: Sample, expected: list[torch.Tensor]) -> None:
         """Holds values to eager's, and indices to the values that they name."""
@@ -238,7 +239,7 @@ def in_float(functional: OpOverload, sample: Sample, expected: Any) -> Any:
 
 
 def bound(op: str, functional: OpOverload, args: Any, kwargs: Any) -> Sample:
-    """The arguments as a sample of the kernel: those that only say where a tensor goes, left out."""
+    """The arguments as a sample of the kernel: without those that only place tensors."""
     names = [a.name for a in functional._schema.arguments]
     given = dict(zip(names, args, strict=False)) | kwargs
     taken = [a for a in out_schema(op).arguments if not a.is_out]

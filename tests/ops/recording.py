@@ -1,7 +1,7 @@
 """Kernel calls as files, for tests/cpp/replay_cases.cpp, which runs them under the sanitizers.
 
 A file is a run of calls, in the machine's byte order. A call is the kernel's name, whether values
-are compared, its arguments (a tag of cpp/core/evalue.h and the value; an out has the tag 100, and no
+are compared, its arguments (a tag of cpp/core/evalue.h and the value; an out has tag 100 and no
 data), then for each out its rank, sizes and bytes. Texts and lists begin with their size.
 """
 
@@ -16,6 +16,8 @@ from typing import Any, BinaryIO
 
 import torch
 
+from rushlight.ir.spec import SCALAR_TYPES
+
 from . import harness
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,11 +27,6 @@ FOLDER = ROOT / "build" / "cases"
 _NONE, _TENSOR, _STRING, _DOUBLE, _INT, _BOOL = range(6)
 _LISTS = {"B": 6, "D": 7, "I": 8, "T": 9, "W": 9, "O": 11}
 _OUT = 100
-_DTYPES = {
-    **{torch.uint8: 0, torch.int8: 1, torch.int16: 2, torch.int32: 3, torch.int64: 4},
-    **{torch.float16: 5, torch.float32: 6, torch.float64: 7, torch.bool: 11, torch.bfloat16: 15},
-    **{torch.complex64: 9},
-}
 
 
 class Recorder:
@@ -104,7 +101,7 @@ def _value(letter: str, value: Any, written: bool) -> bytes:
     tensor, order = value if isinstance(value, tuple) else (value, harness.dim_order(value))
     tag = _OUT if written else _TENSOR
     rank = tensor.dim()
-    head = struct.pack(f"=BBB{rank}i", tag, _DTYPES[tensor.dtype], rank, *tensor.shape)
+    head = struct.pack(f"=BBB{rank}i", tag, SCALAR_TYPES[tensor.dtype], rank, *tensor.shape)
     return head + bytes(order) + (b"" if written else _bytes(tensor, order))
 
 

@@ -20,13 +20,14 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import side
 import torch
-from ops import opinfo
 from torch.utils import _pytree as pytree
+
+from ops import opinfo
 
 torch.set_num_threads(1)
 logging.disable(logging.ERROR)

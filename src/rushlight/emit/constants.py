@@ -18,7 +18,7 @@ def raw_bytes(tensor: torch.Tensor) -> np.ndarray:
         return np.empty(0, np.uint8)
     # A single element may have any stride, which a view as bytes would refuse.
     flat = tensor.as_strided((tensor.numel(),), (1,))
-    return flat.view(torch.uint8).numpy()  # type: ignore[no-any-return]
+    return flat.view(torch.uint8).numpy()
 
 
 class ConstantPool:
