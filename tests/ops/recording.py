@@ -27,6 +27,7 @@ FOLDER = ROOT / "build" / "cases"
 _NONE, _TENSOR, _STRING, _DOUBLE, _INT, _BOOL = range(6)
 _LISTS = {"B": 6, "D": 7, "I": 8, "T": 9, "W": 9, "O": 11}
 _OUT = 100
+_DTYPES = {**SCALAR_TYPES, torch.complex64: 9, torch.complex128: 10}
 
 
 class Recorder:
@@ -101,7 +102,7 @@ def _value(letter: str, value: Any, written: bool) -> bytes:
     tensor, order = value if isinstance(value, tuple) else (value, harness.dim_order(value))
     tag = _OUT if written else _TENSOR
     rank = tensor.dim()
-    head = struct.pack(f"=BBB{rank}i", tag, SCALAR_TYPES[tensor.dtype], rank, *tensor.shape)
+    head = struct.pack(f"=BBB{rank}i", tag, _DTYPES[tensor.dtype], rank, *tensor.shape)
     return head + bytes(order) + (b"" if written else _bytes(tensor, order))
 
 
