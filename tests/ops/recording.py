@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 REPLAY = ROOT / "build" / "sanitize" / "tests" / "cpp" / "replay_cases"
 FOLDER = ROOT / "build" / "cases"
 
+MOST_BYTES = 1 << 18
 _NONE, _TENSOR, _STRING, _DOUBLE, _INT, _BOOL = range(6)
 _LISTS = {"B": 6, "D": 7, "I": 8, "T": 9, "W": 9, "O": 11}
 _OUT = 100
@@ -40,7 +41,12 @@ class Recorder:
     def call(
         self, op: str, args: list[Any], outs: list[Any], expected: list[torch.Tensor], values: bool
     ) -> None:
-        """One call: its arguments as run_kernel takes them, and what each out must be."""
+        """One call: its arguments as run_kernel takes them, and what each out must be.
+
+        Left out are calls whose results take more than MOST_BYTES: the sanitizers are slow.
+        """
+        if sum(e.numel() * e.element_size() for e in expected) > MOST_BYTES:
+            return
         tensors = [a for a in outs for a in (a if isinstance(a, list) else [a])]
         parts = [_text(op), struct.pack("=BI", values, len(args) + len(outs))]
         letters = [c for c in harness.native().kernel_signatures()[op] if c not in "?=r"]
