@@ -44,6 +44,7 @@ TOLERANCES = {
     torch.float32: (2e-5, 1e-5),
     torch.float16: (1e-2, 1e-2),
     torch.bfloat16: (1e-1, 1e-1),
+    torch.complex64: (2e-5, 1e-5),
 }
 
 
@@ -165,7 +166,7 @@ def assert_equal(index: int, got: Any, expected: Any, compared: int) -> None:
     if index >= compared and got.shape == expected.shape and got.dtype == expected.dtype:
         return
     relative, absolute = TOLERANCES.get(expected.dtype, (0.0, 0.0))
-    floating = expected.dtype.is_floating_point and expected.numel() > 0
+    floating = expected.dtype in TOLERANCES and expected.numel() > 0
     scale = float(expected.abs().max()) if floating else 1.0
     torch.testing.assert_close(
         got,
