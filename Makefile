@@ -89,9 +89,13 @@ test-full: new-timings lint test-cpp test-all ## The same with the long tables a
 .PHONY: test-cpp
 test-cpp: ext ## C++ tests, then once more under AddressSanitizer and UBSan
 	@$(call timed,C++ tests,$(CTEST) --test-dir $(DEV) --output-on-failure -j $(JOBS))
-	@$(call timed,C++ build with sanitizers,$(call build,$(SANITIZE),$(SANITIZE_FLAGS)))
+	@$(MAKE) sanitize
 	@$(call timed,C++ tests under sanitizers,$(CTEST) --test-dir $(SANITIZE) \
 	  --output-on-failure -j $(JOBS))
+
+.PHONY: sanitize
+sanitize: $(ENV)
+	@$(call timed,C++ build with sanitizers,$(call build,$(SANITIZE),$(SANITIZE_FLAGS)))
 
 .PHONY: test-python
 test-python: ext peer ## Python tests

@@ -207,6 +207,10 @@ class Side:
         """Whether the process still runs."""
         return self._process.poll() is None
 
+    def kill(self) -> None:
+        """End the process at once, also while a call waits for it: that call raises."""
+        self._process.kill()
+
     def close(self) -> None:
         """End the process and wait for it."""
         assert self._process.stdin is not None

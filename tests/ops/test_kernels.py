@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from .harness import ErrorCase, Maker, OpCases, all_errors, all_ops, check, listed, native
+from .recording import FOLDER, recording, replay
 
 OPS = all_ops()
 ERRORS = all_errors()
@@ -17,6 +18,17 @@ def test_equals_eager(cases: OpCases) -> None:
         check(cases, sample, native().kernel_isas())
         count += 1
     assert count > 0, f"{cases.op} has no samples"
+
+
+@pytest.mark.full
+def test_is_clean_under_sanitizers() -> None:
+    path = FOLDER / "cases.bin"
+    with recording(path) as recorder:
+        for cases in OPS:
+            for sample in cases.samples(Maker(cases.op)):
+                check(cases, sample, ["plain"])
+    assert recorder.calls > len(OPS)
+    replay(path)
 
 
 @pytest.mark.parametrize("case", ERRORS, ids=lambda case: f"{case.op}-{case.message}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 import torch.utils._pytree as pytree
 
 Tree = dict[str, Any]
@@ -21,6 +22,11 @@ def tree_of(spec: pytree.TreeSpec) -> Tree:
     kind, context = spec.type, spec.context
     if kind in (tuple, list):
         return {"t": kind.__name__, "c": children}
+    if kind is torch.Size:
+        return {"t": "tuple", "c": children}
+    if kind.__module__ == "torch.return_types":  # what topk, max and others return
+        fields = list(kind.__match_args__)
+        return {"t": "namedtuple", "name": kind.__name__, "k": fields, "c": children}
     if isinstance(kind, type) and issubclass(kind, dict) and kind.__module__ in _DICT_MODULES:
         keys = list(context[1]) if kind.__name__ == "defaultdict" else list(context)
         return {"t": "dict", "k": keys, "c": children}

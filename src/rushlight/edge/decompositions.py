@@ -18,6 +18,7 @@ from torch._ops import OpOverload
 from rushlight.edge.index_ops import INDEX_DECOMPOSITIONS
 from rushlight.edge.network_ops import NETWORK_DECOMPOSITIONS
 from rushlight.edge.random_ops import RANDOM_DECOMPOSITIONS, RANDOM_KEPT
+from rushlight.edge.rules import RULES
 
 aten = torch.ops.aten
 
@@ -51,7 +52,11 @@ KEPT: tuple[OpOverload, ...] = (
     *UPSAMPLING.values(),
 )
 # Core ATen operators that no runtime has a kernel for, although torch knows a rule for them.
-ALSO_DECOMPOSED: tuple[OpOverload, ...] = (aten.dist.default, aten.linalg_vector_norm.default)
+ALSO_DECOMPOSED: tuple[OpOverload, ...] = (
+    aten.addmv.default,
+    aten.dist.default,
+    aten.linalg_vector_norm.default,
+)
 
 
 def scaled_dot_product_attention(
@@ -177,6 +182,7 @@ def decomposition_table(
     """
     table: Any = torch.export.default_decompositions()
     table.update(get_decompositions(ALSO_DECOMPOSED))
+    table.update(RULES)
     table[aten.scaled_dot_product_attention.default] = scaled_dot_product_attention
     table.update(COMPLEX)
     table.update(NETWORK_DECOMPOSITIONS)

@@ -7,9 +7,10 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import torch
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
-from torch.export.graph_signature import ExportGraphSignature, TensorArgument
+from torch.export.graph_signature import ExportGraphSignature, InputKind, TensorArgument
 
 from rushlight.edge.config import EdgeCompileConfig
 from rushlight.edge.constants import BranchConstants, Constants
@@ -28,7 +29,7 @@ from rushlight.ir.bounds import input_sizes, told_symbols
 from rushlight.ir.branches import branches
 from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
 from rushlight.ir.rewrite import remove_dead
-from rushlight.ir.source import carry_debug_handles, debug_handles
+from rushlight.ir.source import carry_debug_handles, debug_handles, source_of
 from rushlight.ir.verify import verify
 
 
@@ -63,11 +64,26 @@ def to_core_aten(
                 code=Code.NOT_SUPPORTED,
                 where=method,
             ) from error
+    _refuse_effects(decomposed)
     # From here on the graph is ours to change; the tables it came with may be the caller's.
     decomposed._graph_signature = copy.deepcopy(decomposed.graph_signature)
     decomposed._constants = dict(decomposed.constants)
     carry_debug_handles(debug_handles(program.graph), decomposed.graph)
     return decomposed  # type: ignore[no-any-return]
+
+
+def _refuse_effects(program: ExportedProgram) -> None:
+    """Raise for operators that are ordered by tokens: they print, raise or write outside."""
+    if all(spec.kind != InputKind.TOKEN for spec in program.graph_signature.input_specs):
+        return
+    for node in program.graph.nodes:
+        if node.op == "call_function" and node.target is torch.ops.higher_order.with_effects:
+            raise ExportError(
+                f"{node.args[1]} has an effect beside its results, such as raising for a singular "
+                f"matrix, which a program cannot have; it comes from {source_of(node)}. Use the "
+                f"variant that returns it, such as inv_ex, or leave the operator out",
+                code=Code.NOT_SUPPORTED,
+            )
 
 
 def to_edge_dialect(

@@ -14,7 +14,11 @@ def raw_bytes(tensor: torch.Tensor) -> np.ndarray:
     """The tensor's elements in memory order of its dim order, as uint8; a view where possible."""
     tensor = tensor.detach().cpu()
     tensor = tensor.permute(dim_order_of(tensor)).contiguous()
-    return tensor.reshape(-1).view(torch.uint8).numpy() if tensor.numel() else np.empty(0, np.uint8)
+    if not tensor.numel():
+        return np.empty(0, np.uint8)
+    # A single element may have any stride, which a view as bytes would refuse.
+    flat = tensor.as_strided((tensor.numel(),), (1,))
+    return flat.view(torch.uint8).numpy()
 
 
 class ConstantPool:

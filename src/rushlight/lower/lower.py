@@ -176,10 +176,10 @@ class _Lowering:
         kwargs = {k: v for k, v in kwargs.items() if k in allowed}
         outs = [self.alloc(node, s) for s in (result if isinstance(result, list) else [result])]
         names = out_arguments(variant)
-        if len(names) == len(outs):
+        if isinstance(variant._schema.arguments[-1].type, torch.ListType):
+            kwargs[names[0]] = outs  # one argument holds all results, be it only one
+        else:
             kwargs.update(zip(names, outs, strict=True))
-        else:  # one list argument holds all results
-            kwargs[names[0]] = outs
         call = self.emit(node, variant, args, kwargs)
         call.meta["outs"] = outs
         self.values[node] = outs if isinstance(result, list) else outs[0]

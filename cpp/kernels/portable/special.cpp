@@ -1,0 +1,227 @@
+// Special functions, elementwise: computed in double and rounded once, one value after the other.
+#include <cmath>
+#include <cstring>
+
+#include "rushlight/kernels/portable/declarations.h"
+#include "rushlight/kernels/portable/elementwise.h"
+#include "rushlight/kernels/portable/helpers.h"
+#include "rushlight/kernels/portable/promote.h"
+#include "rushlight/kernels/portable/special_math.h"
+
+namespace rushlight::kernels {
+namespace {
+
+template <double (*fn)(double)>
+void unary_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
+  const double* x = static_cast<const double*>(in[0]);
+  for (size_t i = 0; i < n; ++i) static_cast<double*>(out)[i] = fn(x[i]);
+}
+
+template <double (*fn)(double, double)>
+void binary_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
+  const double* x = static_cast<const double*>(in[0]);
+  const double* y = static_cast<const double*>(in[1]);
+  for (size_t i = 0; i < n; ++i) static_cast<double*>(out)[i] = fn(x[i], y[i]);
+}
+
+double erfc(double x) { return std::erfc(x); }
+double exp2(double x) { return std::exp2(x); }
+double copysign(double x, double y) { return std::copysign(x, y); }
+double hypot(double x, double y) { return std::hypot(x, y); }
+
+void polygamma_loop(const void* const* in, void* out, size_t n, LoopArgs* args) {
+  const double* x = static_cast<const double*>(in[0]);
+  for (size_t i = 0; i < n; ++i) {
+    static_cast<double*>(out)[i] = special::polygamma(args->i[0], x[i], args->i[1] != 0);
+  }
+}
+
+void signbit_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
+  const double* x = static_cast<const double*>(in[0]);
+  for (size_t i = 0; i < n; ++i) static_cast<bool*>(out)[i] = std::signbit(x[i]);
+}
+
+int64_t gcd(int64_t a, int64_t b) {
+  // As unsigned numbers: the magnitude of the lowest int64 has no signed one.
+  uint64_t x = a < 0 ? 0 - static_cast<uint64_t>(a) : static_cast<uint64_t>(a);
+  uint64_t y = b < 0 ? 0 - static_cast<uint64_t>(b) : static_cast<uint64_t>(b);
+  while (y != 0) {
+    const uint64_t rest = x % y;
+    x = y;
+    y = rest;
+  }
+  return static_cast<int64_t>(x);
+}
+
+void gcd_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
+  const int64_t* a = static_cast<const int64_t*>(in[0]);
+  const int64_t* b = static_cast<const int64_t*>(in[1]);
+  for (size_t i = 0; i < n; ++i) static_cast<int64_t*>(out)[i] = gcd(a[i], b[i]);
+}
+
+void nextafter_double(const void* const* in, void* out, size_t n, LoopArgs*) {
+  const double* x = static_cast<const double*>(in[0]);
+  const double* y = static_cast<const double*>(in[1]);
+  for (size_t i = 0; i < n; ++i) static_cast<double*>(out)[i] = std::nextafter(x[i], y[i]);
+}
+
+// args->i[0] is the distance of two neighbours' bits: those of a bfloat16 are a float's upper half.
+void nextafter_float(const void* const* in, void* out, size_t n, LoopArgs* args) {
+  const float* x = static_cast<const float*>(in[0]);
+  const float* y = static_cast<const float*>(in[1]);
+  const uint32_t step = static_cast<uint32_t>(args->i[0]);
+  for (size_t i = 0; i < n; ++i) {
+    float result = y[i];
+    if (std::isnan(x[i]) || std::isnan(y[i])) {
+      result = x[i] + y[i];
+    } else if (x[i] != y[i]) {
+      uint32_t bits;
+      std::memcpy(&bits, &x[i], sizeof bits);
+      if (x[i] == 0) {
+        bits = step | (y[i] < 0 ? 0x80000000u : 0u);
+      } else {
+        bits = (y[i] > x[i]) == (x[i] > 0) ? bits + step : bits - step;
+      }
+      std::memcpy(&result, &bits, sizeof result);
+    }
+    static_cast<float*>(out)[i] = result;
+  }
+}
+
+void mantissa_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
+  const double* x = static_cast<const double*>(in[0]);
+  int exponent;
+  for (size_t i = 0; i < n; ++i) static_cast<double*>(out)[i] = std::frexp(x[i], &exponent);
+}
+
+void exponent_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
+  const double* x = static_cast<const double*>(in[0]);
+  for (size_t i = 0; i < n; ++i) {
+    int exponent = 0;
+    if (std::isfinite(x[i])) std::frexp(x[i], &exponent);
+    static_cast<int32_t*>(out)[i] = exponent;
+  }
+}
+
+// Tensors, or a tensor and a scalar, in the type that they have together.
+Status run(KernelContext& ctx, EValue* const* inputs, size_t n, const EValue& out, DType common,
+           DType as, ElementwiseFn fn, LoopArgs& args) {
+  RL_TRY(check_castable(ctx, common, out.tensor()));
+  Operand operands[kMaxOperands];
+  for (size_t k = 0; k < n; ++k) operands[k] = operand(*inputs[k], as, common);
+  return run_elementwise(ctx, out.tensor(), as, operands, n, fn, args);
+}
+
+Status common_type(KernelContext& ctx, EValue* const* inputs, size_t n, DType* common) {
+  static const char* const kNames[] = {"self", "other"};
+  ResultType type;
+  for (size_t k = 0; k < n; ++k) {
+    if (inputs[k]->is_tensor()) {
+      RL_TRY(check_real(ctx, kNames[k], inputs[k]->tensor()));
+      type.add(inputs[k]->tensor());
+    } else {
+      type.add_scalar(*inputs[k]);
+    }
+  }
+  *common = type.get();
+  return {};
+}
+
+Status real_function(KernelContext& ctx, EValue* const* args, size_t n, ElementwiseFn fn) {
+  DType common;
+  RL_TRY(common_type(ctx, args, n, &common));
+  LoopArgs loop_args;
+  return run(ctx, args, n, *args[n], to_floating(common), DType::Float64, fn, loop_args);
+}
+
+}  // namespace
+
+#define RL_KERNEL(name, loop, n) \
+  Status name(KernelContext& ctx, EValue* const* args) { return real_function(ctx, args, n, loop); }
+RL_KERNEL(copysign_out, binary_loop<copysign>, 2)
+RL_KERNEL(digamma_out, unary_loop<special::digamma>, 1)
+RL_KERNEL(erfc_out, unary_loop<erfc>, 1)
+RL_KERNEL(erfinv_out, unary_loop<special::erfinv>, 1)
+RL_KERNEL(exp2_out, unary_loop<exp2>, 1)
+RL_KERNEL(hypot_out, binary_loop<hypot>, 2)
+RL_KERNEL(i0_out, unary_loop<special::i0>, 1)
+RL_KERNEL(igamma_out, binary_loop<special::igamma>, 2)
+RL_KERNEL(igammac_out, binary_loop<special::igammac>, 2)
+RL_KERNEL(lgamma_out, unary_loop<special::lgamma>, 1)
+RL_KERNEL(special_erfcx_out, unary_loop<special::erfcx>, 1)
+RL_KERNEL(special_i0e_out, unary_loop<special::i0e>, 1)
+RL_KERNEL(special_i1_out, unary_loop<special::i1>, 1)
+RL_KERNEL(special_i1e_out, unary_loop<special::i1e>, 1)
+RL_KERNEL(special_log_ndtr_out, unary_loop<special::log_ndtr>, 1)
+RL_KERNEL(special_ndtri_out, unary_loop<special::ndtri>, 1)
+RL_KERNEL(special_zeta_out, binary_loop<special::zeta>, 2)
+#undef RL_KERNEL
+
+// polygamma(n, self, out)
+Status polygamma_out(KernelContext& ctx, EValue* const* args) {
+  const int64_t n = args[0]->to_int();
+  if (n < 0) {
+    return ctx.fail(Code::InvalidArgument, "n is %lld, but must not be negative",
+                    static_cast<long long>(n));
+  }
+  DType common;
+  RL_TRY(common_type(ctx, args + 1, 1, &common));
+  LoopArgs loop_args;
+  loop_args.i[0] = n;
+  loop_args.i[1] = common == DType::Float64;
+  return run(ctx, args + 1, 1, *args[2], to_floating(common), DType::Float64, polygamma_loop,
+             loop_args);
+}
+
+Status signbit_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& self = args[0]->tensor();
+  RL_TRY(check_real(ctx, "self", self));
+  RL_TRY(check_castable(ctx, DType::Bool, args[1]->tensor()));
+  const Operand operands[] = {operand(self, DType::Float64)};
+  LoopArgs loop_args;
+  return run_elementwise(ctx, args[1]->tensor(), DType::Bool, operands, 1, signbit_loop, loop_args);
+}
+
+Status gcd_out(KernelContext& ctx, EValue* const* args) {
+  DType common;
+  RL_TRY(common_type(ctx, args, 2, &common));
+  if (is_floating(common) || common == DType::Bool) {
+    return ctx.fail(Code::NotSupported, "the operands are %s, but must be integers",
+                    dtype_name(common));
+  }
+  LoopArgs loop_args;
+  return run(ctx, args, 2, *args[2], common, DType::Int64, gcd_loop, loop_args);
+}
+
+Status nextafter_out(KernelContext& ctx, EValue* const* args) {
+  DType common;
+  RL_TRY(common_type(ctx, args, 2, &common));
+  if (!is_floating(common) || common == DType::Float16) {
+    return ctx.fail(Code::NotSupported,
+                    "the operands are %s, but must be float32, float64 or bfloat16",
+                    dtype_name(common));
+  }
+  const bool wide = common == DType::Float64;
+  LoopArgs loop_args;
+  loop_args.i[0] = common == DType::BFloat16 ? 1 << 16 : 1;
+  return run(ctx, args, 2, *args[2], common, wide ? DType::Float64 : DType::Float32,
+             wide ? nextafter_double : nextafter_float, loop_args);
+}
+
+// frexp(self, mantissa, exponent)
+Status frexp_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& self = args[0]->tensor();
+  Tensor& exponent = args[2]->tensor();
+  RL_TRY(check_real(ctx, "self", self));
+  if (!is_floating(self.dtype) || exponent.dtype != DType::Int32) {
+    return ctx.fail(Code::NotSupported,
+                    "self is %s and exponent %s, but must be floating and int32",
+                    dtype_name(self.dtype), dtype_name(exponent.dtype));
+  }
+  LoopArgs loop_args;
+  RL_TRY(run(ctx, args, 1, *args[1], self.dtype, DType::Float64, mantissa_loop, loop_args));
+  const Operand operands[] = {operand(self, DType::Float64)};
+  return run_elementwise(ctx, exponent, DType::Int32, operands, 1, exponent_loop, loop_args);
+}
+
+}  // namespace rushlight::kernels

@@ -1,0 +1,137 @@
+"""Decompositions of our own: of operators that torch has no rule for, or one that ends in operators
+which no runtime has. Each gives exactly what eager gives, and is as quick as a kernel would be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+aten = torch.ops.aten
+
+
+def addbmm(
+    self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    """One product: the batches lie side by side in the dimension that is summed over."""
+    batches, rows, depth = batch1.shape
+    left = batch1.transpose(0, 1).reshape(rows, batches * depth)
+    right = batch2.reshape(batches * depth, batch2.shape[2])
+    return torch.addmm(self, left, right, beta=beta, alpha=alpha)
+
+
+def angle(self: Tensor) -> Tensor:
+    """The angle of a real number: 0, pi or NaN."""
+    real = self if self.dtype.is_floating_point else self.to(torch.get_default_dtype())
+    value = torch.where(real < 0, math.pi, 0.0).to(real.dtype)
+    return torch.where(torch.isnan(real), real, value)
+
+
+def diagonal_scatter(
+    self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
+    """`src` put at the positions that the diagonal takes from a tensor of positions."""
+    at = torch.arange(self.numel(), device=self.device).reshape(self.shape)
+    return _put(self, at.diagonal(offset, dim1, dim2), src)
+
+
+def as_strided_scatter(
+    self: Tensor,
+    src: Tensor,
+    size: list[int],
+    stride: list[int],
+    storage_offset: int | None = None,
+) -> Tensor:
+    """The same with positions in the memory of a contiguous tensor."""
+    at = torch.arange(self.numel(), device=self.device)
+    return _put(self, at.as_strided(size, stride, storage_offset or 0), src)
+
+
+def _put(self: Tensor, positions: Tensor, src: Tensor) -> Tensor:
+    flat = self.reshape(-1).index_put((positions.reshape(-1),), src.reshape(-1))
+    return flat.reshape(self.shape)
+
+
+def fmax(self: Tensor, other: Tensor) -> Tensor:
+    """The greater one; a NaN gives way to a number."""
+    return torch.where((self >= other) | torch.isnan(other), self, other)
+
+
+def fmin(self: Tensor, other: Tensor) -> Tensor:
+    """The smaller one; a NaN gives way to a number."""
+    return torch.where((self <= other) | torch.isnan(other), self, other)
+
+
+def lcm(self: Tensor, other: Tensor) -> Tensor:
+    """Of integers; 0 if one of them is."""
+    divisor = torch.gcd(self, other)
+    divisor = torch.where(divisor == 0, 1, divisor)
+    return torch.abs(torch.div(self, divisor, rounding_mode="trunc") * other)
+
+
+def ldexp(self: Tensor, other: Tensor) -> Tensor:
+    """self * 2 ** other."""
+    return torch.mul(self, torch.exp2(other))
+
+
+def lshift(self: Tensor, other: Any) -> Tensor:
+    """`<<` of integers."""
+    return torch.bitwise_left_shift(self, other)
+
+
+def rshift(self: Tensor, other: Any) -> Tensor:
+    """`>>` of integers."""
+    return torch.bitwise_right_shift(self, other)
+
+
+def round_decimals(self: Tensor, *, decimals: int) -> Tensor:
+    """Rounded half to even at a power of ten, with eager's own roundings in between."""
+    if not self.dtype.is_floating_point or decimals == 0:
+        return torch.round(self)
+    scale = 10.0 ** abs(decimals)
+    if decimals < 0:
+        return torch.round(self / scale) * scale
+    return torch.round(self * scale) / scale
+
+
+def trilinear(
+    i1: Tensor,
+    i2: Tensor,
+    i3: Tensor,
+    expand1: list[int],
+    expand2: list[int],
+    expand3: list[int],
+    sumdim: list[int],
+    unroll_dim: int = 1,
+) -> Tensor:
+    """The product of three tensors, each with new dimensions, summed."""
+    for dim in expand1:
+        i1 = i1.unsqueeze(dim)
+    for dim in expand2:
+        i2 = i2.unsqueeze(dim)
+    for dim in expand3:
+        i3 = i3.unsqueeze(dim)
+    product = i1 * i2 * i3
+    return product.sum(sumdim) if sumdim else product
+
+
+RULES: dict[OpOverload, Callable[..., Any]] = {
+    aten.__lshift__.Scalar: lshift,
+    aten.__lshift__.Tensor: lshift,
+    aten.__rshift__.Scalar: rshift,
+    aten.__rshift__.Tensor: rshift,
+    aten._trilinear.default: trilinear,
+    aten.addbmm.default: addbmm,
+    aten.angle.default: angle,
+    aten.as_strided_scatter.default: as_strided_scatter,
+    aten.diagonal_scatter.default: diagonal_scatter,
+    aten.fmax.default: fmax,
+    aten.fmin.default: fmin,
+    aten.lcm.default: lcm,
+    aten.ldexp.Tensor: ldexp,
+    aten.round.decimals: round_decimals,
+}

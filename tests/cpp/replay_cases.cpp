@@ -1,0 +1,260 @@
+// Runs recorded kernel calls without Python or torch, so that the sanitizers see every byte that a
+// kernel touches: replay_cases FILE ... A file is written by tests/ops/recording.py, which says
+// what is in it. Each tensor has a block of its own, so reading past its end is an error.
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rushlight/core/tensor.h"
+#include "rushlight/kernel/kernel.h"
+#include "rushlight/kernels/portable/loops/dispatch.h"
+#include "rushlight/kernels/portable/portable.h"
+#include "rushlight/kernels/portable/view.h"
+
+namespace rushlight {
+namespace {
+
+constexpr uint8_t kWritten = 100;  // in place of a tensor's tag: an out, without data
+constexpr uint8_t kGarbage = 0x5a;
+
+struct Reader {
+  std::vector<uint8_t> bytes;
+  size_t at = 0;
+
+  bool open(const char* path) {
+    std::FILE* file = std::fopen(path, "rb");
+    if (file == nullptr) return false;
+    uint8_t block[1 << 16];
+    for (size_t n; (n = std::fread(block, 1, sizeof block, file)) > 0;) {
+      bytes.insert(bytes.end(), block, block + n);
+    }
+    return std::fclose(file) == 0;
+  }
+  void copy(void* out, size_t size) {
+    if (size > 0) std::memcpy(out, bytes.data() + at, size);
+    at += size;
+  }
+  template <class T>
+  T take() {
+    T value;
+    copy(&value, sizeof value);
+    return value;
+  }
+  bool done() const { return at >= bytes.size(); }
+};
+
+struct Block {
+  int32_t sizes[kMaxRank];
+  int32_t strides[kMaxRank];
+  uint8_t dim_order[kMaxRank];
+  std::unique_ptr<uint8_t[]> data;
+  Tensor tensor;
+};
+
+bool near(double got, double wanted, double relative, double absolute) {
+  if (got == wanted || (std::isnan(got) && std::isnan(wanted))) return true;
+  return std::fabs(got - wanted) <= absolute + relative * std::fabs(wanted);
+}
+
+bool values_equal(const Tensor& got, const uint8_t* wanted) {
+  const size_t n = static_cast<size_t>(got.numel);
+  if (n == 0) return true;
+  double relative;
+  switch (got.dtype) {
+    case DType::Float64:
+      relative = 1e-9;
+      break;
+    case DType::Float32:
+      relative = 3e-5;
+      break;
+    case DType::Float16:
+      relative = 4e-3;
+      break;
+    case DType::BFloat16:
+      relative = 3e-2;
+      break;
+    default:
+      return n == 0 || std::memcmp(got.data, wanted, n * element_size(got.dtype)) == 0;
+  }
+  std::vector<double> a(n);
+  std::vector<double> b(n);
+  kernels::convert(got.data, got.dtype, a.data(), DType::Float64, n);
+  kernels::convert(wanted, got.dtype, b.data(), DType::Float64, n);
+  for (size_t i = 0; i < n; ++i) {
+    if (!near(a[i], b[i], relative, relative)) return false;
+  }
+  return true;
+}
+
+// One call, built from the file as a method would build it.
+class Case {
+ public:
+  explicit Case(Reader& reader) : reader_(reader) {
+    name_.resize(reader.take<uint32_t>());
+    reader.copy(name_.data(), name_.size());
+    compared_ = reader.take<uint8_t>() != 0;
+    const uint32_t n = reader.take<uint32_t>();
+    for (uint32_t i = 0; i < n; ++i) given_.push_back(value());
+  }
+
+  // Runs the call and reads what it should give; false if it gives something else.
+  bool run(const KernelTable& table, const char* isa) {
+    const Kernel* kernel = nullptr;
+    for (size_t i = 0; i < table.size(); ++i) {
+      if (name_ == table[i].name) kernel = &table[i];
+    }
+    Message message;
+    const bool ran = kernel != nullptr && call(*kernel, message);
+    bool same = true;
+    for (const Block* out : outs_) same = expected(*out) && same;
+    if (ran && same) return true;
+    std::fprintf(stderr, "%s on %s: %s\n", name_.c_str(), isa,
+                 kernel == nullptr ? "there is no such kernel"
+                 : ran             ? "another result than was recorded"
+                                   : message.text());
+    return false;
+  }
+
+ private:
+  bool call(const Kernel& kernel, Message& message) {
+    std::vector<EValue*> args;
+    size_t next = 0;
+    for (const char* letter = kernel.signature; *letter != '\0'; ++letter) {
+      if (*letter == '?') continue;
+      if (*letter == '=') {
+        args.push_back(args.back());
+      } else if (next < given_.size()) {
+        args.push_back(given_[next++]);
+      }
+    }
+    std::vector<uint8_t> memory((size_t{1} << 20) + 64);
+    Allocator scratch(memory.data(), memory.size());
+    KernelContext context(message, &scratch);
+    if (!check_arguments(kernel, args.data(), args.size(), message).ok()) return false;
+    return kernel.fn(context, args.data()).ok();
+  }
+
+  bool expected(const Block& out) {
+    bool same = reader_.take<uint8_t>() == out.tensor.rank;
+    for (size_t d = 0; d < out.tensor.rank; ++d) same &= reader_.take<int32_t>() == out.sizes[d];
+    std::vector<uint8_t> wanted(reader_.take<uint64_t>());
+    reader_.copy(wanted.data(), wanted.size());
+    return same && (!compared_ || values_equal(out.tensor, wanted.data()));
+  }
+
+  EValue* value() {
+    EValue* result = &values_.emplace_back();
+    const uint8_t tag = reader_.take<uint8_t>();
+    result->tag = static_cast<Tag>(tag == kWritten ? static_cast<uint8_t>(Tag::Tensor) : tag);
+    switch (result->tag) {
+      case Tag::None:
+        break;
+      case Tag::Tensor:
+        result->t = tensor(tag == kWritten);
+        break;
+      case Tag::Double:
+        result->d = reader_.take<double>();
+        break;
+      case Tag::Int:
+      case Tag::Bool:
+        result->i = reader_.take<int64_t>();
+        break;
+      case Tag::String:
+      case Tag::BoolList:
+      case Tag::DoubleList:
+        plain_list(*result);
+        break;
+      default:
+        boxed_list(*result);
+        break;
+    }
+    return result;
+  }
+
+  void plain_list(EValue& value) {
+    const uint32_t n = reader_.take<uint32_t>();
+    const size_t item = value.tag == Tag::DoubleList ? sizeof(double) : 1;
+    lists_.emplace_back(new double[(n * item + 7) / 8 + 1]);
+    reader_.copy(lists_.back().get(), n * item);
+    value.list = {lists_.back().get(), n};
+  }
+
+  void boxed_list(EValue& value) {
+    const uint32_t n = reader_.take<uint32_t>();
+    std::vector<EValue*> items;
+    for (uint32_t k = 0; k < n; ++k) items.push_back(this->value());
+    boxes_.push_back(std::move(items));
+    value.list = {boxes_.back().data(), n};
+  }
+
+  Tensor* tensor(bool written) {
+    Block& block = blocks_.emplace_back();
+    Tensor& t = block.tensor;
+    t.dtype = static_cast<DType>(reader_.take<uint8_t>());
+    t.rank = reader_.take<uint8_t>();
+    t.numel = 1;
+    for (size_t d = 0; d < t.rank; ++d) t.numel *= block.sizes[d] = reader_.take<int32_t>();
+    reader_.copy(block.dim_order, t.rank);
+    const size_t nbytes = static_cast<size_t>(t.numel) * element_size(t.dtype);
+    block.data.reset(new uint8_t[nbytes]);
+    if (written) {
+      std::memset(block.data.get(), kGarbage, nbytes);
+      outs_.push_back(&block);
+    } else {
+      reader_.copy(block.data.get(), nbytes);
+    }
+    t.data = block.data.get();
+    t.sizes = block.sizes;
+    t.strides = block.strides;
+    t.dim_order = block.dim_order;
+    t.dynamism = Dynamism::Bounded;
+    t.capacity = t.numel;
+    strides_of(t.shape(), t.dim_order, block.strides);
+    return &t;
+  }
+
+  Reader& reader_;
+  std::string name_;
+  bool compared_;
+  std::vector<EValue*> given_;
+  std::vector<const Block*> outs_;
+  std::deque<EValue> values_;
+  std::deque<Block> blocks_;
+  std::deque<std::unique_ptr<double[]>> lists_;
+  std::deque<std::vector<EValue*>> boxes_;
+};
+
+int replay(const char* path, const KernelTable& table) {
+  Reader reader;
+  if (!reader.open(path)) {
+    std::fprintf(stderr, "%s: cannot be read\n", path);
+    return 1;
+  }
+  size_t cases = 0;
+  size_t wrong = 0;
+  for (kernels::Isa isa : {kernels::Isa::Plain, kernels::Isa::Avx2, kernels::Isa::Avx512}) {
+    if (!kernels::isa_available(isa) || !kernels::select_isa(isa)) continue;
+    for (reader.at = 0; !reader.done(); ++cases) {
+      Case one(reader);
+      wrong += one.run(table, kernels::isa_name(isa)) ? 0 : 1;
+    }
+  }
+  std::printf("%s: %zu calls, %zu wrong\n", path, cases, wrong);
+  return cases > 0 && wrong == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace rushlight
+
+int main(int argc, char** argv) {
+  static rushlight::KernelTable table;
+  if (!rushlight::register_portable_kernels(table).ok()) return 1;
+  int status = argc > 1 ? 0 : 1;
+  for (int i = 1; i < argc; ++i) status |= rushlight::replay(argv[i], table);
+  return status;
+}
