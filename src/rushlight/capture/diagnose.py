@@ -418,6 +418,12 @@ def _is_fixed(program: Any, source: str) -> bool:
     )
 
 
+def _returns_alias(node: Node) -> bool:
+    """Whether the result is the first argument, or a view of it."""
+    returns = node.target._schema.returns if isinstance(node.target, OpOverload) else ()
+    return bool(node.args) and bool(returns) and returns[0].alias_info is not None
+
+
 def mutated_inputs(program: ExportedProgram) -> list[Finding]:
     """The inputs that a captured program writes, each with the line."""
     names = [
@@ -433,8 +439,8 @@ def mutated_inputs(program: ExportedProgram) -> list[Finding]:
     ]
     for node in writes:
         written = node.args[0]
-        while isinstance(written, Node) and written.op == "call_function" and written.args:
-            written = written.args[0]  # a view of it
+        while isinstance(written, Node) and _returns_alias(written):
+            written = written.args[0]  # type: ignore[assignment]
         if isinstance(written, Node) and written.op == "placeholder":
             names.append((written.name, node.name))
     inputs = set(program.graph_signature.user_inputs)

@@ -57,3 +57,22 @@ def test_a_line_inside_torch_is_shown_as_the_callers() -> None:
     (linear,) = (n for n in program.graph.nodes if n.op == "call_function")
     assert source_of(linear).module == "layers.0"
     assert source_of(linear).file.endswith("test_capture.py")
+
+
+class Writes(torch.nn.Module):
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what = what
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.what == "view":
+            x[1:].t().add_(1)
+        elif self.what == "copy":
+            (x * 2)[1:].add_(1)
+        return x * 3
+
+
+def test_a_written_input_is_refused_and_a_written_copy_is_not() -> None:
+    capture(Writes("copy"), (torch.ones(3, 4),))
+    with pytest.raises(ExportError, match=r"writes its input 'x'.*test_capture.py.*x\[1:\].t\(\)"):
+        capture(Writes("view"), (torch.ones(3, 4),))
