@@ -107,14 +107,12 @@ def test_complex128_is_refused() -> None:
 
 @pytest.mark.parametrize("mode", ["nearest", "bicubic"])
 def test_sizes_may_vary(mode: str) -> None:
-    function = resize(mode, scale_factor=2)
+    function = resize(mode, scale_factor=1.5)
     height = torch.export.Dim("height", min=4, max=40)
-    # The size that torch works out for a cubic resize is one of floats, which the shape contract
-    # of an output must not hold: its sum has none.
-    model = Module(lambda x: function(x).sum((2, 3)))
+    model = Module(function)
     program = rushlight.export(model.eval(), (IMAGE,), dynamic_shapes=({2: height},))
     loaded = rushlight.load(program.buffer)
-    for rows in (4, 8, 31):
+    for rows in (4, 9, 31):
         x = IMAGE[:, :, :1].repeat(1, 1, rows, 1)
         got = torch.as_tensor(loaded.forward(x))
-        torch.testing.assert_close(got, function(x).sum((2, 3)), rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(got, function(x), rtol=1e-4, atol=1e-4)

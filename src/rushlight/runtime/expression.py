@@ -59,6 +59,13 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "CeilDiv": lambda a, b: -(-a // b),
     "Eq": lambda a, b: a == b,
     "Ne": lambda a, b: a != b,
+    "IntTrueDiv": lambda a, b: a / b,
+    "FloatTrueDiv": lambda a, b: a / b,
+    "ToFloat": float,
+    "TruncToInt": math.trunc,
+    "FloorToInt": math.floor,
+    "CeilToInt": math.ceil,
+    "RoundToInt": round,
     "round": round,
     "torch.sym_float": float,
     "torch._sym_sqrt": math.sqrt,
@@ -73,7 +80,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     },
     **{f"math.{f.__name__}": f for f in (math.tan, math.tanh, math.atan)},
 }
-_UNARY = {"abs", "Abs", *(name for name in _FUNCTIONS if name.startswith(("math.", "torch.")))}
+_UNARY = {"abs", "Abs", "ToFloat", "TruncToInt", "FloorToInt", "CeilToInt", "RoundToInt"}
+_UNARY |= {name for name in _FUNCTIONS if name.startswith(("math.", "torch."))}
 _VARIADIC = {"max", "Max", "min", "Min"}
 
 Symbols = Mapping[str, int]
