@@ -153,3 +153,29 @@ def test_asserts_can_be_left_out_for_executorch() -> None:
     assert not any("assert" in name for name in names)
     kept = to_edge(captured).to_executorch().executorch_program.execution_plan[0].operators
     assert "aten::_assert_scalar" in {op.name for op in kept}
+
+
+class Chosen(torch.nn.Module):
+    def __init__(self, most: int | None) -> None:
+        super().__init__()
+        self.most = most
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = x[x > 0]
+        if self.most is not None:
+            torch._check(found.shape[0] <= self.most)
+        return found * 2
+
+
+def test_what_cannot_fail_is_not_asserted() -> None:
+    """Torch asserts of every count that it is no more than there is, which needs no instruction."""
+    x = torch.tensor([1.0, -1, 2, 3])
+    names = []
+    for most in (None, 3):
+        program = rl.export(Chosen(most), (x,))
+        operators = program.manager.executorch_program.execution_plan[0].operators
+        names.append("aten::_assert_scalar" in {op.name for op in operators})
+        torch.testing.assert_close(rl.load(program.buffer)(x), x[x > 0] * 2)
+    assert names == [False, True]
+    with pytest.raises(rl.RunError, match=r"index.Tensor_out.*room for 3 elements"):
+        rl.load(program.buffer)(torch.ones(4))

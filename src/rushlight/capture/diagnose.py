@@ -420,8 +420,9 @@ def _is_fixed(program: Any, source: str) -> bool:
 
 def _returns_alias(node: Node) -> bool:
     """Whether the result is the first argument, or a view of it."""
-    returns = node.target._schema.returns if isinstance(node.target, OpOverload) else ()
-    return bool(node.args) and bool(returns) and returns[0].alias_info is not None
+    if not isinstance(node.target, OpOverload) or not node.args:
+        return False
+    return any(result.alias_info is not None for result in node.target._schema.returns)
 
 
 def mutated_inputs(program: ExportedProgram) -> list[Finding]:
@@ -440,7 +441,7 @@ def mutated_inputs(program: ExportedProgram) -> list[Finding]:
     for node in writes:
         written = node.args[0]
         while isinstance(written, Node) and _returns_alias(written):
-            written = written.args[0]  # type: ignore[assignment]
+            written = written.args[0]
         if isinstance(written, Node) and written.op == "placeholder":
             names.append((written.name, node.name))
     inputs = set(program.graph_signature.user_inputs)

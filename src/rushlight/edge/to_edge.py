@@ -25,7 +25,7 @@ from rushlight.edge.passes.scalar_to_tensor import scalar_to_tensor
 from rushlight.edge.passes.simplify import simplify
 from rushlight.edge.passes.views_to_copies import views_to_copies
 from rushlight.errors import Code, ExportError
-from rushlight.ir.bounds import input_sizes, told_symbols
+from rushlight.ir.bounds import Bounds, input_sizes, told_symbols
 from rushlight.ir.branches import branches
 from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
 from rushlight.ir.rewrite import remove_dead
@@ -107,11 +107,11 @@ def to_edge_dialect(
     excepted = config._core_aten_ops_exception_list
     verify(program.graph, ATEN, f"{method}: before decomposition")
     edge = to_core_aten(program, config.preserve_ops, config.decompositions, method)
-    symbols = told_symbols(input_sizes(edge))
+    bounds, symbols = Bounds.of(edge), told_symbols(input_sizes(edge))
     inner = branches(edge.graph_module)
     for graph in (edge.graph, *(module.graph for module in inner)):
         told = symbols if graph is edge.graph else ()  # what a branch asserts holds only in it
-        remove_asserts(graph, told, keep=config.keep_asserts)
+        remove_asserts(graph, told, bounds, keep=config.keep_asserts)
         remove_noops(graph)
         remove_dead(graph)
         if config._check_ir_validity:
