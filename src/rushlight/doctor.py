@@ -41,13 +41,15 @@ from rushlight.capture.lines import is_users
 from rushlight.capture.recurrent import scanned_recurrence
 from rushlight.check import check_contracts, check_method
 from rushlight.edge import EdgeCompileConfig, to_edge_dialect
-from rushlight.errors import Error, LoadError
+from rushlight.errors import Code, Error, LoadError
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.branches import branches
 from rushlight.ir.dialect import EDGE
+from rushlight.ir.kernels import manifest
 from rushlight.ir.operators import SCALAR_RESULTS, kernel_name, out_variant
 from rushlight.ir.source import Source, source_of
 from rushlight.ir.spec import SCALAR_TYPES
+from rushlight.lower.check_kernels import check_kernels
 from rushlight.pipeline import to_edge
 from rushlight.runtime.contract import make_contract
 from rushlight.runtime.load import load
@@ -55,6 +57,12 @@ from rushlight.runtime.registries import operator_registry
 from rushlight.runtime.signature import Signature
 
 Calls = dict[torch.nn.Module, tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+_OTHER_OPERATORS = (
+    "Write the line with operators and dtypes that `rushlight ops` lists, or give a decomposition "
+    "with EdgeCompileConfig(decompositions=...)"
+)
 
 
 @dataclass(frozen=True)
@@ -350,6 +358,7 @@ def _of_program(program: ExportedProgram, *, stage: str = "whole") -> list[Findi
 def _check(program: ExportedProgram) -> None:
     """Make the program and run it on its example inputs, as an export does."""
     manager = to_edge(program).to_executorch()
+    check_kernels({name: manager.lowered_method(name) for name in manager.methods}, manifest())
     check_contracts(manager)
     if program.example_inputs is None:
         load(manager.buffer)
@@ -358,9 +367,12 @@ def _check(program: ExportedProgram) -> None:
 
 
 def _not_lowered(error: Exception) -> Finding:
+    text = " ".join(str(error).split())
+    if isinstance(error, Error) and error.code == Code.OPERATOR_MISSING:
+        return Finding("unsupported-operator", text, _OTHER_OPERATORS)
     return Finding(
         "not-lowered",
-        f"no program can be made of it: {str(error).splitlines()[0]}",
+        f"no program can be made of it: {text}",
         "Rewrite the line that it names with other operators, or lower the max of sizes that vary",
     )
 
@@ -428,8 +440,7 @@ def _unsupported(graph: Graph) -> list[Finding]:
                 Finding(
                     "unsupported-operator",
                     reason,
-                    "Write the line with operators of `rushlight ops`, or register a kernel of "
-                    "your own and use the staged API",
+                    _OTHER_OPERATORS,
                     source_of(node),
                 )
             )
