@@ -75,6 +75,9 @@ def _export(
             code=Code.INVALID_ARGUMENT,
             where=name,
         )
+    # Dynamo, which captures the bodies of control flow, would take sizes that it saw in an earlier
+    # capture for conditions on the sizes of this one.
+    torch._dynamo.reset()
     try:
         with torch.no_grad(), scanned_recurrence():
             program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
