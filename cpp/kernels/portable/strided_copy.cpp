@@ -241,6 +241,12 @@ void strided_copy(const void* from, void* to, const CopyBlock& block, size_t ele
 
 namespace {
 
+bool worth_sharing(const KernelContext& ctx, const CopyBlock& block) {
+  int64_t elements = 1;
+  for (size_t d = 0; d < block.rank; ++d) elements *= block.sizes[d];
+  return ctx.threads() > 1 && elements > kGrain;
+}
+
 // Cuts a simplified block along its outermost dimension. `copy` gets a part, and where it begins in
 // the source and in the destination, in elements.
 template <typename Copy>
@@ -260,6 +266,7 @@ void share_out(KernelContext& ctx, const CopyBlock& block, Copy copy) {
 
 void strided_copy(KernelContext& ctx, const void* from, void* to, CopyBlock block,
                   size_t element_size) {
+  if (!worth_sharing(ctx, block)) return strided_copy(from, to, block, element_size);
   if (!block.simplify()) return;
   const int64_t size = static_cast<int64_t>(element_size);
   share_out(ctx, block, [&](const CopyBlock& part, int64_t from_begin, int64_t to_begin) {
