@@ -95,6 +95,7 @@ def depthwise(make: Maker) -> Iterator[Sample]:
                 )
         yield case(make, (1, 16, 40, 5), 16, (5, 5), padding=(2,), groups=16, order=order)
         yield case(make, (1, 16, 9, 9), 16, (9, 9), padding=(4,), groups=16, order=order)
+        yield case(make, (1, 16, 90, 110), 16, (3, 3), (2, 1), groups=16, order=order)
     yield case(make, (1, 6, 9, 9), 12, (3, 3), padding=(1,), groups=6)
     yield case(make, (1, 5, 9, 9), 5, (3, 2), bias=False, groups=5)
     yield case(make, (1, 7, 6, 6), 7, (3, 3), groups=7, order=CHANNELS_LAST)

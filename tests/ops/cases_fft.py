@@ -12,6 +12,9 @@ from .harness import ErrorCase, Maker, OpCases, Sample
 C64 = torch.complex64
 # Powers of two, the factors that there are passes for, their products, and primes beyond them.
 LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 25, 26, 31, 46, 60, 77, 97, 100, 128)
+# In so many rows that they are worked on side by side.
+SIDE_BY_SIDE = (1, 2, 6, 7, 30, 46, 77, 100)
+ROWS = 37
 LONG = (400, 512, 509, 1000, 1022, 2310, 4096, 4099)
 # shape, dims, order of dimensions
 MANY: list[tuple[tuple[int, ...], list[int], Any]] = [
@@ -30,6 +33,8 @@ def complex_to_complex(make: Maker) -> Iterator[Sample]:
     for n in (*LENGTHS, *LONG):
         for forward in (True, False):
             yield Sample(make.tensor(3, n, dtype=C64), [1], 0, forward)
+    for n in SIDE_BY_SIDE:
+        yield Sample(make.tensor(ROWS, n, dtype=C64), [1], 1, True)
     for shape, dims, order in MANY:
         for mode in (0, 1, 2):
             x = make.tensor(*shape, dtype=C64, order=order)
@@ -45,6 +50,8 @@ def real_to_complex(make: Maker) -> Iterator[Sample]:
     for n in (*LENGTHS, *LONG):
         for onesided in (True, False):
             yield Sample(make.tensor(3, n), [1], 0, onesided)
+    for n in SIDE_BY_SIDE:
+        yield Sample(make.tensor(ROWS, n), [1], 1, True)
     for shape, dims, order in MANY:
         for mode in (0, 1, 2):
             yield Sample(make.tensor(*shape, order=order), dims, mode, mode != 1)
@@ -55,6 +62,8 @@ def real_to_complex(make: Maker) -> Iterator[Sample]:
 def complex_to_real(make: Maker) -> Iterator[Sample]:
     for n in (*LENGTHS, *LONG):
         yield Sample(make.tensor(3, n // 2 + 1, dtype=C64), [1], 0, n)
+    for n in SIDE_BY_SIDE:
+        yield Sample(make.tensor(ROWS, n // 2 + 1, dtype=C64), [1], 1, n)
     for shape, dims, order in MANY:
         for mode in (0, 1, 2):
             last = (shape[dims[-1]] - 1) * 2 + mode % 2

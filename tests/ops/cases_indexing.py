@@ -31,6 +31,10 @@ def index_select(make: Maker) -> Iterator[Sample]:
     yield Sample(make.tensor(4, 0), 0, torch.tensor([1, 3]))
     for dtype in (*TYPES, torch.complex128):
         yield Sample(torch.ones(4, 5, dtype=dtype), 1, torch.tensor([4, 0]))
+    for dim in (0, 1, 2):  # enough for several threads
+        index = make.integers(90, low=0, high=40)
+        yield Sample(make.tensor(40, 45, 50), dim, index)
+        yield Sample(make.tensor(40, 45, 50), dim, index, out_dim_order=(2, 0, 1))
 
 
 def embedding(make: Maker) -> Iterator[Sample]:
@@ -41,6 +45,9 @@ def embedding(make: Maker) -> Iterator[Sample]:
     yield Sample(make.tensor(10, 3), torch.zeros(0, 2, dtype=torch.int64))
     for dtype in (torch.float16, torch.bfloat16, torch.float64):
         yield Sample(make.tensor(10, 5, dtype=dtype), make.integers(4, low=0, high=10), 2)
+    many = make.integers(3, 40, 5, low=0, high=10, dtype=torch.int32)
+    yield Sample(make.tensor(10, 90), many)  # enough for several threads
+    yield Sample(make.tensor(10, 90), many.permute(1, 2, 0))
 
 
 def gather(make: Maker) -> Iterator[Sample]:
@@ -215,6 +222,18 @@ ERRORS = [
         "aten::index_select.out",
         lambda make: [make.tensor(3, 4), 1, make.tensor(2), make.tensor(3, 2)],
         "index is float32, but must be int64 or int32",
+    ),
+    ErrorCase(  # where threads share the rows
+        "aten::embedding.out",
+        lambda make: [
+            make.tensor(9, 500),
+            ints(*[8] * 299, 9),
+            -1,
+            False,
+            False,
+            make.tensor(300, 500),
+        ],
+        "index 9 is out of bounds for dimension 0",
     ),
     ErrorCase(
         "aten::embedding.out",

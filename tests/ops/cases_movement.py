@@ -248,6 +248,10 @@ def cat(make: Maker) -> Iterator[Sample]:
     yield Sample([make.tensor(2, 300, dtype=torch.int32), make.tensor(2, 300)], 0)
     yield Sample([make.tensor(2, 3, dtype=torch.bool), make.tensor(2, 3, dtype=torch.int64)], 1)
     yield Sample([make.tensor(9, dtype=torch.bfloat16), make.tensor(9, dtype=torch.float16)])
+    # Enough for several threads: two large tensors, and many small ones.
+    yield Sample([make.tensor(150, 300, dtype=torch.int32), make.tensor(150, 700)], 1)
+    small = [make.tensor(0), *(make.tensor(7, 40 + 3 * (k % 5), 9) for k in range(24))]
+    yield Sample(small, 1)
 
 
 def stack(make: Maker) -> Iterator[Sample]:
@@ -255,6 +259,9 @@ def stack(make: Maker) -> Iterator[Sample]:
         yield Sample([make.tensor(3, 4) for _ in range(3)], dim)
     yield Sample([make.tensor(), make.tensor()])
     yield Sample([make.tensor(3, 4), make.tensor(3, 4, order=(1, 0))], 1)
+    for dim in (0, 1, 2):  # enough for several threads
+        yield Sample([make.tensor(210, 220), make.tensor(210, 220, order=(1, 0))], dim)
+        yield Sample([make.tensor(30, 50) for _ in range(50)], dim)
 
 
 def pad(make: Maker) -> Iterator[Sample]:

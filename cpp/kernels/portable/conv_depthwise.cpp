@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kY = 1;
 constexpr size_t kX = 2;
 constexpr int64_t kMaxTaps = 64;
+constexpr int kBandShares = 4;  // of the workspace
 
 int64_t reach(const Conv& conv, size_t s) {
   return int64_t{conv.dilation[s]} * (conv.weight.size[s] - 1) + 1;
@@ -43,20 +44,28 @@ void copy_band(const Conv& conv, const float* plane, int64_t y0, int64_t rows, f
   }
 }
 
-void run_plane(const Conv& conv, const Workspace& work, int64_t band_rows, const float* input,
-               const float* weights, float bias, float* out) {
+// Output rows y0.. of channel c of image n.
+void run_band(const Conv& conv, int64_t n, int64_t c, int64_t y0, int64_t rows, float* memory) {
   const DepthwiseLoops& loops = depthwise_loops();
   const int64_t line = padded_line(conv);
-  for (int64_t y0 = 0; y0 < conv.out.size[kY]; y0 += band_rows) {
-    const int64_t rows = std::min<int64_t>(band_rows, conv.out.size[kY] - y0);
-    const int64_t needed = (rows - 1) * conv.stride[kY] + reach(conv, kY);
-    copy_band(conv, input, y0 * conv.stride[kY], needed, work.data());
-    for (int64_t r = 0; r < rows; ++r) {
-      loops.row(work.data() + r * conv.stride[kY] * line, line * conv.dilation[kY], weights,
-                conv.weight.size[kY], conv.weight.size[kX], conv.stride[kX], conv.dilation[kX],
-                bias, out + (y0 + r) * conv.out.step[kY], conv.out.size[kX]);
-    }
+  const float* plane =
+      conv.input.tensor->as<float>() + n * conv.input.outer_step + c * conv.input.inner_step;
+  const float* weights = conv.weight.tensor->as<float>() + c * conv.weight.outer_step;
+  const float bias = conv.bias != nullptr ? conv.bias->as<float>()[c] : 0.0f;
+  float* out = conv.out.tensor->as<float>() + n * conv.out.outer_step + c * conv.out.inner_step;
+  const int64_t needed = (rows - 1) * conv.stride[kY] + reach(conv, kY);
+  copy_band(conv, plane, y0 * conv.stride[kY], needed, memory);
+  for (int64_t r = 0; r < rows; ++r) {
+    loops.row(memory + r * conv.stride[kY] * line, line * conv.dilation[kY], weights,
+              conv.weight.size[kY], conv.weight.size[kX], conv.stride[kX], conv.dilation[kX], bias,
+              out + (y0 + r) * conv.out.step[kY], conv.out.size[kX]);
   }
+}
+
+// How many rows of output to work on at a time, each of one channel or more.
+int64_t row_grain(const Conv& conv, int64_t channels) {
+  constexpr int64_t kProducts = kProductGrain / 4;
+  return kProducts / (conv.out.size[kX] * conv.taps() * channels) + 1;
 }
 
 bool contiguous_planes(const Conv& conv) {
@@ -69,24 +78,33 @@ bool contiguous_planes(const Conv& conv) {
 bool run_contiguous(const Workspace& work, const Conv& conv) {
   const int64_t line = padded_line(conv);
   const int64_t stride = conv.stride[kY];
-  // Rows of output whose input fits into a quarter of the workspace, or else all of it.
+  // Rows of output whose input fits.
   const auto rows_in = [&](int64_t floats) {
-    return ((floats - kRowSlack) / line - reach(conv, kY)) / stride + 1;
+    const int64_t spare = (floats - kRowSlack) / line - reach(conv, kY);
+    return spare < 0 ? 0 : spare / stride + 1;
   };
-  if ((work.size() - kRowSlack) / line < reach(conv, kY)) return false;
-  const int64_t band =
-      std::max(rows_in(work.size() / 4), std::min<int64_t>(rows_in(work.size()), 8));
-  const float* weights = conv.weight.tensor->as<float>();
-  for (int64_t n = 0; n < conv.batch; ++n) {
-    for (int64_t c = 0; c < conv.groups; ++c) {
-      run_plane(
-          conv, work, std::max<int64_t>(band, 1),
-          conv.input.tensor->as<float>() + n * conv.input.outer_step + c * conv.input.inner_step,
-          weights + c * conv.weight.outer_step,
-          conv.bias != nullptr ? conv.bias->as<float>()[c] : 0.0f,
-          conv.out.tensor->as<float>() + n * conv.out.outer_step + c * conv.out.inner_step);
+  if (rows_in(work.size()) == 0) return false;
+  // A share of the workspace is best, but all of it better than a few rows at a time.
+  const int64_t height = conv.out.size[kY];
+  const int64_t enough = std::min<int64_t>(8, height);
+  const int64_t share_rows = rows_in(Workspace(work, 0, kBandShares).size());
+  const int count = share_rows >= enough ? kBandShares : 1;
+  const int64_t rows =
+      count > 1 ? std::min(share_rows, height) : std::min(rows_in(work.size()), enough);
+  const int64_t bands = (height + rows - 1) / rows;
+  Shares shares(count);
+  const auto run = [&](int64_t begin, int64_t end) {
+    const int share = shares.take();
+    float* memory = Workspace(work, share, count).data();
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t plane = i / bands;
+      const int64_t y0 = i % bands * rows;
+      run_band(conv, plane / conv.groups, plane % conv.groups, y0, std::min(rows, height - y0),
+               memory);
     }
-  }
+    shares.give(share);
+  };
+  work.context().parallel(conv.batch * conv.groups * bands, row_grain(conv, 1) / rows + 1, run);
   return true;
 }
 
@@ -103,19 +121,18 @@ void find_taps(const Conv& conv, const float* image, int64_t y, int64_t x, const
   }
 }
 
-// Channels from..to, a multiple of the lanes, of one image.
-void run_channels(const Conv& conv, const float* packed, int64_t n, int64_t from, int64_t count) {
+// Output row y of one image, `count` channels from `from` on, a multiple of the lanes.
+void run_channels(const Conv& conv, const float* packed, int64_t n, int64_t y, int64_t from,
+                  int64_t count) {
   const DepthwiseLoops& loops = depthwise_loops();
   const float* image = conv.input.tensor->as<float>() + n * conv.input.outer_step + from;
   const float* bias = conv.bias != nullptr ? conv.bias->as<float>() + from : nullptr;
   const float* taps[kMaxTaps];
-  for (int64_t y = 0; y < conv.out.size[kY]; ++y) {
-    for (int64_t x = 0; x < conv.out.size[kX]; ++x) {
-      find_taps(conv, image, y, x, taps);
-      float* out = conv.out.tensor->as<float>() + n * conv.out.outer_step + y * conv.out.step[kY] +
-                   x * conv.out.step[kX] + from;
-      loops.pixel(taps, packed, static_cast<int>(conv.taps()), bias, out, count);
-    }
+  for (int64_t x = 0; x < conv.out.size[kX]; ++x) {
+    find_taps(conv, image, y, x, taps);
+    float* out = conv.out.tensor->as<float>() + n * conv.out.outer_step + y * conv.out.step[kY] +
+                 x * conv.out.step[kX] + from;
+    loops.pixel(taps, packed, static_cast<int>(conv.taps()), bias, out, count);
   }
 }
 
@@ -134,7 +151,13 @@ bool run_channels_last(const Workspace& work, const Conv& conv) {
         work.data()[t * count + c] = weights[c * conv.weight.outer_step];
       }
     }
-    for (int64_t n = 0; n < conv.batch; ++n) run_channels(conv, work.data(), n, from, count);
+    const int64_t height = conv.out.size[kY];
+    const auto run = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        run_channels(conv, work.data(), i / height, i % height, from, count);
+      }
+    };
+    work.context().parallel(conv.batch * height, row_grain(conv, count), run);
   }
   return true;
 }

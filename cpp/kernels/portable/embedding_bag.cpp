@@ -29,7 +29,7 @@ enum Argument {
   kMaxIndices
 };
 
-constexpr size_t kBatch = 64;  // rows that are added up at a time
+constexpr int64_t kBatch = 64;  // rows that are added up at a time
 
 enum Mode { kSum, kMean, kMax };
 
@@ -121,25 +121,27 @@ class BagSums {
     const Tensor& t = *bags_.weight;
     const void* rows[kBatch];
     T factors[kBatch];
-    size_t count = 0;
-    for (int64_t i = bags_.begin(bag); i < bags_.end(bag); ++i) {
-      const int64_t index = bags_.index(i);
-      if (index == bags_.padding) continue;
+    const int64_t end = bags_.end(bag);
+    for (int64_t first = bags_.begin(bag); first < end; first += kBatch) {
+      const int64_t batch = std::min(kBatch, end - first);
+      const T* given = nullptr;
       if (bags_.per_sample != nullptr) {
-        factors[count] = *static_cast<const T*>(factors_.read(i, 1, 1));
+        given = static_cast<const T*>(factors_.read(first, 1, static_cast<size_t>(batch)));
       }
-      const void* factor = bags_.per_sample != nullptr ? factors : nullptr;
-      if (t.strides[1] != 1) {
-        rows[0] = row(index, column, n);
-        add_computed_(rows, 1, factor, n, acc);
-        continue;
+      size_t count = 0;
+      for (int64_t i = 0; i < batch; ++i) {
+        const int64_t index = bags_.index(first + i);
+        if (index == bags_.padding) continue;
+        if (t.strides[1] != 1) {
+          rows[0] = row(index, column, n);
+          add_computed_(rows, 1, given != nullptr ? given + i : nullptr, n, acc);
+          continue;
+        }
+        if (given != nullptr) factors[count] = given[i];
+        rows[count++] = table_.at(index * t.strides[0] + column);
       }
-      rows[count++] = table_.at(index * t.strides[0] + column);
-      if (count < kBatch) continue;
-      add_(rows, count, factor, n, acc);
-      count = 0;
+      if (count > 0) add_(rows, count, given != nullptr ? factors : nullptr, n, acc);
     }
-    if (count > 0) add_(rows, count, bags_.per_sample != nullptr ? factors : nullptr, n, acc);
     if (bags_.mode != kMean) return;
     const T size = static_cast<T>(std::max<int64_t>(bags_.size(bag), 1));
     for (size_t k = 0; k < n; ++k) acc[k] /= size;

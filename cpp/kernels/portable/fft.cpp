@@ -11,6 +11,7 @@
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/fft_plan.h"
 #include "rushlight/kernels/portable/helpers.h"
+#include "rushlight/kernels/portable/loops/fft.h"
 #include "rushlight/kernels/portable/strided_copy.h"
 
 namespace rushlight::kernels {
@@ -40,7 +41,7 @@ class Rows {
   Rows(const Tensor& tensor, size_t dim, const uint8_t* order)
       : tensor_(tensor), dim_(dim), order_(order) {}
   int64_t stride() const { return tensor_.strides[dim_]; }
-  int64_t size() const { return tensor_.sizes[dim_]; }
+  bool is_complex() const { return tensor_.dtype == DType::Complex64; }
   int64_t offset(int64_t row) const {
     int64_t offset = 0;
     for (size_t k = tensor_.rank; k-- > 0;) {
@@ -162,8 +163,8 @@ class RowTransform {
     const Lanes x = plan_.input(work, lanes);
     switch (t_.kind) {
       case Kind::Complex:
-        load_complex(from, lanes, x);
-        return store_complex(plan_.run(work, lanes, t_.forward), lanes, to);
+        load(in_, from, t_.length, lanes, x);
+        return store(plan_.run(work, lanes, t_.forward), t_.length, lanes, out_, to);
       case Kind::RealToComplex:
         load_real(from, lanes, x);
         return store_spectrum(plan_.run(work, lanes, true), lanes, to);
@@ -173,102 +174,98 @@ class RowTransform {
     }
   }
 
-  Complex* complex_out(int64_t to, int64_t k) const {
-    return out_.at<Complex>(to + k * out_.stride());
-  }
+  // Pairs of floats: those of complex numbers, or neighbours in real rows.
+  struct Pairs {
+    Pairs(const Rows& rows, const int64_t* offsets, int64_t lanes) {
+      const bool complex = rows.is_complex();
+      step = 2 * rows.stride();
+      gap = complex ? 1 : rows.stride();
+      for (int64_t b = 0; b < lanes; ++b) row[b] = rows.at<float>((complex ? 2 : 1) * offsets[b]);
+    }
+    bool consecutive() const { return step == 2 && gap == 1; }
 
-  void load_complex(const int64_t* from, int64_t lanes, Lanes x) const {
-    for_each_tile(t_.length, lanes, [&](int64_t i, int64_t b) {
-      const Complex value = *in_.at<const Complex>(from[b] + i * in_.stride());
-      x.re[i * lanes + b] = value.re;
-      x.im[i * lanes + b] = value.im;
+    float* row[kMostLanes];
+    int64_t step;
+    int64_t gap;
+  };
+
+  static void load(const Rows& rows, const int64_t* from, int64_t n, int64_t lanes, Lanes x) {
+    const Pairs pairs(rows, from, lanes);
+    if (pairs.consecutive()) return fft_loops().read_rows({pairs.row, n, lanes, x.re, x.im});
+    for_each_tile(n, lanes, [&](int64_t i, int64_t b) {
+      const float* at = pairs.row[b] + i * pairs.step;
+      x.re[i * lanes + b] = at[0];
+      x.im[i * lanes + b] = at[pairs.gap];
     });
   }
 
-  void store_complex(Lanes y, int64_t lanes, const int64_t* to) const {
-    for_each_tile(t_.length, lanes, [&](int64_t i, int64_t b) {
-      *complex_out(to[b], i) = {y.re[i * lanes + b] * t_.factor, y.im[i * lanes + b] * t_.factor};
+  void store(Lanes y, int64_t n, int64_t lanes, const Rows& rows, const int64_t* to) const {
+    const Pairs pairs(rows, to, lanes);
+    if (pairs.consecutive()) {
+      return fft_loops().write_rows({pairs.row, n, lanes, y.re, y.im}, t_.factor);
+    }
+    for_each_tile(n, lanes, [&](int64_t i, int64_t b) {
+      float* at = pairs.row[b] + i * pairs.step;
+      at[0] = y.re[i * lanes + b] * t_.factor;
+      at[pairs.gap] = y.im[i * lanes + b] * t_.factor;
     });
   }
 
   void load_real(const int64_t* from, int64_t lanes, Lanes x) const {
-    const int64_t stride = in_.stride();
-    for_each_tile(half_ ? t_.length / 2 : t_.length, lanes, [&](int64_t i, int64_t b) {
-      const float* at = in_.at<const float>(from[b]);
-      x.re[i * lanes + b] = half_ ? at[2 * i * stride] : at[i * stride];
-      x.im[i * lanes + b] = half_ ? at[(2 * i + 1) * stride] : 0.0F;
-    });
-  }
-
-  // Element k of a real row's transform, from that of its pairs: the even elements' transform plus
-  // the odd ones', turned.
-  Complex spectrum_at(Lanes y, int64_t lanes, int64_t b, int64_t k) const {
-    if (!half_) return {y.re[k * lanes + b], y.im[k * lanes + b]};
-    const int64_t h = t_.length / 2;
-    const int64_t at = (k < h ? k : 0) * lanes + b;
-    const int64_t mirror = (k > 0 ? h - k : 0) * lanes + b;
-    const float even_re = (y.re[at] + y.re[mirror]) * 0.5F;
-    const float even_im = (y.im[at] - y.im[mirror]) * 0.5F;
-    const float odd_re = (y.im[at] + y.im[mirror]) * 0.5F;
-    const float odd_im = (y.re[mirror] - y.re[at]) * 0.5F;
-    const float c = k < h ? turns_.re[k] : -1.0F;
-    const float s = k < h ? turns_.im[k] : 0.0F;
-    return {even_re + odd_re * c - odd_im * s, even_im + odd_re * s + odd_im * c};
-  }
-
-  void store_spectrum(Lanes y, int64_t lanes, const int64_t* to) const {
-    for_each_tile(t_.length / 2 + 1, lanes, [&](int64_t k, int64_t b) {
-      const Complex value = spectrum_at(y, lanes, b, k);
-      const bool real = k == 0 || 2 * k == t_.length;
-      const float im = real ? 0.0F : value.im * t_.factor;
-      *complex_out(to[b], k) = {value.re * t_.factor, im};
-      if (!t_.onesided && !real) {
-        *complex_out(to[b], t_.length - k) = {value.re * t_.factor, -im};
-      }
-    });
-  }
-
-  // The input holds half of a spectrum; the rest is its mirror image, and what must be real is.
-  Complex given(int64_t from, int64_t k) const {
-    const int64_t mirror = t_.length - k;  // of an odd length: never k itself
-    const Complex value = *in_.at<const Complex>(from + std::min(k, mirror) * in_.stride());
-    if (k == 0) return {value.re, 0.0F};
-    return {value.re, k < mirror ? value.im : -value.im};
-  }
-
-  void load_spectrum(const int64_t* from, int64_t lanes, Lanes x) const {
-    const int64_t h = t_.length / 2;
-    for_each_tile(half_ ? h : t_.length, lanes, [&](int64_t k, int64_t b) {
-      Complex value;
-      if (half_) {
-        value = *in_.at<const Complex>(from[b] + k * in_.stride());
-        Complex other = *in_.at<const Complex>(from[b] + (h - k) * in_.stride());
-        if (k == 0) value.im = other.im = 0.0F;
-        const float odd_re = value.re - other.re;
-        const float odd_im = value.im + other.im;
-        const float c = turns_.re[k];
-        const float s = -turns_.im[k];
-        value = {value.re + other.re - (odd_re * s + odd_im * c),
-                 value.im - other.im + (odd_re * c - odd_im * s)};
-      } else {
-        value = given(from[b], k);
-      }
-      x.re[k * lanes + b] = value.re;
-      x.im[k * lanes + b] = value.im;
+    if (half_) return load(in_, from, t_.length / 2, lanes, x);
+    for_each_tile(t_.length, lanes, [&](int64_t i, int64_t b) {
+      x.re[i * lanes + b] = *in_.at<const float>(from[b] + i * in_.stride());
+      x.im[i * lanes + b] = 0.0F;
     });
   }
 
   void store_real(Lanes y, int64_t lanes, const int64_t* to) const {
-    const int64_t stride = out_.stride();
-    for_each_tile(half_ ? t_.length / 2 : t_.length, lanes, [&](int64_t i, int64_t b) {
-      float* at = out_.at<float>(to[b]);
-      if (half_) {
-        at[2 * i * stride] = y.re[i * lanes + b] * t_.factor;
-        at[(2 * i + 1) * stride] = y.im[i * lanes + b] * t_.factor;
-      } else {
-        at[i * stride] = y.re[i * lanes + b] * t_.factor;
-      }
+    if (half_) return store(y, t_.length / 2, lanes, out_, to);
+    for_each_tile(t_.length, lanes, [&](int64_t i, int64_t b) {
+      *out_.at<float>(to[b] + i * out_.stride()) = y.re[i * lanes + b] * t_.factor;
     });
+  }
+
+  FftHalves halves(Lanes lanes, int64_t count) const {
+    return {lanes.re, lanes.im, t_.length / 2, count, turns_.re, turns_.im};
+  }
+
+  // The first half of the spectrum and, if it is wanted, its mirror image; what must be real is.
+  void store_spectrum(Lanes y, int64_t lanes, const int64_t* to) const {
+    float last[kMostLanes];
+    if (half_) {
+      fft_loops().to_spectrum(halves(y, lanes));
+      std::copy_n(y.im, lanes, last);
+    }
+    std::fill_n(y.im, lanes, 0.0F);
+    store(y, (t_.length + 1) / 2, lanes, out_, to);
+    for (int64_t b = 0; b < lanes; ++b) {
+      Complex* row = out_.at<Complex>(to[b]);
+      if (half_) row[t_.length / 2 * out_.stride()] = {last[b] * t_.factor, 0.0F};
+      for (int64_t k = 1; !t_.onesided && 2 * k < t_.length; ++k) {
+        const Complex value = row[k * out_.stride()];
+        row[(t_.length - k) * out_.stride()] = {value.re, -value.im};
+      }
+    }
+  }
+
+  // The input holds half of a spectrum; the rest is its mirror image, and what must be real is.
+  void load_spectrum(const int64_t* from, int64_t lanes, Lanes x) const {
+    load(in_, from, (t_.length + 1) / 2, lanes, x);
+    std::fill_n(x.im, lanes, 0.0F);
+    if (half_) {
+      for (int64_t b = 0; b < lanes; ++b) {
+        x.im[b] = in_.at<const Complex>(from[b] + t_.length / 2 * in_.stride())->re;
+      }
+      return fft_loops().from_spectrum(halves(x, lanes));
+    }
+    for (int64_t k = 1; 2 * k < t_.length; ++k) {
+      const int64_t mirror = (t_.length - k) * lanes;
+      for (int64_t b = 0; b < lanes; ++b) {
+        x.re[mirror + b] = x.re[k * lanes + b];
+        x.im[mirror + b] = -x.im[k * lanes + b];
+      }
+    }
   }
 
   Transform t_;

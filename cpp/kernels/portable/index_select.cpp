@@ -82,6 +82,31 @@ Status run(KernelContext& ctx, const Walk& walk, Body body) {
   }
 }
 
+// Copies a block of `each` elements of the table to the other tensor for every index. Before large
+// ones are shared out, all indices are checked.
+Status copy_blocks(KernelContext& ctx, const Walk& walk, const Tensor& table, const Tensor& other,
+                   const StridedCopy& copy, int64_t each) {
+  const auto copy_block = [&](int64_t from, int64_t to) {
+    copy.run(element_at(table, from), element_at(other, to));
+  };
+  const Tensor& index = *walk.index;
+  const int64_t grain = kGrain / std::max<int64_t>(each, 1) + 1;
+  if (ctx.threads() == 1 || index.numel <= grain) return run(ctx, walk, copy_block);
+  RL_TRY(run(ctx, walk, [](int64_t, int64_t) {}));
+  Nest places;
+  for (size_t d = index.rank; d-- > 0;) {
+    places.add(index.sizes[d], index.strides[d], walk.other[d]);
+  }
+  ctx.parallel(index.numel, grain, [&](int64_t begin, int64_t end) {
+    Nest here = places;
+    here.seek(begin);
+    for (int64_t position = begin; position < end; ++position, here.next()) {
+      copy_block(index_at(index, here.offset()) * walk.dim_stride, here.second_offset());
+    }
+  });
+  return {};
+}
+
 // Copies one element; a constant size lets the compiler inline it.
 void copy_element(void* to, const void* from, size_t size) {
   switch (size) {
@@ -145,7 +170,6 @@ Status gather_inner(KernelContext& ctx, const Tensor& self, size_t dim, const Te
     const size_t d = self.dim_order[k];
     if (d != dim) rows.add(self.sizes[d], self.strides[d], out.strides[d]);
   }
-  RowReader reader(self, self.dtype);
   const size_t size = element_size(self.dtype);
   int32_t offsets[kChunk];
   for (int64_t done = 0; done < index.numel; done += static_cast<int64_t>(kChunk)) {
@@ -158,11 +182,16 @@ Status gather_inner(KernelContext& ctx, const Tensor& self, size_t dim, const Te
       offsets[k] = static_cast<int32_t>(i * self.strides[dim]);
     }
     if (out.numel == 0) continue;
-    rows.rewind();
-    do {
-      const void* row = reader.read_indexed(rows.offset(), offsets, static_cast<size_t>(n));
-      std::memcpy(element_at(out, rows.second_offset() + done), row, static_cast<size_t>(n) * size);
-    } while (rows.next());
+    ctx.parallel(rows.count(), kGrain / n + 1, [&](int64_t begin, int64_t end) {
+      RowReader reader(self, self.dtype);
+      Nest here = rows;
+      here.seek(begin);
+      for (int64_t row = begin; row < end; ++row, here.next()) {
+        const void* picked = reader.read_indexed(here.offset(), offsets, static_cast<size_t>(n));
+        std::memcpy(element_at(out, here.second_offset() + done), picked,
+                    static_cast<size_t>(n) * size);
+      }
+    });
   }
   return {};
 }
@@ -196,9 +225,7 @@ Status index_select_out(KernelContext& ctx, EValue* const* args) {
   Walk walk(index, self, dim);
   if (index.rank == 1 && self.rank > 0) walk.other[0] = out.strides[dim];
   const StridedCopy copy(slice, element_size(self.dtype));
-  return run(ctx, walk, [&](int64_t from, int64_t to) {
-    copy.run(element_at(self, from), element_at(out, to));
-  });
+  return copy_blocks(ctx, walk, self, out, copy, out.numel / std::max<int64_t>(index.numel, 1));
 }
 
 // embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse, *, out)
@@ -220,9 +247,7 @@ Status embedding_out(KernelContext& ctx, EValue* const* args) {
   Walk walk(indices, weight, 0);
   for (size_t d = 0; d < indices.rank; ++d) walk.other[d] = out.strides[d];
   const StridedCopy copy(row, element_size(weight.dtype));
-  return run(ctx, walk, [&](int64_t from, int64_t to) {
-    copy.run(element_at(weight, from), element_at(out, to));
-  });
+  return copy_blocks(ctx, walk, weight, out, copy, weight.sizes[1]);
 }
 
 // gather(self, dim, index, sparse_grad, *, out)

@@ -55,6 +55,15 @@ Status cat_shape(KernelContext& ctx, const EValue& tensors, size_t first, size_t
   return {};
 }
 
+// Calls copy(begin, end) for runs of tensors: many small ones are dealt out, while the copies of
+// large ones are shared out themselves.
+template <typename Copy>
+void for_tensors(KernelContext& ctx, const EValue& tensors, const Tensor& out, Copy copy) {
+  const int64_t count = static_cast<int64_t>(tensors.size());
+  const int64_t each = out.numel / count;
+  ctx.parallel(count, each >= kGrain ? count : kGrain / (each + 1) + 1, copy);
+}
+
 Status needs_tensors(KernelContext& ctx) {
   return ctx.fail(Code::InvalidArgument, "tensors is empty, but must hold at least one tensor");
 }
@@ -80,15 +89,20 @@ Status cat_out(KernelContext& ctx, EValue* const* args) {
   Shape shape;
   RL_TRY(cat_shape(ctx, tensors, first, dim, &shape));
   RL_TRY(ctx.resize(out, shape.span()));
-  int64_t at = 0;
-  for (size_t k = first; k < tensors.size(); ++k) {
-    const Tensor& t = *tensors.tensor_at(k);
-    if (ignored(t)) continue;
-    CopyBlock block;
-    for (size_t d = 0; d < t.rank; ++d) block.push(t.sizes[d], t.strides[d], out.strides[d]);
-    converting_copy(t.data, t.dtype, element_at(out, at * out.strides[dim]), out.dtype, block);
-    at += t.sizes[dim];
-  }
+  for_tensors(ctx, tensors, out, [&](int64_t begin, int64_t end) {
+    int64_t at = 0;
+    for (size_t k = first; k < static_cast<size_t>(end); ++k) {
+      const Tensor& t = *tensors.tensor_at(k);
+      if (ignored(t)) continue;
+      if (k >= static_cast<size_t>(begin)) {
+        CopyBlock block;
+        for (size_t d = 0; d < t.rank; ++d) block.push(t.sizes[d], t.strides[d], out.strides[d]);
+        uint8_t* to = element_at(out, at * out.strides[dim]);
+        converting_copy(ctx, t.data, t.dtype, to, out.dtype, block);
+      }
+      at += t.sizes[dim];
+    }
+  });
   return {};
 }
 
@@ -118,15 +132,17 @@ Status stack_out(KernelContext& ctx, EValue* const* args) {
                     ShapeText(t.shape()).text(), ShapeText(model.shape()).text());
   }
   RL_TRY(ctx.resize(out, shape.span()));
-  for (size_t k = 0; k < tensors.size(); ++k) {
-    const Tensor& t = *tensors.tensor_at(k);
-    CopyBlock block;
-    for (size_t d = 0; d < t.rank; ++d) {
-      block.push(t.sizes[d], t.strides[d], out.strides[d < dim ? d : d + 1]);
+  for_tensors(ctx, tensors, out, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const Tensor& t = *tensors.tensor_at(static_cast<size_t>(k));
+      CopyBlock block;
+      for (size_t d = 0; d < t.rank; ++d) {
+        block.push(t.sizes[d], t.strides[d], out.strides[d < dim ? d : d + 1]);
+      }
+      uint8_t* to = element_at(out, k * out.strides[dim]);
+      converting_copy(ctx, t.data, t.dtype, to, out.dtype, block);
     }
-    uint8_t* to = element_at(out, static_cast<int64_t>(k) * out.strides[dim]);
-    converting_copy(t.data, t.dtype, to, out.dtype, block);
-  }
+  });
   return {};
 }
 

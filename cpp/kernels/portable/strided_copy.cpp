@@ -239,19 +239,39 @@ void strided_copy(const void* from, void* to, const CopyBlock& block, size_t ele
   StridedCopy(block, element_size).run(from, to);
 }
 
-void strided_copy(KernelContext& ctx, const void* from, void* to, CopyBlock block,
-                  size_t element_size) {
-  if (!block.simplify()) return;
+namespace {
+
+bool worth_sharing(const KernelContext& ctx, const CopyBlock& block) {
+  int64_t elements = 1;
+  for (size_t d = 0; d < block.rank; ++d) elements *= block.sizes[d];
+  return ctx.threads() > 1 && elements > kGrain;
+}
+
+// Cuts a simplified block along its outermost dimension. `copy` gets a part, and where it begins in
+// the source and in the destination, in elements.
+template <typename Copy>
+void share_out(KernelContext& ctx, const CopyBlock& block, Copy copy) {
   int64_t each = 1;
   for (size_t d = 1; d < block.rank; ++d) each *= block.sizes[d];
-  const int64_t size = static_cast<int64_t>(element_size);
   // Whole blocks of a transposition.
   const int64_t grain = kGrain / each / kTransposeBlock * kTransposeBlock;
   ctx.parallel(block.sizes[0], std::max<int64_t>(grain, 1), [&](int64_t begin, int64_t end) {
     CopyBlock part = block;
     part.sizes[0] = end - begin;
-    strided_copy(static_cast<const uint8_t*>(from) + begin * block.from[0] * size,
-                 static_cast<uint8_t*>(to) + begin * block.to[0] * size, part, element_size);
+    copy(part, begin * block.from[0], begin * block.to[0]);
+  });
+}
+
+}  // namespace
+
+void strided_copy(KernelContext& ctx, const void* from, void* to, CopyBlock block,
+                  size_t element_size) {
+  if (!worth_sharing(ctx, block)) return strided_copy(from, to, block, element_size);
+  if (!block.simplify()) return;
+  const int64_t size = static_cast<int64_t>(element_size);
+  share_out(ctx, block, [&](const CopyBlock& part, int64_t from_begin, int64_t to_begin) {
+    strided_copy(static_cast<const uint8_t*>(from) + from_begin * size,
+                 static_cast<uint8_t*>(to) + to_begin * size, part, element_size);
   });
 }
 
@@ -296,6 +316,17 @@ void converting_copy(const void* from, DType from_type, void* to, DType to_type,
                      done += n;
                    }
                  });
+}
+
+void converting_copy(KernelContext& ctx, const void* from, DType from_type, void* to, DType to_type,
+                     CopyBlock block) {
+  if (!block.simplify()) return;
+  const int64_t from_size = static_cast<int64_t>(element_size(from_type));
+  const int64_t to_size = static_cast<int64_t>(element_size(to_type));
+  share_out(ctx, block, [&](const CopyBlock& part, int64_t from_begin, int64_t to_begin) {
+    converting_copy(static_cast<const uint8_t*>(from) + from_begin * from_size, from_type,
+                    static_cast<uint8_t*>(to) + to_begin * to_size, to_type, part);
+  });
 }
 
 void copy_all(const Tensor& from, const Tensor& to) {

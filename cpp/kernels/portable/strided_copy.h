@@ -86,6 +86,9 @@ void copy_all(const Tensor& from, const Tensor& to);
 
 // The same with a change of type; can_convert (view.h) must have said that there is one.
 void converting_copy(const void* from, DType from_type, void* to, DType to_type, CopyBlock block);
+// The same, shared out.
+void converting_copy(KernelContext& ctx, const void* from, DType from_type, void* to, DType to_type,
+                     CopyBlock block);
 
 // Gives `out` the shape and fills it from `self`, read from element `offset` on with one stride per
 // dimension of the shape. Fails if out cannot have the shape or is of another type.

@@ -7,23 +7,30 @@ namespace {
 
 constexpr size_t kWidth = 32;  // columns that stay in registers over all rows
 
-float value(float x) { return x; }
-double value(double x) { return x; }
-float value(Half x) { return widen(x); }
-float value(BFloat x) { return widen(x); }
+// The columns of a row as the type that sums have.
+template <typename Acc, size_t kColumns>
+const Acc* widened(const Acc* x, Acc* /*buffer*/) {
+  return x;
+}
+template <typename Acc, size_t kColumns, typename T>
+const Acc* widened(const T* x, Acc* buffer) {
+  widen_all(x, buffer, kColumns);
+  return buffer;
+}
 
 template <typename T, typename Acc, size_t kColumns>
 void sum_columns(const void* const* rows, size_t count, const Acc* factors, size_t column,
                  Acc* acc) {
   Acc sums[kColumns];
+  Acc buffer[kColumns];
   for (size_t k = 0; k < kColumns; ++k) sums[k] = acc[column + k];
   for (size_t r = 0; r < count; ++r) {
-    const T* x = static_cast<const T*>(rows[r]) + column;
+    const Acc* x = widened<Acc, kColumns>(static_cast<const T*>(rows[r]) + column, buffer);
     if (factors == nullptr) {
-      for (size_t k = 0; k < kColumns; ++k) sums[k] += value(x[k]);
+      for (size_t k = 0; k < kColumns; ++k) sums[k] += x[k];
     } else {
       const Acc factor = factors[r];
-      for (size_t k = 0; k < kColumns; ++k) sums[k] += factor * value(x[k]);
+      for (size_t k = 0; k < kColumns; ++k) sums[k] += factor * x[k];
     }
   }
   for (size_t k = 0; k < kColumns; ++k) acc[column + k] = sums[k];
@@ -33,8 +40,10 @@ template <typename T, typename Acc>
 void sum(const void* const* rows, size_t count, const void* factors_in, size_t n, void* acc_in) {
   const Acc* factors = static_cast<const Acc*>(factors_in);
   Acc* acc = static_cast<Acc*>(acc_in);
+  constexpr size_t kNarrow = kWidth / 4;
   size_t j = 0;
   for (; j + kWidth <= n; j += kWidth) sum_columns<T, Acc, kWidth>(rows, count, factors, j, acc);
+  for (; j + kNarrow <= n; j += kNarrow) sum_columns<T, Acc, kNarrow>(rows, count, factors, j, acc);
   for (; j < n; ++j) sum_columns<T, Acc, 1>(rows, count, factors, j, acc);
 }
 

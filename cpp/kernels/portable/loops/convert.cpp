@@ -84,20 +84,7 @@ void convert(const void* in, void* out, size_t n) {
 // The processor's own conversions, which the loop above is not compiled to.
 template <>
 void convert<Half, float>(const void* in, void* out, size_t n) {
-  const Half* x = static_cast<const Half*>(in);
-  float* y = static_cast<float*>(out);
-  size_t i = 0;
-#if defined(__AVX512F__)
-  for (; i + 16 <= n; i += 16) {
-    const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i));
-    _mm512_storeu_ps(y + i, _mm512_cvtph_ps(halves));
-  }
-#endif
-  for (; i + 8 <= n; i += 8) {
-    const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
-    _mm256_storeu_ps(y + i, _mm256_cvtph_ps(halves));
-  }
-  for (; i < n; ++i) y[i] = widen(x[i]);
+  widen_all(static_cast<const Half*>(in), static_cast<float*>(out), n);
 }
 
 template <>

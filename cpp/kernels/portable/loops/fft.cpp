@@ -1,5 +1,7 @@
 #include "rushlight/kernels/portable/loops/fft.h"
 
+#include "rushlight/kernels/portable/loops/vec.h"
+
 namespace rushlight::kernels::RL_ISA {
 namespace {
 
@@ -143,9 +145,130 @@ void odd_radix(const FftPass& f) {
   }
 }
 
+constexpr int64_t kPairs = kLanes / 2;
+
+// Squares of kLanes floats of kLanes rows are turned: their columns are real and imaginary parts by
+// turns. Returns how many elements of the rows were read.
+int64_t read_squares(const FftRows& f) {
+  const int64_t whole = f.lanes % kLanes == 0 ? f.n / kPairs * kPairs : 0;
+  for (int64_t i = 0; i < whole; i += kPairs) {
+    for (int64_t b = 0; b < f.lanes; b += kLanes) {
+      Vec square[kLanes];
+      for (int64_t k = 0; k < kLanes; ++k) square[k] = load(f.rows[b + k] + 2 * i);
+      transpose(square);
+      for (int64_t k = 0; k < kPairs; ++k) {
+        store(f.re + (i + k) * f.lanes + b, square[2 * k]);
+        store(f.im + (i + k) * f.lanes + b, square[2 * k + 1]);
+      }
+    }
+  }
+  return whole;
+}
+
+void read_rows(const FftRows& f) {
+  const int64_t whole = read_squares(f);
+  for (int64_t b = 0; b < f.lanes; ++b) {
+    for (int64_t i = whole; i < f.n; ++i) {
+      f.re[i * f.lanes + b] = f.rows[b][2 * i];
+      f.im[i * f.lanes + b] = f.rows[b][2 * i + 1];
+    }
+  }
+}
+
+int64_t write_squares(const FftRows& f, float factor) {
+  const int64_t whole = f.lanes % kLanes == 0 ? f.n / kPairs * kPairs : 0;
+  const Vec factors = splat(factor);
+  for (int64_t i = 0; i < whole; i += kPairs) {
+    for (int64_t b = 0; b < f.lanes; b += kLanes) {
+      Vec square[kLanes];
+      for (int64_t k = 0; k < kPairs; ++k) {
+        square[2 * k] = load(f.re + (i + k) * f.lanes + b) * factors;
+        square[2 * k + 1] = load(f.im + (i + k) * f.lanes + b) * factors;
+      }
+      transpose(square);
+      for (int64_t k = 0; k < kLanes; ++k) store(f.rows[b + k] + 2 * i, square[k]);
+    }
+  }
+  return whole;
+}
+
+void write_rows(const FftRows& f, float factor) {
+  const int64_t whole = write_squares(f, factor);
+  for (int64_t b = 0; b < f.lanes; ++b) {
+    for (int64_t i = whole; i < f.n; ++i) {
+      f.rows[b][2 * i] = f.re[i * f.lanes + b] * factor;
+      f.rows[b][2 * i + 1] = f.im[i * f.lanes + b] * factor;
+    }
+  }
+}
+
+// The sum and the difference of the lanes' real and imaginary parts 0, in their places.
+void butterfly(const FftHalves& f) {
+  RL_VECTORIZE
+  for (int64_t b = 0; b < f.lanes; ++b) {
+    const float re = f.re[b];
+    const float im = f.im[b];
+    f.re[b] = re + im;
+    f.im[b] = re - im;
+  }
+}
+
+// Element k is the even elements' transform plus the odd ones', turned; element h - k the conjugate
+// of their difference.
+void to_spectrum(const FftHalves& f) {
+  butterfly(f);
+  for (int64_t k = 1; k <= f.h - k; ++k) {
+    const float c = f.turn_re[k] * 0.5F;
+    const float s = f.turn_im[k] * 0.5F;
+    float* re = f.re + k * f.lanes;
+    float* im = f.im + k * f.lanes;
+    float* mirror_re = f.re + (f.h - k) * f.lanes;
+    float* mirror_im = f.im + (f.h - k) * f.lanes;
+    RL_VECTORIZE
+    for (int64_t b = 0; b < f.lanes; ++b) {
+      const float even_re = (re[b] + mirror_re[b]) * 0.5F;
+      const float even_im = (im[b] - mirror_im[b]) * 0.5F;
+      const float odd_re = im[b] + mirror_im[b];
+      const float odd_im = mirror_re[b] - re[b];
+      const float turned_re = odd_re * c - odd_im * s;
+      const float turned_im = odd_re * s + odd_im * c;
+      re[b] = even_re + turned_re;
+      im[b] = even_im + turned_im;
+      mirror_re[b] = even_re - turned_re;
+      mirror_im[b] = turned_im - even_im;
+    }
+  }
+}
+
+void from_spectrum(const FftHalves& f) {
+  butterfly(f);
+  for (int64_t k = 1; k <= f.h - k; ++k) {
+    const float c = f.turn_re[k];
+    const float s = f.turn_im[k];
+    float* re = f.re + k * f.lanes;
+    float* im = f.im + k * f.lanes;
+    float* mirror_re = f.re + (f.h - k) * f.lanes;
+    float* mirror_im = f.im + (f.h - k) * f.lanes;
+    RL_VECTORIZE
+    for (int64_t b = 0; b < f.lanes; ++b) {
+      const float even_re = re[b] + mirror_re[b];
+      const float even_im = im[b] - mirror_im[b];
+      const float odd_re = re[b] - mirror_re[b];
+      const float odd_im = im[b] + mirror_im[b];
+      const float turned_re = odd_re * s - odd_im * c;
+      const float turned_im = odd_re * c + odd_im * s;
+      re[b] = even_re + turned_re;
+      im[b] = even_im + turned_im;
+      mirror_re[b] = even_re - turned_re;
+      mirror_im[b] = turned_im - even_im;
+    }
+  }
+}
+
 }  // namespace
 
-const FftLoops fft_loops = {radix2,       odd_radix<3>,  radix4,       odd_radix<5>,
-                            odd_radix<7>, odd_radix<11>, odd_radix<13>};
+const FftLoops fft_loops = {radix2,       odd_radix<3>,  radix4,        odd_radix<5>,
+                            odd_radix<7>, odd_radix<11>, odd_radix<13>, read_rows,
+                            write_rows,   to_spectrum,   from_spectrum};
 
 }  // namespace rushlight::kernels::RL_ISA

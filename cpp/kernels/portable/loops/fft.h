@@ -27,6 +27,26 @@ struct FftPass {
   int64_t step;
 };
 
+// Rows of `n` complex numbers and their lanes (fft_plan.h).
+struct FftRows {
+  float* const* rows;
+  int64_t n;
+  int64_t lanes;
+  float* re;
+  float* im;
+};
+
+// The spectrum of a real row of 2 * h elements and the transform of its h pairs as complex numbers,
+// either in the same place. Element 0 of the spectrum has the real number h as its imaginary part.
+struct FftHalves {
+  float* re;
+  float* im;
+  int64_t h;
+  int64_t lanes;
+  const float* turn_re;  // exp(-2 pi i k / (2 * h))
+  const float* turn_im;
+};
+
 struct FftLoops {
   void (*radix2)(const FftPass& pass);
   void (*radix3)(const FftPass& pass);
@@ -35,6 +55,10 @@ struct FftLoops {
   void (*radix7)(const FftPass& pass);
   void (*radix11)(const FftPass& pass);
   void (*radix13)(const FftPass& pass);
+  void (*read_rows)(const FftRows& rows);
+  void (*write_rows)(const FftRows& rows, float factor);
+  void (*to_spectrum)(const FftHalves& halves);
+  void (*from_spectrum)(const FftHalves& halves);  // twice as large
 };
 
 RL_LOOPS(FftLoops, fft_loops)

@@ -2,8 +2,13 @@
 // Included by loops files only (see dispatch.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
 
 namespace rushlight::kernels::RL_ISA {
 
@@ -57,6 +62,28 @@ static inline Half narrow_half(float f) {
                           : magnitude >= 0x477ff000u ? 0x7c00u
                                                      : finite;
   return {static_cast<uint16_t>(result | ((bits >> 16) & 0x8000u))};
+}
+
+// Many elements at once.
+static inline void widen_all(const BFloat* x, float* y, size_t n) {
+  for (size_t i = 0; i < n; ++i) y[i] = widen(x[i]);
+}
+static inline void widen_all(const Half* x, float* y, size_t n) {
+  size_t i = 0;
+  // The processor's own conversions, which the loop below is not compiled to.
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16) {
+    const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i));
+    _mm512_storeu_ps(y + i, _mm512_cvtph_ps(halves));
+  }
+#endif
+#if defined(__F16C__)
+  for (; i + 8 <= n; i += 8) {
+    const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
+    _mm256_storeu_ps(y + i, _mm256_cvtph_ps(halves));
+  }
+#endif
+  for (; i < n; ++i) y[i] = widen(x[i]);
 }
 
 }  // namespace rushlight::kernels::RL_ISA
