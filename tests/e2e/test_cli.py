@@ -216,7 +216,7 @@ def test_dynamic_that_is_wrong(option: str, message: str, folder: Path) -> None:
         ("model.py:wrong", "is int: it must be an nn.Module"),
         ("model.py:bad_args", "args must be a tuple"),
         ("syntax.py:build", "SyntaxError at .*syntax.py:2"),
-        ("nothing.pt2", "cannot read 'nothing.pt2' as an ExportedProgram"),
+        ("nothing.pt2", "cannot read 'nothing.pt2': No such file"),
     ],
 )
 def test_models_that_are_none(target: str, message: str, folder: Path) -> None:

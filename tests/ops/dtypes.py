@@ -141,7 +141,7 @@ class Probe:
             for r, d in zip(call.results, out_dtypes, strict=True)
         ]
         if any(is_written(a) and not a.is_out for a in self.schema.arguments):
-            outs = []
+            outs = outs[: len(self.outs)]  # what is written in place follows them
         elif "List" in str(self.schema.arguments[-1].type):
             outs = [outs]
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 import struct
-import time
 
 import numpy as np
 import pytest
@@ -101,7 +100,7 @@ def test_what_a_field_cannot_hold_is_named(program: fb.Program, field: str) -> N
     assert caught.value.code == Code.INVALID_ARGUMENT
 
 
-def test_speed_of_a_large_program() -> None:
+def test_a_large_program_comes_back() -> None:
     values = [cases.tensor([1, 2, 3, i % 50], at=i * 16) for i in range(5000)]
     plan = cases.method(
         values,
@@ -111,13 +110,7 @@ def test_speed_of_a_large_program() -> None:
         arena=1 << 20,
     )
     program = fb.Program(execution_plan=[plan])
-    took = []
-    for _ in range(3):
-        start = time.perf_counter()
-        data = fb.pack(program)
-        took.append(time.perf_counter() - start)
-    assert fb.unpack(data) == program
-    assert min(took) < 0.5
+    assert fb.unpack(fb.pack(program)) == program
 
 
 # ---- .pte ----

@@ -185,9 +185,12 @@ Status signbit_out(KernelContext& ctx, EValue* const* args) {
 Status gcd_out(KernelContext& ctx, EValue* const* args) {
   DType common;
   RL_TRY(common_type(ctx, args, 2, &common));
-  if (is_floating(common) || common == DType::Bool) {
-    return ctx.fail(Code::NotSupported, "the operands are %s, but must be integers",
-                    dtype_name(common));
+  const char* const names[] = {"self", "other"};
+  for (size_t i = 0; i < 2; ++i) {
+    const DType dtype = args[i]->tensor().dtype;
+    if (!is_floating(dtype) && common != DType::Bool) continue;
+    return ctx.fail(Code::NotSupported, "%s is %s, but must be of integers", names[i],
+                    dtype_name(dtype));
   }
   LoopArgs loop_args;
   return run(ctx, args, 2, *args[2], common, DType::Int64, gcd_loop, loop_args);
