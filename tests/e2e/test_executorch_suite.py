@@ -17,7 +17,7 @@ from benchmarks import op_coverage
 from torch.utils import _pytree as pytree
 
 import rushlight
-from rushlight.errors import ExportError
+from rushlight.errors import ExportError, RunError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,11 +26,10 @@ pytestmark = pytest.mark.interop
 
 GROUPS = 8
 SHARE = 8  # `make test` takes every eighth case
-# Families whose kernels are still missing: each case of theirs must be refused at export.
-REFUSED = (
-    *("test_adaptive_avgpool3d", "test_adaptive_maxpool", "test_avgpool3d", "test_embedding_bag"),
-    *("test_maxpool3d", "test_median"),
-)
+
+# To be mended: with include_last_offset and a last offset below the number of indices, eager sums
+# up to that offset but divides by all; the kernel refuses such offsets.
+FAULTS = frozenset({"test_embedding_bag.test_embedding_bag_include_last_offset.0"})
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +46,12 @@ def fault(path: Path) -> str | None:
         module = program.module()
         expected = module(*pytree.tree_map(torch.clone, args), **kwargs)
     try:
-        buffer = rushlight.export(program, verify=False).buffer
-    except ExportError as error:
-        known = path.name.startswith(REFUSED)
-        return None if known else f"{path.stem}: {error}"
-    with rushlight.load(buffer) as loaded:
-        got = loaded(*args, **kwargs)
+        with rushlight.load(rushlight.export(program, verify=False).buffer) as loaded:
+            got = loaded(*args, **kwargs)
+    except (ExportError, RunError) as error:
+        return None if path.stem in FAULTS else f"{path.stem}: {error}"
+    if path.stem in FAULTS:
+        return f"{path.stem} is mended: take it out of FAULTS"
     flat = pytree.tree_leaves(got), pytree.tree_leaves(expected)
     for g, e in zip(*flat, strict=True):
         same = np.allclose(g, e.detach(), rtol=1e-4, atol=1e-5, equal_nan=True)

@@ -25,6 +25,7 @@ DTYPES = (
 # Their values are random or arbitrary: only shape, dtype and structure can be compared.
 ARBITRARY = frozenset(
     """
+    nn.functional.multi_head_attention_forward
     bernoulli cauchy empty empty_like empty_permuted empty_strided exponential geometric
     log_normal multinomial new_empty new_empty_strided nn.functional.alpha_dropout
     nn.functional.dropout nn.functional.dropout2d nn.functional.dropout3d
