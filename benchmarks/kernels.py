@@ -285,7 +285,7 @@ def measure(
                     calls["executorch"] = call.peer(side, folder)
                 try:
                     found = best(calls, given.rounds)
-                except RuntimeError as error:
+                except (RuntimeError, TypeError) as error:
                     refused[f"{case.op} {case.note} {dtype}: {error}"] += 1
                     continue
                 times = (found["ours"], found["eager"], found.get("executorch"))

@@ -1,11 +1,18 @@
 // float16 and bfloat16 as bits: branch-free conversions that vectorise on every instruction set.
-// Included by loops files only (see dispatch.h).
+// In a loops file (see dispatch.h) they are in its namespace, elsewhere in `plain`; having internal
+// linkage, those of one file are no other file's.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
-namespace rushlight::kernels::RL_ISA {
+#if defined(RL_ISA)
+#define RL_HALF_NAMESPACE RL_ISA
+#else
+#define RL_HALF_NAMESPACE plain
+#endif
+
+namespace rushlight::kernels::RL_HALF_NAMESPACE {
 
 struct Half {
   uint16_t bits;
@@ -59,4 +66,6 @@ static inline Half narrow_half(float f) {
   return {static_cast<uint16_t>(result | ((bits >> 16) & 0x8000u))};
 }
 
-}  // namespace rushlight::kernels::RL_ISA
+}  // namespace rushlight::kernels::RL_HALF_NAMESPACE
+
+#undef RL_HALF_NAMESPACE
