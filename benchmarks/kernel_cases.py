@@ -20,6 +20,7 @@ UNTIMED = {
     "executorch_prim::": "one scalar from others: no loop",
     "aten::sym_": "reads one size",
     "aten::_local_scalar_dense": "reads one element",
+    "aten::_assert_": "reads one element",
     "aten::scalar_tensor.out": "writes one element",
     "aten::empty.out": "writes nothing",
     "dim_order_ops::_empty_dim_order.out": "writes nothing",
@@ -107,6 +108,24 @@ def unary() -> Iterator[Case]:
     yield Case("aten::hardtanh.out", lambda t: (t.x, -1, 1))
     yield Case("aten::leaky_relu.out", lambda t: (t.x, 0.1))
     yield Case("aten::logit.out", lambda t: (t.x, 0.1))
+
+
+def special() -> Iterator[Case]:
+    """Special functions, and what looks into the bits of a number."""
+    names = (
+        "digamma erfc erfinv exp2 i0 lgamma signbit special_erfcx special_i0e special_i1 "
+        "special_i1e special_log_ndtr special_ndtri"
+    )
+    for name in names.split():
+        yield Case(f"aten::{name}.out", lambda t: (t.x,))
+    yield Case("aten::frexp.Tensor_out", lambda t: (t.x,))
+    yield Case("aten::polygamma.out", lambda t: (1, t.x))
+    for name in ("copysign", "gcd", "hypot", "igamma", "igammac", "nextafter"):
+        yield Case(f"aten::{name}.out", lambda t: (t.x, t.x))
+    yield Case("aten::copysign.Scalar_out", lambda t: (t.x, -1))
+    yield Case("aten::special_zeta.out", lambda t: (t.x + 1, t.x))
+    yield Case("aten::special_zeta.other_scalar_out", lambda t: (t.x + 1, 0.5))
+    yield Case("aten::special_zeta.self_scalar_out", lambda t: (1.5, t.x))
 
 
 def is_float(t: Inputs) -> bool:
@@ -342,6 +361,10 @@ def movement() -> Iterator[Case]:
     yield Case("aten::squeeze_copy.dims_out", lambda t: (t.heads, [0]))
     yield Case("aten::as_strided_copy.out", lambda t: (t.x, [t.cols - 1, t.rows], [1, t.cols], 1))
     yield Case("aten::diagonal_copy.out", lambda t: (t.image, 0, 2, 3))
+    yield Case(
+        "aten::diagonal_scatter.out",
+        lambda t: (t.image, t.image.diagonal(0, 2, 3).clone(), 0, 2, 3),
+    )
     yield Case("aten::expand_copy.out", lambda t: (t.tensor(1, t.cols), [t.rows, t.cols]), "rows")
     yield Case(
         "aten::expand_copy.out", lambda t: (t.tensor(t.rows, 1), [t.rows, t.cols]), "columns"
@@ -422,6 +445,7 @@ def all_cases() -> list[Case]:
     """Every case whose number of elements can be chosen."""
     families = (
         unary,
+        special,
         binary,
         compare,
         creation,

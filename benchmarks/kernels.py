@@ -29,6 +29,8 @@ from typing import Any
 import torch
 from kernel_cases import Case, Inputs, all_cases, untimed
 from model_cases import model_cases
+from order_cases import order_cases
+from pool_cases import pool_cases
 from side import EXECUTORCH_SIDE, ROOT, Side
 from signal_cases import signal_cases
 
@@ -223,7 +225,7 @@ def summary(rows: list[Row]) -> str:
 
 def sized_cases() -> list[Case]:
     """Every case whose number of elements can be chosen."""
-    return [*all_cases(), *signal_cases()]
+    return [*all_cases(), *order_cases(), *pool_cases(), *signal_cases()]
 
 
 def without_case() -> list[str]:
@@ -283,7 +285,7 @@ def measure(
                     calls["executorch"] = call.peer(side, folder)
                 try:
                     found = best(calls, given.rounds)
-                except RuntimeError as error:
+                except (RuntimeError, TypeError) as error:
                     refused[f"{case.op} {case.note} {dtype}: {error}"] += 1
                     continue
                 times = (found["ours"], found["eager"], found.get("executorch"))

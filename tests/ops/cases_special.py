@@ -175,7 +175,7 @@ ERRORS = [
     ErrorCase(
         "aten::gcd.out",
         lambda make: [make.tensor(3), make.tensor(3), make.tensor(3)],
-        "the operands are float32, but must be integers",
+        "self is float32, but must be of integers",
     ),
     ErrorCase(
         "aten::nextafter.out",

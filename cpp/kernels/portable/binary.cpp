@@ -152,6 +152,10 @@ Status atan2_out(KernelContext& ctx, EValue* const* args) {
   return float_binary(ctx, *args[0], *args[1], *args[2], BinaryOp::Atan2);
 }
 
+Status hypot_out(KernelContext& ctx, EValue* const* args) {
+  return float_binary(ctx, *args[0], *args[1], *args[2], BinaryOp::Hypot);
+}
+
 // pow(self, scalar exponent, out)
 Status pow_tensor_scalar_out(KernelContext& ctx, EValue* const* args) {
   DType common;

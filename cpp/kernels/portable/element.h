@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "rushlight/core/tensor.h"
+#include "rushlight/kernels/portable/loops/half.h"
 #include "rushlight/kernels/portable/view.h"
 
 namespace rushlight::kernels {
@@ -12,6 +13,12 @@ namespace rushlight::kernels {
 inline double double_at(const Tensor& tensor, int64_t offset) {
   if (tensor.dtype == DType::Float32) return static_cast<double>(tensor.as<float>()[offset]);
   if (tensor.dtype == DType::Float64) return tensor.as<double>()[offset];
+  if (tensor.dtype == DType::Float16) {
+    return static_cast<double>(plain::widen(tensor.as<plain::Half>()[offset]));
+  }
+  if (tensor.dtype == DType::BFloat16) {
+    return static_cast<double>(plain::widen(tensor.as<plain::BFloat>()[offset]));
+  }
   double value = 0.0;
   const int64_t size = static_cast<int64_t>(element_size(tensor.dtype));
   convert(tensor.as<uint8_t>() + offset * size, tensor.dtype, &value, DType::Float64, 1);
@@ -22,6 +29,8 @@ inline double double_at(const Tensor& tensor, int64_t offset) {
 inline int64_t int64_at(const Tensor& tensor, int64_t offset) {
   if (tensor.dtype == DType::Int64) return tensor.as<int64_t>()[offset];
   if (tensor.dtype == DType::Int32) return tensor.as<int32_t>()[offset];
+  if (tensor.dtype == DType::UInt8) return tensor.as<uint8_t>()[offset];
+  if (tensor.dtype == DType::Int8) return tensor.as<int8_t>()[offset];
   int64_t value = 0;
   const int64_t size = static_cast<int64_t>(element_size(tensor.dtype));
   convert(tensor.as<uint8_t>() + offset * size, tensor.dtype, &value, DType::Int64, 1);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "rushlight/kernels/portable/declarations.h"
+#include "rushlight/kernels/portable/element.h"
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/loops/gather.h"
 #include "rushlight/kernels/portable/promote.h"
@@ -113,12 +114,7 @@ class Axis {
 
 template <typename T>
 T load(const Tensor& tensor, int64_t offset) {
-  const uint8_t* at = element_at(tensor, offset);
-  constexpr DType kType = sizeof(T) == sizeof(double) ? DType::Float64 : DType::Float32;
-  if (tensor.dtype == kType) return *reinterpret_cast<const T*>(at);
-  T value = 0;
-  convert(at, tensor.dtype, &value, kType, 1);
-  return value;
+  return static_cast<T>(double_at(tensor, offset));
 }
 
 // What one thread works with.

@@ -282,8 +282,9 @@ Status for_each_place(KernelContext& ctx, const Tensor& self, Plan* plan, const 
 
 // Adds `values` (by the layout in slice.to) to the slice of `self`.
 void add_slice(const uint8_t* values, uint8_t* self, const CopyBlock& slice, int64_t size,
-               FoldElementFn add, size_t d = 0) {
-  if (d == slice.rank) return add(values, self);
+               FoldFn add, size_t d = 0) {
+  const int64_t here = 0;
+  if (d == slice.rank) return add(values, 0, self, &here, 1);
   for (int64_t i = 0; i < slice.sizes[d]; ++i) {
     add_slice(values + i * slice.to[d] * size, self + i * slice.from[d] * size, slice, size, add,
               d + 1);
@@ -319,7 +320,7 @@ Status put(KernelContext& ctx, Tensor& self, const EValue& list, const Tensor& v
   RL_TRY(value_layout(ctx, values, plan.result, layout));
   make_slice(self, layout, indexed, &plan);
   if (plan.slice_empty) return {};
-  const FoldElementFn add = fold_element(Fold::Add, self.dtype);
+  const FoldFn add = fold_elements(Fold::Add, self.dtype);
   if (accumulate && add == nullptr) {
     return ctx.fail(Code::NotSupported, "self is %s, which cannot be added",
                     dtype_name(self.dtype));

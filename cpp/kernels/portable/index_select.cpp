@@ -1,5 +1,5 @@
 // Operators that pick or replace elements along one dimension by one index tensor: index_select,
-// embedding, gather and the scatters; and repeat_interleave, which makes such an index.
+// embedding, gather and the scatters.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -33,7 +33,7 @@ struct Walk {
         dim_stride(t.rank == 0 ? 0 : t.strides[d]) {}
 };
 
-// The elements of the index along its last dimension, in one loop.
+// Calls the body for the elements of the index along its last dimension, a piece at a time.
 template <typename T, typename Body>
 Status run_row(KernelContext& ctx, const Walk& walk, const T* index, int64_t n, int64_t table,
                int64_t other, Body& body) {
@@ -41,15 +41,33 @@ Status run_row(KernelContext& ctx, const Walk& walk, const T* index, int64_t n, 
   const int64_t step = walk.index->rank == 0 ? 0 : walk.index->strides[last];
   const int64_t table_step = walk.table[last];
   const int64_t other_step = walk.other[last];
-  for (int64_t k = 0; k < n; ++k) {
-    const int64_t i = static_cast<int64_t>(index[k * step]);
-    if (i < 0 || i >= walk.limit) return index_out_of_range(ctx, i, walk.dim, walk.limit, 0);
-    body(table + k * table_step + i * walk.dim_stride, other + k * other_step);
+  const uint64_t limit = static_cast<uint64_t>(walk.limit);
+  const uint64_t dim_stride = static_cast<uint64_t>(walk.dim_stride);
+  int64_t places[kChunk];
+  for (int64_t done = 0; done < n; done += static_cast<int64_t>(kChunk)) {
+    const int64_t count = std::min(n - done, static_cast<int64_t>(kChunk));
+    const T* here = index + done * step;
+    bool fits = true;
+    for (int64_t k = 0; k < count; ++k) {
+      // Unsigned, a negative index is greater than any limit, and a product may overflow.
+      const uint64_t i = static_cast<uint64_t>(here[k * step]);
+      fits &= i < limit;
+      places[k] = table + (done + k) * table_step + static_cast<int64_t>(i * dim_stride);
+    }
+    for (int64_t k = 0; k < count && !fits; ++k) {
+      const int64_t i = static_cast<int64_t>(here[k * step]);
+      if (static_cast<uint64_t>(i) >= limit) {
+        return index_out_of_range(ctx, i, walk.dim, walk.limit, 0);
+      }
+    }
+    body(places, other + done * other_step, other_step, count);
   }
   return {};
 }
 
-// Runs `body(offset in the table, offset in the other)` at every element, in row-major order.
+// Runs `body(places, other, step, n)` for pieces of all elements, in row-major order: the offsets
+// in the table of n of them, and the offset in the other of the first, from where on they are
+// `step` apart.
 template <typename Body>
 Status run(KernelContext& ctx, const Walk& walk, Body body) {
   const Tensor& index = *walk.index;
@@ -91,8 +109,12 @@ Status copy_blocks(KernelContext& ctx, const Walk& walk, const Tensor& table, co
   };
   const Tensor& index = *walk.index;
   const int64_t grain = kGrain / std::max<int64_t>(each, 1) + 1;
-  if (ctx.threads() == 1 || index.numel <= grain) return run(ctx, walk, copy_block);
-  RL_TRY(run(ctx, walk, [](int64_t, int64_t) {}));
+  if (ctx.threads() == 1 || index.numel <= grain) {
+    return run(ctx, walk, [&](const int64_t* places, int64_t to, int64_t step, int64_t n) {
+      for (int64_t k = 0; k < n; ++k) copy_block(places[k], to + k * step);
+    });
+  }
+  RL_TRY(run(ctx, walk, [](const int64_t*, int64_t, int64_t, int64_t) {}));
   Nest places;
   for (size_t d = index.rank; d-- > 0;) {
     places.add(index.sizes[d], index.strides[d], walk.other[d]);
@@ -107,18 +129,57 @@ Status copy_blocks(KernelContext& ctx, const Walk& walk, const Tensor& table, co
   return {};
 }
 
-// Copies one element; a constant size lets the compiler inline it.
-void copy_element(void* to, const void* from, size_t size) {
-  switch (size) {
-    case 4:
-      std::memcpy(to, from, 4);
-      return;
-    case 8:
-      std::memcpy(to, from, 8);
-      return;
-    default:
-      std::memcpy(to, from, size);
+// n elements of a type: from table[places[k]] to other[k * step], or the other way round.
+template <typename T, bool kScatter>
+void move(void* table_in, const int64_t* places, void* other_in, int64_t step, int64_t n) {
+  T* table = static_cast<T*>(table_in);
+  T* other = static_cast<T*>(other_in);
+  for (int64_t k = 0; k < n; ++k) {
+    if constexpr (kScatter) {
+      table[places[k]] = other[k * step];
+    } else {
+      other[k * step] = table[places[k]];
+    }
   }
+}
+
+// Those of elements of a size in bytes: 1, 2, 4, 8, or 16.
+using MoveFn = void (*)(void* table, const int64_t* places, void* other, int64_t step, int64_t n);
+template <bool kScatter>
+MoveFn move_of(size_t size) {
+  struct Sixteen {
+    uint64_t words[2];
+  };
+  switch (size) {
+    case 1:
+      return move<uint8_t, kScatter>;
+    case 2:
+      return move<uint16_t, kScatter>;
+    case 4:
+      return move<uint32_t, kScatter>;
+    case 8:
+      return move<uint64_t, kScatter>;
+    default:
+      return move<Sixteen, kScatter>;
+  }
+}
+
+// Scatters from `src`, all of it or a single element, into `out` as the walk says.
+Status scatter(KernelContext& ctx, const Walk& walk, uint8_t* src, const Tensor& out) {
+  const int64_t size = static_cast<int64_t>(element_size(out.dtype));
+  const MoveFn move = move_of<true>(element_size(out.dtype));
+  return run(ctx, walk, [&](const int64_t* places, int64_t other, int64_t step, int64_t n) {
+    move(out.as<uint8_t>(), places, src + other * size, step, n);
+  });
+}
+
+// The same, folding.
+Status fold_along(KernelContext& ctx, const Walk& walk, const uint8_t* src, FoldFn fold,
+                  const Tensor& out) {
+  const int64_t size = static_cast<int64_t>(element_size(out.dtype));
+  return run(ctx, walk, [&](const int64_t* places, int64_t other, int64_t step, int64_t n) {
+    fold(src + other * size, step, out.as<uint8_t>(), places, static_cast<size_t>(n));
+  });
 }
 
 // gather and scatter: `table` and `other` are indexed by the element's own place.
@@ -129,6 +190,15 @@ Walk elementwise_walk(const Tensor& index, const Tensor& table, size_t dim, cons
     walk.other[d] = d < other.rank ? other.strides[d] : 0;
   }
   return walk;
+}
+
+// A tensor of no dimensions.
+Tensor one_element(DType dtype, void* element) {
+  Tensor scalar;
+  scalar.data = element;
+  scalar.dtype = dtype;
+  scalar.numel = 1;
+  return scalar;
 }
 
 // `index` has the rank of `tensor` (0-d counts as 1-d) and, but for `dim`, is nowhere longer.
@@ -261,9 +331,10 @@ Status gather_out(KernelContext& ctx, EValue* const* args) {
   RL_TRY(check_index_shape(ctx, index, "self", self, dim));
   RL_TRY(check_same_type(ctx, "self", self, out));
   RL_TRY(ctx.resize_like(out, index));
-  const size_t size = element_size(self.dtype);
-  return run(ctx, elementwise_walk(index, self, dim, out), [&](int64_t from, int64_t to) {
-    copy_element(element_at(out, to), element_at(self, from), size);
+  const MoveFn move = move_of<false>(element_size(self.dtype));
+  const Walk walk = elementwise_walk(index, self, dim, out);
+  return run(ctx, walk, [&](const int64_t* places, int64_t other, int64_t step, int64_t n) {
+    move(self.as<uint8_t>(), places, element_at(out, other), step, n);
   });
 }
 
@@ -275,10 +346,7 @@ Status scatter_src_out(KernelContext& ctx, EValue* const* args) {
   size_t dim = 0;
   RL_TRY(check_src(ctx, index, src, out));
   RL_TRY(begin_scatter(ctx, args, out, &dim));
-  const size_t size = element_size(out.dtype);
-  return run(ctx, elementwise_walk(index, out, dim, src), [&](int64_t to, int64_t from) {
-    copy_element(element_at(out, to), element_at(src, from), size);
-  });
+  return scatter(ctx, elementwise_walk(index, out, dim, src), src.as<uint8_t>(), out);
 }
 
 // scatter(self, dim, index, value, *, out)
@@ -288,14 +356,9 @@ Status scatter_value_out(KernelContext& ctx, EValue* const* args) {
   size_t dim = 0;
   RL_TRY(begin_scatter(ctx, args, out, &dim));
   alignas(16) uint8_t element[16];
-  Tensor scalar;  // of no dimensions, so that fill converts the value
-  scalar.data = element;
-  scalar.dtype = out.dtype;
-  scalar.numel = 1;
+  Tensor scalar = one_element(out.dtype, element);  // so that fill converts the value
   RL_TRY(fill(ctx, scalar, *args[3]));
-  const size_t size = element_size(out.dtype);
-  return run(ctx, elementwise_walk(index, out, dim, scalar),
-             [&](int64_t to, int64_t) { copy_element(element_at(out, to), element, size); });
+  return scatter(ctx, elementwise_walk(index, out, dim, scalar), element, out);
 }
 
 namespace {
@@ -320,7 +383,7 @@ Status fold_by_name(KernelContext& ctx, StringView name, bool old_names, Fold* f
                   name.data(), old_names ? "add or multiply" : "sum, prod, amax or amin");
 }
 
-Status check_foldable(KernelContext& ctx, FoldElementFn fold, const Tensor& out) {
+Status check_foldable(KernelContext& ctx, FoldFn fold, const Tensor& out) {
   if (fold != nullptr) return {};
   return ctx.fail(Code::NotSupported, "self is %s, which cannot be computed with",
                   dtype_name(out.dtype));
@@ -352,27 +415,17 @@ Status scatter_fold(KernelContext& ctx, EValue* const* args, Fold fold, bool inc
   const Tensor& index = args[2]->tensor();
   const Tensor& src = args[3]->tensor();
   size_t dim = 0;
-  const FoldElementFn join = fold_element(fold, out.dtype);
+  const FoldFn join = fold_elements(fold, out.dtype);
   RL_TRY(check_foldable(ctx, join, out));
   RL_TRY(check_src(ctx, index, src, out));
   RL_TRY(begin_scatter(ctx, args, out, &dim));
-  const Walk walk = elementwise_walk(index, out, dim, src);
   if (!include_self) {
-    uint8_t neutral[sizeof(double)];
+    alignas(8) uint8_t neutral[sizeof(double)];
     neutral_element(fold, out.dtype, neutral);
-    const size_t size = element_size(out.dtype);
-    RL_TRY(run(ctx, walk,
-               [&](int64_t to, int64_t) { copy_element(element_at(out, to), neutral, size); }));
+    RL_TRY(scatter(ctx, elementwise_walk(index, out, dim, one_element(out.dtype, neutral)), neutral,
+                   out));
   }
-  if (out.dtype == DType::Float32 && fold == Fold::Add) {  // the usual case
-    const float* from = src.as<float>();
-    float* to = out.as<float>();
-    return run(ctx, walk, [=](int64_t i, int64_t k) { to[i] += from[k]; });
-  }
-  const int64_t size = static_cast<int64_t>(element_size(out.dtype));
-  const uint8_t* from = src.as<uint8_t>();
-  uint8_t* to = out.as<uint8_t>();
-  return run(ctx, walk, [=](int64_t i, int64_t k) { join(from + k * size, to + i * size); });
+  return fold_along(ctx, elementwise_walk(index, out, dim, src), src.as<uint8_t>(), join, out);
 }
 
 }  // namespace
@@ -396,17 +449,13 @@ Status scatter_value_reduce_out(KernelContext& ctx, EValue* const* args) {
   Fold fold = Fold::Add;
   size_t dim = 0;
   RL_TRY(fold_by_name(ctx, args[4]->string(), true, &fold));
-  const FoldElementFn join = fold_element(fold, out.dtype);
+  const FoldFn join = fold_elements(fold, out.dtype);
   RL_TRY(check_foldable(ctx, join, out));
   RL_TRY(begin_scatter(ctx, args, out, &dim));
   alignas(16) uint8_t element[16];
-  Tensor scalar;
-  scalar.data = element;
-  scalar.dtype = out.dtype;
-  scalar.numel = 1;
+  Tensor scalar = one_element(out.dtype, element);
   RL_TRY(fill(ctx, scalar, *args[3]));
-  return run(ctx, elementwise_walk(index, out, dim, scalar),
-             [&](int64_t to, int64_t) { join(element, element_at(out, to)); });
+  return fold_along(ctx, elementwise_walk(index, out, dim, scalar), element, join, out);
 }
 
 // scatter_reduce(self, dim, index, src, reduce, *, include_self, out)
@@ -414,43 +463,6 @@ Status scatter_reduce_two_out(KernelContext& ctx, EValue* const* args) {
   Fold fold = Fold::Add;
   RL_TRY(fold_by_name(ctx, args[4]->string(), false, &fold));
   return scatter_fold(ctx, args, fold, args[5]->to_bool(), args[6]->tensor());
-}
-
-// repeat_interleave(repeats, output_size, *, out): each position as often as it says.
-Status repeat_interleave_out(KernelContext& ctx, EValue* const* args) {
-  const Tensor& repeats = args[0]->tensor();
-  Tensor& out = args[2]->tensor();
-  RL_TRY(check_index_type(ctx, "repeats", repeats));
-  RL_TRY(check_rank(ctx, "repeats", repeats, 1));
-  RL_TRY(check_same_type(ctx, "repeats", repeats, out));
-  int64_t total = 0;
-  for (int64_t k = 0; k < repeats.numel; ++k) {
-    const int64_t times = index_at(repeats, k);
-    if (times < 0 || times > INT32_MAX - total) {
-      return ctx.fail(
-          Code::InvalidArgument,
-          "repeats[%lld] is %lld, but must not be negative, nor make the result too long",
-          static_cast<long long>(k), static_cast<long long>(times));
-    }
-    total += times;
-  }
-  if (int_or(*args[1], total) != total) {
-    return ctx.fail(Code::InvalidArgument, "output_size is %lld, but repeats add up to %lld",
-                    static_cast<long long>(args[1]->to_int()), static_cast<long long>(total));
-  }
-  const int32_t size = static_cast<int32_t>(total);
-  RL_TRY(ctx.resize(out, {&size, 1}));
-  int64_t at = 0;
-  for (int64_t k = 0; k < repeats.numel; ++k) {
-    const int64_t end = at + index_at(repeats, k);
-    if (out.dtype == DType::Int64) {
-      std::fill(out.as<int64_t>() + at, out.as<int64_t>() + end, k);
-    } else {
-      std::fill(out.as<int32_t>() + at, out.as<int32_t>() + end, static_cast<int32_t>(k));
-    }
-    at = end;
-  }
-  return {};
 }
 
 }  // namespace rushlight::kernels

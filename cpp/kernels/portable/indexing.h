@@ -5,6 +5,7 @@
 
 #include "rushlight/core/tensor.h"
 #include "rushlight/kernel/kernel.h"
+#include "rushlight/kernels/portable/loops/fold.h"
 
 namespace rushlight::kernels {
 
@@ -21,14 +22,7 @@ inline int64_t index_at(const Tensor& index, int64_t offset) {
 Status index_out_of_range(KernelContext& ctx, int64_t index, size_t dim, int64_t size,
                           int64_t lowest);
 
-// How an element goes into the one that is there.
-enum class Fold { Add, Multiply, Max, Min };
-
-// Folds the element at `from` into the one at `to`, as torch does in the type: integers wrap
-// around, of bools Add and Max are a logical or, Multiply and Min an and; NaN is both greatest and
-// least.
-using FoldElementFn = void (*)(const void* from, void* to);
 // nullptr for a type that cannot be computed with.
-FoldElementFn fold_element(Fold fold, DType dtype);
+FoldFn fold_elements(Fold fold, DType dtype);
 
 }  // namespace rushlight::kernels

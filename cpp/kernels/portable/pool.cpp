@@ -80,6 +80,18 @@ PoolTaps PoolAxis::taps(int64_t o) const {
   return {first + (-first + dilation - 1) / dilation * dilation, end, dilation};
 }
 
+void PoolAxis::outputs_over(int64_t position, int64_t* lo, int64_t* hi) const {
+  if (adaptive) {
+    *lo = position * out / in;
+    *hi = ((position + 1) * out + in - 1) / in;
+    return;
+  }
+  const int64_t right = position + padding;  // of output 0's first tap
+  const int64_t before = right - (kernel - 1) * dilation;
+  *lo = before > 0 ? (before + stride - 1) / stride : 0;
+  *hi = std::min(right / stride + 1, out);
+}
+
 void PoolAxis::outputs_inside(int64_t tap, int64_t* lo, int64_t* hi) const {
   const int64_t shift = padding - tap * dilation;  // of output 0's tap, to the left
   *lo = shift > 0 ? (shift + stride - 1) / stride : 0;

@@ -45,6 +45,8 @@ struct PoolAxis {
   PoolTaps taps(int64_t o) const;
   // The outputs whose tap lies inside of the input are those from lo to hi.
   void outputs_inside(int64_t tap, int64_t* lo, int64_t* hi) const;
+  // No outputs but those from lo to hi - 1 have windows that reach over a position of the input.
+  void outputs_over(int64_t position, int64_t* lo, int64_t* hi) const;
 };
 
 // A pooling of [N, C, H, W] or [C, H, W], or with a depth before H: sizes and strides (in elements)

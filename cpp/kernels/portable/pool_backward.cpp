@@ -57,7 +57,9 @@ class RowGradients {
     const size_t n = static_cast<size_t>(last - first);
     T* acc = static_cast<T*>(result_.target(to, p_.in_w));
     std::fill(acc, acc + n, T{0});
-    for (int64_t h = 0; h < p_.h.out; ++h) {
+    int64_t h = 0;
+    int64_t end = 0;
+    for (p_.h.outputs_over(i, &h, &end); h < end; ++h) {
       const PoolTaps rows = p_.h.taps(h);
       if (i < rows.begin || i >= rows.end || (i - rows.begin) % rows.step != 0) continue;
       for (int64_t w = 0; w < p_.w.out; w += static_cast<int64_t>(kChunk)) {
@@ -79,8 +81,10 @@ class RowGradients {
     const int64_t* index = static_cast<const int64_t*>(indices_.read(offset, places_.out_w, count));
     const int64_t row = i * p_.w.in;
     for (size_t k = 0; k < count; ++k) {
-      const int64_t column = index[k] - row;
-      if (column >= first && column < last) acc[column - first] += g[k];
+      const int64_t column = index[k] - row - first;
+      // Without a branch, which would be foretold wrongly half of the time.
+      const bool here = column >= 0 && column < last - first;
+      acc[here ? column : 0] += here ? g[k] : T{0};
     }
   }
 
@@ -124,17 +128,19 @@ Status check_gradient(KernelContext& ctx, const Tensor& self, const Shape& shape
 // Every index lies in the window that it is the maximum of.
 Status check_maxima(KernelContext& ctx, const Pooling& p, const Tensor& indices) {
   const auto inside = [](const PoolTaps& taps, int64_t at) {
-    return at >= taps.begin && at < taps.end && (at - taps.begin) % taps.step == 0;
+    if (at < taps.begin || at >= taps.end) return false;
+    return taps.step == 1 || (at - taps.begin) % taps.step == 0;
   };
   const int64_t* values = indices.as<int64_t>();
   for (int64_t line = 0; line < p.lines(); ++line) {
     const PoolLine at = channel_line(p, line);
+    const PoolTaps rows = p.h.taps(at.h);
     for (int64_t w = 0; w < p.w.out; ++w) {
       const int64_t index = values[at.to + w * p.out_w];
-      if (index >= 0 && inside(p.h.taps(at.h), index / p.w.in) &&
-          inside(p.w.taps(w), index % p.w.in)) {
-        continue;
-      }
+      // An image has so few pixels that 32 bits divide quickly.
+      const bool small = index >= 0 && index <= INT32_MAX;
+      const int64_t row = small ? static_cast<int32_t>(index) / static_cast<int32_t>(p.w.in) : -1;
+      if (inside(rows, row) && inside(p.w.taps(w), index - row * p.w.in)) continue;
       return ctx.fail(Code::InvalidArgument,
                       "indices has %lld at row %lld, column %lld of the outputs, which is not in "
                       "that window",

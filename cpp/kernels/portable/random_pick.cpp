@@ -284,24 +284,32 @@ Status check_weights(KernelContext& ctx, const Weights& weights, bool replacemen
   return {};
 }
 
-// Sums are made in the type of the weights, step by step, as eager makes them.
-template <typename T>
-int64_t pick(const Weights& weights, T sum, double u) {
-  T running = 0;
-  for (int64_t i = 0; i + 1 < weights.n; ++i) {
-    running += static_cast<T>(weights.at(i));
-    if (static_cast<double>(running / sum) >= u) return i;
-  }
-  return weights.n - 1;
-}
-
+// Sums are made in the type of the weights, step by step, as eager makes them. `memory` holds one
+// for each weight, or is nullptr: then they are made anew for every sample.
 template <typename T>
 void pick_with_replacement(Generator& g, const Weights& weights, int64_t samples, int64_t* picked,
-                           int64_t step) {
+                           int64_t step, void* memory) {
+  T* shares = static_cast<T*>(memory);
   T sum = 0;
   for (int64_t i = 0; i < weights.n; ++i) sum += static_cast<T>(weights.at(i));
+  T running = 0;
+  for (int64_t i = 0; shares != nullptr && i + 1 < weights.n; ++i) {
+    running += static_cast<T>(weights.at(i));
+    shares[i] = running / sum;
+  }
   for (int64_t k = 0; k < samples; ++k) {
-    picked[k * step] = pick<T>(weights, sum, uniform_double(g));
+    const double u = uniform_double(g);
+    int64_t i = 0;
+    if (shares != nullptr) {
+      i = std::lower_bound(shares, shares + weights.n - 1, u) - shares;
+    } else {
+      running = 0;
+      for (; i + 1 < weights.n; ++i) {
+        running += static_cast<T>(weights.at(i));
+        if (static_cast<double>(running / sum) >= u) break;
+      }
+    }
+    picked[k * step] = i;
   }
 }
 
@@ -310,7 +318,7 @@ void pick_with_replacement(Generator& g, const Weights& weights, int64_t samples
 // which needs no memory.
 template <typename T>
 void pick_without_replacement(Generator& g, const Weights& weights, int64_t samples,
-                              int64_t* picked, int64_t step) {
+                              int64_t* picked, int64_t step, void*) {
   T last = std::numeric_limits<T>::infinity();
   int64_t last_index = -1;
   Generator after = g;
@@ -374,9 +382,10 @@ Status multinomial_out(KernelContext& ctx, EValue* const* args) {
   const auto run =
       again ? (wide ? pick_with_replacement<double> : pick_with_replacement<float>)
             : (wide ? pick_without_replacement<double> : pick_without_replacement<float>);
+  void* memory = again ? ctx.scratch(static_cast<size_t>(n) * sizeof(double)) : nullptr;
   for (int64_t row = 0; row < rows; ++row) {
     int64_t* picked = out.as<int64_t>() + (self.rank == 2 ? row * out.strides[0] : 0);
-    run(*g, weights_of(row), samples, picked, out.strides[dim]);
+    run(*g, weights_of(row), samples, picked, out.strides[dim], memory);
   }
   return {};
 }

@@ -300,14 +300,13 @@ Status histc_out(KernelContext& ctx, EValue* const* args) {
   EValue zero;
   zero.set_int(0);
   RL_TRY(fill(ctx, out, zero));
-  const FoldElementFn add = fold_element(Fold::Add, out.dtype);
+  const FoldFn add = fold_elements(Fold::Add, out.dtype);
   uint8_t one[sizeof(double)];
   const int64_t number = 1;
   convert(&number, DType::Int64, one, out.dtype, 1);
   const bool single = in.dtype == DType::Float32;
   const float low_single = static_cast<float>(low);
   const float range_single = static_cast<float>(high) - low_single;
-  const int64_t size = static_cast<int64_t>(element_size(out.dtype));
   each_value(in, [&](double value) {
     if (!(value >= low && value <= high)) return;
     // In the type of the elements, as eager does, since it decides about those on an edge.
@@ -315,7 +314,7 @@ Status histc_out(KernelContext& ctx, EValue* const* args) {
                                                       static_cast<float>(bins) / range_single)
                                 : (value - low) * static_cast<double>(bins) / (high - low);
     const int64_t bin = std::min(static_cast<int64_t>(place), bins - 1);
-    add(one, out.as<uint8_t>() + bin * size);
+    add(one, 0, out.as<uint8_t>(), &bin, 1);
   });
   return {};
 }

@@ -36,8 +36,10 @@ class Sorter {
     const size_t item = has_wide_keys(in.dtype) ? sizeof(WideItem) : sizeof(uint64_t);
     const size_t bytes = static_cast<size_t>(n_) * item;
     items_ = ctx.scratch(bytes);
-    const bool radix = !has_wide_keys(in.dtype) && n_ >= kRadixFrom;
-    if (radix && items_ != nullptr) other_ = static_cast<uint64_t*>(ctx.scratch(bytes));
+    if (n_ < kRadixFrom || items_ == nullptr) return;
+    // Two narrow items fit into a wide one.
+    other_ = has_wide_keys(in.dtype) ? static_cast<uint64_t*>(items_) + n_
+                                     : static_cast<uint64_t*>(ctx.scratch(bytes));
   }
 
   void run() {
@@ -46,21 +48,22 @@ class Sorter {
       int64_t* row = indices_.as<int64_t>() + rows_.second_offset();
       if (items_ == nullptr) {
         sort_in_place(rows_.offset(), row);
-      } else if (has_wide_keys(in_.dtype)) {
-        sort_wide(rows_.offset(), row);
+      } else if (!has_wide_keys(in_.dtype)) {
+        sort_narrow(rows_.offset(), row, 0);
       } else {
-        sort_narrow(rows_.offset(), row);
+        sort_wide(rows_.offset(), row);
       }
       copy_values(rows_.offset(), row, rows_.second_offset());
     } while (rows_.next());
   }
 
  private:
-  void sort_narrow(int64_t offset, int64_t* row) {
+  // Keys are from `least` to `least` + UINT32_MAX.
+  void sort_narrow(int64_t offset, int64_t* row, uint64_t least) {
     uint64_t* items = static_cast<uint64_t*>(items_);
     const uint64_t flip = descending_ ? UINT32_MAX : 0;
     RowKeys(in_, offset, in_stride_, n_).each([&](int64_t i, uint64_t key) {
-      items[i] = (key ^ flip) << 32 | static_cast<uint64_t>(i);
+      items[i] = ((key - least) ^ flip) << 32 | static_cast<uint64_t>(i);
     });
     if (other_ != nullptr) {
       items = sort_by_digits(items);
@@ -95,7 +98,15 @@ class Sorter {
     return items;
   }
 
+  // Wide elements are often numbers near each other, such as indices, which narrow keys tell apart.
   void sort_wide(int64_t offset, int64_t* row) {
+    uint64_t least = UINT64_MAX;
+    uint64_t greatest = 0;
+    RowKeys(in_, offset, in_stride_, n_).each([&](int64_t, uint64_t key) {
+      least = std::min(least, key);
+      greatest = std::max(greatest, key);
+    });
+    if (greatest - least <= UINT32_MAX) return sort_narrow(offset, row, least);
     WideItem* items = static_cast<WideItem*>(items_);
     const uint64_t flip = descending_ ? UINT64_MAX : 0;
     RowKeys(in_, offset, in_stride_, n_).each([&](int64_t i, uint64_t key) {

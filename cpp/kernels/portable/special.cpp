@@ -1,10 +1,12 @@
-// Special functions, elementwise: computed in double and rounded once, one value after the other.
+// Special functions, elementwise: most computed in double and rounded once, one value after the
+// other.
 #include <cmath>
 #include <cstring>
 
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/elementwise.h"
 #include "rushlight/kernels/portable/helpers.h"
+#include "rushlight/kernels/portable/loops/unary.h"
 #include "rushlight/kernels/portable/promote.h"
 #include "rushlight/kernels/portable/special_math.h"
 
@@ -25,9 +27,7 @@ void binary_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
 }
 
 double erfc(double x) { return std::erfc(x); }
-double exp2(double x) { return std::exp2(x); }
 double copysign(double x, double y) { return std::copysign(x, y); }
-double hypot(double x, double y) { return std::hypot(x, y); }
 
 void polygamma_loop(const void* const* in, void* out, size_t n, LoopArgs* args) {
   const double* x = static_cast<const double*>(in[0]);
@@ -141,9 +141,6 @@ Status real_function(KernelContext& ctx, EValue* const* args, size_t n, Elementw
 RL_KERNEL(copysign_out, binary_loop<copysign>, 2)
 RL_KERNEL(digamma_out, unary_loop<special::digamma>, 1)
 RL_KERNEL(erfc_out, unary_loop<erfc>, 1)
-RL_KERNEL(erfinv_out, unary_loop<special::erfinv>, 1)
-RL_KERNEL(exp2_out, unary_loop<exp2>, 1)
-RL_KERNEL(hypot_out, binary_loop<hypot>, 2)
 RL_KERNEL(i0_out, unary_loop<special::i0>, 1)
 RL_KERNEL(igamma_out, binary_loop<special::igamma>, 2)
 RL_KERNEL(igammac_out, binary_loop<special::igammac>, 2)
@@ -156,6 +153,15 @@ RL_KERNEL(special_log_ndtr_out, unary_loop<special::log_ndtr>, 1)
 RL_KERNEL(special_ndtri_out, unary_loop<special::ndtri>, 1)
 RL_KERNEL(special_zeta_out, binary_loop<special::zeta>, 2)
 #undef RL_KERNEL
+
+Status erfinv_out(KernelContext& ctx, EValue* const* args) {
+  DType common;
+  RL_TRY(common_type(ctx, args, 1, &common));
+  if (common == DType::Float64) return real_function(ctx, args, 1, unary_loop<special::erfinv>);
+  LoopArgs loop_args;
+  const ElementwiseFn loop = unary_loops().fn[static_cast<size_t>(UnaryOp::Erfinv)][kF32];
+  return run(ctx, args, 1, *args[1], to_floating(common), DType::Float32, loop, loop_args);
+}
 
 // polygamma(n, self, out)
 Status polygamma_out(KernelContext& ctx, EValue* const* args) {

@@ -18,17 +18,39 @@ constexpr double kBernoulli[] = {1.0 / 6,       -1.0 / 30,       1.0 / 42,      
                                  5.0 / 66,      -691.0 / 2730,   7.0 / 6,       -3617.0 / 510,
                                  43867.0 / 798, -174611.0 / 330, 854513.0 / 138};
 
-// The y with erfc(y) = q for q in (0, 1]: Winitzki's approximation, then Halley's steps.
+// About erfinv(x) / x for -log(1 - x^2) = w, to 7 digits up to w = 16 (Giles, Approximating the
+// erfinv function, 2010); beyond by Winitzki's approximation, to 2 digits, of x near 1.
+double erfinv_ratio(double w) {
+  constexpr double kNear[] = {2.81022636e-08,  3.43273939e-07, -3.5233877e-06,
+                              -4.39150654e-06, 0.00021858087,  -0.00125372503,
+                              -0.00417768164,  0.246640727,    1.50140941};
+  constexpr double kFar[] = {-0.000200214257, 0.000100950558, 0.00134934322,
+                             -0.00367342844,  0.00573950773,  -0.0076224613,
+                             0.00943887047,   1.00167406,     2.83297682};
+  if (w > 16) {
+    const double u = 2.0 / (kPi * 0.147) - w / 2;
+    return std::sqrt(std::sqrt(u * u + w / 0.147) - u);
+  }
+  const double at = w < 5 ? w - 2.5 : std::sqrt(w) - 3;
+  double ratio = 0.0;
+  for (double term : w < 5 ? kNear : kFar) ratio = ratio * at + term;
+  return ratio;
+}
+
+// Halley's steps triple the digits: the one after this one would change nothing.
+bool is_last_step(double change, double y) { return std::fabs(change) <= 1e-6 * std::fabs(y); }
+
+// The y with erfc(y) = q for q in (0, 1].
 double erfcinv(double q) {
   if (q <= 0.0) return kInfinity;
-  const double t = std::log(q) + std::log(2.0 - q);
-  const double u = 2.0 / (kPi * 0.147) + t / 2;
-  double y = std::sqrt(std::fmax(std::sqrt(u * u - t / 0.147) - u, 0.0));
+  double y = (1 - q) * erfinv_ratio(-std::log(q) - std::log(2.0 - q));
   for (int step = 0; step < 4; ++step) {
     // By erfcx, as erfc and the density underflow together in the tail.
     const double scaled = q * std::exp(y * y);
     const double error = (erfcx(y) - scaled) * kSqrtPi / 2;
-    y += error / (1.0 + y * error);
+    const double change = error / (1.0 + y * error);
+    y += change;
+    if (is_last_step(change, y)) break;
   }
   return y;
 }
@@ -139,7 +161,13 @@ double trigamma(double x, bool wide) {
     sign = -1.0;
     x = 1 - x;
   }
-  return sign * (result + zeta(2.0, x));
+  for (; x < 12; x += 1) result += 1 / (x * x);
+  const double inverse = 1 / x;
+  const double square = inverse * inverse;
+  result += inverse + square / 2;
+  double power = inverse * square;
+  for (int k = 1; k <= 8; ++k, power *= square) result += kBernoulli[k - 1] * power;
+  return sign * result;
 }
 
 }  // namespace
@@ -173,10 +201,12 @@ double erfinv(double x) {
   const double size = std::fabs(x);
   if (!(size <= 1)) return kNaN;
   if (size > 0.5) return std::copysign(erfcinv(1 - size), x);
-  double y = x * kSqrtPi / 2;
+  double y = x * erfinv_ratio(-std::log1p(-x * x));
   for (int step = 0; step < 5; ++step) {
     const double error = (std::erf(y) - x) * std::exp(y * y) * kSqrtPi / 2;
-    y -= error / (1.0 + y * error);
+    const double change = error / (1.0 + y * error);
+    y -= change;
+    if (is_last_step(change, y)) break;
   }
   return y;
 }

@@ -80,10 +80,20 @@ double copy_sign(double a, double b) { return with_sign_of(a, b); }
     }                             \
   };
 
+// Squares of floats are doubles. An infinity is as far away as can be, also beside NaN.
+float distance(float a, float b) {
+  const double x = static_cast<double>(a);
+  const double y = static_cast<double>(b);
+  const float d = static_cast<float>(sqrt(x * x + y * y));
+  return vabs(a) == kInf || vabs(b) == kInf ? kInf : d;
+}
+double distance(double a, double b) { return hypot(a, b); }
+
 RL_OP(Add, add(a, b))
 RL_OP(Mul, mul(a, b))
 RL_OP(Div, a / b)
 RL_OP(Atan2, vatan2(a, b))
+RL_OP(Hypot, distance(a, b))
 RL_OP(Cube, a * a * b)
 RL_OP(Eq, static_cast<uint8_t>(a == b))
 RL_OP(Ne, static_cast<uint8_t>(a != b))
@@ -344,6 +354,7 @@ const BinaryLoops binary_loops = {
         RL_REAL(Minimum),
         RL_FLOAT(Div),
         RL_FLOAT(Atan2),
+        RL_FLOAT(Hypot),
         RL_FLOAT(Cube),
         RL_ALL(Eq),
         RL_ALL(Ne),

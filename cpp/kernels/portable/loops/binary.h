@@ -20,6 +20,7 @@ enum class BinaryOp {
   // float32, float64
   Div,
   Atan2,
+  Hypot,
   Cube,  // a a b: with b = a the third power
   // bool results
   Eq,

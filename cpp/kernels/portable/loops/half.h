@@ -1,5 +1,6 @@
 // float16 and bfloat16 as bits: branch-free conversions that vectorise on every instruction set.
-// Included by loops files only (see dispatch.h).
+// In a loops file (see dispatch.h) they are in its namespace, elsewhere in `plain`; having internal
+// linkage, those of one file are no other file's.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,13 @@
 #include <immintrin.h>
 #endif
 
-namespace rushlight::kernels::RL_ISA {
+#if defined(RL_ISA)
+#define RL_HALF_NAMESPACE RL_ISA
+#else
+#define RL_HALF_NAMESPACE plain
+#endif
+
+namespace rushlight::kernels::RL_HALF_NAMESPACE {
 
 struct Half {
   uint16_t bits;
@@ -86,4 +93,6 @@ static inline void widen_all(const Half* x, float* y, size_t n) {
   for (; i < n; ++i) y[i] = widen(x[i]);
 }
 
-}  // namespace rushlight::kernels::RL_ISA
+}  // namespace rushlight::kernels::RL_HALF_NAMESPACE
+
+#undef RL_HALF_NAMESPACE

@@ -74,6 +74,7 @@ float root(float x) { return sqrtf(x); }
 double root(double x) { return sqrt(x); }
 
 RL_OP(Exp, vexp(x))
+RL_OP(Exp2, vexp2(x))
 RL_OP(Expm1, vexpm1(x))
 RL_OP(Log, vlog(x))
 RL_OP(Log1p, vlog1p(x))
@@ -147,6 +148,35 @@ struct Neg {
   }
 };
 
+// Giles, Approximating the erfinv function (2010): two polynomials in -log(1 - x^2).
+struct Erfinv {
+  static float apply(float x, const Params<float>&) {
+    const float w = -vlog((1.0f - x) * (1.0f + x));
+    const float a = w - 2.5f;
+    float near = 2.81022636e-08f;
+    near = near * a + 3.43273939e-07f;
+    near = near * a - 3.5233877e-06f;
+    near = near * a - 4.39150654e-06f;
+    near = near * a + 0.00021858087f;
+    near = near * a - 0.00125372503f;
+    near = near * a - 0.00417768164f;
+    near = near * a + 0.246640727f;
+    near = near * a + 1.50140941f;
+    const float b = root(w) - 3.0f;
+    float far = -0.000200214257f;
+    far = far * b + 0.000100950558f;
+    far = far * b + 0.00134934322f;
+    far = far * b - 0.00367342844f;
+    far = far * b + 0.00573950773f;
+    far = far * b - 0.0076224613f;
+    far = far * b + 0.00943887047f;
+    far = far * b + 1.00167406f;
+    far = far * b + 2.83297682f;
+    const float y = (w < 5.0f ? near : far) * x;
+    return vabs(x) == 1.0f ? x * kInf : y;
+  }
+};
+
 struct Sign {
   template <typename T>
   static T apply(T x, const Params<T>&) {
@@ -174,6 +204,7 @@ struct Clamp {
 
 const UnaryLoops unary_loops = {{
     RL_FLOAT(Exp),
+    RL_FLOAT(Exp2),
     RL_FLOAT(Expm1),
     RL_FLOAT(Log),
     RL_FLOAT(Log1p),
@@ -185,6 +216,7 @@ const UnaryLoops unary_loops = {{
     RL_FLOAT(Sigmoid),
     RL_FLOAT(Tanh),
     RL_FLOAT(Erf),
+    {loop<Erfinv, float>, nullptr, nullptr, nullptr, nullptr},
     RL_TRIG(Sin),
     RL_TRIG(Cos),
     RL_TRIG(Tan),

@@ -8,6 +8,7 @@ namespace rushlight::kernels {
 enum class UnaryOp {
   // float32 and float64
   Exp,
+  Exp2,
   Expm1,
   Log,
   Log1p,
@@ -19,6 +20,7 @@ enum class UnaryOp {
   Sigmoid,
   Tanh,
   Erf,
+  Erfinv,  // float32 only
   Sin,
   Cos,
   Tan,

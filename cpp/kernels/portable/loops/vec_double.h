@@ -75,6 +75,17 @@ static inline double vexp(double x) {
   return (expm1_small(e.r) + 1.0) * double_exp2_int(half) * double_exp2_int(e.n - half);
 }
 
+static inline double vexp2(double x) {
+  constexpr double kMagic = 6755399441055744.0;  // as in reduce_ln2
+  x = x > 1025.0 ? 1025.0 : x;
+  x = x < -1076.0 ? -1076.0 : x;
+  const double shifted = x + kMagic;
+  const int32_t n = static_cast<int32_t>(static_cast<uint32_t>(bits_of(shifted)));
+  const double r = (x - (shifted - kMagic)) * 0.693147180559945309417;
+  const int32_t half = n >> 1;
+  return (expm1_small(r) + 1.0) * double_exp2_int(half) * double_exp2_int(n - half);
+}
+
 static inline double vexpm1(double x) {
   const double y = x > 710.0 ? 710.0 : x;
   const DoubleReduced e = reduce_ln2(y < -40.0 ? -40.0 : y);

@@ -91,6 +91,17 @@ static inline float vexp(float x) {
   return (expm1_small(e.r) + 1.0f) * exp2_int(half) * exp2_int(e.n - half);
 }
 
+static inline float vexp2(float x) {
+  constexpr float kMagic = 12582912.0f;  // as in reduce_ln2
+  x = x > 129.0f ? 129.0f : x;
+  x = x < -151.0f ? -151.0f : x;
+  const float shifted = x + kMagic;
+  const int32_t n = static_cast<int32_t>(bits_of(shifted) - bits_of(kMagic));
+  const float r = (x - (shifted - kMagic)) * 0.693147180559945309f;
+  const int32_t half = n >> 1;
+  return (expm1_small(r) + 1.0f) * exp2_int(half) * exp2_int(n - half);
+}
+
 // e^x for x from -87 to 88, where one scaling is enough.
 static inline float exp_normal(float x) {
   const Reduced e = reduce_ln2(x);

@@ -1,0 +1,73 @@
+"""Timed calls of 3-d and adaptive pooling, gradients, bags and distances, for `kernels.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from kernel_cases import Case, Inputs, convolution, four
+
+CUBE = ([2, 2, 2], [1, 1, 1], [1, 1, 1])
+FLAT = ([2, 2], [2, 2], [0, 0])
+
+
+def pooling() -> Iterator[Case]:
+    """Windows that overlap, have uneven sizes, or are all of the volume."""
+    yield Case("aten::avg_pool3d.out", lambda t: (t.volume, *CUBE))
+    yield Case("aten::max_pool3d_with_indices.out", lambda t: (t.volume, *CUBE))
+    for size in (1, 7):
+        note = f"to {size}"
+        yield Case("aten::_adaptive_avg_pool3d.out", lambda t, s=size: (t.volume, [s] * 3), note)
+        yield Case("aten::adaptive_max_pool2d.out", lambda t, s=size: (t.image, [s] * 2), note)
+        yield Case("aten::adaptive_max_pool3d.out", lambda t, s=size: (t.volume, [s] * 3), note)
+
+
+def gradients() -> Iterator[Case]:
+    """Of pooling and convolution."""
+
+    def halved(t: Inputs) -> torch.Tensor:
+        return t.image[:, :, ::2, ::2].clone()
+
+    yield Case("aten::_adaptive_avg_pool2d_backward.out", lambda t: (halved(t), t.image))
+    yield Case(
+        "aten::avg_pool2d_backward.grad_input",
+        lambda t: (halved(t), t.image, *FLAT, False, True, None),
+    )
+
+    def of_max(t: Inputs) -> tuple[Any, ...]:
+        dilation = [1, 1]
+        _, places = torch.ops.aten.max_pool2d_with_indices(t.image, *FLAT, dilation)
+        return halved(t), t.image, *FLAT, dilation, False, places
+
+    yield Case("aten::max_pool2d_with_indices_backward.grad_input", of_max)
+    for note in ("", "depthwise"):
+
+        def of_convolution(t: Inputs, depthwise: bool = bool(note)) -> tuple[Any, ...]:
+            channels = t.image.shape[1]
+            x, weight, bias, *rest = convolution(t, t.image, 3, channels if depthwise else 1)
+            return t.image, x, weight, [bias.numel()], *rest, [True, True, True]
+
+        yield Case("aten::convolution_backward.out", of_convolution, note)
+
+
+def bags_and_distances() -> Iterator[Case]:
+    """Bags of four rows; distances of all pairs of rows; batch norm that trains."""
+    for mode, note in enumerate(("sum", "mean", "max")):
+
+        def bags(t: Inputs, mode: int = mode) -> tuple[Any, ...]:
+            return t.x, t.index(t.rows, t.rows), torch.arange(0, t.rows, 4), False, mode
+
+        yield Case("aten::_embedding_bag.out", bags, note)
+        yield Case("aten::_embedding_bag_forward_only.out", bags, note)
+    for p in (1.0, 2.0, 3.0):
+        yield Case("aten::_cdist_forward.out", lambda t, p=p: (t.x, t.x, p, None), f"p={p:g}")
+        yield Case("aten::_pdist_forward.out", lambda t, p=p: (t.x, p), f"p={p:g}")
+    yield Case("aten::_native_batch_norm_legit.out", lambda t: (t.image, *four(t), True, 0.1, 1e-5))
+
+
+def pool_cases() -> Iterator[Case]:
+    """All of them."""
+    yield from pooling()
+    yield from gradients()
+    yield from bags_and_distances()
