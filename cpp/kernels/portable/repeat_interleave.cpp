@@ -4,6 +4,7 @@
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/indexing.h"
+#include "rushlight/kernels/portable/strided_copy.h"
 
 namespace rushlight::kernels {
 
