@@ -36,8 +36,7 @@ Status run_pair(KernelContext& ctx, EValue* const* args, BinaryOp op, DType comm
                 DType result, LoopArgs& loop_args) {
   const ElementwiseFn fn = binary_loops().fn[static_cast<size_t>(op)][compute_index(compute)];
   if (fn == nullptr) {
-    return ctx.fail(Code::NotSupported, "%s is not supported by this operator",
-                    dtype_name(common));
+    return ctx.fail(Code::NotSupported, "%s is not supported by this operator", dtype_name(common));
   }
   const Operand operands[] = {operand(*args[0], compute, common),
                               operand(*args[1], compute, common)};
