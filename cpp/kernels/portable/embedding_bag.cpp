@@ -49,10 +49,15 @@ struct Bags {
   int64_t end(int64_t bag) const {
     return bag + 1 < offsets->numel ? begin(bag + 1) : indices->numel;
   }
+  // With include_last_offset the last bag ends at the last offset, but eager counts, and takes the
+  // maximum of, all indices that are left.
+  int64_t counted_end(int64_t bag) const {
+    return bag + 1 < count ? begin(bag + 1) : indices->numel;
+  }
   // The number of indices of a bag that are not padding.
   int64_t size(int64_t bag) const {
     int64_t n = 0;
-    for (int64_t i = begin(bag); i < end(bag); ++i) n += index(i) != padding ? 1 : 0;
+    for (int64_t i = begin(bag); i < counted_end(bag); ++i) n += index(i) != padding ? 1 : 0;
     return n;
   }
 };
@@ -151,7 +156,7 @@ class BagSums {
   void maximise(int64_t bag, int64_t column, size_t n, T* best) {
     int64_t found[kChunk] = {};
     bool empty = true;
-    for (int64_t i = bags_.begin(bag); i < bags_.end(bag); ++i) {
+    for (int64_t i = bags_.begin(bag); i < bags_.counted_end(bag); ++i) {
       const int64_t index = bags_.index(i);
       if (index == bags_.padding) continue;
       const T* x = row(index, column, n);
@@ -177,7 +182,7 @@ class BagSums {
   BagSumFn add_computed_;  // for rows of the type that is computed in
 };
 
-Status check_indices(KernelContext& ctx, const Bags& bags, bool include_last) {
+Status check_indices(KernelContext& ctx, const Bags& bags) {
   const int64_t n = bags.indices->numel;
   const int64_t rows = bags.weight->sizes[0];
   for (int64_t i = 0; i < n; ++i) {
@@ -196,11 +201,7 @@ Status check_indices(KernelContext& ctx, const Bags& bags, bool include_last) {
     }
     before = offset;
   }
-  if (!include_last || before == n) return {};
-  return ctx.fail(Code::InvalidArgument,
-                  "the last of offsets is %lld, but with include_last_offset must be the number of "
-                  "indices, %lld",
-                  static_cast<long long>(before), static_cast<long long>(n));
+  return {};
 }
 
 Status check_bags(KernelContext& ctx, EValue* const* args, const Bags& bags) {
@@ -218,8 +219,7 @@ Status check_bags(KernelContext& ctx, EValue* const* args, const Bags& bags) {
     return ctx.fail(Code::InvalidArgument, "mode is %lld, but must be 0 (sum), 1 (mean) or 2 (max)",
                     static_cast<long long>(bags.mode));
   }
-  const bool include_last = args[kIncludeLastOffset]->to_bool();
-  if (include_last && bags.offsets->numel == 0) {
+  if (args[kIncludeLastOffset]->to_bool() && bags.offsets->numel == 0) {
     return ctx.fail(Code::InvalidArgument,
                     "offsets is empty, but with include_last_offset must have an entry");
   }
@@ -236,7 +236,7 @@ Status check_bags(KernelContext& ctx, EValue* const* args, const Bags& bags) {
                       ShapeText(bags.indices->shape()).text());
     }
   }
-  return check_indices(ctx, bags, include_last);
+  return check_indices(ctx, bags);
 }
 
 // Whether eager sums without noting the bag of each index.
@@ -275,7 +275,8 @@ void fill_bookkeeping(const Bags& bags, const Tensor& offset_to_bag, const Tenso
   if (offset_to_bag.numel == 0) return;
   for (int64_t i = 0; i < offset_to_bag.numel; ++i) store_index(offset_to_bag, i, 0);
   for (int64_t bag = 0; bag < bags.count; ++bag) {
-    for (int64_t i = bags.begin(bag); i < bags.end(bag); ++i) store_index(offset_to_bag, i, bag);
+    const int64_t end = bags.counted_end(bag);
+    for (int64_t i = bags.begin(bag); i < end; ++i) store_index(offset_to_bag, i, bag);
   }
 }
 
