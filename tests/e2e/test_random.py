@@ -97,6 +97,8 @@ def test_a_seed_out_of_range_is_refused() -> None:
     module = rl.load(rl.export(Model(MODELS["rand"]), (torch.zeros(3, 4),)).buffer)
     with pytest.raises(RunError, match="seed is 18446744073709551616, but must be from"):
         module.manual_seed(2**64)
+    with pytest.raises(RunError, match="seed is 'a', but must be from"):
+        module.manual_seed("a")  # type: ignore[arg-type]
 
 
 def test_dropout_of_a_module_in_training_draws_like_eager() -> None:

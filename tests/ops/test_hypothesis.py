@@ -124,7 +124,7 @@ def compare_with_eager(name: str, sample: Sample) -> None:
     cases = OpCases(f"aten::{name}", lambda make: (), tolerance=LOOSE)
     try:
         expected = expected_of(cases, sample)
-    except (RuntimeError, IndexError, NotImplementedError):
+    except (RuntimeError, IndexError):
         assume(False)
     dtypes = {t.dtype for t in (*sample.args, *expected) if isinstance(t, torch.Tensor)}
     assume(not dtypes & {torch.float16, torch.bfloat16} or name.split(".")[0] in EXACT)
@@ -147,6 +147,8 @@ def test_many_drawn_calls_equal_eager(family: str) -> None:
 
 
 def run_drawn(family: str, count: int) -> None:
+    compared = 0
+
     @settings(
         max_examples=count,
         deadline=None,
@@ -156,6 +158,9 @@ def run_drawn(family: str, count: int) -> None:
     )
     @given(FAMILIES[family]())
     def drawn(call: tuple[str, Sample]) -> None:
+        nonlocal compared
         compare_with_eager(*call)
+        compared += 1
 
     drawn()
+    assert compared >= count // 2, f"eager refused all but {compared} of the draws"

@@ -193,5 +193,11 @@ def test_copy_index_appends() -> None:
         run(name, [to, torch.zeros(2), -1])
     with pytest.raises(RuntimeError, match="do not go into"):
         run(name, [to, torch.zeros(3), 1])
+    with pytest.raises(RuntimeError, match="do not go into"):
+        run(name, [to, torch.zeros(3, 1), 0])
+    # The first slice decides the other sizes, up to the room there is.
+    assert run(name, [to, torch.ones(5), 0])[1][0] == [1, 5]
+    with pytest.raises(RuntimeError, match="room for 6"):
+        run(name, [to, torch.zeros(7), 0])
     with pytest.raises(RuntimeError, match="copy_from is int64"):
         run(name, [to, torch.zeros(2, dtype=torch.int64), 0])

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "rushlight/kernels/portable/conv.h"
-#include "rushlight/kernels/portable/loops/product.h"
 #include "rushlight/kernels/portable/strided_copy.h"
+#include "rushlight/kernels/portable/sum_type.h"
 #include "rushlight/kernels/portable/view.h"
 
 namespace rushlight::kernels {
@@ -18,30 +18,6 @@ constexpr int64_t kTiles = 8;      // tiles of pixels that share converted weigh
 constexpr int64_t kMaxTile = 32;   // pixels of a tile of any type
 constexpr int64_t kKeptTaps = 27;  // whose offsets are kept from one group to the next
 constexpr size_t kStackBytes = 6 * 1024;
-
-// What is summed in: unsigned integers wrap around, the bits are those of the signed type.
-template <typename T>
-struct SumType;
-template <>
-struct SumType<float> {
-  static constexpr DType kDType = DType::Float32;
-  static const ProductLoops<float>& loops() { return product_loops().f; }
-};
-template <>
-struct SumType<double> {
-  static constexpr DType kDType = DType::Float64;
-  static const ProductLoops<double>& loops() { return product_loops().d; }
-};
-template <>
-struct SumType<uint32_t> {
-  static constexpr DType kDType = DType::Int32;
-  static const ProductLoops<uint32_t>& loops() { return product_loops().i; }
-};
-template <>
-struct SumType<uint64_t> {
-  static constexpr DType kDType = DType::Int64;
-  static const ProductLoops<uint64_t>& loops() { return product_loops().l; }
-};
 
 // Elements at `from` + offsets[i] + shift, or zero where the offset is negative.
 using GatherFn = void (*)(const void* from, const int64_t* offsets, int64_t shift, int64_t n,

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "rushlight/kernels/portable/loops/product.h"
 #include "rushlight/kernels/portable/strided_copy.h"
+#include "rushlight/kernels/portable/sum_type.h"
 #include "rushlight/kernels/portable/view.h"
 
 namespace rushlight::kernels {
@@ -14,30 +14,6 @@ constexpr int64_t kDepth = 256;    // k's of a block: a panel of b of this lengt
 constexpr int64_t kHeight = 48;    // rows of a block
 constexpr int64_t kFewRows = 4;    // up to which dot products beat tiles, where b's k's lie flat
 constexpr int64_t kMaxWidth = 32;  // of a tile of any type
-
-// What is summed in: unsigned integers wrap around, the bits are those of the signed type.
-template <typename T>
-struct SumType;
-template <>
-struct SumType<float> {
-  static constexpr DType kDType = DType::Float32;
-  static const ProductLoops<float>& loops() { return product_loops().f; }
-};
-template <>
-struct SumType<double> {
-  static constexpr DType kDType = DType::Float64;
-  static const ProductLoops<double>& loops() { return product_loops().d; }
-};
-template <>
-struct SumType<uint32_t> {
-  static constexpr DType kDType = DType::Int32;
-  static const ProductLoops<uint32_t>& loops() { return product_loops().i; }
-};
-template <>
-struct SumType<uint64_t> {
-  static constexpr DType kDType = DType::Int64;
-  static const ProductLoops<uint64_t>& loops() { return product_loops().l; }
-};
 
 const void* at(const AnyMatrix& m, DType dtype, int64_t i, int64_t j) {
   return static_cast<const uint8_t*>(m.data) +

@@ -204,6 +204,14 @@ struct Call {
   Tensor& out;
 };
 
+// The call of an operator whose first arguments are (input, scales, zero_points), and from `range`
+// on (quant_min, quant_max, dtype).
+Call call_of(EValue* const* args, size_t range, size_t out) {
+  return {args[0]->tensor(),     args[1]->tensor(),         *args[2],
+          args[range]->to_int(), args[range + 1]->to_int(), args[range + 2]->to_int(),
+          args[out]->tensor()};
+}
+
 // Runs a loop of three operands: elements, scales and zero points. A zero point that is None is 0.
 Status run(KernelContext& ctx, const Call& call, const Layout& layout, DType in_as, DType compute,
            ElementwiseFn fn, LoopArgs& args) {
@@ -344,13 +352,7 @@ Status quantize_per_channel_out(KernelContext& ctx, EValue* const* args) {
   size_t axis = 0;
   RL_TRY(check_input(ctx, in));
   RL_TRY(axis_of(ctx, in, args[3]->to_int(), &axis));
-  const Call call{in,
-                  args[1]->tensor(),
-                  *args[2],
-                  args[4]->to_int(),
-                  args[5]->to_int(),
-                  args[6]->to_int(),
-                  args[7]->tensor()};
+  const Call call = call_of(args, 4, 7);
   return quantize(ctx, call, by_axis(in, axis), false);
 }
 
@@ -360,13 +362,7 @@ Status dequantize_per_channel_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   size_t axis = 0;
   RL_TRY(axis_of(ctx, in, args[3]->to_int(), &axis));
-  const Call call{in,
-                  args[1]->tensor(),
-                  *args[2],
-                  args[4]->to_int(),
-                  args[5]->to_int(),
-                  args[6]->to_int(),
-                  args[8]->tensor()};
+  const Call call = call_of(args, 4, 8);
   return dequantize(ctx, call, by_axis(in, axis));
 }
 
@@ -374,13 +370,7 @@ Status dequantize_per_channel_out(KernelContext& ctx, EValue* const* args) {
 Status quantize_per_token_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
   RL_TRY(check_floating(ctx, in));
-  const Call call{in,
-                  args[1]->tensor(),
-                  *args[2],
-                  args[3]->to_int(),
-                  args[4]->to_int(),
-                  args[5]->to_int(),
-                  args[6]->tensor()};
+  const Call call = call_of(args, 3, 6);
   return quantize(ctx, call, by_row(in), true);
 }
 
@@ -388,13 +378,7 @@ Status quantize_per_token_out(KernelContext& ctx, EValue* const* args) {
 // out)
 Status dequantize_per_token_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& in = args[0]->tensor();
-  const Call call{in,
-                  args[1]->tensor(),
-                  *args[2],
-                  args[3]->to_int(),
-                  args[4]->to_int(),
-                  args[5]->to_int(),
-                  args[7]->tensor()};
+  const Call call = call_of(args, 3, 7);
   return dequantize(ctx, call, by_row(in));
 }
 
@@ -405,13 +389,7 @@ Status quantize_per_channel_group_out(KernelContext& ctx, EValue* const* args) {
   Layout layout;
   RL_TRY(check_floating(ctx, in));
   RL_TRY(by_group(ctx, in, args[1]->tensor(), args[6]->to_int(), &layout));
-  const Call call{in,
-                  args[1]->tensor(),
-                  *args[2],
-                  args[3]->to_int(),
-                  args[4]->to_int(),
-                  args[5]->to_int(),
-                  args[7]->tensor()};
+  const Call call = call_of(args, 3, 7);
   return quantize(ctx, call, layout, true);
 }
 
@@ -421,13 +399,7 @@ Status dequantize_per_channel_group_out(KernelContext& ctx, EValue* const* args)
   const Tensor& in = args[0]->tensor();
   Layout layout;
   RL_TRY(by_group(ctx, in, args[1]->tensor(), args[6]->to_int(), &layout));
-  const Call call{in,
-                  args[1]->tensor(),
-                  *args[2],
-                  args[3]->to_int(),
-                  args[4]->to_int(),
-                  args[5]->to_int(),
-                  args[8]->tensor()};
+  const Call call = call_of(args, 3, 8);
   return dequantize(ctx, call, layout);
 }
 

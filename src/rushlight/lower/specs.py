@@ -69,9 +69,11 @@ class Specs:
 
     def _make(self, node: Node, value: torch.Tensor, order: tuple[int, ...]) -> TensorSpec:
         if value.dtype not in SCALAR_TYPES:
+            source = str(source_of(node))
             raise ExportError(
-                f"{node.name} has dtype {value.dtype}, which a program cannot hold; it comes from "
-                f"{source_of(node)}",
+                f"{node.name} has dtype {value.dtype}, which a program cannot hold"
+                f"{source and f'; it comes from {source}'}. Convert it to a dtype that "
+                f"`rushlight ops` lists",
                 code=Code.NOT_SUPPORTED,
             )
         shape = tuple(

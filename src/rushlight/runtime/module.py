@@ -379,11 +379,11 @@ class Module:
             seed: from -2**63 to 2**64 - 1, as torch takes it.
 
         Raises:
-            RunError: if the seed is out of range, or the module is closed.
+            RunError: if the seed is no integer or out of range, or the module is closed.
         """
-        if not -(2**63) <= seed < 2**64:
+        if not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
             raise RunError(
-                f"seed is {seed}, but must be from -2**63 to 2**64 - 1",
+                f"seed is {seed!r}, but must be from -2**63 to 2**64 - 1, an integer",
                 code=Code.INVALID_ARGUMENT,
                 where=self._where,
             )
