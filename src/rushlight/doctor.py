@@ -38,7 +38,7 @@ from rushlight.capture.diagnose import (
 )
 from rushlight.capture.findings import Finding, distinct
 from rushlight.capture.lines import is_users
-from rushlight.capture.recurrent import scanned_recurrence
+from rushlight.capture.tracing import tracing
 from rushlight.check import check_contracts, check_method
 from rushlight.edge import EdgeCompileConfig, to_edge_dialect
 from rushlight.errors import Code, Error, LoadError
@@ -121,7 +121,7 @@ def examine(
 
 
 def _export(attempt: Attempt) -> ExportedProgram:
-    with torch.no_grad(), scanned_recurrence():
+    with tracing():
         return torch.export.export(
             attempt.model,
             attempt.args,
@@ -191,7 +191,7 @@ def _beyond(error: Exception, attempt: Attempt) -> list[Finding]:
 def _behind(attempt: Attempt, calls: Calls, *, part: bool) -> tuple[list[Finding], bool]:
     """(findings of a draft export, True), or (findings of the parts, False) if that fails, too."""
     try:
-        with torch.no_grad(), scanned_recurrence():
+        with tracing():
             draft = torch.export.draft_export(
                 copy.deepcopy(attempt.model),
                 attempt.args,

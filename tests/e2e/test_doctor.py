@@ -141,3 +141,11 @@ def test_a_size_that_the_contract_should_not_promise_is_refused_at_export() -> N
     program = rl.export(Squeezed(), args, dynamic_shapes=({0: Dim("batch", min=2, max=16)},))
     with pytest.raises(rl.RunError, match=r'Dim\("name", min=1, max=16\)'):
         rl.load(program.buffer)(torch.ones(1, 4))
+
+
+def test_an_earlier_capture_puts_no_condition_on_sizes() -> None:
+    length, batch = Dim("length", min=1, max=20), Dim("batch", min=1, max=8)
+    model = torch.nn.GRU(4, 6).eval()
+    for size, sizes in ((2, {0: length}), (3, {0: length, 1: batch})):
+        found = examine(model, (torch.randn(5, size, 4),), dynamic_shapes=(sizes,))
+        assert found.blockers == []

@@ -15,8 +15,8 @@ from torch.export import ExportedProgram
 from rushlight.capture.contract import FORWARD_PARAMETERS
 from rushlight.capture.diagnose import Attempt, diagnose, mutated_inputs, specialised_sizes
 from rushlight.capture.findings import Finding
-from rushlight.capture.recurrent import scanned_recurrence
 from rushlight.capture.saved import Saved, load_exported
+from rushlight.capture.tracing import tracing
 from rushlight.errors import Code, ExportError
 from rushlight.ir.dialect import ATEN
 from rushlight.ir.verify import verify
@@ -75,11 +75,8 @@ def _export(
             code=Code.INVALID_ARGUMENT,
             where=name,
         )
-    # Dynamo, which captures the bodies of control flow, would take sizes that it saw in an earlier
-    # capture for conditions on the sizes of this one.
-    torch._dynamo.reset()
     try:
-        with torch.no_grad(), scanned_recurrence():
+        with tracing():
             program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
     except Exception as error:  # torch raises many kinds: all mean that there is no graph
         attempt = Attempt(model, args, kwargs, dynamic_shapes)

@@ -28,8 +28,8 @@ from torch.fx.experimental.symbolic_shapes import (
 from rushlight.capture.contract import input_places
 from rushlight.capture.findings import Finding, distinct
 from rushlight.capture.lines import guard_lines, line_of
-from rushlight.capture.recurrent import scanned_recurrence
 from rushlight.capture.shapes import Wanted, loosened, wanted_sizes
+from rushlight.capture.tracing import tracing
 from rushlight.ir.source import Source, source_of
 
 
@@ -351,7 +351,7 @@ class _Lines:
     def __init__(self, attempt: Attempt) -> None:
         self._guards: list[tuple[set[str], sympy.Basic, Source]] = []
         try:
-            with guard_lines() as lines, torch.no_grad(), scanned_recurrence():
+            with guard_lines() as lines, tracing():
                 program = torch.export.export(
                     attempt.model,
                     attempt.args,
