@@ -1,6 +1,6 @@
 """The order of the compiler's stages, and nothing else.
 
-    ExportedProgram → edge → (partition) → lower → plan → emit → serialize → .pte
+    ExportedProgram → edge → partition → lower → plan → emit → serialize → .pte
 
 The staged API has ExecuTorch's names; `rushlight.export` (in `rushlight.api`) is one call of it.
 """
@@ -10,7 +10,8 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, BinaryIO, TypedDict
 
 import torch
@@ -27,14 +28,17 @@ from rushlight.edge import (
 )
 from rushlight.edge.to_edge import finish
 from rushlight.emit import EmittedProgram, emit
-from rushlight.emit.constants import raw_bytes
 from rushlight.errors import Code, ExportError
 from rushlight.ir.dialect import EDGE
 from rushlight.ir.kernels import registered
-from rushlight.ir.spec import SCALAR_TYPES, dim_order_of
+from rushlight.ir.spec import SCALAR_TYPES, dim_order_of, raw_bytes
 from rushlight.ir.verify import verify
 from rushlight.lower import LoweredMethod, lower
 from rushlight.lower.check_kernels import operators_of
+from rushlight.partition import LoweredBackendModule, Partitioner
+from rushlight.partition.lowered import set_saver
+from rushlight.partition.to_backend import lower_partitions
+from rushlight.partition.whole import left_whole, wanted_whole
 from rushlight.plan.methods import plan_methods
 from rushlight.schema import program as schema
 from rushlight.schema.flat_tensor import TensorLayout
@@ -69,6 +73,7 @@ def to_edge(
     compile_config: EdgeCompileConfig | None = None,
     *,
     progress: Progress = _quiet,
+    _whole: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> EdgeProgramManager:
     """Lower captured programs to the Edge dialect.
 
@@ -85,14 +90,17 @@ def to_edge(
         progress(f"{name}: edge")
         captured = capture(program, name=name)
         contracts[name] = contract_of(captured)
-        edge[name] = to_edge_dialect(captured, config, method=name)
+        edge[name] = to_edge_dialect(captured, config, method=name, whole=_whole.get(name, ()))
     return EdgeProgramManager(edge, constant_methods, config, contracts=contracts)
 
 
 def to_edge_transform_and_lower(
     programs: Programs,
     transform_passes: Sequence[Pass] | Mapping[str, Sequence[Pass]] | PassManager | None = None,
-    partitioner: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
+    partitioner: Partitioner
+    | Sequence[Partitioner]
+    | Mapping[str, Sequence[Partitioner]]
+    | None = None,
     constant_methods: Mapping[str, Any] | None = None,
     compile_config: EdgeCompileConfig | None = None,
     *,
@@ -100,18 +108,56 @@ def to_edge_transform_and_lower(
 ) -> EdgeProgramManager:
     """`to_edge`, then the passes, then the partitioners.
 
-    Raises:
-        ExportError: besides what the stages raise, if a partitioner is given: no backend that
-            takes parts of a graph is installed.
+    Args:
+        programs, constant_methods, compile_config, progress: as of `to_edge`.
+        transform_passes: passes over the Edge graphs, for all methods or by method.
+        partitioner: one, or several in order, for all methods or by method. A call that one of
+            them wants whole (`ops_to_not_decompose`) and none takes is decomposed in the end.
     """
-    if partitioner:
-        raise ExportError(
-            "partitioners are not supported by this version: leave partitioner=None, and the "
-            "whole program runs on the portable kernels",
-            code=Code.NOT_SUPPORTED,
+    captured = {n: capture(p, name=n) for n, p in _by_name(programs).items()}
+    chosen = _partitioners(partitioner, captured)
+    whole = {name: wanted_whole(captured[name], chosen[name]) for name in captured}
+    while True:
+        manager = to_edge(
+            captured, constant_methods, compile_config, progress=progress, _whole=whole
         )
-    manager = to_edge(programs, constant_methods, compile_config, progress=progress)
-    return manager.transform(transform_passes) if transform_passes else manager
+        if transform_passes:
+            manager = manager.transform(transform_passes)
+        for turn in range(max(map(len, chosen.values()), default=0)):
+            mine = {name: found[turn] for name, found in chosen.items() if turn < len(found)}
+            progress(f"partition: {', '.join(sorted({type(p).__name__ for p in mine.values()}))}")
+            manager = manager.to_backend(mine)
+        left = {
+            name: names & left_whole(captured[name], manager.exported_program(name), names)
+            for name, names in whole.items()
+        }
+        if not any(left.values()):
+            return manager
+        whole = {name: names - left[name] for name, names in whole.items()}
+
+
+def _partitioners(given: Any, methods: Iterable[str]) -> dict[str, list[Partitioner]]:
+    """The partitioners of every method, in order."""
+    found: dict[str, list[Partitioner]] = {}
+    for name in methods:
+        mine = given.get(name) if isinstance(given, Mapping) else given
+        listed = [mine] if isinstance(mine, Partitioner) else list(mine or ())
+        for one in listed:
+            if not isinstance(one, Partitioner):
+                raise ExportError(
+                    f"{one!r} is no Partitioner: pass objects of classes that derive from "
+                    f"rushlight.partition.Partitioner",
+                    code=Code.INVALID_ARGUMENT,
+                    where=name,
+                )
+        found[name] = listed
+    unknown = sorted(set(given) - set(found)) if isinstance(given, Mapping) else []
+    if unknown:
+        raise ExportError(
+            f"there are partitioners for {unknown}, and methods {sorted(found)}",
+            code=Code.INVALID_ARGUMENT,
+        )
+    return found
 
 
 class EdgeProgramManager:
@@ -169,6 +215,32 @@ class EdgeProgramManager:
             programs[name] = _run_passes(program, mine, name, config)
         return EdgeProgramManager(
             programs, self._constant_methods, config, contracts=self._contracts
+        )
+
+    def to_backend(
+        self, partitioner: Partitioner | Mapping[str, Partitioner]
+    ) -> EdgeProgramManager:
+        """A new manager whose graphs call delegates in place of what `partitioner` took.
+
+        Args:
+            partitioner: for all methods, or by method; a method without one stays as it is.
+
+        Raises:
+            ExportError: if a partition is not sound or a backend fails: with backend, method and
+                nodes; nothing is half lowered then.
+        """
+        mine = (
+            partitioner
+            if isinstance(partitioner, Mapping)
+            else dict.fromkeys(self._programs, partitioner)
+        )
+        programs = lower_partitions(self._programs, mine)
+        for name, program in programs.items():
+            if self._config._check_ir_validity:
+                excepted = self._config._core_aten_ops_exception_list
+                verify(program.graph, EDGE, f"{name}: after partitioning", excepted)
+        return EdgeProgramManager(
+            programs, self._constant_methods, self._config, contracts=self._contracts
         )
 
     def to_executorch(
@@ -279,7 +351,13 @@ class ExecutorchProgramManager:
         libraries = self._libraries()
         if libraries:
             named["rushlight/kernels"] = {"version": 1, "libraries": libraries}
-        return {k: json.dumps(v, separators=(",", ":")).encode() for k, v in named.items()}
+        store = self._emitted.named_data
+        data: dict[str, Data] = {
+            k: store.buffers[e.buffer_index] for k, e in store.pte_data.items()
+        }
+        for key, value in named.items():
+            data[key] = json.dumps(value, separators=(",", ":")).encode()
+        return data
 
     def _libraries(self) -> dict[str, str]:
         """The kernel libraries of the operators that the user registered, by operator."""
@@ -293,6 +371,7 @@ class ExecutorchProgramManager:
             constants=[b"", *self._emitted.constants],
             mutable_data=[b"", *self._emitted.mutable_data],
             named_data=self._named_data(),
+            delegate_blobs=list(self._emitted.payloads),
         )
 
     def _alignments(self) -> _Alignments:
@@ -301,6 +380,9 @@ class ExecutorchProgramManager:
             "segment_alignment": config.segment_alignment,
             "constant_alignment": config.constant_tensor_alignment or 16,
             "delegate_alignment": config.delegate_alignment or 1,
+            "named_data_alignment": {
+                k: e.alignment for k, e in self._emitted.named_data.pte_data.items()
+            },
         }
 
     @property
@@ -355,6 +437,7 @@ class _Alignments(TypedDict):
     segment_alignment: int
     constant_alignment: int
     delegate_alignment: int
+    named_data_alignment: dict[str, int]
 
 
 def _named_tensor(tensor: torch.Tensor) -> NamedTensor:
@@ -362,3 +445,10 @@ def _named_tensor(tensor: torch.Tensor) -> NamedTensor:
         SCALAR_TYPES[tensor.dtype], list(tensor.shape), list(dim_order_of(tensor))
     )
     return NamedTensor(raw_bytes(tensor), layout, alignment=16)
+
+
+def _save_lowered(module: LoweredBackendModule, config: ExecutorchBackendConfig | None) -> bytes:
+    return EdgeProgramManager({"forward": module.program()}).to_executorch(config).buffer
+
+
+set_saver(_save_lowered)

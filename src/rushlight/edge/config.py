@@ -89,6 +89,8 @@ class ExecutorchBackendConfig:
         memory_planning_pass: one for all methods, or one per method name.
         emit_stacktrace: store each instruction's Python line in the chain, as ExecuTorch does.
         segment_alignment, constant_tensor_alignment, delegate_alignment: bytes.
+        extract_delegate_segments: payloads of delegates lie in segments of their own, which are
+            mapped and may be given back after the start; else inside the flatbuffer.
         remove_view_copy: views share their base's memory instead of being copied.
         external_constants: True puts constants in `_default_external_constant.ptd`; a callable
             names the file for each constant's node, or returns None to keep it in the program.
@@ -102,6 +104,7 @@ class ExecutorchBackendConfig:
     segment_alignment: int = 128
     constant_tensor_alignment: int | None = None
     delegate_alignment: int | None = None
+    extract_delegate_segments: bool = True
     remove_view_copy: bool = True
     external_constants: bool | Callable[[Node], str | None] = False
     emit_mutable_buffer_names: bool = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from torch.export.graph_signature import ExportGraphSignature, InputKind, Tensor
 from rushlight.edge.config import EdgeCompileConfig
 from rushlight.edge.constants import BranchConstants, Constants
 from rushlight.edge.decompositions import decomposition_table
+from rushlight.edge.keep_whole import hide, show
 from rushlight.edge.passes.common_subexpression import common_subexpression
 from rushlight.edge.passes.constant_fold import constant_fold
 from rushlight.edge.passes.dim_order import memory_format_to_dim_order
@@ -28,8 +29,9 @@ from rushlight.errors import Code, ExportError
 from rushlight.ir.bounds import Bounds, input_sizes, told_symbols
 from rushlight.ir.branches import branches
 from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
+from rushlight.ir.programs import copy_program
 from rushlight.ir.rewrite import remove_dead
-from rushlight.ir.source import carry_debug_handles, debug_handles, source_of
+from rushlight.ir.source import carry_debug_handles, debug_handles, number_rest, source_of
 from rushlight.ir.verify import verify
 
 
@@ -38,6 +40,7 @@ def to_core_aten(
     keep: Iterable[OpOverload] = (),
     own: Mapping[OpOverload, Callable[..., Any]] | None = None,
     method: str = "forward",
+    whole: Collection[str] = (),
 ) -> ExportedProgram:
     """Decompose `program`, which is not changed, to functional Core ATen operators.
 
@@ -46,10 +49,15 @@ def to_core_aten(
         keep: operators that stay whole.
         own: rules that replace ours.
         method: the method's name, for messages.
+        whole: names of single calls that stay whole.
 
     Raises:
         ExportError: if torch cannot, with its reason.
     """
+    handles = debug_handles(program.graph)
+    if whole:
+        program = copy_program(program)
+        hide(program.graph, whole)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch's own, about its own tree specs
         try:
@@ -68,7 +76,8 @@ def to_core_aten(
     # From here on the graph is ours to change; the tables it came with may be the caller's.
     decomposed._graph_signature = copy.deepcopy(decomposed.graph_signature)
     decomposed._constants = dict(decomposed.constants)
-    carry_debug_handles(debug_handles(program.graph), decomposed.graph)
+    carry_debug_handles(handles, decomposed.graph)
+    show(decomposed)
     return decomposed  # type: ignore[no-any-return]
 
 
@@ -87,7 +96,11 @@ def _refuse_effects(program: ExportedProgram) -> None:
 
 
 def to_edge_dialect(
-    program: ExportedProgram, config: EdgeCompileConfig, *, method: str = "forward"
+    program: ExportedProgram,
+    config: EdgeCompileConfig,
+    *,
+    method: str = "forward",
+    whole: Collection[str] = (),
 ) -> ExportedProgram:
     """Lower one captured method to the Edge dialect.
 
@@ -95,6 +108,7 @@ def to_edge_dialect(
         program: of the ATen dialect; not changed.
         config: what to keep and what to check.
         method: the method's name, for messages.
+        whole: names of calls that stay whole, for a backend that wants them so.
 
     Returns:
         A new program whose graph is functional, has views as copies, tensors where schemas say
@@ -106,7 +120,7 @@ def to_edge_dialect(
     """
     excepted = config._core_aten_ops_exception_list
     verify(program.graph, ATEN, f"{method}: before decomposition")
-    edge = to_core_aten(program, config.preserve_ops, config.decompositions, method)
+    edge = to_core_aten(program, config.preserve_ops, config.decompositions, method, whole)
     bounds, symbols = Bounds.of(edge), told_symbols(input_sizes(edge))
     inner = branches(edge.graph_module)
     for graph in (edge.graph, *(module.graph for module in inner)):
@@ -121,6 +135,7 @@ def to_edge_dialect(
         module.recompile()
     _to_edge(Constants(edge), config)
     finish(edge)
+    number_rest((edge.graph, *(module.graph for module in inner)))
     if config._check_ir_validity:
         for graph in (edge.graph, *(module.graph for module in inner)):
             verify(graph, EDGE, f"{method}: after edge passes", excepted)

@@ -5,20 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from rushlight.ir.spec import dim_order_of
+from rushlight.ir.spec import raw_bytes
 
 _SAMPLE = 64  # bytes of either end that must agree before two constants are compared whole
-
-
-def raw_bytes(tensor: torch.Tensor) -> np.ndarray:
-    """The tensor's elements in memory order of its dim order, as uint8; a view where possible."""
-    tensor = tensor.detach().cpu()
-    tensor = tensor.permute(dim_order_of(tensor)).contiguous()
-    if not tensor.numel():
-        return np.empty(0, np.uint8)
-    # A single element may have any stride, which a view as bytes would refuse.
-    flat = tensor.as_strided((tensor.numel(),), (1,))
-    return flat.view(torch.uint8).numpy()
 
 
 class ConstantPool:

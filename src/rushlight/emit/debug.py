@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,17 +19,29 @@ class DebugMap:
         methods: one row per instruction: node, operator, file, line, function, source text, module
             path.
         values: names of parameters and buffers, by index of the value.
+        delegates: for every delegate of a method, in the plan's order, the rows of the nodes that
+            each of the backend's own instructions was made of, by the backend's id for it.
     """
 
     files: list[str] = field(default_factory=list)
     methods: dict[str, list[list[Any]]] = field(default_factory=dict)
     values: dict[str, dict[int, str]] = field(default_factory=dict)
+    delegates: dict[str, list[dict[str, list[list[Any]]]]] = field(default_factory=dict)
 
     def add(self, method: str, node: str, operator: str, source: Source) -> None:
         """Append the row of the method's next instruction."""
+        self.methods.setdefault(method, []).append(self._row(node, operator, source))
+
+    def add_delegate(
+        self, method: str, sources: Mapping[str, Sequence[tuple[str, str, Source]]]
+    ) -> None:
+        """Append the rows of the method's next delegate."""
+        rows = {key: [self._row(*one) for one in listed] for key, listed in sources.items()}
+        self.delegates.setdefault(method, []).append(rows)
+
+    def _row(self, node: str, operator: str, source: Source) -> list[Any]:
         file = self._file(source.file) if source.file else -1
-        row = [node, operator, file, source.line, source.function, source.text, source.module]
-        self.methods.setdefault(method, []).append(row)
+        return [node, operator, file, source.line, source.function, source.text, source.module]
 
     def name_value(self, method: str, index: int, name: str) -> None:
         """Note the name of a parameter or buffer."""
@@ -50,4 +63,5 @@ class DebugMap:
             "files": self.files,
             "methods": self.methods,
             "values": self.values,
+            **({"delegates": self.delegates} if self.delegates else {}),
         }

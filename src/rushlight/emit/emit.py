@@ -13,11 +13,14 @@ from torch.fx import Node
 
 from rushlight.capture.tree import encode_container
 from rushlight.edge.config import ExecutorchBackendConfig
-from rushlight.emit.constants import ConstantPool, raw_bytes
+from rushlight.emit.constants import ConstantPool
 from rushlight.emit.debug import DebugMap
 from rushlight.emit.values import MethodEmitter, constant_tensor, scalar_type_number
 from rushlight.errors import Code, ExportError
+from rushlight.ir.spec import raw_bytes
 from rushlight.lower.method import LoweredMethod
+from rushlight.partition.lowered import LoweredBackendModule
+from rushlight.partition.named_data import NamedDataStore, NamedDataStoreOutput
 from rushlight.schema import program as schema
 
 
@@ -30,6 +33,8 @@ class EmittedProgram:
         constants: bytes of constant i + 1.
         mutable_data: initial bytes of mutable buffer i + 1.
         external: for each external file tag the tensors by qualified name.
+        payloads: of delegates, which `processed.index` counts.
+        named_data: what backends store beside their payloads.
         debug: the map from instructions to Python lines.
         debug_handles: {method: {instruction: debug handle}}.
     """
@@ -38,6 +43,8 @@ class EmittedProgram:
     constants: list[np.ndarray]
     mutable_data: list[np.ndarray]
     external: dict[str, dict[str, torch.Tensor]] = field(default_factory=dict)
+    payloads: list[bytes] = field(default_factory=list)
+    named_data: NamedDataStoreOutput = field(default_factory=NamedDataStoreOutput)
     debug: DebugMap = field(default_factory=DebugMap)
     debug_handles: dict[str, dict[int, int]] = field(default_factory=dict)
     instruction_nodes: dict[str, dict[int, tuple[str, list[int]]]] = field(default_factory=dict)
@@ -51,6 +58,8 @@ class ProgramEmitter:
         self.constants = ConstantPool()
         self.mutable_data: list[np.ndarray] = []
         self.external: dict[str, dict[str, torch.Tensor]] = {}
+        self.payloads: list[bytes] = []
+        self.named_data = NamedDataStore()
         self.debug = DebugMap()
 
     def add_mutable(self, tensor: torch.Tensor) -> int:
@@ -60,6 +69,18 @@ class ProgramEmitter:
             return 0
         self.mutable_data.append(data)
         return len(self.mutable_data)
+
+    def add_delegate(self, method: str, module: LoweredBackendModule) -> schema.BackendDelegate:
+        """Store a payload and what goes with it; the delegate that the plan names."""
+        self.payloads.append(module.processed_bytes)
+        if module.named_data_store_output is not None:
+            self.named_data.merge_named_data_store(module.named_data_store_output)
+        self.debug.add_delegate(method, module.sources())
+        location = schema.DataLocation.INLINE
+        if self.config.extract_delegate_segments:
+            location = schema.DataLocation.SEGMENT
+        place = schema.BackendDelegateDataReference(location, len(self.payloads) - 1)
+        return schema.BackendDelegate(module.backend_id, place, module.compile_specs)
 
     def external_tag(self, node: Node) -> str | None:
         """The file that the constant of `node` goes to; None keeps it in the program."""
@@ -104,6 +125,8 @@ def emit(
         shared.constants.buffers,
         shared.mutable_data,
         shared.external,
+        shared.payloads,
+        shared.named_data.get_named_data_store_output(),
         shared.debug,
         handles,
         nodes,

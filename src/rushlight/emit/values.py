@@ -10,13 +10,14 @@ from torch.fx import Node
 
 from rushlight.capture.tree import encode_container
 from rushlight.errors import Code, ExportError
-from rushlight.ir.alloc import alloc, et_view
+from rushlight.ir.alloc import alloc, call_delegate, et_view
 from rushlight.ir.control import FLOW, copy_index, label, move, variable
 from rushlight.ir.operators import OUT_KERNELS, PRIMS, SCALAR_RESULTS, runtime_name
 from rushlight.ir.source import source_of
 from rushlight.ir.spec import SCALAR_TYPES, TensorSpec, dim_order_of
 from rushlight.ir.verify import fail
 from rushlight.lower.method import LoweredMethod, spec_of
+from rushlight.partition.lowered import LoweredBackendModule
 from rushlight.schema import program as schema
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class MethodEmitter:
         self.values: list[schema.EValue] = []
         self.index: dict[Node, int] = {}
         self.operators: dict[str, int] = {}
+        self.delegates: dict[LoweredBackendModule, int] = {}
         self.instructions: list[schema.Instruction] = []
         self.labels: dict[str, int] = {}  # name -> the instruction that it stands before
         self.jumps: list[tuple[schema.JumpFalseCall, str]] = []
@@ -83,7 +85,7 @@ class MethodEmitter:
                 )
             ],
             operators=[self._operator_table(name) for name in self.operators],
-            delegates=[],
+            delegates=[self.shared.add_delegate(self.method.name, m) for m in self.delegates],
             non_const_buffer_sizes=[0, *self.method.arenas],
         )
 
@@ -177,6 +179,8 @@ class MethodEmitter:
             self._kernel(node, OUT_KERNELS[target], args)
         elif target is copy_index:
             self._kernel(node, OUT_KERNELS[target], [self._arg(node, a) for a in node.args])
+        elif target is call_delegate:
+            self._delegate(node)
         elif target in PRIMS:
             args = [self._arg(node, a) for a in node.args]
             self._kernel(node, PRIMS[target], [*args, self._scalar_result(node)])
@@ -184,6 +188,15 @@ class MethodEmitter:
             self._operator(node, target)
         else:
             fail(self.method.graph, node, self.method.name, "no instruction runs it")
+
+    def _delegate(self, node: Node) -> None:
+        module: Any
+        inputs: Any
+        outs: Any
+        module, inputs, outs = node.args
+        index = self.delegates.setdefault(module, len(self.delegates))
+        args = [self._arg(node, a) for a in [*inputs, *outs]]
+        self._instruction(node, module.backend_id, schema.DelegateCall(index, args))
 
     def _flow(self, node: Node) -> None:
         if node.target is variable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -20,3 +21,14 @@ def alloc(spec: TensorSpec) -> torch.Tensor:
 def et_view(base: torch.Tensor, size: Sequence[int], out: torch.Tensor) -> torch.Tensor:
     """A view whose sizes are known only at run time (`executorch_prim::et_view.default`)."""
     return base.reshape(tuple(size))
+
+
+def call_delegate(module: Any, inputs: Sequence[Any], outs: Sequence[torch.Tensor]) -> None:
+    """Run a part that was lowered for a backend (a `DelegateCall`); it writes `outs`.
+
+    Args:
+        module: the `LoweredBackendModule`.
+    """
+    results = module(*inputs)
+    for out, result in zip(outs, results, strict=True):
+        out.copy_(result)

@@ -5,12 +5,17 @@ from __future__ import annotations
 from torch.fx import GraphModule, Node
 
 
-def branch(node: Node) -> GraphModule | None:
-    """The graph that a `get_attr` node names; None if it names a tensor."""
-    owner = node.graph.owning_module
-    found: object = owner
+def attribute(node: Node) -> object:
+    """What a `get_attr` node names: a tensor, a graph, or a part lowered for a backend."""
+    found: object = node.graph.owning_module
     for name in str(node.target).split("."):
         found = getattr(found, name)
+    return found
+
+
+def branch(node: Node) -> GraphModule | None:
+    """The graph that a `get_attr` node names; None if it names something else."""
+    found = attribute(node)
     return found if isinstance(found, GraphModule) else None
 
 

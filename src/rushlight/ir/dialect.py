@@ -18,7 +18,7 @@ import torch
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import Node
 
-from rushlight.ir.alloc import alloc, et_view
+from rushlight.ir.alloc import alloc, call_delegate, et_view
 from rushlight.ir.control import FLOW, copy_index
 from rushlight.ir.operators import PRIMS, SCALAR_RESULTS, is_functional, out_variant
 
@@ -57,7 +57,7 @@ def _known_target(node: Node) -> str | None:
     target = node.target
     if isinstance(target, OpOverload | HigherOrderOperator) or target is operator.getitem:
         return None
-    if target in PRIMS or target in (alloc, et_view, copy_index, *FLOW):
+    if target in PRIMS or target in (alloc, call_delegate, et_view, copy_index, *FLOW):
         return None
     return f"{target} is not an operator that a program can hold"
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
 from torch._subclasses import FakeTensorMode
 from torch.fx import Graph, Node
 
-KEPT_META = ("stack_trace", "nn_module_stack", "debug_handle", "from_node")
+KEPT_META = ("stack_trace", "nn_module_stack", "debug_handle", "from_node", "declined")
 
 
 def fake_mode_of(graph: Graph) -> FakeTensorMode:
@@ -69,7 +70,7 @@ def is_pure(node: Node) -> bool:
         return False
     target = node.target
     if not isinstance(target, torch._ops.OpOverload):
-        return True
+        return target is not executorch_call_delegate  # it may own state
     # Whoever draws a random number changes what the next one gets.
     return bool(target._schema.returns) and not (target._schema.is_mutable or is_random(target))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -80,3 +81,13 @@ def carry_debug_handles(handles: dict[str, int], graph: Graph) -> None:
             origin = next(iter(origin.from_node or ()), None)
         if origin is not None and node.op == "call_function":
             node.meta["debug_handle"] = handles[origin.name]
+
+
+def number_rest(graphs: Iterable[Graph]) -> None:
+    """Give a handle of its own to every call that has none: those in branches of control flow."""
+    calls = [n for graph in graphs for n in graph.nodes if n.op == "call_function"]
+    handle = max((n.meta.get("debug_handle", 0) for n in calls), default=0)
+    for node in calls:
+        if "debug_handle" not in node.meta:
+            handle += 1
+            node.meta["debug_handle"] = handle

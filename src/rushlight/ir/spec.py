@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 
 from rushlight.schema.program import ScalarType
@@ -97,6 +98,17 @@ def dim_order_of(tensor: torch.Tensor) -> tuple[int, ...]:
         if tensor.is_contiguous(memory_format=memory_format):
             return order
     return tuple(range(tensor.dim()))
+
+
+def raw_bytes(tensor: torch.Tensor) -> np.ndarray:
+    """The tensor's elements in memory order of its dim order, as uint8; a view where possible."""
+    tensor = tensor.detach().cpu()
+    tensor = tensor.permute(dim_order_of(tensor)).contiguous()
+    if not tensor.numel():
+        return np.empty(0, np.uint8)
+    # A single element may have any stride, which a view as bytes would refuse.
+    flat = tensor.as_strided((tensor.numel(),), (1,))
+    return flat.view(torch.uint8).numpy()
 
 
 def common_dim_order(orders: Iterable[tuple[int, ...]], rank: int) -> tuple[int, ...]:

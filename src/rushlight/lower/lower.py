@@ -8,15 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
+from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.fx import Graph, GraphModule, Node
 
 from rushlight.errors import Code, ExportError
-from rushlight.ir.alloc import alloc, et_view
+from rushlight.ir.alloc import alloc, call_delegate, et_view
 from rushlight.ir.bounds import Bounds
-from rushlight.ir.branches import branch
+from rushlight.ir.branches import attribute
 from rushlight.ir.dialect import OUT
 from rushlight.ir.operators import out_arguments, out_variant
 from rushlight.ir.rewrite import KEPT_META
@@ -80,10 +82,14 @@ class _Lowering:
 
     def _node(self, node: Node) -> None:
         if node.op == "get_attr":
-            self.values[node] = branch(node) or self._inner_constant(node)
+            found = attribute(node)
+            is_tensor = isinstance(found, torch.Tensor)
+            self.values[node] = self._inner_constant(node) if is_tensor else found
+        elif node.target is executorch_call_delegate:
+            self._delegate(node)
         elif isinstance(node.target, HigherOrderOperator):
             self.values[node] = lower_control_flow(self, node, self._map(node.args))
-        elif node.target is operator.getitem and isinstance(self._source(node), list):
+        elif node.target is operator.getitem and isinstance(self._source(node), list | tuple):
             self.values[node] = self._source(node)[node.args[1]]
         else:
             self._call(node)
@@ -183,6 +189,15 @@ class _Lowering:
         call = self.emit(node, variant, args, kwargs)
         call.meta["outs"] = outs
         self.values[node] = outs if isinstance(result, list) else outs[0]
+
+    def _delegate(self, node: Node) -> None:
+        """A call of a lowered module: its results are tensors, in any structure."""
+        module, *inputs = self._map(node.args)
+        leaves, structure = pytree.tree_flatten(node.meta["val"])
+        outs = [self.alloc(node, self.specs.of_value(node, value)) for value in leaves]
+        call = self.emit(node, call_delegate, (module, pytree.tree_leaves(inputs), outs), {})
+        call.meta["outs"] = outs
+        self.values[node] = pytree.tree_unflatten(outs, structure)
 
     def _share(self, node: Node, args: tuple[Any, ...], result: TensorSpec) -> bool:
         """Make the result a view of its input's memory if that is right; True if it was."""

@@ -1,0 +1,53 @@
+"""Single calls that stay whole through decomposition, whatever the tables say of their operator.
+
+While torch decomposes, such a call stands under a stand-in: an operator with the same schema that
+no table knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from functools import cache
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.export import ExportedProgram
+from torch.fx import Graph
+
+_NAMESPACE = "rushlight_whole"
+_LIB = torch.library.Library(_NAMESPACE, "FRAGMENT")
+_ORIGINAL: dict[OpOverload, OpOverload] = {}
+
+
+@cache
+def _stand_in(target: OpOverload) -> OpOverload:
+    schema = target._schema
+    name = schema.name.replace("::", "_")
+    overload = schema.overload_name or "default"
+    text = str(schema)
+    _LIB.define(f"{name}_{overload}{text[text.index('(') :]}")
+    packet = getattr(getattr(torch.ops, _NAMESPACE), f"{name}_{overload}")
+    new: OpOverload = packet.default
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return target(*args, **kwargs)
+
+    _LIB.impl(f"{name}_{overload}", run, "CompositeExplicitAutograd")
+    torch.library.register_fake(new, run, lib=_LIB)
+    _ORIGINAL[new] = target
+    return new
+
+
+def hide(graph: Graph, names: Container[str]) -> None:
+    """Put stand-ins for the calls of these names into a graph of the ATen dialect."""
+    for node in graph.nodes:
+        if node.name in names and isinstance(node.target, OpOverload):
+            node.target = _stand_in(node.target)
+
+
+def show(program: ExportedProgram) -> None:
+    """Put the operators back in place of their stand-ins."""
+    for node in program.graph.nodes:
+        if node.target in _ORIGINAL:
+            node.target = _ORIGINAL[node.target]

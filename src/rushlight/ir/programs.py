@@ -1,0 +1,88 @@
+"""Making exported programs of graphs: copies, and parts."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+from torch.export import ExportedProgram, ModuleCallEntry, ModuleCallSignature
+from torch.export.graph_signature import ExportGraphSignature, InputKind
+from torch.fx import Graph, GraphModule, Node
+
+from rushlight.ir.branches import attribute
+
+
+def copy_program(program: ExportedProgram) -> ExportedProgram:
+    """The program with graphs of its own, those of control flow included; tensors are shared."""
+    new = copy.copy(program)
+    new._graph_module = copy_graph_module(program.graph_module)
+    new._graph_signature = copy.deepcopy(program.graph_signature)
+    new._state_dict = dict(program.state_dict)
+    new._constants = dict(program.constants)
+    return new
+
+
+def copy_graph_module(module: GraphModule) -> GraphModule:
+    """The module with a graph of its own; meta data are copied one level deep."""
+    graph = Graph()
+    env: dict[Node, Node] = {}
+    held: dict[str, Any] = {}
+    for node in module.graph.nodes:
+        env[node] = graph.node_copy(node, lambda n: env[n])
+        if node.op == "get_attr":
+            found = attribute(node)
+            if isinstance(found, GraphModule):
+                found = copy_graph_module(found)
+            held[str(node.target)] = found
+    return make_module(held, graph, module)
+
+
+def make_module(held: dict[str, Any], graph: Graph, like: GraphModule) -> GraphModule:
+    """A module of a graph and what its `get_attr` nodes name."""
+    new = GraphModule(held, graph)
+    new.meta.update(like.meta)
+    return new
+
+
+def make_program(
+    parent: ExportedProgram,
+    module: GraphModule,
+    signature: ExportGraphSignature,
+    tensors: dict[str, torch.Tensor],
+) -> ExportedProgram:
+    """A program that takes its user inputs by position and returns a tuple.
+
+    Args:
+        parent: the program that the graph was taken from: its symbols' ranges hold here too.
+        module, signature: the graph.
+        tensors: what its parameters, buffers and constants are, by name.
+    """
+    kinds = {spec.target: spec.kind for spec in signature.input_specs if spec.target is not None}
+    is_constant = {n for n, kind in kinds.items() if kind == InputKind.CONSTANT_TENSOR}
+    new = copy.copy(parent)
+    new._graph_module = module
+    new._graph_signature = signature
+    new._state_dict = {n: t for n, t in tensors.items() if n not in is_constant}
+    new._constants = {n: t for n, t in tensors.items() if n in is_constant}
+    for spec in signature.input_specs:  # a buffer that is not saved counts as a constant
+        if spec.kind == InputKind.BUFFER and not spec.persistent:
+            name = str(spec.target)
+            new._constants[name] = new._state_dict.pop(name)
+    inputs = tuple(0 for s in signature.input_specs if s.kind == InputKind.USER_INPUT)
+    outputs = tuple(0 for _ in signature.user_outputs)
+    new._module_call_graph = [
+        ModuleCallEntry(
+            "",
+            ModuleCallSignature(
+                inputs=[],
+                outputs=[],
+                in_spec=pytree.tree_flatten((inputs, {}))[1],
+                out_spec=pytree.tree_flatten(outputs)[1],
+            ),
+        )
+    ]
+    new._example_inputs = None
+    new._guards_code = []
+    return new

@@ -1,0 +1,70 @@
+"""How a backend says which nodes its own instructions were made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from torch.fx import Node
+
+from rushlight.errors import Code, ExportError
+
+
+class DelegateMappingBuilder:
+    """Builds `PreprocessResult.debug_handle_map`, one entry for every instruction of the backend.
+
+    Args:
+        generated_identifiers: count the instructions from 0; else every entry brings its id.
+    """
+
+    def __init__(self, generated_identifiers: bool = False) -> None:
+        self._generated = generated_identifiers
+        self._map: dict[int | str, tuple[int, ...]] = {}
+
+    def insert_delegate_mapping_entry(
+        self,
+        nodes: Node | Sequence[Node] | None = None,
+        handles: int | Iterable[int | None] | None = None,
+        identifier: int | str | None = None,
+    ) -> int | str:
+        """Add an entry.
+
+        Args:
+            nodes: what the instruction was made of; or
+            handles: their debug handles. Exactly one of the two; None among them is skipped.
+            identifier: what the runtime calls the instruction.
+
+        Returns:
+            The identifier.
+
+        Raises:
+            ExportError: if an identifier is missing, given needlessly or there already, or if no
+                handle is left.
+        """
+        if (nodes is None) == (handles is None):
+            raise _error("give either nodes or handles of an entry")
+        if nodes is not None:
+            listed = [nodes] if isinstance(nodes, Node) else nodes
+            handles = [node.meta.get("debug_handle") for node in listed]
+        elif isinstance(handles, int):
+            handles = [handles]
+        found = tuple(sorted({h for h in handles or () if h is not None}))
+        if not found:
+            raise _error("an entry's nodes have no debug handles: they were made by a pass")
+        if self._generated:
+            if identifier is not None:
+                raise _error(f"identifiers are generated, got {identifier!r} as well")
+            identifier = len(self._map)
+        elif identifier is None:
+            raise _error("an entry needs an identifier, or DelegateMappingBuilder(True)")
+        if identifier in self._map:
+            raise _error(f"the identifier {identifier!r} is there already")
+        self._map[identifier] = found
+        return identifier
+
+    def get_delegate_mapping(self) -> dict[int | str, tuple[int, ...]]:
+        """{identifier: sorted debug handles}."""
+        return dict(self._map)
+
+
+def _error(text: str) -> ExportError:
+    return ExportError(f"delegate mapping: {text}", code=Code.INVALID_ARGUMENT)

@@ -1,0 +1,129 @@
+"""Data that delegates share: bytes by key, each different value once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import lcm
+
+import torch
+
+from rushlight.errors import Code, ExportError
+from rushlight.ir.spec import SCALAR_TYPES, dim_order_of, raw_bytes
+from rushlight.schema.flat_tensor import TensorLayout
+
+
+@dataclass(frozen=True)
+class DataEntry:
+    """Where a key's bytes are.
+
+    Attributes:
+        buffer_index: index into the store's buffers.
+        alignment: of the bytes in the file.
+        tensor_layout: dtype, sizes and dim order, if the bytes are a tensor.
+    """
+
+    buffer_index: int
+    alignment: int
+    tensor_layout: TensorLayout | None = None
+
+
+@dataclass
+class NamedDataStoreOutput:
+    """The content of a store.
+
+    Attributes:
+        buffers: the different values.
+        pte_data: what the program file holds: {key: entry}.
+        external_data: what lies in files beside it: {file name without .ptd: {key: entry}}.
+    """
+
+    buffers: list[bytes] = field(default_factory=list)
+    pte_data: dict[str, DataEntry] = field(default_factory=dict)
+    external_data: dict[str, dict[str, DataEntry]] = field(default_factory=dict)
+
+
+class NamedDataStore:
+    """Collects what a backend wants to store beside its payloads.
+
+    A key stands for one value everywhere, in the program and outside of it; many keys may stand
+    for equal bytes, which are stored once.
+    """
+
+    def __init__(self) -> None:
+        self._output = NamedDataStoreOutput()
+        self._keys: dict[str, int] = {}
+        self._by_content: dict[bytes, int] = {}
+
+    def add_named_data(
+        self,
+        key: str,
+        data: bytes | torch.Tensor,
+        alignment: int | None = 1,
+        external_tag: str | None = None,
+        tensor_layout: TensorLayout | None = None,
+    ) -> None:
+        """Add a value.
+
+        Args:
+            key: under which the runtime half asks for it.
+            data: bytes, or a dense tensor.
+            alignment: of the bytes in the file; for equal bytes the least common multiple counts.
+            external_tag: the name of the `.ptd` file that holds it; None is the program itself.
+            tensor_layout: of bytes that are a tensor; a tensor brings its own.
+
+        Raises:
+            ExportError: if the key stands for other bytes already.
+        """
+        alignment = alignment or 1
+        if alignment < 1:
+            raise ExportError(
+                f"named data {key!r}: the alignment must be positive, got {alignment}",
+                code=Code.INVALID_ARGUMENT,
+            )
+        if isinstance(data, torch.Tensor):
+            order = list(dim_order_of(data))
+            tensor_layout = TensorLayout(SCALAR_TYPES[data.dtype], list(data.shape), order)
+            data = raw_bytes(data).tobytes()
+        index = self._index(key, bytes(data))
+        home = self._output.pte_data
+        if external_tag is not None:
+            home = self._output.external_data.setdefault(external_tag, {})
+        if key in home:
+            alignment = lcm(alignment, home[key].alignment)
+        home[key] = DataEntry(index, alignment, tensor_layout)
+
+    def _index(self, key: str, data: bytes) -> int:
+        digest = hashlib.sha256(data).digest()
+        index = self._by_content.setdefault(digest, len(self._output.buffers))
+        if index == len(self._output.buffers):
+            self._output.buffers.append(data)
+        if self._keys.setdefault(key, index) != index:
+            old = len(self._output.buffers[self._keys[key]])
+            raise ExportError(
+                f"named data {key!r} is there twice with different bytes, {old} and {len(data)} "
+                f"of them: give each value a key of its own, such as one with a hash of its bytes",
+                code=Code.INVALID_ARGUMENT,
+            )
+        return index
+
+    def merge_named_data_store(self, other: NamedDataStoreOutput) -> None:
+        """Add all that another store holds."""
+        homes = [(None, other.pte_data), *other.external_data.items()]
+        for tag, entries in homes:
+            for key, entry in entries.items():
+                data = other.buffers[entry.buffer_index]
+                self.add_named_data(key, data, entry.alignment, tag, entry.tensor_layout)
+
+    def get_named_data_store_output(self) -> NamedDataStoreOutput:
+        """What was added so far."""
+        return self._output
+
+
+def merged(outputs: Iterable[NamedDataStoreOutput]) -> NamedDataStoreOutput:
+    """One store with the content of all."""
+    store = NamedDataStore()
+    for output in outputs:
+        store.merge_named_data_store(output)
+    return store.get_named_data_store_output()

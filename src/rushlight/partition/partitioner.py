@@ -1,0 +1,89 @@
+"""What a partitioner is: it tags the nodes that a backend shall take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from torch._ops import OpOverload
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from rushlight.schema.program import CompileSpec
+
+TAG = "delegation_tag"
+"""The key of `Node.meta` under which a partitioner writes the name of the node's partition."""
+DECLINED = "declined"
+"""The key of `Node.meta` under which {backend id: why it does not take the node} is kept."""
+
+
+@dataclass(frozen=True)
+class DelegationSpec:
+    """Who takes a partition, with which options.
+
+    Attributes:
+        backend_id: the class name of the backend's `BackendDetails`.
+        compile_specs: options for `preprocess`, which the file carries to the runtime half too.
+    """
+
+    backend_id: str
+    compile_specs: list[CompileSpec] = field(default_factory=list)
+
+
+@dataclass
+class PartitionResult:
+    """What a partitioner decided.
+
+    Attributes:
+        tagged_exported_program: the program that was given, tagged: every node of a partition has
+            the partition's tag in `meta["delegation_tag"]`. Nothing else of it may change.
+        partition_tags: who takes each tag.
+        declined: why nodes were left out: {node: reason}. They stand in the report.
+    """
+
+    tagged_exported_program: ExportedProgram
+    partition_tags: dict[str, DelegationSpec]
+    declined: Mapping[Node, str] = field(default_factory=dict)
+
+
+class Partitioner:
+    """Base of partitioners.
+
+    Attributes:
+        spec: options of the partitioner's own.
+        delegation_spec: set by partitioners that serve one backend; names it in reports.
+    """
+
+    delegation_spec: DelegationSpec | None = None
+
+    def __init__(self, spec: Mapping[str, object] | None = None) -> None:
+        self.spec = dict(spec or {})
+
+    def __call__(self, exported_program: ExportedProgram) -> PartitionResult:
+        """The same as `partition`."""
+        return self.partition(exported_program)
+
+    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
+        """Tag the nodes of an Edge program, branches of control flow included.
+
+        Constants and buffers are nodes too: a tagged one moves into the delegate, an untagged one
+        is passed to it at every call (`tag_constant_data` and `tag_mutated_buffer` tag them).
+
+        Args:
+            exported_program: a copy, whose `meta` of nodes may be written.
+        """
+        raise NotImplementedError
+
+    def ops_to_not_decompose(
+        self, ep: ExportedProgram
+    ) -> tuple[Sequence[OpOverload], Callable[[Node], bool] | None]:
+        """Operators of the captured program that the backend wants whole.
+
+        Args:
+            ep: ATen dialect.
+
+        Returns:
+            The operators, and a function that says for a node of one of them whether it is to stay
+            whole; None keeps them all. One that no partition takes in the end is decomposed.
+        """
+        return [], None

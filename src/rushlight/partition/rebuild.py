@@ -1,0 +1,101 @@
+"""The graph with its partitions replaced by calls of what they were lowered to."""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.node import map_arg
+
+from rushlight.ir.branches import attribute
+from rushlight.ir.programs import make_module
+from rushlight.ir.rewrite import KEPT_META
+from rushlight.partition.extract import Part
+from rushlight.partition.lowered import LoweredBackendModule
+from rushlight.partition.regions import Region, Step
+
+Lowered = Mapping[Region, tuple[Part, LoweredBackendModule]]
+
+
+def rebuild(
+    module: GraphModule,
+    order: list[Step],
+    lowered: Lowered,
+    inner: Mapping[GraphModule, GraphModule],
+    dropped: set[Node],
+    returned: Any,
+) -> GraphModule:
+    """A new graph in which every partition is one call.
+
+    Args:
+        module: the graph; not changed.
+        order: its nodes and partitions in the order in which they shall stand.
+        lowered: what became of each partition.
+        inner: new graphs for branches of control flow.
+        dropped: data nodes that only delegates use from now on.
+        returned: what the graph returns, in nodes of the old one.
+    """
+    writer = _Writer(module, lowered, inner)
+    for step in order:
+        if isinstance(step, Region):
+            writer.call(step)
+        elif step.op == "output":
+            writer.output(step, returned)
+        elif step not in dropped:
+            writer.copy(step)
+    return make_module(writer.held, writer.graph, module)
+
+
+class _Writer:
+    """Writes the new graph."""
+
+    def __init__(
+        self, module: GraphModule, lowered: Lowered, inner: Mapping[GraphModule, GraphModule]
+    ) -> None:
+        self.graph = Graph()
+        self.held: dict[str, Any] = {}
+        self._lowered, self._inner = lowered, inner
+        self._moved = {n for region in lowered for n in region.nodes}
+        self._passed = {n for part, _ in lowered.values() for n in part.inputs}
+        self._taken = {str(n.target) for n in module.graph.nodes if n.op == "get_attr"}
+        self._env: dict[Node, Node] = {}
+
+    def copy(self, node: Node) -> None:
+        if node.op == "get_attr":
+            if node not in self._passed and self._moved.issuperset(node.users):
+                return  # it went with its users
+            found = attribute(node)
+            new = self._inner.get(found, found) if isinstance(found, GraphModule) else found
+            self.held[str(node.target)] = new
+        self._env[node] = self.graph.node_copy(node, lambda n: self._env[n])
+
+    def call(self, region: Region) -> None:
+        part, module = self._lowered[region]
+        first = region.nodes[0]
+        kept = {k: first.meta[k] for k in KEPT_META if k in first.meta}
+        attr = self.graph.get_attr(self._hold(module))
+        args = (attr, *(self._env[n] for n in part.inputs))
+        call = self.graph.call_function(executorch_call_delegate, args)
+        attr.meta.update(kept)
+        call.meta.update(kept)
+        call.meta["val"] = [n.meta["val"] for n in part.outputs]
+        for i, node in enumerate(part.outputs):
+            result = self.graph.call_function(operator.getitem, (call, i))
+            result.meta.update({k: node.meta[k] for k in (*KEPT_META, "val") if k in node.meta})
+            self._env[node] = result
+
+    def _hold(self, module: LoweredBackendModule) -> str:
+        i = 0
+        while (name := f"lowered_module_{i}") in self._taken:
+            i += 1
+        self._taken.add(name)
+        self.held[name] = module
+        return name
+
+    def output(self, node: Node, returned: Any) -> None:
+        new = self.graph.output(map_arg(returned, lambda n: self._env[n]))
+        new.meta.update(copy.copy(node.meta))

@@ -1,0 +1,164 @@
+"""Partitions of one graph: which nodes they hold, and an order in which they can run."""
+
+from __future__ import annotations
+
+import heapq
+import operator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from torch.fx import Graph, Node
+
+from rushlight.errors import Code, ExportError
+from rushlight.ir.rewrite import is_pure
+from rushlight.ir.source import source_of
+from rushlight.partition.partitioner import TAG, DelegationSpec
+
+
+@dataclass(eq=False)
+class Region:
+    """The nodes of one partition in one graph, in the graph's order.
+
+    Attributes:
+        tag: the partition's name.
+        spec: who takes it.
+        nodes: its calls.
+    """
+
+    tag: str
+    spec: DelegationSpec
+    nodes: list[Node] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{n.name} ({n.target})" for n in self.nodes[:4])
+        more = f" and {len(self.nodes) - 4} more" if len(self.nodes) > 4 else ""
+        return f"partition {self.tag!r} for {self.spec.backend_id} ({shown}{more})"
+
+
+Step = Node | Region
+"""A node that stays, or a whole partition."""
+
+
+def find_regions(
+    graph: Graph, tags: Mapping[str, DelegationSpec], method: str
+) -> dict[Node, Region]:
+    """The partition of every node that has one.
+
+    A node that picks one result of a partition's node belongs to it too.
+
+    Args:
+        graph: tagged.
+        tags: who takes each tag.
+        method: its name, for messages.
+
+    Raises:
+        ExportError: if a node's tag is not in `tags`, or a node cannot be in a partition.
+    """
+    regions: dict[str, Region] = {}
+    found: dict[Node, Region] = {}
+    for node in graph.nodes:
+        tag = node.meta.get(TAG)
+        if tag is not None and tag not in tags:
+            raise ExportError(
+                f"node {node.name} ({node.target}) has the tag {tag!r}, which partition_tags does "
+                f"not name; it names {sorted(tags)}. Return a DelegationSpec for every tag",
+                code=Code.INVALID_ARGUMENT,
+                where=method,
+            )
+        if node.op == "output" and tag is not None:
+            raise ExportError(
+                f"the output node has the tag {tag!r}: tag calls, constants and buffers only",
+                code=Code.INVALID_ARGUMENT,
+                where=method,
+            )
+        if node.op != "call_function":
+            continue
+        if node.target is operator.getitem and node.args[0] in found:
+            region = found[node.args[0]]
+        elif tag is not None:
+            region = regions.setdefault(tag, Region(tag, tags[tag]))
+        else:
+            continue
+        region.nodes.append(node)
+        found[node] = region
+    return found
+
+
+def run_order(graph: Graph, region_of: Mapping[Node, Region], method: str) -> list[Step]:
+    """The graph as steps such that each comes after what it needs; else as they stood.
+
+    Raises:
+        ExportError: if partitions need each other's results, naming the way round.
+    """
+    steps: dict[Step, int] = {}
+    for node in graph.nodes:
+        steps.setdefault(region_of.get(node, node), len(steps))
+    needs = _needs(graph, region_of)
+    waiting = {step: len(needs[step]) for step in steps}
+    users: dict[Step, list[Step]] = defaultdict(list)
+    for step, before in needs.items():
+        for one in before:
+            users[one].append(step)
+    ready = [(at, step) for step, at in steps.items() if not waiting[step]]
+    heapq.heapify(ready)
+    order: list[Step] = []
+    while ready:
+        _, step = heapq.heappop(ready)
+        order.append(step)
+        for user in users[step]:
+            waiting[user] -= 1
+            if not waiting[user]:
+                heapq.heappush(ready, (steps[user], user))
+    if len(order) < len(steps):
+        done = set(order)
+        raise _cycle({s: [n for n in needs[s] if n not in done] for s in steps}, done, method)
+    return order
+
+
+def _needs(graph: Graph, region_of: Mapping[Node, Region]) -> dict[Step, dict[Step, None]]:
+    """What each step needs before it; what has effects keeps its order."""
+    needs: dict[Step, dict[Step, None]] = defaultdict(dict)
+    last: Node | None = None
+    for node in graph.nodes:
+        step = region_of.get(node, node)
+        for source in node.all_input_nodes:
+            other = region_of.get(source, source)
+            if other is not step:
+                needs[step][other] = None
+        if step is node and node.op == "call_function" and not is_pure(node):
+            if last is not None:
+                needs[node][last] = None
+            last = node
+    return needs
+
+
+def _cycle(needs: Mapping[Step, list[Step]], done: set[Step], method: str) -> ExportError:
+    step = next(s for s in needs if s not in done)
+    seen: list[Step] = []
+    while step not in seen:  # every step that is left needs another one that is left
+        seen.append(step)
+        step = needs[step][0]
+    around = seen[seen.index(step) :]
+    around.reverse()
+    first = next(i for i, s in enumerate(around) if isinstance(s, Region))
+    around = around[first:] + around[:first]
+    text = " → ".join(_describe(s) for s in [*around, around[0]])
+    return ExportError(
+        f"partitions form a cycle, and a delegate runs in one piece: {text}. Tag what lies between "
+        f"as well, or give the parts before and after it tags of their own",
+        code=Code.INVALID_ARGUMENT,
+        where=method,
+    )
+
+
+def _describe(step: Step) -> str:
+    if isinstance(step, Region):
+        return str(step)
+    source = source_of(step)
+    return f"{step.name} ({step.target})" + (f", {source}" if source.file else "")
+
+
+def regions_in(order: list[Step]) -> Iterator[Region]:
+    """The partitions among the steps."""
+    return (step for step in order if isinstance(step, Region))

@@ -1,0 +1,305 @@
+"""From partitions to calls of delegates: `to_backend` in its three forms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import singledispatch
+from typing import Any
+
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ExportGraphSignature, OutputKind
+from torch.fx import GraphModule, Node
+
+from rushlight.edge.to_edge import finish
+from rushlight.errors import Code, Error, ExportError
+from rushlight.ir.branches import branches
+from rushlight.ir.programs import copy_program
+from rushlight.partition.details import (
+    BackendDetails,
+    PreprocessResult,
+    backend_class,
+    check_results,
+    known_backends,
+)
+from rushlight.partition.extract import Part, data_of, data_of_branch, extract
+from rushlight.partition.lowered import LoweredBackendModule
+from rushlight.partition.partitioner import (
+    DECLINED,
+    TAG,
+    DelegationSpec,
+    Partitioner,
+    PartitionResult,
+)
+from rushlight.partition.rebuild import rebuild
+from rushlight.partition.regions import Region, Step, find_regions, run_order
+from rushlight.schema.program import CompileSpec
+
+
+@dataclass(frozen=True)
+class MethodProgramsPartitionerSpec:
+    """Several methods that backends see together.
+
+    Attributes:
+        method_to_edge_program: programs by method.
+        method_to_partitioner: who partitions each; a method without one stays as it is.
+    """
+
+    method_to_edge_program: dict[str, ExportedProgram]
+    method_to_partitioner: dict[str, Partitioner]
+
+
+@singledispatch
+def to_backend(args: Any) -> Any:
+    """Lower a program, or parts of it, to a backend.
+
+    * `to_backend(backend_id, edge_program, compile_specs)`: the whole program as one
+      `LoweredBackendModule`, which can be saved by itself, or be a part of another model;
+    * `to_backend(edge_program, partitioner)`: a new program whose partitions are delegate calls;
+    * `to_backend(MethodProgramsPartitionerSpec(...))`: the same for several methods at once.
+
+    What is given is not changed.
+
+    Raises:
+        ExportError: if the backend is unknown, a partition is not sound, or `preprocess` fails:
+            with backend, method and nodes.
+    """
+    raise ExportError(
+        f"to_backend takes a backend's id, an ExportedProgram, or a MethodProgramsPartitionerSpec "
+        f"first, got {type(args).__name__}",
+        code=Code.INVALID_ARGUMENT,
+    )
+
+
+@to_backend.register
+def _(
+    backend_id: str, edge_program: ExportedProgram, compile_specs: Sequence[CompileSpec]
+) -> LoweredBackendModule:
+    details = find_backend(backend_id)
+    specs = list(compile_specs)
+    shown = f"the whole program ({len(list(edge_program.graph.nodes))} nodes)"
+    given = {"forward": [copy_program(edge_program)]}
+    results = _preprocess(details, given, {"forward": [specs]}, {"forward": [shown]})
+    return _module(backend_id, edge_program, specs, results["forward"][0])
+
+
+@to_backend.register
+def _(edge_program: ExportedProgram, partitioner: Partitioner) -> ExportedProgram:
+    return lower_partitions({"forward": edge_program}, {"forward": partitioner})["forward"]
+
+
+@to_backend.register
+def _(args: MethodProgramsPartitionerSpec) -> dict[str, ExportedProgram]:
+    return lower_partitions(args.method_to_edge_program, args.method_to_partitioner)
+
+
+def find_backend(backend_id: str) -> type[BackendDetails]:
+    """The compiler half of a backend.
+
+    Raises:
+        ExportError: if no class of that name is defined; lists those that are.
+    """
+    details = backend_class(backend_id)
+    if details is None:
+        have = ", ".join(known_backends()) or "none"
+        raise ExportError(
+            f"no backend {backend_id!r} is known here; known are: {have}. Import the module that "
+            f"defines the class {backend_id}(BackendDetails)",
+            code=Code.NOT_FOUND,
+        )
+    return details
+
+
+@dataclass
+class _Graph:
+    """One graph of a method: its own, or that of a branch of control flow."""
+
+    module: GraphModule
+    order: list[Step]
+    parts: list[Part]
+    dropped: set[Node]
+
+
+@dataclass
+class _Method:
+    """A method whose partitions were cut out.
+
+    Attributes:
+        program: tagged.
+        graphs: all its graphs, the innermost first, its own last.
+    """
+
+    program: ExportedProgram
+    graphs: list[_Graph] = field(default_factory=list)
+
+    def parts(self) -> list[Part]:
+        return [part for graph in self.graphs for part in graph.parts]
+
+
+def lower_partitions(
+    programs: Mapping[str, ExportedProgram], partitioners: Mapping[str, Partitioner]
+) -> dict[str, ExportedProgram]:
+    """Partition methods, compile the parts, and replace them by calls.
+
+    All partitions of all methods are checked before the first `preprocess` runs, and nothing is
+    replaced before the last one has.
+
+    Args:
+        programs: Edge programs by method; not changed.
+        partitioners: by method.
+    """
+    unknown = sorted(set(partitioners) - set(programs))
+    if unknown:
+        raise ExportError(
+            f"there are partitioners for methods that do not exist: {unknown}; there are "
+            f"{sorted(programs)}",
+            code=Code.INVALID_ARGUMENT,
+        )
+    methods = {
+        name: _cut(name, programs[name], partitioner) for name, partitioner in partitioners.items()
+    }
+    modules = _compile(methods)
+    new = {name: _replace(method, modules) for name, method in methods.items()}
+    return {name: new.get(name, program) for name, program in programs.items()}
+
+
+def _cut(name: str, program: ExportedProgram, partitioner: Partitioner) -> _Method:
+    """Run the partitioner and cut its partitions out."""
+    program = copy_program(program)
+    for module in (program.graph_module, *branches(program.graph_module)):
+        for node in module.graph.nodes:
+            node.meta.pop(TAG, None)  # of an earlier partitioner
+    result = partitioner(program)
+    who = type(partitioner).__name__
+    if not isinstance(result, PartitionResult):
+        raise ExportError(
+            f"{who} returned {type(result).__name__}, not a PartitionResult",
+            code=Code.INVALID_ARGUMENT,
+            where=name,
+        )
+    for tag, spec in result.partition_tags.items():
+        if not isinstance(spec, DelegationSpec):
+            raise ExportError(
+                f"{who}: tag {tag!r} stands for {spec!r}, not a DelegationSpec",
+                code=Code.INVALID_ARGUMENT,
+                where=name,
+            )
+        find_backend(spec.backend_id)
+    method = _Method(result.tagged_exported_program)
+    _note_declined(partitioner, result)
+    top = method.program.graph_module
+    for module in [*branches(top), top]:
+        data = data_of(method.program) if module is top else data_of_branch(module)
+        regions = find_regions(module.graph, result.partition_tags, name)
+        order = run_order(module.graph, regions, name)
+        found = [step for step in order if isinstance(step, Region)]
+        parts = [extract(region, data, method.program, name) for region in found]
+        passed = {n for part in parts for n in part.inputs}
+        dropped = {
+            n for n in data.specs if n.users and n not in passed and regions.keys() >= set(n.users)
+        }
+        for part in parts:
+            dropped |= {n for n, s in data.specs.items() if s.target in part.written}
+        method.graphs.append(_Graph(module, order, parts, dropped))
+    return method
+
+
+def _note_declined(partitioner: Partitioner, result: PartitionResult) -> None:
+    """Write the reasons into the nodes' meta, where the report finds them."""
+    specs = result.partition_tags.values()
+    spec = partitioner.delegation_spec or next(iter(specs), None)
+    backend = spec.backend_id if spec is not None else type(partitioner).__name__
+    for node, reason in result.declined.items():
+        node.meta[DECLINED] = {**node.meta.get(DECLINED, {}), backend: reason}
+
+
+def _compile(methods: Mapping[str, _Method]) -> dict[Region, LoweredBackendModule]:
+    """Give every backend all its parts."""
+    by_backend: dict[str, dict[str, list[Part]]] = {}
+    for name, method in methods.items():
+        for part in method.parts():
+            of_backend = by_backend.setdefault(part.region.spec.backend_id, {})
+            of_backend.setdefault(name, []).append(part)
+    modules = {}
+    for backend_id, parts in by_backend.items():
+        results = _preprocess(
+            find_backend(backend_id),
+            {name: [copy_program(p.program) for p in mine] for name, mine in parts.items()},
+            {name: [p.region.spec.compile_specs for p in mine] for name, mine in parts.items()},
+            {name: [str(p.region) for p in mine] for name, mine in parts.items()},
+        )
+        for name, mine in parts.items():
+            for part, result in zip(mine, results[name], strict=True):
+                spec = part.region.spec
+                modules[part.region] = _module(backend_id, part.program, spec.compile_specs, result)
+    return modules
+
+
+def _preprocess(
+    details: type[BackendDetails],
+    programs: dict[str, list[ExportedProgram]],
+    specs: dict[str, list[list[CompileSpec]]],
+    shown: Mapping[str, Sequence[str]],
+) -> dict[str, list[PreprocessResult]]:
+    backend_id = details.__name__
+    try:
+        results = details.preprocess_multimethod(programs, specs)
+    except Exception as error:  # a backend's own: whatever it is, the user must see it
+        what = "; ".join(f"{name}: {', '.join(parts)}" for name, parts in shown.items())
+        code = error.code if isinstance(error, Error) else Code.NOT_SUPPORTED
+        raise ExportError(
+            f"preprocess failed with {type(error).__name__}: {error}\n  it was given {what}",
+            code=code,
+            where=backend_id,
+        ) from error
+    return check_results(backend_id, results, programs)
+
+
+def _module(
+    backend_id: str,
+    program: ExportedProgram,
+    specs: Sequence[CompileSpec],
+    result: PreprocessResult,
+) -> LoweredBackendModule:
+    module = LoweredBackendModule(
+        program, backend_id, bytes(result.processed_bytes), list(specs), result.data_store_output
+    )
+    module.meta["debug_handle_map"] = result.debug_handle_map or {}
+    if result._delegate_info_meta is not None:
+        module.meta["delegate_info_meta"] = result._delegate_info_meta
+    return module
+
+
+def _replace(method: _Method, modules: Mapping[Region, LoweredBackendModule]) -> ExportedProgram:
+    """The method with calls in place of its partitions."""
+    program = method.program
+    if not method.parts():
+        return program
+    inner: dict[GraphModule, GraphModule] = {}
+    for graph in method.graphs:
+        lowered = {part.region: (part, modules[part.region]) for part in graph.parts}
+        returned: Any = graph.module.graph.output_node().args[0]
+        if graph is method.graphs[-1]:
+            owned = {name for part in graph.parts for name in part.written}
+            returned = _give_away(program.graph_signature, graph.dropped, owned, returned)
+        inner[graph.module] = rebuild(
+            graph.module, graph.order, lowered, inner, graph.dropped, returned
+        )
+    program._graph_module = inner[method.graphs[-1].module]
+    finish(program)
+    return program
+
+
+def _give_away(
+    signature: ExportGraphSignature, dropped: set[Node], buffers: set[str], returned: Sequence[Any]
+) -> tuple[Any, ...]:
+    """Take what delegates own from now on out of a method's signature; returns what is left."""
+    names = {node.name for node in dropped}
+    signature.input_specs[:] = [s for s in signature.input_specs if s.arg.name not in names]
+    left = [
+        (spec, value)
+        for spec, value in zip(signature.output_specs, returned, strict=True)
+        if not (spec.kind == OutputKind.BUFFER_MUTATION and spec.target in buffers)
+    ]
+    signature.output_specs[:] = [spec for spec, _ in left]
+    return tuple(value for _, value in left)

@@ -1,0 +1,50 @@
+"""Calls that a backend wants whole: which those are, and which of them nobody took."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from torch.export import ExportedProgram
+
+from rushlight.edge.decompositions import decomposition_table
+from rushlight.ir.branches import branches
+from rushlight.ir.source import debug_handles
+from rushlight.partition.partitioner import Partitioner
+
+
+def wanted_whole(program: ExportedProgram, partitioners: Iterable[Partitioner]) -> set[str]:
+    """The names of the calls in a captured program that a partitioner wants whole."""
+    found: set[str] = set()
+    table = decomposition_table()
+    for partitioner in partitioners:
+        operators, accepts = partitioner.ops_to_not_decompose(program)
+        wanted = {op for op in operators if op in table}  # the others stay whole anyway
+        found |= {
+            node.name
+            for node in program.graph.nodes
+            if node.op == "call_function"
+            and node.target in wanted
+            and (accepts is None or accepts(node))
+        }
+    return found
+
+
+def left_whole(
+    captured: ExportedProgram, edge: ExportedProgram, names: Collection[str]
+) -> set[str]:
+    """Those of the calls that stayed whole and are in no delegate.
+
+    Args:
+        captured: the program before it was lowered.
+        edge: the program with its delegates.
+        names: of calls in `captured`.
+    """
+    targets = {node.name: node.target for node in captured.graph.nodes if node.name in names}
+    handles = {h: n for n, h in debug_handles(captured.graph).items() if n in targets}
+    return {
+        handles[handle]
+        for module in (edge.graph_module, *branches(edge.graph_module))
+        for node in module.graph.nodes
+        if (handle := node.meta.get("debug_handle")) in handles
+        and node.target is targets[handles[handle]]
+    }
