@@ -38,6 +38,7 @@ PYTHON_LAYERS = (
     ("runtime",),
     ("inspect",),
     ("check", "other_shapes"),
+    ("forms",),
     ("backends",),
     ("api", "doctor"),
     ("cli",),
@@ -60,7 +61,7 @@ TORCH_FREE = ("errors", "schema", "serialize", "runtime")
 TORCH_LATE = ("__init__", "inspect", "cli")
 NEEDS_TORCH = (
     *("ir", "capture", "quantization", "edge", "partition", "lower", "plan", "emit"),
-    *("pipeline", "check", "other_shapes", "api", "doctor"),
+    *("pipeline", "check", "other_shapes", "forms", "api", "doctor"),
 )
 CPP_CORE = ("platform", "core", "events", "program", "kernel", "delegate", "method", "kernels")
 

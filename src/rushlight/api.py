@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from torch.export import ExportedProgram
 
 from rushlight.capture import Model, capture
-from rushlight.check import accepts, check_contracts, check_method
+from rushlight.check import absent_backends, accepts, check_contracts, check_method
 from rushlight.edge import EdgeCompileConfig, ExecutorchBackendConfig, MemoryPlanningPass
 from rushlight.errors import Code, ExportError
+from rushlight.forms import (
+    PORTABLE,
+    Backend,
+    check_fallbacks,
+    forms_of,
+    index,
+    join,
+    takes_anything,
+)
 from rushlight.ir.kernels import Manifest, manifest
 from rushlight.lower.check_kernels import check_kernels
 from rushlight.other_shapes import other_inputs
-from rushlight.pipeline import ExecutorchProgramManager, to_edge_transform_and_lower
+from rushlight.pipeline import (
+    EdgeProgramManager,
+    ExecutorchProgramManager,
+    to_edge_transform_and_lower,
+)
+from rushlight.runtime.forms import KEY, plan_name
 
 if TYPE_CHECKING:
     from rushlight.inspect.program import ProgramReport
-
-BACKENDS = ("portable",)
 
 
 class Program:
@@ -74,10 +88,10 @@ def export(
     kwargs: Mapping[str, Any] | None = None,
     *,
     dynamic_shapes: Any = None,
-    backend: str = "portable",
+    backend: Backend | Sequence[Backend] = PORTABLE,
     methods: Mapping[str, Any] | None = None,
     verify: bool = True,
-    strict: bool = False,
+    strict: bool | float = False,
     memory: MemoryPlanningPass | None = None,
     compile_config: EdgeCompileConfig | None = None,
     ops_manifest: str | os.PathLike[str] | None = None,
@@ -90,12 +104,15 @@ def export(
             or an open binary file), or a mapping of method names to the latter two.
         args, kwargs: example inputs of the module; of an `ExportedProgram` its own are used.
         dynamic_shapes: sizes that may vary, as `torch.export.export` takes them.
-        backend: where it runs; "portable" is the CPU kernels that every device has.
+        backend: where it runs: a name ("portable" is the CPU kernels that every device has), a
+            `Partitioner`, or a tuple of several that take their parts in that order. What no
+            backend takes stays on the portable kernels. A list makes a fat program with one form
+            for each, in order of preference, of which `rushlight.load` chooses one.
         methods: constant methods: names to the values that they return.
         verify: run the program in the runtime on the example inputs (and on another shape, if
             shapes may vary) and compare with eager.
-        strict: refuse a program in which an operator falls back to a slower path than the backend
-            offers; on "portable" there is no such path.
+        strict: refuse a program if what the (preferred) backend leaves to the portable kernels
+            has more than this share of the estimated cost; True allows 1 %.
         memory: options of the memory planner.
         compile_config: what to keep whole and what to decompose, with which rules.
         ops_manifest: what the runtime has that the program is for, if that is another one than
@@ -109,11 +126,7 @@ def export(
         ExportError: what cannot be exported, why, the Python line it comes from and what to do.
     """
     say = progress or (lambda stage: None)
-    if backend not in BACKENDS:
-        raise ExportError(
-            f"unknown backend {backend!r}; installed are {', '.join(BACKENDS)}",
-            code=Code.NOT_FOUND,
-        )
+    forms = forms_of(backend)
     captured: dict[str, ExportedProgram] = {}
     if isinstance(model, Mapping):
         for name, program in model.items():
@@ -121,29 +134,64 @@ def export(
     else:
         say("capture")
         captured["forward"] = capture(model, args, kwargs, dynamic_shapes=dynamic_shapes)
-    edge = to_edge_transform_and_lower(
-        captured, constant_methods=methods, compile_config=compile_config, progress=say
-    )
+    made = {}
+    for form in forms:
+        made[form.name] = to_edge_transform_and_lower(
+            captured, None, form.partitioners, methods, compile_config, progress=say
+        )
+        if strict and form is forms[0] and form.partitioners:
+            check_fallbacks(made[form.name], 0.01 if strict is True else strict)
+    if len(forms) > 1:
+        made = _without_empty(made)
+    edge = join(made) if len(forms) > 1 else made[forms[0].name]
     config = ExecutorchBackendConfig(memory_planning_pass=memory or MemoryPlanningPass())
     manager = edge.to_executorch(config, progress=say)
+    if len(forms) > 1:
+        manager.add_named_data(KEY, json.dumps(index(made, manager, captured)).encode())
     kernels = manifest() if ops_manifest is None else Manifest.read(ops_manifest)
     check_kernels({name: manager.lowered_method(name) for name in manager.methods}, kernels)
     check_contracts(manager)
     if verify:
         for name, program in captured.items():
-            say(f"{name}: verify")
-            _verify(manager, name, program)
+            for chosen in made if len(forms) > 1 else (None,):
+                say(f"{name}: verify" + (f" {chosen}" if chosen else ""))
+                _verify(manager, name, program, chosen)
     return Program(manager)
 
 
-def _verify(manager: ExecutorchProgramManager, name: str, program: ExportedProgram) -> None:
+def _without_empty(made: dict[str, EdgeProgramManager]) -> dict[str, EdgeProgramManager]:
+    """The forms but those in which a backend takes nothing: they would be portable once more."""
+    kept = {n: m for n, m in made.items() if n == PORTABLE or takes_anything(m)}
+    for name in made.keys() - kept.keys():
+        warnings.warn(
+            f"form {name!r} is left out of the program: its backend takes no part of the model",
+            UserWarning,
+            stacklevel=3,
+        )
+    return kept
+
+
+def _verify(
+    manager: ExecutorchProgramManager, name: str, program: ExportedProgram, form: str | None
+) -> None:
     if program.example_inputs is None:
         raise ExportError(
             "the ExportedProgram has no example inputs to verify with: pass verify=False",
             code=Code.INVALID_ARGUMENT,
             where=name,
         )
+    plan = name if form is None else plan_name(name, form)
+    absent = absent_backends(manager, plan)
+    if absent:
+        warnings.warn(
+            f"{plan} was not compared with eager: backend {', '.join(absent)} does not run here",
+            UserWarning,
+            stacklevel=3,
+        )
+        return
     args, kwargs = program.example_inputs
-    check_method(manager, name, program, args, kwargs)
+    check_method(manager, name, program, args, kwargs, form=form)
     for other_args, other_kwargs in other_inputs(program, lambda i: accepts(manager, name, *i)):
-        check_method(manager, name, program, other_args, other_kwargs, if_eager_runs=True)
+        check_method(
+            manager, name, program, other_args, other_kwargs, if_eager_runs=True, form=form
+        )

@@ -24,8 +24,9 @@ from rushlight.lower.check_kernels import operators_of
 from rushlight.lower.method import LoweredMethod
 from rushlight.pipeline import ExecutorchProgramManager
 from rushlight.runtime.expression import Expression
+from rushlight.runtime.forms import plan_name
 from rushlight.runtime.load import load
-from rushlight.runtime.registries import operator_registry
+from rushlight.runtime.registries import backend_registry, operator_registry
 from rushlight.runtime.stepping import Stepper
 
 
@@ -76,6 +77,13 @@ def check_available(method: LoweredMethod) -> None:
         )
 
 
+def absent_backends(manager: ExecutorchProgramManager, plan: str) -> list[str]:
+    """The backends of a method that do not run here, so that it cannot be verified."""
+    found = next(p for p in manager.executorch_program.execution_plan if p.name == plan)
+    used = {delegate.id for delegate in found.delegates}
+    return sorted(b for b in used if not backend_registry.is_available(b))
+
+
 def check_contracts(manager: ExecutorchProgramManager) -> None:
     """Check that the runtime can test every condition under which the program is right.
 
@@ -123,6 +131,7 @@ def check_method(
     tolerance: Tolerance | None = None,
     *,
     if_eager_runs: bool = False,
+    form: str | None = None,
 ) -> None:
     """Run one method in the runtime and compare it with eager.
 
@@ -133,13 +142,15 @@ def check_method(
         args, kwargs: the inputs.
         tolerance: what counts as equal; integers and booleans must be equal.
         if_eager_runs: do nothing where eager refuses the inputs.
+        form: which form of a fat program.
 
     Raises:
         ExportError: if the program fails, or naming the first node whose value departs, with its
             Python line.
     """
     tolerance = tolerance or Tolerance()
-    check_available(manager.lowered_method(method))
+    plan = method if form is None else plan_name(method, form)
+    check_available(manager.lowered_method(plan))
     try:
         wanted = eager_results(program, args, kwargs)
     except (RuntimeError, AssertionError, ValueError, IndexError):
@@ -147,7 +158,7 @@ def check_method(
             return
         raise
     try:
-        module = load(manager.buffer)
+        module = load(manager.buffer, backend=form)
     except LoadError as error:
         raise ExportError(
             f"the program cannot be loaded here: {error}. Lower the max of sizes that vary, or "
@@ -168,7 +179,7 @@ def check_method(
     for i, (ours, eager) in enumerate(zip(got, wanted, strict=True)):
         reason = _compare(ours, eager, tolerance)
         if reason is not None:
-            node = first_departure(manager, method, args, kwargs, tolerance)
+            node = first_departure(manager, plan, args, kwargs, tolerance)
             raise ExportError(
                 f"the program does not compute what eager does: output {i}: {reason}. {node}",
                 code=Code.INTERNAL,

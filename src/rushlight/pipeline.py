@@ -197,6 +197,13 @@ class EdgeProgramManager:
             )
         return self._programs[method_name]
 
+    def with_programs(self, programs: Programs) -> EdgeProgramManager:
+        """A new manager of other methods; those whose names begin alike (`forward@x` like
+        `forward`) share a contract."""
+        named = _by_name(programs)
+        contracts = {n: self._contracts[n.partition("@")[0]] for n in named}
+        return EdgeProgramManager(named, self._constant_methods, self._config, contracts=contracts)
+
     def transform(
         self,
         passes: Sequence[Pass] | Mapping[str, Sequence[Pass]] | PassManager,
@@ -297,6 +304,7 @@ class ExecutorchProgramManager:
         self._config = config
         self._contracts = dict(contracts)
         self._config_methods = list(config_methods)
+        self._more: dict[str, Data] = {}
         self._buffer: bytes | None = None
 
     @property
@@ -346,7 +354,8 @@ class ExecutorchProgramManager:
         return shown
 
     def _named_data(self) -> dict[str, Data]:
-        contract = {"version": 1, "methods": self._contracts}
+        own = {n: c for n, c in self._contracts.items() if n.partition("@")[0] == n}
+        contract = {"version": 1, "methods": own}
         named = {"rushlight/contract": contract, "rushlight/debug": self._emitted.debug.to_json()}
         libraries = self._libraries()
         if libraries:
@@ -357,7 +366,17 @@ class ExecutorchProgramManager:
         }
         for key, value in named.items():
             data[key] = json.dumps(value, separators=(",", ":")).encode()
-        return data
+        return {**data, **self._more}
+
+    def add_named_data(self, key: str, value: Data) -> None:
+        """Add bytes to the file under a key of their own."""
+        self._more[key] = value
+        self._buffer = None
+
+    @property
+    def payloads(self) -> list[bytes]:
+        """The payloads of all delegates."""
+        return list(self._emitted.payloads)
 
     def _libraries(self) -> dict[str, str]:
         """The kernel libraries of the operators that the user registered, by operator."""

@@ -12,6 +12,7 @@ import typer
 
 from rushlight.cli.common import (
     DataOption,
+    FormOption,
     MethodOption,
     ModelArgument,
     ThreadsOption,
@@ -53,6 +54,7 @@ def main(
         bool, typer.Option("--operators", help="Also show the time that each operator takes.")
     ] = False,
     seed: SeedOption = 0,
+    backend: FormOption = None,
     data: DataOption = None,
     traceback: TracebackOption = False,
 ) -> None:
@@ -63,7 +65,7 @@ def main(
     loads = []
     for _ in range(_LOADS):
         start = time.perf_counter_ns()
-        module = load(model, threads=threads, data=data)
+        module = load(model, threads=threads, backend=backend, data=data)
         loads.append(time.perf_counter_ns() - start)
     chosen = module[method]
     given = read_inputs(inputs or [], chosen.contract.inputs)
@@ -78,9 +80,11 @@ def main(
         runs.append(time.perf_counter_ns() - start)
     out = console()
     out.print(repr(chosen.signature), markup=False, soft_wrap=True)
+    for form in module.forms:
+        out.print(f"form {form.form}: {'used, ' if form.chosen else ''}{form.why}", markup=False)
     out.print(_summary(module, loads, runs))
     if operators:
-        traced = load(model, threads=threads, data=data, trace=True)
+        traced = load(model, threads=threads, backend=backend, data=data, trace=True)
         for _ in range(warmup + 1):
             traced[method].call(args, kwargs)
         out.print(_operators(traced.trace()))
@@ -89,7 +93,7 @@ def main(
 def _summary(module: Module, loads: Sequence[int], runs: Sequence[int]) -> Table:
     from rich.table import Table
 
-    from rushlight.inspect.terminal import size_text
+    from rushlight.inspect.text import size_text
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 1))
     table.add_column()

@@ -27,6 +27,14 @@ ThreadsOption = Annotated[
     int | None,
     typer.Option("--threads", min=1, help="Threads that kernels may use; all cores by default."),
 ]
+FormOption = Annotated[
+    str | None,
+    typer.Option(
+        "--backend",
+        metavar="NAME",
+        help="The form of a fat program to use; the first that runs here by default.",
+    ),
+]
 DataOption = Annotated[
     str | None,
     typer.Option("--data", metavar="FILE.ptd", help="The data file, if the weights are in one."),

@@ -22,7 +22,7 @@ HELP = help_text(
     (
         "rushlight export model.py:build -o model.pte",
         'rushlight export model.py:build -o model.pte --dynamic "x:0=1..8"',
-        "rushlight export model.py:build -o model.pte --backend portable --strict",
+        "rushlight export model.py:build -o model.pte --backend openvino --backend portable",
         "rushlight export model.pt2 -o model.pte --no-verify",
     ),
 )
@@ -37,7 +37,15 @@ def main(
             "--output", "-o", metavar="FILE.pte", help="Default: the model's name with .pte."
         ),
     ] = None,
-    backend: Annotated[str, typer.Option("--backend", help="Where it runs.")] = "portable",
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--backend",
+            metavar="NAME",
+            help="Where it runs; default: portable. Given several times it makes a fat program "
+            "with a form for each, in order of preference.",
+        ),
+    ] = None,
     dynamic: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,7 +60,11 @@ def main(
         typer.Option("--verify/--no-verify", help="Run the program and compare it with PyTorch."),
     ] = True,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse a program with an operator on a slow path.")
+        bool,
+        typer.Option(
+            "--strict",
+            help="Refuse a program that leaves more than 1 % of its cost to the portable kernels.",
+        ),
     ] = False,
     traceback: TracebackOption = False,
 ) -> None:
@@ -70,7 +82,7 @@ def main(
             target.args,
             target.kwargs,
             dynamic_shapes=shapes,
-            backend=backend,
+            backend=backend if backend and len(backend) > 1 else (backend or ["portable"])[0],
             verify=verify,
             strict=strict,
             progress=stages,

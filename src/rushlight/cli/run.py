@@ -9,6 +9,7 @@ import typer
 
 from rushlight.cli.common import (
     DataOption,
+    FormOption,
     MethodOption,
     ModelArgument,
     ThreadsOption,
@@ -66,6 +67,7 @@ def main(
     random: RandomOption = False,
     seed: SeedOption = 0,
     threads: ThreadsOption = None,
+    backend: FormOption = None,
     data: DataOption = None,
     traceback: TracebackOption = False,
 ) -> None:
@@ -73,13 +75,15 @@ def main(
     from rushlight.cli.inputs import complete, named_outputs, read_inputs
     from rushlight.runtime.load import load
 
-    module = load(model, threads=threads, data=data)
+    module = load(model, threads=threads, backend=backend, data=data)
     chosen = module[method]
     given = read_inputs(inputs or [], chosen.contract.inputs)
     flat = complete(chosen, given, random=random, seed=seed)
     args, kwargs = chosen.contract.in_spec.unflatten(iter(flat))
     results = named_outputs(chosen, chosen.call(args, kwargs))
     out = console()
+    for form in module.forms:
+        out.print(f"form {form.form}: {'used, ' if form.chosen else ''}{form.why}", markup=False)
     out.print(_table(results))
     if output is not None:
         _save(output, results)

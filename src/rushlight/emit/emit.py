@@ -19,6 +19,7 @@ from rushlight.emit.values import MethodEmitter, constant_tensor, scalar_type_nu
 from rushlight.errors import Code, ExportError
 from rushlight.ir.spec import raw_bytes
 from rushlight.lower.method import LoweredMethod
+from rushlight.partition.coverage import coverage
 from rushlight.partition.lowered import LoweredBackendModule
 from rushlight.partition.named_data import NamedDataStore, NamedDataStoreOutput
 from rushlight.schema import program as schema
@@ -111,6 +112,9 @@ def emit(
     for name in sorted(methods):
         emitter = MethodEmitter(methods[name], shared)
         plans.append(emitter.plan())
+        covered = coverage(methods[name].program)
+        if any(c.backend or c.reasons for c in covered):  # somebody was asked
+            shared.debug.add_coverage(name, covered)
         handles[name], nodes[name] = emitter.handles, emitter.nodes
     for name, value in (constant_methods or {}).items():
         if name in methods:

@@ -1,6 +1,22 @@
 """What a program is made of: reports in the terminal, as JSON and as a page to explore."""
 
+from rushlight.inspect.delegation import (
+    DelegationBreakdown,
+    DelegationInfo,
+    format_delegated_graph,
+    get_delegation_info,
+    print_delegated_graph,
+)
 from rushlight.inspect.model import ProgramReport
 from rushlight.inspect.program import memory_of, report_of
 
-__all__ = ["ProgramReport", "memory_of", "report_of"]
+__all__ = [
+    "DelegationBreakdown",
+    "DelegationInfo",
+    "ProgramReport",
+    "format_delegated_graph",
+    "get_delegation_info",
+    "memory_of",
+    "print_delegated_graph",
+    "report_of",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from rushlight.inspect.model import Method, Operator
 from rushlight.inspect.origin import Signature
@@ -31,7 +31,7 @@ def runs_backend(name: str) -> bool:
 
 
 def reasons_against(
-    program: fb.Program,
+    plans: Iterable[fb.ExecutionPlan],
     operators: list[Operator],
     signatures: Mapping[str, Signature | None],
 ) -> list[str]:
@@ -48,7 +48,7 @@ def reasons_against(
                 f"{name}: input {varying} is a number that may vary, ExecuTorch insists on the "
                 f"one it was traced with (pass a 0-d tensor instead)"
             )
-    for plan in program.execution_plan:
+    for plan in plans:
         unbound = sum(
             isinstance(value.val, fb.Tensor)
             and value.val.shape_dynamism is fb.TensorShapeDynamism.DYNAMIC_UNBOUND

@@ -10,7 +10,7 @@ from rushlight.inspect.effects import Effect, check_index, effects_of, operator_
 from rushlight.inspect.filebytes import same_place
 from rushlight.inspect.memory import arenas_of
 from rushlight.inspect.model import Delegate, Instruction, Method, Slot, Value
-from rushlight.inspect.origin import Row, Signature, rows_of, value_names
+from rushlight.inspect.origin import Row, Signature, coverage_of, rows_of, value_names
 from rushlight.inspect.values import describe_values, name_results, name_the_rest
 from rushlight.schema import program as fb
 from rushlight.serialize.pte import PTEFile
@@ -62,6 +62,7 @@ def read_method(
         constant_bytes=_bytes_of_constants(values),
         delegate_bytes=_bytes_of_payloads(pte, plan),
         caller_bytes=sum(values[i].bytes for i in given),
+        coverage=coverage_of(debug, plan.name),
     )
 
 

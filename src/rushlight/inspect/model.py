@@ -162,6 +162,27 @@ class Delegate:
 
 
 @dataclass(slots=True)
+class Covered:
+    """One operator call of the method as it was before it was partitioned.
+
+    Attributes:
+        backend: who took it; "" if it stayed.
+        part: counts the method's delegates; -1 if it stayed.
+        cost: estimated microseconds on one core, which tell the call's share.
+        reasons: of one that stayed, {backend: why it did not take it}.
+        source: the Python line; None if the file does not tell.
+    """
+
+    name: str
+    op: str
+    backend: str
+    part: int
+    cost: float
+    reasons: dict[str, str] = field(default_factory=dict)
+    source: Source | None = None
+
+
+@dataclass(slots=True)
 class Slot:
     """One input or output as the signature shows it."""
 
@@ -181,6 +202,7 @@ class Method:
         constant_bytes: of the constants that it uses.
         delegate_bytes: of the payloads that it uses.
         caller_bytes: of inputs and outputs whose memory the caller provides.
+        coverage: what became of each operator call; empty if no partitioner was asked.
     """
 
     name: str
@@ -196,6 +218,7 @@ class Method:
     constant_bytes: int
     delegate_bytes: int
     caller_bytes: int
+    coverage: list[Covered] = field(default_factory=list)
 
     @property
     def arena_bytes(self) -> int:
@@ -253,6 +276,25 @@ class NamedData:
 
 
 @dataclass(slots=True)
+class FormUse:
+    """One form of a fat program.
+
+    Attributes:
+        name: as `rushlight.load(backend=...)` takes it.
+        methods: its methods in the file.
+        backends: that must be there.
+        constant_bytes: of constants that it uses, which forms share.
+        payload_bytes: of what its backends stored, with weights of their own or none.
+    """
+
+    name: str
+    methods: list[str]
+    backends: list[str]
+    constant_bytes: int
+    payload_bytes: int
+
+
+@dataclass(slots=True)
 class ProgramReport:
     """All that can be said about a program file without running it.
 
@@ -265,6 +307,7 @@ class ProgramReport:
         executorch: why ExecuTorch 1.4.1 cannot run the file; empty if it can.
         executorch_needs: what it needs beside the file to run it.
         needs: what must be linked into a runtime beside the portable kernels, in words.
+        forms: of a fat program, the preferred one first.
     """
 
     name: str
@@ -277,6 +320,7 @@ class ProgramReport:
     executorch: list[str]
     executorch_needs: list[str]
     needs: list[str] = field(default_factory=list)
+    forms: list[FormUse] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """The report as dicts, lists, strings and numbers."""

@@ -7,11 +7,11 @@ file is worth having without them, so whatever has not the expected form counts 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rushlight.inspect.model import Source
+from rushlight.inspect.model import Covered, Source
 from rushlight.schema import program as fb
 from rushlight.serialize.segments import Data, as_bytes
 
@@ -73,11 +73,35 @@ def rows_of(debug: Mapping[str, Any], plan: fb.ExecutionPlan) -> list[Row]:
 def _debug_rows(debug: Mapping[str, Any], method: str) -> list[Row]:
     files = [str(file) for file in debug["files"]]
     rows = []
-    for name, _, file, line, function, text, module in debug["methods"][method]:
-        path = files[file] if file >= 0 else ""
-        source = Source(path, int(line), str(function), str(text), str(module))
-        rows.append(Row(str(name), source if path or source.module else None))
+    for name, _, *place in debug["methods"][method]:
+        rows.append(Row(str(name), _source(files, place)))
     return rows
+
+
+def coverage_of(debug: Mapping[str, Any], method: str) -> list[Covered]:
+    """What became of a method's operator calls; empty if the file does not tell."""
+
+    def read() -> list[Covered]:
+        files = [str(file) for file in debug["files"]]
+        found = []
+        for backend, part, cost, reasons, name, op, *place in debug["coverage"][method]:
+            why = {str(k): str(v) for k, v in dict(reasons).items()}
+            source = _source(files, place)
+            found.append(
+                Covered(str(name), str(op), str(backend), int(part), float(cost), why, source)
+            )
+        return found
+
+    covered: list[Covered] = _tolerant(read, [])
+    return covered
+
+
+def _source(files: Sequence[str], place: Sequence[Any]) -> Source | None:
+    """The Python line of a row's last five fields; None if they tell nothing."""
+    file, line, function, text, module = place
+    path = files[file] if file >= 0 else ""
+    source = Source(path, int(line), str(function), str(text), str(module))
+    return source if path or source.module else None
 
 
 def _traced_row(frames: fb.FrameList) -> Row:

@@ -13,8 +13,18 @@ from rushlight.errors import Code, LoadError
 from rushlight.inspect import interop
 from rushlight.inspect.filebytes import bytes_by_kind, same_place
 from rushlight.inspect.methods import read_method
-from rushlight.inspect.model import Constant, Method, NamedData, Operator, ProgramReport, Value
+from rushlight.inspect.model import (
+    Constant,
+    FormUse,
+    Method,
+    NamedData,
+    Operator,
+    ProgramReport,
+    Value,
+)
 from rushlight.inspect.origin import CONTRACT, DEBUG, KERNELS, read_json, signature_of
+from rushlight.runtime.forms import KEY as FORMS
+from rushlight.runtime.forms import Index, read_index
 from rushlight.schema.codec import Buffer
 from rushlight.serialize.pte import read_pte
 from rushlight.serialize.segments import as_bytes
@@ -65,7 +75,11 @@ def _report(data: Buffer, name: str) -> ProgramReport:
     plans = pte.program.execution_plan
     signatures = {plan.name: signature_of(contract, plan.name) for plan in plans}
     methods = [read_method(pte, plan, signatures[plan.name], debug) for plan in plans]
-    operators = _operators(methods, read_json(pte.named_data, KERNELS))
+    forms = read_index(as_bytes(pte.named_data.get(FORMS, b"")), list(signatures))
+    hidden = forms.hidden() if forms is not None else set()
+    visible = [method for method in methods if method.name not in hidden]
+    kernels = read_json(pte.named_data, KERNELS)
+    operators = _operators(methods, kernels)
     shared = same_place(pte.named_data.values())
     return ProgramReport(
         name=name,
@@ -78,9 +92,14 @@ def _report(data: Buffer, name: str) -> ProgramReport:
             NamedData(key, len(as_bytes(value)), again)
             for (key, value), again in zip(pte.named_data.items(), shared, strict=True)
         ],
-        executorch=interop.reasons_against(pte.program, operators, signatures),
-        executorch_needs=interop.needs(methods, operators),
+        executorch=interop.reasons_against(
+            [plan for plan in plans if plan.name not in hidden],
+            _operators(visible, kernels),
+            signatures,
+        ),
+        executorch_needs=interop.needs(visible, _operators(visible, kernels)),
         needs=_needs(operators),
+        forms=_forms(forms, methods),
     )
 
 
@@ -104,6 +123,28 @@ def _operators(methods: Sequence[Method], kernels: Mapping[str, Any]) -> list[Op
         told = libraries.get(name, "") if isinstance(libraries, dict) else ""
         library = known.library if known is not None else str(told)
         found.append(Operator(name, count, kind, interop.runs_kernel(name), library))
+    return found
+
+
+def _forms(index: Index | None, methods: Sequence[Method]) -> list[FormUse]:
+    """The forms of a fat program, in order of preference."""
+    if index is None:
+        return []
+    by_name = {method.name: method for method in methods}
+    found = []
+    for name in index.order:
+        plans = [p for plans in index.methods.values() for p in plans if p.form == name]
+        mine = [by_name[plan.plan] for plan in plans]
+        backends = sorted({backend for plan in plans for backend in plan.backends})
+        found.append(
+            FormUse(
+                name,
+                [method.name for method in mine],
+                backends,
+                sum(method.constant_bytes for method in mine),
+                sum(method.delegate_bytes for method in mine),
+            )
+        )
     return found
 
 

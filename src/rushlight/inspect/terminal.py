@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rushlight.inspect.model import Arena, Method, ProgramReport, Source
+from rushlight.inspect.coverage import coverage_tables
+from rushlight.inspect.model import Arena, Method, ProgramReport
+from rushlight.inspect.text import MAX_ROWS, more, short_source, size_text, table_of
 
-_UNITS = ("B", "KiB", "MiB", "GiB")
-_MAX_ROWS = 20  # of a table that could grow with the model; the page shows all
 _BAR = 24  # characters of a bar
-
-
-def size_text(count: int) -> str:
-    """Bytes for people: "1.5 KiB"."""
-    value, unit = float(count), 0
-    while value >= 1024 and unit < len(_UNITS) - 1:
-        value, unit = value / 1024, unit + 1
-    digits = 0 if unit == 0 or value >= 100 else 1 if value >= 10 else 2
-    return f"{value:.{digits}f} {_UNITS[unit]}"
 
 
 def overview(report: ProgramReport) -> Iterator[RenderableType]:
@@ -30,6 +20,11 @@ def overview(report: ProgramReport) -> Iterator[RenderableType]:
     yield _title(report)
     yield _methods(report)
     yield _by_kind(report)
+    if report.forms:
+        yield _forms(report)
+    for method in report.methods:
+        if method.coverage:
+            yield coverage_tables(method)
     if report.needs:
         lines = [Text.assemble("\n To run, a runtime ", ("needs", "yellow"))]
         yield Group(*lines, *(Text(f"   • {need}") for need in _cut(report.needs)))
@@ -58,15 +53,8 @@ def _title(report: ProgramReport) -> Text:
     return Text.assemble((name, "bold"), f"  {size_text(report.bytes)} ({report.bytes:,} bytes)")
 
 
-def _table(title: str, *columns: str, right: Sequence[int] = ()) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i in right else "left", overflow="fold")
-    return table
-
-
 def _methods(report: ProgramReport) -> RenderableType:
-    table = _table(
+    table = table_of(
         "", "method", "instructions", "planned memory", "lower bound", "constants", "runs on",
         right=(1, 2, 3, 4),
     )  # fmt: skip
@@ -79,6 +67,21 @@ def _methods(report: ProgramReport) -> RenderableType:
             f"{size_text(bound)}{_above(method.arena_bytes, bound)}",
             size_text(method.constant_bytes),
             Text(_places(method)),
+        )
+    return table
+
+
+def _forms(report: ProgramReport) -> RenderableType:
+    table = table_of(
+        "forms, in order of preference", "form", "backends", "constants used", "payloads",
+        right=(2, 3),
+    )  # fmt: skip
+    for form in report.forms:
+        table.add_row(
+            Text(form.name),
+            Text(", ".join(form.backends) or "portable kernels"),
+            size_text(form.constant_bytes),
+            size_text(form.payload_bytes),
         )
     return table
 
@@ -117,16 +120,9 @@ def _executorch(report: ProgramReport) -> RenderableType:
 
 
 def _cut(lines: Sequence[str]) -> Iterable[str]:
-    yield from lines[:_MAX_ROWS]
-    if len(lines) > _MAX_ROWS:
-        yield f"and {len(lines) - _MAX_ROWS} more"
-
-
-def _more(table: Table, shown: int, total: int) -> Table:
-    if total > shown:
-        table.caption = f"{total - shown} more; --html shows all"
-        table.caption_justify = "left"
-    return table
+    yield from lines[:MAX_ROWS]
+    if len(lines) > MAX_ROWS:
+        yield f"and {len(lines) - MAX_ROWS} more"
 
 
 def _method(method: Method) -> Iterator[RenderableType]:
@@ -149,13 +145,13 @@ def _arena(arena: Arena, method: Method) -> RenderableType:
         f"lower bound {size_text(arena.lower_bound)}{_above(arena.bytes, arena.lower_bound)}; "
         f"live at the peak, instruction {arena.peak_at}:"
     )
-    table = _table(
+    table = table_of(
         title, "tensor", "type", "role", "bytes", "offset", "needed at", "Python",
         right=(3, 4),
     )  # fmt: skip
     live = [block for block in arena.blocks if block.first <= arena.peak_at <= block.last]
     live.sort(key=lambda block: -block.bytes)
-    for block in live[:_MAX_ROWS]:
+    for block in live[:MAX_ROWS]:
         source = method.instructions[block.writer].source if block.writer >= 0 else None
         table.add_row(
             Text(block.name),
@@ -164,37 +160,29 @@ def _arena(arena: Arena, method: Method) -> RenderableType:
             f"{block.bytes:,}",
             f"{block.offset:,}",
             f"{block.first} to {block.last}",
-            Text(_short(source), style="dim", overflow="ellipsis", no_wrap=True),
+            Text(short_source(source), style="dim", overflow="ellipsis", no_wrap=True),
         )
     if arena.overlap:
         names = " and ".join(method.values[value].name for value in arena.overlap)
         table.caption = Text(f"unsound: {names} share bytes while both live", "bold red")
         return table
-    return _more(table, min(len(live), _MAX_ROWS), len(live))
-
-
-def _short(source: Source | None) -> str:
-    """A Python line without the folders of its file."""
-    if source is None:
-        return ""
-    place = f"{source.file.rpartition('/')[2]}:{source.line}" if source.file else source.module
-    return f"{place}: {source.text}" if source.text else place
+    return more(table, min(len(live), MAX_ROWS), len(live))
 
 
 def _delegates(method: Method) -> RenderableType:
-    table = _table("delegates", "backend", "payload", "called at", "compile specs", right=(1,))
-    for delegate in method.delegates[:_MAX_ROWS]:
+    table = table_of("delegates", "backend", "payload", "called at", "compile specs", right=(1,))
+    for delegate in method.delegates[:MAX_ROWS]:
         table.add_row(
             Text(delegate.backend),
             size_text(delegate.bytes) + (" shared" if delegate.shared else ""),
-            ", ".join(map(str, delegate.calls[:_MAX_ROWS])),
+            ", ".join(map(str, delegate.calls[:MAX_ROWS])),
             Text(", ".join(f"{key} ({size} bytes)" for key, size in delegate.specs)),
         )
-    return _more(table, min(len(method.delegates), _MAX_ROWS), len(method.delegates))
+    return more(table, min(len(method.delegates), MAX_ROWS), len(method.delegates))
 
 
 def _operators(report: ProgramReport) -> RenderableType:
-    table = _table("operators", "operator", "calls", "ExecuTorch 1.4.1", right=(1,))
+    table = table_of("operators", "operator", "calls", "ExecuTorch 1.4.1", right=(1,))
     for operator in report.operators:
         has = Text("has it", style="dim") if operator.executorch else Text("lacks it", "yellow")
         table.add_row(Text(operator.name), f"{operator.calls:,}", has)
@@ -202,8 +190,8 @@ def _operators(report: ProgramReport) -> RenderableType:
 
 
 def _constants(report: ProgramReport) -> RenderableType:
-    table = _table("constants", "name", "type", "bytes", "kind", "used by", right=(2,))
-    for constant in report.constants[:_MAX_ROWS]:
+    table = table_of("constants", "name", "type", "bytes", "kind", "used by", right=(2,))
+    for constant in report.constants[:MAX_ROWS]:
         uses = "1 tensor" if len(constant.uses) == 1 else f"{len(constant.uses)} tensors"
         shape = ", ".join(map(str, constant.shape))
         table.add_row(
@@ -213,11 +201,11 @@ def _constants(report: ProgramReport) -> RenderableType:
             constant.kind,
             uses,
         )
-    return _more(table, min(len(report.constants), _MAX_ROWS), len(report.constants))
+    return more(table, min(len(report.constants), MAX_ROWS), len(report.constants))
 
 
 def _named_data(report: ProgramReport) -> RenderableType:
-    table = _table("named data", "key", "bytes", right=(1,))
-    for entry in report.named_data[:_MAX_ROWS]:
+    table = table_of("named data", "key", "bytes", right=(1,))
+    for entry in report.named_data[:MAX_ROWS]:
         table.add_row(Text(entry.key), f"{entry.bytes:,}{' shared' if entry.shared else ''}")
-    return _more(table, min(len(report.named_data), _MAX_ROWS), len(report.named_data))
+    return more(table, min(len(report.named_data), MAX_ROWS), len(report.named_data))

@@ -33,6 +33,7 @@ from rushlight.partition.partitioner import (
 )
 from rushlight.partition.rebuild import rebuild
 from rushlight.partition.regions import Region, Step, find_regions, run_order
+from rushlight.partition.registry import import_all
 from rushlight.schema.program import CompileSpec
 
 
@@ -100,6 +101,9 @@ def find_backend(backend_id: str) -> type[BackendDetails]:
         ExportError: if no class of that name is defined; lists those that are.
     """
     details = backend_class(backend_id)
+    if details is None:
+        import_all()
+        details = backend_class(backend_id)
     if details is None:
         have = ", ".join(known_backends()) or "none"
         raise ExportError(

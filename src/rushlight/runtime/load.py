@@ -9,7 +9,10 @@ from typing import Any
 from rushlight import _core
 from rushlight.errors import Code, LoadError
 from rushlight.runtime import contract as contracts
+from rushlight.runtime.choice import load_chosen
 from rushlight.runtime.failures import load_error
+from rushlight.runtime.forms import KEY as FORMS
+from rushlight.runtime.forms import read_index
 from rushlight.runtime.module import Module
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -35,7 +38,8 @@ def load(
             are physical cores that this process may use. 1: none beside the caller's. All modules
             share one pool of threads, and a call that finds it at work does its own work itself.
             Results do not depend on the number. `Module.threads` tells it.
-        backend: None, or "portable": where the program's methods run.
+        backend: of a fat program, the form to use; None chooses the first whose backends are here
+            and whose known answer comes out right. `Module.forms` says what was chosen and why.
         verify: "full": everything in the file is checked before it is used. There is no other way.
         data: a data file (.ptd) with the weights that the program leaves out: a path or bytes.
         trace: record how long each instruction takes, for `Module.trace`.
@@ -50,29 +54,35 @@ def load(
         LoadError: if the file is not a sound program, or needs what this runtime does not have. Of
             missing operators and backends all are named. Nothing stays loaded.
     """
-    _check_options(threads, backend, verify, memory_limit)
+    _check_options(threads, verify, memory_limit)
     where = describe_source(program)
     core = open_program(program, data=data, trace=trace, memory_limit=memory_limit, threads=threads)
     try:
         names = core.method_names()
+        index = read_index(core.named_data(FORMS), names)
+        if index is not None:
+            names = [name for name in names if name not in index.hidden()]
         wanted = names if methods is None else [_known(m, names, where) for m in methods]
-        return Module(core, read_contracts(core, wanted), wanted, where)
+        contracts = read_contracts(core, wanted)
+        if index is not None:
+            return load_chosen(core, contracts, index, wanted, backend, where)
+        if backend not in (None, "portable"):
+            raise LoadError(
+                f"backend={backend!r}: the program has one form only; leave backend= out, or "
+                f"export it with backend=[{backend!r}, 'portable']",
+                code=Code.NOT_FOUND,
+                where=where,
+            )
+        return Module(core, contracts, [(name, name) for name in wanted], where)
     except _core.Failure as failure:
         raise load_error(failure, where) from None
 
 
-def _check_options(
-    threads: int | None, backend: str | None, verify: str, memory_limit: int | None
-) -> None:
+def _check_options(threads: int | None, verify: str, memory_limit: int | None) -> None:
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise LoadError(
             f"threads={threads!r}: give a number of at least 1, or leave it out",
             code=Code.INVALID_ARGUMENT,
-        )
-    if backend not in (None, "portable"):
-        have = ", ".join(["portable", *_core.backend_names()])
-        raise LoadError(
-            f"backend={backend!r} is not available here; available: {have}", code=Code.NOT_FOUND
         )
     if verify != "full":
         raise LoadError(

@@ -12,6 +12,7 @@ from rushlight.errors import Code, RunError
 from rushlight.runtime.check import check_inputs
 from rushlight.runtime.contract import Contract
 from rushlight.runtime.failures import debug_map, is_missing, load_error, missing_error, run_error
+from rushlight.runtime.forms import FormChoice
 from rushlight.runtime.signature import Signature
 from rushlight.runtime.state import State
 from rushlight.runtime.tree import Tree, TreeError
@@ -118,6 +119,11 @@ class Method:
     def call_flat(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """Run the method and return its results flattened, in order."""
         return self.contract.out_spec.leaves(self.call(args, kwargs))
+
+    def call_values(self, leaves: list[Any]) -> list[Any]:
+        """Run the method on flattened inputs as the model takes them; its results, flattened."""
+        args, kwargs = self.contract.in_spec.unflatten(iter(leaves))
+        return self.call_flat(args, kwargs)
 
     def call_into(self, outputs: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Run the method and write its results into `outputs`; see `Module.execute_into`."""
@@ -250,21 +256,26 @@ class Module:
 
     Attributes:
         threads: how many threads kernels may use.
+        forms: of a fat program, every form and why it was chosen or left out; else empty.
     """
+
+    forms: tuple[FormChoice, ...] = ()
 
     def __init__(
         self,
         core: _core.Program,
         contracts: Mapping[str, Contract],
-        names: Sequence[str],
+        plans: Sequence[tuple[str, str]],
         where: str,
     ) -> None:
+        """`plans` are the methods' names, each with that of the plan in the file."""
         self.threads = core.threads()
         self._core = core
         self._contracts = contracts
         self._where = where
+        self._plans = tuple(plans)
         self._state = State(core)
-        self._methods = {n: Method(n, contracts[n], c, core) for n, c in _load(core, names, where)}
+        self._methods = {n: Method(n, contracts[n], c, core) for n, c in _load(core, plans, where)}
         forward = self._methods.get("forward")
         self._call = forward.call if forward is not None else self._no_forward
 
@@ -320,8 +331,8 @@ class Module:
     def memory(self) -> Memory:
         """What the module takes, in bytes."""
         try:
-            uses = {name: self._core.memory_use(name) for name in self._methods}
-            metas = {name: self._core.meta(name) for name in self._methods}
+            uses = {name: self._core.memory_use(plan) for name, plan in self._plans}
+            metas = {name: self._core.meta(plan) for name, plan in self._plans}
             sizes = self._core.sizes()
             peak = self._core.memory_in_use()
             resident = self._core.memory_resident()
@@ -409,7 +420,9 @@ class Module:
         return self._copy(core)
 
     def _copy(self, core: _core.Program) -> Module:
-        return Module(core, self._contracts, tuple(self._methods), self._where)
+        copied = Module(core, self._contracts, self._plans, self._where)
+        copied.forms = self.forms
+        return copied
 
     def close(self) -> None:
         """Free the module's memory, once a call that is running is done; later calls fail."""
@@ -427,13 +440,15 @@ class Module:
         self.close()
 
 
-def _load(core: _core.Program, names: Sequence[str], where: str) -> list[tuple[str, _core.Method]]:
+def _load(
+    core: _core.Program, plans: Sequence[tuple[str, str]], where: str
+) -> list[tuple[str, _core.Method]]:
     """Load methods, or raise one LoadError for all that is missing."""
     loaded: list[tuple[str, _core.Method]] = []
     missing: list[_core.Failure] = []
-    for name in names:
+    for name, plan in plans:
         try:
-            loaded.append((name, core.method(name)))
+            loaded.append((name, core.method(plan)))
         except _core.Failure as failure:
             if not is_missing(failure):
                 raise load_error(failure, where) from None

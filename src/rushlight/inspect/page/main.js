@@ -87,8 +87,8 @@ function start() {
   new Drawing(graph.stage);
   byId("methods").append(...(report.methods.length > 1 ? report.methods.map((method, i) =>
     el("button", { type: "button", onclick: () => showMethod(i) }, method.name)) : []));
-  byId("tables").append(...[operatorTable(), constantTable(), delegateTable(), namedDataTable()]
-    .filter(Boolean));
+  byId("tables").append(...[formTable(), coverageTable(), operatorTable(), constantTable(),
+    delegateTable(), namedDataTable()].filter(Boolean));
   showMethod(0);
 
   const box = byId("search");

@@ -94,6 +94,44 @@ function delegateTable() {
   ], rows);
 }
 
+// Where each operator call runs, what it is estimated to cost, and why it stayed.
+function coverageTable() {
+  const rows = report.methods.flatMap((method) => {
+    const covered = method.coverage || [];
+    const total = covered.reduce((sum, call) => sum + call.cost, 0) || 1;
+    return covered.map((call) => ({ ...call, method: method.name, share: call.cost / total,
+      why: Object.entries(call.reasons || {}).map(([who, why]) => `${who}: ${why}`).join("; ") }));
+  });
+  if (!rows.length) return null;
+  const taken = rows.filter((row) => row.backend).length;
+  return table("Where it runs", `${taken} of ${plural(rows.length, "call")} delegated`, [
+    { title: "method", text: (row) => row.method },
+    { title: "operator", class: "mono", text: (row) => row.op },
+    { title: "backend", text: (row) => row.backend || "portable kernels",
+      render: (row) => el("span", { class: row.backend ? "" : "bad" },
+        row.backend ? `${row.backend} #${row.part}` : "portable kernels") },
+    { title: "share", class: "number", text: (row) => `${(row.share * 100).toFixed(1)}%`,
+      value: (row) => row.share },
+    { title: "", class: "wide", text: () => "", value: (row) => row.share,
+      render: (row) => bar(row.share, 1) },
+    { title: "why it stayed", text: (row) => row.why },
+    { title: "Python", class: "mono", text: (row) => sourceText(row.source) },
+  ], rows.sort((a, b) => b.share - a.share));
+}
+
+function formTable() {
+  if (!(report.forms || []).length) return null;
+  return table("Forms", "in order of preference", [
+    { title: "form", class: "mono", text: (row) => row.name },
+    { title: "backends", class: "mono", text: (row) => row.backends.join(", ") || "portable kernels" },
+    { title: "methods", class: "mono", text: (row) => row.methods.join(", ") },
+    { title: "constants used", class: "number", text: (row) => count(row.constant_bytes),
+      value: (row) => row.constant_bytes },
+    { title: "payloads", class: "number", text: (row) => count(row.payload_bytes),
+      value: (row) => row.payload_bytes },
+  ], report.forms);
+}
+
 function namedDataTable() {
   if (!report.named_data.length) return null;
   const total = report.named_data.reduce((sum, entry) => sum + entry.bytes, 0);

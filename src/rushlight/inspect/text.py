@@ -1,0 +1,46 @@
+"""What the tables of a report in the terminal share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.table import Table
+
+from rushlight.inspect.model import Source
+
+MAX_ROWS = 20  # of a table that could grow with the model; the page shows all
+_UNITS = ("B", "KiB", "MiB", "GiB")
+
+
+def size_text(count: int) -> str:
+    """Bytes for people: "1.5 KiB"."""
+    value, unit = float(count), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    digits = 0 if unit == 0 or value >= 100 else 1 if value >= 10 else 2
+    return f"{value:.{digits}f} {_UNITS[unit]}"
+
+
+def table_of(title: str, *columns: str, right: Sequence[int] = ()) -> Table:
+    """A table with headings; `right` are the columns that are aligned to the right."""
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i in right else "left", overflow="fold")
+    return table
+
+
+def more(table: Table, shown: int, total: int) -> Table:
+    """The table, with a note if it shows fewer rows than there are."""
+    if total > shown:
+        table.caption = f"{total - shown} more; --html shows all"
+        table.caption_justify = "left"
+    return table
+
+
+def short_source(source: Source | None) -> str:
+    """A Python line without the folders of its file."""
+    if source is None:
+        return ""
+    place = f"{source.file.rpartition('/')[2]}:{source.line}" if source.file else source.module
+    return f"{place}: {source.text}" if source.text else place

@@ -1,0 +1,108 @@
+"""Choosing the form of a fat program: by what is there, and by the known answer."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+
+from rushlight import _core
+from rushlight.errors import Code, Error, LoadError
+from rushlight.runtime.contract import Contract
+from rushlight.runtime.forms import (
+    PORTABLE,
+    FormChoice,
+    Index,
+    Plan,
+    Remembered,
+    answer_inputs,
+    wrong_answer,
+)
+from rushlight.runtime.module import Module
+from rushlight.runtime.registries import backend_registry
+
+
+def load_chosen(
+    core: _core.Program,
+    contracts: Mapping[str, Contract],
+    index: Index,
+    methods: Sequence[str],
+    form: str | None,
+    where: str,
+) -> Module:
+    """Load the first form that can run here and answers right.
+
+    Args:
+        core: the opened program.
+        contracts: of `methods`.
+        index: the program's forms.
+        methods: those wanted.
+        form: the only form to take, or None for the first that does.
+        where: the program, for messages.
+
+    Raises:
+        LoadError: if there is no such form, or the only one asked for cannot run here.
+    """
+    if form is not None and form not in index.order:
+        raise LoadError(
+            f"the program has no form {form!r}; it has {', '.join(index.order)}",
+            code=Code.NOT_FOUND,
+            where=where,
+        )
+    notes: list[FormChoice] = []
+    for name in index.order if form is None else (form,):
+        plans = {m: index.plan(m, name) or index.plan(m, PORTABLE) or _same(m) for m in methods}
+        absent = sorted({b for p in plans.values() for b in p.backends if not _is_here(b)})
+        if absent and name != PORTABLE:
+            why = f"backend {', '.join(absent)} is not here"
+            notes.append(FormChoice(name, False, why))
+            continue
+        try:
+            module = Module(core, contracts, [(m, p.plan) for m, p in plans.items()], where)
+            why = _check(module, index, methods, name)
+        except Error as error:
+            if name == PORTABLE or form is not None:
+                raise
+            module, why = None, str(error)
+        if module is not None and not why:
+            notes.append(FormChoice(name, True, "the first that runs here"))
+            rest = index.order[index.order.index(name) + 1 :] if form is None else ()
+            module.forms = (*notes, *(FormChoice(n, False, "not needed") for n in rest))
+            return module
+        warnings.warn(f"{where}: form {name!r} is left out: {why}", RuntimeWarning, stacklevel=3)
+        notes.append(FormChoice(name, False, why))
+        spoiled, core = core, core.clone()
+        spoiled.close()
+    reasons = "; ".join(f"{n.form}: {n.why}" for n in notes)
+    raise LoadError(
+        f"no form of the program can run here: {reasons}. Install what is missing, or load "
+        f"another form with backend=",
+        code=Code.NOT_FOUND,
+        where=where,
+    )
+
+
+def _same(method: str) -> Plan:
+    """A method that the index does not know: a constant one."""
+    return Plan(PORTABLE, method, ())
+
+
+def _is_here(backend: str) -> bool:
+    return backend_registry.is_available(backend)
+
+
+def _check(module: Module, index: Index, methods: Sequence[str], form: str) -> str:
+    """Why the form's answers are wrong; "" if they are right, or were before on this machine."""
+    known = Remembered(index)
+    if form == PORTABLE or form in known:
+        return ""
+    tried = module.clone() if len(module.state) else module  # the check must not change state
+    for method in methods:
+        answer = index.answers.get(method)
+        if answer is None or index.plan(method, form) is None:
+            continue
+        results = tried[method].call_values(list(answer_inputs(answer["inputs"])))
+        wrong = wrong_answer(answer, results)
+        if wrong is not None:
+            return f"{method} answers wrong: {wrong}"
+    known.add(form)
+    return ""

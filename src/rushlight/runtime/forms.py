@@ -1,0 +1,185 @@
+"""The forms of a fat program: which one a module uses, and the check of its known answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+KEY = "rushlight/forms"
+PORTABLE = "portable"
+SAMPLES = 64
+"""Values of each output that a known answer holds, at least, if the output has as many."""
+_GOLDEN = 0.6180339887498949  # multiples of it fill an interval evenly, whatever their number
+_TOLERANCE = 0.05  # of the largest value: a form may compute in int8, but not nonsense
+
+
+def plan_name(method: str, form: str) -> str:
+    """What a method's form is called in the file."""
+    return method if form == PORTABLE else f"{method}@{form}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One form of one method."""
+
+    form: str
+    plan: str
+    backends: tuple[str, ...]
+
+
+class FormChoice(NamedTuple):
+    """What became of one form when a program was loaded.
+
+    Attributes:
+        form: its name.
+        chosen: whether the module uses it.
+        why: the reason, in words.
+    """
+
+    form: str
+    chosen: bool
+    why: str
+
+
+@dataclass(frozen=True)
+class Index:
+    """What a file says about its forms.
+
+    Attributes:
+        id: tells the file's forms from those of other files.
+        order: the forms, the preferred one first.
+        methods: the plans of each method, in that order.
+        answers: the known answers of methods that have one.
+    """
+
+    id: str
+    order: tuple[str, ...]
+    methods: Mapping[str, tuple[Plan, ...]]
+    answers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def plan(self, method: str, form: str) -> Plan | None:
+        """The form of a method; None if it has no such form."""
+        return next((p for p in self.methods.get(method, ()) if p.form == form), None)
+
+    def hidden(self) -> set[str]:
+        """Methods of the file that are only forms of others."""
+        return {p.plan for m, plans in self.methods.items() for p in plans if p.plan != m}
+
+
+def read_index(data: bytes | memoryview | None, names: Sequence[str]) -> Index | None:
+    """The index of a program; None if it has none that fits its methods.
+
+    Args:
+        data: what the file holds under `KEY`.
+        names: the methods of the file.
+    """
+    if not data:
+        return None
+    try:
+        found = json.loads(bytes(data))
+        methods = {
+            str(name): tuple(
+                Plan(str(p["form"]), str(p["plan"]), tuple(map(str, p["backends"])))
+                for p in entry["forms"]
+            )
+            for name, entry in found["methods"].items()
+        }
+        answers = {n: e["answer"] for n, e in found["methods"].items() if "answer" in e}
+        made = Index(str(found["id"]), tuple(map(str, found["order"])), methods, answers)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        return None
+    plans = {p.plan for listed in methods.values() for p in listed}
+    return made if plans | set(methods) <= set(names) else None
+
+
+def answer_inputs(described: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
+    """The inputs of a known answer: evenly spread over the range that the example's values had."""
+    for one in described:
+        if "value" in one:
+            yield one["value"]
+            continue
+        count = int(np.prod(one["shape"], dtype=np.int64))
+        steps = np.arange(1, count + 1, dtype=np.float64) * _GOLDEN
+        values = one["low"] + (one["high"] - one["low"]) * (steps - np.floor(steps))
+        yield values.astype(_numpy_dtype(one["dtype"])).reshape(one["shape"])
+
+
+def _numpy_dtype(name: str) -> Any:
+    return np.float32 if name == "bfloat16" else np.dtype(name)
+
+
+def wrong_answer(answer: Mapping[str, Any], results: Sequence[Any]) -> str | None:
+    """How results differ from the known answer, in words; None if they do not.
+
+    Args:
+        answer: of the method.
+        results: flattened.
+    """
+    wanted = answer["outputs"]
+    if len(results) != len(wanted):
+        return f"it gives {len(results)} results, {len(wanted)} are right"
+    for i, (result, known) in enumerate(zip(results, wanted, strict=True)):
+        array = np.asarray(result)
+        if list(array.shape) != known["shape"]:
+            return f"output {i} has the shape {list(array.shape)}, {known['shape']} is right"
+        got = array.astype(np.float64).reshape(-1)[:: known["step"]]
+        values = np.asarray(known["values"], np.float64)
+        if got.shape != values.shape or not np.isfinite(got).all():
+            return f"output {i} has values that are not finite"
+        difference = float(np.abs(got - values).max()) if values.size else 0.0
+        allowed = _TOLERANCE * max(float(known["largest"]), 1e-6)
+        if difference > allowed:
+            return f"output {i} is off by {difference:.3g}, {allowed:.3g} is allowed"
+    return None
+
+
+class Remembered:
+    """Answers that came out right before, by file, form and processor.
+
+    They are kept in `$RUSHLIGHT_CACHE`, or the user's cache folder; without one nothing is
+    remembered, and the check is made again.
+    """
+
+    def __init__(self, index: Index) -> None:
+        key = f"{index.id} {platform.machine()} {_processor()}"
+        self._name = hashlib.sha256(key.encode()).hexdigest()[:32]
+
+    def _file(self, form: str) -> Path:
+        home = os.environ.get("RUSHLIGHT_CACHE") or os.environ.get("XDG_CACHE_HOME")
+        folder = Path(home) if home else Path.home() / ".cache"
+        return folder / "rushlight" / "answers" / f"{self._name}-{form}"
+
+    def __contains__(self, form: str) -> bool:
+        try:
+            return self._file(form).is_file()
+        except (OSError, RuntimeError):
+            return False
+
+    def add(self, form: str) -> None:
+        """Remember that a form answered right here."""
+        try:
+            path = self._file(form)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        except (OSError, RuntimeError):
+            pass
+
+
+def _processor() -> str:
+    """The processor's name, as far as the system tells it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            for line in file:
+                if line.startswith(("model name", "CPU part")):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor()
