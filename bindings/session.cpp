@@ -117,9 +117,9 @@ void Session::fail_load(const std::string& method, Status status) {
   failure.method = method;
   if (const Method* failed = module().failed_method()) {
     uint32_t cursor = 0;
-    StringView id;
-    while (failed->next_missing_backend(&cursor, &id)) {
-      failure.missing.push_back({method, -1, text(id), false});
+    MissingBackend backend;
+    while (failed->next_missing_backend(&cursor, &backend)) {
+      failure.missing.push_back({method, -1, text(backend.id), backend.registered});
     }
     cursor = 0;
     MissingOperator missing;

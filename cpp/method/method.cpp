@@ -77,12 +77,14 @@ bool Method::next_missing_operator(uint32_t* cursor, MissingOperator* missing) c
   return false;
 }
 
-bool Method::next_missing_backend(uint32_t* cursor, StringView* id) const {
+bool Method::next_missing_backend(uint32_t* cursor, MissingBackend* missing) const {
   if (parts_.delegates == nullptr) return false;
   while (*cursor < meta_.n_delegates()) {
-    *id = meta_.delegate_id((*cursor)++);
+    missing->delegate = (*cursor)++;
+    missing->id = meta_.delegate_id(missing->delegate);
     const BackendTable* table = options_.backends;
-    const Backend* backend = table != nullptr ? table->find(*id) : nullptr;
+    const Backend* backend = table != nullptr ? table->find(missing->id) : nullptr;
+    missing->registered = backend != nullptr;
     if (backend == nullptr || !backend->available()) return true;
   }
   return false;

@@ -30,9 +30,16 @@
 
 namespace rushlight {
 
+// True in a runtime that was built with assertions.
+bool checks_backends_by_default();
+
 struct ModuleOptions {
   const KernelTable* kernels = nullptr;    // nullptr: the portable kernels, if they are linked in
   const BackendTable* backends = nullptr;  // nullptr: none
+  // Of the backends; like the table, for as long as the module and its clones load methods.
+  const BackendOptionsMap* backend_options = nullptr;
+  // See MethodOptions.
+  bool check_backends = checks_backends_by_default();
   const char* data_path = nullptr;         // a .ptd that holds what the program leaves out
   // Bytes that arenas, structures, scratch and outputs of all loaded methods may take together,
   // and with them the tensors without bound when a method runs; 0: no limit. The program's own

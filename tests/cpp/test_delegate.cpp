@@ -21,7 +21,7 @@ class AddingBackend : public Backend {
   std::string named;
 
   bool available() const override { return is_available; }
-  Result<void*> init(const BackendInit& init) override {
+  Result<void*> init(BackendInit& init) override {
     if (fails_init) return init.message->fail(Code::DelegateInvalidCompatibility, "payload v9");
     for (const CompileSpec& spec : init.specs) {
       specs += std::string(spec.key.data(), spec.key.size()) + "=" +
