@@ -104,6 +104,14 @@ Method::Place Method::place_of(uint32_t pc) const {
   return {low, low == 0 ? pc : pc - parts_.chain_ends[low - 1]};
 }
 
+uint32_t Method::delegate_of(uint32_t chain, uint32_t instruction) const {
+  if (state_ != State::Ready || chain >= meta_.sizes().chains) return kNoDelegate;
+  const uint32_t start = chain == 0 ? 0 : parts_.chain_ends[chain - 1];
+  if (instruction >= parts_.chain_ends[chain] - start) return kNoDelegate;
+  const Instruction& found = parts_.instructions[start + instruction];
+  return found.kind == InstructionKind::Delegate ? found.target : kNoDelegate;
+}
+
 StringView Method::instruction_name(uint32_t pc) const {
   if (state_ != State::Ready || pc >= n_instructions_) return "?";
   const Instruction& instruction = parts_.instructions[pc];

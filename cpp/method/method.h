@@ -165,6 +165,9 @@ class Method {
   const char* failed_place() const { return place_.text(); }
   // The name of what instruction `pc` runs: an operator's, a backend's id, or the kind.
   StringView instruction_name(uint32_t pc) const;
+  // The delegate that an instruction calls, as an index among the plan's; kNoDelegate if it calls
+  // none. As tracers are told of it: by its chain and its index there.
+  uint32_t delegate_of(uint32_t chain, uint32_t instruction) const;
 
   void set_tracer(Tracer* tracer) { tracer_ = tracer; }
 

@@ -204,10 +204,10 @@ void Module::unload(StringView method) {
 Status Module::load(StringView method) {
   if (!is_open()) return message_.fail(Code::InvalidState, "no program is open");
   if (is_loaded(method)) return {};
-  Result<MethodMeta> meta = program().method_meta(method, &message_);
-  if (!meta.ok()) return meta.status();
   delete failed_;
   failed_ = nullptr;
+  Result<MethodMeta> meta = program().method_meta(method, &message_);
+  if (!meta.ok()) return meta.status();
   MethodSlot* slot = new (std::nothrow) MethodSlot;
   if (slot == nullptr) return out_of_memory();
   Status status = load_slot(*slot, meta.value());

@@ -94,6 +94,9 @@ class Module {
   // One that lies in memory, which must live as long as the module and its clones.
   Status add_data_memory(const void* data, size_t size);
 
+  // For the methods that are loaded from now on; in the place of ModuleOptions::backend_options.
+  void set_backend_options(const BackendOptionsMap* options) { options_.backend_options = options; }
+
   bool is_open() const { return shared_ != nullptr; }
   const Message& message() const { return message_; }
   const Program& program() const;  // of an open module

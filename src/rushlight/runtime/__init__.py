@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from rushlight.runtime.backends import (
+    Backend,
+    BackendContext,
+    register_backend,
+    register_backend_capsule,
+    register_backend_library,
+    unregister_backend,
+)
 from rushlight.runtime.load import load
 from rushlight.runtime.module import Memory, Method, Module, TraceEvent
 from rushlight.runtime.registries import backend_registry, operator_registry
@@ -10,6 +18,8 @@ from rushlight.runtime.signature import Signature
 from rushlight.runtime.stepping import Stepper
 
 __all__ = [
+    "Backend",
+    "BackendContext",
     "Memory",
     "Method",
     "Module",
@@ -22,4 +32,8 @@ __all__ = [
     "backend_registry",
     "load",
     "operator_registry",
+    "register_backend",
+    "register_backend_capsule",
+    "register_backend_library",
+    "unregister_backend",
 ]
