@@ -5,6 +5,7 @@ from __future__ import annotations
 from rushlight.runtime.backends import (
     Backend,
     BackendContext,
+    include_path,
     register_backend,
     register_backend_capsule,
     register_backend_library,
@@ -30,6 +31,7 @@ __all__ = [
     "TraceEvent",
     "Verification",
     "backend_registry",
+    "include_path",
     "load",
     "operator_registry",
     "register_backend",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Any, Protocol
 
 from rushlight import _core
@@ -162,6 +163,11 @@ def unregister_backend(id: str) -> None:
     if not _core.unregister_backend(id):
         have = ", ".join(_core.backend_names()) or "none"
         raise LoadError(f"no backend {id!r} is registered; registered: {have}", code=Code.NOT_FOUND)
+
+
+def include_path() -> Path:
+    """The folder of `rl_backend_v1.h`, to build backends in C against."""
+    return Path(__file__).resolve().parents[1] / "include"
 
 
 def installed_backends() -> list[str]:
