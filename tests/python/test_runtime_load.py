@@ -94,7 +94,7 @@ def test_a_path_without_a_file(tmp_path: pathlib.Path) -> None:
     [
         ({"threads": 0}, Code.INVALID_ARGUMENT, "threads=0: give a number of at least 1"),
         ({"threads": "2"}, Code.INVALID_ARGUMENT, "threads='2'"),
-        ({"backend": "tpu"}, Code.NOT_FOUND, "backend='tpu' is not available.*portable"),
+        ({"backend": "tpu"}, Code.NOT_FOUND, "backend='tpu': the program has one form only"),
         ({"verify": "none"}, Code.NOT_SUPPORTED, "always verified fully"),
         ({"memory_limit": 0}, Code.INVALID_ARGUMENT, "memory_limit=0"),
     ],
@@ -191,16 +191,6 @@ def test_missing_of_several_methods_in_one_error() -> None:
         methods.append(method)
     with pytest.raises(rl.LoadError, match=r"(?s)2 operators.*acme::a  at a:.*acme::b  at b:"):
         rl.load(program(*methods))
-
-
-def test_missing_backend() -> None:
-    method = binary("aten::add.out", 2, 2)
-    method.delegates = [fb.BackendDelegate(id="AcmeBackend")]
-    method.instructions.append(fb.Instruction(fb.DelegateCall(0, [0, 2])))
-    with pytest.raises(rl.LoadError, match="AcmeBackend  for forward") as caught:
-        rl.load(program(method, blobs=[b"payload"]))
-    assert caught.value.code == Code.NOT_FOUND
-    assert "export with backend='portable'" in str(caught.value)
 
 
 def test_wrong_arguments_of_an_instruction() -> None:

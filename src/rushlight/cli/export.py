@@ -42,8 +42,8 @@ def main(
         typer.Option(
             "--backend",
             metavar="NAME",
-            help="Where it runs; default: portable. Given several times it makes a fat program "
-            "with a form for each, in order of preference.",
+            help="Where it runs; default: portable. Several make a fat program with a form for "
+            "each, in order of preference.",
         ),
     ] = None,
     dynamic: Annotated[
@@ -61,10 +61,7 @@ def main(
     ] = True,
     strict: Annotated[
         bool,
-        typer.Option(
-            "--strict",
-            help="Refuse a program that leaves more than 1 % of its cost to the portable kernels.",
-        ),
+        typer.Option("--strict", help="Refuse what leaves over 1 % of its cost to slow kernels."),
     ] = False,
     traceback: TracebackOption = False,
 ) -> None:
@@ -82,7 +79,7 @@ def main(
             target.args,
             target.kwargs,
             dynamic_shapes=shapes,
-            backend=backend if backend and len(backend) > 1 else (backend or ["portable"])[0],
+            backend=_backend(backend),
             verify=verify,
             strict=strict,
             progress=stages,
@@ -93,6 +90,13 @@ def main(
     from rushlight.inspect import report_of
 
     console().print(report_of(path))
+
+
+def _backend(names: list[str] | None) -> str | list[str]:
+    """One name is where the program runs; several are the forms of a fat program."""
+    if not names:
+        return "portable"
+    return names if len(names) > 1 else names[0]
 
 
 class Stages:

@@ -30,13 +30,21 @@ def copy_graph_module(module: GraphModule) -> GraphModule:
     env: dict[Node, Node] = {}
     held: dict[str, Any] = {}
     for node in module.graph.nodes:
-        env[node] = graph.node_copy(node, lambda n: env[n])
+        copy_node(graph, node, env)
         if node.op == "get_attr":
             found = attribute(node)
             if isinstance(found, GraphModule):
                 found = copy_graph_module(found)
             held[str(node.target)] = found
     return make_module(held, graph, module)
+
+
+def copy_node(graph: Graph, node: Node, env: dict[Node, Node]) -> Node:
+    """Append a copy under the same name, which signatures know; noted in `env`."""
+    new = graph.node_copy(node, lambda n: env[n])
+    new.name = node.name  # the graph would rename an input that is called "input", say
+    env[node] = new
+    return new
 
 
 def make_module(held: dict[str, Any], graph: Graph, like: GraphModule) -> GraphModule:

@@ -21,7 +21,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from rushlight.errors import Code, ExportError
 from rushlight.ir.branches import attribute
-from rushlight.ir.programs import make_module, make_program
+from rushlight.ir.programs import copy_node, make_module, make_program
 from rushlight.ir.source import source_of
 from rushlight.partition.partitioner import TAG
 from rushlight.partition.regions import Region
@@ -160,19 +160,19 @@ class _Writer:
 
     def _placeholder(self, node: Node) -> Node:
         new = self.graph.placeholder(node.name)
+        new.name = node.name
         new.meta = {k: v for k, v in node.meta.items() if k != TAG}
         self._env[node] = new
         return new
 
     def hold(self, node: Node) -> None:
         """Add a branch of control flow, or a lowered module."""
-        self._env[node] = self.graph.node_copy(node)
+        copy_node(self.graph, node, self._env)
         self.held[str(node.target)] = attribute(node)
 
     def copy(self, node: Node) -> None:
         """Add a call."""
-        self._env[node] = self.graph.node_copy(node, lambda n: self._env[n])
-        self._env[node].meta.pop(TAG, None)
+        copy_node(self.graph, node, self._env).meta.pop(TAG, None)
 
     def give(
         self, new_values: list[Node], buffers: list[str], outputs: list[Node]

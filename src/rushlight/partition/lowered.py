@@ -13,7 +13,7 @@ from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 from torch.fx import Graph
 
 from rushlight.edge.config import ExecutorchBackendConfig
-from rushlight.ir.programs import copy_program, make_module
+from rushlight.ir.programs import copy_node, copy_program, make_module
 from rushlight.ir.source import Source, source_of
 from rushlight.partition.named_data import NamedDataStoreOutput
 from rushlight.schema.program import CompileSpec
@@ -93,7 +93,7 @@ class LoweredBackendModule(torch.nn.Module):
             s for s in signature.output_specs if s.kind == OutputKind.USER_OUTPUT
         ]
         graph = Graph()
-        given = [graph.node_copy(node) for node in old if node.name in inputs]
+        given = [copy_node(graph, node, {}) for node in old if node.name in inputs]
         held = {"lowered_module_0": self}
         call = graph.call_function(
             executorch_call_delegate, (graph.get_attr("lowered_module_0"), *given)

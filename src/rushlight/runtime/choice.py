@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rushlight import _core
 from rushlight.errors import Code, Error, LoadError
+from rushlight.runtime.backends import find_backends
 from rushlight.runtime.contract import Contract
 from rushlight.runtime.forms import (
     PORTABLE,
@@ -51,16 +52,19 @@ def load_chosen(
     notes: list[FormChoice] = []
     for name in index.order if form is None else (form,):
         plans = {m: index.plan(m, name) or index.plan(m, PORTABLE) or _same(m) for m in methods}
+        problems = find_backends(core, [plan.plan for plan in plans.values()])
         absent = sorted({b for p in plans.values() for b in p.backends if not _is_here(b)})
         if absent and name != PORTABLE:
-            why = f"backend {', '.join(absent)} is not here"
+            said = [f" ({problems[b]})" if b in problems else "" for b in absent]
+            found = ", ".join(f"{b}{why}" for b, why in zip(absent, said, strict=True))
+            why = f"backend {found} is not here"
             notes.append(FormChoice(name, False, why))
             continue
         try:
             module = Module(core, contracts, [(m, p.plan) for m, p in plans.items()], where)
             why = _check(module, index, methods, name)
         except Error as error:
-            if name == PORTABLE or form is not None:
+            if name == PORTABLE:
                 raise
             module, why = None, str(error)
         if module is not None and not why:
@@ -68,7 +72,9 @@ def load_chosen(
             rest = index.order[index.order.index(name) + 1 :] if form is None else ()
             module.forms = (*notes, *(FormChoice(n, False, "not needed") for n in rest))
             return module
-        warnings.warn(f"{where}: form {name!r} is left out: {why}", RuntimeWarning, stacklevel=3)
+        if form is None:
+            text = f"{where}: form {name!r} is left out: {why}"
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
         notes.append(FormChoice(name, False, why))
         spoiled, core = core, core.clone()
         spoiled.close()

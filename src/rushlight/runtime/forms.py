@@ -69,6 +69,10 @@ class Index:
         """The form of a method; None if it has no such form."""
         return next((p for p in self.methods.get(method, ()) if p.form == form), None)
 
+    def plans_of(self, method: str) -> list[str]:
+        """The plans of all forms of a method; of one that the index does not know, itself."""
+        return [p.plan for p in self.methods.get(method, ())] or [method]
+
     def hidden(self) -> set[str]:
         """Methods of the file that are only forms of others."""
         return {p.plan for m, plans in self.methods.items() for p in plans if p.plan != m}
