@@ -78,5 +78,8 @@ class ArrayRef {
 // A new array that holds a copy of `tensor`.
 nb::object new_numpy(const Tensor& tensor);
 nb::object new_torch(const Tensor& tensor);
+// An array over the memory of `tensor`, not a copy: it must not be touched once that is gone. Types
+// that NumPy has not, and ml_dtypes does not add, are seen as unsigned integers of their size.
+nb::object view_numpy(const Tensor& tensor, bool writable);
 
 }  // namespace rushlight::python

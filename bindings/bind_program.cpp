@@ -54,10 +54,15 @@ nb::list trace(ProgramHandle& self) {
   if (tracer == nullptr) {
     fail(Code::InvalidState, "nothing was traced: load the program with trace=True");
   }
+  const Method* method = self.session->loaded_method(tracer->method());
   nb::list events;
   for (const TimingTracer::Event& e : tracer->events()) {
+    const uint32_t delegate = method != nullptr ? method->delegate_of(e.chain, e.instruction)
+                                                : Method::kNoDelegate;
     events.append(nb::make_tuple(tracer->method(), e.instruction, kind_name(e.kind),
-                                 to_str({e.name.data(), e.name.size()}), e.ns));
+                                 to_str({e.name.data(), e.name.size()}), e.ns,
+                                 delegate != Method::kNoDelegate ? int64_t{delegate} : -1,
+                                 to_str({e.inside.data(), e.inside.size()})));
   }
   return events;
 }
@@ -75,14 +80,28 @@ void init_program(nb::module_& m) {
       .def_static(
           "open",
           [](nb::object path, nb::object data, nb::object external_path, nb::object external_data,
-             uint64_t memory_limit, bool trace, size_t threads) {
+             uint64_t memory_limit, bool trace, size_t threads, nb::object check_backends) {
+            SessionOptions options;
+            options.memory_limit = memory_limit;
+            options.trace = trace;
+            options.threads = threads;
+            if (!check_backends.is_none()) {
+              options.check_backends = nb::cast<bool>(check_backends);
+            }
             return ProgramHandle{Session::open({std::move(path), std::move(data)},
                                                {std::move(external_path), std::move(external_data)},
-                                               memory_limit, trace, threads)};
+                                               options)};
           },
           nb::arg("path").none(), nb::arg("data").none(), nb::arg("external_path").none(),
           nb::arg("external_data").none(), nb::arg("memory_limit"), nb::arg("trace"),
-          nb::arg("threads"))
+          nb::arg("threads"), nb::arg("check_backends").none())
+      .def(
+          "set_backend_options",
+          [](ProgramHandle& self, nb::list options) {
+            Turn turn(*self.session);
+            self.session->set_backend_options(OptionStore::of(options));
+          },
+          nb::arg("options"))
       .def("clone", [](ProgramHandle& self) { return ProgramHandle{self.session->clone()}; })
       .def("manual_seed", manual_seed, nb::arg("seed"))
       .def("close", [](ProgramHandle& self) { self.session->close(); })

@@ -1,10 +1,8 @@
-// The operators and backends that programs opened from Python may use.
+// The operators that programs opened from Python may use.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 
 #include "bindings.h"
-#include "session.h"
-#include "values.h"
+#include "rushlight/module/module.h"
 
 namespace rushlight::python {
 
@@ -16,19 +14,6 @@ void init_registries(nb::module_& m) {
     }
     return names;
   });
-  m.def("backend_names", [] {
-    nb::list names;
-    const BackendTable& table = backend_table();
-    for (size_t k = 0; k < table.size(); ++k) names.append(nb::str(table.id(k)));
-    return names;
-  });
-  m.def(
-      "backend_is_available",
-      [](const std::string& id) {
-        Backend* backend = backend_table().find({id.data(), id.size()});
-        return backend != nullptr && backend->available();
-      },
-      nb::arg("id"));
 }
 
 }  // namespace rushlight::python

@@ -3,6 +3,7 @@
 // face of it.
 #include <nanobind/nanobind.h>
 
+#include "backends.h"
 #include "bindings.h"
 
 namespace rushlight {
@@ -17,5 +18,6 @@ NB_MODULE(_core, m) {
   rushlight::python::init_method(m);
   rushlight::python::init_program(m);
   rushlight::python::init_registries(m);
+  rushlight::python::init_backends(m);
   rushlight::bind_kernels(m);
 }

@@ -5,6 +5,7 @@ namespace rushlight::python {
 namespace {
 
 PyObject* failure_type = nullptr;
+thread_local PyObject* kept_cause = nullptr;
 
 // Text from a program may be anything: what is not UTF-8 is replaced.
 nb::object text(const std::string& s) {
@@ -14,7 +15,8 @@ nb::object text(const std::string& s) {
 nb::object missing_to_python(const std::vector<Missing>& missing) {
   nb::list list;
   for (const Missing& m : missing) {
-    list.append(nb::make_tuple(text(m.method), m.instruction, text(m.name), m.other_types));
+    list.append(
+        nb::make_tuple(text(m.method), m.instruction, text(m.name), m.is_there, m.delegate));
   }
   return list;
 }
@@ -23,13 +25,32 @@ void translate(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
   } catch (const Failure& f) {
+    if (f.cause.is_valid() && !PyErr_GivenExceptionMatches(f.cause.ptr(), PyExc_Exception)) {
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(f.cause.ptr())), f.cause.ptr());
+      return;  // KeyboardInterrupt and its like are nobody's error
+    }
     nb::object args = nb::make_tuple(static_cast<uint32_t>(f.code), text(f.message), text(f.method),
-                                     f.instruction, text(f.name), missing_to_python(f.missing));
-    PyErr_SetObject(failure_type, args.ptr());
+                                     f.instruction, text(f.name), missing_to_python(f.missing),
+                                     f.delegate, text(f.place));
+    nb::object failure = nb::steal(PyObject_CallObject(failure_type, args.ptr()));
+    if (!failure.is_valid()) return;
+    if (f.cause.is_valid()) PyException_SetCause(failure.ptr(), nb::object(f.cause).release().ptr());
+    PyErr_SetObject(failure_type, failure.ptr());
   }
 }
 
 }  // namespace
+
+void keep_cause(nb::object exception) {
+  Py_XDECREF(kept_cause);
+  kept_cause = exception.release().ptr();
+}
+
+nb::object take_cause() {
+  nb::object cause = nb::steal(kept_cause);
+  kept_cause = nullptr;
+  return cause;
+}
 
 void fail(Code code, const Message& message) {
   fail(code, std::string(message.empty() ? code_name(code) : message.text()));

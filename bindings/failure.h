@@ -20,7 +20,8 @@ struct Missing {
   std::string method;
   int64_t instruction;  // index in its chain; -1 for a backend
   std::string name;     // of the operator or the backend
-  bool other_types;     // the operator exists, but not for these dtypes
+  bool is_there;        // the operator exists, but not for these dtypes; the backend cannot work
+  int64_t delegate;     // of a backend: index among the method's delegates; else -1
 };
 
 struct Failure {
@@ -30,13 +31,21 @@ struct Failure {
   int64_t instruction = -1;  // index in its chain; -1: not in an instruction
   std::string name;          // of the instruction's operator or backend
   std::vector<Missing> missing;
+  int64_t delegate = -1;  // index among the method's delegates, if one failed
+  std::string place;      // where inside of it, by its backend's own ids
+  nb::object cause;       // the exception of a backend in Python
 };
+
+// For what a backend in Python raises, on its way past the runtime's codes: kept for this thread
+// until it is taken. Both need the GIL.
+void keep_cause(nb::object exception);
+nb::object take_cause();
 
 // Throws what `message` says, or the name of the code if it says nothing.
 [[noreturn]] void fail(Code code, const Message& message);
 [[noreturn]] void fail(Code code, std::string message);
 
-// Defines `_core.Failure(code, message, method, instruction, name, missing)`.
+// Defines `_core.Failure`; src/rushlight/_core.pyi has its arguments.
 void init_failure(nb::module_& m);
 
 }  // namespace rushlight::python

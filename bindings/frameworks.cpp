@@ -118,6 +118,23 @@ PyObject* numpy_dtype(DType dtype) {
   return np.dtypes[index];
 }
 
+PyObject* numpy_view_dtype(DType dtype) {
+  const auto index = static_cast<size_t>(dtype);
+  if (index >= kDTypes) fail(Code::NotSupported, "NumPy has no dtype for an unknown type");
+  PyObject*& found = const_cast<Numpy&>(numpy()).view_dtypes[index];
+  if (found != nullptr) return found;
+  try {
+    found = numpy_dtype(dtype);
+  } catch (const Failure&) {
+    const size_t bytes = element_size(dtype);
+    found = numpy_dtype(bytes == 1   ? DType::UInt8
+                        : bytes == 2 ? DType::UInt16
+                        : bytes == 4 ? DType::UInt32
+                                     : DType::UInt64);
+  }
+  return found;
+}
+
 const Torch* torch() {
   static Torch* found = nullptr;
   if (found != nullptr) return found;

@@ -18,6 +18,7 @@ struct Numpy {
   PyTypeObject* array;        // numpy.ndarray
   PyTypeObject* scalar;       // numpy.generic
   PyObject* dtypes[kDTypes];  // by DType; nullptr where NumPy has none of its own
+  PyObject* view_dtypes[kDTypes];  // likewise, of numpy_view_dtype(); nullptr until asked for
 };
 
 // Imports NumPy at the first call; throws the Python error if it cannot.
@@ -26,6 +27,9 @@ const Numpy& numpy();
 // The NumPy dtype for `dtype` (borrowed), from ml_dtypes where NumPy has none; throws a Failure
 // that says what to install if there is none.
 PyObject* numpy_dtype(DType dtype);
+
+// Likewise, with unsigned integers of the same size where there is none.
+PyObject* numpy_view_dtype(DType dtype);
 
 struct Torch {
   PyTypeObject* tensor;      // torch.Tensor

@@ -73,6 +73,11 @@ void MethodRunner::fail_run(Status status, bool in_instruction) {
       const StringView text = method_->instruction_name(method_->failed_instruction());
       failure.name.assign(text.data(), text.size());
     }
+    if (method_->failed_delegate() != Method::kNoDelegate) {
+      failure.delegate = method_->failed_delegate();
+      failure.place = method_->failed_place();
+      failure.cause = take_cause();
+    }
   }
   throw failure;
 }

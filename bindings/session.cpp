@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "backends.h"
 #include "failure.h"
 
 namespace rushlight::python {
@@ -21,27 +22,52 @@ std::string text(StringView view) { return {view.data(), view.size()}; }
 
 }  // namespace
 
-BackendTable& backend_table() {
-  static BackendTable table;
-  return table;
+StringView OptionStore::keep(const std::string& text) {
+  texts_.push_back(text);
+  return {texts_.back().data(), texts_.back().size()};
 }
 
-ModuleOptions Session::options(uint64_t memory_limit, bool trace, size_t threads) {
+std::shared_ptr<const OptionStore> OptionStore::of(nb::list options) {
+  auto store = std::make_shared<OptionStore>();
+  for (nb::handle entry : options) {
+    std::vector<BackendOption>& list = store->lists_.emplace_back();
+    for (nb::handle pair : nb::object(entry[2])) {
+      const StringView key = store->keep(nb::cast<std::string>(pair[0]));
+      const nb::object value = pair[1];
+      if (PyBool_Check(value.ptr())) {
+        list.push_back(BackendOption::of_bool(key, value.ptr() == Py_True));
+      } else if (PyLong_Check(value.ptr())) {
+        list.push_back(BackendOption::of_int(key, nb::cast<int64_t>(value)));
+      } else {
+        list.push_back(BackendOption::of_text(key, store->keep(nb::cast<std::string>(value))));
+      }
+    }
+    Message message;
+    const Status status = store->map_.set(store->keep(nb::cast<std::string>(entry[0])),
+                                          {list.data(), list.size()}, message,
+                                          store->keep(nb::cast<std::string>(entry[1])));
+    if (!status.ok()) fail(status.code(), message);
+  }
+  return store;
+}
+
+ModuleOptions Session::options(const SessionOptions& from) {
   ModuleOptions options;
   options.backends = &backend_table();
-  options.memory_limit = memory_limit;
+  options.check_backends = from.check_backends;
+  options.memory_limit = from.memory_limit;
   // The traced value of a number is checked here (arguments.h), where the contract is known.
   options.any_scalar_inputs = true;
-  if (trace) tracer_ = std::make_unique<TimingTracer>();
+  if (from.trace) tracer_ = std::make_unique<TimingTracer>();
   options.tracer = tracer_.get();
-  options.threads = threads;
+  options.threads = from.threads;
   return options;
 }
 
 std::shared_ptr<Session> Session::open(const Source& program, const Source& external,
-                                       uint64_t memory_limit, bool trace, size_t threads) {
+                                       const SessionOptions& from) {
   std::shared_ptr<Session> session(new Session);
-  ModuleOptions options = session->options(memory_limit, trace, threads);
+  ModuleOptions options = session->options(from);
   session->module_ = std::make_unique<Module>();
   Module& module = *session->module_;
   if (!external.path.is_none()) options.data_path = file_path(external.path);
@@ -70,6 +96,7 @@ std::shared_ptr<Session> Session::copy(Status (*open)(Module& from, Module& to))
   std::shared_ptr<Session> copy(new Session);
   copy->program_bytes_ = program_bytes_;
   copy->external_bytes_ = external_bytes_;
+  copy->backend_options_ = backend_options_;
   copy->module_ = std::make_unique<Module>();
   const Status status = open(module(), *copy->module_);
   if (!status.ok()) fail(status.code(), copy->module_->message());
@@ -96,18 +123,22 @@ MethodRunner& Session::runner(const std::string& method) {
   }
   Result<Method*> loaded = module().method({method.data(), method.size()});
   if (!loaded.ok()) {
-    if (loaded.status().code() == Code::OperatorMissing ||
-        loaded.status().code() == Code::NotFound) {
-      fail_load(method, loaded.status());
-    }
-    Failure failure;
-    failure.code = loaded.status().code();
-    failure.message = module().message().text();
-    failure.method = method;
-    throw failure;
+    fail_load(method, loaded.status());
   }
   runners_.push_back(std::make_unique<MethodRunner>(method, *loaded.value(), tracer_.get()));
   return *runners_.back();
+}
+
+void Session::set_backend_options(std::shared_ptr<const OptionStore> options) {
+  module().set_backend_options(&options->map());
+  backend_options_.push_back(std::move(options));
+}
+
+const Method* Session::loaded_method(const std::string& method) const {
+  for (const auto& runner : runners_) {
+    if (runner->name() == method) return &runner->method();
+  }
+  return nullptr;
 }
 
 void Session::fail_load(const std::string& method, Status status) {
@@ -115,21 +146,30 @@ void Session::fail_load(const std::string& method, Status status) {
   failure.code = status.code();
   failure.message = module().message().text();
   failure.method = method;
-  if (const Method* failed = module().failed_method()) {
-    uint32_t cursor = 0;
-    StringView id;
-    while (failed->next_missing_backend(&cursor, &id)) {
-      failure.missing.push_back({method, -1, text(id), false});
-    }
-    cursor = 0;
-    MissingOperator missing;
-    // After another failure the method's operators were not looked up yet.
-    const bool looked_up = status.code() == Code::OperatorMissing;
-    while (looked_up && failed->next_missing_operator(&cursor, &missing)) {
-      char name[256];
-      const StringView joined = missing.name.join(name, sizeof name);
-      failure.missing.push_back({method, missing.instruction, text(joined), missing.other_types});
-    }
+  const Method* failed = module().failed_method();
+  if (failed == nullptr) throw failure;
+  if (failed->failed_delegate() != Method::kNoDelegate) {
+    failure.delegate = failed->failed_delegate();
+    failure.place = failed->failed_place();
+    failure.name = text(failed->meta().delegate_id(failed->failed_delegate()));
+    failure.cause = take_cause();
+    throw failure;
+  }
+  // After another failure the method's operators were not looked up yet.
+  const bool operators = status.code() == Code::OperatorMissing;
+  uint32_t cursor = 0;
+  MissingBackend backend;
+  while ((operators || status.code() == Code::NotFound) &&
+         failed->next_missing_backend(&cursor, &backend)) {
+    failure.missing.push_back(
+        {method, -1, text(backend.id), backend.registered, int64_t{backend.delegate}});
+  }
+  cursor = 0;
+  MissingOperator missing;
+  while (operators && failed->next_missing_operator(&cursor, &missing)) {
+    char name[256];
+    const StringView joined = missing.name.join(name, sizeof name);
+    failure.missing.push_back({method, missing.instruction, text(joined), missing.other_types, -1});
   }
   throw failure;
 }

@@ -9,6 +9,7 @@
 #include <nanobind/nanobind.h>
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -26,11 +27,33 @@ struct Source {
   nb::object data;  // a bytes object, or None
 };
 
+// The options for backends of one load, with the memory that they lie in.
+class OptionStore {
+ public:
+  // Of [(backend, method or "", [(key, bool | int | str)])]. Throws a Failure if a limit is broken.
+  static std::shared_ptr<const OptionStore> of(nb::list options);
+  const BackendOptionsMap& map() const { return map_; }
+
+ private:
+  StringView keep(const std::string& text);
+
+  std::deque<std::string> texts_;
+  std::deque<std::vector<BackendOption>> lists_;
+  BackendOptionsMap map_;
+};
+
+struct SessionOptions {
+  uint64_t memory_limit = 0;
+  bool trace = false;
+  size_t threads = 0;
+  bool check_backends = checks_backends_by_default();
+};
+
 class Session {
  public:
   // Opens a program and, if there is one, its data file. Throws a Failure.
   static std::shared_ptr<Session> open(const Source& program, const Source& external,
-                                       uint64_t memory_limit, bool trace, size_t threads);
+                                       const SessionOptions& options);
   // The same program with arenas and state of its own.
   std::shared_ptr<Session> clone();
   // Likewise, with the state of this one.
@@ -39,6 +62,10 @@ class Session {
   // The runner of a method, which is loaded if it was not. Throws a Failure that lists all that is
   // missing. It lives as long as the session.
   MethodRunner& runner(const std::string& method);
+  // For methods that are loaded from now on. Needs the lock.
+  void set_backend_options(std::shared_ptr<const OptionStore> options);
+  // nullptr if it is not loaded. Needs the lock.
+  const Method* loaded_method(const std::string& method) const;
 
   // Frees everything; calls that come later fail. Waits for one that runs.
   void close();
@@ -51,13 +78,15 @@ class Session {
   friend class Turn;
 
   Session() = default;
-  ModuleOptions options(uint64_t memory_limit, bool trace, size_t threads);
+  ModuleOptions options(const SessionOptions& from);
   std::shared_ptr<Session> copy(Status (*open)(Module& from, Module& to));
   [[noreturn]] void fail_load(const std::string& method, Status status);
 
   // The module is destroyed first: it points into the others.
   nb::object program_bytes_;
   nb::object external_bytes_;
+  // Those that were replaced stay: methods that are loaded may look at them.
+  std::vector<std::shared_ptr<const OptionStore>> backend_options_;
   std::unique_ptr<TimingTracer> tracer_;
   std::unique_ptr<Module> module_;
   std::vector<std::unique_ptr<MethodRunner>> runners_;
@@ -77,8 +106,5 @@ class Turn {
  private:
   Session& session_;
 };
-
-// The backends that programs opened from Python may use.
-BackendTable& backend_table();
 
 }  // namespace rushlight::python

@@ -9,14 +9,24 @@ void TimingTracer::start(const std::string& method) {
   events_.clear();
 }
 
-void TimingTracer::begin_instruction(uint32_t, uint32_t instruction, InstructionKind kind,
+void TimingTracer::begin_instruction(uint32_t chain, uint32_t instruction, InstructionKind kind,
                                      StringView name) {
-  events_.push_back({instruction, kind, std::string(name.data(), name.size()), 0});
+  current_ = events_.size();
+  events_.push_back({chain, instruction, kind, std::string(name.data(), name.size()), 0, {}});
   began_ = now_ns();
 }
 
 void TimingTracer::end_instruction(uint32_t, uint32_t, EValue* const*, uint32_t) {
-  if (!events_.empty()) events_.back().ns = now_ns() - began_;
+  if (current_ < events_.size()) events_[current_].ns = now_ns() - began_;
+}
+
+void TimingTracer::delegate_event(const char* id, int64_t id_number, uint64_t start,
+                                  uint64_t stop) {
+  if (current_ >= events_.size()) return;  // in init: of no run
+  Event event = events_[current_];
+  event.ns = stop > start ? stop - start : 0;
+  event.inside = id != nullptr ? std::string(id) : std::to_string(id_number);
+  events_.push_back(std::move(event));
 }
 
 const char* kind_name(InstructionKind kind) {

@@ -193,7 +193,13 @@ Status Message::fail(Code code, const char* format, ...) {
 
 Status Message::vfail(Code code, const char* format, std::va_list args) {
   format_to(text_, sizeof(text_), format, args);
+  mark_cut();
   return code;
+}
+
+// A text that fills the buffer is taken for one that was cut.
+void Message::mark_cut() {
+  if (std::strlen(text_) == kCapacity - 1) std::memcpy(text_ + kCapacity - 4, "...", 3);
 }
 
 void Message::prepend(const char* format, ...) {
@@ -207,6 +213,7 @@ void Message::prepend(const char* format, ...) {
   std::memmove(text_ + length, text_, kept);
   std::memcpy(text_, prefix, length);
   text_[length + kept] = '\0';
+  mark_cut();
 }
 
 void Message::append(const char* format, ...) {
@@ -215,6 +222,7 @@ void Message::append(const char* format, ...) {
   va_start(args, format);
   format_to(text_ + used, sizeof(text_) - used, format, args);
   va_end(args);
+  mark_cut();
 }
 
 }  // namespace rushlight

@@ -1,6 +1,6 @@
 // The text of an error, in a fixed buffer that its owner (a program, a method) holds: formatting
 // never allocates. The formatter knows %s %.*s %c %d %u %x %ld %lu %lld %llu %zu %g and %%; what
-// does not fit is cut.
+// does not fit is cut, and ends in "..." then.
 #pragma once
 
 #include <cstdarg>
@@ -15,7 +15,7 @@ size_t format_to(char* buffer, size_t size, const char* format, std::va_list arg
 
 class Message {
  public:
-  static constexpr size_t kCapacity = 512;
+  static constexpr size_t kCapacity = 1024;
 
   const char* text() const { return text_; }
   bool empty() const { return text_[0] == '\0'; }
@@ -29,6 +29,8 @@ class Message {
   [[gnu::format(printf, 2, 3)]] void append(const char* format, ...);
 
  private:
+  void mark_cut();
+
   char text_[kCapacity] = {0};
 };
 

@@ -1,5 +1,9 @@
 // What a backend is: it takes a payload that its compiler half wrote, and runs it. A backend is an
 // object that its owner registers by id; the table is filled by explicit calls.
+//
+// This is the interface for backends that are compiled with the runtime. What comes as a library of
+// its own, by another compiler or with other flags, hands over the C struct of rl_backend_v1.h
+// (delegate/plugin.h makes a Backend of it).
 #pragma once
 
 #include <cstddef>
@@ -11,6 +15,8 @@
 #include "rushlight/core/named_data.h"
 #include "rushlight/core/span.h"
 #include "rushlight/core/status.h"
+#include "rushlight/core/tensor_blocks.h"
+#include "rushlight/delegate/options.h"
 #include "rushlight/events/tracer.h"
 
 namespace rushlight {
@@ -20,29 +26,61 @@ struct CompileSpec {
   Span<const uint8_t> value;
 };
 
+// Where inside a delegate something failed: an id of the backend's own, a number or a text, by which
+// the program's debug map knows the lines of Python that it came from.
+class DelegatePlace {
+ public:
+  static constexpr size_t kCapacity = 128;  // of the text, its closing NUL included; more is cut
+
+  void clear() { text_[0] = '\0'; }
+  void set(int64_t id);
+  void set(StringView id);
+  bool empty() const { return text_[0] == '\0'; }
+  const char* text() const { return text_; }  // of a number: its digits
+
+ private:
+  char text_[kCapacity] = {0};
+};
+
 struct BackendInit {
   StringView method;
   Span<const uint8_t> payload;  // mapped from the program; lives as long as the program
   Span<const CompileSpec> specs;
+  BackendOptions options;       // that were given at load
   const NamedData* named_data;  // the program's, then the external data that came with it
   Allocator* allocator;         // for what lives as long as the method
   Tracer* tracer;               // may be nullptr
   Message* message;             // where a failure is explained
+  DelegatePlace* place;         // where inside the delegate it lies, if that can be told
+  // Set to false if the payload will not be read again: the memory that its pages take is given
+  // back (DataLoader::release). It may still be read, at the price of fetching it again.
+  bool keeps_payload = true;
 };
 
 struct BackendRun {
   Allocator* scratch;  // until execute returns
   Tracer* tracer;
   Message* message;
+  DelegatePlace* place;
+  // How many of the arguments are inputs; the others are outputs. As far as the plan tells: see
+  // count_delegate_inputs in method/delegate_call.h.
+  size_t n_inputs;
+  TensorBlocks* blocks;  // of resize()
+
+  // Gives an output the sizes of the result, and memory if it has no bound. Fails with a message
+  // that has both shapes.
+  Status resize(Tensor& output, Span<const int32_t> sizes) const;
 };
 
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual bool available() const = 0;
-  // The handle that the other two are given; whatever it points to is the backend's.
-  virtual Result<void*> init(const BackendInit& init) = 0;
-  // Inputs first, then outputs; the backend resizes and writes the outputs.
+  // The handle that the other two are given; whatever it points to is the backend's. A payload that
+  // is cut or of another version is DelegateInvalidCompatibility.
+  virtual Result<void*> init(BackendInit& init) = 0;
+  // Inputs first, then outputs; the backend resizes and writes the outputs. It must change nothing
+  // else: not the inputs, nor the memory, dtype, rank or layout of an output.
   virtual Status execute(const BackendRun& run, void* handle, EValue* const* args,
                          size_t n_args) = 0;
   virtual void destroy(void* handle) = 0;
@@ -53,6 +91,8 @@ class BackendTable {
   static constexpr size_t kCapacity = 16;
   // `id` must outlive the table. RegistrationAlreadyRegistered for an id that is there.
   Status add(const char* id, Backend* backend);
+  // Methods that are loaded keep using the backend. NotFound.
+  Status remove(StringView id);
   Backend* find(StringView id) const;
   size_t size() const { return size_; }
   const char* id(size_t i) const { return entries_[i].id; }

@@ -77,12 +77,14 @@ bool Method::next_missing_operator(uint32_t* cursor, MissingOperator* missing) c
   return false;
 }
 
-bool Method::next_missing_backend(uint32_t* cursor, StringView* id) const {
+bool Method::next_missing_backend(uint32_t* cursor, MissingBackend* missing) const {
   if (parts_.delegates == nullptr) return false;
   while (*cursor < meta_.n_delegates()) {
-    *id = meta_.delegate_id((*cursor)++);
+    missing->delegate = (*cursor)++;
+    missing->id = meta_.delegate_id(missing->delegate);
     const BackendTable* table = options_.backends;
-    const Backend* backend = table != nullptr ? table->find(*id) : nullptr;
+    const Backend* backend = table != nullptr ? table->find(missing->id) : nullptr;
+    missing->registered = backend != nullptr;
     if (backend == nullptr || !backend->available()) return true;
   }
   return false;
@@ -100,6 +102,14 @@ Method::Place Method::place_of(uint32_t pc) const {
     }
   }
   return {low, low == 0 ? pc : pc - parts_.chain_ends[low - 1]};
+}
+
+uint32_t Method::delegate_of(uint32_t chain, uint32_t instruction) const {
+  if (state_ != State::Ready || chain >= meta_.sizes().chains) return kNoDelegate;
+  const uint32_t start = chain == 0 ? 0 : parts_.chain_ends[chain - 1];
+  if (instruction >= parts_.chain_ends[chain] - start) return kNoDelegate;
+  const Instruction& found = parts_.instructions[start + instruction];
+  return found.kind == InstructionKind::Delegate ? found.target : kNoDelegate;
 }
 
 StringView Method::instruction_name(uint32_t pc) const {

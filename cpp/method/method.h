@@ -50,6 +50,7 @@ class SizesObserver {
 struct MethodOptions {
   const KernelTable* kernels;
   const BackendTable* backends = nullptr;
+  const BackendOptionsMap* backend_options = nullptr;
   const NamedData* external_data = nullptr;  // a .ptd, or several merged
   Tracer* tracer = nullptr;
   Workers* workers = nullptr;  // threads for kernels; without, they run on the caller's
@@ -63,6 +64,10 @@ struct MethodOptions {
   // Inputs that are numbers may have any value, not only the one that the model was traced with.
   // Only for programs whose contract says that the method computes with them.
   bool any_scalar_inputs = false;
+  // After every call of a delegate, compare the arenas with what they held before: a backend that
+  // writes anything but its outputs is found, with the byte. Takes as much memory as the arenas,
+  // from MethodMemory::structures, and the time of two copies.
+  bool check_backends = false;
 };
 
 // One instruction whose kernel is not in the table.
@@ -70,6 +75,13 @@ struct MissingOperator {
   uint32_t instruction;  // index in its chain
   OperatorName name;
   bool other_types;  // the operator is there, but none of its kernels takes these dtypes
+};
+
+// A delegate whose backend is not in the table, or says that it cannot work here.
+struct MissingBackend {
+  uint32_t delegate;  // index among the plan's
+  StringView id;
+  bool registered;
 };
 
 class Method {
@@ -96,7 +108,7 @@ class Method {
   // After load() failed: every instruction without kernel, every backend that is not there. Start
   // with *cursor = 0; false when there is no more.
   bool next_missing_operator(uint32_t* cursor, MissingOperator* missing) const;
-  bool next_missing_backend(uint32_t* cursor, StringView* id) const;
+  bool next_missing_backend(uint32_t* cursor, MissingBackend* missing) const;
 
   size_t n_inputs() const { return n_inputs_; }
   size_t n_outputs() const { return n_outputs_; }
@@ -145,8 +157,17 @@ class Method {
   // The instruction that the last execute or step failed at, as an index in its chain;
   // kNoInstruction if it was none.
   uint32_t failed_instruction() const { return failed_instruction_; }
+  // The delegate that the last load, execute or step failed in, as an index among the plan's;
+  // kNoDelegate if it was none. And the backend's own id for the place inside it; "" if it gave
+  // none.
+  static constexpr uint32_t kNoDelegate = UINT32_MAX;
+  uint32_t failed_delegate() const { return failed_delegate_; }
+  const char* failed_place() const { return place_.text(); }
   // The name of what instruction `pc` runs: an operator's, a backend's id, or the kind.
   StringView instruction_name(uint32_t pc) const;
+  // The delegate that an instruction calls, as an index among the plan's; kNoDelegate if it calls
+  // none. As tracers are told of it: by its chain and its index there.
+  uint32_t delegate_of(uint32_t chain, uint32_t instruction) const;
 
   void set_tracer(Tracer* tracer) { tracer_ = tracer; }
 
@@ -174,6 +195,7 @@ class Method {
   Status run_one(KernelContext& context, uint32_t* pc);
   void free_tensor(const EValue& value);
   Status run_delegate(const Instruction& instruction);
+  void tell_place(Status status);
   Status run_jump(const Instruction& instruction, uint32_t* pc);
   Status check_memory(const Instruction& instruction, const Kernel* kernel);
   void start();
@@ -191,6 +213,7 @@ class Method {
   uint32_t n_instructions_ = 0;
   uint32_t pc_ = 0;
   uint32_t failed_instruction_ = kNoInstruction;
+  uint32_t failed_delegate_ = kNoDelegate;
   bool stepping_ = false;
   bool failed_step_ = false;
   bool has_bare_tensors_ = false;  // tensors that may be without memory when the method runs
@@ -202,6 +225,9 @@ class Method {
   State state_ = State::Empty;
   TensorBlocks blocks_;
   MergedData named_data_;
+  Span<const Span<uint8_t>> arenas_;
+  uint8_t* shadow_ = nullptr;  // see MethodOptions::check_backends
+  DelegatePlace place_;
   Message message_;
 };
 

@@ -20,6 +20,7 @@ Status MethodLoader::load() {
   make_lists();
   make_interface();
   make_instructions();
+  count_delegate_inputs();
   resolve_kernels();
   RL_TRY(check_missing());
   RL_TRY(check_kernel_arguments());
@@ -349,10 +350,11 @@ Status MethodLoader::check_missing() {
                     static_cast<unsigned long>(missing.instruction));
   }
   cursor = 0;
-  StringView id;
-  while (method_.next_missing_backend(&cursor, &id)) {
+  MissingBackend backend;
+  while (method_.next_missing_backend(&cursor, &backend)) {
     if (n_backends++ == 0) message_.append("%sno backend", n_operators == 0 ? "" : "; ");
-    message_.append("%s %.*s", n_backends == 1 ? "" : ",", id.len(), id.data());
+    message_.append("%s %.*s%s", n_backends == 1 ? "" : ",", backend.id.len(), backend.id.data(),
+                    backend.registered ? " (it is there, but cannot work here)" : "");
   }
   if (n_operators > 0) return Code::OperatorMissing;
   return n_backends > 0 ? Code::NotFound : Code::Ok;
@@ -409,53 +411,6 @@ Status MethodLoader::keep_view_targets() {
   if (method_.n_views_ > 0) method_.blocks_.keep_until_collected();
   if (valid) return {};
   return message_.fail(Code::InvalidProgram, "the target of a view is an input or is moved to");
-}
-
-Status MethodLoader::init_delegates() {
-  size_t next_spec = 0;
-  for (size_t i = 0; i < plan_.delegates().size(); ++i) {
-    message_.clear();
-    const Status status = init_delegate(i, &next_spec);
-    if (status.ok()) continue;
-    const StringView id = plan_.delegates()[i].id();
-    if (message_.empty()) message_.append("%s", code_name(status.code()));
-    message_.prepend("delegate %zu (%.*s): ", i, id.len(), id.data());
-    return status;
-  }
-  return {};
-}
-
-Status MethodLoader::init_delegate(size_t i, size_t* next_spec) {
-  const fb::BackendDelegate delegate = plan_.delegates()[i];
-  const Program& program = method_.meta_.program();
-  const fb::BackendDelegateDataReference place = delegate.processed();
-  const bool is_inline = place.location() == fb::DataLocation::INLINE;
-
-  CompileSpec* specs = parts_.specs + *next_spec;
-  const size_t n_specs = delegate.compile_specs().size();
-  for (size_t k = 0; k < n_specs; ++k) {
-    const fb::CompileSpec spec = delegate.compile_specs()[k];
-    specs[k] = {spec.key(), fb::as_span(spec.value())};
-  }
-  *next_spec += n_specs;
-
-  BackendInit init = {};
-  init.method = method_.meta_.name();
-  init.payload = is_inline
-                     ? fb::as_span(program.root().backend_delegate_data()[place.index()].data())
-                     : program.segment(place.index());
-  init.specs = {specs, n_specs};
-  init.named_data = &method_.named_data_;
-  init.allocator = memory_.structures;
-  init.tracer = method_.tracer_;
-  init.message = &message_;
-  DelegateSlot& slot = parts_.delegates[i];
-  slot.backend = method_.options_.backends->find(delegate.id());
-  Result<void*> handle = slot.backend->init(init);
-  if (!handle.ok()) return handle.status();
-  slot.handle = handle.value();
-  slot.is_ready = true;
-  return {};
 }
 
 }  // namespace rushlight

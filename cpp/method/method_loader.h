@@ -29,6 +29,9 @@ class MethodLoader {
   void make_interface();
   void make_instructions();
   void make_instruction(fb::Instruction from, uint32_t chain_start, Instruction* to);
+  void count_delegate_inputs();
+  void mark_given(const EValue& value);
+  bool is_given(const EValue& value) const;
   void resolve_kernels();
   Status check_missing();
   Status check_kernel_arguments();
@@ -36,6 +39,7 @@ class MethodLoader {
   Status keep_view_targets();
   Status init_delegates();
   Status init_delegate(size_t i, size_t* next_spec);
+  Status take_shadow();
   EValue** point_args(fb::Vector<int32_t> args);
   EValue** point_arg(int32_t index);
 

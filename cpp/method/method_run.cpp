@@ -66,6 +66,7 @@ Status Method::execute() {
                          name().len(), name().data());
   }
   failed_instruction_ = kNoInstruction;
+  failed_delegate_ = kNoDelegate;
   RL_TRY(check_ready());
   message_.clear();
   if (tracer_ == nullptr) return run<false>();
@@ -151,8 +152,26 @@ void Method::free_tensor(const EValue& value) {
 Status Method::run_delegate(const Instruction& instruction) {
   if (instruction.checked) RL_TRY(check_memory(instruction, nullptr));
   const DelegateSlot& slot = parts_.delegates[instruction.target];
-  const BackendRun run = {scratch_, tracer_, &message_};
-  return slot.backend->execute(run, slot.handle, instruction.args, instruction.n_args);
+  DelegateGuard guard(instruction.args, instruction.n_args, instruction.n_inputs, parts_.seals,
+                      arenas_, shadow_);
+  guard.seal();
+  place_.clear();
+  const BackendRun run = {scratch_, tracer_, &message_, &place_, instruction.n_inputs, &blocks_};
+  Status status = slot.backend->execute(run, slot.handle, instruction.args, instruction.n_args);
+  if (status.code() == Code::EndOfMethod) status = Code::Internal;  // means something else here
+  if (!status.ok()) {
+    tell_place(status);
+  } else {
+    status = guard.check(message_, &resized_);
+  }
+  if (!status.ok()) failed_delegate_ = instruction.target;
+  return status;
+}
+
+// Puts the place inside of the delegate before what its backend said.
+void Method::tell_place(Status status) {
+  if (message_.empty()) message_.append("%s", code_name(status.code()));
+  if (!place_.empty()) message_.prepend("at %s: ", place_.text());
 }
 
 Status Method::run_jump(const Instruction& instruction, uint32_t* pc) {
@@ -205,6 +224,7 @@ Status Method::fail_at(uint32_t pc, Status status) {
 
 Status Method::step() {
   failed_instruction_ = kNoInstruction;
+  failed_delegate_ = kNoDelegate;
   if (!stepping_) RL_TRY(check_ready());
   if (pc_ >= n_instructions_) return Code::EndOfMethod;
   if (!stepping_) start();

@@ -41,8 +41,10 @@ size_t lay_out(const PlanSizes& sizes, uint8_t* base, Structures* structures) {
   carver.carve(sizes.views, &structures->views);
   carver.carve(sizes.delegates, &structures->delegates);
   carver.carve(sizes.specs, &structures->specs);
+  carver.carve(sizes.delegate_args, &structures->seals);
   carver.carve(2 * sizes.dims, &structures->dims);
   carver.carve(sizes.chains, &structures->chain_ends);
+  carver.carve(sizes.delegates > 0 ? sizes.values : 0, &structures->is_given);
   return carver.used();
 }
 

@@ -8,6 +8,7 @@
 #include "rushlight/delegate/backend.h"
 #include "rushlight/events/tracer.h"
 #include "rushlight/kernel/kernel.h"
+#include "rushlight/method/delegate_call.h"
 #include "rushlight/program/method_meta.h"
 
 namespace rushlight {
@@ -17,6 +18,7 @@ struct Instruction {
   EValue* const* args;  // Kernel, Delegate; Move: from, to; JumpFalse: the condition; Free
   uint32_t n_args;
   uint32_t target;  // JumpFalse: where to, counted over all chains; Delegate: which
+  uint32_t n_inputs;  // Delegate: of its arguments; outputs follow
   InstructionKind kind;
   // Kernel, Delegate: what runs before decides whether the arguments have memory and share it, so
   // they are looked at before each call.
@@ -65,6 +67,8 @@ struct Structures {
   ViewSlot* views;
   DelegateSlot* delegates;
   CompileSpec* specs;
+  ArgumentSeal* seals;  // of one call of a delegate
+  uint8_t* is_given;    // one per value, in methods with delegates: see count_delegate_inputs()
   uint8_t* constants;  // copies of those that lie misaligned in the program's image
 };
 

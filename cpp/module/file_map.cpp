@@ -39,6 +39,13 @@ FileMap::~FileMap() {
   if (data_ != nullptr) ::munmap(data_, size_);
 }
 
+void FileMap::release(size_t begin, size_t end) {
+  const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  begin = (begin + page - 1) / page * page;  // the mapping starts at a page
+  end = end / page * page;
+  if (begin < end && end <= size_) ::madvise(data_ + begin, end - begin, MADV_DONTNEED);
+}
+
 #else
 
 Status FileMap::open(const char* path) {
@@ -62,6 +69,8 @@ Status FileMap::open(const char* path) {
 }
 
 FileMap::~FileMap() { std::free(data_); }
+
+void FileMap::release(size_t, size_t) {}
 
 #endif
 

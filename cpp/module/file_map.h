@@ -19,6 +19,9 @@ class FileMap {
   Status open(const char* path);
   const uint8_t* data() const { return data_; }
   size_t size() const { return size_; }
+  // Gives back the whole pages of the range, which are read from the file again if they are touched
+  // again. Nothing where the file was read, not mapped: its bytes lie in one block.
+  void release(size_t begin, size_t end);
 
  private:
   uint8_t* data_ = nullptr;

@@ -8,6 +8,14 @@
 
 namespace rushlight {
 
+bool checks_backends_by_default() {
+#ifdef NDEBUG
+  return false;
+#else
+  return true;
+#endif
+}
+
 Module::~Module() { close(); }
 
 void Module::close() {
@@ -41,14 +49,14 @@ Status Module::open(const char* path, const ModuleOptions& options) {
     return message_.fail(opened.code(), "%s: the file cannot be %s", path,
                          opened.code() == Code::AccessFailed ? "read" : "mapped");
   }
-  shared->loader = MemoryLoader(shared->file.data(), shared->file.size());
+  shared->loader = ImageLoader(&shared->file);
   return open_shared(shared, options);
 }
 
 Status Module::open_memory(const void* data, size_t size, const ModuleOptions& options) {
   SharedProgram* shared = new (std::nothrow) SharedProgram;
   if (shared == nullptr) return out_of_memory();
-  shared->loader = MemoryLoader(data, size);
+  shared->loader = ImageLoader(data, size);
   return open_shared(shared, options);
 }
 
@@ -95,14 +103,14 @@ Status Module::add_data(const char* path) {
     return message_.fail(opened.code(), "%s: the file cannot be %s", path,
                          opened.code() == Code::AccessFailed ? "read" : "mapped");
   }
-  file->loader = MemoryLoader(file->file.data(), file->file.size());
+  file->loader = ImageLoader(&file->file);
   return add_data_file(file);
 }
 
 Status Module::add_data_memory(const void* data, size_t size) {
   DataFile* file = new (std::nothrow) DataFile;
   if (file == nullptr) return out_of_memory();
-  file->loader = MemoryLoader(data, size);
+  file->loader = ImageLoader(data, size);
   return add_data_file(file);
 }
 
@@ -196,10 +204,10 @@ void Module::unload(StringView method) {
 Status Module::load(StringView method) {
   if (!is_open()) return message_.fail(Code::InvalidState, "no program is open");
   if (is_loaded(method)) return {};
-  Result<MethodMeta> meta = program().method_meta(method, &message_);
-  if (!meta.ok()) return meta.status();
   delete failed_;
   failed_ = nullptr;
+  Result<MethodMeta> meta = program().method_meta(method, &message_);
+  if (!meta.ok()) return meta.status();
   MethodSlot* slot = new (std::nothrow) MethodSlot;
   if (slot == nullptr) return out_of_memory();
   Status status = load_slot(*slot, meta.value());
@@ -226,6 +234,8 @@ Status Module::load_slot(MethodSlot& slot, const MethodMeta& meta) {
   MethodOptions options = {};
   options.kernels = options_.kernels;
   options.backends = options_.backends;
+  options.backend_options = options_.backend_options;
+  options.check_backends = options_.check_backends;
   options.external_data = shared_->external();
   options.tracer = options_.tracer;
   if (workers_.count() > 1) {

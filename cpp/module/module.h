@@ -30,9 +30,16 @@
 
 namespace rushlight {
 
+// True in a runtime that was built with assertions.
+bool checks_backends_by_default();
+
 struct ModuleOptions {
   const KernelTable* kernels = nullptr;    // nullptr: the portable kernels, if they are linked in
   const BackendTable* backends = nullptr;  // nullptr: none
+  // Of the backends; like the table, for as long as the module and its clones load methods.
+  const BackendOptionsMap* backend_options = nullptr;
+  // See MethodOptions.
+  bool check_backends = checks_backends_by_default();
   const char* data_path = nullptr;         // a .ptd that holds what the program leaves out
   // Bytes that arenas, structures, scratch and outputs of all loaded methods may take together,
   // and with them the tensors without bound when a method runs; 0: no limit. The program's own
@@ -86,6 +93,9 @@ class Module {
   Status add_data(const char* path);
   // One that lies in memory, which must live as long as the module and its clones.
   Status add_data_memory(const void* data, size_t size);
+
+  // For the methods that are loaded from now on; in the place of ModuleOptions::backend_options.
+  void set_backend_options(const BackendOptionsMap* options) { options_.backend_options = options; }
 
   bool is_open() const { return shared_ != nullptr; }
   const Message& message() const { return message_; }

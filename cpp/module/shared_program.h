@@ -9,10 +9,26 @@
 
 namespace rushlight {
 
+// An image in memory, which may be that of a mapped file.
+class ImageLoader : public MemoryLoader {
+ public:
+  ImageLoader() : MemoryLoader(nullptr, 0) {}
+  ImageLoader(const void* data, size_t size) : MemoryLoader(data, size) {}
+  explicit ImageLoader(FileMap* file) : MemoryLoader(file->data(), file->size()), file_(file) {}
+  void release(Span<const uint8_t> bytes) override {
+    if (file_ == nullptr) return;
+    const auto begin = static_cast<size_t>(bytes.data() - file_->data());
+    file_->release(begin, begin + bytes.size());
+  }
+
+ private:
+  FileMap* file_ = nullptr;
+};
+
 // One data file and, through `all`, those that were added before it.
 struct DataFile {
   FileMap file;
-  MemoryLoader loader{nullptr, 0};
+  ImageLoader loader;
   ExternalData data;
   MergedData all;
   DataFile* previous = nullptr;
@@ -32,7 +48,7 @@ struct SharedProgram {
   const NamedData* external() const { return data != nullptr ? &data->all : nullptr; }
 
   FileMap file;
-  MemoryLoader loader{nullptr, 0};
+  ImageLoader loader;
   Program program;
   DataFile* data = nullptr;  // the last that was added
   std::atomic<int> users{1};

@@ -17,6 +17,9 @@ class DataLoader {
   // A view of [offset, offset + size) that lives as long as the loader; InvalidArgument beyond the
   // end, AccessFailed if the source cannot be read.
   virtual Result<Span<const uint8_t>> load(size_t offset, size_t size) = 0;
+  // A part of what load() gave is not needed soon: a loader that can get it anew gives back the
+  // memory that it takes. Who reads it all the same must find the same bytes.
+  virtual void release(Span<const uint8_t>) {}
 };
 
 // An image in memory: flash, a linked-in array, a buffer of the caller's. 16-byte aligned.

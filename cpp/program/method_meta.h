@@ -62,6 +62,7 @@ struct PlanSizes {
   size_t views = 0;  // calls of the operator that makes a view at run time
   size_t delegates = 0;
   size_t specs = 0;            // of all delegates
+  size_t delegate_args = 0;    // of the call of a delegate that has most
   size_t constant_copies = 0;  // bytes of constants that lie misaligned in the image, padded
 };
 

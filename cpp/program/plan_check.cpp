@@ -416,6 +416,7 @@ Status PlanChecker::check_delegate_call(fb::DelegateCall call) {
     return message_.fail(Code::InvalidProgram, "it calls delegate %ld of %zu",
                          static_cast<long>(index), plan_.delegates().size());
   }
+  if (call.args().size() > sizes_.delegate_args) sizes_.delegate_args = call.args().size();
   return check_args(call.args());
 }
 
@@ -471,30 +472,16 @@ bool is_view_operator(fb::Operator op) {
 }
 
 Tag tag_of(fb::KernelTypes type) {
-  switch (type) {
-    case fb::KernelTypes::Int:
-      return Tag::Int;
-    case fb::KernelTypes::Bool:
-      return Tag::Bool;
-    case fb::KernelTypes::Double:
-      return Tag::Double;
-    case fb::KernelTypes::Tensor:
-      return Tag::Tensor;
-    case fb::KernelTypes::String:
-      return Tag::String;
-    case fb::KernelTypes::IntList:
-      return Tag::IntList;
-    case fb::KernelTypes::DoubleList:
-      return Tag::DoubleList;
-    case fb::KernelTypes::BoolList:
-      return Tag::BoolList;
-    case fb::KernelTypes::TensorList:
-      return Tag::TensorList;
-    case fb::KernelTypes::OptionalTensorList:
-      return Tag::OptionalTensorList;
-    default:
-      return Tag::None;
-  }
+  // In the order of the format's numbers, from 0.
+  static constexpr Tag kTags[] = {Tag::None,       Tag::None,       Tag::Int,
+                                  Tag::Bool,       Tag::Double,     Tag::Tensor,
+                                  Tag::String,     Tag::IntList,    Tag::DoubleList,
+                                  Tag::BoolList,   Tag::TensorList, Tag::OptionalTensorList};
+  static_assert(static_cast<size_t>(fb::KernelTypes::Tensor) == 5 &&
+                    static_cast<size_t>(fb::KernelTypes::OptionalTensorList) == 11,
+                "as the table has them");
+  const auto number = static_cast<size_t>(type);
+  return number < sizeof(kTags) / sizeof(kTags[0]) ? kTags[number] : Tag::None;
 }
 
 }  // namespace rushlight

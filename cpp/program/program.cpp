@@ -61,6 +61,7 @@ Status Program::load(DataLoader& loader) {
   Result<Span<const uint8_t>> image = loader.load(0, loader.size());
   if (!image.ok()) return message_.fail(image.status().code(), "the program cannot be read");
   image_ = image.value();
+  loader_ = &loader;
   Status status = read_header(message_);
   if (status.ok()) status = check_root(message_);
   if (!status.ok()) image_ = flatbuffer_ = segments_ = {};
@@ -174,6 +175,10 @@ Span<const uint8_t> Program::segment(size_t i) const {
   const fb::DataSegment segment = root().segments()[i];
   if (segment.size() == 0) return {};
   return {segments_.data() + segment.offset(), static_cast<size_t>(segment.size())};
+}
+
+void Program::release(Span<const uint8_t> bytes) const {
+  if (!bytes.empty()) loader_->release(bytes);
 }
 
 Span<const uint8_t> Program::constant(size_t index) const {

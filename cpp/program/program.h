@@ -2,7 +2,7 @@
 //
 // Loading checks everything that the file says of itself (header, FlatBuffer, segments) once;
 // method_meta() checks all of one method's plan. After that, reads need no test. Nothing is copied:
-// the image that the loader gives out must live as long as the program.
+// the loader and the image that it gives out must live as long as the program.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +47,8 @@ class Program : public NamedData {
   Span<const uint8_t> image() const { return image_; }
   size_t n_segments() const;
   Span<const uint8_t> segment(size_t i) const;
+  // Tells the loader that these bytes of the image are not needed soon; they may still be read.
+  void release(Span<const uint8_t> bytes) const;
   // The bytes of constant `index` (1-based) from its start to the end of the segment; empty if
   // there is no such constant. `mutable_state` likewise, for initial values of mutable buffers.
   Span<const uint8_t> constant(size_t index) const;
@@ -57,6 +59,7 @@ class Program : public NamedData {
   Status read_header(Message& message);
   Status check_root(Message& message);
 
+  DataLoader* loader_ = nullptr;
   Span<const uint8_t> image_;
   Span<const uint8_t> flatbuffer_;
   Span<const uint8_t> segments_;  // the area that segment offsets are relative to

@@ -3,14 +3,22 @@
 Built from `bindings/`. What fails raises `Failure`.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 class Failure(Exception):  # noqa: N818
-    """`args` is (code, message, method, instruction, name, missing): ExecuTorch's number of the
-    error, its text, the method, the index and the operator of the instruction that failed (-1 and
-    "" if none did), and what could not be found: (method, instruction, name, other_types)."""
+    """`args` is (code, message, method, instruction, name, missing, delegate, place): ExecuTorch's
+    number of the error, its text, the method, the index of the instruction that failed (-1 if none
+    did), the name of its operator or backend, what could not be found, the index of the delegate
+    that failed (-1 if none did), and its backend's own id for the place inside it.
 
-    args: tuple[int, str, str, int, str, list[tuple[str, int, str, bool]]]
+    What could not be found: (method, instruction or -1, name of the operator or backend, is_there,
+    delegate or -1); `is_there`: the operator is, but not for these dtypes; the backend is, but
+    cannot work here.
+
+    `__cause__` is the exception of a backend that is written in Python."""
+
+    args: tuple[int, str, str, int, str, list[tuple[str, int, str, bool, int]], int, str]
 
 class Method:
     """One loaded method. Sequences of values are tuples or lists, flattened."""
@@ -62,7 +70,15 @@ class Program:
         memory_limit: int,
         trace: bool,
         threads: int,
-    ) -> Program: ...
+        check_backends: bool | None,
+    ) -> Program:
+        """`check_backends` None: as the extension was built."""
+
+    def set_backend_options(
+        self, options: list[tuple[str, str, list[tuple[str, bool | int | str]]]]
+    ) -> None:
+        """For methods that are loaded from now on: (backend, method or "" for all, [(key, value)])."""
+
     def threads(self) -> int:
         """How many threads kernels may use."""
 
@@ -105,8 +121,9 @@ class Program:
     def sizes(self) -> dict[str, int]:
         """{"file", "constants"}: bytes of the program."""
 
-    def trace(self) -> list[tuple[str, int, str, str, int]]:
-        """(method, instruction, kind, name, ns) of the last call."""
+    def trace(self) -> list[tuple[str, int, str, str, int, int, str]]:
+        """(method, instruction, kind, name, ns, delegate or -1, its backend's id for the stretch
+        inside it or "") of the last call."""
 
 def describe_array(object: Any) -> tuple[str, tuple[int, ...]] | str | None:
     """(dtype, sizes) of an array; text that says why it cannot be passed; None for no array."""
@@ -114,6 +131,33 @@ def describe_array(object: Any) -> tuple[str, tuple[int, ...]] | str | None:
 def operator_names() -> set[str]: ...
 def backend_names() -> list[str]: ...
 def backend_is_available(id: str) -> bool: ...
+def register_backend(id: str, backend: Any) -> None:
+    """Add an object with `init` and `execute`; see `rushlight.runtime.Backend`."""
+
+def register_backend_capsule(capsule: Any) -> str:
+    """Add the backend of a PyCapsule "rl_backend_v1"; returns its id."""
+
+def register_backend_library(path: bytes) -> list[str]:
+    """Add the backends of a shared library; returns their ids."""
+
+def unregister_backend(id: str) -> bool:
+    """Take a backend out; methods that are loaded keep it. False if there is none of that id."""
+
+class BackendContext:
+    """See `rushlight.runtime.BackendContext`, which describes it."""
+
+    method: str
+    payload: memoryview
+    compile_specs: dict[str, bytes]
+    options: dict[str, bool | int | str]
+    @property
+    def is_traced(self) -> bool: ...
+    def named_data(self, key: str) -> memoryview | None: ...
+    def release_payload(self) -> None: ...
+    def fail_at(self, id: int | str) -> None: ...
+    def resize(self, index: int, shape: Sequence[int]) -> Any: ...
+    def event(self, id: int | str, start_ns: int, stop_ns: int) -> None: ...
+
 def run_kernel(
     name: str,
     args: list[Any],

@@ -7,8 +7,9 @@
 #include <cstring>
 
 #include "check.h"
+#include "delegates.h"
+#include "rushlight/delegate/plugin.h"
 #include "rushlight/module/module.h"
-#include "test_kernels.h"
 
 namespace {
 std::atomic<size_t> g_allocations{0};
@@ -99,6 +100,53 @@ void test_method() {
   if (method.ok()) check_runs_without_allocation(*method.value(), "test kernels on threads");
 }
 
+// A backend in C++, and one behind the C struct; with the comparison of memory too.
+class CopyingBackend : public Backend {
+ public:
+  bool available() const override { return true; }
+  Result<void*> init(BackendInit&) override { return static_cast<void*>(this); }
+  Status execute(const BackendRun& run, void*, EValue* const* args, size_t) override {
+    RL_TRY(run.resize(args[1]->tensor(), args[0]->tensor().shape()));
+    copy_elements(args[0]->tensor(), args[1]->tensor());
+    return {};
+  }
+  void destroy(void*) override {}
+};
+
+int32_t plugin_init(void*, const rl_init_v1*, void**) { return RL_OK; }
+
+int32_t plugin_execute(void*, void*, const rl_call_v1* call) {
+  rl_value_v1 x = {}, y = {};
+  x.size = y.size = sizeof(x);
+  if (call->host->value(call->context, 0, &x) != RL_OK) return RL_INTERNAL;
+  if (call->host->resize(call->context, 1, x.sizes, x.rank) != RL_OK) return RL_INTERNAL;
+  if (call->host->value(call->context, 1, &y) != RL_OK) return RL_INTERNAL;
+  std::memcpy(y.data, x.data, x.nbytes);
+  return RL_OK;
+}
+
+void test_delegates() {
+  const rl_backend_v1 plain = {RL_BACKEND_V1_VERSION, sizeof(plain), "Plugin",       nullptr,
+                               nullptr,               plugin_init,   plugin_execute, nullptr};
+  CopyingBackend copying;
+  PluginBackend plugin;
+  Message message;
+  BackendTable table;
+  CHECK(plugin.adopt(&plain, message).ok() && table.add(plugin.id(), &plugin).ok());
+  CHECK(table.add("Copying", &copying).ok());
+  for (const char* id : {"Plugin", "Copying"}) {
+    for (const bool checks : {false, true}) {
+      Loaded loaded(one_delegate_file(id, {1}));
+      MethodOptions options = {};
+      options.backends = &table;
+      options.check_backends = checks;
+      loaded.allow_structures(512);
+      CHECK(loaded.load("forward", options).ok());
+      check_runs_without_allocation(loaded.method, id);
+    }
+  }
+}
+
 // Programs of the golden folder, with the portable kernels.
 void test_golden(const char* path) {
   Module module;
@@ -125,6 +173,7 @@ int main(int argc, char** argv) {
   std::free(memory);
   CHECK(g_allocations == before + 1);  // the counter counts
   test_method();
+  test_delegates();
   for (int i = 1; i < argc; ++i) test_golden(argv[i]);
   return check_result();
 }

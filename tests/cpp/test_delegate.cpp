@@ -1,9 +1,10 @@
 // Delegates: what a backend is given, that it is destroyed, what happens if it fails; and what a
 // tracer is told.
+#include <functional>
 #include <string>
 
 #include "check.h"
-#include "test_kernels.h"
+#include "delegates.h"
 
 using namespace rushlight;
 using namespace rushlight::test;
@@ -21,7 +22,7 @@ class AddingBackend : public Backend {
   std::string named;
 
   bool available() const override { return is_available; }
-  Result<void*> init(const BackendInit& init) override {
+  Result<void*> init(BackendInit& init) override {
     if (fails_init) return init.message->fail(Code::DelegateInvalidCompatibility, "payload v9");
     for (const CompileSpec& spec : init.specs) {
       specs += std::string(spec.key.data(), spec.key.size()) + "=" +
@@ -101,20 +102,7 @@ struct Run {
   Status status;
 };
 
-Status execute(Method& method) {
-  float x[] = {1, 2};
-  int32_t sizes[] = {2}, strides[] = {1};
-  const uint8_t dim_order[] = {0};
-  Tensor tensor;
-  tensor.data = x;
-  tensor.sizes = sizes;
-  tensor.strides = strides;
-  tensor.dim_order = dim_order;
-  tensor.numel = 2;
-  tensor.rank = 1;
-  RL_TRY(method.set_input(0, tensor));
-  return method.execute();
-}
+Status execute(Method& method) { return run_on(method, {1, 2}); }
 
 void test_runs() {
   AddingBackend backend;
@@ -175,11 +163,253 @@ void test_half_made() {
   CHECK(backend.alive == 0);
 }
 
+// Does what it is told.
+class FreeBackend : public Backend {
+ public:
+  std::function<Status(BackendInit&)> on_init = [](BackendInit&) { return Status(); };
+  std::function<Status(const BackendRun&, EValue* const*)> on_run;
+
+  bool available() const override { return true; }
+  Result<void*> init(BackendInit& init) override {
+    RL_TRY(on_init(init));
+    return static_cast<void*>(this);
+  }
+  Status execute(const BackendRun& run, void*, EValue* const* args, size_t) override {
+    return on_run(run, args);
+  }
+  void destroy(void*) override {}
+};
+
+// A loader that remembers what was given back.
+class RememberingLoader : public DataLoader {
+ public:
+  RememberingLoader(const void* data, size_t size) : image_(data, size) {}
+  size_t size() const override { return image_.size(); }
+  Result<Span<const uint8_t>> load(size_t offset, size_t size) override {
+    return image_.load(offset, size);
+  }
+  void release(Span<const uint8_t> bytes) override { released = bytes; }
+  Span<const uint8_t> released;
+
+ private:
+  MemoryLoader image_;
+};
+
+struct Free {
+  explicit Free(bool dynamic = false) : loaded(one_delegate_file("Free", {1, 2, 3}, dynamic)) {
+    CHECK(table.add("Free", &backend).ok());
+  }
+  Status load(MethodOptions options = {}) {
+    options.backends = &table;
+    loaded.allow_structures(1024);
+    return loaded.load("forward", options);
+  }
+  FreeBackend backend;
+  BackendTable table;
+  Loaded loaded;
+};
+
+void test_place() {
+  Free at_init;
+  at_init.backend.on_init = [](BackendInit& init) {
+    init.place->set(StringView("conv_3"));
+    return init.message->fail(Code::NotSupported, "no such operator");
+  };
+  CHECK(at_init.load().code() == Code::NotSupported);
+  CHECK(says(at_init.loaded.message, "forward: delegate 0 (Free): at conv_3: no such operator"));
+  CHECK(at_init.loaded.method.failed_delegate() == 0);
+  CHECK(std::string(at_init.loaded.method.failed_place()) == "conv_3");
+
+  Free at_run;
+  bool fails = true;
+  at_run.backend.on_run = [&](const BackendRun& run, EValue* const*) {
+    run.place->set(-12);
+    return fails ? Status(Code::EndOfMethod) : Status();
+  };
+  CHECK(at_run.load().ok());
+  Method& method = at_run.loaded.method;
+  CHECK(execute(method).code() == Code::Internal);  // the method did not end
+  CHECK(says(method.message(), "forward: instruction 0 (Free): at -12: Internal"));
+  CHECK(method.failed_delegate() == 0 && method.delegate_of(0, 0) == 0);
+  CHECK(method.delegate_of(0, 1) == Method::kNoDelegate);
+  CHECK(method.delegate_of(1, 0) == Method::kNoDelegate);
+  fails = false;
+  CHECK(execute(method).ok() && method.failed_delegate() == Method::kNoDelegate);
+}
+
+void test_options() {
+  const std::string long_key(64, 'k'), long_text(256, 't');
+  BackendOptionsMap map;
+  Message message;
+  const BackendOption all[] = {BackendOption::of_int("threads", 2),
+                               BackendOption::of_text("device", "cpu")};
+  const BackendOption one[] = {BackendOption::of_int("threads", -7),
+                               BackendOption::of_bool("fast", true)};
+  CHECK(map.set("Free", all, message).ok());
+  CHECK(map.set("Free", one, message, "forward").ok());
+  CHECK(map.set("Free", all, message, "backward").ok());
+  Free free;
+  free.backend.on_init = [](BackendInit& init) {
+    CHECK(init.options.size() == 4 && init.options.find("threads")->i == -7);
+    CHECK(init.options.find("device")->text == "cpu" && init.options.find("fast")->i == 1);
+    CHECK(init.options.find("slow") == nullptr);
+    return Status();
+  };
+  MethodOptions options = {};
+  options.backend_options = &map;
+  CHECK(free.load(options).ok());
+
+  const BackendOption bad_key[] = {BackendOption::of_bool({long_key.data(), 64}, true)};
+  CHECK(map.set("Free", bad_key, message).code() == Code::InvalidArgument);
+  CHECK(says(message, "a key of 64 bytes; 1 to 63 are allowed"));
+  const BackendOption bad_text[] = {BackendOption::of_text("x", {long_text.data(), 256})};
+  CHECK(map.set("Free", bad_text, message).code() == Code::InvalidArgument);
+  CHECK(says(message, "'x' for Free has a text of 256 bytes; at most 255"));
+  const BackendOption twice[] = {all[0], all[1], all[0]};
+  CHECK(map.set("Free", twice, message).code() == Code::InvalidArgument);
+  CHECK(says(message, "'threads' for Free is there twice"));
+  CHECK(map.size() == 3);  // nothing of these was taken
+  for (const char* id : {"b", "c", "d", "e", "f", "g", "h"}) CHECK(map.set(id, all, message).ok());
+  CHECK(map.set("i", all, message).code() == Code::InvalidArgument);
+  CHECK(says(message, "for 8 backends"));
+  CHECK(map.set("h", one, message).ok() && map.of("h", "any").size() == 2);
+}
+
+void test_payload_is_released() {
+  for (const bool keeps : {true, false}) {
+    const std::vector<uint8_t> file = one_delegate_file("Free", {1, 2, 3});
+    std::vector<uint64_t> image(file.size() / 8 + 2);
+    std::memcpy(image.data(), file.data(), file.size());
+    RememberingLoader loader(image.data(), file.size());
+    Free free;
+    CHECK(free.loaded.program.load(loader).ok());
+    free.backend.on_init = [&](BackendInit& init) {
+      init.keeps_payload = keeps;
+      return Status();
+    };
+    CHECK(free.load().ok() && (loader.released.size() == 3) == !keeps);
+    if (!keeps) CHECK(loader.released[2] == 3);
+  }
+}
+
+// What a backend may not do to its arguments; the method works again afterwards.
+void test_unlawful_changes() {
+  int32_t other_sizes[] = {2};
+  float elsewhere[2] = {};
+  Tensor other;
+  const struct {
+    const char* says;
+    std::function<void(EValue* const*)> change;
+  } cases[] = {
+      {"the memory of output 0", [&](EValue* const* a) { a[1]->tensor().data = elsewhere; }},
+      {"the dtype of output 0", [](EValue* const* a) { a[1]->tensor().dtype = DType::Int32; }},
+      {"the rank of output 0", [](EValue* const* a) { a[1]->tensor().rank = 0; }},
+      {"the room of output 0", [](EValue* const* a) { a[1]->tensor().capacity = 1 << 20; }},
+      {"the layout of output 0", [&](EValue* const* a) { a[1]->tensor().sizes = other_sizes; }},
+      {"the sizes of output 0", [](EValue* const* a) { a[1]->tensor().sizes[0] = 1 << 20; }},
+      {"the number of elements of output 0", [](EValue* const* a) { a[1]->tensor().numel = 9; }},
+      {"the nature of output 0", [](EValue* const* a) { a[1]->tensor().planned = false; }},
+      {"the strides", [](EValue* const* a) { a[1]->tensor().strides[0] = 7; }},
+      {"the tensor of output 0", [&](EValue* const* a) { a[1]->t = &other; }},
+      {"the kind of output 0", [](EValue* const* a) { a[1]->set_int(1); }},
+      {"the sizes of input 0; it may only read it",
+       [](EValue* const* a) { a[0]->tensor().sizes[0] = 1; }},
+      {"the memory of input 0", [&](EValue* const* a) { a[0]->tensor().data = elsewhere; }},
+  };
+  for (const bool dynamic : {false, true}) {
+    Free free(dynamic);
+    CHECK(free.load().ok());
+    Method& method = free.loaded.method;
+    for (const auto& unlawful : cases) {
+      free.backend.on_run = [&](const BackendRun& run, EValue* const* args) {
+        CHECK(run.n_inputs == 1);
+        unlawful.change(args);
+        return Status();
+      };
+      CHECK(execute(method).code() == Code::Internal);
+      if (!dynamic) CHECK(says(method.message(), unlawful.says));
+      free.backend.on_run = [](const BackendRun&, EValue* const* args) {
+        args[1]->tensor().as<float>()[1] = args[0]->tensor().as<float>()[1];
+        return Status();
+      };
+      CHECK(execute(method).ok() && method.output(0).tensor().as<float>()[1] == 2);
+    }
+  }
+}
+
+void test_resize() {
+  Free free(true);
+  CHECK(free.load().ok());
+  Method& method = free.loaded.method;
+  int32_t n = 1;
+  free.backend.on_run = [&](const BackendRun& run, EValue* const* args) {
+    return run.resize(args[1]->tensor(), {&n, 1});
+  };
+  CHECK(execute(method).ok() && method.output(0).tensor().numel == 1);
+  n = 3;
+  CHECK(execute(method).code() == Code::NotSupported);
+  CHECK(says(method.message(), "a result has sizes (3,), but its output has (1,)"));
+}
+
+// With checks on, whatever a backend writes beside its outputs is found and undone.
+void test_stray_writes() {
+  MethodOptions options = {};
+  options.check_backends = true;
+  const struct {
+    const char* says;
+    int at;  // float, counted from output 0
+  } cases[] = {{"past the end of output 0: 0 bytes behind it", 2},
+               {"past the end of output 0: 216 bytes behind it", 56},
+               {"wrote to byte 4 of its input 0", -3},
+               {"none of its outputs: byte 8 of memory 1", -2}};
+  for (const auto& stray : cases) {
+    Free free;
+    CHECK(free.load(options).ok());
+    Method& method = free.loaded.method;
+    uint32_t* written = nullptr;
+    free.backend.on_run = [&](const BackendRun&, EValue* const* args) {
+      args[1]->tensor().as<float>()[1] = 5;
+      written = args[1]->tensor().as<uint32_t>() + stray.at;
+      *written ^= 0xff;
+      return Status();
+    };
+    CHECK(execute(method).code() == Code::Internal && says(method.message(), stray.says));
+    const uint32_t now = *written;
+    free.backend.on_run = [&](const BackendRun&, EValue* const* args) {
+      args[1]->tensor().as<float>()[1] = 6;
+      return Status();
+    };
+    CHECK(execute(method).ok() && method.output(0).tensor().as<float>()[1] == 6);
+    CHECK(*written == now && (now & 0xff) == 0);
+  }
+  Free poor;
+  poor.loaded.allow_structures(0);
+  options.backends = &poor.table;
+  CHECK(poor.loaded.load("forward", options).code() == Code::MemoryAllocationFailed);
+  CHECK(says(poor.loaded.message, "checking its backends takes 256 bytes more"));
+}
+
+// The table forgets a backend while a method is loaded with it.
+void test_removed() {
+  Free free;
+  CHECK(free.load().ok());
+  CHECK(free.table.remove("Free").ok() && free.table.remove("Free").code() == Code::NotFound);
+  free.backend.on_run = [](const BackendRun&, EValue* const*) { return Status(); };
+  CHECK(execute(free.loaded.method).ok());
+}
+
 }  // namespace
 
 int main() {
   test_runs();
   test_failures();
   test_half_made();
+  test_place();
+  test_options();
+  test_payload_is_released();
+  test_unlawful_changes();
+  test_resize();
+  test_stray_writes();
+  test_removed();
   return check_result();
 }

@@ -176,7 +176,7 @@ void test_written() {
 class FakeBackend : public Backend {
  public:
   bool available() const override { return true; }
-  Result<void*> init(const BackendInit&) override { return nullptr; }
+  Result<void*> init(BackendInit&) override { return nullptr; }
   Status execute(const BackendRun&, void*, EValue* const*, size_t) override { return {}; }
   void destroy(void*) override {}
 };

@@ -266,10 +266,11 @@ void test_missing() {
   CHECK(loaded.method.next_missing_operator(&cursor, &missing) && missing.instruction == 3);
   CHECK(missing.name.join(name, 6) == "aten:");
   CHECK(!loaded.method.next_missing_operator(&cursor, &missing));
-  StringView id;
+  MissingBackend backend;
   cursor = 0;
-  CHECK(loaded.method.next_missing_backend(&cursor, &id) && id == "SomeBackend");
-  CHECK(!loaded.method.next_missing_backend(&cursor, &id));
+  CHECK(loaded.method.next_missing_backend(&cursor, &backend));
+  CHECK(backend.id == "SomeBackend" && backend.delegate == 0 && !backend.registered);
+  CHECK(!loaded.method.next_missing_backend(&cursor, &backend));
 }
 
 // The memory that a method says it takes is exactly enough; less is refused with the numbers.

@@ -84,6 +84,16 @@ class MethodBuilder:
         alpha = [self.value(fb.Int(1))] if operator in ("aten::add.out", "aten::sub.out") else []
         self.call(operator, a, b, *alpha, out, out)
 
+    def delegate(
+        self, backend: str, *args: int, payload: int = 0, specs: dict[str, bytes] | None = None
+    ) -> None:
+        """A delegate of its own, and its call: inputs, then outputs."""
+        reference = fb.BackendDelegateDataReference(fb.DataLocation.SEGMENT, payload)
+        compile_specs = [fb.CompileSpec(key, value) for key, value in (specs or {}).items()]
+        self.delegates.append(fb.BackendDelegate(backend, reference, compile_specs))
+        call = fb.DelegateCall(len(self.delegates) - 1, list(args))
+        self.instructions.append(fb.Instruction(call))
+
     def plan(self) -> fb.ExecutionPlan:
         return fb.ExecutionPlan(
             name=self.name,
@@ -104,6 +114,7 @@ def program(
     debug: dict[str, Any] | None = None,
     constants: list[bytes] | None = None,
     blobs: list[bytes] | None = None,
+    named_data: dict[str, bytes] | None = None,
 ) -> bytes:
     """The bytes of a program.
 
@@ -113,8 +124,9 @@ def program(
         debug: a whole debug map.
         constants: from index 1.
         blobs: payloads of delegates.
+        named_data: further named data.
     """
-    named = {}
+    named = dict(named_data or {})
     if contract is not None:
         named["rushlight/contract"] = json.dumps({"version": 1, "methods": contract}).encode()
     if debug is not None:
@@ -140,6 +152,15 @@ def binary(operator: str = "aten::add.out", *sizes: int, **tensor: Any) -> Metho
 def add(*sizes: int, **tensor: Any) -> bytes:
     """A program that adds two tensors."""
     return program(binary("aten::add.out", *sizes, **tensor))
+
+
+def delegated(backend: str, *sizes: int, **tensor: Any) -> MethodBuilder:
+    """A method `forward(x)` of one delegate, both tensors of one form."""
+    method = MethodBuilder()
+    x, y = (method.tensor(*sizes, **tensor) for _ in range(2))
+    method.delegate(backend, x, y)
+    method.inputs, method.outputs = [x], [y]
+    return method
 
 
 def counter() -> MethodBuilder:

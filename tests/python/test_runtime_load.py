@@ -193,16 +193,6 @@ def test_missing_of_several_methods_in_one_error() -> None:
         rl.load(program(*methods))
 
 
-def test_missing_backend() -> None:
-    method = binary("aten::add.out", 2, 2)
-    method.delegates = [fb.BackendDelegate(id="AcmeBackend")]
-    method.instructions.append(fb.Instruction(fb.DelegateCall(0, [0, 2])))
-    with pytest.raises(rl.LoadError, match="AcmeBackend  for forward") as caught:
-        rl.load(program(method, blobs=[b"payload"]))
-    assert caught.value.code == Code.NOT_FOUND
-    assert "export with backend='portable'" in str(caught.value)
-
-
 def test_wrong_arguments_of_an_instruction() -> None:
     method = MethodBuilder()
     x, number = method.tensor(2), method.value(fb.Int(1))

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from rushlight.runtime.backends import (
+    Backend,
+    BackendContext,
+    include_path,
+    register_backend,
+    register_backend_capsule,
+    register_backend_library,
+    unregister_backend,
+)
 from rushlight.runtime.load import load
 from rushlight.runtime.module import Memory, Method, Module, TraceEvent
 from rushlight.runtime.registries import backend_registry, operator_registry
@@ -10,6 +19,8 @@ from rushlight.runtime.signature import Signature
 from rushlight.runtime.stepping import Stepper
 
 __all__ = [
+    "Backend",
+    "BackendContext",
     "Memory",
     "Method",
     "Module",
@@ -20,6 +31,11 @@ __all__ = [
     "TraceEvent",
     "Verification",
     "backend_registry",
+    "include_path",
     "load",
     "operator_registry",
+    "register_backend",
+    "register_backend_capsule",
+    "register_backend_library",
+    "unregister_backend",
 ]

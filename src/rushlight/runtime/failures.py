@@ -14,9 +14,13 @@ from rushlight.errors import Code, LoadError, RunError
 
 KEY = "rushlight/debug"
 _MAX_LISTED = 200
+_MAX_LINES = 3  # of one place inside a delegate
+_MAX_NODES = 8  # of one delegate
 _ADVICE = {
     Code.INVALID_PROGRAM: ". The file is damaged or incomplete: copy it anew, or export again",
     Code.OUT_OF_RESOURCES: ". Raise the limit, or export with smaller bounds on the sizes",
+    Code.DELEGATE_INVALID_COMPATIBILITY: ". The payload was made for another version of the "
+    "backend, or is damaged: export again with the version that is installed here",
 }
 
 
@@ -27,6 +31,7 @@ class DebugMap:
         self._files: Sequence[Any] = ()
         self._methods: Mapping[str, Any] = {}
         self._values: Mapping[str, Any] = {}
+        self._delegates: Mapping[str, Any] = {}
         if data is None:
             return
         import json
@@ -36,18 +41,47 @@ class DebugMap:
             if document["version"] == 1 and isinstance(document["methods"], dict):
                 self._files, self._methods = document["files"], document["methods"]
                 self._values = document.get("values", {})
+                self._delegates = document.get("delegates", {})
         except (ValueError, KeyError, TypeError, RecursionError):
             return  # it only serves messages: a broken map is no map
 
     def line(self, method: str, instruction: int) -> str:
         """'model.py:12 in forward: `x + y`'; "" if it is not known."""
         try:
-            _, _, file, number, function, text, *_ = self._methods[method][instruction]
-            if file < 0:
-                return ""
-            place = f"{self._files[file]}:{number}"
+            return self._line_of(self._methods[method][instruction])
         except (KeyError, IndexError, ValueError, TypeError):
             return ""
+
+    def delegate_lines(self, method: str, delegate: int, place: str) -> list[str]:
+        """The lines that a place inside a delegate comes from, each once, in order; none if they
+        are not known.
+
+        Args:
+            method: the method's name.
+            delegate: its index among the method's delegates.
+            place: the backend's id for the place, as text.
+        """
+        try:
+            rows = self._delegates[method][delegate][place]
+            lines = [self._line_of(row) for row in rows]
+        except (KeyError, IndexError, ValueError, TypeError):
+            return []
+        return list(dict.fromkeys(line for line in lines if line))
+
+    def delegate_nodes(self, method: str, delegate: int) -> list[str]:
+        """'mul_1 (aten.mul.Tensor)' for each node that a delegate runs, as far as is known."""
+        try:
+            places = self._delegates[method][delegate]
+            rows = [row for rows in places.values() for row in rows]
+            return list(dict.fromkeys(f"{row[0]} ({row[1]})" for row in rows))
+        except (KeyError, IndexError, ValueError, TypeError, AttributeError):
+            return []
+
+    def _line_of(self, row: Sequence[Any]) -> str:
+        _, _, file, number, function, text, *_ = row
+        if file < 0:
+            return ""
+        place = f"{self._files[file]}:{number}"
         if function:
             place += f" in {function}"
         return f"{place}: `{str(text).strip()}`" if text else place
@@ -71,7 +105,7 @@ class Errors:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, _core.Failure):
-            raise run_error(error, self._program) from None
+            raise run_error(error, self._program) from error.__cause__
 
 
 def debug_map(program: _core.Program) -> DebugMap:
@@ -83,41 +117,89 @@ def debug_map(program: _core.Program) -> DebugMap:
 
 
 def run_error(failure: _core.Failure, program: _core.Program) -> RunError:
-    """The error of a call that failed."""
-    code, message, method, instruction, name, _ = failure.args
+    """The error of a call that failed; raise it from the failure's `__cause__`."""
+    code, message, method, instruction, name, _, delegate, place = failure.args
     where = method
     if instruction >= 0:
-        line = debug_map(program).line(method, instruction)
-        where = f"{method}: instruction {instruction}"
-        where += f" ({name})" if name else ""
-        where += f", {line}" if line else ""
-        message = _without_prefix(message, f"{method}: instruction {instruction}")
+        where = f"{method}: instruction {instruction}" + (f" ({name})" if name else "")
+        message = _without_prefix(message, where)
+        lines = debug_map(program)
+        line = lines.line(method, instruction)
+        if delegate >= 0:
+            where, message = _inside(lines, method, delegate, place, where, line, message, failure)
+        else:
+            where += f", {line}" if line else ""
     elif method:
         message = _without_prefix(message, method)
     return RunError(message, code=Code(code), where=where)
 
 
+def _inside(
+    lines: DebugMap,
+    method: str,
+    delegate: int,
+    place: str,
+    where: str,
+    line: str,
+    message: str,
+    failure: _core.Failure,
+) -> tuple[str, str]:
+    """`where` and `message` of a failure inside a delegate.
+
+    Args:
+        line: of the call; "" if it is not known.
+    """
+    inside = lines.delegate_lines(method, delegate, place) if place else []
+    if place:
+        where += f", at {place} inside"
+        message = _without_prefix(message, f"at {place}")
+    elif line:
+        inside = [line]
+    if len(inside) > _MAX_LINES:
+        inside[_MAX_LINES:] = [f"and {len(inside) - _MAX_LINES} more"]
+    where += "".join(f", {text}" for text in inside)
+    cause = failure.__cause__
+    if cause is not None:  # the runtime's buffer may have cut its text
+        message = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+    return where, message
+
+
 def _without_prefix(message: str, prefix: str) -> str:
     """The runtime's message without the place that `where` says already."""
-    if not message.startswith(prefix):
+    if not message.startswith(f"{prefix}:"):
         return message
-    rest = message[len(prefix) :]
-    if rest.startswith(" ("):
-        rest = rest[rest.find(")") + 1 :]
-    return rest.removeprefix(":").strip() or message
+    return message[len(prefix) + 1 :].strip() or message
 
 
-def load_error(failure: _core.Failure, where: str) -> LoadError:
-    """The error of a program that cannot be opened, or of a method with no more to say."""
-    code, message, method, *_ = failure.args
+def load_error(
+    failure: _core.Failure, where: str, program: _core.Program | None = None
+) -> LoadError:
+    """The error of a program that cannot be opened, or of a method with no more to say; raise it
+    from the failure's `__cause__`.
+
+    Args:
+        where: the program, for the message.
+        program: where the debug map is, if it could be opened.
+    """
+    code, message, method, _, name, _, delegate, place = failure.args
     if method:
         message = _without_prefix(message, method)
-    message += _ADVICE.get(Code(code), "")
-    return LoadError(message, code=Code(code), where=f"{where}: {method}" if method else where)
+        where = f"{where}: {method}"
+    if delegate >= 0 and program is not None:
+        what = f"delegate {delegate} ({name})"
+        message = _without_prefix(message, what)
+        lines = debug_map(program)
+        where, message = _inside(
+            lines, method, delegate, place, f"{where}: {what}", "", message, failure
+        )
+    return LoadError(message + _ADVICE.get(Code(code), ""), code=Code(code), where=where)
 
 
 def missing_error(
-    failures: Sequence[_core.Failure], program: _core.Program, where: str, available: Sequence[str]
+    failures: Sequence[_core.Failure],
+    program: _core.Program,
+    where: str,
+    problems: Mapping[str, str],
 ) -> LoadError:
     """One error for all that the methods of a program need and this runtime lacks.
 
@@ -125,24 +207,35 @@ def missing_error(
         failures: of the methods that could not be loaded for that reason.
         program: where the debug map is.
         where: the program, for the message.
-        available: the backends that are there.
+        problems: what went wrong with backends that are installed, by id.
     """
     lines = debug_map(program)
     operators: dict[tuple[str, bool], list[str]] = {}
     backends: dict[str, list[str]] = {}
+    notes = {id: f": {problem}" for id, problem in problems.items()}
     for failure in failures:
-        for method, instruction, name, other_types in failure.args[5]:
+        for method, instruction, name, is_there, delegate in failure.args[5]:
             if instruction < 0:
-                backends.setdefault(name, []).append(method)
+                if is_there:
+                    notes[name] = ": it is registered, but says that it cannot work here"
+                nodes = lines.delegate_nodes(method, delegate)
+                backends.setdefault(name, []).append(_delegate_text(method, delegate, nodes))
                 continue
             line = lines.line(method, instruction)
             place = f"{method}: instruction {instruction}" + (f", {line}" if line else "")
-            operators.setdefault((name, other_types), []).append(place)
-    text = [*_operator_lines(operators), *_backend_lines(backends, available)]
+            operators.setdefault((name, is_there), []).append(place)
+    text = [*_operator_lines(operators), *_backend_lines(backends, notes)]
     if not text:
-        return load_error(failures[0], where)
+        return load_error(failures[0], where, program)
     code = Code.OPERATOR_MISSING if operators else Code.NOT_FOUND
     return LoadError("\n".join(text), code=code, where=where)
+
+
+def _delegate_text(method: str, delegate: int, nodes: Sequence[str]) -> str:
+    shown = list(nodes[:_MAX_NODES])
+    if len(nodes) > _MAX_NODES:
+        shown.append(f"and {len(nodes) - _MAX_NODES} more")
+    return f"{method}: delegate {delegate}" + (f", to run {', '.join(shown)}" if shown else "")
 
 
 def _operator_lines(operators: Mapping[tuple[str, bool], list[str]]) -> list[str]:
@@ -161,15 +254,17 @@ def _operator_lines(operators: Mapping[tuple[str, bool], list[str]]) -> list[str
     return text
 
 
-def _backend_lines(backends: Mapping[str, list[str]], available: Sequence[str]) -> list[str]:
+def _backend_lines(backends: Mapping[str, list[str]], notes: Mapping[str, str]) -> list[str]:
     if not backends:
         return []
     text = ["backends missing in this runtime:"]
-    text += [f"  {name}  for {', '.join(sorted(set(m)))}" for name, m in backends.items()]
-    have = ", ".join(available) or "none"
+    for name, places in list(backends.items())[:_MAX_LISTED]:
+        text.append(f"  {name}{notes.get(name, '')}")
+        text += [f"    for {place}" for place in places[:_MAX_LISTED]]
+    have = ", ".join(n for n in _core.backend_names() if n not in backends) or "none"
     text.append(
-        f"Backends that are there: {have}. Install what is missing, or export with "
-        f"backend='portable'."
+        f"Backends that are there: {have}. Install the package that brings what is missing, "
+        f"register it with rushlight.runtime.register_backend, or export with backend='portable'."
     )
     return text
 

@@ -9,6 +9,7 @@ from typing import Any
 from rushlight import _core
 from rushlight.errors import Code, LoadError
 from rushlight.runtime import contract as contracts
+from rushlight.runtime.backends import BackendOptions, read_options
 from rushlight.runtime.failures import load_error
 from rushlight.runtime.module import Module
 
@@ -25,6 +26,8 @@ def load(
     trace: bool = False,
     memory_limit: int | None = None,
     methods: Sequence[str] | None = None,
+    backend_options: BackendOptions | None = None,
+    check_backends: bool | None = None,
 ) -> Module:
     """Load a program (.pte). Needs no torch.
 
@@ -42,23 +45,53 @@ def load(
         memory_limit: bytes that arenas, structures and scratch of all methods may take together;
             a program that needs more is refused.
         methods: load only these methods; None loads all.
+        backend_options: what backends are told when they load: a backend's id, or a pair of a
+            method and an id, to a dict of keys to bool, int or str. What is given for a method
+            comes before what is given for all. At most 8 backends; keys have up to 63 bytes, texts
+            up to 255. Which keys there are says the backend.
+        check_backends: after every call of a delegate, compare the method's memory with what it
+            held before, so that a backend that writes anything but its outputs is found. Slow, and
+            takes as much memory again as the arenas. None: only in a build with assertions.
 
     Returns:
         A module with all its methods loaded.
 
     Raises:
         LoadError: if the file is not a sound program, or needs what this runtime does not have. Of
-            missing operators and backends all are named. Nothing stays loaded.
+            missing operators and backends all are named; backends that installed packages offer
+            are found by themselves (`rushlight.runtime.backends`). Nothing stays loaded.
     """
     _check_options(threads, backend, verify, memory_limit)
     where = describe_source(program)
-    core = open_program(program, data=data, trace=trace, memory_limit=memory_limit, threads=threads)
+    core = open_program(
+        program,
+        data=data,
+        trace=trace,
+        memory_limit=memory_limit,
+        threads=threads,
+        check_backends=check_backends,
+    )
     try:
         names = core.method_names()
         wanted = names if methods is None else [_known(m, names, where) for m in methods]
+        set_backend_options(core, backend_options, wanted)
         return Module(core, read_contracts(core, wanted), wanted, where)
     except _core.Failure as failure:
-        raise load_error(failure, where) from None
+        raise load_error(failure, where, core) from failure.__cause__
+
+
+def set_backend_options(
+    core: _core.Program, options: BackendOptions | None, methods: Sequence[str]
+) -> None:
+    """Give the methods' backends options, before they are loaded.
+
+    Raises:
+        LoadError: for a backend or a method that is not there, or an option that breaks a limit.
+    """
+    if options is None:
+        return
+    backends = {name: core.meta(name)["backends"] for name in methods}
+    core.set_backend_options(read_options(options, backends))
 
 
 def _check_options(
@@ -109,6 +142,7 @@ def open_program(
     trace: bool = False,
     memory_limit: int | None = None,
     threads: int | None = None,
+    check_backends: bool | None = None,
 ) -> _core.Program:
     """Open and verify a program without loading methods.
 
@@ -120,7 +154,14 @@ def open_program(
     external_path, external = _source(data, "data") if data is not None else (None, None)
     try:
         return _core.Program.open(
-            path, image, external_path, external, memory_limit or 0, trace, threads or 0
+            path,
+            image,
+            external_path,
+            external,
+            memory_limit or 0,
+            trace,
+            threads or 0,
+            check_backends,
         )
     except _core.Failure as failure:
         raise load_error(failure, where) from None

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from rushlight import _core
 from rushlight.errors import Code, RunError
+from rushlight.runtime.backends import find_backends
 from rushlight.runtime.check import check_inputs
 from rushlight.runtime.contract import Contract
 from rushlight.runtime.failures import debug_map, is_missing, load_error, missing_error, run_error
@@ -26,7 +27,10 @@ class TraceEvent(NamedTuple):
         kind: "kernel", "delegate", "move", "jump" or "free".
         name: the operator or the backend; "" for the other kinds.
         ns: nanoseconds that it took.
-        line: the Python line that it comes from; "" if the program does not tell.
+        line: the Python line that it comes from; "" if the program does not tell. Of a stretch
+            inside a delegate that comes from several lines, the first.
+        inside: for a stretch inside a delegate that its backend reported, the backend's id for it;
+            such events follow that of the whole instruction. "" for an instruction.
     """
 
     method: str
@@ -35,6 +39,7 @@ class TraceEvent(NamedTuple):
     name: str
     ns: int
     line: str
+    inside: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ class Method:
             if result is NotImplemented:
                 raise self._refused()
         except _core.Failure as failure:
-            raise run_error(failure, self._program) from None
+            raise run_error(failure, self._program) from failure.__cause__
         return result if self._form else self._unflatten(result)
 
     def _in_order(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -130,7 +135,7 @@ class Method:
             if not self._core.call_into(self.flatten(args, kwargs), arrays):
                 raise self._refused()
         except _core.Failure as failure:
-            raise run_error(failure, self._program) from None
+            raise run_error(failure, self._program) from failure.__cause__
 
     def flatten(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The flattened inputs of a call, checked against the contract.
@@ -367,7 +372,13 @@ class Module:
         except _core.Failure as failure:
             raise run_error(failure, self._core) from None
         lines = debug_map(self._core)
-        return [TraceEvent(*e, line=lines.line(e[0], e[1])) for e in events]
+        found = []
+        for method, instruction, kind, name, ns, delegate, inside in events:
+            line = lines.line(method, instruction)
+            if inside:
+                line = next(iter(lines.delegate_lines(method, delegate, inside)), line)
+            found.append(TraceEvent(method, instruction, kind, name, ns, line, inside))
+        return found
 
     def manual_seed(self, seed: int) -> None:
         """Start random operators anew: they draw what eager draws after `torch.manual_seed(seed)`.
@@ -431,14 +442,15 @@ def _load(core: _core.Program, names: Sequence[str], where: str) -> list[tuple[s
     """Load methods, or raise one LoadError for all that is missing."""
     loaded: list[tuple[str, _core.Method]] = []
     missing: list[_core.Failure] = []
+    problems = find_backends(core, names)
     for name in names:
         try:
             loaded.append((name, core.method(name)))
         except _core.Failure as failure:
             if not is_missing(failure):
-                raise load_error(failure, where) from None
+                raise load_error(failure, where, core) from failure.__cause__
             # Without its frames, which hold this list: a failed load leaves no cycle behind.
             missing.append(failure.with_traceback(None))
     if missing:
-        raise missing_error(missing, core, where, _core.backend_names())
+        raise missing_error(missing, core, where, problems)
     return loaded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _core
+from rushlight.runtime.backends import installed_backends
 
 
 class BackendRegistry:
@@ -12,6 +13,12 @@ class BackendRegistry:
     def registered_backend_names(self) -> list[str]:
         """Ids, in the order of registration."""
         return _core.backend_names()
+
+    @property
+    def installed_backend_names(self) -> list[str]:
+        """Ids of the backends that installed packages offer (entry points of the group
+        `rushlight.runtime_backends`); each is registered when a program first names it."""
+        return installed_backends()
 
     def is_available(self, backend_name: str) -> bool:
         """Whether a backend is registered and works on this machine."""

@@ -13,10 +13,17 @@ from typing import Any, BinaryIO
 
 from rushlight import _core
 from rushlight.errors import Code, LoadError, RunError
+from rushlight.runtime.backends import BackendOptions, find_backends
 from rushlight.runtime.check import check_inputs
 from rushlight.runtime.contract import Contract
-from rushlight.runtime.failures import is_missing, load_error, missing_error, run_error
-from rushlight.runtime.load import Source, describe_source, open_program, read_contracts
+from rushlight.runtime.failures import load_error, missing_error, run_error
+from rushlight.runtime.load import (
+    Source,
+    describe_source,
+    open_program,
+    read_contracts,
+    set_backend_options,
+)
 from rushlight.runtime.registries import (
     BackendRegistry,
     OperatorRegistry,
@@ -139,7 +146,7 @@ class Method:
             check_inputs(name, self._contract, inputs)
             outputs = self._core.call(self._contract.to_program(inputs))
         except _core.Failure as failure:
-            raise run_error(failure, self._program) from None
+            raise run_error(failure, self._program) from failure.__cause__
         if outputs is NotImplemented:
             raise RunError("the inputs do not fit", code=Code.INVALID_ARGUMENT, where=name)
         return outputs  # type: ignore[no-any-return]
@@ -165,15 +172,14 @@ class Program:
             LoadError: if it needs what this runtime does not have.
         """
         meta = self._meta(name)
+        problems: dict[str, str] = {}
         try:
             contract = read_contracts(self._core, [name])[name]
+            problems = find_backends(self._core, [name])
             return Method(self._core.method(name), self._core, contract, meta)
         except _core.Failure as failure:
-            if is_missing(failure):
-                raise missing_error(
-                    [failure], self._core, self._where, _core.backend_names()
-                ) from None
-            raise load_error(failure, self._where) from None
+            error = missing_error([failure], self._core, self._where, problems)
+            raise error from failure.__cause__
 
     def metadata(self, method_name: str) -> MethodMetadata:
         """What the program says of a method; KeyError if there is none of that name."""
@@ -217,6 +223,7 @@ class Runtime:
         enable_etdump: bool = False,
         debug_buffer_size: int = 0,
         data_path: Source | None = None,
+        backend_options: BackendOptions | None = None,
     ) -> Program:
         """Open a program.
 
@@ -226,9 +233,10 @@ class Runtime:
             enable_etdump, debug_buffer_size: not supported here; `rushlight.load(…, trace=True)`
                 times instructions.
             data_path: a data file (.ptd).
+            backend_options: as for `rushlight.load`.
 
         Raises:
-            LoadError: if it is not a sound program.
+            LoadError: if it is not a sound program, or options are for what it has not.
         """
         if enable_etdump or debug_buffer_size:
             raise LoadError(
@@ -239,7 +247,12 @@ class Runtime:
         if not isinstance(verification, Verification):
             raise TypeError("verification must be a member of Verification")
         source = data if isinstance(data, _SOURCES) else data.read()
-        return Program(open_program(source, data=data_path), describe_source(source))
+        core, where = open_program(source, data=data_path), describe_source(source)
+        try:
+            set_backend_options(core, backend_options, core.method_names())
+        except _core.Failure as failure:
+            raise load_error(failure, where) from None
+        return Program(core, where)
 
 
 _SOURCES = (str, os.PathLike, bytes, bytearray, memoryview)

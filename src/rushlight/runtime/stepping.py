@@ -7,8 +7,9 @@ from typing import Any
 
 from rushlight import _core
 from rushlight.errors import Code, RunError
+from rushlight.runtime.backends import find_backends
 from rushlight.runtime.check import check_inputs
-from rushlight.runtime.failures import Errors, load_error
+from rushlight.runtime.failures import Errors, missing_error
 from rushlight.runtime.load import Source, describe_source, open_program, read_contracts
 
 
@@ -40,11 +41,14 @@ class Stepper:
     ) -> None:
         self._program = open_program(program, data=data)
         self._method = method
+        problems: dict[str, str] = {}
         try:
             contract = read_contracts(self._program, [method])[method]
+            problems = find_backends(self._program, [method])
             self._core = self._program.method(method)
         except _core.Failure as failure:
-            raise load_error(failure, describe_source(program)) from None
+            where = describe_source(program)
+            raise missing_error([failure], self._program, where, problems) from failure.__cause__
         self._core.narrow(contract.input_specs(), len(contract.symbols))
         if len(inputs) != len(contract.inputs):
             raise RunError(

@@ -1,0 +1,283 @@
+#include "python_backend.h"
+
+#include <nanobind/stl/string.h>
+
+#include <memory>
+
+#include "arrays.h"
+#include "failure.h"
+#include "values.h"
+
+namespace rushlight::python {
+
+namespace {
+
+nb::object read_only_view(Span<const uint8_t> bytes) {
+  static char nothing;
+  char* data = bytes.empty() ? &nothing : reinterpret_cast<char*>(const_cast<uint8_t*>(bytes.data()));
+  PyObject* view = PyMemoryView_FromMemory(data, static_cast<Py_ssize_t>(bytes.size()), PyBUF_READ);
+  if (view == nullptr) throw nb::python_error();
+  return nb::steal(view);
+}
+
+nb::object option_value(const BackendOption& option) {
+  switch (option.kind) {
+    case BackendOption::Kind::Bool:
+      return nb::bool_(option.i != 0);
+    case BackendOption::Kind::Int:
+      return nb::int_(option.i);
+    case BackendOption::Kind::String:
+      return to_str(option.text);
+  }
+  return nb::none();
+}
+
+bool is_kind(const nb::python_error& error, PyObject* kind) { return error.matches(kind); }
+
+// The code that fits an exception: its own, if it is one of ours.
+Code code_of(const nb::python_error& error) {
+  const nb::object own = nb::getattr(error.value(), "code", nb::none());
+  if (PyLong_Check(own.ptr())) {
+    const auto code = static_cast<Code>(PyLong_AsUnsignedLongMask(own.ptr()));
+    const bool known = std::string(code_name(code)) != "?" && code != Code::Ok;
+    if (known && code != Code::EndOfMethod) return code;
+  }
+  if (is_kind(error, PyExc_MemoryError)) return Code::DelegateMemoryAllocationFailed;
+  if (is_kind(error, PyExc_NotImplementedError)) return Code::NotSupported;
+  return Code::Internal;
+}
+
+// "ValueError: text", or the text alone of an error that carries a code and is thus one of ours.
+Status take_error(const nb::python_error& error, Message& message) {
+  std::string kind = "an exception";
+  std::string text;
+  try {
+    kind = nb::cast<std::string>(nb::str(error.type().attr("__name__")));
+    text = nb::cast<std::string>(nb::str(error.value()));
+  } catch (...) {  // an exception whose text cannot be had
+    PyErr_Clear();
+  }
+  keep_cause(nb::borrow(error.value()));
+  const Code code = code_of(error);
+  return message.fail(code, "%s%s%s", kind.c_str(), text.empty() ? "" : ": ", text.c_str());
+}
+
+// What does not come from Python: a Failure, memory.
+Status take_other(const Failure& failure, Message& message) {
+  return message.fail(failure.code, "%s", failure.message.c_str());
+}
+
+// Runs `body` with the GIL; whatever it throws becomes a Status.
+template <typename Body>
+Status guarded(Message& message, Body body) {
+  try {
+    body();
+    return {};
+  } catch (const nb::python_error& error) {
+    return take_error(error, message);
+  } catch (const Failure& failure) {
+    return take_other(failure, message);
+  } catch (const std::exception& error) {
+    return message.fail(Code::Internal, "%s", error.what());
+  }
+}
+
+// An argument as the backend sees it.
+nb::object argument(const EValue& value, bool writable) {
+  if (value.tag == Tag::Tensor) return view_numpy(value.tensor(), writable);
+  if (value.tag != Tag::TensorList && value.tag != Tag::OptionalTensorList) {
+    return to_python(value, false);
+  }
+  nb::list items;
+  for (size_t k = 0; k < value.size(); ++k) {
+    const Tensor* tensor = value.tensor_at(k);
+    items.append(tensor != nullptr ? view_numpy(*tensor, writable) : nb::none());
+  }
+  return items;
+}
+
+nb::object arguments(EValue* const* args, size_t n_args, size_t n_inputs) {
+  nb::object all = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(n_args)));
+  if (!all.is_valid()) throw nb::python_error();
+  for (size_t k = 0; k < n_args; ++k) {
+    PyObject* item = argument(*args[k], k >= n_inputs).release().ptr();
+    PyTuple_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(k), item);
+  }
+  return all;
+}
+
+}  // namespace
+
+BackendContext::BackendContext(const BackendInit& init)
+    : method(init.method.data(), init.method.size()),
+      payload(read_only_view(init.payload)),
+      named_data_(init.named_data) {
+  for (const CompileSpec& spec : init.specs) {
+    specs[to_str(spec.key)] = nb::bytes(spec.value.data(), spec.value.size());
+  }
+  for (size_t i = init.options.size(); i-- > 0;) {  // the first hides the others of its key
+    const BackendOption& option = init.options[i];
+    options[to_str(option.key)] = option_value(option);
+  }
+}
+
+nb::object BackendContext::named_data(const std::string& key) const {
+  if (named_data_ == nullptr) fail(Code::InvalidState, "the delegate is gone");
+  const Result<Span<const uint8_t>> found = named_data_->get({key.data(), key.size()});
+  return found.ok() ? read_only_view(found.value()) : nb::none();
+}
+
+void BackendContext::release_payload() {
+  if (init_ == nullptr) fail(Code::InvalidState, "release_payload() is for init()");
+  init_->keeps_payload = false;
+}
+
+void BackendContext::fail_at(nb::handle id) {
+  DelegatePlace* place = init_ != nullptr ? init_->place : run_ != nullptr ? run_->place : nullptr;
+  if (place == nullptr) fail(Code::InvalidState, "fail_at() is for init() and execute()");
+  const auto text = nb::cast<std::string>(nb::str(id));  // of a number: its digits
+  place->set(StringView(text.data(), text.size()));
+}
+
+nb::object BackendContext::resize(size_t index, nb::handle shape) {
+  if (run_ == nullptr) fail(Code::InvalidState, "resize() is for execute()");
+  if (index >= n_args_ || index < run_->n_inputs || !args_[index]->is_tensor()) {
+    fail(Code::InvalidArgument, "resize(" + std::to_string(index) + "): the outputs are arguments " +
+                                    std::to_string(run_->n_inputs) + " to " +
+                                    std::to_string(n_args_) + ", the last left out");
+  }
+  int32_t sizes[kMaxRank];
+  const size_t rank = nb::len(shape);
+  for (size_t i = 0; i < rank && i < kMaxRank; ++i) sizes[i] = nb::cast<int32_t>(shape[i]);
+  Tensor& tensor = args_[index]->tensor();
+  if (!run_->resize(tensor, {sizes, rank < kMaxRank ? rank : kMaxRank}).ok()) {
+    fail(Code::NotSupported, *run_->message);
+  }
+  return view_numpy(tensor, true);
+}
+
+bool BackendContext::is_traced() const { return run_ != nullptr && run_->tracer != nullptr; }
+
+void BackendContext::event(nb::handle id, uint64_t start_ns, uint64_t stop_ns) {
+  if (!is_traced()) return;
+  if (PyLong_Check(id.ptr())) {
+    run_->tracer->delegate_event(nullptr, nb::cast<int64_t>(id), start_ns, stop_ns);
+  } else {
+    const auto text = nb::cast<std::string>(id);
+    run_->tracer->delegate_event(text.c_str(), 0, start_ns, stop_ns);
+  }
+}
+
+void BackendContext::begin(const BackendRun* run, EValue* const* args, size_t n_args) {
+  run_ = run;
+  args_ = args;
+  n_args_ = n_args;
+}
+
+void BackendContext::end() {
+  init_ = nullptr;
+  run_ = nullptr;
+  args_ = nullptr;
+  n_args_ = 0;
+}
+
+void BackendContext::close() {
+  end();
+  named_data_ = nullptr;
+  payload = nb::none();
+}
+
+PythonBackend::PythonBackend(std::string id, nb::object backend)
+    : id_(std::move(id)), backend_(std::move(backend)) {}
+
+bool PythonBackend::available() const {
+  nb::gil_scoped_acquire locked;
+  if (!nb::hasattr(backend_, "is_available")) return true;
+  try {
+    return nb::cast<bool>(nb::bool_(backend_.attr("is_available")()));
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("is_available() of a backend");
+    return false;
+  }
+}
+
+Result<void*> PythonBackend::make(BackendInit& init) {
+  auto delegate = std::make_unique<Delegate>();
+  nb::object context = nb::cast(BackendContext(init));
+  delegate->of_context = nb::inst_ptr<BackendContext>(context);
+  delegate->context = context;
+  delegate->execute = backend_.attr("execute");
+  delegate->of_context->begin(&init);
+  try {
+    delegate->handle = backend_.attr("init")(context);
+  } catch (...) {
+    delegate->of_context->close();
+    throw;
+  }
+  delegate->of_context->end();
+  ++users_;
+  return static_cast<void*>(delegate.release());
+}
+
+Result<void*> PythonBackend::init(BackendInit& init) {
+  nb::gil_scoped_acquire locked;
+  Result<void*> made = Code::Internal;
+  const Status status = guarded(*init.message, [&] { made = make(init); });
+  if (!status.ok()) return status;
+  return made;
+}
+
+Status PythonBackend::execute(const BackendRun& run, void* handle, EValue* const* args,
+                              size_t n_args) {
+  nb::gil_scoped_acquire locked;
+  auto& delegate = *static_cast<Delegate*>(handle);
+  delegate.of_context->begin(&run, args, n_args);
+  const Status status = guarded(*run.message, [&] {
+    const nb::object views = arguments(args, n_args, run.n_inputs);
+    const nb::object result = delegate.execute(delegate.context, delegate.handle, views);
+    if (result.is_none()) return;
+    throw nb::type_error("execute() returned something: it must write its results into the last "
+                         "arguments (out[...] = result) and return None");
+  });
+  delegate.of_context->end();
+  return status;
+}
+
+void PythonBackend::destroy(void* handle) {
+  nb::gil_scoped_acquire locked;
+  const std::unique_ptr<Delegate> delegate(static_cast<Delegate*>(handle));
+  try {
+    if (nb::hasattr(backend_, "destroy")) backend_.attr("destroy")(delegate->handle);
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("destroy() of a backend");
+  }
+  delegate->of_context->close();
+  --users_;
+  if (is_retired_) let_go();
+}
+
+void PythonBackend::retire() {
+  is_retired_ = true;
+  let_go();
+}
+
+void PythonBackend::let_go() {
+  if (users_ == 0) backend_ = nb::none();
+}
+
+void init_backend_context(nb::module_& m) {
+  nb::class_<BackendContext>(m, "BackendContext")
+      .def_ro("method", &BackendContext::method)
+      .def_ro("payload", &BackendContext::payload)
+      .def_ro("compile_specs", &BackendContext::specs)
+      .def_ro("options", &BackendContext::options)
+      .def_prop_ro("is_traced", &BackendContext::is_traced)
+      .def("named_data", &BackendContext::named_data, nb::arg("key"))
+      .def("release_payload", &BackendContext::release_payload)
+      .def("fail_at", &BackendContext::fail_at, nb::arg("id"))
+      .def("resize", &BackendContext::resize, nb::arg("index"), nb::arg("shape"))
+      .def("event", &BackendContext::event, nb::arg("id"), nb::arg("start_ns"),
+           nb::arg("stop_ns"));
+}
+
+}  // namespace rushlight::python

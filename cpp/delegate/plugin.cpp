@@ -1,0 +1,257 @@
+#include "rushlight/delegate/plugin.h"
+
+#include <cstring>
+
+#include "rushlight/platform/platform.h"
+
+namespace rushlight {
+namespace {
+
+constexpr uint32_t kMaxStruct = 4096;  // a greater size is no size
+
+// What `context` leads to: one call of init or execute. What only the other has is nullptr.
+struct Context {
+  Allocator* memory;
+  Tracer* tracer;
+  Message* message;
+  DelegatePlace* place;
+  BackendInit* init;
+  const BackendRun* run;
+  EValue* const* args;
+  size_t n_args;
+};
+
+Context& of(void* context) { return *static_cast<Context*>(context); }
+
+StringView view(rl_text_v1 text) {
+  return text.data != nullptr ? StringView(text.data, text.size) : StringView();
+}
+
+rl_text_v1 text_of(StringView text) { return {text.data(), text.size()}; }
+
+// Copies as much of `from` as the reader knows, which is `size` bytes by its own account.
+template <typename T>
+void hand_over(T from, T* to) {
+  const uint32_t known = to->size;
+  from.size = known;
+  std::memcpy(to, &from, known < sizeof(T) ? known : sizeof(T));
+}
+
+bool is_struct(const void* pointer, uint32_t size) {
+  return pointer != nullptr && size >= 2 * sizeof(uint32_t) && size <= kMaxStruct;
+}
+
+void explain(void* context, rl_text_v1 text) {
+  const StringView words = view(text);
+  of(context).message->clear();
+  of(context).message->append("%.*s", words.len(), words.data());
+}
+
+void fail_at_number(void* context, int64_t id) { of(context).place->set(id); }
+
+void fail_at_text(void* context, rl_text_v1 id) { of(context).place->set(view(id)); }
+
+void* allocate(void* context, size_t bytes, size_t alignment) {
+  const bool is_power = alignment != 0 && (alignment & (alignment - 1)) == 0;
+  Allocator* memory = of(context).memory;
+  return is_power && memory != nullptr ? memory->allocate(bytes, alignment) : nullptr;
+}
+
+void event(void* context, rl_text_v1 id, int64_t number, uint64_t start, uint64_t stop) {
+  Tracer* tracer = of(context).tracer;
+  if (tracer == nullptr) return;
+  DelegatePlace name;  // tracers take texts with a closing NUL
+  name.set(view(id));
+  tracer->delegate_event(name.empty() ? nullptr : name.text(), number, start, stop);
+}
+
+uint64_t clock_ns() { return now_ns(); }
+
+int32_t named_data(void* context, rl_text_v1 key, rl_bytes_v1* data) {
+  const BackendInit* init = of(context).init;
+  if (init == nullptr || data == nullptr) return RL_INVALID_ARGUMENT;
+  const Result<Span<const uint8_t>> found = init->named_data->get(view(key));
+  if (!found.ok()) return static_cast<int32_t>(found.status().code());
+  *data = {found.value().data(), found.value().size()};
+  return RL_OK;
+}
+
+int32_t option(void* context, rl_text_v1 key, rl_option_v1* to) {
+  const BackendInit* init = of(context).init;
+  if (init == nullptr || to == nullptr || !is_struct(to, to->size)) return RL_INVALID_ARGUMENT;
+  const BackendOption* found = init->options.find(view(key));
+  if (found == nullptr) return RL_NOT_FOUND;
+  rl_option_v1 from = {};
+  from.kind = found->kind == BackendOption::Kind::Bool  ? RL_BOOL
+              : found->kind == BackendOption::Kind::Int ? RL_INT
+                                                        : RL_STRING;
+  from.i = found->i;
+  from.text = text_of(found->text);
+  hand_over(from, to);
+  return RL_OK;
+}
+
+void release_payload(void* context) {
+  if (of(context).init != nullptr) of(context).init->keeps_payload = false;
+}
+
+rl_value_v1 value_of(const EValue& value) {
+  rl_value_v1 to = {};
+  switch (value.tag) {
+    case Tag::None:
+      to.kind = RL_NONE;
+      break;
+    case Tag::Int:
+    case Tag::Bool:
+      to.kind = value.tag == Tag::Int ? RL_INT : RL_BOOL;
+      to.i = value.i;
+      break;
+    case Tag::Double:
+      to.kind = RL_DOUBLE;
+      to.d = value.d;
+      break;
+    case Tag::String:
+      to.kind = RL_STRING;
+      to.text = text_of(value.string());
+      break;
+    case Tag::Tensor: {
+      const Tensor& tensor = value.tensor();
+      to.kind = RL_TENSOR;
+      to.data = tensor.data;
+      to.sizes = tensor.sizes;
+      to.strides = tensor.strides;
+      to.dim_order = tensor.dim_order;
+      to.rank = tensor.rank;
+      to.dtype = static_cast<int32_t>(tensor.dtype);
+      to.nbytes = tensor.nbytes();
+      to.capacity = static_cast<size_t>(tensor.capacity) * element_size(tensor.dtype);
+      break;
+    }
+    default:
+      to.kind = RL_LIST;
+  }
+  return to;
+}
+
+int32_t value(void* context, size_t index, rl_value_v1* to) {
+  const Context& call = of(context);
+  if (call.run == nullptr || to == nullptr || !is_struct(to, to->size)) return RL_INVALID_ARGUMENT;
+  if (index >= call.n_args) return RL_INVALID_ARGUMENT;
+  hand_over(value_of(*call.args[index]), to);
+  return RL_OK;
+}
+
+int32_t resize(void* context, size_t index, const int32_t* sizes, uint32_t rank) {
+  const Context& call = of(context);
+  if (call.run == nullptr || (sizes == nullptr && rank > 0)) return RL_INVALID_ARGUMENT;
+  if (index < call.run->n_inputs || index >= call.n_args || !call.args[index]->is_tensor()) {
+    explain(context, text_of("resize() is for outputs"));
+    return RL_INVALID_ARGUMENT;
+  }
+  const Status status = call.run->resize(call.args[index]->tensor(), {sizes, rank});
+  return static_cast<int32_t>(status.code());
+}
+
+constexpr rl_host_v1 kHost = {RL_BACKEND_V1_VERSION, sizeof(rl_host_v1), explain,
+                              fail_at_number,        fail_at_text,       allocate,
+                              event,                 clock_ns,           named_data,
+                              option,                release_payload,    value,
+                              resize};
+
+// A number that is no code of ours is the backend's own: it goes into the text.
+Status status_of(int32_t code, Message& message) {
+  const auto known = static_cast<Code>(code);
+  if (code == RL_OK || std::strcmp(code_name(known), "?") != 0) return known;
+  message.append("%sthe backend returned %ld", message.empty() ? "" : "; ",
+                 static_cast<long>(code));
+  return Code::Internal;
+}
+
+Status fail_struct(Message& message, const char* what) {
+  return message.fail(Code::DelegateInvalidCompatibility,
+                      "the library's rl_backend_v1 cannot be used: %s; build it with this "
+                      "runtime's rl_backend_v1.h",
+                      what);
+}
+
+bool is_id(const char* id) {
+  if (id == nullptr) return false;
+  size_t n = 0;
+  while (n <= BackendOptionsMap::kMaxId && id[n] != '\0') ++n;
+  return n > 0 && n <= BackendOptionsMap::kMaxId;
+}
+
+}  // namespace
+
+Status PluginBackend::adopt(const rl_backend_v1* backend, Message& message) {
+  if (backend == nullptr) return fail_struct(message, "it is NULL");
+  if (backend->version != RL_BACKEND_V1_VERSION) {
+    return message.fail(Code::DelegateInvalidCompatibility,
+                        "the library's backend is of version %lu of the interface; this runtime "
+                        "knows version %lu: install a build of the library for that",
+                        static_cast<unsigned long>(backend->version),
+                        static_cast<unsigned long>(RL_BACKEND_V1_VERSION));
+  }
+  if (backend->size < sizeof(rl_backend_v1) || backend->size > kMaxStruct) {
+    return message.fail(Code::DelegateInvalidCompatibility,
+                        "the library's rl_backend_v1 has %lu bytes, where %zu and more (at most "
+                        "%lu) are allowed",
+                        static_cast<unsigned long>(backend->size), sizeof(rl_backend_v1),
+                        static_cast<unsigned long>(kMaxStruct));
+  }
+  if (!is_id(backend->id)) return fail_struct(message, "its id has not 1 to 63 bytes");
+  if (backend->init == nullptr) return fail_struct(message, "it has no init");
+  if (backend->execute == nullptr) return fail_struct(message, "it has no execute");
+  backend_ = *backend;
+  return {};
+}
+
+bool PluginBackend::available() const {
+  return backend_.is_available == nullptr || backend_.is_available(backend_.self) != 0;
+}
+
+Result<void*> PluginBackend::init(BackendInit& init) {
+  static_assert(sizeof(rl_spec_v1) >= sizeof(CompileSpec), "specs are handed over as a copy");
+  rl_spec_v1* specs = init.allocator->allocate_array<rl_spec_v1>(init.specs.size());
+  if (specs == nullptr && !init.specs.empty()) {
+    return init.message->fail(Code::DelegateMemoryAllocationFailed,
+                              "there is no memory for its %zu compile specs", init.specs.size());
+  }
+  for (size_t i = 0; i < init.specs.size(); ++i) {
+    const CompileSpec& spec = init.specs[i];
+    specs[i] = {text_of(spec.key), {spec.value.data(), spec.value.size()}};
+  }
+  Context context = {init.allocator, init.tracer, init.message, init.place, &init, nullptr,
+                     nullptr,        0};
+  rl_init_v1 from = {};
+  from.size = sizeof(from);
+  from.n_specs = static_cast<uint32_t>(init.specs.size());
+  from.host = &kHost;
+  from.context = &context;
+  from.method = text_of(init.method);
+  from.payload = {init.payload.data(), init.payload.size()};
+  from.specs = specs;
+  void* handle = nullptr;
+  const Status status = status_of(backend_.init(backend_.self, &from, &handle), *init.message);
+  if (!status.ok()) return status;
+  return handle;
+}
+
+Status PluginBackend::execute(const BackendRun& run, void* handle, EValue* const* args,
+                              size_t n_args) {
+  Context context = {run.scratch, run.tracer, run.message, run.place, nullptr, &run, args, n_args};
+  rl_call_v1 call = {};
+  call.size = sizeof(call);
+  call.is_traced = run.tracer != nullptr ? 1 : 0;
+  call.host = &kHost;
+  call.context = &context;
+  call.n_args = n_args;
+  call.n_inputs = run.n_inputs;
+  return status_of(backend_.execute(backend_.self, handle, &call), *run.message);
+}
+
+void PluginBackend::destroy(void* handle) {
+  if (backend_.destroy != nullptr) backend_.destroy(backend_.self, handle);
+}
+
+}  // namespace rushlight

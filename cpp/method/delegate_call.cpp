@@ -1,0 +1,183 @@
+#include "rushlight/method/delegate_call.h"
+
+#include <cstring>
+
+namespace rushlight {
+namespace {
+
+size_t room_of(const Tensor& tensor) {
+  return static_cast<size_t>(tensor.capacity) * element_size(tensor.dtype);
+}
+
+// Bytes from `start` to `address`; SIZE_MAX if it lies before.
+size_t offset_in(const void* start, const void* address) {
+  const uintptr_t from = reinterpret_cast<uintptr_t>(start);
+  const uintptr_t at = reinterpret_cast<uintptr_t>(address);
+  return at >= from ? at - from : SIZE_MAX;
+}
+
+// The strides follow from the sizes and the dim order.
+bool same_strides(const Tensor& tensor) {
+  int32_t strides[kMaxRank];
+  return strides_of(tensor.shape(), tensor.dim_order, strides) &&
+         std::memcmp(strides, tensor.strides, tensor.rank * sizeof(int32_t)) == 0;
+}
+
+size_t first_difference(const uint8_t* a, const uint8_t* b, size_t n) {
+  constexpr size_t kStep = 4096;  // what memcmp looks at before bytes are counted
+  for (size_t at = 0; at < n; at += kStep) {
+    const size_t step = n - at < kStep ? n - at : kStep;
+    if (std::memcmp(a + at, b + at, step) == 0) continue;
+    while (a[at] == b[at]) ++at;
+    return at;
+  }
+  return n;
+}
+
+}  // namespace
+
+void DelegateGuard::seal() {
+  for (size_t i = 0; i < n_args_; ++i) {
+    seals_[i].value = *args_[i];
+    const Tensor* tensor = args_[i]->tensor_or_null();
+    if (tensor == nullptr) continue;
+    seals_[i].tensor = *tensor;
+    std::memcpy(seals_[i].sizes, tensor->sizes, tensor->rank * sizeof(int32_t));
+  }
+  uint8_t* to = shadow_;
+  for (size_t k = 0; to != nullptr && k < arenas_.size(); to += arenas_[k++].size()) {
+    if (!arenas_[k].empty()) std::memcpy(to, arenas_[k].data(), arenas_[k].size());
+  }
+}
+
+Status DelegateGuard::check(Message& message, bool* resized) {
+  Status status;
+  for (size_t i = 0; i < n_args_; ++i) {
+    const ArgumentSeal& seal = seals_[i];
+    const char* changed = find_change(i, seal);
+    if (changed == nullptr) {
+      const Tensor* tensor = args_[i]->tensor_or_null();
+      *resized = *resized || (tensor != nullptr && tensor->numel != seal.tensor.numel);
+      continue;
+    }
+    restore(i);
+    const bool is_input = i < n_inputs_;
+    status = message.fail(
+        Code::Internal, "the backend changed %s of %s %zu; it may %s", changed,
+        is_input ? "input" : "output", is_input ? i : i - n_inputs_,
+        is_input ? "only read it" : "only write its elements, and resize it within its bound");
+  }
+  if (shadow_ == nullptr) return status;
+  const Status memory = check_memory(message);
+  return status.ok() ? memory : status;
+}
+
+// What of argument `i` is not as it must be; nullptr if all is.
+const char* DelegateGuard::find_change(size_t i, const ArgumentSeal& seal) const {
+  const EValue& now = *args_[i];
+  if (seal.value.is_scalar()) return now.is_scalar() ? nullptr : "the kind";
+  if (now.tag != seal.value.tag) return "the kind";
+  if (now.tag == Tag::None) return nullptr;
+  if (now.tag != Tag::Tensor) {
+    const bool same = now.list.items == seal.value.list.items && now.size() == seal.value.size();
+    return same ? nullptr : "the items";
+  }
+  if (now.t != seal.value.t) return "the tensor";
+  const Tensor& was = seal.tensor;
+  const Tensor& is = *now.t;
+  const bool may_move = i >= n_inputs_ && was.grows;
+  if (is.dtype != was.dtype) return "the dtype";
+  if (is.rank != was.rank) return "the rank";
+  if (!may_move && is.data != was.data) return "the memory";
+  if (!may_move && is.capacity != was.capacity) return "the room";
+  if (is.sizes != was.sizes || is.strides != was.strides || is.dim_order != was.dim_order) {
+    return "the layout";
+  }
+  if (is.dynamism != was.dynamism || is.planned != was.planned || is.read_only != was.read_only ||
+      is.grows != was.grows) {
+    return "the nature";
+  }
+  return find_change_of_sizes(is, seal, i < n_inputs_ || was.dynamism == Dynamism::Static);
+}
+
+const char* DelegateGuard::find_change_of_sizes(const Tensor& now, const ArgumentSeal& seal,
+                                                bool fixed) const {
+  const bool same = std::memcmp(now.sizes, seal.sizes, now.rank * sizeof(int32_t)) == 0;
+  if (same && now.numel == seal.tensor.numel && same_strides(now)) return nullptr;
+  if (fixed) return same ? "the strides or the number of elements" : "the sizes";
+  int64_t numel = 0;
+  if (!count_elements(now.shape(), &numel) || numel != now.numel || numel > now.capacity) {
+    return "the sizes";
+  }
+  return same_strides(now) ? nullptr : "the strides";
+}
+
+void DelegateGuard::restore(size_t i) {
+  const ArgumentSeal& seal = seals_[i];
+  *args_[i] = seal.value;
+  Tensor* tensor = seal.value.tensor_or_null();
+  if (tensor == nullptr) return;
+  if (tensor->grows && seal.tensor.grows) {  // its block may be another one by now
+    tensor->shrink_to_nothing();
+    return;
+  }
+  *tensor = seal.tensor;
+  std::memcpy(tensor->sizes, seal.sizes, tensor->rank * sizeof(int32_t));
+  strides_of(tensor->shape(), tensor->dim_order, tensor->strides);
+}
+
+// What the outputs hold now is as it should be.
+void DelegateGuard::accept_output(const Tensor& output) {
+  uint8_t* shadow = shadow_;
+  for (size_t k = 0; k < arenas_.size(); shadow += arenas_[k++].size()) {
+    const size_t at = offset_in(arenas_[k].data(), output.data);
+    if (at >= arenas_[k].size()) continue;
+    const size_t rest = arenas_[k].size() - at;
+    std::memcpy(shadow + at, output.data, room_of(output) < rest ? room_of(output) : rest);
+  }
+}
+
+Status DelegateGuard::check_memory(Message& message) {
+  for (size_t i = n_inputs_; i < n_args_; ++i) {
+    const Tensor* output = args_[i]->tensor_or_null();
+    if (output != nullptr && output->data != nullptr) accept_output(*output);
+  }
+  Status status;
+  uint8_t* shadow = shadow_;
+  for (size_t k = 0; k < arenas_.size(); shadow += arenas_[k++].size()) {
+    const size_t at = first_difference(arenas_[k].data(), shadow, arenas_[k].size());
+    if (at == arenas_[k].size()) continue;
+    if (status.ok()) status = fail_memory(k, at, message);
+    std::memcpy(arenas_[k].data() + at, shadow + at, arenas_[k].size() - at);
+  }
+  return status;
+}
+
+// Says where the byte lies, from the arguments' point of view.
+Status DelegateGuard::fail_memory(size_t arena, size_t offset, Message& message) const {
+  const uint8_t* address = arenas_[arena].data() + offset;
+  size_t nearest = n_args_;
+  size_t distance = SIZE_MAX;
+  for (size_t i = 0; i < n_args_; ++i) {
+    const Tensor* tensor = args_[i]->tensor_or_null();
+    if (tensor == nullptr || tensor->data == nullptr) continue;
+    const size_t at = offset_in(tensor->data, address);
+    if (i < n_inputs_ && at < room_of(*tensor)) {
+      return message.fail(Code::Internal, "the backend wrote to byte %zu of its input %zu", at, i);
+    }
+    if (i < n_inputs_ || at == SIZE_MAX || at - room_of(*tensor) >= distance) continue;
+    nearest = i - n_inputs_;
+    distance = at - room_of(*tensor);
+  }
+  if (distance < arenas_[arena].size()) {
+    return message.fail(Code::Internal,
+                        "the backend wrote past the end of output %zu: %zu bytes behind it",
+                        nearest, distance);
+  }
+  return message.fail(Code::Internal,
+                      "the backend wrote to memory that is none of its outputs: byte %zu of memory "
+                      "%zu",
+                      offset, arena + 1);
+}
+
+}  // namespace rushlight

@@ -1,0 +1,58 @@
+// What a method checks about the call of a delegate. A backend is code that nobody here wrote: what
+// it did to its arguments is looked at after every call, and on request also whether it wrote
+// anything but its outputs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/core/evalue.h"
+#include "rushlight/core/message.h"
+#include "rushlight/core/span.h"
+#include "rushlight/core/status.h"
+
+namespace rushlight {
+
+// An argument as it was before the call.
+struct ArgumentSeal {
+  EValue value;
+  Tensor tensor;
+  int32_t sizes[kMaxRank];
+};
+
+// One call of a backend, between seal() and check().
+class DelegateGuard {
+ public:
+  // `seals` has room for the arguments. `shadow` has room for all of `arenas`, or is nullptr: then
+  // memory is not compared.
+  DelegateGuard(EValue* const* args, size_t n_args, size_t n_inputs, ArgumentSeal* seals,
+                Span<const Span<uint8_t>> arenas, uint8_t* shadow)
+      : args_(args),
+        n_args_(n_args),
+        n_inputs_(n_inputs),
+        seals_(seals),
+        arenas_(arenas),
+        shadow_(shadow) {}
+
+  void seal();
+  // Ok, or Internal with what the backend changed unlawfully in `message`; it is undone, as far as
+  // it was seen. *resized becomes true if an output has another number of elements.
+  Status check(Message& message, bool* resized);
+
+ private:
+  const char* find_change(size_t i, const ArgumentSeal& seal) const;
+  const char* find_change_of_sizes(const Tensor& now, const ArgumentSeal& seal, bool fixed) const;
+  void restore(size_t i);
+  Status check_memory(Message& message);
+  void accept_output(const Tensor& output);
+  Status fail_memory(size_t arena, size_t offset, Message& message) const;
+
+  EValue* const* args_;
+  size_t n_args_;
+  size_t n_inputs_;
+  ArgumentSeal* seals_;
+  Span<const Span<uint8_t>> arenas_;
+  uint8_t* shadow_;
+};
+
+}  // namespace rushlight

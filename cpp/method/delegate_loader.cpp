@@ -1,0 +1,118 @@
+// The part of MethodLoader that is about delegates: which arguments of their calls are outputs, and
+// giving each backend its payload.
+#include <cstring>
+
+#include "rushlight/method/method_loader.h"
+#include "rushlight/program/plan_check.h"
+
+namespace rushlight {
+
+bool MethodLoader::is_given(const EValue& value) const {
+  return parts_.is_given[&value - parts_.values] != 0;
+}
+
+void MethodLoader::mark_given(const EValue& value) {
+  if (is_given(value)) return;  // and so are its items
+  parts_.is_given[&value - parts_.values] = 1;
+  if (value.tag != Tag::TensorList && value.tag != Tag::OptionalTensorList) return;
+  const auto* items = static_cast<const EValue* const*>(value.list.items);
+  for (size_t k = 0; k < value.size(); ++k) {
+    if (items[k] != nullptr) parts_.is_given[items[k] - parts_.values] = 1;
+  }
+}
+
+// A plan does not say which arguments of a delegate are outputs. They are the tensors at the end
+// that have no value before: no input of the method, no content in the file, no name (a buffer),
+// and no argument of an instruction that comes earlier in the file. Where that leaves none, it is
+// the last argument, which the delegate then writes in place.
+void MethodLoader::count_delegate_inputs() {
+  if (parts_.is_given == nullptr || method_.meta_.n_delegates() == 0) return;
+  const fb::Tables<fb::EValue> values = plan_.values();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const fb::Tensor tensor = values[i].val_as_Tensor();
+    const bool is_fresh = tensor.present() && !has_file_data(tensor) &&
+                          tensor.extra_tensor_info().fully_qualified_name().empty();
+    if (!is_fresh) mark_given(parts_.values[i]);
+  }
+  for (size_t k = 0; k < method_.n_inputs_; ++k) mark_given(*parts_.inputs[k].value);
+  for (uint32_t i = 0; i < method_.n_instructions_; ++i) {
+    Instruction& instruction = parts_.instructions[i];
+    if (instruction.kind == InstructionKind::Delegate) {
+      uint32_t n = instruction.n_args;
+      while (n > 0 && !is_given(*instruction.args[n - 1])) --n;
+      instruction.n_inputs = n == instruction.n_args && n > 0 ? n - 1 : n;
+    }
+    for (uint32_t k = 0; k < instruction.n_args; ++k) mark_given(*instruction.args[k]);
+  }
+}
+
+// Room for a copy of the arenas, to compare them with after the call of a delegate.
+Status MethodLoader::take_shadow() {
+  size_t bytes = 0;
+  for (const Span<uint8_t>& arena : memory_.arenas) bytes += arena.size();
+  method_.shadow_ = static_cast<uint8_t*>(memory_.structures->allocate(bytes));
+  if (method_.shadow_ != nullptr) return {};
+  return message_.fail(Code::MemoryAllocationFailed,
+                       "checking its backends takes %zu bytes more; the memory given has %zu", bytes,
+                       memory_.structures->left());
+}
+
+Status MethodLoader::init_delegates() {
+  method_.arenas_ = memory_.arenas;
+  if (method_.options_.check_backends && method_.meta_.n_delegates() > 0) RL_TRY(take_shadow());
+  size_t next_spec = 0;
+  for (size_t i = 0; i < plan_.delegates().size(); ++i) {
+    message_.clear();
+    method_.place_.clear();
+    const Status status = init_delegate(i, &next_spec);
+    if (status.ok()) continue;
+    const StringView id = plan_.delegates()[i].id();
+    method_.failed_delegate_ = static_cast<uint32_t>(i);
+    method_.tell_place(status);
+    message_.prepend("delegate %zu (%.*s): ", i, id.len(), id.data());
+    return status;
+  }
+  return {};
+}
+
+Status MethodLoader::init_delegate(size_t i, size_t* next_spec) {
+  const fb::BackendDelegate delegate = plan_.delegates()[i];
+  const Program& program = method_.meta_.program();
+  const fb::BackendDelegateDataReference place = delegate.processed();
+  const bool is_inline = place.location() == fb::DataLocation::INLINE;
+
+  CompileSpec* specs = parts_.specs + *next_spec;
+  const size_t n_specs = delegate.compile_specs().size();
+  for (size_t k = 0; k < n_specs; ++k) {
+    const fb::CompileSpec spec = delegate.compile_specs()[k];
+    specs[k] = {spec.key(), fb::as_span(spec.value())};
+  }
+  *next_spec += n_specs;
+
+  BackendInit init = {};
+  init.method = method_.meta_.name();
+  init.payload = is_inline
+                     ? fb::as_span(program.root().backend_delegate_data()[place.index()].data())
+                     : program.segment(place.index());
+  init.specs = {specs, n_specs};
+  if (method_.options_.backend_options != nullptr) {
+    init.options = method_.options_.backend_options->of(delegate.id(), init.method);
+  }
+  init.named_data = &method_.named_data_;
+  init.allocator = memory_.structures;
+  init.tracer = method_.tracer_;
+  init.message = &message_;
+  init.place = &method_.place_;
+  DelegateSlot& slot = parts_.delegates[i];
+  slot.backend = method_.options_.backends->find(delegate.id());
+  // It was there a moment ago, but asking whether it is available may have run anything.
+  if (slot.backend == nullptr) return message_.fail(Code::NotFound, "it has just been removed");
+  Result<void*> handle = slot.backend->init(init);
+  if (!handle.ok()) return handle.status();
+  slot.handle = handle.value();
+  slot.is_ready = true;
+  if (!init.keeps_payload && !is_inline) program.release(init.payload);
+  return {};
+}
+
+}  // namespace rushlight

@@ -1,0 +1,276 @@
+"""Backends: what one in Python looks like, how backends are registered, and how they are found.
+
+A program names the backends of its delegates. One that is not registered when a program is loaded
+is looked for among the entry points of the group `rushlight.runtime_backends`, so installing a
+package is all that it takes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Protocol
+
+from rushlight import _core
+from rushlight.errors import Code, LoadError
+
+GROUP = "rushlight.runtime_backends"
+_CAPSULE = "rl_backend_v1"
+_MAX_ID = 63  # bytes, ExecuTorch's limit
+_MAX_STEPS = 4  # of an entry point: a function that returns a class is two
+
+Option = bool | int | str
+BackendOptions = Mapping[str | tuple[str, str], Mapping[str, Option]]
+
+
+class BackendContext(Protocol):
+    """What a backend in Python is told of one delegate, and may ask; the same object in `init` and
+    in every `execute` of that delegate.
+
+    Attributes:
+        method: the method that the delegate belongs to.
+        payload: what `preprocess` made, read-only, where it lies in the program's file: no copy. It
+            is valid until `destroy`, and so is an array made of it.
+        compile_specs: key to bytes.
+        options: what was given at load, key to bool, int or str.
+    """
+
+    method: str
+    payload: memoryview
+    compile_specs: dict[str, bytes]
+    options: dict[str, Option]
+
+    @property
+    def is_traced(self) -> bool:
+        """Somebody listens to `event`."""
+
+    def named_data(self, key: str) -> memoryview | None:
+        """Bytes by name, of the program or of its data file, read-only and not copied; None if
+        there are none of that name. Valid until `destroy`."""
+
+    def release_payload(self) -> None:
+        """In `init`: the payload will not be read again; its memory is given back."""
+
+    def fail_at(self, id: int | str) -> None:
+        """Say where inside the delegate the exception lies that is about to be raised: an id of
+        the debug-handle map that `preprocess` gave."""
+
+    def resize(self, index: int, shape: Sequence[int]) -> Any:
+        """In `execute`: give output `args[index]` another shape, within its bound; returns the new
+        view, which takes the place of `args[index]`."""
+
+    def event(self, id: int | str, start_ns: int, stop_ns: int) -> None:
+        """Report a stretch of time inside the delegate, for `Module.trace`."""
+
+
+class Backend(Protocol):
+    """A backend in Python: any object with these methods. `is_available` and `destroy` may be left
+    out. What they raise reaches the user as the cause of a LoadError or RunError, with its text.
+    """
+
+    def is_available(self) -> bool:
+        """Whether it can work on this machine."""
+
+    def init(self, context: BackendContext) -> Any:
+        """Make of a payload what `execute` needs; whatever is returned is its handle."""
+
+    def execute(self, context: BackendContext, handle: Any, args: tuple[Any, ...]) -> None:
+        """Run once.
+
+        Args:
+            context: the delegate's.
+            handle: what `init` returned.
+            args: inputs, then outputs. Tensors are NumPy arrays over the program's own memory, not
+                copies: inputs read-only, outputs to be written (`args[-1][...] = result`). They are
+                valid until this returns; copy what is to be kept. bfloat16 needs ml_dtypes, and is
+                seen as uint16 without; other types that NumPy lacks likewise. Numbers are Python
+                numbers.
+        """
+
+    def destroy(self, handle: Any) -> None:
+        """The delegate is gone."""
+
+
+def register_backend(id: str, backend: Any, *, replace: bool = False) -> None:
+    """Make a backend known to all programs that are loaded from now on.
+
+    Args:
+        id: what programs call it, 1 to 63 bytes.
+        backend: a `Backend`, or a class of one, which is called without arguments.
+        replace: take the place of one of that id; methods that are loaded keep the old one.
+
+    Raises:
+        LoadError: if there is one of that id, or too many (16).
+        TypeError: if it has no `init` and `execute`.
+    """
+    if not isinstance(id, str) or not 1 <= len(id.encode()) <= _MAX_ID or "\0" in id:
+        raise LoadError(
+            f"the id of a backend is a text of 1 to {_MAX_ID} bytes, not {id!r}",
+            code=Code.INVALID_ARGUMENT,
+        )
+    if isinstance(backend, type):
+        backend = backend()
+    lacking = [n for n in ("init", "execute") if not callable(getattr(backend, n, None))]
+    if lacking:
+        raise TypeError(
+            f"{type(backend).__name__} is no backend: it has no {' and no '.join(lacking)}"
+        )
+    if replace:
+        _core.unregister_backend(id)
+    try:
+        _core.register_backend(id, backend)
+    except _core.Failure as failure:
+        advice = "" if replace else "; pass replace=True to take its place"
+        raise _load_error(failure, id, advice) from None
+
+
+def register_backend_library(path: str | os.PathLike[str]) -> list[str]:
+    """Make the backends of a shared library known, which exports `rl_get_backend_v1`
+    (`rl_backend_v1.h`). It stays loaded.
+
+    Returns:
+        their ids.
+
+    Raises:
+        LoadError: if it cannot be loaded, has no backends, or one that this runtime cannot use.
+    """
+    try:
+        return _core.register_backend_library(os.fsencode(path))
+    except _core.Failure as failure:
+        raise _load_error(failure, "") from None
+
+
+def register_backend_capsule(capsule: Any) -> str:
+    """Make the backend known that a PyCapsule named "rl_backend_v1" holds; returns its id.
+
+    Raises:
+        LoadError: if this runtime cannot use it.
+    """
+    try:
+        return _core.register_backend_capsule(capsule)
+    except _core.Failure as failure:
+        raise _load_error(failure, "") from None
+
+
+def unregister_backend(id: str) -> None:
+    """Take a backend out; methods that are loaded keep it.
+
+    Raises:
+        LoadError: if there is none of that id.
+    """
+    if not _core.unregister_backend(id):
+        have = ", ".join(_core.backend_names()) or "none"
+        raise LoadError(f"no backend {id!r} is registered; registered: {have}", code=Code.NOT_FOUND)
+
+
+def include_path() -> Path:
+    """The folder of `rl_backend_v1.h`, to build backends in C against."""
+    return Path(__file__).resolve().parents[1] / "include"
+
+
+def installed_backends() -> list[str]:
+    """The ids of the backends that installed packages offer."""
+    return sorted({point.name for point in metadata.entry_points(group=GROUP)})
+
+
+def find_backends(program: _core.Program, methods: Iterable[str]) -> dict[str, str]:
+    """Register what the methods need and an installed package offers.
+
+    Returns:
+        backend id to what went wrong, for those that a package offers in vain.
+    """
+    wanted = {b for method in methods for b in program.meta(method)["backends"]}
+    missing = sorted(wanted - set(_core.backend_names()))
+    problems = {id: _register_installed(id) for id in missing}
+    return {id: problem for id, problem in problems.items() if problem}
+
+
+def _register_installed(id: str) -> str:
+    """Register the backend of an entry point; text that says why that fails, "" if there is none
+    or all is well."""
+    points = list(metadata.entry_points(group=GROUP, name=id))
+    if not points:
+        return ""
+    sources = sorted({p.dist.name if p.dist is not None else p.value for p in points})
+    if len(sources) > 1:
+        return f"offered by several packages: {', '.join(sources)}. Uninstall all but one"
+    try:
+        _register_found(id, points[0].load(), _MAX_STEPS)
+    except Exception as error:
+        return f"offered by {sources[0]}, which fails: {type(error).__name__}: {error}"
+    if id in _core.backend_names():
+        return ""
+    return f"offered by {sources[0]}, which does not have it: its entry point has another id"
+
+
+def _register_found(id: str, found: Any, steps: int) -> None:
+    """Register what an entry point led to: a backend, a class, a capsule, a path, or a function
+    that returns one."""
+    if isinstance(found, str | os.PathLike):
+        register_backend_library(found)
+    elif type(found).__name__ == "PyCapsule":
+        register_backend_capsule(found)
+    elif isinstance(found, type) or hasattr(found, "execute"):
+        register_backend(id, found)
+    elif callable(found) and steps > 0:
+        _register_found(id, found(), steps - 1)
+    else:
+        raise TypeError(
+            f"its entry point gives {type(found).__name__}, not a backend, its class, a capsule "
+            f"{_CAPSULE!r}, the path of a library, or a function that returns one of these"
+        )
+
+
+def read_options(
+    options: BackendOptions | None, program_backends: Mapping[str, Sequence[str]]
+) -> list[tuple[str, str, list[tuple[str, Option]]]]:
+    """`backend_options` of a load in the extension's form.
+
+    Args:
+        options: as given.
+        program_backends: method to the backends that its delegates name.
+
+    Raises:
+        LoadError: for a backend or method that the program has not, or a value of another type.
+    """
+    return [_read_entry(key, values, program_backends) for key, values in (options or {}).items()]
+
+
+def _read_entry(
+    key: Any, values: Any, program_backends: Mapping[str, Sequence[str]]
+) -> tuple[str, str, list[tuple[str, Option]]]:
+    pair = key if isinstance(key, tuple) else ("", key)
+    if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
+        raise _wrong_option(
+            f"{key!r} is neither a backend's id nor a pair of a method and a backend's id"
+        )
+    method, backend = pair
+    if method and method not in program_backends:
+        have = ", ".join(program_backends) or "none"
+        raise _wrong_option(f"the program has no method {method!r}; it has {have}")
+    known = {b for m, ids in program_backends.items() if method in ("", m) for b in ids}
+    if backend not in known:
+        have = ", ".join(sorted(known)) or "none"
+        whose = f"the method {method!r}" if method else "the program"
+        raise _wrong_option(f"{whose} has no delegate for a backend {backend!r}; it has: {have}")
+    if not isinstance(values, Mapping):
+        raise _wrong_option(f"what {key!r} leads to is a {type(values).__name__}, not a dict")
+    for name, value in values.items():
+        if not isinstance(name, str) or not isinstance(value, bool | int | str):
+            raise _wrong_option(
+                f"{backend}: {name!r}: {value!r} is a {type(value).__name__}; keys are str, values "
+                f"bool, int or str"
+            )
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise _wrong_option(f"{backend}: {name!r}: {value} does not fit 64 bits")
+    return backend, method, list(values.items())
+
+
+def _wrong_option(problem: str) -> LoadError:
+    return LoadError(f"backend_options: {problem}", code=Code.INVALID_ARGUMENT)
+
+
+def _load_error(failure: _core.Failure, where: str, advice: str = "") -> LoadError:
+    return LoadError(failure.args[1] + advice, code=Code(failure.args[0]), where=where)

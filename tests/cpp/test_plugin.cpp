@@ -1,0 +1,200 @@
+// Backends of libraries that were built apart: the C struct, what of it is refused, and a shared
+// library that is loaded by its path.
+#include <string>
+
+#include "check.h"
+#include "delegates.h"
+#include "rushlight/module/backend_library.h"
+
+using namespace rushlight;
+using namespace rushlight::test;
+
+namespace {
+
+int32_t never_init(void*, const rl_init_v1*, void**) { return RL_INTERNAL; }
+int32_t never_execute(void*, void*, const rl_call_v1*) { return RL_INTERNAL; }
+
+rl_backend_v1 sound() {
+  return {RL_BACKEND_V1_VERSION,
+          sizeof(rl_backend_v1),
+          "Sound",
+          nullptr,
+          nullptr,
+          never_init,
+          never_execute,
+          nullptr};
+}
+
+bool is_refused(const rl_backend_v1* backend, const char* why) {
+  PluginBackend plugin;
+  Message message;
+  return plugin.adopt(backend, message).code() == Code::DelegateInvalidCompatibility &&
+         says(message, why);
+}
+
+void test_hostile_structs() {
+  PluginBackend plugin;
+  Message message;
+  rl_backend_v1 backend = sound();
+  CHECK(plugin.adopt(&backend, message).ok() && plugin.available());
+  CHECK(is_refused(nullptr, "it is NULL"));
+  backend.version = 2;
+  CHECK(is_refused(&backend, "of version 2 of the interface; this runtime knows version 1"));
+  backend = sound();
+  backend.size = sizeof(rl_backend_v1) - 8;
+  CHECK(is_refused(&backend, "and more (at most 4096) are allowed"));
+  backend.size = 0x7fffffff;
+  CHECK(is_refused(&backend, "2147483647 bytes"));
+  backend = sound();
+  backend.size += 64;  // a later one with fields at its end
+  CHECK(plugin.adopt(&backend, message).ok());
+  backend.init = nullptr;
+  CHECK(is_refused(&backend, "it has no init"));
+  backend = sound();
+  backend.execute = nullptr;
+  CHECK(is_refused(&backend, "it has no execute"));
+  for (const char* id : {static_cast<const char*>(nullptr), "",
+                         "an id that is much longer than the 63 bytes that ExecuTorch has for one"}) {
+    backend = sound();
+    backend.id = id;
+    CHECK(is_refused(&backend, "its id has not 1 to 63 bytes"));
+  }
+}
+
+// A plugin that asks for what it must not have, and knows less of the structs than there is.
+int32_t probing_init(void* self, const rl_init_v1* init, void** handle) {
+  const rl_host_v1* host = init->host;
+  rl_option_v1 option = {};
+  CHECK(host->option(init->context, {"mode", 4}, &option) == RL_INVALID_ARGUMENT);  // size is 0
+  option.size = 16;  // of a header without `text`
+  CHECK(host->option(init->context, {"mode", 4}, &option) == RL_OK);
+  CHECK(option.kind == RL_BOOL && option.i == 1 && option.text.data == nullptr);
+  CHECK(host->option(init->context, {"mode", 4}, nullptr) == RL_INVALID_ARGUMENT);
+  CHECK(host->option(init->context, {nullptr, 4}, &option) == RL_NOT_FOUND);
+  CHECK(host->named_data(init->context, {"none", 4}, nullptr) == RL_INVALID_ARGUMENT);
+  rl_bytes_v1 bytes;
+  CHECK(host->named_data(init->context, {"none", 4}, &bytes) == RL_NOT_FOUND);
+  CHECK(host->allocate(init->context, 8, 3) == nullptr);
+  CHECK(host->allocate(init->context, SIZE_MAX, 16) == nullptr);
+  rl_value_v1 value = {};
+  value.size = sizeof(value);
+  CHECK(host->value(init->context, 0, &value) == RL_INVALID_ARGUMENT);  // in execute alone
+  host->event(init->context, {nullptr, 0}, 3, 0, 1);
+  *handle = self;
+  return RL_OK;
+}
+
+int32_t probing_execute(void*, void* handle, const rl_call_v1* call) {
+  const rl_host_v1* host = call->host;
+  rl_value_v1 value = {};
+  value.size = sizeof(value);
+  CHECK(handle != nullptr && call->n_args == 2 && call->n_inputs == 1);
+  CHECK(host->value(call->context, 2, &value) == RL_INVALID_ARGUMENT);
+  CHECK(host->value(call->context, 1, nullptr) == RL_INVALID_ARGUMENT);
+  CHECK(host->value(call->context, 1, &value) == RL_OK && value.nbytes == 8);
+  rl_bytes_v1 bytes;
+  CHECK(host->named_data(call->context, {"none", 4}, &bytes) == RL_INVALID_ARGUMENT);
+  host->release_payload(call->context);
+  const int32_t sizes[] = {1, 1};
+  CHECK(host->resize(call->context, 0, sizes, 1) == RL_INVALID_ARGUMENT);  // an input
+  CHECK(host->resize(call->context, 1, nullptr, 1) == RL_INVALID_ARGUMENT);
+  CHECK(host->resize(call->context, 1, sizes, 2) != RL_OK);
+  host->explain(call->context, {"", 0});
+  return -5;
+}
+
+void test_host_functions() {
+  int self = 0;
+  rl_backend_v1 backend = sound();
+  backend.self = &self;
+  backend.init = probing_init;
+  backend.execute = probing_execute;
+  PluginBackend plugin;
+  Message message;
+  BackendTable table;
+  CHECK(plugin.adopt(&backend, message).ok() && table.add(plugin.id(), &plugin).ok());
+  const BackendOption options[] = {BackendOption::of_bool("mode", true)};
+  BackendOptionsMap map;
+  CHECK(map.set("Sound", options, message).ok());
+  Loaded loaded(one_delegate_file("Sound", {1}));
+  MethodOptions given = {};
+  given.backends = &table;
+  given.backend_options = &map;
+  CHECK(loaded.load("forward", given).ok());
+  CHECK(run_on(loaded.method, {1, 2}).code() == Code::Internal);
+  CHECK(says(loaded.method.message(), "(Sound): the backend returned -5"));
+}
+
+struct Opened {
+  Opened(const char* path, const std::vector<uint8_t>& file, MethodOptions options = {})
+      : loaded(file) {
+    CHECK(library.open(path, message).ok() && library.add_to(table, message).ok());
+    options.backends = &table;
+    loaded.allow_structures(1024);
+    status = loaded.load("forward", options);
+  }
+  Message message;
+  BackendLibrary library;
+  BackendTable table;
+  Loaded loaded;
+  Status status;
+};
+
+void test_library(const char* path) {
+  {
+    Opened opened(path, one_delegate_file("Scale", scale_payload(3)));
+    CHECK(opened.status.ok() && opened.library.size() == 1);
+    CHECK(run_on(opened.loaded.method, {1, 2}).ok());
+    CHECK(first(opened.loaded.method.output(0)) == 3);
+    CHECK(run_on(opened.loaded.method, {1, -2}).code() == Code::InvalidArgument);
+    CHECK(says(opened.loaded.method.message(),
+               "forward: instruction 0 (Scale): at mul: an element is negative"));
+    CHECK(opened.loaded.method.failed_delegate() == 0);
+    CHECK(std::string(opened.loaded.method.failed_place()) == "mul");
+    Message message;
+    CHECK(opened.library.add_to(opened.table, message).code() ==
+          Code::RegistrationAlreadyRegistered);
+  }
+  Opened resized(path, one_delegate_file("Scale", scale_payload(3), true));
+  CHECK(run_on(resized.loaded.method, {2}).ok());
+  CHECK(resized.loaded.method.output(0).tensor().numel == 1);
+  std::vector<uint8_t> cut = scale_payload(3);
+  cut.pop_back();
+  Opened wrong(path, one_delegate_file("Scale", cut));
+  CHECK(wrong.status.code() == Code::DelegateInvalidCompatibility);
+  CHECK(says(wrong.loaded.message,
+             "forward: delegate 0 (Scale): at 7: the payload is not 'SCL1' and a factor"));
+}
+
+// Writes behind its output, which is seen if checks are on.
+void test_overrun(const char* path) {
+  MethodOptions options = {};
+  options.check_backends = true;
+  Opened opened(path, one_delegate_file("Scale", scale_payload(3)), options);
+  CHECK(opened.status.ok());
+  CHECK(run_on(opened.loaded.method, {1, 2}).code() == Code::Internal);
+  CHECK(says(opened.loaded.method.message(), "wrote past the end of output 0: 2 bytes behind it"));
+  // 1.0f is 00 00 80 3f, over zeros.
+}
+
+void test_no_library(const char* not_a_library) {
+  BackendLibrary library;
+  Message message;
+  CHECK(library.open("/no/such/library.so", message).code() == Code::AccessFailed);
+  CHECK(says(message, "/no/such/library.so: the library cannot be loaded: "));
+  BackendLibrary other;
+  CHECK(other.open(not_a_library, message).code() == Code::NotFound);
+  CHECK(says(message, "exports no rl_get_backend_v1"));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  test_hostile_structs();
+  test_host_functions();
+  if (argc != 4) return check_result();  // no shared libraries here
+  test_library(argv[1]);
+  test_overrun(argv[2]);
+  test_no_library(argv[3]);
+  return check_result();
+}
