@@ -6,8 +6,10 @@ from rushlight.partition.capability import CapabilityBasedPartitioner
 from rushlight.partition.debug_map import DelegateMappingBuilder
 from rushlight.partition.details import BackendDetails, PreprocessResult
 from rushlight.partition.graphs import (
+    get_control_flow_submodules,
     get_delegated_payload,
     get_delegates,
+    get_lowered_submodules,
     get_non_lowered_nodes,
     is_identical_graph,
     is_shape_dynamic,
@@ -77,8 +79,10 @@ __all__ = [
     "generate_grouped_partitions_from_list_of_nodes",
     "generate_partitions_from_list_of_nodes",
     "generate_pattern_op_partitions",
+    "get_control_flow_submodules",
     "get_delegated_payload",
     "get_delegates",
+    "get_lowered_submodules",
     "get_non_lowered_nodes",
     "is_identical_graph",
     "is_shape_dynamic",

@@ -21,7 +21,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from rushlight.errors import Code, ExportError
 from rushlight.ir.branches import attribute
-from rushlight.ir.programs import make_module, make_program
+from rushlight.ir.programs import copy_node, make_module, make_program
 from rushlight.ir.source import source_of
 from rushlight.partition.partitioner import TAG
 from rushlight.partition.regions import Region
@@ -159,19 +159,23 @@ class _Writer:
         self._inputs.append(InputSpec(InputKind.USER_INPUT, arg, None))
 
     def _placeholder(self, node: Node) -> Node:
-        new = self.graph.placeholder(node.name)
-        new.meta = {k: v for k, v in node.meta.items() if k != TAG}
+        if node.op == "placeholder":
+            new = copy_node(self.graph, node)
+        else:
+            new = self.graph.placeholder(node.name)
+            new.meta = dict(node.meta)
+        new.meta.pop(TAG, None)
         self._env[node] = new
         return new
 
     def hold(self, node: Node) -> None:
         """Add a branch of control flow, or a lowered module."""
-        self._env[node] = self.graph.node_copy(node)
+        self._env[node] = copy_node(self.graph, node)
         self.held[str(node.target)] = attribute(node)
 
     def copy(self, node: Node) -> None:
         """Add a call."""
-        self._env[node] = self.graph.node_copy(node, lambda n: self._env[n])
+        self._env[node] = copy_node(self.graph, node, self._env)
         self._env[node].meta.pop(TAG, None)
 
     def give(

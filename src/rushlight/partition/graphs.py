@@ -11,7 +11,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import has_free_symbols
 from torch.fx.node import map_arg
 
-from rushlight.ir.branches import attribute
+from rushlight.ir.branches import attribute, branch
 from rushlight.partition.lowered import LoweredBackendModule
 from rushlight.schema.program import CompileSpec
 
@@ -47,6 +47,29 @@ def get_delegated_payload(
         assert isinstance(module, LoweredBackendModule)
         found[node.name] = (module.backend_id, module.compile_specs, module.processed_bytes)
     return found
+
+
+def get_lowered_submodules(
+    graph_module: GraphModule,
+) -> list[tuple[str, LoweredBackendModule, Node]]:
+    """The lowered modules that one graph calls: (name, module, call)."""
+    found = []
+    for node in graph_module.graph.find_nodes(op="call_function", target=executorch_call_delegate):
+        module = attribute(node.args[0])
+        assert isinstance(module, LoweredBackendModule)
+        found.append((str(node.args[0].target), module, node))
+    return found
+
+
+def get_control_flow_submodules(graph_module: GraphModule) -> list[tuple[str, GraphModule, Node]]:
+    """The branches and bodies that one graph's control flow runs: (name, graph, call)."""
+    return [
+        (str(source.target), inner, node)
+        for node in graph_module.graph.nodes
+        if node.op == "call_function"
+        for source in node.all_input_nodes
+        if source.op == "get_attr" and (inner := branch(source)) is not None
+    ]
 
 
 def is_shape_dynamic(node: Node) -> bool:

@@ -12,7 +12,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from rushlight.ir.branches import attribute
-from rushlight.ir.programs import make_module
+from rushlight.ir.programs import copy_node, make_module
 from rushlight.ir.rewrite import KEPT_META
 from rushlight.partition.extract import Part
 from rushlight.partition.lowered import LoweredBackendModule
@@ -71,7 +71,7 @@ class _Writer:
             found = attribute(node)
             new = self._inner.get(found, found) if isinstance(found, GraphModule) else found
             self.held[str(node.target)] = new
-        self._env[node] = self.graph.node_copy(node, lambda n: self._env[n])
+        self._env[node] = copy_node(self.graph, node, self._env)
 
     def call(self, region: Region) -> None:
         part, module = self._lowered[region]

@@ -24,6 +24,7 @@ from rushlight.partition.details import (
     known_backends,
 )
 from rushlight.partition.extract import Part, data_of, data_of_branch, extract
+from rushlight.partition.flat import flatten
 from rushlight.partition.graphs import is_identical_graph
 from rushlight.partition.lowered import LoweredBackendModule
 from rushlight.partition.partitioner import (
@@ -102,7 +103,7 @@ def _(
     details = find_backend(backend_id)
     specs = list(compile_specs)
     shown = f"the whole program ({len(list(edge_program.graph.nodes))} nodes)"
-    given = {"forward": [copy_program(edge_program)]}
+    given = {"forward": [flatten(copy_program(edge_program))[0]]}
     results = _preprocess(details, given, {"forward": [specs]}, {"forward": [shown]})
     return _module(backend_id, edge_program, specs, results["forward"][0])
 
@@ -326,7 +327,7 @@ def _module(
     )
     module.meta["debug_handle_map"] = result.debug_handle_map or {}
     if result._delegate_info_meta is not None:
-        module.meta["delegate_info_meta"] = result._delegate_info_meta
+        module.meta["_delegate_info_meta"] = result._delegate_info_meta
     return module
 
 
