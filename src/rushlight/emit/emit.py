@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,6 +61,7 @@ class ProgramEmitter:
         self.mutable_data: list[np.ndarray] = []
         self.external: dict[str, dict[str, torch.Tensor]] = {}
         self.payloads: list[bytes] = []
+        self._payload_of: dict[bytes, int] = {}
         self.named_data = NamedDataStore()
         self.debug = DebugMap()
 
@@ -72,15 +74,26 @@ class ProgramEmitter:
         return len(self.mutable_data)
 
     def add_delegate(self, method: str, module: LoweredBackendModule) -> schema.BackendDelegate:
-        """Store a payload and what goes with it; the delegate that the plan names."""
-        self.payloads.append(module.processed_bytes)
+        """Store a payload, equal ones once, and what goes with it.
+
+        Returns:
+            The delegate that the plan names.
+
+        Raises:
+            ExportError: if its named data contradict those of another delegate.
+        """
+        digest = hashlib.sha256(module.processed_bytes).digest()
+        index = self._payload_of.setdefault(digest, len(self.payloads))
+        if index == len(self.payloads):
+            self.payloads.append(module.processed_bytes)
         if module.named_data_store_output is not None:
-            self.named_data.merge_named_data_store(module.named_data_store_output)
+            where = f"{module.backend_id} in method {method!r}"
+            self.named_data.merge_named_data_store(module.named_data_store_output, where)
         self.debug.add_delegate(method, module.sources())
         location = schema.DataLocation.INLINE
         if self.config.extract_delegate_segments:
             location = schema.DataLocation.SEGMENT
-        place = schema.BackendDelegateDataReference(location, len(self.payloads) - 1)
+        place = schema.BackendDelegateDataReference(location, index)
         return schema.BackendDelegate(module.backend_id, place, module.compile_specs)
 
     def external_tag(self, node: Node) -> str | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -24,27 +26,38 @@ def copy_program(program: ExportedProgram) -> ExportedProgram:
     return new
 
 
+def copy_node(graph: Graph, node: Node, env: Mapping[Node, Node] = MappingProxyType({})) -> Node:
+    """A copy of `node` at the end of `graph`, under the same name if that is free.
+
+    torch.export gives inputs the names of builtins (`input`), which FX by itself avoids; a
+    signature knows nodes by their names.
+
+    Args:
+        env: the copies of its arguments.
+    """
+    used = graph._graph_namespace._used_names
+    is_free = node.name not in used
+    new = graph.node_copy(node, lambda n: env[n])
+    if is_free and new.name != node.name:
+        used.discard(new.name)
+        used.add(node.name)
+        new.name = node.name
+    return new
+
+
 def copy_graph_module(module: GraphModule) -> GraphModule:
     """The module with a graph of its own; meta data are copied one level deep."""
     graph = Graph()
     env: dict[Node, Node] = {}
     held: dict[str, Any] = {}
     for node in module.graph.nodes:
-        copy_node(graph, node, env)
+        env[node] = copy_node(graph, node, env)
         if node.op == "get_attr":
             found = attribute(node)
             if isinstance(found, GraphModule):
                 found = copy_graph_module(found)
             held[str(node.target)] = found
     return make_module(held, graph, module)
-
-
-def copy_node(graph: Graph, node: Node, env: dict[Node, Node]) -> Node:
-    """Append a copy under the same name, which signatures know; noted in `env`."""
-    new = graph.node_copy(node, lambda n: env[n])
-    new.name = node.name  # the graph would rename an input that is called "input", say
-    env[node] = new
-    return new
 
 
 def make_module(held: dict[str, Any], graph: Graph, like: GraphModule) -> GraphModule:

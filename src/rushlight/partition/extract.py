@@ -159,20 +159,24 @@ class _Writer:
         self._inputs.append(InputSpec(InputKind.USER_INPUT, arg, None))
 
     def _placeholder(self, node: Node) -> Node:
-        new = self.graph.placeholder(node.name)
-        new.name = node.name
-        new.meta = {k: v for k, v in node.meta.items() if k != TAG}
+        if node.op == "placeholder":
+            new = copy_node(self.graph, node)
+        else:
+            new = self.graph.placeholder(node.name)
+            new.meta = dict(node.meta)
+        new.meta.pop(TAG, None)
         self._env[node] = new
         return new
 
     def hold(self, node: Node) -> None:
         """Add a branch of control flow, or a lowered module."""
-        copy_node(self.graph, node, self._env)
+        self._env[node] = copy_node(self.graph, node)
         self.held[str(node.target)] = attribute(node)
 
     def copy(self, node: Node) -> None:
         """Add a call."""
-        copy_node(self.graph, node, self._env).meta.pop(TAG, None)
+        self._env[node] = copy_node(self.graph, node, self._env)
+        self._env[node].meta.pop(TAG, None)
 
     def give(
         self, new_values: list[Node], buffers: list[str], outputs: list[Node]

@@ -7,14 +7,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
+from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Graph
 
 from rushlight.edge.config import ExecutorchBackendConfig
+from rushlight.edge.to_edge import finish
 from rushlight.ir.programs import copy_node, copy_program, make_module
 from rushlight.ir.source import Source, source_of
+from rushlight.partition.flat import flatten
 from rushlight.partition.named_data import NamedDataStoreOutput
 from rushlight.schema.program import CompileSpec
 
@@ -35,12 +38,14 @@ class LoweredBackendModule(torch.nn.Module):
     composed of lowered modules can be checked and captured like any other. Two calls of one module
     share one delegate on the device.
 
-    Attributes:
+    Args:
+        edge_program: what the payload was made of.
         backend_id: who runs it.
         processed_bytes: the payload.
         compile_specs: the options it was compiled with.
-        original_module: the Edge program it was made of.
         named_data_store_output: its data beside the payload.
+
+    Attributes:
         meta: {"debug_handle_map": {id: handles}, and what `preprocess` adds}.
     """
 
@@ -54,6 +59,7 @@ class LoweredBackendModule(torch.nn.Module):
     ) -> None:
         super().__init__()
         self._program = edge_program
+        self._flat, self._call = flatten(edge_program)
         self.backend_id = backend_id
         self.processed_bytes = processed_bytes
         self.compile_specs = list(compile_specs)
@@ -62,50 +68,56 @@ class LoweredBackendModule(torch.nn.Module):
 
     @property
     def original_module(self) -> ExportedProgram:
-        """The Edge program that the payload was made of."""
-        return self._program
+        """The Edge program that the payload was made of, with flat inputs and outputs."""
+        return self._flat
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LoweredBackendModule:
         """Itself: it never changes, and graphs that hold it are copied often."""
         memo[id(self)] = self
         return self
 
-    def forward(self, *args: Any) -> Any:
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the original program computes."""
-        return executorch_call_delegate(self, *args)
+        flat = self._call.flatten(args, kwargs)
+        computed = executorch_call_delegate(self, *(flat[i] for i in self._call.given))
+        return pytree.tree_unflatten(self._call.assemble(computed, flat), self._call.results)
 
     def program(self) -> ExportedProgram:
         """A program in the Edge dialect that is one call of this module and nothing else."""
         program = copy_program(self._program)
         signature = program.graph_signature
-        inputs = {s.arg.name for s in signature.input_specs if s.kind == InputKind.USER_INPUT}
-        old = list(program.graph.nodes)
-        returned: Any = old[-1].args[0]
-        outputs = [
-            value
-            for spec, value in zip(signature.output_specs, returned, strict=True)
-            if spec.kind == OutputKind.USER_OUTPUT
-        ]
-        signature.input_specs[:] = [
-            s for s in signature.input_specs if s.kind == InputKind.USER_INPUT
-        ]
+        names = {s.arg.name for s in signature.input_specs if s.kind == InputKind.USER_INPUT}
+        signature.input_specs[:] = [s for s in signature.input_specs if s.arg.name in names]
         signature.output_specs[:] = [
             s for s in signature.output_specs if s.kind == OutputKind.USER_OUTPUT
         ]
         graph = Graph()
-        given = [copy_node(graph, node, {}) for node in old if node.name in inputs]
+        flat = [copy_node(graph, node) for node in program.graph.nodes if node.name in names]
         held = {"lowered_module_0": self}
+        given = (flat[i] for i in self._call.given)
         call = graph.call_function(
             executorch_call_delegate, (graph.get_attr("lowered_module_0"), *given)
         )
-        call.meta["val"] = [node.meta["val"] for node in outputs]
-        results = [graph.call_function(operator.getitem, (call, i)) for i in range(len(outputs))]
-        for result, node, spec in zip(results, outputs, signature.output_specs, strict=True):
-            result.meta["val"] = node.meta["val"]
-            spec.arg = TensorArgument(result.name)
-        graph.output(tuple(results))
+        call.meta["val"] = self._values()
+        results = []
+        for i, value in enumerate(call.meta["val"]):
+            results.append(graph.call_function(operator.getitem, (call, i)))
+            results[-1].meta["val"] = value
+        graph.output(tuple(self._call.assemble(results, flat)))
         program._graph_module = make_module(held, graph, program.graph_module)
+        program._state_dict, program._constants = {}, {}
+        finish(program)
         return program
+
+    def _values(self) -> list[Any]:
+        """Example values of the delegate's outputs."""
+        returned: Any = self._flat.graph.output_node().args[0]
+        specs = self._flat.graph_signature.output_specs
+        return [
+            node.meta["val"]
+            for spec, node in zip(specs, returned, strict=True)
+            if spec.kind == OutputKind.USER_OUTPUT
+        ]
 
     def buffer(self, config: ExecutorchBackendConfig | None = None) -> bytes:
         """The module as a `.pte` file with one method, `forward`."""
@@ -119,7 +131,7 @@ class LoweredBackendModule(torch.nn.Module):
             {id: [(node name, operator, Python line)]} for every id of the debug handle map.
         """
         by_handle: dict[int, list[tuple[str, str, Source]]] = {}
-        for node in self._program.graph.nodes:
+        for node in self._flat.graph.nodes:
             if node.op == "call_function" and "debug_handle" in node.meta:
                 row = (node.name, str(node.target), source_of(node))
                 by_handle.setdefault(node.meta["debug_handle"], []).append(row)

@@ -86,15 +86,19 @@ class NamedDataStore:
             order = list(dim_order_of(data))
             tensor_layout = TensorLayout(SCALAR_TYPES[data.dtype], list(data.shape), order)
             data = raw_bytes(data).tobytes()
-        index = self._index(key, bytes(data))
+        self._put(key, self._index(key, bytes(data), ""), alignment, external_tag, tensor_layout)
+
+    def _put(
+        self, key: str, index: int, alignment: int, tag: str | None, layout: TensorLayout | None
+    ) -> None:
         home = self._output.pte_data
-        if external_tag is not None:
-            home = self._output.external_data.setdefault(external_tag, {})
+        if tag is not None:
+            home = self._output.external_data.setdefault(tag, {})
         if key in home:
             alignment = lcm(alignment, home[key].alignment)
-        home[key] = DataEntry(index, alignment, tensor_layout)
+        home[key] = DataEntry(index, alignment, layout)
 
-    def _index(self, key: str, data: bytes) -> int:
+    def _index(self, key: str, data: bytes, where: str) -> int:
         digest = hashlib.sha256(data).digest()
         index = self._by_content.setdefault(digest, len(self._output.buffers))
         if index == len(self._output.buffers):
@@ -105,16 +109,26 @@ class NamedDataStore:
                 f"named data {key!r} is there twice with different bytes, {old} and {len(data)} "
                 f"of them: give each value a key of its own, such as one with a hash of its bytes",
                 code=Code.INVALID_ARGUMENT,
+                where=where,
             )
         return index
 
-    def merge_named_data_store(self, other: NamedDataStoreOutput) -> None:
-        """Add all that another store holds."""
+    def merge_named_data_store(self, other: NamedDataStoreOutput, where: str = "") -> None:
+        """Add all that another store holds.
+
+        Args:
+            other: the store.
+            where: what it belongs to, for messages.
+
+        Raises:
+            ExportError: if a key stands for other bytes already.
+        """
         homes = [(None, other.pte_data), *other.external_data.items()]
         for tag, entries in homes:
             for key, entry in entries.items():
                 data = other.buffers[entry.buffer_index]
-                self.add_named_data(key, data, entry.alignment, tag, entry.tensor_layout)
+                index = self._index(key, data, where)
+                self._put(key, index, entry.alignment, tag, entry.tensor_layout)
 
     def get_named_data_store_output(self) -> NamedDataStoreOutput:
         """What was added so far."""

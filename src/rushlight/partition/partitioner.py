@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
@@ -49,15 +50,22 @@ class PartitionResult:
 class Partitioner:
     """Base of partitioners.
 
-    Attributes:
+    Args:
         spec: options of the partitioner's own.
+
+    Attributes:
         delegation_spec: set by partitioners that serve one backend; names it in reports.
     """
 
     delegation_spec: DelegationSpec | None = None
 
     def __init__(self, spec: Mapping[str, object] | None = None) -> None:
-        self.spec = dict(spec or {})
+        self._spec = MappingProxyType(dict(spec or {}))
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The options; they cannot be changed."""
+        return self._spec
 
     def __call__(self, exported_program: ExportedProgram) -> PartitionResult:
         """The same as `partition`."""

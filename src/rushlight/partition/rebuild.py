@@ -71,7 +71,7 @@ class _Writer:
             found = attribute(node)
             new = self._inner.get(found, found) if isinstance(found, GraphModule) else found
             self.held[str(node.target)] = new
-        copy_node(self.graph, node, self._env)
+        self._env[node] = copy_node(self.graph, node, self._env)
 
     def call(self, region: Region) -> None:
         part, module = self._lowered[region]

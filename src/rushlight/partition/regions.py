@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import operator
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 from torch.fx import Graph, Node
@@ -41,7 +41,7 @@ Step = Node | Region
 
 
 def find_regions(
-    graph: Graph, tags: Mapping[str, DelegationSpec], method: str
+    graph: Graph, data: Container[Node], tags: Mapping[str, DelegationSpec], method: str
 ) -> dict[Node, Region]:
     """The partition of every node that has one.
 
@@ -49,6 +49,7 @@ def find_regions(
 
     Args:
         graph: tagged.
+        data: the nodes of its parameters, buffers and constants.
         tags: who takes each tag.
         method: its name, for messages.
 
@@ -66,9 +67,12 @@ def find_regions(
                 code=Code.INVALID_ARGUMENT,
                 where=method,
             )
-        if node.op == "output" and tag is not None:
+        is_input = node.op == "placeholder" and node not in data
+        if tag is not None and (is_input or node.op == "output"):
+            what = "a user input" if is_input else "the output"
             raise ExportError(
-                f"the output node has the tag {tag!r}: tag calls, constants and buffers only",
+                f"node {node.name}, {what}, has the tag {tag!r}, and should not be tagged: tag "
+                f"calls, parameters, buffers and constants only",
                 code=Code.INVALID_ARGUMENT,
                 where=method,
             )
@@ -116,6 +120,11 @@ def run_order(graph: Graph, region_of: Mapping[Node, Region], method: str) -> li
     return order
 
 
+def has_effect(node: Node) -> bool:
+    """Whether the node is a call that keeps its place among others that have effects."""
+    return node.op == "call_function" and not is_pure(node)
+
+
 def _needs(graph: Graph, region_of: Mapping[Node, Region]) -> dict[Step, dict[Step, None]]:
     """What each step needs before it; what has effects keeps its order."""
     needs: dict[Step, dict[Step, None]] = defaultdict(dict)
@@ -126,7 +135,7 @@ def _needs(graph: Graph, region_of: Mapping[Node, Region]) -> dict[Step, dict[St
             other = region_of.get(source, source)
             if other is not step:
                 needs[step][other] = None
-        if step is node and node.op == "call_function" and not is_pure(node):
+        if step is node and has_effect(node):
             if last is not None:
                 needs[node][last] = None
             last = node
@@ -157,8 +166,3 @@ def _describe(step: Step) -> str:
         return str(step)
     source = source_of(step)
     return f"{step.name} ({step.target})" + (f", {source}" if source.file else "")
-
-
-def regions_in(order: list[Step]) -> Iterator[Region]:
-    """The partitions among the steps."""
-    return (step for step in order if isinstance(step, Region))

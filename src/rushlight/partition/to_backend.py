@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any
@@ -23,6 +24,8 @@ from rushlight.partition.details import (
     known_backends,
 )
 from rushlight.partition.extract import Part, data_of, data_of_branch, extract
+from rushlight.partition.flat import flatten
+from rushlight.partition.graphs import is_identical_graph
 from rushlight.partition.lowered import LoweredBackendModule
 from rushlight.partition.partitioner import (
     DECLINED,
@@ -34,6 +37,7 @@ from rushlight.partition.partitioner import (
 from rushlight.partition.rebuild import rebuild
 from rushlight.partition.regions import Region, Step, find_regions, run_order
 from rushlight.partition.registry import import_all
+from rushlight.partition.tags import graphs_of
 from rushlight.schema.program import CompileSpec
 
 
@@ -48,6 +52,27 @@ class MethodProgramsPartitionerSpec:
 
     method_to_edge_program: dict[str, ExportedProgram]
     method_to_partitioner: dict[str, Partitioner]
+
+
+_validates = True
+
+
+def disable_validation() -> None:
+    """Let partitioners change graphs from now on: tagged graphs are no more compared."""
+    global _validates
+    _validates = False
+
+
+@contextmanager
+def validation_disabled() -> Iterator[None]:
+    """Let partitioners change graphs inside this context."""
+    global _validates
+    before = _validates
+    _validates = False
+    try:
+        yield
+    finally:
+        _validates = before
 
 
 @singledispatch
@@ -79,7 +104,7 @@ def _(
     details = find_backend(backend_id)
     specs = list(compile_specs)
     shown = f"the whole program ({len(list(edge_program.graph.nodes))} nodes)"
-    given = {"forward": [copy_program(edge_program)]}
+    given = {"forward": [flatten(copy_program(edge_program))[0]]}
     results = _preprocess(details, given, {"forward": [specs]}, {"forward": [shown]})
     return _module(backend_id, edge_program, specs, results["forward"][0])
 
@@ -169,43 +194,79 @@ def lower_partitions(
 
 def _cut(name: str, program: ExportedProgram, partitioner: Partitioner) -> _Method:
     """Run the partitioner and cut its partitions out."""
-    program = copy_program(program)
-    for module in (program.graph_module, *branches(program.graph_module)):
-        for node in module.graph.nodes:
-            node.meta.pop(TAG, None)  # of an earlier partitioner
-    result = partitioner(program)
-    who = type(partitioner).__name__
-    if not isinstance(result, PartitionResult):
-        raise ExportError(
-            f"{who} returned {type(result).__name__}, not a PartitionResult",
-            code=Code.INVALID_ARGUMENT,
-            where=name,
-        )
-    for tag, spec in result.partition_tags.items():
-        if not isinstance(spec, DelegationSpec):
-            raise ExportError(
-                f"{who}: tag {tag!r} stands for {spec!r}, not a DelegationSpec",
-                code=Code.INVALID_ARGUMENT,
-                where=name,
-            )
-        find_backend(spec.backend_id)
-    method = _Method(result.tagged_exported_program)
+    result = _partition(name, program, partitioner)
     _note_declined(partitioner, result)
+    method = _Method(result.tagged_exported_program)
     top = method.program.graph_module
-    for module in [*branches(top), top]:
+    graphs = list(graphs_of(method.program))
+    for module in reversed(graphs):  # what a branch becomes is known before its caller is rebuilt
         data = data_of(method.program) if module is top else data_of_branch(module)
-        regions = find_regions(module.graph, result.partition_tags, name)
+        regions = find_regions(module.graph, data.specs, result.partition_tags, name)
         order = run_order(module.graph, regions, name)
         found = [step for step in order if isinstance(step, Region)]
         parts = [extract(region, data, method.program, name) for region in found]
         passed = {n for part in parts for n in part.inputs}
+        written = set().union(*(part.written for part in parts))
         dropped = {
-            n for n in data.specs if n.users and n not in passed and regions.keys() >= set(n.users)
+            n
+            for n, spec in data.specs.items()
+            if spec.target in written
+            or (n.users and n not in passed and regions.keys() >= n.users.keys())
         }
-        for part in parts:
-            dropped |= {n for n, s in data.specs.items() if s.target in part.written}
         method.graphs.append(_Graph(module, order, parts, dropped))
     return method
+
+
+def _partition(name: str, program: ExportedProgram, partitioner: Partitioner) -> PartitionResult:
+    """What the partitioner makes of a copy of the program, checked.
+
+    Raises:
+        ExportError: if it raises, returns something else, or changed more than tags.
+    """
+    tagged = copy_program(program)
+    for module in (tagged.graph_module, *branches(tagged.graph_module)):
+        for node in module.graph.nodes:
+            node.meta.pop(TAG, None)  # of an earlier partitioner
+    who = type(partitioner).__name__
+    try:
+        result = partitioner(tagged)
+    except Error:
+        raise
+    except Exception as error:  # a partitioner's own: whatever it is, the user must see it
+        raise ExportError(
+            f"{who} failed with {type(error).__name__}: {error}",
+            code=Code.NOT_SUPPORTED,
+            where=name,
+        ) from error
+    fault = _fault_of(result, program)
+    if fault is not None:
+        raise ExportError(f"{who} {fault}", code=Code.INVALID_ARGUMENT, where=name)
+    for spec in result.partition_tags.values():
+        find_backend(spec.backend_id)
+    return result
+
+
+def _fault_of(result: PartitionResult, program: ExportedProgram) -> str | None:
+    """What is wrong with a partitioner's result for `program`, if anything is."""
+    if not isinstance(result, PartitionResult):
+        return f"returned {type(result).__name__}, not a PartitionResult"
+    tagged = result.tagged_exported_program
+    if not isinstance(tagged, ExportedProgram):
+        return f"returned {type(tagged).__name__} as tagged_exported_program"
+    if not isinstance(result.partition_tags, Mapping):
+        return (
+            f"returned {result.partition_tags!r} as partition_tags: it needs a `partition_tags` "
+            f"field containing a mapping of tags to delegate spec"
+        )
+    for tag, spec in result.partition_tags.items():
+        if not isinstance(spec, DelegationSpec):
+            return f"says that the tag {tag!r} stands for {spec!r}, not for a DelegationSpec"
+    if _validates and not is_identical_graph(tagged.graph_module, program.graph_module):
+        return (
+            "changed the graph: a partitioner writes tags and leaves the rest to transform passes "
+            "(`validation_disabled()` lets it)"
+        )
+    return None
 
 
 def _note_declined(partitioner: Partitioner, result: PartitionResult) -> None:
@@ -270,7 +331,7 @@ def _module(
     )
     module.meta["debug_handle_map"] = result.debug_handle_map or {}
     if result._delegate_info_meta is not None:
-        module.meta["delegate_info_meta"] = result._delegate_info_meta
+        module.meta["_delegate_info_meta"] = result._delegate_info_meta
     return module
 
 

@@ -1,0 +1,279 @@
+"""Partitioners that a backend configures rather than writes."""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+
+from torch._ops import OpOverload
+from torch.export import ExportedProgram
+from torch.fx import GraphModule, Node
+from torch.fx.passes.infra.partitioner import Partition
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+from rushlight.errors import Code, ExportError
+from rushlight.partition.capability import CapabilityBasedPartitioner
+from rushlight.partition.extract import data_of
+from rushlight.partition.partitioner import TAG, DelegationSpec, Partitioner, PartitionResult
+from rushlight.partition.patterns import (
+    generate_grouped_partitions_from_list_of_nodes,
+    merge_overlapping,
+)
+from rushlight.partition.support import WhyNoPartitionReporter
+from rushlight.partition.tags import (
+    graphs_of,
+    tag_constant_data,
+    tag_mutated_buffer,
+    tag_partitions,
+)
+from rushlight.schema.program import CompileSpec
+
+
+class AllNodePartitioner(Partitioner):
+    """Takes every call and all constants of a method in one partition.
+
+    Args:
+        backend_id: who takes it.
+        compile_specs: its options.
+    """
+
+    def __init__(self, backend_id: str, compile_specs: Sequence[CompileSpec] = ()) -> None:
+        super().__init__()
+        self.delegation_spec = DelegationSpec(backend_id, list(compile_specs))
+
+    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
+        """Tag what it takes; see the class."""
+        assert self.delegation_spec is not None
+        tag = self.delegation_spec.backend_id
+        data = data_of(exported_program)
+        for node in exported_program.graph.nodes:
+            if node in data.specs or node.op == "call_function":
+                node.meta[TAG] = tag
+        return PartitionResult(exported_program, {tag: self.delegation_spec})
+
+
+class SupportedOperatorPartitioner(Partitioner):
+    """Takes what an operator support supports, in as few partitions as can be.
+
+    Branches of control flow are partitioned too; constants, and buffers that nothing else uses,
+    go with the partitions.
+
+    Args:
+        delegation_spec: who takes them.
+        operator_support: asked for every call. Wrapped by a reporter's `wrap_check`, it gives
+            reasons of its own for what it leaves out.
+        reporter: that reporter.
+        allows_single_node_partition: keep partitions of one computing node.
+        keep_whole: operators that the backend wants as they are, not decomposed.
+    """
+
+    def __init__(
+        self,
+        delegation_spec: DelegationSpec,
+        operator_support: OperatorSupportBase,
+        *,
+        reporter: WhyNoPartitionReporter | None = None,
+        allows_single_node_partition: bool = True,
+        keep_whole: Sequence[OpOverload] = (),
+    ) -> None:
+        super().__init__()
+        self.delegation_spec = delegation_spec
+        self._support = operator_support
+        self._reporter = reporter
+        self._single = allows_single_node_partition
+        self._whole = list(keep_whole)
+
+    def ops_to_not_decompose(
+        self, ep: ExportedProgram
+    ) -> tuple[Sequence[OpOverload], Callable[[Node], bool] | None]:
+        """The operators of `keep_whole`."""
+        return self._whole, None
+
+    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
+        """Tag what it takes; see the class."""
+        assert self.delegation_spec is not None
+        if self._reporter is not None:
+            self._reporter.declined.clear()
+        declined: dict[Node, str] = {}
+
+        def propose(graph_module: GraphModule) -> list[Partition]:
+            partitioner = CapabilityBasedPartitioner(graph_module, self._support, self._single)
+            partitions = partitioner.propose_partitions()
+            declined.update(partitioner.declined)
+            return partitions
+
+        tags = tag_graphs(exported_program, self.delegation_spec, propose)
+        reasons = {**(self._reporter.declined if self._reporter is not None else {}), **declined}
+        return PartitionResult(
+            exported_program,
+            tags,
+            _reasons(exported_program, reasons, "its partitioner does not support it"),
+        )
+
+
+class PartitionerConfig(ABC):
+    """What a backend takes for one operator: when, and with which nodes around it.
+
+    Attributes:
+        target_name: the operator without its namespace: `"linear.default"`.
+    """
+
+    target_name: str
+
+    @abstractmethod
+    def check_constraints(self, node: Node, ep: ExportedProgram) -> bool:
+        """Whether the backend takes this call of the operator."""
+
+    @abstractmethod
+    def get_partition(self, node: Node, ep: ExportedProgram) -> list[Node]:
+        """The call and all that must go with it: parameters, dequantising nodes and the like."""
+
+    def get_original_aten(self) -> OpOverload | None:
+        """The operator, if the backend wants it whole where torch would decompose it."""
+        return None
+
+
+class ConfigerationBasedPartitioner(Partitioner):
+    """Takes what a list of configurations describes (the name is ExecuTorch's).
+
+    What one configuration names stays together; groups with nodes in common become one.
+
+    Args:
+        delegation_spec: who takes it.
+        partitioner_configs: one for each operator.
+
+    Raises:
+        ExportError: if two are for the same operator.
+    """
+
+    def __init__(
+        self, delegation_spec: DelegationSpec, partitioner_configs: Iterable[PartitionerConfig]
+    ) -> None:
+        super().__init__()
+        self.delegation_spec = delegation_spec
+        self.target_partitioner_configs: dict[str, PartitionerConfig] = {}
+        for config in partitioner_configs:
+            other = self.target_partitioner_configs.setdefault(config.target_name, config)
+            if other is not config:
+                raise ExportError(
+                    f"{type(config).__name__} and {type(other).__name__} are both for the operator "
+                    f"{config.target_name}: keep one",
+                    code=Code.INVALID_ARGUMENT,
+                )
+
+    def ops_to_not_decompose(
+        self, ep: ExportedProgram
+    ) -> tuple[Sequence[OpOverload], Callable[[Node], bool] | None]:
+        """What the configurations want whole, where their constraints allow it."""
+        whole = [c.get_original_aten() for c in self.target_partitioner_configs.values()]
+
+        def accepts(node: Node) -> bool:
+            config = self._config(node)
+            return (
+                config is not None
+                and config.get_original_aten() is not None
+                and config.check_constraints(node, ep)
+            )
+
+        return [target for target in whole if target is not None], accepts
+
+    def _config(self, node: Node) -> PartitionerConfig | None:
+        if node.op != "call_function":
+            return None
+        return self.target_partitioner_configs.get(format_target_name(_name(node)))
+
+    def get_matched_nodes_from_configs(self, ep: ExportedProgram) -> list[list[Node]]:
+        """The groups of nodes that the configurations take in the program's own graph."""
+        return self._matched(ep.graph_module, ep, {})
+
+    def generate_partitions(self, ep: ExportedProgram) -> list[Partition]:
+        """The partitions of the program's own graph."""
+        return self._partitions(ep.graph_module, ep, {})
+
+    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
+        """Tag what it takes; see the class."""
+        assert self.delegation_spec is not None
+        declined: dict[Node, str] = {}
+        tags = tag_graphs(
+            exported_program,
+            self.delegation_spec,
+            lambda module: self._partitions(module, exported_program, declined),
+            own_data=False,
+        )
+        reasons = _reasons(
+            exported_program, declined, "no configuration of the partitioner takes it"
+        )
+        return PartitionResult(exported_program, tags, reasons)
+
+    def _partitions(
+        self, module: GraphModule, ep: ExportedProgram, declined: dict[Node, str]
+    ) -> list[Partition]:
+        groups = self._matched(module, ep, declined)
+        return generate_grouped_partitions_from_list_of_nodes(module, groups)
+
+    def _matched(
+        self, module: GraphModule, ep: ExportedProgram, declined: dict[Node, str]
+    ) -> list[list[Node]]:
+        found = []
+        data: dict[Node, None] = {}
+        for node in module.graph.nodes:
+            config = self._config(node)
+            if config is None:
+                continue
+            group = config.get_partition(node, ep) if config.check_constraints(node, ep) else []
+            if not group:
+                declined[node] = f"{type(config).__name__} does not take this call"
+            # A constant is copied where several groups use it: it makes no one group of them.
+            found.append([n for n in group if n.op not in ("placeholder", "get_attr")])
+            data.update(dict.fromkeys(n for n in group if n.op in ("placeholder", "get_attr")))
+        return [*merge_overlapping(found), *([n] for n in data)]
+
+
+def tag_graphs(
+    program: ExportedProgram,
+    spec: DelegationSpec,
+    propose: Callable[[GraphModule], list[Partition]],
+    *,
+    own_data: bool = True,
+) -> dict[str, DelegationSpec]:
+    """Partition the program's graph, then those of control flow that is not in a partition.
+
+    Args:
+        program: whose nodes are tagged.
+        spec: who takes the partitions.
+        propose: the partitions of one graph.
+        own_data: let the partitions own their constants and buffers.
+
+    Returns:
+        {tag: spec}, as `PartitionResult` takes it.
+    """
+    tags: list[str] = []
+    for i, module in enumerate(graphs_of(program)):
+        tags += tag_partitions(propose(module), f"branch{i}_tag" if i else "tag")
+    if own_data:
+        tag_constant_data(program)
+        tag_mutated_buffer(program)
+    return dict.fromkeys(tags, spec)
+
+
+def format_target_name(target_name: str) -> str:
+    """An operator's name without its namespace: `aten.linear.default` is `linear.default`."""
+    parts = target_name.split(".")
+    return ".".join(parts[1:] if len(parts) > 2 else parts)
+
+
+def _name(node: Node) -> str:
+    return str(getattr(node.target, "__name__", node.target))
+
+
+def _reasons(program: ExportedProgram, known: dict[Node, str], other: str) -> dict[Node, str]:
+    """A reason for every call that has no tag."""
+    return {
+        node: known.get(node, other)
+        for module in graphs_of(program)
+        for node in module.graph.nodes
+        if node.op == "call_function"
+        and TAG not in node.meta
+        and node.target is not operator.getitem
+    }

@@ -1,0 +1,200 @@
+"""What shall stay out of a delegate, and why nodes were left out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.fx import Node
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+Submodules = Mapping[str, torch.nn.Module]
+
+
+class DontSupportBase(OperatorSupportBase):
+    """Base of supports that take all but some nodes, and remember which those were."""
+
+    def __init__(self) -> None:
+        self._rejected: dict[Node, None] = {}
+
+    def is_node_supported(self, submodules: Submodules, node: Node) -> bool:
+        """Whether the node is none of those that stay out."""
+        if self._is_out(node):
+            self.reject_node(node)
+            return False
+        return True
+
+    def _is_out(self, node: Node) -> bool:
+        raise NotImplementedError
+
+    def reject_node(self, node: Node) -> None:
+        """Remember the node."""
+        self._rejected[node] = None
+
+    def rejected_nodes(self) -> list[Node]:
+        """The nodes that stayed out."""
+        return list(self._rejected)
+
+    def has_rejected_node(self) -> bool:
+        """Whether any did."""
+        return bool(self._rejected)
+
+    def num_rejected(self) -> int:
+        """How many did."""
+        return len(self._rejected)
+
+
+class DontPartition(DontSupportBase):
+    """Leaves operators out.
+
+    Args:
+        targets: operators (`torch.ops.aten.add.Tensor`), or names (`"aten.add.Tensor"`).
+        exact: names must be equal; else it is enough that they occur in the operator's name.
+    """
+
+    def __init__(self, *targets: Any, exact: bool = True) -> None:
+        super().__init__()
+        self.targets, self.exact = targets, exact
+
+    def _is_out(self, node: Node) -> bool:
+        if node.op != "call_function":
+            return False
+        names = {str(node.target), str(node.meta.get("original_aten") or "")}
+        return node.target in self.targets or any(
+            _matches(str(target), name, self.exact) for target in self.targets for name in names
+        )
+
+
+class DontPartitionName(DontSupportBase):
+    """Leaves nodes out by their names in the graph.
+
+    Args:
+        targets: names.
+        exact: they must be equal; else it is enough that they occur in the node's name.
+    """
+
+    def __init__(self, *targets: str, exact: bool = True) -> None:
+        super().__init__()
+        self.targets, self.exact = targets, exact
+
+    def _is_out(self, node: Node) -> bool:
+        return any(_matches(target, node.name, self.exact) for target in self.targets)
+
+
+class DontPartitionModule(DontSupportBase):
+    """Leaves modules out, with all that they call.
+
+    Args:
+        module_name: the name of a class (`"Linear"`), or with its module (`"my_file.MyClass"`).
+        instance_name: the module's name in the model (`"encoder.norm"`, or with torch's prefix
+            `"L['self'].encoder.norm"`).
+        exact: names must be equal; else it is enough that they occur in the module's.
+    """
+
+    def __init__(
+        self,
+        *,
+        module_name: str | None = None,
+        instance_name: str | None = None,
+        exact: bool = True,
+    ) -> None:
+        super().__init__()
+        self.module_name, self.instance_name, self.exact = module_name, instance_name, exact
+
+    def _is_out(self, node: Node) -> bool:
+        for path, kind in (node.meta.get("nn_module_stack") or {}).values():
+            kind = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+            if self.module_name and "." not in self.module_name:
+                kind = kind.rpartition(".")[2]
+            paths = {path, path.removeprefix("L['self'].")}
+            if any(_matches(self.instance_name, p, self.exact) for p in paths):
+                return True
+            if _matches(self.module_name, kind, self.exact):
+                return True
+        return False
+
+
+def _matches(wanted: str | None, name: str, exact: bool) -> bool:
+    return bool(wanted) and (wanted == name if exact else str(wanted) in name)
+
+
+class WhyNoPartition:
+    """Logs why nodes are left out, as soon as that is known.
+
+    Args:
+        logger: told at level DEBUG.
+    """
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self.logger = logger
+        self.node: Node | None = None
+        self.reason = ""
+
+    def __call__(self, node: Node, reason: str) -> None:
+        """Say why `node` is left out."""
+        self.node, self.reason = node, reason
+        self.logger.debug(self)
+
+    def __str__(self) -> str:
+        return f"WhyNoPartition: Node {self.node} was not partitioned because {self.reason}."
+
+
+class WhyNoPartitionReporter:
+    """Collects why nodes are left out; the first reason for a node counts.
+
+    Attributes:
+        declined: {node: reason}, which `PartitionResult` takes as it is.
+    """
+
+    def __init__(self) -> None:
+        self.declined: dict[Node, str] = {}
+
+    def report_reject(self, node: Node, reason: str) -> None:
+        """Say why `node` is left out."""
+        self.declined.setdefault(node, reason)
+
+    def wrap_check(self, operator_support: OperatorSupportBase, message: str) -> ReportRejected:
+        """`operator_support`, which reports what it does not support with this reason."""
+        return ReportRejected(operator_support, self, message)
+
+    def get_table_report(self) -> str:
+        """All calls that were left out: name, operator, torch function and reason, in columns."""
+        rows = [
+            (n.name, str(n.target), str(n.meta.get("torch_fn", "-")), reason)
+            for n, reason in self.declined.items()
+            if n.op not in ("placeholder", "output")
+        ]
+        if not rows:
+            return "No nodes rejected."
+        rows.insert(0, ("Node name", "Target", "Torch func", "Reason"))
+        widths = [max(len(row[i]) for row in rows) for i in range(3)]
+        return "\n".join(
+            "  ".join([*(c.ljust(w) for c, w in zip(row, widths, strict=False)), row[3]])
+            for row in rows
+        )
+
+
+class ReportRejected(OperatorSupportBase):
+    """An operator support that tells a reporter what it does not support.
+
+    Args:
+        operator_support: asked.
+        reporter: told.
+        message: the reason it is told.
+    """
+
+    def __init__(
+        self, operator_support: OperatorSupportBase, reporter: WhyNoPartitionReporter, message: str
+    ) -> None:
+        self.operator_support = operator_support
+        self.reporter = reporter
+        self.message = message
+
+    def is_node_supported(self, submodules: Submodules, node: Node) -> bool:
+        """Whether it is; reported if not."""
+        supported = bool(self.operator_support.is_node_supported(submodules, node))
+        if not supported:
+            self.reporter.report_reject(node, self.message)
+        return supported
