@@ -77,7 +77,7 @@ class Program:
     def set_backend_options(
         self, options: list[tuple[str, str, list[tuple[str, bool | int | str]]]]
     ) -> None:
-        """For methods that are loaded from now on: (backend, method or "" for all, [(key, value)])."""
+        """Of methods that are loaded from now on: (backend, method or "", [(key, value)])."""
 
     def threads(self) -> int:
         """How many threads kernels may use."""
