@@ -51,8 +51,7 @@ std::string register_capsule(nb::capsule capsule) {
   }
   auto backend = std::make_unique<PluginBackend>();
   Message message;
-  const Status status =
-      backend->adopt(static_cast<const rl_backend_v1*>(capsule.data()), message);
+  const Status status = backend->adopt(static_cast<const rl_backend_v1*>(capsule.data()), message);
   if (!status.ok()) fail(status.code(), message);
   std::string id = backend->id();
   check_added(backend_table().add(backend->id(), backend.get()), id);

@@ -57,8 +57,8 @@ nb::list trace(ProgramHandle& self) {
   const Method* method = self.session->loaded_method(tracer->method());
   nb::list events;
   for (const TimingTracer::Event& e : tracer->events()) {
-    const uint32_t delegate = method != nullptr ? method->delegate_of(e.chain, e.instruction)
-                                                : Method::kNoDelegate;
+    const uint32_t delegate =
+        method != nullptr ? method->delegate_of(e.chain, e.instruction) : Method::kNoDelegate;
     events.append(nb::make_tuple(tracer->method(), e.instruction, kind_name(e.kind),
                                  to_str({e.name.data(), e.name.size()}), e.ns,
                                  delegate != Method::kNoDelegate ? int64_t{delegate} : -1,

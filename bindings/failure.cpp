@@ -34,7 +34,8 @@ void translate(const std::exception_ptr& thrown, void*) {
                                      f.delegate, text(f.place));
     nb::object failure = nb::steal(PyObject_CallObject(failure_type, args.ptr()));
     if (!failure.is_valid()) return;
-    if (f.cause.is_valid()) PyException_SetCause(failure.ptr(), nb::object(f.cause).release().ptr());
+    if (f.cause.is_valid())
+      PyException_SetCause(failure.ptr(), nb::object(f.cause).release().ptr());
     PyErr_SetObject(failure_type, failure.ptr());
   }
 }

@@ -14,10 +14,10 @@ namespace nb = nanobind;
 constexpr size_t kDTypes = 30;
 
 struct Numpy {
-  PyObject* empty;            // numpy.empty
-  PyTypeObject* array;        // numpy.ndarray
-  PyTypeObject* scalar;       // numpy.generic
-  PyObject* dtypes[kDTypes];  // by DType; nullptr where NumPy has none of its own
+  PyObject* empty;                 // numpy.empty
+  PyTypeObject* array;             // numpy.ndarray
+  PyTypeObject* scalar;            // numpy.generic
+  PyObject* dtypes[kDTypes];       // by DType; nullptr where NumPy has none of its own
   PyObject* view_dtypes[kDTypes];  // likewise, of numpy_view_dtype(); nullptr until asked for
 };
 

@@ -14,7 +14,8 @@ namespace {
 
 nb::object read_only_view(Span<const uint8_t> bytes) {
   static char nothing;
-  char* data = bytes.empty() ? &nothing : reinterpret_cast<char*>(const_cast<uint8_t*>(bytes.data()));
+  char* data =
+      bytes.empty() ? &nothing : reinterpret_cast<char*>(const_cast<uint8_t*>(bytes.data()));
   PyObject* view = PyMemoryView_FromMemory(data, static_cast<Py_ssize_t>(bytes.size()), PyBUF_READ);
   if (view == nullptr) throw nb::python_error();
   return nb::steal(view);
@@ -142,7 +143,8 @@ void BackendContext::fail_at(nb::handle id) {
 nb::object BackendContext::resize(size_t index, nb::handle shape) {
   if (run_ == nullptr) fail(Code::InvalidState, "resize() is for execute()");
   if (index >= n_args_ || index < run_->n_inputs || !args_[index]->is_tensor()) {
-    fail(Code::InvalidArgument, "resize(" + std::to_string(index) + "): the outputs are arguments " +
+    fail(Code::InvalidArgument, "resize(" + std::to_string(index) +
+                                    "): the outputs are arguments " +
                                     std::to_string(run_->n_inputs) + " to " +
                                     std::to_string(n_args_) + ", the last left out");
   }
@@ -236,8 +238,9 @@ Status PythonBackend::execute(const BackendRun& run, void* handle, EValue* const
     const nb::object views = arguments(args, n_args, run.n_inputs);
     const nb::object result = delegate.execute(delegate.context, delegate.handle, views);
     if (result.is_none()) return;
-    throw nb::type_error("execute() returned something: it must write its results into the last "
-                         "arguments (out[...] = result) and return None");
+    throw nb::type_error(
+        "execute() returned something: it must write its results into the last "
+        "arguments (out[...] = result) and return None");
   });
   delegate.of_context->end();
   return status;
@@ -276,8 +279,7 @@ void init_backend_context(nb::module_& m) {
       .def("release_payload", &BackendContext::release_payload)
       .def("fail_at", &BackendContext::fail_at, nb::arg("id"))
       .def("resize", &BackendContext::resize, nb::arg("index"), nb::arg("shape"))
-      .def("event", &BackendContext::event, nb::arg("id"), nb::arg("start_ns"),
-           nb::arg("stop_ns"));
+      .def("event", &BackendContext::event, nb::arg("id"), nb::arg("start_ns"), nb::arg("stop_ns"));
 }
 
 }  // namespace rushlight::python

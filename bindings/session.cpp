@@ -43,9 +43,9 @@ std::shared_ptr<const OptionStore> OptionStore::of(nb::list options) {
       }
     }
     Message message;
-    const Status status = store->map_.set(store->keep(nb::cast<std::string>(entry[0])),
-                                          {list.data(), list.size()}, message,
-                                          store->keep(nb::cast<std::string>(entry[1])));
+    const Status status =
+        store->map_.set(store->keep(nb::cast<std::string>(entry[0])), {list.data(), list.size()},
+                        message, store->keep(nb::cast<std::string>(entry[1])));
     if (!status.ok()) fail(status.code(), message);
   }
   return store;

@@ -34,10 +34,10 @@ Status BackendRun::resize(Tensor& output, Span<const int32_t> sizes) const {
   if (status.ok()) return status;
   return message->fail(status.code(), "a result has sizes %s, but its output has %s and %s",
                        ShapeText(sizes).text(), ShapeText(output.shape()).text(),
-                       output.read_only                        ? "is a constant"
-                       : sizes.size() != output.rank           ? "that rank"
+                       output.read_only                      ? "is a constant"
+                       : sizes.size() != output.rank         ? "that rank"
                        : output.dynamism == Dynamism::Static ? "these alone"
-                                                               : "no room for more");
+                                                             : "no room for more");
 }
 
 Status BackendTable::add(const char* id, Backend* backend) {

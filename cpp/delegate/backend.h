@@ -26,8 +26,8 @@ struct CompileSpec {
   Span<const uint8_t> value;
 };
 
-// Where inside a delegate something failed: an id of the backend's own, a number or a text, by which
-// the program's debug map knows the lines of Python that it came from.
+// Where inside a delegate something failed: an id of the backend's own, a number or a text, by
+// which the program's debug map knows the lines of Python that it came from.
 class DelegatePlace {
  public:
   static constexpr size_t kCapacity = 128;  // of the text, its closing NUL included; more is cut

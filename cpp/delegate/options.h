@@ -1,7 +1,7 @@
 // Options that whoever loads a program gives to backends: a key with a bool, an integer or a text,
 // for one backend and all methods of a program or for one of its methods. The limits are
-// ExecuTorch's. Nothing is copied: keys, texts and spans belong to the caller, who keeps them for as
-// long as methods are loaded with them.
+// ExecuTorch's. Nothing is copied: keys, texts and spans belong to the caller, who keeps them for
+// as long as methods are loaded with them.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,7 @@ struct BackendOption {
   static BackendOption of_bool(StringView key, bool value) {
     return {key, Kind::Bool, value ? 1 : 0, {}};
   }
-  static BackendOption of_int(StringView key, int64_t value) {
-    return {key, Kind::Int, value, {}};
-  }
+  static BackendOption of_int(StringView key, int64_t value) { return {key, Kind::Int, value, {}}; }
   static BackendOption of_text(StringView key, StringView value) {
     return {key, Kind::String, 0, value};
   }

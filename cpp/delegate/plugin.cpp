@@ -152,10 +152,18 @@ int32_t resize(void* context, size_t index, const int32_t* sizes, uint32_t rank)
   return static_cast<int32_t>(status.code());
 }
 
-constexpr rl_host_v1 kHost = {RL_BACKEND_V1_VERSION, sizeof(rl_host_v1), explain,
-                              fail_at_number,        fail_at_text,       allocate,
-                              event,                 clock_ns,           named_data,
-                              option,                release_payload,    value,
+constexpr rl_host_v1 kHost = {RL_BACKEND_V1_VERSION,
+                              sizeof(rl_host_v1),
+                              explain,
+                              fail_at_number,
+                              fail_at_text,
+                              allocate,
+                              event,
+                              clock_ns,
+                              named_data,
+                              option,
+                              release_payload,
+                              value,
                               resize};
 
 // A number that is no code of ours is the backend's own: it goes into the text.
@@ -221,8 +229,8 @@ Result<void*> PluginBackend::init(BackendInit& init) {
     const CompileSpec& spec = init.specs[i];
     specs[i] = {text_of(spec.key), {spec.value.data(), spec.value.size()}};
   }
-  Context context = {init.allocator, init.tracer, init.message, init.place, &init, nullptr,
-                     nullptr,        0};
+  Context context = {init.allocator, init.tracer, init.message, init.place,
+                     &init,          nullptr,     nullptr,      0};
   rl_init_v1 from = {};
   from.size = sizeof(from);
   from.n_specs = static_cast<uint32_t>(init.specs.size());

@@ -1,6 +1,6 @@
-/* A backend as plain C: what crosses between the runtime and a library that was built apart from it,
- * by another compiler, with other flags, in another language. Versioned, and without anything of
- * C++, so that no side needs to know how the other was built.
+/* A backend as plain C: what crosses between the runtime and a library that was built apart from
+ * it, by another compiler, with other flags, in another language. Versioned, and without anything
+ * of C++, so that no side needs to know how the other was built.
  *
  * A library exports one function,
  *

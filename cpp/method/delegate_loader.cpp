@@ -53,8 +53,8 @@ Status MethodLoader::take_shadow() {
   method_.shadow_ = static_cast<uint8_t*>(memory_.structures->allocate(bytes));
   if (method_.shadow_ != nullptr) return {};
   return message_.fail(Code::MemoryAllocationFailed,
-                       "checking its backends takes %zu bytes more; the memory given has %zu", bytes,
-                       memory_.structures->left());
+                       "checking its backends takes %zu bytes more; the memory given has %zu",
+                       bytes, memory_.structures->left());
 }
 
 Status MethodLoader::init_delegates() {

@@ -17,7 +17,7 @@ struct Instruction {
   KernelFn fn;          // Kernel
   EValue* const* args;  // Kernel, Delegate; Move: from, to; JumpFalse: the condition; Free
   uint32_t n_args;
-  uint32_t target;  // JumpFalse: where to, counted over all chains; Delegate: which
+  uint32_t target;    // JumpFalse: where to, counted over all chains; Delegate: which
   uint32_t n_inputs;  // Delegate: of its arguments; outputs follow
   InstructionKind kind;
   // Kernel, Delegate: what runs before decides whether the arguments have memory and share it, so
@@ -69,7 +69,7 @@ struct Structures {
   CompileSpec* specs;
   ArgumentSeal* seals;  // of one call of a delegate
   uint8_t* is_given;    // one per value, in methods with delegates: see count_delegate_inputs()
-  uint8_t* constants;  // copies of those that lie misaligned in the program's image
+  uint8_t* constants;   // copies of those that lie misaligned in the program's image
 };
 
 // Places everything behind `base` (aligned to Allocator::kAlignment) and returns the bytes it

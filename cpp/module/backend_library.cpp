@@ -68,9 +68,9 @@ Status BackendLibrary::add_to(BackendTable& table, Message& message) {
     const Status status = table.add(backends_[i].id(), &backends_[i]);
     if (status.ok()) continue;
     for (size_t k = 0; k < i; ++k) (void)table.remove(StringView(backends_[k].id()));
-    return message.fail(status.code(), "the backend %s cannot be added: %s", backends_[i].id(),
-                        status.code() == Code::OutOfResources ? "the table is full"
-                                                              : "there is one of that id");
+    return message.fail(
+        status.code(), "the backend %s cannot be added: %s", backends_[i].id(),
+        status.code() == Code::OutOfResources ? "the table is full" : "there is one of that id");
   }
   return {};
 }

@@ -40,7 +40,7 @@ struct ModuleOptions {
   const BackendOptionsMap* backend_options = nullptr;
   // See MethodOptions.
   bool check_backends = checks_backends_by_default();
-  const char* data_path = nullptr;         // a .ptd that holds what the program leaves out
+  const char* data_path = nullptr;  // a .ptd that holds what the program leaves out
   // Bytes that arenas, structures, scratch and outputs of all loaded methods may take together,
   // and with them the tensors without bound when a method runs; 0: no limit. The program's own
   // bytes are mapped, not counted.

@@ -473,10 +473,10 @@ bool is_view_operator(fb::Operator op) {
 
 Tag tag_of(fb::KernelTypes type) {
   // In the order of the format's numbers, from 0.
-  static constexpr Tag kTags[] = {Tag::None,       Tag::None,       Tag::Int,
-                                  Tag::Bool,       Tag::Double,     Tag::Tensor,
-                                  Tag::String,     Tag::IntList,    Tag::DoubleList,
-                                  Tag::BoolList,   Tag::TensorList, Tag::OptionalTensorList};
+  static constexpr Tag kTags[] = {Tag::None,     Tag::None,       Tag::Int,
+                                  Tag::Bool,     Tag::Double,     Tag::Tensor,
+                                  Tag::String,   Tag::IntList,    Tag::DoubleList,
+                                  Tag::BoolList, Tag::TensorList, Tag::OptionalTensorList};
   static_assert(static_cast<size_t>(fb::KernelTypes::Tensor) == 5 &&
                     static_cast<size_t>(fb::KernelTypes::OptionalTensorList) == 11,
                 "as the table has them");

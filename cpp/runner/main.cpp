@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "rushlight/module/backend_library.h"
+#include "rushlight/module/failure_lines.h"
 #include "rushlight/module/module.h"
 #include "rushlight/platform/platform.h"
 #include "rushlight/runner/npy.h"
@@ -21,6 +23,7 @@ constexpr char kUsage[] =
     "  --method NAME        what to run; forward by default\n"
     "  --input FILE         an input, in order: .npy, or raw bytes; without it, ones\n"
     "  --data FILE.ptd      the data file that belongs to the program\n"
+    "  --backend FILE.so    a library of backends (rl_backend_v1.h); may be given again\n"
     "  --threads N          how many threads kernels use; all cores by default\n"
     "  --memory-limit N     refuse to load if more bytes are needed\n"
     "  --repeat N           run N times and print least, median and greatest time\n"
@@ -33,6 +36,7 @@ struct Arguments {
   std::string method = "forward";
   std::vector<std::string> inputs;
   std::string data;
+  std::vector<std::string> backends;
   uint64_t memory_limit = 0;
   uint64_t threads = 0;
   long repeat = 1;
@@ -52,7 +56,10 @@ bool parse_option(const std::string& option, const char* value, Arguments* argum
   if (option == "--method") arguments->method = value;
   if (option == "--input") arguments->inputs.push_back(value);
   if (option == "--data") arguments->data = value;
-  if (option == "--method" || option == "--input" || option == "--data") return true;
+  if (option == "--backend") arguments->backends.push_back(value);
+  if (option == "--method" || option == "--input" || option == "--data" || option == "--backend") {
+    return true;
+  }
   if (!parse_count(value, &count)) return false;
   if (option == "--memory-limit") arguments->memory_limit = count;
   if (option == "--threads") arguments->threads = count;
@@ -84,6 +91,14 @@ bool parse(int argc, char** argv, Arguments* arguments) {
 
 int complain(const char* text) {
   std::fprintf(stderr, "rushlight_runner: %s\n", text);
+  return 1;
+}
+
+// With the lines of Python that the failure comes from.
+int complain(const Method& method) {
+  complain(method.message().text());
+  char lines[1024];
+  if (failure_lines(method, lines, sizeof(lines)) > 0) std::fprintf(stderr, "  from %s\n", lines);
   return 1;
 }
 
@@ -151,7 +166,7 @@ int run(Method& method, const Arguments& arguments) {
   for (long i = 0; i < arguments.repeat; ++i) {
     if (!set_inputs(method, arguments, &storage).ok()) return complain(method.message().text());
     const uint64_t start = now_ns();
-    if (!method.execute().ok()) return complain(method.message().text());
+    if (!method.execute().ok()) return complain(method);
     times.push_back(static_cast<double>(now_ns() - start) * 1e-6);
   }
   std::sort(times.begin(), times.end());
@@ -161,6 +176,35 @@ int run(Method& method, const Arguments& arguments) {
     print_value(i, method.output(i), arguments.print);
   }
   return 0;
+}
+
+// Opens the program, loads the method and runs it.
+int open_and_run(const Arguments& arguments, const BackendTable& backends) {
+  ModuleOptions options;
+  options.backends = &backends;
+  options.memory_limit = arguments.memory_limit;
+  options.threads = static_cast<size_t>(arguments.threads);
+  if (!arguments.data.empty()) options.data_path = arguments.data.c_str();
+  Module module;
+  const uint64_t start = now_ns();
+  if (!module.open(arguments.program.c_str(), options).ok()) {
+    return complain(module.message().text());
+  }
+  print_program(module);
+  if (arguments.list) return 0;
+  Result<Method*> method = module.method(arguments.method.c_str());
+  if (!method.ok()) {
+    const Method* failed = module.failed_method();
+    const bool in_delegate = failed != nullptr && failed->failed_delegate() != Method::kNoDelegate;
+    return in_delegate ? complain(*failed) : complain(module.message().text());
+  }
+  std::printf("loaded in %.3f ms; %llu bytes in use\n",
+              static_cast<double>(now_ns() - start) * 1e-6,
+              static_cast<unsigned long long>(module.memory_in_use()));
+  if (arguments.inputs.size() > method.value()->n_inputs()) {
+    return complain("more inputs were given than the method has");
+  }
+  return run(*method.value(), arguments);
 }
 
 }  // namespace
@@ -177,24 +221,13 @@ int main(int argc, char** argv) {
     print_kernels(*kernels);
     return 0;
   }
-  ModuleOptions options;
-  options.memory_limit = arguments.memory_limit;
-  options.threads = static_cast<size_t>(arguments.threads);
-  if (!arguments.data.empty()) options.data_path = arguments.data.c_str();
-  Module module;
-  uint64_t start = now_ns();
-  if (!module.open(arguments.program.c_str(), options).ok()) {
-    return complain(module.message().text());
+  std::vector<BackendLibrary> libraries(arguments.backends.size());
+  BackendTable backends;
+  Message message;
+  for (size_t i = 0; i < libraries.size(); ++i) {
+    Status status = libraries[i].open(arguments.backends[i].c_str(), message);
+    if (status.ok()) status = libraries[i].add_to(backends, message);
+    if (!status.ok()) return complain(message.text());
   }
-  print_program(module);
-  if (arguments.list) return 0;
-  Result<Method*> method = module.method(arguments.method.c_str());
-  if (!method.ok()) return complain(module.message().text());
-  std::printf("loaded in %.3f ms; %llu bytes in use\n",
-              static_cast<double>(now_ns() - start) * 1e-6,
-              static_cast<unsigned long long>(module.memory_in_use()));
-  if (arguments.inputs.size() > method.value()->n_inputs()) {
-    return complain("more inputs were given than the method has");
-  }
-  return run(*method.value(), arguments);
+  return open_and_run(arguments, backends);
 }

@@ -126,8 +126,8 @@ int32_t plugin_execute(void*, void*, const rl_call_v1* call) {
 }
 
 void test_delegates() {
-  const rl_backend_v1 plain = {RL_BACKEND_V1_VERSION, sizeof(plain), "Plugin",       nullptr,
-                               nullptr,               plugin_init,   plugin_execute, nullptr};
+  const rl_backend_v1 plain = {RL_BACKEND_V1_VERSION, sizeof(plain),  "Plugin", nullptr, nullptr,
+                               plugin_init,           plugin_execute, nullptr};
   CopyingBackend copying;
   PluginBackend plugin;
   Message message;

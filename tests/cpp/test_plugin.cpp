@@ -53,8 +53,9 @@ void test_hostile_structs() {
   backend = sound();
   backend.execute = nullptr;
   CHECK(is_refused(&backend, "it has no execute"));
-  for (const char* id : {static_cast<const char*>(nullptr), "",
-                         "an id that is much longer than the 63 bytes that ExecuTorch has for one"}) {
+  for (const char* id :
+       {static_cast<const char*>(nullptr), "",
+        "an id that is much longer than the 63 bytes that ExecuTorch has for one"}) {
     backend = sound();
     backend.id = id;
     CHECK(is_refused(&backend, "its id has not 1 to 63 bytes"));

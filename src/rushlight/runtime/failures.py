@@ -153,7 +153,7 @@ def _inside(
     if place:
         where += f", at {place} inside"
         message = _without_prefix(message, f"at {place}")
-    elif line:
+    if line and not inside:
         inside = [line]
     if len(inside) > _MAX_LINES:
         inside[_MAX_LINES:] = [f"and {len(inside) - _MAX_LINES} more"]
