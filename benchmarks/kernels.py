@@ -37,7 +37,18 @@ from signal_cases import signal_cases
 sys.path.insert(0, str(ROOT))  # the operators' schemas and references are the tests'
 from tests.ops import harness
 
-DTYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "int8", "bool")
+DTYPES = (
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "int32",
+    "int64",
+    "int16",
+    "uint8",
+    "int8",
+    "bool",
+)
 ROUND_SECONDS = 0.004
 SLOW = 3.0  # a ratio that is listed in the summary
 EAGER_REFUSES = (RuntimeError, TypeError, ValueError, AssertionError)
