@@ -104,7 +104,7 @@ class Call:
             self.run()
         return (time.perf_counter() - start) / repeats
 
-    def native(self, isa: str | None) -> Timed:
+    def native(self, isa: str | None, threads: int = 1) -> Timed:
         """The same of our kernel."""
         schema = harness.out_schema(self.op)
         bound = [
@@ -117,7 +117,9 @@ class Call:
             outs = [outs]
         native = harness.native()
         return lambda repeats: float(
-            native.time_kernel(self.op, [*bound, *outs], repeats, isa=isa, scratch=1 << 20)
+            native.time_kernel(
+                self.op, [*bound, *outs], repeats, isa=isa, scratch=1 << 20, threads=threads
+            )
         )
 
     def peer(self, side: Side, folder: Path) -> Timed | None:
