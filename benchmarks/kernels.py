@@ -37,7 +37,18 @@ from signal_cases import signal_cases
 sys.path.insert(0, str(ROOT))  # the operators' schemas and references are the tests'
 from tests.ops import harness
 
-DTYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "int8", "bool")
+DTYPES = (
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "int32",
+    "int64",
+    "int16",
+    "uint8",
+    "int8",
+    "bool",
+)
 ROUND_SECONDS = 0.004
 SLOW = 3.0  # a ratio that is listed in the summary
 EAGER_REFUSES = (RuntimeError, TypeError, ValueError, AssertionError)
@@ -93,7 +104,7 @@ class Call:
             self.run()
         return (time.perf_counter() - start) / repeats
 
-    def native(self, isa: str | None) -> Timed:
+    def native(self, isa: str | None, threads: int = 1) -> Timed:
         """The same of our kernel."""
         schema = harness.out_schema(self.op)
         bound = [
@@ -106,7 +117,9 @@ class Call:
             outs = [outs]
         native = harness.native()
         return lambda repeats: float(
-            native.time_kernel(self.op, [*bound, *outs], repeats, isa=isa, scratch=1 << 20)
+            native.time_kernel(
+                self.op, [*bound, *outs], repeats, isa=isa, scratch=1 << 20, threads=threads
+            )
         )
 
     def peer(self, side: Side, folder: Path) -> Timed | None:

@@ -98,7 +98,11 @@ def depthwise(make: Maker) -> Iterator[Sample]:
         yield case(make, (1, 16, 90, 110), 16, (3, 3), (2, 1), groups=16, order=order)
     yield case(make, (1, 6, 9, 9), 12, (3, 3), padding=(1,), groups=6)
     yield case(make, (1, 5, 9, 9), 5, (3, 2), bias=False, groups=5)
-    yield case(make, (1, 7, 6, 6), 7, (3, 3), groups=7, order=CHANNELS_LAST)
+    # Channels that are no whole vectors, or fewer than one.
+    for channels in (7, 21, 40, 72):
+        wide: dict[str, Any] = {"groups": channels, "order": CHANNELS_LAST}
+        yield case(make, (1, channels, 6, 6), channels, (3, 3), **wide)
+        yield case(make, (1, channels, 6, 6), channels, (3, 3), bias=False, **wide)
 
 
 def layouts(make: Maker) -> Iterator[Sample]:
@@ -186,6 +190,9 @@ def dtypes(make: Maker) -> Iterator[Sample]:
         yield case(make, (2, 3, 9, 11), 6, (3, 2), (2, 1), **depthwise)
         yield case(make, (2, 3, 9, 11), 3, (3, 2), order=CHANNELS_LAST, **depthwise)
         yield case(make, (1, 3, 5, 6, 700), 3, (2, 3, 3), **depthwise)
+        # In scratch memory that holds neither all channels nor all rows of one.
+        wide: dict[str, Any] = {"groups": 150, "order": CHANNELS_LAST, "dtype": dtype}
+        yield case(make, (1, 150, 40, 21), 150, (3, 3), padding=(1,), **wide)
         yield case(make, (2, 6, 9, 11), 8, (3, 2), transposed=True, groups=2, dtype=dtype)
     # Eager has these for integers, which wrap around.
     for dtype in (torch.uint8, torch.int8, torch.int32, torch.int64):

@@ -49,6 +49,20 @@ def sort(make: Maker) -> Iterator[Sample]:
             yield Sample(tensor, stable=True, dim=-1, descending=descending)
     yield Sample(torch.zeros(3, 0), stable=True, dim=1)
     yield Sample(torch.zeros(0, 3), stable=None, dim=1)
+    for tensor in long_rows(make):
+        for dim in (0, 1):
+            yield Sample(tensor, stable=True, dim=dim, descending=dim == 0)
+
+
+def long_rows(make: Maker) -> Iterator[torch.Tensor]:
+    """Two rows, or columns, that little scratch memory does not hold."""
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.uint8, torch.int64):
+        yield make.tensor(2, 3000, dtype=dtype, low=0.0, high=200.0)
+        yield make.tensor(3000, 2, dtype=dtype, low=0.0, high=200.0)
+    # One far from all others, which leaves them in one bucket.
+    wide = make.tensor(2, 3000, dtype=torch.int64, low=-1e9, high=1e9)
+    wide[0, 7] = 2**62
+    yield wide
 
 
 def plain_sort(make: Maker) -> Iterator[Sample]:

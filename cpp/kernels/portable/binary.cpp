@@ -156,6 +156,24 @@ Status hypot_out(KernelContext& ctx, EValue* const* args) {
   return float_binary(ctx, *args[0], *args[1], *args[2], BinaryOp::Hypot);
 }
 
+// copysign(self, other, out), also with a scalar other
+Status copysign_out(KernelContext& ctx, EValue* const* args) {
+  return float_binary(ctx, *args[0], *args[1], *args[2], BinaryOp::CopySign);
+}
+
+Status nextafter_out(KernelContext& ctx, EValue* const* args) {
+  DType common;
+  RL_TRY(common_type(ctx, *args[0], *args[1], &common));
+  if (!is_floating(common) || common == DType::Float16) {
+    return ctx.fail(Code::NotSupported,
+                    "the operands are %s, but must be float32, float64 or bfloat16",
+                    dtype_name(common));
+  }
+  LoopArgs loop_args;
+  loop_args.i[0] = common == DType::BFloat16 ? 1 << 16 : 1;
+  return run_binary(ctx, *args[0], *args[1], *args[2], BinaryOp::NextAfter, common, loop_args);
+}
+
 // pow(self, scalar exponent, out)
 Status pow_tensor_scalar_out(KernelContext& ctx, EValue* const* args) {
   DType common;

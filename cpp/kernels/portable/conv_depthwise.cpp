@@ -121,7 +121,7 @@ void find_taps(const Conv& conv, const float* image, int64_t y, int64_t x, const
   }
 }
 
-// Output row y of one image, `count` channels from `from` on, a multiple of the lanes.
+// Output row y of one image, `count` channels from `from` on.
 void run_channels(const Conv& conv, const float* packed, int64_t n, int64_t y, int64_t from,
                   int64_t count) {
   const DepthwiseLoops& loops = depthwise_loops();
@@ -138,11 +138,12 @@ void run_channels(const Conv& conv, const float* packed, int64_t n, int64_t y, i
 
 bool run_channels_last(const Workspace& work, const Conv& conv) {
   const int64_t taps = conv.taps();
-  const int64_t lanes = depthwise_loops().lanes;
-  const int64_t fit = work.size() / taps / lanes * lanes;
-  if (conv.groups % lanes != 0 || taps > kMaxTaps || fit == 0) return false;
-  for (int64_t from = 0; from < conv.groups; from += fit) {
-    const int64_t count = std::min(fit, conv.groups - from);
+  const int64_t fit = work.size() / taps;
+  if (taps > kMaxTaps || fit == 0) return false;
+  const int64_t parts = (conv.groups + fit - 1) / fit;
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t from = conv.groups * part / parts;
+    const int64_t count = conv.groups * (part + 1) / parts - from;
     for (int64_t t = 0; t < taps; ++t) {
       const float* weights = conv.weight.tensor->as<float>() + from * conv.weight.outer_step +
                              t / conv.weight.size[kX] * conv.weight.step[kY] +

@@ -57,8 +57,31 @@ int64_t tile_floats(const Conv& conv, const Tile& tile) {
   return in + out + weights + bias + kRounding;
 }
 
+// One channel per group, channels innermost: vectors run along whole groups of channels, so pixels
+// give way before a tile has few of those.
+bool choose_channels_tile(const Conv& conv, int64_t room, Tile* tile) {
+  *tile = {conv.groups, 1, {conv.out.size[0], conv.out.size[1], conv.out.size[2]}};
+  const auto shrink = [&](int64_t fewest) {
+    while (tile_floats(conv, *tile) > room && tile->groups >= 2 * fewest) {
+      tile->groups = (tile->groups + 1) / 2;
+    }
+  };
+  shrink(4 * kFewChannels);
+  for (size_t s = 0; s < kMaxSpatial; ++s) {
+    while (tile_floats(conv, *tile) > room && tile->pixels[s] > 1) {
+      tile->pixels[s] = (tile->pixels[s] + 1) / 2;
+    }
+  }
+  shrink(kFewChannels);
+  return tile_floats(conv, *tile) <= room;
+}
+
 // False if even the smallest tile does not fit.
 bool choose_tile(const Conv& conv, int64_t room, Tile* tile) {
+  if (conv.group_in == 1 && conv.group_out == 1 && !conv.transposed && conv.input.inner_step == 1 &&
+      choose_channels_tile(conv, room, tile)) {
+    return true;
+  }
   *tile = {1, conv.group_out, {conv.out.size[0], conv.out.size[1], conv.out.size[2]}};
   const int64_t one_group = tile_floats(conv, *tile);
   if (one_group <= room) {

@@ -29,6 +29,7 @@ inline double double_at(const Tensor& tensor, int64_t offset) {
 inline int64_t int64_at(const Tensor& tensor, int64_t offset) {
   if (tensor.dtype == DType::Int64) return tensor.as<int64_t>()[offset];
   if (tensor.dtype == DType::Int32) return tensor.as<int32_t>()[offset];
+  if (tensor.dtype == DType::Int16) return tensor.as<int16_t>()[offset];
   if (tensor.dtype == DType::UInt8) return tensor.as<uint8_t>()[offset];
   if (tensor.dtype == DType::Int8) return tensor.as<int8_t>()[offset];
   int64_t value = 0;

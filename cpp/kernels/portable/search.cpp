@@ -52,19 +52,6 @@ struct Boundaries {
     if (!floating) return right ? boundary.i <= value.i : boundary.i < value.i;
     return right ? !(boundary.d > value.d) : !(boundary.d >= value.d);
   }
-  // The usual case: float32 values in a contiguous row of float32.
-  int64_t place_float(float value, bool right) const {
-    const float* row = sequence->as<float>() + offset;
-    int64_t low = 0;
-    for (int64_t left = n; left > 0;) {
-      const int64_t half = left / 2;
-      const float boundary = row[low + half];
-      const bool behind = right ? !(boundary > value) : !(boundary >= value);
-      low = behind ? low + half + 1 : low;
-      left = behind ? left - half - 1 : half;
-    }
-    return low;
-  }
   int64_t place(Value value, bool right) const {
     int64_t low = 0;
     int64_t high = n;
@@ -79,6 +66,56 @@ struct Boundaries {
     return low;
   }
 };
+
+template <typename T>
+T number(T x) {
+  return x;
+}
+float number(plain::Half x) { return plain::widen(x); }
+float number(plain::BFloat x) { return plain::widen(x); }
+
+// The usual case: a value in a contiguous row of its own type.
+using PlaceFn = int64_t (*)(const Boundaries& boundaries, const Tensor& values, int64_t at,
+                            bool right);
+template <typename T>
+int64_t place_alike(const Boundaries& boundaries, const Tensor& values, int64_t at, bool right) {
+  const auto value = number(values.as<T>()[at]);
+  const T* row = boundaries.sequence->as<T>() + boundaries.offset;
+  int64_t low = 0;
+  for (int64_t left = boundaries.n; left > 0;) {
+    const int64_t half = left / 2;
+    const auto boundary = number(row[low + half]);
+    const bool behind = right ? !(boundary > value) : !(boundary >= value);
+    low = behind ? low + half + 1 : low;
+    left = behind ? left - half - 1 : half;
+  }
+  return low;
+}
+
+PlaceFn place_alike_fn(DType dtype) {
+  switch (dtype) {
+    case DType::Float32:
+      return place_alike<float>;
+    case DType::Float64:
+      return place_alike<double>;
+    case DType::Float16:
+      return place_alike<plain::Half>;
+    case DType::BFloat16:
+      return place_alike<plain::BFloat>;
+    case DType::Int64:
+      return place_alike<int64_t>;
+    case DType::Int32:
+      return place_alike<int32_t>;
+    case DType::Int16:
+      return place_alike<int16_t>;
+    case DType::Int8:
+      return place_alike<int8_t>;
+    case DType::UInt8:
+      return place_alike<uint8_t>;
+    default:
+      return nullptr;
+  }
+}
 
 void write_place(Tensor& out, int64_t offset, int64_t place) {
   if (out.dtype == DType::Int64) {
@@ -133,8 +170,9 @@ Status search(KernelContext& ctx, const Tensor& sequence, const Tensor& values,
   if (out.numel == 0) return {};
   const size_t last = sequence.rank - 1U;
   const bool floating = is_floating(sequence.dtype) || is_floating(values.dtype);
-  const bool plain = sequence.dtype == DType::Float32 && values.dtype == DType::Float32 &&
-                     sequence.strides[last] == 1 && sorter == nullptr;
+  const bool alike =
+      sequence.dtype == values.dtype && sequence.strides[last] == 1 && sorter == nullptr;
+  const PlaceFn place_alike = alike ? place_alike_fn(values.dtype) : nullptr;
   Nest nest;       // over the values: their offset, and out's
   Nest sequences;  // alongside: the sequence's offset, and the sorter's
   for (size_t d = values.rank; d-- > 0;) {
@@ -155,8 +193,9 @@ Status search(KernelContext& ctx, const Tensor& sequence, const Tensor& values,
                                    order,
                                    order != nullptr ? sorter->strides[last] : 0,
                                    floating};
-    const int64_t place = plain ? boundaries.place_float(values.as<float>()[nest.offset()], right)
-                                : boundaries.place(load(values, nest.offset(), floating), right);
+    const int64_t place = place_alike != nullptr
+                              ? place_alike(boundaries, values, nest.offset(), right)
+                              : boundaries.place(load(values, nest.offset(), floating), right);
     write_place(out, nest.second_offset(), place);
     sequences.next();
   } while (nest.next());

@@ -1,9 +1,9 @@
 // Sorting along a dimension. The sort is stable, also where eager promises none.
 //
-// A row of elements up to 4 bytes is sorted as 64-bit words of key and position, which lie in the
-// row of the indices output if that is contiguous; wider elements need a word for each. By digits
-// (least significant first) if scratch allows, else by comparison; without any scratch, by a heap
-// of indices.
+// A row of elements up to 4 bytes is sorted as 64-bit words of key and position; wider elements
+// need a word for each. By digits (least significant first) if scratch allows, else by comparison.
+// A row whose words do not fit into scratch is dealt out to buckets of neighbouring keys, which do;
+// without any scratch, by a heap of indices.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -17,6 +17,8 @@ namespace {
 
 constexpr int64_t kRadixFrom = 256;  // shorter rows are quicker by comparison
 constexpr size_t kDigits = 256;
+constexpr size_t kMaxBuckets = 1 << 16;
+constexpr size_t kMinBuckets = 256;  // fewer would leave too much to each
 
 // One sort along `dim`, of all rows.
 class Sorter {
@@ -36,6 +38,7 @@ class Sorter {
     const size_t item = has_wide_keys(in.dtype) ? sizeof(WideItem) : sizeof(uint64_t);
     const size_t bytes = static_cast<size_t>(n_) * item;
     items_ = ctx.scratch(bytes);
+    if (items_ == nullptr) take_buckets(ctx);
     if (n_ < kRadixFrom || items_ == nullptr) return;
     // Two narrow items fit into a wide one.
     other_ = has_wide_keys(in.dtype) ? static_cast<uint64_t*>(items_) + n_
@@ -47,7 +50,7 @@ class Sorter {
     do {
       int64_t* row = indices_.as<int64_t>() + rows_.second_offset();
       if (items_ == nullptr) {
-        sort_in_place(rows_.offset(), row);
+        sort_by_buckets(rows_.offset(), row);
       } else if (!has_wide_keys(in_.dtype)) {
         sort_narrow(rows_.offset(), row, 0);
       } else {
@@ -116,11 +119,68 @@ class Sorter {
     for (int64_t i = 0; i < n_; ++i) row[i * out_stride_] = items[i].index();
   }
 
-  // A heap sort of the indices; keys are made again for every comparison.
-  void sort_in_place(int64_t offset, int64_t* row) {
-    for (int64_t i = 0; i < n_; ++i) row[i * out_stride_] = i;
-    for (int64_t i = n_ / 2; i-- > 0;) sink(offset, row, i, n_);
-    for (int64_t end = n_ - 1; end > 0; --end) {
+  // A quarter of what scratch is left for the buckets' counts, the rest for the items of one.
+  void take_buckets(KernelContext& ctx) {
+    constexpr size_t kAlignment = KernelContext::kScratchAlignment;
+    const size_t bytes = ctx.scratch_left() / kAlignment * kAlignment;
+    while (buckets_ > kMinBuckets && buckets_ * sizeof(uint32_t) > bytes / 4) buckets_ /= 2;
+    const size_t taken = buckets_ * sizeof(uint32_t);
+    uint8_t* memory = taken < bytes ? static_cast<uint8_t*>(ctx.scratch(bytes)) : nullptr;
+    counts_ = reinterpret_cast<uint32_t*>(memory);
+    if (memory == nullptr) return;
+    bucket_ = reinterpret_cast<WideItem*>(memory + taken);
+    bucket_room_ = static_cast<int64_t>((bytes - taken) / sizeof(WideItem));
+  }
+
+  // The keys are made anew for every pass: over their range, over their numbers in each bucket, and
+  // to deal them out in the order in which they lie.
+  void sort_by_buckets(int64_t offset, int64_t* row) {
+    if (counts_ == nullptr) {
+      for (int64_t i = 0; i < n_; ++i) row[i * out_stride_] = i;
+      return sort_in_place(offset, row, n_);
+    }
+    const uint64_t all = has_wide_keys(in_.dtype) ? UINT64_MAX : UINT32_MAX;
+    const uint64_t flip = descending_ ? all : 0;
+    uint64_t least = UINT64_MAX;
+    uint64_t greatest = 0;
+    RowKeys keys(in_, offset, in_stride_, n_);
+    keys.each([&](int64_t, uint64_t key) {
+      least = std::min(least, key ^ flip);
+      greatest = std::max(greatest, key ^ flip);
+    });
+    int shift = 0;
+    while ((greatest - least) >> shift >= buckets_) ++shift;
+    std::fill(counts_, counts_ + buckets_, 0);
+    keys.each([&](int64_t, uint64_t key) { ++counts_[((key ^ flip) - least) >> shift]; });
+    uint32_t total = 0;
+    for (size_t b = 0; b < buckets_; ++b) {
+      const uint32_t here = counts_[b];
+      counts_[b] = total;
+      total += here;
+    }
+    keys.each([&](int64_t i, uint64_t key) {
+      row[counts_[((key ^ flip) - least) >> shift]++ * out_stride_] = i;
+    });
+    if (shift == 0) return;  // equal keys
+    int64_t begin = 0;
+    for (size_t b = 0; b < buckets_; ++b) {
+      sort_bucket(offset, row + begin * out_stride_, counts_[b] - begin);
+      begin = counts_[b];
+    }
+  }
+
+  void sort_bucket(int64_t offset, int64_t* row, int64_t size) {
+    if (size > bucket_room_) return sort_in_place(offset, row, size);
+    for (int64_t i = 0; i < size; ++i) bucket_[i] = item(offset, row[i * out_stride_]);
+    std::sort(bucket_, bucket_ + size,
+              [](const WideItem& a, const WideItem& b) { return a.before(b); });
+    for (int64_t i = 0; i < size; ++i) row[i * out_stride_] = bucket_[i].index();
+  }
+
+  // A heap sort of indices; keys are made again for every comparison.
+  void sort_in_place(int64_t offset, int64_t* row, int64_t size) {
+    for (int64_t i = size / 2; i-- > 0;) sink(offset, row, i, size);
+    for (int64_t end = size - 1; end > 0; --end) {
       std::swap(row[0], row[end * out_stride_]);
       sink(offset, row, 0, end);
     }
@@ -181,6 +241,11 @@ class Sorter {
   Nest rows_;
   void* items_ = nullptr;
   uint64_t* other_ = nullptr;
+  // Where the items of a row do not fit.
+  uint32_t* counts_ = nullptr;
+  size_t buckets_ = kMaxBuckets;
+  WideItem* bucket_ = nullptr;
+  int64_t bucket_room_ = 0;
 };
 
 Status sort(KernelContext& ctx, const Tensor& in, int64_t dim_argument, bool descending,

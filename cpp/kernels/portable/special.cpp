@@ -1,11 +1,10 @@
-// Special functions, elementwise: most computed in double and rounded once, one value after the
-// other.
+// Special functions, elementwise: computed in double and rounded once.
 #include <cmath>
-#include <cstring>
 
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/elementwise.h"
 #include "rushlight/kernels/portable/helpers.h"
+#include "rushlight/kernels/portable/loops/special.h"
 #include "rushlight/kernels/portable/loops/unary.h"
 #include "rushlight/kernels/portable/promote.h"
 #include "rushlight/kernels/portable/special_math.h"
@@ -26,19 +25,11 @@ void binary_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
   for (size_t i = 0; i < n; ++i) static_cast<double*>(out)[i] = fn(x[i], y[i]);
 }
 
-double erfc(double x) { return std::erfc(x); }
-double copysign(double x, double y) { return std::copysign(x, y); }
-
 void polygamma_loop(const void* const* in, void* out, size_t n, LoopArgs* args) {
   const double* x = static_cast<const double*>(in[0]);
   for (size_t i = 0; i < n; ++i) {
     static_cast<double*>(out)[i] = special::polygamma(args->i[0], x[i], args->i[1] != 0);
   }
-}
-
-void signbit_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
-  const double* x = static_cast<const double*>(in[0]);
-  for (size_t i = 0; i < n; ++i) static_cast<bool*>(out)[i] = std::signbit(x[i]);
 }
 
 int64_t gcd(int64_t a, int64_t b) {
@@ -57,35 +48,6 @@ void gcd_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
   const int64_t* a = static_cast<const int64_t*>(in[0]);
   const int64_t* b = static_cast<const int64_t*>(in[1]);
   for (size_t i = 0; i < n; ++i) static_cast<int64_t*>(out)[i] = gcd(a[i], b[i]);
-}
-
-void nextafter_double(const void* const* in, void* out, size_t n, LoopArgs*) {
-  const double* x = static_cast<const double*>(in[0]);
-  const double* y = static_cast<const double*>(in[1]);
-  for (size_t i = 0; i < n; ++i) static_cast<double*>(out)[i] = std::nextafter(x[i], y[i]);
-}
-
-// args->i[0] is the distance of two neighbours' bits: those of a bfloat16 are a float's upper half.
-void nextafter_float(const void* const* in, void* out, size_t n, LoopArgs* args) {
-  const float* x = static_cast<const float*>(in[0]);
-  const float* y = static_cast<const float*>(in[1]);
-  const uint32_t step = static_cast<uint32_t>(args->i[0]);
-  for (size_t i = 0; i < n; ++i) {
-    float result = y[i];
-    if (std::isnan(x[i]) || std::isnan(y[i])) {
-      result = x[i] + y[i];
-    } else if (x[i] != y[i]) {
-      uint32_t bits;
-      std::memcpy(&bits, &x[i], sizeof bits);
-      if (x[i] == 0) {
-        bits = step | (y[i] < 0 ? 0x80000000u : 0u);
-      } else {
-        bits = (y[i] > x[i]) == (x[i] > 0) ? bits + step : bits - step;
-      }
-      std::memcpy(&result, &bits, sizeof result);
-    }
-    static_cast<float*>(out)[i] = result;
-  }
 }
 
 void mantissa_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
@@ -134,30 +96,39 @@ Status real_function(KernelContext& ctx, EValue* const* args, size_t n, Elementw
   return run(ctx, args, n, *args[n], to_floating(common), DType::Float64, fn, loop_args);
 }
 
+Status special_function(KernelContext& ctx, EValue* const* args, SpecialOp op) {
+  return real_function(ctx, args, 1, special_loops().fn[static_cast<size_t>(op)]);
+}
+
 }  // namespace
 
 #define RL_KERNEL(name, loop, n) \
   Status name(KernelContext& ctx, EValue* const* args) { return real_function(ctx, args, n, loop); }
-RL_KERNEL(copysign_out, binary_loop<copysign>, 2)
 RL_KERNEL(digamma_out, unary_loop<special::digamma>, 1)
-RL_KERNEL(erfc_out, unary_loop<erfc>, 1)
-RL_KERNEL(i0_out, unary_loop<special::i0>, 1)
 RL_KERNEL(igamma_out, binary_loop<special::igamma>, 2)
 RL_KERNEL(igammac_out, binary_loop<special::igammac>, 2)
 RL_KERNEL(lgamma_out, unary_loop<special::lgamma>, 1)
-RL_KERNEL(special_erfcx_out, unary_loop<special::erfcx>, 1)
-RL_KERNEL(special_i0e_out, unary_loop<special::i0e>, 1)
-RL_KERNEL(special_i1_out, unary_loop<special::i1>, 1)
-RL_KERNEL(special_i1e_out, unary_loop<special::i1e>, 1)
-RL_KERNEL(special_log_ndtr_out, unary_loop<special::log_ndtr>, 1)
-RL_KERNEL(special_ndtri_out, unary_loop<special::ndtri>, 1)
 RL_KERNEL(special_zeta_out, binary_loop<special::zeta>, 2)
+#undef RL_KERNEL
+
+#define RL_KERNEL(name, op)                              \
+  Status name(KernelContext& ctx, EValue* const* args) { \
+    return special_function(ctx, args, SpecialOp::op);   \
+  }
+RL_KERNEL(erfc_out, Erfc)
+RL_KERNEL(i0_out, I0)
+RL_KERNEL(special_erfcx_out, Erfcx)
+RL_KERNEL(special_i0e_out, I0e)
+RL_KERNEL(special_i1_out, I1)
+RL_KERNEL(special_i1e_out, I1e)
+RL_KERNEL(special_log_ndtr_out, LogNdtr)
+RL_KERNEL(special_ndtri_out, Ndtri)
 #undef RL_KERNEL
 
 Status erfinv_out(KernelContext& ctx, EValue* const* args) {
   DType common;
   RL_TRY(common_type(ctx, args, 1, &common));
-  if (common == DType::Float64) return real_function(ctx, args, 1, unary_loop<special::erfinv>);
+  if (common == DType::Float64) return special_function(ctx, args, SpecialOp::Erfinv);
   LoopArgs loop_args;
   const ElementwiseFn loop = unary_loops().fn[static_cast<size_t>(UnaryOp::Erfinv)][kF32];
   return run(ctx, args, 1, *args[1], to_floating(common), DType::Float32, loop, loop_args);
@@ -179,15 +150,6 @@ Status polygamma_out(KernelContext& ctx, EValue* const* args) {
              loop_args);
 }
 
-Status signbit_out(KernelContext& ctx, EValue* const* args) {
-  const Tensor& self = args[0]->tensor();
-  RL_TRY(check_real(ctx, "self", self));
-  RL_TRY(check_castable(ctx, DType::Bool, args[1]->tensor()));
-  const Operand operands[] = {operand(self, DType::Float64)};
-  LoopArgs loop_args;
-  return run_elementwise(ctx, args[1]->tensor(), DType::Bool, operands, 1, signbit_loop, loop_args);
-}
-
 Status gcd_out(KernelContext& ctx, EValue* const* args) {
   DType common;
   RL_TRY(common_type(ctx, args, 2, &common));
@@ -200,21 +162,6 @@ Status gcd_out(KernelContext& ctx, EValue* const* args) {
   }
   LoopArgs loop_args;
   return run(ctx, args, 2, *args[2], common, DType::Int64, gcd_loop, loop_args);
-}
-
-Status nextafter_out(KernelContext& ctx, EValue* const* args) {
-  DType common;
-  RL_TRY(common_type(ctx, args, 2, &common));
-  if (!is_floating(common) || common == DType::Float16) {
-    return ctx.fail(Code::NotSupported,
-                    "the operands are %s, but must be float32, float64 or bfloat16",
-                    dtype_name(common));
-  }
-  const bool wide = common == DType::Float64;
-  LoopArgs loop_args;
-  loop_args.i[0] = common == DType::BFloat16 ? 1 << 16 : 1;
-  return run(ctx, args, 2, *args[2], common, wide ? DType::Float64 : DType::Float32,
-             wide ? nextafter_double : nextafter_float, loop_args);
 }
 
 // frexp(self, mantissa, exponent)

@@ -7,8 +7,6 @@ namespace rushlight::kernels::special {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
-constexpr double kSqrtPi = 1.77245385090551602730;
-constexpr double kSqrt2 = 1.41421356237309504880;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
@@ -17,85 +15,6 @@ constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 constexpr double kBernoulli[] = {1.0 / 6,       -1.0 / 30,       1.0 / 42,      -1.0 / 30,
                                  5.0 / 66,      -691.0 / 2730,   7.0 / 6,       -3617.0 / 510,
                                  43867.0 / 798, -174611.0 / 330, 854513.0 / 138};
-
-// About erfinv(x) / x for -log(1 - x^2) = w, to 7 digits up to w = 16 (Giles, Approximating the
-// erfinv function, 2010); beyond by Winitzki's approximation, to 2 digits, of x near 1.
-double erfinv_ratio(double w) {
-  constexpr double kNear[] = {2.81022636e-08,  3.43273939e-07, -3.5233877e-06,
-                              -4.39150654e-06, 0.00021858087,  -0.00125372503,
-                              -0.00417768164,  0.246640727,    1.50140941};
-  constexpr double kFar[] = {-0.000200214257, 0.000100950558, 0.00134934322,
-                             -0.00367342844,  0.00573950773,  -0.0076224613,
-                             0.00943887047,   1.00167406,     2.83297682};
-  if (w > 16) {
-    const double u = 2.0 / (kPi * 0.147) - w / 2;
-    return std::sqrt(std::sqrt(u * u + w / 0.147) - u);
-  }
-  const double at = w < 5 ? w - 2.5 : std::sqrt(w) - 3;
-  double ratio = 0.0;
-  for (double term : w < 5 ? kNear : kFar) ratio = ratio * at + term;
-  return ratio;
-}
-
-// Halley's steps triple the digits: the one after this one would change nothing.
-bool is_last_step(double change, double y) { return std::fabs(change) <= 1e-6 * std::fabs(y); }
-
-// The y with erfc(y) = q for q in (0, 1].
-double erfcinv(double q) {
-  if (q <= 0.0) return kInfinity;
-  double y = (1 - q) * erfinv_ratio(-std::log(q) - std::log(2.0 - q));
-  for (int step = 0; step < 4; ++step) {
-    // By erfcx, as erfc and the density underflow together in the tail.
-    const double scaled = q * std::exp(y * y);
-    const double error = (erfcx(y) - scaled) * kSqrtPi / 2;
-    const double change = error / (1.0 + y * error);
-    y += change;
-    if (is_last_step(change, y)) break;
-  }
-  return y;
-}
-
-// The sum over k of (x / 2)^2k / (k! (k + order)!), times (x / 2)^order.
-double bessel_series(double x, int order) {
-  const double square = x * x / 4;
-  double term = order == 0 ? 1.0 : x / 2;
-  double sum = term;
-  for (int k = 1; term > kEpsilon / 4 * sum; ++k) {
-    term *= square / (static_cast<double>(k) * (k + order));
-    sum += term;
-  }
-  return sum;
-}
-
-// exp(-x) I(x) for x of 30 and more: Hankel's expansion.
-double bessel_tail(double x, int order) {
-  const double mu = 4.0 * order * order;
-  double term = 1.0;
-  double sum = 1.0;
-  for (int k = 1; k < 30 && std::fabs(term) > kEpsilon / 4; ++k) {
-    const double odd = 2.0 * k - 1;
-    term *= -(mu - odd * odd) / (8 * x * k);
-    sum += term;
-  }
-  return sum / std::sqrt(2 * kPi * x);
-}
-
-double bessel_scaled(double x, int order) {
-  const double size = std::fabs(x);
-  if (std::isinf(size)) return 0.0;
-  const double value =
-      size < 30 ? std::exp(-size) * bessel_series(size, order) : bessel_tail(size, order);
-  return order == 1 && x < 0 ? -value : value;
-}
-
-double bessel(double x, int order) {
-  const double size = std::fabs(x);
-  // In two factors: where the result is still finite, exp alone may not be.
-  const double value = size < 30
-                           ? bessel_series(size, order)
-                           : bessel_tail(size, order) * std::exp(size / 2) * std::exp(size / 2);
-  return order == 1 && x < 0 ? -value : value;
-}
 
 // x^a exp(-x) / gamma(a)
 double gamma_factor(double a, double x) { return std::exp(a * std::log(x) - x - lgamma(a)); }
@@ -189,33 +108,6 @@ double digamma(double x) {
   return result + std::log(x) - 0.5 / x - sum;
 }
 
-double erfcx(double x) {
-  if (x < 25) return std::exp(x * x) * std::erfc(x);
-  double term = 1.0;
-  double sum = 1.0;
-  for (int k = 1; k < 12; ++k) sum += term *= -(2.0 * k - 1) / (2 * x * x);
-  return sum / (x * kSqrtPi);
-}
-
-double erfinv(double x) {
-  const double size = std::fabs(x);
-  if (!(size <= 1)) return kNaN;
-  if (size > 0.5) return std::copysign(erfcinv(1 - size), x);
-  double y = x * erfinv_ratio(-std::log1p(-x * x));
-  for (int step = 0; step < 5; ++step) {
-    const double error = (std::erf(y) - x) * std::exp(y * y) * kSqrtPi / 2;
-    const double change = error / (1.0 + y * error);
-    y -= change;
-    if (is_last_step(change, y)) break;
-  }
-  return y;
-}
-
-double i0(double x) { return bessel(x, 0); }
-double i0e(double x) { return bessel_scaled(x, 0); }
-double i1(double x) { return bessel(x, 1); }
-double i1e(double x) { return bessel_scaled(x, 1); }
-
 double igamma(double a, double x) {
   double lower;
   if (igamma_edge(a, x, &lower)) return lower;
@@ -245,18 +137,6 @@ double lgamma(double x) {
     sum += kBernoulli[k - 1] / (2.0 * k * (2 * k - 1)) * power;
   }
   return (x - 0.5) * std::log(x) - x + 0.5 * std::log(2 * kPi) + sum - std::log(product);
-}
-
-double log_ndtr(double x) {
-  const double t = x / kSqrt2;
-  if (x < -1) return std::log(erfcx(-t) / 2) - t * t;
-  return std::log1p(-std::erfc(t) / 2);
-}
-
-double ndtri(double p) {
-  if (!(p >= 0 && p <= 1)) return kNaN;
-  if (p > 0.25 && p < 0.75) return kSqrt2 * erfinv(2 * p - 1);
-  return p < 0.5 ? -kSqrt2 * erfcinv(2 * p) : kSqrt2 * erfcinv(2 * (1 - p));
 }
 
 double polygamma(int64_t n, double x, bool wide) {

@@ -1,4 +1,5 @@
-// Special functions of real numbers in double precision, which holds what every floating type asks
+// Special functions of real numbers in double precision, one value after the other (loops/special.h
+// has those that can do without branches), which holds what every floating type asks
 // for. Each is within a few units of 1e-15 of the function where that is well conditioned, and has
 // torch's values at poles and outside of its domain.
 #pragma once
@@ -8,17 +9,9 @@
 namespace rushlight::kernels::special {
 
 double digamma(double x);
-double erfcx(double x);  // exp(x * x) * erfc(x)
-double erfinv(double x);
-double i0(double x);
-double i0e(double x);
-double i1(double x);
-double i1e(double x);
 double igamma(double a, double x);   // the regularised lower incomplete gamma function
 double igammac(double a, double x);  // and the upper one
 double lgamma(double x);             // unlike std::lgamma, it writes no global
-double log_ndtr(double x);
-double ndtri(double p);
 // `wide` is false where eager computes in float: that shows near the poles.
 double polygamma(int64_t n, double x, bool wide);
 double zeta(double x, double q);  // Hurwitz's

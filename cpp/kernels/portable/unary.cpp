@@ -58,19 +58,20 @@ Status round_unary(KernelContext& ctx, EValue* const* args, UnaryOp op) {
   return copy_view(ctx, broadcast_view(in, out), out);
 }
 
+Status fill_false(KernelContext& ctx, EValue* const* args) {
+  RL_TRY(check_real(ctx, "self", args[0]->tensor()));
+  RL_TRY(ctx.resize_like(args[1]->tensor(), args[0]->tensor()));
+  EValue no;
+  no.set_bool(false);
+  return fill(ctx, args[1]->tensor(), no);
+}
+
 // isnan and isinf: no integer is either.
 Status predicate_unary(KernelContext& ctx, EValue* const* args, UnaryOp op) {
   LoopArgs loop_args;
-  const Tensor& in = args[0]->tensor();
-  if (!is_floating(in.dtype)) {
-    RL_TRY(check_real(ctx, "self", in));
-    RL_TRY(ctx.resize_like(args[1]->tensor(), in));
-    EValue no;
-    no.set_bool(false);
-    return fill(ctx, args[1]->tensor(), no);
-  }
-  const DType common = to_floating(args[0]->tensor().dtype);
-  return run_unary(ctx, *args[0], *args[1], op, common, DType::Bool, loop_args);
+  const DType dtype = args[0]->tensor().dtype;
+  if (!is_floating(dtype)) return fill_false(ctx, args);
+  return run_unary(ctx, *args[0], *args[1], op, dtype, DType::Bool, loop_args);
 }
 
 // The bounds of a clamp of integers, as a number of type `dtype` has them; None is no bound.
@@ -153,6 +154,13 @@ Status logical_not_out(KernelContext& ctx, EValue* const* args) {
   const Operand operands[] = {operand(in, DType::Bool)};
   const ElementwiseFn fn = unary_loops().fn[static_cast<size_t>(UnaryOp::BitwiseNot)][kBool];
   return run_elementwise(ctx, args[1]->tensor(), DType::Bool, operands, 1, fn, loop_args);
+}
+
+Status signbit_out(KernelContext& ctx, EValue* const* args) {
+  LoopArgs loop_args;
+  const DType dtype = args[0]->tensor().dtype;
+  if (dtype == DType::Bool || dtype == DType::UInt8) return fill_false(ctx, args);
+  return run_unary(ctx, *args[0], *args[1], UnaryOp::Signbit, dtype, DType::Bool, loop_args);
 }
 
 // gelu(self, approximate, out)

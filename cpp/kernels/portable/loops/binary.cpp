@@ -87,7 +87,17 @@ float distance(float a, float b) {
   const float d = static_cast<float>(sqrt(x * x + y * y));
   return vabs(a) == kInf || vabs(b) == kInf ? kInf : d;
 }
-double distance(double a, double b) { return hypot(a, b); }
+// Scaled by a power of two that keeps the squares of great and of tiny numbers in range.
+double distance(double a, double b) {
+  const double x = vabs(a);
+  const double y = vabs(b);
+  const double great = x > y ? x : y;
+  const double less = x > y ? y : x;
+  const double up = great < 0x1p-500 ? 0x1p600 : 1.0;
+  const double by = great > 0x1p500 ? 0x1p-600 : up;
+  const double d = sqrt((great * by) * (great * by) + (less * by) * (less * by)) / by;
+  return x == kDoubleInf || y == kDoubleInf ? kDoubleInf : d;
+}
 
 RL_OP(Add, add(a, b))
 RL_OP(Mul, mul(a, b))
@@ -95,6 +105,7 @@ RL_OP(Div, a / b)
 RL_OP(Atan2, vatan2(a, b))
 RL_OP(Hypot, distance(a, b))
 RL_OP(Cube, a * a * b)
+RL_OP(CopySign, copy_sign(a, b))
 RL_OP(Eq, static_cast<uint8_t>(a == b))
 RL_OP(Ne, static_cast<uint8_t>(a != b))
 RL_OP(Lt, static_cast<uint8_t>(a < b))
@@ -297,6 +308,30 @@ struct ShiftRight {
   }
 };
 
+double of_bits(uint64_t bits) { return double_of(bits); }
+float of_bits(uint32_t bits) { return float_of(bits); }
+
+// The next number after a towards b; `step` as BinaryOp has it.
+template <typename T, typename Bits>
+T next_after(T a, T b, Bits step) {
+  const Bits x = bits_of(a);
+  const Bits sign = bits_of(b) & (Bits{1} << (8 * sizeof(Bits) - 1));
+  const Bits moved = (b > a) == (a > T(0)) ? x + step : x - step;
+  const T next = of_bits(a == T(0) ? step | sign : moved);
+  const T result = a == b ? b : next;
+  return (a != a) | (b != b) ? a + b : result;
+}
+
+template <typename T, typename Bits>
+void next_after_loop(const void* const* in, void* out, size_t n, LoopArgs* args) {
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  T* y = static_cast<T*>(out);
+  const Bits step = static_cast<Bits>(args->i[0]);
+  RL_VECTORIZE
+  for (size_t i = 0; i < n; ++i) y[i] = next_after(a[i], b[i], step);
+}
+
 template <typename T>
 void clamp(const void* const* in, void* out, size_t n, LoopArgs*) {
   const T* x = static_cast<const T*>(in[0]);
@@ -356,6 +391,9 @@ const BinaryLoops binary_loops = {
         RL_FLOAT(Atan2),
         RL_FLOAT(Hypot),
         RL_FLOAT(Cube),
+        RL_FLOAT(CopySign),
+        {next_after_loop<float, uint32_t>, next_after_loop<double, uint64_t>, nullptr, nullptr,
+         nullptr},
         RL_ALL(Eq),
         RL_ALL(Ne),
         RL_ALL(Lt),

@@ -22,6 +22,8 @@ enum class BinaryOp {
   Atan2,
   Hypot,
   Cube,  // a a b: with b = a the third power
+  CopySign,
+  NextAfter,  // i[0]: the distance of two neighbours' bits, as bfloat16 is float's upper half
   // bool results
   Eq,
   Ne,

@@ -66,19 +66,37 @@ void row(const float* in, int64_t line, const float* weights, int taps_y, int ta
   }
 }
 
+// The channels c.. of `pixel`, as many as a vector has.
+inline void pixel_piece(const float* const* in, const float* weights, int taps, const float* bias,
+                        float* out, int64_t n, int64_t c) {
+  Vec sum = bias != nullptr ? load(bias + c) : Vec{};
+  for (int64_t t = 0; t < taps; ++t) {
+    if (in[t] != nullptr) sum += load(weights + t * n + c) * load(in[t] + c);
+  }
+  store(out + c, sum);
+}
+
 void pixel(const float* const* in, const float* weights, int taps, const float* bias, float* out,
            int64_t n) {
-  for (int64_t c = 0; c < n; c += kLanes) {
-    Vec sum = bias != nullptr ? load(bias + c) : Vec{};
-    for (int64_t t = 0; t < taps; ++t) {
-      if (in[t] != nullptr) sum += load(weights + t * n + c) * load(in[t] + c);
+  if (n >= kLanes) {
+    for (int64_t c = 0; c + kLanes <= n; c += kLanes) {
+      pixel_piece(in, weights, taps, bias, out, n, c);
     }
-    store(out + c, sum);
+    // The last channels once more together with some before them.
+    if (n % kLanes != 0) pixel_piece(in, weights, taps, bias, out, n, n - kLanes);
+    return;
+  }
+  for (int64_t c = 0; c < n; ++c) {
+    float sum = bias != nullptr ? bias[c] : 0.0f;
+    for (int64_t t = 0; t < taps; ++t) {
+      if (in[t] != nullptr) sum += weights[t * n + c] * in[t][c];
+    }
+    out[c] = sum;
   }
 }
 
 }  // namespace
 
-const DepthwiseLoops depthwise_loops = {kLanes, row, pixel};
+const DepthwiseLoops depthwise_loops = {row, pixel};
 
 }  // namespace rushlight::kernels::RL_ISA

@@ -11,13 +11,12 @@ constexpr int64_t kRowSlack =
     int64_t{16} * 5;  // floats that a row of input may be read beyond its end
 
 struct DepthwiseLoops {
-  int64_t lanes;
   // One output row of n pixels from padded input: out[x] = bias + sum over taps (i, j) of
   // weights[i * taps_x + j] * in[i * line + x * stride + j * dilation]. Reads up to kRowSlack
   // floats more than that.
   void (*row)(const float* in, int64_t line, const float* weights, int taps_y, int taps_x,
               int64_t stride, int64_t dilation, float bias, float* out, int64_t n);
-  // One output pixel of n channels, n a multiple of lanes: out[c] = bias[c] + sum over taps of
+  // One output pixel of n channels: out[c] = bias[c] + sum over taps of
   // weights[t * n + c] * in[t][c]; a tap in the padding is nullptr. `bias` may be nullptr.
   void (*pixel)(const float* const* in, const float* weights, int taps, const float* bias,
                 float* out, int64_t n);

@@ -185,6 +185,19 @@ struct Sign {
   }
 };
 
+struct Signbit {
+  static uint8_t apply(float x, const Params<float>&) {
+    return static_cast<uint8_t>(bits_of(x) >> 31);
+  }
+  static uint8_t apply(double x, const Params<double>&) {
+    return static_cast<uint8_t>(bits_of(x) >> 63);
+  }
+  template <typename T>
+  static uint8_t apply(T x, const Params<T>&) {
+    return static_cast<uint8_t>(x < 0);
+  }
+};
+
 struct Clamp {
   template <typename T>
   static T apply(T x, const Params<T>& p) {
@@ -242,6 +255,7 @@ const UnaryLoops unary_loops = {{
     RL_REAL(Sign),
     RL_REAL(Relu),
     RL_REAL(Clamp),
+    RL_REAL(Signbit),
     RL_FLOAT(IsNan),
     RL_FLOAT(IsInf),
     {nullptr, nullptr, loop<BitwiseNot, int64_t>, loop<BitwiseNot, int32_t>,

@@ -46,7 +46,8 @@ enum class UnaryOp {
   Neg,
   Sign,
   Relu,
-  Clamp,  // d[0], d[1] or i[0], i[1]: least and greatest value
+  Clamp,    // d[0], d[1] or i[0], i[1]: least and greatest value
+  Signbit,  // bool results
   // float32 and float64, bool results
   IsNan,
   IsInf,
