@@ -8,6 +8,7 @@
 
 #include "failure.h"
 #include "python_backend.h"
+#include "rushlight/backends/demo/demo_backend.h"
 #include "rushlight/module/backend_library.h"
 
 namespace rushlight::python {
@@ -103,6 +104,8 @@ BackendTable& backend_table() {
 
 void init_backends(nb::module_& m) {
   init_backend_context(m);
+  static DemoBackend demo;  // the one that is always there
+  (void)backend_table().add(DemoBackend::kId, &demo);
   m.def("backend_names", names);
   m.def("backend_is_available", is_available, nb::arg("id"));
   m.def("register_backend", register_object, nb::arg("id"), nb::arg("backend"));

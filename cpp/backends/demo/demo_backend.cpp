@@ -48,9 +48,15 @@ bool elementwise(const Call& call) {
   for (int64_t i = 0; i < call.result.numel; ++i) {
     const float a = x.data[x.numel == 1 ? 0 : i], b = y.data[y.numel == 1 ? 0 : i];
     switch (call.instruction.op) {
-      case Op::Sin: out[i] = std::sin(a); break;
-      case Op::Add: out[i] = a + b; break;
-      default: out[i] = a * b; break;
+      case Op::Sin:
+        out[i] = std::sin(a);
+        break;
+      case Op::Add:
+        out[i] = a + b;
+        break;
+      default:
+        out[i] = a * b;
+        break;
     }
   }
   return true;

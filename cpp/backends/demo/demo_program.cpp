@@ -134,17 +134,18 @@ class Parser {
       if (size < 0 || value.rank == kMaxDims) return fail("a size is no number, or one too many");
       value.sizes[value.rank++] = static_cast<int32_t>(size);
     }
-    const Result<Span<const uint8_t>> bytes = data_.get(key);
-    if (!bytes.ok()) return fail("its named data is not in the program");
+    const Result<Span<const uint8_t>> found = data_.get(key);
+    if (!found.ok()) return fail("its named data is not in the program");
+    const Span<const uint8_t> bytes = found.value();
     const bool counted = count_elements({value.sizes, value.rank}, &value.numel);
-    if (!counted || bytes->size() / sizeof(float) != static_cast<uint64_t>(value.numel) ||
-        bytes->size() % sizeof(float) != 0) {
+    if (!counted || bytes.size() / sizeof(float) != static_cast<uint64_t>(value.numel) ||
+        bytes.size() % sizeof(float) != 0) {
       return fail("its named data has another size");
     }
-    if (reinterpret_cast<uintptr_t>(bytes->data()) % alignof(float) != 0) {
+    if (reinterpret_cast<uintptr_t>(bytes.data()) % alignof(float) != 0) {
       return fail("its named data is not aligned");
     }
-    value.data = reinterpret_cast<const float*>(bytes->data());
+    value.data = reinterpret_cast<const float*>(bytes.data());
     ++program_.n_values;
     return {};
   }

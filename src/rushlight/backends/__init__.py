@@ -1,0 +1,1 @@
+"""Backends, each a package of its own: what they take of a graph, and how they compile it."""
