@@ -446,10 +446,23 @@ class ExecutorchProgramManager:
 
     def data_files(self) -> dict[str, bytes]:
         """External data: file name without extension to the bytes of its .ptd."""
-        return {
-            tag: write_ptd({name: _named_tensor(t) for name, t in tensors.items()})
+        store = self._emitted.named_data
+        files = {
+            tag: {name: _named_tensor(t) for name, t in tensors.items()}
             for tag, tensors in self._emitted.external.items()
         }
+        for tag, entries in store.external_data.items():
+            mine = files.setdefault(tag, {})
+            for key, entry in entries.items():
+                if key in mine:
+                    raise ExportError(
+                        f"{tag}.ptd: a backend's named data and a weight are both called {key!r}: "
+                        f"let the backend use keys of its own",
+                        code=Code.INVALID_ARGUMENT,
+                    )
+                data = store.buffers[entry.buffer_index]
+                mine[key] = NamedTensor(data, entry.tensor_layout, entry.alignment)
+        return {tag: write_ptd(tensors) for tag, tensors in files.items()}
 
 
 class _Alignments(TypedDict):

@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tiny_backend
 import torch
@@ -263,3 +264,45 @@ def test_the_page_holds_forms_and_coverage(model: Model, runtime: TinyRuntime) -
     data = json.loads(json.dumps(report.to_json()))
     assert data["forms"][0]["backends"] == ["TinyBackend"]
     assert any(c["backend"] == "TinyBackend" for m in data["methods"] for c in m["coverage"])
+
+
+def test_data_beside_the_file_reaches_the_backend(
+    tmp_path: Path,
+) -> None:
+    from rushlight.partition import BackendDetails, DelegationSpec, NamedDataStore, PreprocessResult
+
+    class BesideBackend(BackendDetails):
+        @staticmethod
+        def preprocess(edge_program: Any, compile_specs: Any) -> PreprocessResult:
+            store = NamedDataStore()
+            store.add_named_data("beside/scale", torch.tensor([3.0]), external_tag="weights")
+            store.add_named_data("beside/inside", b"in the program", alignment=64)
+            return PreprocessResult(b"x", None, store.get_named_data_store_output())
+
+    class Runtime:
+        def init(self, context: Any) -> Any:
+            assert bytes(context.named_data("beside/inside")) == b"in the program"
+            assert context.named_data("beside/nothing") is None
+            return np.frombuffer(context.named_data("beside/scale"), np.float32)
+
+        def execute(self, context: Any, handle: Any, args: tuple[Any, ...]) -> None:
+            args[1][...] = args[0] * handle
+
+    class All(TinyPartitioner):
+        delegation_spec = DelegationSpec("BesideBackend")
+
+        def partition(self, exported_program: Any) -> Any:
+            result = super().partition(exported_program)
+            result.partition_tags = dict.fromkeys(result.partition_tags, self.delegation_spec)
+            return result
+
+    edge = rl.to_edge_transform_and_lower(
+        torch.export.export(torch.nn.Sigmoid(), (torch.ones(2),)), partitioner=[All()]
+    )
+    edge.to_executorch().save(tmp_path / "model.pte")
+    register_backend("BesideBackend", Runtime())
+    try:
+        module = rl.load(tmp_path / "model.pte", data=tmp_path / "weights.ptd")
+        assert module(np.ones(2, np.float32)).tolist() == [3.0, 3.0]
+    finally:
+        unregister_backend("BesideBackend")

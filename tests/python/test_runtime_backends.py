@@ -229,9 +229,7 @@ def test_a_payload_that_is_cut() -> None:
         if bytes(context.payload) != b"payload, whole":
             raise rl.LoadError("cut", code=Code.DELEGATE_INVALID_COMPATIBILITY)
 
-    with pytest.raises(
-        rl.LoadError, match=r"\(Test\): LoadError: cut\. The payload was"
-    ):
+    with pytest.raises(rl.LoadError, match=r"\(Test\): LoadError: cut\. The payload was"):
         _load(Recorder(init=init))
 
 

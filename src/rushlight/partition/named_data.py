@@ -76,6 +76,12 @@ class NamedDataStore:
         Raises:
             ExportError: if the key stands for other bytes already.
         """
+        if key.startswith("rushlight/"):
+            raise ExportError(
+                f"named data {key!r}: keys that begin with rushlight/ are the compiler's own; "
+                f"begin with the backend's name",
+                code=Code.INVALID_ARGUMENT,
+            )
         alignment = alignment or 1
         if alignment < 1:
             raise ExportError(
