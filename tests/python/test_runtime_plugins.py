@@ -149,9 +149,7 @@ def test_a_capsule(scale: Path) -> None:
     with pytest.raises(rl.LoadError, match="a backend 'Scale' already"):
         runtime.register_backend_capsule(_capsule(scale))
     other = b"rl_backend_v2"  # kept alive: a capsule does not own its name
-    with pytest.raises(
-        rl.LoadError, match="a capsule named 'rl_backend_v1' is expected"
-    ):
+    with pytest.raises(rl.LoadError, match="a capsule named 'rl_backend_v1' is expected"):
         runtime.register_backend_capsule(_capsule(scale, other))
 
 
