@@ -72,36 +72,33 @@ nb::dict sizes(ProgramHandle& self) {
   return program_sizes(self.session->module().program());
 }
 
+ProgramHandle open(nb::object path, nb::object data, nb::object external_path,
+                   nb::object external_data, uint64_t memory_limit, bool trace, size_t threads,
+                   nb::object check_backends) {
+  SessionOptions options;
+  options.memory_limit = memory_limit;
+  options.trace = trace;
+  options.threads = threads;
+  if (!check_backends.is_none()) options.check_backends = nb::cast<bool>(check_backends);
+  return {Session::open({std::move(path), std::move(data)},
+                        {std::move(external_path), std::move(external_data)}, options)};
+}
+
+void set_backend_options(ProgramHandle& self, nb::list options) {
+  Turn turn(*self.session);
+  self.session->set_backend_options(OptionStore::of(options));
+}
+
 }  // namespace
 
 void init_program(nb::module_& m) {
   nb::class_<ProgramHandle> program(m, "Program");
   program
-      .def_static(
-          "open",
-          [](nb::object path, nb::object data, nb::object external_path, nb::object external_data,
-             uint64_t memory_limit, bool trace, size_t threads, nb::object check_backends) {
-            SessionOptions options;
-            options.memory_limit = memory_limit;
-            options.trace = trace;
-            options.threads = threads;
-            if (!check_backends.is_none()) {
-              options.check_backends = nb::cast<bool>(check_backends);
-            }
-            return ProgramHandle{Session::open({std::move(path), std::move(data)},
-                                               {std::move(external_path), std::move(external_data)},
-                                               options)};
-          },
-          nb::arg("path").none(), nb::arg("data").none(), nb::arg("external_path").none(),
-          nb::arg("external_data").none(), nb::arg("memory_limit"), nb::arg("trace"),
-          nb::arg("threads"), nb::arg("check_backends").none())
-      .def(
-          "set_backend_options",
-          [](ProgramHandle& self, nb::list options) {
-            Turn turn(*self.session);
-            self.session->set_backend_options(OptionStore::of(options));
-          },
-          nb::arg("options"))
+      .def_static("open", open, nb::arg("path").none(), nb::arg("data").none(),
+                  nb::arg("external_path").none(), nb::arg("external_data").none(),
+                  nb::arg("memory_limit"), nb::arg("trace"), nb::arg("threads"),
+                  nb::arg("check_backends").none())
+      .def("set_backend_options", set_backend_options, nb::arg("options"))
       .def("clone", [](ProgramHandle& self) { return ProgramHandle{self.session->clone()}; })
       .def("manual_seed", manual_seed, nb::arg("seed"))
       .def("close", [](ProgramHandle& self) { self.session->close(); })

@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cstring>
 #include <memory>
 
 #include "arrays.h"
@@ -83,9 +84,35 @@ Status guarded(Message& message, Body body) {
   }
 }
 
-// An argument as the backend sees it.
-nb::object argument(const EValue& value, bool writable) {
-  if (value.tag == Tag::Tensor) return view_numpy(value.tensor(), writable);
+// The array over an argument, kept from call to call: tensors mostly stay where they are. Backends
+// get views of it, so that none of them can change it.
+struct KeptArray {
+  Tensor of;  // as it was; its arrays may have changed since
+  int32_t sizes[kMaxRank] = {};
+  bool is_writable = false;
+  nb::object array;
+
+  bool fits(const Tensor& tensor, bool writable) const {
+    return array.is_valid() && of.data == tensor.data && of.dtype == tensor.dtype &&
+           of.rank == tensor.rank && of.dim_order == tensor.dim_order && is_writable == writable &&
+           std::memcmp(sizes, tensor.sizes, tensor.rank * sizeof(int32_t)) == 0;
+  }
+  nb::object view(const Tensor& tensor, bool writable) {
+    static PyObject* const name = PyUnicode_InternFromString("view");
+    if (!fits(tensor, writable)) {
+      array = view_numpy(tensor, writable);
+      of = tensor;
+      is_writable = writable;
+      std::memcpy(sizes, tensor.sizes, tensor.rank * sizeof(int32_t));
+    }
+    PyObject* made = PyObject_CallMethodNoArgs(array.ptr(), name);
+    if (made == nullptr) throw nb::python_error();
+    return nb::steal(made);
+  }
+};
+
+// An argument that is no tensor, as the backend sees it.
+nb::object plain_argument(const EValue& value, bool writable) {
   if (value.tag != Tag::TensorList && value.tag != Tag::OptionalTensorList) {
     return to_python(value, false);
   }
@@ -97,12 +124,16 @@ nb::object argument(const EValue& value, bool writable) {
   return items;
 }
 
-nb::object arguments(EValue* const* args, size_t n_args, size_t n_inputs) {
+nb::object arguments(std::vector<KeptArray>& kept, EValue* const* args, size_t n_args,
+                     size_t n_inputs) {
+  if (kept.size() < n_args) kept.resize(n_args);
   nb::object all = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(n_args)));
   if (!all.is_valid()) throw nb::python_error();
   for (size_t k = 0; k < n_args; ++k) {
-    PyObject* item = argument(*args[k], k >= n_inputs).release().ptr();
-    PyTuple_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(k), item);
+    const bool writable = k >= n_inputs;
+    nb::object item = args[k]->is_tensor() ? kept[k].view(args[k]->tensor(), writable)
+                                           : plain_argument(*args[k], writable);
+    PyTuple_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(k), item.release().ptr());
   }
   return all;
 }
@@ -189,6 +220,14 @@ void BackendContext::close() {
   payload = nb::none();
 }
 
+struct PythonBackend::Delegate {
+  nb::object context;
+  BackendContext* of_context = nullptr;
+  nb::object handle;
+  nb::object execute;
+  std::vector<KeptArray> kept;
+};
+
 PythonBackend::PythonBackend(std::string id, nb::object backend)
     : id_(std::move(id)), backend_(std::move(backend)) {}
 
@@ -235,8 +274,11 @@ Status PythonBackend::execute(const BackendRun& run, void* handle, EValue* const
   auto& delegate = *static_cast<Delegate*>(handle);
   delegate.of_context->begin(&run, args, n_args);
   const Status status = guarded(*run.message, [&] {
-    const nb::object views = arguments(args, n_args, run.n_inputs);
-    const nb::object result = delegate.execute(delegate.context, delegate.handle, views);
+    const nb::object views = arguments(delegate.kept, args, n_args, run.n_inputs);
+    PyObject* call[] = {nullptr, delegate.context.ptr(), delegate.handle.ptr(), views.ptr()};
+    const nb::object result = nb::steal(PyObject_Vectorcall(
+        delegate.execute.ptr(), call + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+    if (!result.is_valid()) throw nb::python_error();
     if (result.is_none()) return;
     throw nb::type_error(
         "execute() returned something: it must write its results into the last "

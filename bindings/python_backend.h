@@ -64,12 +64,7 @@ class PythonBackend final : public Backend {
   void destroy(void* handle) override;
 
  private:
-  struct Delegate {
-    nb::object context;
-    BackendContext* of_context;
-    nb::object handle;
-    nb::object execute;
-  };
+  struct Delegate;
 
   Result<void*> make(BackendInit& init);
   void let_go();

@@ -34,7 +34,11 @@ template <typename T>
 void hand_over(T from, T* to) {
   const uint32_t known = to->size;
   from.size = known;
-  std::memcpy(to, &from, known < sizeof(T) ? known : sizeof(T));
+  if (known >= sizeof(T)) {
+    *to = from;
+  } else {
+    std::memcpy(to, &from, known);
+  }
 }
 
 bool is_struct(const void* pointer, uint32_t size) {

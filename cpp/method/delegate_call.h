@@ -17,7 +17,7 @@ namespace rushlight {
 struct ArgumentSeal {
   EValue value;
   Tensor tensor;
-  int32_t sizes[kMaxRank];
+  int32_t dims[2 * kMaxRank];  // its sizes, then its strides, which lie so in a method's tensors
 };
 
 // One call of a backend, between seal() and check().
@@ -40,6 +40,7 @@ class DelegateGuard {
   Status check(Message& message, bool* resized);
 
  private:
+  bool is_unchanged(size_t i) const;
   const char* find_change(size_t i, const ArgumentSeal& seal) const;
   const char* find_change_of_sizes(const Tensor& now, const ArgumentSeal& seal, bool fixed) const;
   void restore(size_t i);

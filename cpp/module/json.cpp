@@ -185,12 +185,13 @@ int64_t Json::number() const {
 size_t Json::text(char* buffer, size_t size) const {
   if (size == 0) return 0;
   size_t length = 0;
-  char bytes[4];
-  StringReader reader(starts_with('"') ? at_ : end_ - 1, end_);
-  while (present()) {
-    const size_t n = reader.next(bytes);
-    if (n == 0 || length + n >= size) break;
-    for (size_t i = 0; i < n; ++i) buffer[length++] = bytes[i];
+  if (starts_with('"')) {
+    StringReader reader(at_, end_);
+    char bytes[4];
+    size_t n = reader.next(bytes);
+    for (; n > 0 && length + n < size; n = reader.next(bytes)) {
+      for (size_t i = 0; i < n; ++i) buffer[length++] = bytes[i];
+    }
   }
   buffer[length] = '\0';
   return length;

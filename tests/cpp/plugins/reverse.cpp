@@ -39,9 +39,14 @@ int32_t execute(void*, void* handle, const rl_call_v1* call) {
 
 void destroy(void*, void* handle) { delete static_cast<Reverse*>(handle); }
 
-const rl_backend_v1 kReverse = {
-    RL_BACKEND_V1_VERSION, sizeof(rl_backend_v1), "Reverse", nullptr, nullptr, init, execute,
-    destroy};
+const rl_backend_v1 kReverse = {RL_BACKEND_V1_VERSION,
+                                sizeof(rl_backend_v1),
+                                "Reverse",
+                                nullptr,
+                                nullptr,
+                                init,
+                                execute,
+                                destroy};
 
 }  // namespace
 
