@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from executorch_cases import executorch_cases
 from kernel_cases import Case, Inputs, all_cases, untimed
 from model_cases import model_cases
 from order_cases import order_cases
@@ -238,7 +239,7 @@ def summary(rows: list[Row]) -> str:
 
 def sized_cases() -> list[Case]:
     """Every case whose number of elements can be chosen."""
-    return [*all_cases(), *order_cases(), *pool_cases(), *signal_cases()]
+    return [*all_cases(), *order_cases(), *pool_cases(), *signal_cases(), *executorch_cases()]
 
 
 def without_case() -> list[str]:
