@@ -21,7 +21,8 @@ def exactly(operator: Any, exact: Callable[[float], Any]) -> Callable[..., torch
     def reference(x: torch.Tensor) -> torch.Tensor:
         shaped = operator(x.double())
         if x.dtype != torch.float64:
-            return shaped.to(x.dtype if x.dtype.is_floating_point else torch.float32)  # type: ignore[no-any-return]
+            kind = x.dtype if x.dtype.is_floating_point else torch.float32
+            return shaped.to(kind)  # type: ignore[no-any-return]
         finite = shaped.isfinite()
         values = [float(exact(v)) for v in x[finite].tolist()]
         shaped[finite] = torch.tensor(values, dtype=torch.float64).to(shaped.dtype)

@@ -62,9 +62,23 @@ def _take(self: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     return aten.index(self.reshape(-1), [index])  # type: ignore[no-any-return]
 
 
+def _unique_consecutive(
+    self: torch.Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """Torch knows the shapes of its results for a dimension counted from the front alone."""
+    if dim is None or dim >= 0:
+        return NotImplemented
+    front = dim + self.dim()
+    return aten.unique_consecutive.default(self, return_inverse, return_counts, front)
+
+
 INDEX_DECOMPOSITIONS: dict[OpOverload, Callable[..., Any]] = {
     aten.index_reduce.default: _index_reduce,
     aten.put.default: _put,
     aten.take.default: _take,
     aten.scatter_reduce.two: _scatter_reduce,
+    aten.unique_consecutive.default: _unique_consecutive,
 }
