@@ -118,6 +118,8 @@ Status flip_out(KernelContext& ctx, EValue* const* args);
 Status floor_divide_out(KernelContext& ctx, EValue* const* args);
 Status floor_out(KernelContext& ctx, EValue* const* args);
 Status fmod_out(KernelContext& ctx, EValue* const* args);
+Status fractional_max_pool2d_out(KernelContext& ctx, EValue* const* args);
+Status fractional_max_pool3d_out(KernelContext& ctx, EValue* const* args);
 Status frexp_out(KernelContext& ctx, EValue* const* args);
 Status full_like_out(KernelContext& ctx, EValue* const* args);
 Status full_out(KernelContext& ctx, EValue* const* args);

@@ -68,11 +68,13 @@ def _unique_consecutive(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """Torch knows the shapes of its results for a dimension counted from the front alone."""
+    """Torch captures its results in wrong shapes for a dimension counted from the end."""
     if dim is None or dim >= 0:
         return NotImplemented
-    front = dim + self.dim()
-    return aten.unique_consecutive.default(self, return_inverse, return_counts, front)
+    raise ValueError(
+        f"unique_consecutive counts dim={dim} from the end, for which torch captures a wrong "
+        f"shape: give dim={dim + self.dim()}"
+    )
 
 
 INDEX_DECOMPOSITIONS: dict[OpOverload, Callable[..., Any]] = {
