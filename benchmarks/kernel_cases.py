@@ -114,7 +114,11 @@ def special() -> Iterator[Case]:
     """Special functions, and what looks into the bits of a number."""
     names = (
         "digamma erfc erfinv exp2 i0 lgamma signbit special_erfcx special_i0e special_i1 "
-        "special_i1e special_log_ndtr special_ndtri"
+        "special_i1e special_log_ndtr special_ndtri special_airy_ai special_bessel_j0 "
+        "special_bessel_j1 special_bessel_y0 special_bessel_y1 special_modified_bessel_i0 "
+        "special_modified_bessel_i1 special_modified_bessel_k0 special_modified_bessel_k1 "
+        "special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 "
+        "special_spherical_bessel_j0"
     )
     for name in names.split():
         yield Case(f"aten::{name}.out", lambda t: (t.x,))
@@ -126,6 +130,12 @@ def special() -> Iterator[Case]:
     yield Case("aten::special_zeta.out", lambda t: (t.x + 1, t.x))
     yield Case("aten::special_zeta.other_scalar_out", lambda t: (t.x + 1, 0.5))
     yield Case("aten::special_zeta.self_scalar_out", lambda t: (1.5, t.x))
+    kinds = [f"{shifted}chebyshev_polynomial_{k}" for shifted in ("", "shifted_") for k in "tuvw"]
+    kinds += ["hermite_polynomial_h", "hermite_polynomial_he"]
+    for name in (*kinds, "laguerre_polynomial_l", "legendre_polynomial_p"):
+        yield Case(f"aten::special_{name}.out", lambda t: (t.x, 9 * t.x))
+        yield Case(f"aten::special_{name}.n_scalar_out", lambda t: (t.x, 5))
+        yield Case(f"aten::special_{name}.x_scalar_out", lambda t: (0.3, 9 * t.x))
 
 
 def is_float(t: Inputs) -> bool:

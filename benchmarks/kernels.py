@@ -27,7 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from executorch_cases import executorch_cases
 from kernel_cases import Case, Inputs, all_cases, untimed
+from linalg_cases import linalg_cases
 from model_cases import model_cases
 from order_cases import order_cases
 from pool_cases import pool_cases
@@ -238,7 +240,14 @@ def summary(rows: list[Row]) -> str:
 
 def sized_cases() -> list[Case]:
     """Every case whose number of elements can be chosen."""
-    return [*all_cases(), *order_cases(), *pool_cases(), *signal_cases()]
+    return [
+        *all_cases(),
+        *order_cases(),
+        *pool_cases(),
+        *signal_cases(),
+        *executorch_cases(),
+        *linalg_cases(),
+    ]
 
 
 def without_case() -> list[str]:

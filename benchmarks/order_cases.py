@@ -95,8 +95,17 @@ def random() -> Iterator[Case]:
     yield Case("aten::native_dropout.out", lambda t: (t.x, 0.5, True))
 
 
+def different() -> Iterator[Case]:
+    """Different elements, and counts."""
+    for op in ("_unique2.out", "unique_consecutive.out"):
+        yield Case(f"aten::{op}", lambda t: (t.index(1000, t.n).to(t.dtype),))
+    yield Case("aten::unique_dim.out", lambda t: (t.index(9, t.n // 4, 4).to(t.dtype), 0))
+    yield Case("aten::bincount.out", lambda t: (t.index(100, t.n),))
+
+
 def order_cases() -> Iterator[Case]:
     """All of them."""
+    yield from different()
     yield from ordering()
     yield from scans()
     yield from searching()

@@ -66,8 +66,22 @@ def bags_and_distances() -> Iterator[Case]:
     yield Case("aten::_native_batch_norm_legit.out", lambda t: (t.image, *four(t), True, 0.1, 1e-5))
 
 
+def fractional() -> Iterator[Case]:
+    """Half the size, from windows at random places."""
+    for dims in (2, 3):
+
+        def make(t: Inputs, dims: int = dims) -> tuple[Any, ...]:
+            x = t.image if dims == 2 else t.volume
+            sizes = [size // 2 for size in x.shape[2:]]
+            kernel = [min(2, size) for size in sizes]
+            return x, kernel, sizes, torch.full((1, x.shape[1], dims), 0.5, dtype=x.dtype)
+
+        yield Case(f"aten::fractional_max_pool{dims}d.output", make)
+
+
 def pool_cases() -> Iterator[Case]:
     """All of them."""
+    yield from fractional()
     yield from pooling()
     yield from gradients()
     yield from bags_and_distances()

@@ -3,10 +3,11 @@
 Commands, each also callable by hand as ``executorch_side.py COMMAND name=value ...``. `program`
 is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0`` ...:
 
-* ``export program= pte=``: lower a program for the portable kernels, write the file; answers with
-  the CPU and wall seconds that this took without reading and writing.
-* ``run pte= data= outputs= [method=] [calls=]``: run a program, write its outputs ``out0`` ... of
-  the last call.
+* ``export program= pte= [own_operators=]``: lower a program for the portable kernels,
+  write the file; answers with the CPU and wall seconds that this took without reading and writing.
+* ``run pte= data= outputs= [method=] [calls=] [own_operators=]``: run a program, write
+  its outputs ``out0`` ... of the last call. `own_operators` brings in the libraries beside torch's.
+* ``operators``: the names of all kernels.
 * ``plan pte=``: arena sizes in bytes by memory id.
 * ``latency pte= data= [calls=] [warmup=]``: seconds of each call.
 * ``forget``: let go of the programs that ``latency`` and ``overhead`` keep loaded.
@@ -37,9 +38,11 @@ def _inputs(data: str) -> list[torch.Tensor]:
     return [torch.from_numpy(array) for array in side.read_inputs(data)]
 
 
-def export(program: str, pte: str) -> dict[str, float]:
+def export(program: str, pte: str, own_operators: bool = False) -> dict[str, float]:
     from executorch.exir import to_edge_transform_and_lower
 
+    if own_operators:
+        _import_own_operators()
     exported = torch.export.load(program)
 
     def lower() -> bytes:
@@ -56,7 +59,31 @@ def _load_module(pte: str) -> Any:
     return _load_for_executorch(pte)
 
 
-def run(pte: str, data: str, outputs: str, method: str = "forward", calls: int = 1) -> None:
+def operators() -> list[str]:
+    from executorch.extension.pybindings import portable_lib
+
+    _import_own_operators()
+    return list(portable_lib._get_operator_names())
+
+
+def _import_own_operators() -> None:
+    """The kernels, and torch's operators, of the wheel's libraries beside the portable one."""
+    import executorch.exir.passes._quant_patterns_and_replacements
+    import executorch.extension.llm.custom_ops.custom_ops
+    import executorch.extension.llm.custom_ops.op_tile_crop_aot
+    import executorch.kernels.quantized  # noqa: F401
+
+
+def run(
+    pte: str,
+    data: str,
+    outputs: str,
+    method: str = "forward",
+    calls: int = 1,
+    own_operators: bool = False,
+) -> None:
+    if own_operators:
+        _import_own_operators()
     module, inputs = _load_module(pte), _inputs(data)
     for _ in range(int(calls)):
         results = module.run_method(method, inputs)
@@ -131,6 +158,7 @@ def sizes(pte: str, sizes: list[int]) -> dict[str, list[int]]:
 COMMANDS: dict[str, side.Command] = {
     "export": export,
     "run": run,
+    "operators": operators,
     "plan": plan,
     "latency": latency,
     "forget": forget,

@@ -4,6 +4,8 @@
 // exponentials and the weighted sum of values so far are corrected as the maximum grows, so that
 // the scores of a whole row are nowhere (Dao et al., FlashAttention, 2022, after Milakov and
 // Gimelshein, Online normalizer calculation for softmax, 2018).
+#include "rushlight/kernels/portable/attention.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -27,22 +29,6 @@ constexpr int64_t kKeys = 256;
 constexpr int64_t kProductBytes = 32 << 10;  // that the products of a block should have for panels
 constexpr int64_t kLeastProductBytes = 3200;
 constexpr int64_t kStackFloats = 3072;  // where there is less scratch than that
-
-struct Attention {
-  const Tensor* query;  // [..., H, L, E]
-  const Tensor* key;    // [..., Hk, S, E]
-  const Tensor* value;  // [..., Hv, S, Ev]
-  const Tensor* mask;   // broadcasts to [..., H, L, S], or nullptr
-  const Tensor* out;    // [..., H, L, Ev]
-  bool causal;
-  double scale;
-
-  static int64_t size(const Tensor& t, size_t from_end) { return t.sizes[t.rank - from_end]; }
-  int64_t length() const { return size(*query, 2); }
-  int64_t keys() const { return size(*key, 2); }
-  int64_t width() const { return size(*query, 1); }
-  int64_t value_width() const { return size(*value, 1); }
-};
 
 // The offset of a tensor's matrix that goes with one of out's; heads are shared, sizes of 1 repeat.
 int64_t matrix_offset(const Tensor& t, const Tensor& out, const int64_t* index) {
@@ -94,14 +80,12 @@ class Worker {
     index_ = index;
     first_ = first;
     n_ = n;
-    const int64_t from = matrix_offset(*a_.query, *a_.out, index) + first * stride_of(*a_.query, 2);
-    converting_copy(element_at(*a_.query, from), a_.query->dtype, query_, kType,
-                    matrix(*a_.query, n, a_.width()));
+    read_rows(*a_.query, a_.quantized[0], first, n, query_);
     for (int64_t i = 0; i < n * a_.width(); ++i) query_[i] *= static_cast<T>(a_.scale);
     std::fill(sums_, sums_ + n * a_.value_width(), T{0});
     std::fill(max_, max_ + n, -std::numeric_limits<double>::infinity());
     std::fill(total_, total_ + n, 0.0);
-    const int64_t end = a_.causal ? std::min(a_.keys(), first + n) : a_.keys();
+    const int64_t end = a_.causal ? std::min(a_.keys(), a_.start + first + n) : a_.keys();
     for (int64_t k = 0; k < end; k += sizes_.keys) block(k, std::min(sizes_.keys, end - k));
     finish();
   }
@@ -129,16 +113,30 @@ class Worker {
     int64_t row;
     int64_t col;
   };
-  Rows rows_of(const Tensor& t, int64_t first, int64_t n, T* buffer) const {
-    const int64_t offset =
-        matrix_offset(t, *a_.out, index_) + first * t.strides[t.rank - size_t{2}];
+  Rows rows_of(const Tensor& t, const RowQuantization& quantized, int64_t first, int64_t n,
+               T* buffer) const {
+    const int64_t row = t.strides[t.rank - size_t{2}];
     if (!sizes_.converts) {
-      return {t.as<const T>() + offset, t.strides[t.rank - size_t{2}],
-              t.strides[t.rank - size_t{1}]};
+      const int64_t offset = matrix_offset(t, *a_.out, index_) + first * row;
+      return {t.as<const T>() + offset, row, t.strides[t.rank - size_t{1}]};
     }
+    read_rows(t, quantized, first, n, buffer);
+    return {buffer, t.sizes[t.rank - size_t{1}], 1};
+  }
+
+  // Rows of a tensor in the type that is computed in, one after the other.
+  void read_rows(const Tensor& t, const RowQuantization& quantized, int64_t first, int64_t n,
+                 T* to) const {
     const int64_t width = t.sizes[t.rank - size_t{1}];
-    converting_copy(element_at(t, offset), t.dtype, buffer, kType, matrix(t, n, width));
-    return {buffer, width, 1};
+    const int64_t offset = matrix_offset(t, *a_.out, index_) + first * stride_of(t, 2);
+    converting_copy(element_at(t, offset), t.dtype, to, kType, matrix(t, n, width));
+    if (quantized.scales == nullptr) return;
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t of_row = (offset + i * stride_of(t, 2)) / width;
+      const T zero = quantized.zeros[of_row];
+      const T scale = quantized.scales[of_row];
+      for (int64_t j = 0; j < width; ++j) to[i * width + j] = (to[i * width + j] - zero) * scale;
+    }
   }
 
   // c = a b, or c += a b; b's element (k, j) is at k * b_row + j * b_col.
@@ -173,18 +171,18 @@ class Worker {
 
   // The keys first..first+n-1.
   void block(int64_t first, int64_t n) {
-    const Rows key = rows_of(*a_.key, first, n, key_);
+    const Rows key = rows_of(*a_.key, a_.quantized[1], first, n, key_);
     multiply_into(query_, a_.width(), key.data, key.col, key.row, n, scores_, false);
     for (int64_t i = 0; i < n_; ++i) {
       T* row = scores_ + i * n;
       if (a_.causal) {
-        const int64_t seen = std::min(std::max<int64_t>(first_ + i + 1 - first, 0), n);
+        const int64_t seen = std::min(std::max<int64_t>(a_.start + first_ + i + 1 - first, 0), n);
         std::fill(row + seen, row + n, -std::numeric_limits<T>::infinity());
       }
       if (a_.mask != nullptr) mask_row(row, first_ + i, first, n);
       weigh(row, i, n);
     }
-    const Rows value = rows_of(*a_.value, first, n, value_);
+    const Rows value = rows_of(*a_.value, a_.quantized[2], first, n, value_);
     multiply_into(scores_, n, value.data, value.row, value.col, a_.value_width(), sums_, true);
   }
 
@@ -292,26 +290,6 @@ Status check_shapes(KernelContext& ctx, const Attention& a, bool shared_heads, S
                   shared_heads ? "" : "; heads are shared only with enable_gqa");
 }
 
-Status check_mask(KernelContext& ctx, const Attention& a) {
-  const Tensor& mask = *a.mask;
-  if (a.causal) {
-    return ctx.fail(Code::InvalidArgument, "is_causal is true, but there is an attn_mask as well");
-  }
-  if (mask.dtype != DType::Bool) RL_TRY(check_floating(ctx, "attn_mask", mask));
-  bool fits = mask.rank <= a.out->rank;
-  for (size_t d = 1; fits && d <= mask.rank; ++d) {
-    const int64_t whole = d == 1 ? a.keys() : a.out->sizes[a.out->rank - d];
-    const int64_t own = mask.sizes[mask.rank - d];
-    fits = own == 1 || own == whole;
-  }
-  if (fits) return {};
-  return ctx.fail(Code::InvalidArgument,
-                  "attn_mask has shape %s, which does not broadcast to the scores of %lld queries "
-                  "and %lld keys",
-                  ShapeText(mask.shape()).text(), static_cast<long long>(a.length()),
-                  static_cast<long long>(a.keys()));
-}
-
 template <typename T>
 Status run(KernelContext& ctx, const Attention& a) {
   const Workspace scratch(ctx);
@@ -321,7 +299,7 @@ Status run(KernelContext& ctx, const Attention& a) {
                          little ? kStackFloats : scratch.size());
   const int shares_count = memory.shares();
   const int64_t bytes = memory.size() / shares_count * static_cast<int64_t>(sizeof(float));
-  const bool converts = element_size(a.out->dtype) != sizeof(T);
+  const bool converts = element_size(a.key->dtype) != sizeof(T);
   BlockSizes sizes{std::min(kQueries, a.length()), std::min(kKeys, std::max<int64_t>(a.keys(), 1)),
                    converts};
   const auto needed = [&](int64_t rest) {
@@ -365,6 +343,31 @@ Status run(KernelContext& ctx, const Attention& a) {
 
 }  // namespace
 
+Status check_attention_mask(KernelContext& ctx, const Attention& a) {
+  const Tensor& mask = *a.mask;
+  if (a.causal) {
+    return ctx.fail(Code::InvalidArgument, "is_causal is true, but there is an attn_mask as well");
+  }
+  if (mask.dtype != DType::Bool) RL_TRY(check_floating(ctx, "attn_mask", mask));
+  bool fits = mask.rank <= a.out->rank;
+  for (size_t d = 1; fits && d <= mask.rank; ++d) {
+    const int64_t whole = d == 1 ? a.keys() : a.out->sizes[a.out->rank - d];
+    const int64_t own = mask.sizes[mask.rank - d];
+    fits = own == 1 || own == whole;
+  }
+  if (fits) return {};
+  return ctx.fail(Code::InvalidArgument,
+                  "attn_mask has shape %s, which does not broadcast to the scores of %lld queries "
+                  "and %lld keys",
+                  ShapeText(mask.shape()).text(), static_cast<long long>(a.length()),
+                  static_cast<long long>(a.keys()));
+}
+
+Status run_attention(KernelContext& ctx, const Attention& a) {
+  if (a.out->numel == 0) return {};
+  return a.out->dtype == DType::Float64 ? run<double>(ctx, a) : run<float>(ctx, a);
+}
+
 // scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, *, scale,
 //                              enable_gqa, out)
 Status scaled_dot_product_attention_out(KernelContext& ctx, EValue* const* args) {
@@ -383,10 +386,9 @@ Status scaled_dot_product_attention_out(KernelContext& ctx, EValue* const* args)
   Shape shape;
   RL_TRY(check_shapes(ctx, a, args[7]->to_bool(), &shape));
   RL_TRY(ctx.resize(out, shape.span()));
-  if (a.mask != nullptr) RL_TRY(check_mask(ctx, a));
-  if (out.numel == 0) return {};
+  if (a.mask != nullptr) RL_TRY(check_attention_mask(ctx, a));
   a.scale = double_or(*args[6], 1.0 / std::sqrt(static_cast<double>(a.width())));
-  return out.dtype == DType::Float64 ? run<double>(ctx, a) : run<float>(ctx, a);
+  return run_attention(ctx, a);
 }
 
 }  // namespace rushlight::kernels

@@ -1,4 +1,6 @@
 // Special functions, elementwise: computed in double and rounded once.
+#include "rushlight/kernels/portable/special.h"
+
 #include <cmath>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -65,9 +67,22 @@ void exponent_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
   }
 }
 
-// Tensors, or a tensor and a scalar, in the type that they have together.
-Status run(KernelContext& ctx, EValue* const* inputs, size_t n, const EValue& out, DType common,
-           DType as, ElementwiseFn fn, LoopArgs& args) {
+Status real_function(KernelContext& ctx, EValue* const* args, size_t n, ElementwiseFn fn) {
+  DType common;
+  RL_TRY(common_type(ctx, args, n, &common));
+  LoopArgs loop_args;
+  return run_in_common_type(ctx, args, n, *args[n], to_floating(common), DType::Float64, fn,
+                            loop_args);
+}
+
+Status special_function(KernelContext& ctx, EValue* const* args, SpecialOp op) {
+  return real_function(ctx, args, 1, special_loops().fn[static_cast<size_t>(op)]);
+}
+
+}  // namespace
+
+Status run_in_common_type(KernelContext& ctx, EValue* const* inputs, size_t n, const EValue& out,
+                          DType common, DType as, ElementwiseFn fn, LoopArgs& args) {
   RL_TRY(check_castable(ctx, common, out.tensor()));
   Operand operands[kMaxOperands];
   for (size_t k = 0; k < n; ++k) operands[k] = operand(*inputs[k], as, common);
@@ -89,25 +104,22 @@ Status common_type(KernelContext& ctx, EValue* const* inputs, size_t n, DType* c
   return {};
 }
 
-Status real_function(KernelContext& ctx, EValue* const* args, size_t n, ElementwiseFn fn) {
-  DType common;
-  RL_TRY(common_type(ctx, args, n, &common));
-  LoopArgs loop_args;
-  return run(ctx, args, n, *args[n], to_floating(common), DType::Float64, fn, loop_args);
-}
-
-Status special_function(KernelContext& ctx, EValue* const* args, SpecialOp op) {
-  return real_function(ctx, args, 1, special_loops().fn[static_cast<size_t>(op)]);
-}
-
-}  // namespace
-
 #define RL_KERNEL(name, loop, n) \
   Status name(KernelContext& ctx, EValue* const* args) { return real_function(ctx, args, n, loop); }
 RL_KERNEL(digamma_out, unary_loop<special::digamma>, 1)
 RL_KERNEL(igamma_out, binary_loop<special::igamma>, 2)
 RL_KERNEL(igammac_out, binary_loop<special::igammac>, 2)
 RL_KERNEL(lgamma_out, unary_loop<special::lgamma>, 1)
+RL_KERNEL(special_airy_ai_out, unary_loop<special::airy_ai>, 1)
+RL_KERNEL(special_bessel_j0_out, unary_loop<special::bessel_j0>, 1)
+RL_KERNEL(special_bessel_j1_out, unary_loop<special::bessel_j1>, 1)
+RL_KERNEL(special_bessel_y0_out, unary_loop<special::bessel_y0>, 1)
+RL_KERNEL(special_bessel_y1_out, unary_loop<special::bessel_y1>, 1)
+RL_KERNEL(special_modified_bessel_k0_out, unary_loop<special::modified_bessel_k0>, 1)
+RL_KERNEL(special_modified_bessel_k1_out, unary_loop<special::modified_bessel_k1>, 1)
+RL_KERNEL(special_scaled_modified_bessel_k0_out, unary_loop<special::scaled_modified_bessel_k0>, 1)
+RL_KERNEL(special_scaled_modified_bessel_k1_out, unary_loop<special::scaled_modified_bessel_k1>, 1)
+RL_KERNEL(special_spherical_bessel_j0_out, unary_loop<special::spherical_bessel_j0>, 1)
 RL_KERNEL(special_zeta_out, binary_loop<special::zeta>, 2)
 #undef RL_KERNEL
 
@@ -131,7 +143,8 @@ Status erfinv_out(KernelContext& ctx, EValue* const* args) {
   if (common == DType::Float64) return special_function(ctx, args, SpecialOp::Erfinv);
   LoopArgs loop_args;
   const ElementwiseFn loop = unary_loops().fn[static_cast<size_t>(UnaryOp::Erfinv)][kF32];
-  return run(ctx, args, 1, *args[1], to_floating(common), DType::Float32, loop, loop_args);
+  return run_in_common_type(ctx, args, 1, *args[1], to_floating(common), DType::Float32, loop,
+                            loop_args);
 }
 
 // polygamma(n, self, out)
@@ -146,8 +159,8 @@ Status polygamma_out(KernelContext& ctx, EValue* const* args) {
   LoopArgs loop_args;
   loop_args.i[0] = n;
   loop_args.i[1] = common == DType::Float64;
-  return run(ctx, args + 1, 1, *args[2], to_floating(common), DType::Float64, polygamma_loop,
-             loop_args);
+  return run_in_common_type(ctx, args + 1, 1, *args[2], to_floating(common), DType::Float64,
+                            polygamma_loop, loop_args);
 }
 
 Status gcd_out(KernelContext& ctx, EValue* const* args) {
@@ -161,7 +174,7 @@ Status gcd_out(KernelContext& ctx, EValue* const* args) {
                     dtype_name(dtype));
   }
   LoopArgs loop_args;
-  return run(ctx, args, 2, *args[2], common, DType::Int64, gcd_loop, loop_args);
+  return run_in_common_type(ctx, args, 2, *args[2], common, DType::Int64, gcd_loop, loop_args);
 }
 
 // frexp(self, mantissa, exponent)
@@ -175,7 +188,8 @@ Status frexp_out(KernelContext& ctx, EValue* const* args) {
                     dtype_name(self.dtype), dtype_name(exponent.dtype));
   }
   LoopArgs loop_args;
-  RL_TRY(run(ctx, args, 1, *args[1], self.dtype, DType::Float64, mantissa_loop, loop_args));
+  RL_TRY(run_in_common_type(ctx, args, 1, *args[1], self.dtype, DType::Float64, mantissa_loop,
+                            loop_args));
   const Operand operands[] = {operand(self, DType::Float64)};
   return run_elementwise(ctx, exponent, DType::Int32, operands, 1, exponent_loop, loop_args);
 }

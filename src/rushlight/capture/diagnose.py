@@ -425,6 +425,14 @@ def _returns_alias(node: Node) -> bool:
     return any(result.alias_info is not None for result in node.target._schema.returns)
 
 
+def _written(node: Node) -> list[Any]:
+    """The arguments that a call of an operator writes."""
+    arguments = node.target._schema.arguments  # type: ignore[union-attr]
+    given = {a.name: v for a, v in zip(arguments, node.args, strict=False)} | node.kwargs
+    written = [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
+    return [given[name] for name in written if name in given]
+
+
 def mutated_inputs(program: ExportedProgram) -> list[Finding]:
     """The inputs that a captured program writes, each with the line."""
     names = [
@@ -439,11 +447,11 @@ def mutated_inputs(program: ExportedProgram) -> list[Finding]:
         if isinstance(n.target, OpOverload) and n.target._schema.is_mutable
     ]
     for node in writes:
-        written = node.args[0]
-        while isinstance(written, Node) and _returns_alias(written):
-            written = written.args[0]
-        if isinstance(written, Node) and written.op == "placeholder":
-            names.append((written.name, node.name))
+        for written in _written(node):
+            while isinstance(written, Node) and _returns_alias(written):
+                written = written.args[0]
+            if isinstance(written, Node) and written.op == "placeholder":
+                names.append((written.name, node.name))
     inputs = set(program.graph_signature.user_inputs)
     return [
         Finding(

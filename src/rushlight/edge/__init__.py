@@ -7,6 +7,7 @@ from rushlight.edge.config import (
 )
 from rushlight.edge.export_pass import ExportPass, PassManager, PassResult
 from rushlight.edge.to_edge import to_edge_dialect
+from rushlight.ir.executorch_ops import define as define_executorch_operators
 from rushlight.ir.kernels import register_operator
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "MemoryPlanningPass",
     "PassManager",
     "PassResult",
+    "define_executorch_operators",
     "register_operator",
     "to_edge_dialect",
 ]

@@ -16,6 +16,7 @@ from torch._decomp import get_decompositions
 from torch._ops import OpOverload
 
 from rushlight.edge.index_ops import INDEX_DECOMPOSITIONS
+from rushlight.edge.linalg_ops import LINALG_DECOMPOSITIONS
 from rushlight.edge.network_ops import NETWORK_DECOMPOSITIONS
 from rushlight.edge.random_ops import RANDOM_DECOMPOSITIONS, RANDOM_KEPT
 from rushlight.edge.rules import RULES
@@ -194,6 +195,7 @@ def decomposition_table(
     table[aten.copy.default] = copy
     table.update(RANDOM_DECOMPOSITIONS)
     table.update(INDEX_DECOMPOSITIONS)
+    table.update(LINALG_DECOMPOSITIONS)
     for target in (*KEPT, *RANDOM_KEPT):
         table.pop(target, None)
     table.update(own or {})

@@ -62,9 +62,25 @@ def _take(self: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     return aten.index(self.reshape(-1), [index])  # type: ignore[no-any-return]
 
 
+def _unique_consecutive(
+    self: torch.Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """Torch captures its results in wrong shapes for a dimension counted from the end."""
+    if dim is None or dim >= 0:
+        return NotImplemented
+    raise ValueError(
+        f"unique_consecutive counts dim={dim} from the end, for which torch captures a wrong "
+        f"shape: give dim={dim + self.dim()}"
+    )
+
+
 INDEX_DECOMPOSITIONS: dict[OpOverload, Callable[..., Any]] = {
     aten.index_reduce.default: _index_reduce,
     aten.put.default: _put,
     aten.take.default: _take,
     aten.scatter_reduce.two: _scatter_reduce,
+    aten.unique_consecutive.default: _unique_consecutive,
 }

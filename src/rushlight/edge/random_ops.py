@@ -58,10 +58,30 @@ def _random_to(self: torch.Tensor, to: int, *, generator: Any = None) -> torch.T
     return result
 
 
+def _rrelu_with_noise(
+    self: torch.Tensor,
+    noise: torch.Tensor,
+    lower: float = 0.125,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    generator: Any = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Eager draws for what is not positive, in order: the first numbers of those drawn here."""
+    if not training:
+        return aten.leaky_relu.default(self, (lower + upper) / 2), noise
+    below = self <= 0
+    draws = torch.rand(self.numel(), dtype=torch.float64) * (upper - lower) + lower
+    number = below.reshape(-1).cumsum(0) - 1
+    slopes = draws[number.clamp(min=0)].reshape(self.shape).to(self.dtype)
+    new = torch.where(below, slopes, 1.0)
+    return self * new, new
+
+
 RANDOM_DECOMPOSITIONS: dict[OpOverload, Callable[..., Any]] = {
     aten.normal_functional.default: _normal_functional,
     aten.normal.Tensor_float: _normal_tensor_float,
     aten.normal.float_Tensor: _normal_float_tensor,
     aten.normal.Tensor_Tensor: _normal_tensor_tensor,
     aten.random.to: _random_to,
+    aten.rrelu_with_noise_functional.default: _rrelu_with_noise,
 }

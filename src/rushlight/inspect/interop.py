@@ -14,15 +14,16 @@ _BACKENDS = frozenset(
 )
 _LIBRARIES = {
     "quantized_decomposed": "its quantised kernels (import executorch.kernels.quantized)",
-    "llama": "its LLM kernels (import executorch.extension.llm.custom_ops)",
+    "llama": "its LLM kernels (import executorch.extension.llm.custom_ops.custom_ops)",
+    "preprocess": "its LLM kernels (import executorch.extension.llm.custom_ops.custom_ops)",
 }
 
 
 def runs_kernel(name: str) -> bool:
     """Whether ExecuTorch has a kernel of this name, in its core or in a library beside it."""
-    from rushlight.ir.executorch_kernels import NAMES
+    from rushlight.ir.executorch_kernels import LIBRARY_NAMES, NAMES
 
-    return name in NAMES or name.partition("::")[0] in _LIBRARIES
+    return name in NAMES or name in LIBRARY_NAMES
 
 
 def runs_backend(name: str) -> bool:

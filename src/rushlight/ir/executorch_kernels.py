@@ -1,8 +1,8 @@
 """The kernels that the ExecuTorch 1.4.1 wheel registers, by runtime name.
 
 A program that uses only these runs there too; `report()` and `inspect` say which of a program's
-operators are not among them. Read from the wheel with `_get_operator_names()`; the quantised and
-LLM operators are in modules of their own there and are not listed.
+operators are not among them. Read from the wheel with `_get_operator_names()`: `NAMES` are there at
+once, `LIBRARY_NAMES` after the import of a module of their own.
 """
 
 NAMES: frozenset[str] = frozenset(
@@ -75,5 +75,27 @@ NAMES: frozenset[str] = frozenset(
     executorch_prim::sym_ite.Scalar executorch_prim::sym_max.Scalar
     executorch_prim::sym_min.Scalar executorch_prim::sym_not.Scalar
     executorch_prim::truediv.Scalar executorch_prim::trunc.Scalar
+    """.split()
+)
+
+LIBRARY_NAMES: frozenset[str] = frozenset(
+    """
+    llama::channelwise_gated_delta_rule.out llama::custom_quantized_sdpa.out
+    llama::custom_sdpa.out llama::fallback.out llama::fast_hadamard_transform.out
+    llama::sdpa_with_kv_cache.out llama::update_cache.out llama::update_cache_with_indices.out
+    preprocess::tile_crop.out quantized_decomposed::add.out
+    quantized_decomposed::choose_qparams.Tensor_out
+    quantized_decomposed::choose_qparams_per_token_asymmetric.out
+    quantized_decomposed::dequantize_per_channel.out
+    quantized_decomposed::dequantize_per_tensor.Tensor_out
+    quantized_decomposed::dequantize_per_tensor.out
+    quantized_decomposed::dequantize_per_token.out
+    quantized_decomposed::embedding_2bit.dtype_out quantized_decomposed::embedding_2bit.out
+    quantized_decomposed::embedding_4bit.dtype_out quantized_decomposed::embedding_4bit.out
+    quantized_decomposed::embedding_byte.dtype_out quantized_decomposed::embedding_byte.out
+    quantized_decomposed::mixed_linear.out quantized_decomposed::mixed_mm.out
+    quantized_decomposed::quantize_per_channel.out
+    quantized_decomposed::quantize_per_tensor.Tensor_out
+    quantized_decomposed::quantize_per_tensor.out quantized_decomposed::quantize_per_token.out
     """.split()
 )

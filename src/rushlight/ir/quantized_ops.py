@@ -12,7 +12,12 @@ from torch._ops import OpOverload
 NAMESPACE = "quantized_decomposed"
 
 _LIB = torch.library.Library(NAMESPACE, "FRAGMENT")
-_OVERLOADS = {"default": "out", "tensor": "Tensor_out", "tensor2": "tensor2_out"}
+_OVERLOADS = {
+    "default": "out",
+    "dtype": "dtype_out",
+    "tensor": "Tensor_out",
+    "tensor2": "tensor2_out",
+}
 _RESULTS = ("scale_out", "zero_point_out")  # of the operators that choose both
 
 

@@ -87,16 +87,23 @@ def _counts(graph: Graph, bounds: Bounds) -> dict[sympy.Expr, ValueRanges[Any]]:
 
 
 def _counted(node: Node) -> list[Node]:
-    """The tensors whose true, or other than zero, elements the result's size counts."""
+    """The tensors whose true, other than zero, or different elements the result's size counts."""
     if node.target is aten.nonzero.default:
         return list(node.all_input_nodes)
     if node.target is aten.masked_select.default:
+        return list(node.all_input_nodes)
+    if node.target is aten._unique2.default or _all_consecutive(node):
         return list(node.all_input_nodes)
     if node.target is aten.index.Tensor:
         given: Any = node.args[1]
         masks = [i for i in given if i is not None and i.meta["val"].dtype == torch.bool]
         return masks if len(masks) == 1 else []
     return []
+
+
+def _all_consecutive(node: Node) -> bool:
+    """Whether the node picks what differs from its neighbour among all elements."""
+    return node.target is aten.unique_consecutive.default and node.args[3:] in ((), (None,))
 
 
 def _name_line(node: Node) -> None:

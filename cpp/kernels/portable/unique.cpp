@@ -1,0 +1,320 @@
+// The different elements of a tensor, or its different slices along a dimension: sorted, or as
+// they follow one another. And how often each integer occurs.
+//
+// Slices are sorted as pairs of their first element's key and their number, in scratch memory;
+// without it the next one in order is searched for, which takes time by the square of their number.
+#include <algorithm>
+
+#include "rushlight/kernels/portable/declarations.h"
+#include "rushlight/kernels/portable/helpers.h"
+#include "rushlight/kernels/portable/order.h"
+#include "rushlight/kernels/portable/promote.h"
+#include "rushlight/kernels/portable/strided_copy.h"
+#include "rushlight/kernels/portable/view.h"
+
+namespace rushlight::kernels {
+namespace {
+
+// Where the element lies that is number `n` in row-major order.
+int64_t offset_of(const Tensor& tensor, int64_t n) {
+  if (tensor.is_contiguous()) return n;
+  int64_t offset = 0;
+  for (size_t d = tensor.rank; d-- > 0;) {
+    offset += n % tensor.sizes[d] * tensor.strides[d];
+    n /= tensor.sizes[d];
+  }
+  return offset;
+}
+
+uint64_t key_at(const Tensor& tensor, int64_t offset) {
+  switch (tensor.dtype) {
+    case DType::Float32:
+      return key_of(tensor.as<const float>()[offset]);
+    case DType::Float64:
+      return key_of(tensor.as<const double>()[offset]);
+    case DType::Int64:
+      return key_of(tensor.as<const int64_t>()[offset]);
+    default: {
+      uint64_t key = 0;
+      RowKeys(tensor, offset, 1, 1).each([&](int64_t, uint64_t k) { key = k; });
+      return key;
+    }
+  }
+}
+
+// What is compared: elements, or slices along a dimension.
+class Slices {
+ public:
+  Slices(const Tensor& in, bool flat, size_t dim) : in_(in), flat_(flat), dim_(dim) {
+    if (is_floating(in.dtype)) nan_ = has_wide_keys(in.dtype) ? UINT64_MAX : UINT32_MAX;
+  }
+
+  int64_t count() const { return flat_ ? in_.numel : in_.sizes[dim_]; }
+  int64_t start(int64_t i) const { return flat_ ? offset_of(in_, i) : i * in_.strides[dim_]; }
+  uint64_t first_key(int64_t i) const { return key_at(in_, start(i)); }
+
+  // Below, at or above 0 as slice a is before, like or after slice b, by their keys.
+  int compare(int64_t a, int64_t b) const {
+    int result = 0;
+    each_pair(a, b, [&](uint64_t x, uint64_t y) {
+      if (x != y) result = x < y ? -1 : 1;
+      return x == y;
+    });
+    return result;
+  }
+  // Equal, and without a NaN.
+  bool equal(int64_t a, int64_t b) const {
+    bool result = true;
+    each_pair(a, b, [&](uint64_t x, uint64_t y) {
+      result = x == y && !(is_floating(in_.dtype) && x == nan_);
+      return result;
+    });
+    return result;
+  }
+  bool before(int64_t a, int64_t b) const {
+    const int order = compare(a, b);
+    return order != 0 ? order < 0 : a < b;
+  }
+
+ private:
+  // Calls body for the elements of both until it returns false.
+  template <typename Body>
+  void each_pair(int64_t a, int64_t b, Body body) const {
+    const int64_t from = start(a);
+    const int64_t other = start(b);
+    int64_t index[kMaxRank] = {};
+    int64_t offset = 0;
+    for (;;) {
+      if (!body(key_at(in_, from + offset), key_at(in_, other + offset)) || flat_) return;
+      size_t d = in_.rank;
+      for (;;) {
+        if (d == 0) return;
+        --d;
+        if (d == dim_) continue;
+        offset += in_.strides[d];
+        if (++index[d] < in_.sizes[d]) break;
+        offset -= index[d] * in_.strides[d];
+        index[d] = 0;
+      }
+    }
+  }
+
+  const Tensor& in_;
+  bool flat_;
+  size_t dim_;
+  uint64_t nan_ = 0;
+};
+
+// All slices in order.
+class Order {
+ public:
+  Order(KernelContext& ctx, const Slices& slices, bool sorted) : slices_(slices), sorted_(sorted) {
+    const int64_t n = slices.count();
+    if (!sorted) return;
+    items_ = static_cast<WideItem*>(ctx.scratch(static_cast<size_t>(n) * sizeof(WideItem)));
+    if (items_ == nullptr) return;
+    for (int64_t i = 0; i < n; ++i) items_[i] = WideItem(slices.first_key(i), i);
+    std::sort(items_, items_ + n, [&](const WideItem& a, const WideItem& b) {
+      return a.key() != b.key() ? a.key() < b.key() : slices.before(a.index(), b.index());
+    });
+  }
+
+  // Calls body(slice, group) for each, where the slices of a group are equal; returns how many
+  // groups there are.
+  template <typename Body>
+  int64_t each(Body body) const {
+    int64_t group = -1;
+    int64_t last = -1;
+    for (int64_t k = 0; k < slices_.count(); ++k) {
+      const int64_t slice = at(k, last);
+      if (last < 0 || !slices_.equal(last, slice)) ++group;
+      body(slice, group);
+      last = slice;
+    }
+    return group + 1;
+  }
+
+ private:
+  int64_t at(int64_t k, int64_t last) const {
+    if (!sorted_) return k;
+    if (items_ != nullptr) return items_[k].index();
+    int64_t next = -1;
+    for (int64_t i = 0; i < slices_.count(); ++i) {
+      if (last >= 0 && !slices_.before(last, i)) continue;
+      if (next < 0 || slices_.before(i, next)) next = i;
+    }
+    return next;
+  }
+
+  const Slices& slices_;
+  bool sorted_;
+  WideItem* items_ = nullptr;
+};
+
+struct Results {
+  Tensor& values;
+  Tensor& inverse;
+  Tensor& counts;
+  bool with_inverse;
+  bool with_counts;
+};
+
+Status check_types(KernelContext& ctx, const Tensor& self, const Results& results) {
+  RL_TRY(check_real(ctx, "self", self));
+  RL_TRY(check_same_type(ctx, "self", self, results.values));
+  RL_TRY(check_dtype(ctx, "the inverse", results.inverse, DType::Int64));
+  return check_dtype(ctx, "the counts", results.counts, DType::Int64);
+}
+
+// Gives all outs their sizes for so many groups.
+Status resize_all(KernelContext& ctx, const Tensor& self, bool flat, size_t dim, int64_t groups,
+                  const Results& results) {
+  const int32_t none[] = {0};
+  const int32_t size[] = {static_cast<int32_t>(groups)};
+  Shape shape(self.shape());
+  if (!flat) shape.sizes[dim] = size[0];
+  RL_TRY(ctx.resize(results.values, flat ? Span<const int32_t>(size, 1) : shape.span()));
+  RL_TRY(ctx.resize(results.counts, {results.with_counts ? size : none, 1}));
+  if (!results.with_inverse) return ctx.resize(results.inverse, {none, 1});
+  if (flat) return ctx.resize_like(results.inverse, self);
+  return ctx.resize(results.inverse, {&self.sizes[dim], 1});
+}
+
+Status unique(KernelContext& ctx, const Tensor& self, bool flat, size_t dim, bool sorted,
+              const Results& results) {
+  RL_TRY(check_types(ctx, self, results));
+  bool empty_elsewhere = false;
+  for (size_t d = 0; d < self.rank && !flat; ++d) empty_elsewhere |= d != dim && self.sizes[d] == 0;
+  if (empty_elsewhere && self.sizes[dim] != 0) {
+    return ctx.fail(Code::InvalidArgument,
+                    "self has shape %s: its slices along dimension %zu have no elements",
+                    ShapeText(self.shape()).text(), dim);
+  }
+  if (self.numel > INT32_MAX) {
+    return ctx.fail(Code::NotSupported, "self has %lld elements, more than a size can be",
+                    static_cast<long long>(self.numel));
+  }
+  const Slices slices(self, flat, dim);
+  const Order order(ctx, slices, sorted);
+  const int64_t groups = order.each([](int64_t, int64_t) {});
+  RL_TRY(resize_all(ctx, self, flat, dim, groups, results));
+  CopyBlock block;
+  for (size_t d = 0; d < self.rank && !flat; ++d) {
+    if (d != dim) block.push(self.sizes[d], self.strides[d], results.values.strides[d]);
+  }
+  const StridedCopy copy(block, element_size(self.dtype));
+  const int64_t step = flat ? 1 : results.values.strides[dim];
+  int64_t last = -1;
+  order.each([&](int64_t slice, int64_t group) {
+    if (group != last) {
+      copy.run(element_at(self, slices.start(slice)), element_at(results.values, group * step));
+      if (results.with_counts) results.counts.as<int64_t>()[group] = 0;
+    }
+    last = group;
+    if (results.with_counts) ++results.counts.as<int64_t>()[group];
+    if (results.with_inverse) {
+      const int64_t place = flat ? offset_of(results.inverse, slice) : slice;
+      results.inverse.as<int64_t>()[place] = group;
+    }
+  });
+  return {};
+}
+
+// Adds the weights, or ones, at the places that the integers name.
+template <typename T>
+void add_weights(const Tensor& self, const Tensor* weights, const Tensor& out) {
+  std::fill_n(out.as<T>(), out.numel, T(0));
+  for (int64_t i = 0; i < self.numel; ++i) {
+    int64_t place = 0;
+    T weight = 1;
+    convert(element_at(self, i), self.dtype, &place, DType::Int64, 1);
+    if (weights != nullptr) {
+      convert(element_at(*weights, i), weights->dtype, &weight, out.dtype, 1);
+    }
+    out.as<T>()[place] += weight;
+  }
+}
+
+}  // namespace
+
+// _unique2(self, sorted, return_inverse, return_counts, *, out0, out1, out2): always sorted
+Status unique2_out(KernelContext& ctx, EValue* const* args) {
+  const Results results{args[4]->tensor(), args[5]->tensor(), args[6]->tensor(), args[2]->to_bool(),
+                        args[3]->to_bool()};
+  return unique(ctx, args[0]->tensor(), true, 0, true, results);
+}
+
+// unique_dim(self, dim, sorted, return_inverse, return_counts, *, out0, out1, out2): always sorted,
+// and with all results
+Status unique_dim_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& self = args[0]->tensor();
+  const Results results{args[5]->tensor(), args[6]->tensor(), args[7]->tensor(), true, true};
+  size_t dim = 0;
+  RL_TRY(wrap_dim(ctx, args[1]->to_int(), self.rank, &dim));
+  return unique(ctx, self, self.rank == 0, dim, true, results);
+}
+
+// unique_consecutive(self, return_inverse, return_counts, dim, *, out0, out1, out2)
+Status unique_consecutive_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& self = args[0]->tensor();
+  const bool flat = args[3]->is_none() || self.rank == 0;
+  const bool all = !args[3]->is_none();
+  const Results results{args[4]->tensor(), args[5]->tensor(), args[6]->tensor(),
+                        all || args[1]->to_bool(), all || args[2]->to_bool()};
+  size_t dim = 0;
+  if (all) RL_TRY(wrap_dim(ctx, args[3]->to_int(), self.rank, &dim));
+  return unique(ctx, self, flat, dim, false, results);
+}
+
+// bincount(self, weights, minlength, *, out)
+Status bincount_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& self = args[0]->tensor();
+  const Tensor* weights = args[1]->tensor_or_null();
+  const int64_t least = args[2]->to_int();
+  Tensor& out = args[3]->tensor();
+  RL_TRY(check_rank(ctx, "self", self, 1));
+  RL_TRY(check_real(ctx, "self", self));
+  if (is_floating(self.dtype) || self.dtype == DType::Bool) {
+    return ctx.fail(Code::NotSupported, "self is %s, but must be of integers",
+                    dtype_name(self.dtype));
+  }
+  if (weights != nullptr) {
+    RL_TRY(check_real(ctx, "weights", *weights));
+    RL_TRY(check_rank(ctx, "weights", *weights, 1));
+    if (weights->numel != self.numel) {
+      return ctx.fail(Code::InvalidArgument, "self has %lld elements and weights %lld",
+                      static_cast<long long>(self.numel), static_cast<long long>(weights->numel));
+    }
+  }
+  const bool single = weights != nullptr && weights->dtype == DType::Float32;
+  const DType type = weights == nullptr ? DType::Int64 : (single ? DType::Float32 : DType::Float64);
+  RL_TRY(check_dtype(ctx, "out", out, type));
+  int64_t size = std::max<int64_t>(least, 0);
+  for (int64_t i = 0; i < self.numel; ++i) {
+    int64_t value = 0;
+    convert(element_at(self, i), self.dtype, &value, DType::Int64, 1);
+    if (least < 0 || value < 0 || value >= INT32_MAX) {
+      return ctx.fail(Code::InvalidArgument,
+                      "self holds %lld and minlength is %lld; neither may be negative, nor too "
+                      "great for a size",
+                      static_cast<long long>(value), static_cast<long long>(least));
+    }
+    size = std::max(size, value + 1);
+  }
+  Shape shape;
+  if (!shape.push(size)) {
+    return ctx.fail(Code::InvalidArgument, "minlength is %lld, too great for a size",
+                    static_cast<long long>(least));
+  }
+  RL_TRY(ctx.resize(out, shape.span()));
+  if (type == DType::Int64) {
+    add_weights<int64_t>(self, nullptr, out);
+  } else if (type == DType::Float32) {
+    add_weights<float>(self, weights, out);
+  } else {
+    add_weights<double>(self, weights, out);
+  }
+  return {};
+}
+
+}  // namespace rushlight::kernels

@@ -1,0 +1,342 @@
+"""ExecuTorch's operators that torch does not have: language models, quantized embeddings, tiles.
+
+A program may call them where ExecuTorch's package is not installed: `define()` makes what is
+missing of them known to torch, with a rule in plain torch for eager mode. Operators that write a
+cache are decomposed where a model is captured; the others stay whole, and run here and in
+ExecuTorch by the same names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+Tensor = torch.Tensor
+
+_ATTENTION = "Tensor? attn_mask=None, float drpout_p=0.0, bool is_causal=False, float? scale=None"
+_EMBEDDING = (
+    "Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, int weight_quant_min, "
+    "int weight_quant_max, Tensor indices"
+)
+_PARAMETERS = "float {0}_scale, int {0}_zero_point, int {0}_quant_min, int {0}_quant_max"
+
+
+def _dequantized(x: Tensor, scales: Tensor, zeros: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """Rows of a matrix by one scale each, or one for each group of elements."""
+    groups = scales.shape[1] if scales.dim() == 2 else 1
+    size = -(-x.shape[1] // groups)
+    spread = [
+        p.float().reshape(x.shape[0], groups).repeat_interleave(size, 1)[:, : x.shape[1]]
+        for p in (scales, zeros)
+        if p is not None
+    ]
+    numbers = x.float() - spread[1] if zeros is not None else x.float()
+    return (numbers * spread[0]).to(dtype)
+
+
+def _unpacked(weight: Tensor, bits: int) -> Tensor:
+    if bits == 8:
+        return weight
+    shifts = (4, 0) if bits == 4 else (0, 2, 4, 6)
+    parts = [(weight >> shift & ((1 << bits) - 1)).to(torch.int8) for shift in shifts]
+    return torch.stack(parts, -1).flatten(1) - (1 << (bits - 1))
+
+
+def _embedding(bits: int) -> Callable[..., Tensor]:
+    def embedding(
+        weight: Tensor,
+        weight_scales: Tensor,
+        weight_zero_points: Tensor | None,
+        weight_quant_min: int,
+        weight_quant_max: int,
+        indices: Tensor,
+        *,
+        dtype: torch.dtype | None = None,
+    ) -> Tensor:
+        table = _unpacked(weight, bits)
+        dtype = dtype or weight_scales.dtype
+        return F.embedding(indices, _dequantized(table, weight_scales, weight_zero_points, dtype))
+
+    return embedding
+
+
+def _mixed_mm(input: Tensor, weight: Tensor, scales: Tensor, zeros: Tensor | None) -> Tensor:
+    return (input.float() @ _dequantized(weight, scales, zeros, torch.float32)).to(input.dtype)
+
+
+def _mixed_linear(
+    input: Tensor,
+    weight: Tensor,
+    weight_scales: Tensor,
+    weight_zero_points: Tensor | None,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    real = _dequantized(weight, weight_scales, weight_zero_points, torch.float32)
+    return (input.float() @ real.t()).to(dtype or input.dtype)
+
+
+def _add(a: Tensor, *rest: Any) -> Any:
+    a_scale, a_zero, _, _, b, b_scale, b_zero, _, _, scale, zero, low, high = rest
+    scales = [torch.tensor(s, dtype=torch.float32) for s in (a_scale, b_scale, scale)]
+    total = (a.long() - a_zero).float() * scales[0] + (b.long() - b_zero).float() * scales[1]
+    return (zero + (total * (1.0 / scales[2])).round()).clamp(low, high).to(a.dtype)
+
+
+def _custom_sdpa(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    start_pos: int,
+    attn_mask: Tensor | None = None,
+    drpout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> Tensor:
+    """Attention with tokens before heads, to the keys up to the last query's, or all by a mask."""
+    length = query.shape[1]
+    if attn_mask is None:
+        key, value = (t[:, : start_pos + length] for t in (key, value))
+    if is_causal:
+        shape = (length, start_pos + length)
+        attn_mask = torch.ones(shape, dtype=torch.bool, device=query.device).tril(start_pos)
+    elif attn_mask is not None and attn_mask.dtype != torch.bool:
+        attn_mask = attn_mask.to(query.dtype)
+    q, k, v = (t.transpose(1, 2) for t in (query, key, value))
+    result = F.scaled_dot_product_attention(
+        q, k, v, attn_mask, drpout_p, scale=scale, enable_gqa=q.shape[1] != k.shape[1]
+    )
+    return result.transpose(1, 2).contiguous()
+
+
+def _custom_quantized_sdpa(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    start_pos: int,
+    attn_mask: Tensor | None = None,
+    drpout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    *parameters: Any,
+) -> Tensor:
+    given = dict(zip(("q_zeros", "q", "k_zeros", "k", "v_zeros", "v"), parameters, strict=False))
+    heads_first = len(parameters) > len(given) and parameters[len(given)]
+    real = [
+        (x.float() - given[f"{name}_zeros"].float()) * given[name]
+        for x, name in ((query, "q"), (key, "k"), (value, "v"))
+    ]
+    if heads_first:
+        real = [t.transpose(1, 2) for t in real]
+    q, k, v = real
+    result = _custom_sdpa(q, k, v, start_pos, attn_mask, drpout_p, is_causal, scale)
+    return result.transpose(1, 2).contiguous() if heads_first else result
+
+
+def _update_cache(value: Tensor, cache: Tensor, start_pos: int) -> Tensor:
+    cache.narrow(1, start_pos, value.shape[1]).copy_(value)
+    return value.new_zeros(1)
+
+
+def _update_cache_with_indices(
+    value: Tensor, cache: Tensor, start_pos: int, indices: Tensor
+) -> Tensor:
+    batch = torch.arange(value.shape[0], device=value.device).unsqueeze(1)
+    cache.index_put_((batch, indices), value)
+    return value.new_zeros(1)
+
+
+def _sdpa_with_kv_cache(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    key_cache: Tensor,
+    value_cache: Tensor,
+    start_pos: int,
+    seq_len: int,
+    *options: Any,
+) -> Tensor:
+    _update_cache(key, key_cache, start_pos)
+    _update_cache(value, value_cache, start_pos)
+    attention: Any = torch.ops.llama.custom_sdpa.default
+    result: Tensor = attention(query, key_cache, value_cache, start_pos, *options)
+    return result
+
+
+# The Hadamard matrix of order 28 that QuaRot and SpinQuant turn models with, a row in 28 bits.
+_HADAMARD_28 = (
+    *(0x818694C, 0x41C14A6, 0x20E2A13, 0x1071549, 0x0838AE4, 0x041E532, 0x030D299),
+    *(0x3D019D2, 0x1E82CA9, 0x8E43654, 0xC621B2A, 0xE210D95, 0xF00A6CA, 0x7807325),
+    *(0x5B3201E, 0xAC9900F, 0x564C847, 0xAB24463, 0xD590271, 0x6AC8178, 0xB4640BC),
+    *(0x66B70C0, 0xB35B820, 0xD8ADC10, 0x6D54E08, 0x37A8704, 0x9AD4382, 0xCD6A181),
+)
+
+
+def _fast_hadamard_transform(mat: Tensor) -> Tensor:
+    size = mat.shape[-1] if mat.dim() > 0 else 1
+    wide = size % 28 == 0
+    x = mat.to(torch.promote_types(mat.dtype, torch.float32)).reshape(-1, size)
+    half, power = 1, size // 28 if wide else size
+    while half < power:
+        low, high = x.reshape(-1, 2, half).unbind(1)
+        x = torch.stack([low + high, low - high], 1)
+        half *= 2
+    if wide:
+        signs = [[1.0 if row >> (27 - k) & 1 else -1.0 for k in range(28)] for row in _HADAMARD_28]
+        x = torch.tensor(signs, dtype=x.dtype) @ x.reshape(-1, 28, power)
+    return (x.reshape(mat.shape) / math.sqrt(power)).to(mat.dtype)
+
+
+def _gated_delta_rule(
+    query: Tensor, key: Tensor, value: Tensor, decay: Tensor, beta: Tensor, initial_state: Tensor
+) -> tuple[Tensor, Tensor]:
+    """A state of keys by values that decays, is corrected towards each value, and is read."""
+    state = initial_state.clone()
+    results = []
+    for t in range(query.shape[2]):
+        state = state * decay[:, :, t, :, None]
+        k = key[:, :, t, :, None]
+        delta = (value[:, :, t] - (state * k).sum(2)) * beta[:, :, t, None]
+        state = state + k * delta.unsqueeze(2)
+        results.append((state * query[:, :, t, :, None]).sum(2))
+    return torch.stack(results, 2) if results else torch.empty_like(value), state
+
+
+def _tile_crop(input: Tensor, tile_size: int) -> Tensor:
+    channels, height, width = input.shape
+    tiles = input.reshape(channels, height // tile_size, tile_size, width // tile_size, tile_size)
+    return tiles.permute(1, 3, 0, 2, 4).flatten(0, 1).contiguous()
+
+
+def _like(argument: int, dtype: torch.dtype | None = None) -> Callable[..., Tensor]:
+    return lambda *args, **_: torch.empty_like(args[argument], dtype=dtype)
+
+
+def _tiles(input: Tensor, tile_size: int) -> Tensor:
+    down, across = input.shape[1] // tile_size, input.shape[2] // tile_size
+    return input.new_empty(down * across, input.shape[0], tile_size, tile_size)
+
+
+# Functional operators that stay whole: schema without its result, rule, and what says the shapes.
+_WHOLE: dict[str, tuple[str, Callable[..., Any], Callable[..., Any] | None]] = {
+    "quantized_decomposed::add": (
+        ", ".join(["Tensor a", _PARAMETERS.format("a"), "Tensor b", _PARAMETERS.format("b")])
+        + ", "
+        + _PARAMETERS.format("out"),
+        _add,
+        _like(0),
+    ),
+    **{
+        f"quantized_decomposed::embedding_{name}{suffix}": (
+            _EMBEDDING + more,
+            _embedding(bits),
+            None,
+        )
+        for name, bits in (("2bit", 2), ("4bit", 4), ("byte", 8))
+        for suffix, more in (("", ""), (".dtype", ", *, ScalarType? dtype=None"))
+    },
+    "quantized_decomposed::mixed_linear": (
+        "Tensor input, Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, "
+        "ScalarType? dtype=None",
+        _mixed_linear,
+        None,
+    ),
+    "quantized_decomposed::mixed_mm": (
+        "Tensor input, Tensor weight, Tensor weight_scales, Tensor? weight_zero_points",
+        _mixed_mm,
+        None,
+    ),
+    "llama::custom_sdpa": (
+        f"Tensor query, Tensor key, Tensor value, SymInt start_pos, {_ATTENTION}",
+        _custom_sdpa,
+        _like(0),
+    ),
+    "llama::custom_quantized_sdpa": (
+        f"Tensor query, Tensor key, Tensor value, SymInt start_pos, {_ATTENTION}, "
+        "Tensor? q_zero_points=None, Tensor? q_scales=None, Tensor? k_zero_points=None, "
+        "Tensor? k_scales=None, Tensor? v_zero_points=None, Tensor? v_scales=None, "
+        "bool is_seq_at_dim_2=False",
+        _custom_quantized_sdpa,
+        _like(0, torch.float32),
+    ),
+    "llama::fallback": ("Tensor input", torch.clone, _like(0)),
+    "llama::fast_hadamard_transform": ("Tensor mat", _fast_hadamard_transform, _like(0)),
+    "llama::channelwise_gated_delta_rule": (
+        "Tensor query, Tensor key, Tensor value, Tensor decay, Tensor beta, Tensor initial_state",
+        _gated_delta_rule,
+        lambda *args: (torch.empty_like(args[2]), torch.empty_like(args[5])),
+    ),
+    "preprocess::tile_crop": ("Tensor input, int tile_size", _tile_crop, _tiles),
+}
+# Those that write their inputs, and are decomposed.
+_WRITING: dict[str, tuple[str, Callable[..., Any]]] = {
+    "llama::update_cache": ("Tensor value, Tensor(a!) cache, SymInt start_pos", _update_cache),
+    "llama::update_cache_with_indices": (
+        "Tensor value, Tensor(a!) cache, SymInt start_pos, Tensor indices",
+        _update_cache_with_indices,
+    ),
+    "llama::sdpa_with_kv_cache": (
+        "Tensor query, Tensor key, Tensor value, Tensor(a!) key_cache, Tensor(b!) value_cache, "
+        f"SymInt start_pos, SymInt seq_len, {_ATTENTION}",
+        _sdpa_with_kv_cache,
+    ),
+}
+# The names of results, where they are not one `out`.
+_OUTS = {
+    "llama::channelwise_gated_delta_rule": ("out", "final_state_out"),
+    "llama::fallback": ("output",),
+}
+_LIBRARIES: dict[str, torch.library.Library] = {}
+
+
+def define() -> None:
+    """Makes ExecuTorch's operators known to torch, those that this process does not know yet.
+
+    Import ExecuTorch's own package before, if at all: it wants to define them itself.
+    """
+    for name, (arguments, rule, shapes) in _WHOLE.items():
+        if _define(name, f"({arguments}) -> {_result(name)}", rule, "CompositeExplicitAutograd"):
+            if shapes is not None:
+                torch.library.register_fake(name, shapes, lib=_library(name))
+            _define(_out_name(name), _out_schema(name, arguments), None, "")
+    for name, (arguments, rule) in _WRITING.items():
+        _define(name, f"({arguments}) -> Tensor", rule, "CompositeImplicitAutograd")
+
+
+def _define(name: str, schema: str, rule: Callable[..., Any] | None, key: str) -> bool:
+    base, _, overload = name.partition(".")
+    if overload in (torch._C._jit_get_operation(base)[1] or ()):
+        return False
+    own = name.partition("::")[2]
+    library = _library(name)
+    library.define(own + schema)
+    if rule is not None:
+        library.impl(own, rule, key)
+    return True
+
+
+def _library(name: str) -> torch.library.Library:
+    namespace = name.partition("::")[0]
+    if namespace not in _LIBRARIES:
+        _LIBRARIES[namespace] = torch.library.Library(namespace, "FRAGMENT")
+    return _LIBRARIES[namespace]
+
+
+def _result(name: str) -> str:
+    return "Tensor" if len(_OUTS.get(name, ("out",))) == 1 else "(Tensor, Tensor)"
+
+
+def _out_name(name: str) -> str:
+    return f"{name}_out" if "." in name else f"{name}.out"
+
+
+def _out_schema(name: str, arguments: str) -> str:
+    outs = _OUTS.get(name, ("out",))
+    star = ", " if "*, " in arguments else ", *, "
+    written = [f"Tensor({alias}!)" for alias, _ in zip("ab", outs, strict=False)]
+    named = ", ".join(f"{w} {out}" for w, out in zip(written, outs, strict=True))
+    result = written[0] if len(written) == 1 else f"({', '.join(written)})"
+    return f"({arguments}{star}{named}) -> {result}"
