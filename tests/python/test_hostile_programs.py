@@ -78,7 +78,9 @@ def built(name: str) -> bytes:
     if name in flow_models.CASES:
         case = flow_models.CASES[name]
         args, shapes = case.calls()[0], case.dynamic_shapes
-        return rushlight.export(case.model(), args, dynamic_shapes=shapes, verify=False).buffer
+        return rushlight.export(
+            case.model().eval(), args, dynamic_shapes=shapes, verify=False
+        ).buffer
     x = torch.randn(3, 4)
     if name == "state":
         return rushlight.export(Counter(), (torch.ones(2), torch.tensor([3])), verify=False).buffer
