@@ -1,8 +1,10 @@
-"""What of PyTorch's operator database runs here, and in ExecuTorch's portable library.
+"""What of PyTorch's operator database, and of ExecuTorch's operator suite, runs here and in
+ExecuTorch's portable library; written to docs/coverage.md.
 
 Every operator's calls (three in float32, one in integers or bools) are exported, run and compared
-with eager; tests/ops/test_opinfo_path.py holds ours to that. ExecuTorch's outcomes are kept in
-build/op_coverage, as its process is slow; remove the folder to measure them anew.
+with eager; tests/ops/test_opinfo_path.py and tests/e2e/test_executorch_suite.py hold ours to that.
+ExecuTorch's outcomes are kept in build/op_coverage, as its process is slow; remove the folder to
+measure them anew.
 
   python benchmarks/op_coverage.py --match 'linalg|special' --ours-only
 """
@@ -14,7 +16,6 @@ import json
 import re
 import sys
 import threading
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,14 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "tests"))
 
-from benchmarks import side  # noqa: E402
+import torch  # noqa: E402
+from benchmarks import coverage_page, side  # noqa: E402
 
 from ops import opinfo, opinfo_path  # noqa: E402
 from ops.opinfo import Outcome  # noqa: E402
 
 PEER = ROOT / "tests" / "peer" / "opinfo_side.py"
+PAGE = ROOT / "docs" / "coverage.md"
 CACHE = ROOT / "build" / "op_coverage" / "executorch.json"
 SUITE_CACHE = CACHE.with_name("executorch_suite.json")
 SECONDS = 120  # for one call there
@@ -82,11 +85,16 @@ def executorchs(names: Sequence[str], peer: Peer) -> Outcomes:
     for name in names:
         if name in kept:
             continue
-        count = len(list(opinfo.calls_to_export(name, whole=True)))
-        kept[name] = [peer.call("outcome", name=name, index=i) for i in range(count)]
+        calls = enumerate(opinfo.calls_to_export(name, whole=True))
+        kept[name] = [_there(peer, name, index, call) for index, call in calls]
         CACHE.write_text(json.dumps(kept))
         print(f"\r{len(kept)} of {len(names)} ", end="", file=sys.stderr, flush=True)
     return {n: [Outcome(*o) for o in kept[n] if o is not None] for n in names}
+
+
+def _there(peer: Peer, name: str, index: int, call: opinfo.Call) -> Outcome | None:
+    found = peer.call("outcome", name=name, index=index)
+    return found and found._replace(dtype=str(call.dtype).removeprefix("torch."))
 
 
 def suite_cases(python: Path) -> list[Path]:
@@ -104,6 +112,33 @@ def suite_cases(python: Path) -> list[Path]:
     return sorted(folder.glob("*.pt2"))
 
 
+def our_suite_outcomes(paths: Sequence[Path]) -> Outcomes:
+    """What this runtime makes of ExecuTorch's suite, by case."""
+    found = {}
+    for path in paths:
+        found[path.stem] = [opinfo_path.program_outcome(torch.export.load(path))]
+        print(f"\r{len(found)} of {len(paths)} ", end="", file=sys.stderr, flush=True)
+    return found
+
+
+def sample_counts(names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Operators of the database and samples that eager runs, by dtype."""
+    counts: dict[str, tuple[int, int]] = {}
+    for dtype in opinfo.DTYPES:
+        taking = [n for n in names if dtype in opinfo.dtypes_of(n)]
+        samples = sum(_runs(call) for name in taking for call in opinfo.samples(name, dtype))
+        counts[str(dtype).removeprefix("torch.")] = len(taking), samples
+    return counts
+
+
+def _runs(call: opinfo.Call) -> bool:
+    try:
+        call.run()
+    except Exception:  # the database has samples that a build of torch cannot run
+        return False
+    return True
+
+
 def suite_outcomes(paths: Sequence[Path], peer: Peer) -> Outcomes:
     """What ExecuTorch's portable library makes of its own suite, by case."""
     kept = json.loads(SUITE_CACHE.read_text()) if SUITE_CACHE.exists() else {}
@@ -113,31 +148,6 @@ def suite_outcomes(paths: Sequence[Path], peer: Peer) -> Outcomes:
             SUITE_CACHE.write_text(json.dumps(kept))
             print(f"\r{len(kept)} of {len(paths)} ", end="", file=sys.stderr, flush=True)
     return {p.stem: [Outcome(*o) for o in kept[p.stem] if o is not None] for p in paths}
-
-
-def summary(title: str, found: Outcomes) -> str:
-    """Operators and calls by outcome."""
-    calls = Counter(o.kind for some in found.values() for o in some)
-    whole = sum(all(o.kind == "passes" for o in some) for some in found.values())
-    part = sum(any(o.kind == "passes" for o in some) for some in found.values()) - whole
-    share = calls["passes"] / max(sum(calls.values()), 1)
-    return (
-        f"{title:<12}{whole:>5} operators pass in all calls, {part} in some, of {len(found)}; "
-        f"calls: {calls['passes']} pass ({share:.1%}), {calls['refused']} are refused at export, "
-        f"{calls['broken']} fail"
-    )
-
-
-def refusals(found: Outcomes) -> str:
-    """Refused calls and operators by the table's reasons."""
-    by: dict[str, list[str]] = {}
-    for name, some in found.items():
-        for o in some:
-            if o.kind == "refused":
-                row = opinfo_path.row_of(o.reason)
-                by.setdefault(row["reason"] if row else "not in the table", []).append(name)
-    lines = [f"  {len(set(v)):4} operators, {len(v):4} calls: {k}" for k, v in by.items()]
-    return "\n".join(["Refused here, by reason:", *lines])
 
 
 def update(found: Mapping[str, Sequence[Outcome]]) -> None:
@@ -177,27 +187,28 @@ def main() -> None:
     )
     options.add_argument("--match", default="", help="only operators whose name has this pattern")
     options.add_argument("--ours-only", action="store_true", help="without ExecuTorch")
-    options.add_argument("--update", action="store_true", help="write the table's lists anew")
+    options.add_argument(
+        "--update", action="store_true", help="write opinfo_refused.yaml's lists and the page anew"
+    )
     options.add_argument("--executorch", type=Path, default=ROOT / ".venv-executorch/bin/python")
     given = options.parse_args()
     names = [n for n in sorted(opinfo.entries()) if re.search(given.match, n)]
-    found = ours(names)
-    print("\n" + summary("rushlight", found))
+    database: dict[str, Outcomes] = {"Rushlight": ours(names)}
+    suite: dict[str, Outcomes] = {}
     if not given.ours_only:
         peer = Peer(given.executorch)
-        theirs = executorchs(names, peer)
-        print("\n" + summary("ExecuTorch", theirs))
+        database["ExecuTorch"] = executorchs(names, peer)
         if not given.match:
-            own = suite_outcomes(suite_cases(given.executorch), peer)
-            print("\n" + summary("  own suite", own))
+            cases = suite_cases(given.executorch)
+            suite["Rushlight"] = our_suite_outcomes(cases)
+            suite["ExecuTorch"] = suite_outcomes(cases, peer)
         peer.close()
-    print(refusals(found))
-    for name, some in found.items():
-        for o in some:
-            if o.kind == "broken":
-                print(f"BROKEN {name}: {o.reason}")
+    print("\n" + coverage_page.figures(database, suite))
     if given.update:
-        update(found)
+        update(database["Rushlight"])
+    if given.update and suite:
+        samples = sample_counts(names)
+        PAGE.write_text(coverage_page.page(SECONDS, database, samples, suite), encoding="utf-8")
 
 
 if __name__ == "__main__":

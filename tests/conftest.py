@@ -45,6 +45,21 @@ def executorch_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
+@pytest.fixture(scope="session")
+def sanitized() -> Path:
+    """The folder of the C++ tests that are built with AddressSanitizer and UBSan.
+
+    They are built if they are missing; after a change, `make sanitize` builds them anew.
+    """
+    folder = ROOT / "build" / "sanitize" / "tests" / "cpp"
+    if not (folder / "replay_cases").exists():
+        from filelock import FileLock
+
+        with FileLock(str(ROOT / "build" / "sanitize.lock")):
+            subprocess.run(["make", "sanitize"], cwd=ROOT, check=True)
+    return folder
+
+
 class ExecuTorch:
     """Commands of ``tests/peer/executorch_side.py``; a process that died is started anew."""
 

@@ -1,6 +1,8 @@
 // Runs recorded kernel calls without Python or torch, so that the sanitizers see every byte that a
 // kernel touches: replay_cases FILE ... A file is written by tests/ops/recording.py, which says
-// what is in it. Each tensor has a block of its own, so reading past its end is an error.
+// what is in it. Each tensor has a block of its own, so reading past its end is an error. Every
+// call runs on every instruction set, with one thread and with two; what was refused is refused
+// again, and an input that may be written stays as it was.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -12,15 +14,19 @@
 #include <vector>
 
 #include "rushlight/core/tensor.h"
+#include "rushlight/kernel/generator.h"
 #include "rushlight/kernel/kernel.h"
 #include "rushlight/kernels/portable/loops/dispatch.h"
 #include "rushlight/kernels/portable/portable.h"
 #include "rushlight/kernels/portable/view.h"
+#include "rushlight/module/thread_pool.h"
 
 namespace rushlight {
 namespace {
 
-constexpr uint8_t kWritten = 100;  // in place of a tensor's tag: an out, without data
+// In place of a tensor's tag: an out, whose data are kGarbage, and an input that is written too.
+constexpr uint8_t kOut = 100;
+constexpr uint8_t kUpdated = 101;
 constexpr uint8_t kGarbage = 0x5a;
 
 struct Reader {
@@ -49,11 +55,27 @@ struct Reader {
   bool done() const { return at >= bytes.size(); }
 };
 
+// A block of exactly the bytes that a call may use, made anew only for another number of them.
+struct Scratch {
+  std::unique_ptr<uint8_t[]> data;
+  size_t size = 0;
+
+  // Aligned, so that a kernel which adapts to its scratch memory always has the same.
+  Allocator of(size_t bytes) {
+    constexpr size_t kAlignment = KernelContext::kScratchAlignment;
+    if (data == nullptr || size != bytes) data.reset(new uint8_t[bytes + kAlignment]);
+    size = bytes;
+    const size_t off = (0 - reinterpret_cast<uintptr_t>(data.get())) % kAlignment;
+    return Allocator(data.get() + off, bytes);
+  }
+};
+
 struct Block {
   int32_t sizes[kMaxRank];
   int32_t strides[kMaxRank];
   uint8_t dim_order[kMaxRank];
   std::unique_ptr<uint8_t[]> data;
+  std::vector<uint8_t> before;  // of an input that is written
   Tensor tensor;
 };
 
@@ -113,47 +135,58 @@ bool values_equal(const Tensor& got, const uint8_t* wanted) {
 // One call, built from the file as a method would build it.
 class Case {
  public:
-  explicit Case(Reader& reader) : reader_(reader) {
+  Case(Reader& reader, Scratch& scratch) : reader_(reader), scratch_(scratch) {
     name_.resize(reader.take<uint32_t>());
     reader.copy(name_.data(), name_.size());
-    compared_ = reader.take<uint8_t>() != 0;
+    refused_ = reader.take<uint8_t>() != 0;
+    scratch_bytes_ = reader.take<uint32_t>();
     const uint32_t n = reader.take<uint32_t>();
     for (uint32_t i = 0; i < n; ++i) given_.push_back(value());
   }
 
   // Runs the call and reads what it should give; false if it gives something else.
-  bool run(const KernelTable& table, const char* isa) {
+  bool run(const KernelTable& table, const char* isa, size_t threads) {
     const Kernel* kernel = nullptr;
     for (size_t i = 0; i < table.size(); ++i) {
       if (name_ == table[i].name) kernel = &table[i];
     }
     Message message;
-    const bool ran = kernel != nullptr && call(*kernel, message);
-    bool same = true;
-    for (const Block* out : outs_) same = expected(*out) && same;
-    if (ran && same) return true;
-    std::fprintf(stderr, "%s on %s: %s\n", name_.c_str(), isa,
-                 kernel == nullptr ? "there is no such kernel"
-                 : ran             ? "another result than was recorded"
-                                   : message.text());
+    const bool ran = kernel != nullptr && call(*kernel, threads, message);
+    const char* wrong = nullptr;
+    if (kernel == nullptr) {
+      wrong = "there is no such kernel";
+    } else if (refused_) {
+      wrong = ran ? "it runs, though it was refused" : untouched() ? nullptr : "it wrote an input";
+    } else {
+      bool same = true;
+      for (const Block* block : written_) same = expected(*block) && same;
+      if (!same) wrong = "another result than was recorded";
+    }
+    if (wrong == nullptr && ran != refused_) return true;
+    std::fprintf(stderr, "%s on %s, threads=%zu: %s %s\n", name_.c_str(), isa, threads,
+                 wrong == nullptr ? "" : wrong, ran ? "" : message.text());
     return false;
   }
 
  private:
-  bool call(const Kernel& kernel, Message& message) {
+  bool call(const Kernel& kernel, size_t threads, Message& message) {
     std::vector<EValue*> args;
     size_t next = 0;
     for (const char* letter = kernel.signature; *letter != '\0'; ++letter) {
       if (*letter == '?') continue;
       if (*letter == '=') {
-        args.push_back(args.back());
+        args.push_back(args.empty() ? &values_.emplace_back() : args.back());
+      } else if (*letter == 'r') {
+        args.push_back(&values_.emplace_back());
+        args.back()->set_int(0);
       } else if (next < given_.size()) {
         args.push_back(given_[next++]);
       }
     }
-    std::vector<uint8_t> memory((size_t{1} << 20) + 64);
-    Allocator scratch(memory.data(), memory.size());
-    KernelContext context(message, &scratch);
+    Allocator scratch = scratch_.of(scratch_bytes_);
+    PoolWorkers workers(threads);
+    Generator generator(Generator::kDefaultSeed);
+    KernelContext context(message, &scratch, threads > 1 ? &workers : nullptr, nullptr, &generator);
     if (!check_arguments(kernel, args.data(), args.size(), message).ok()) return false;
     return kernel.fn(context, args.data()).ok();
   }
@@ -163,18 +196,29 @@ class Case {
     for (size_t d = 0; d < out.tensor.rank; ++d) same &= reader_.take<int32_t>() == out.sizes[d];
     std::vector<uint8_t> wanted(reader_.take<uint64_t>());
     reader_.copy(wanted.data(), wanted.size());
-    return same && (!compared_ || values_equal(out.tensor, wanted.data()));
+    return same && values_equal(out.tensor, wanted.data());
+  }
+
+  bool untouched() const {
+    for (const Block* block : written_) {
+      const std::vector<uint8_t>& before = block->before;
+      if (!before.empty() && std::memcmp(block->data.get(), before.data(), before.size()) != 0) {
+        return false;
+      }
+    }
+    return true;
   }
 
   EValue* value() {
     EValue* result = &values_.emplace_back();
     const uint8_t tag = reader_.take<uint8_t>();
-    result->tag = static_cast<Tag>(tag == kWritten ? static_cast<uint8_t>(Tag::Tensor) : tag);
+    const bool written = tag == kOut || tag == kUpdated;
+    result->tag = written ? Tag::Tensor : static_cast<Tag>(tag);
     switch (result->tag) {
       case Tag::None:
         break;
       case Tag::Tensor:
-        result->t = tensor(tag == kWritten);
+        result->t = tensor(tag);
         break;
       case Tag::Double:
         result->d = reader_.take<double>();
@@ -211,7 +255,7 @@ class Case {
     value.list = {boxes_.back().data(), n};
   }
 
-  Tensor* tensor(bool written) {
+  Tensor* tensor(uint8_t tag) {
     Block& block = blocks_.emplace_back();
     Tensor& t = block.tensor;
     t.dtype = static_cast<DType>(reader_.take<uint8_t>());
@@ -221,12 +265,13 @@ class Case {
     reader_.copy(block.dim_order, t.rank);
     const size_t nbytes = static_cast<size_t>(t.numel) * element_size(t.dtype);
     block.data.reset(new uint8_t[nbytes]);
-    if (written) {
+    if (tag == kOut) {
       std::memset(block.data.get(), kGarbage, nbytes);
-      outs_.push_back(&block);
     } else {
       reader_.copy(block.data.get(), nbytes);
     }
+    if (tag == kOut || tag == kUpdated) written_.push_back(&block);
+    if (tag == kUpdated) block.before.assign(block.data.get(), block.data.get() + nbytes);
     t.data = block.data.get();
     t.sizes = block.sizes;
     t.strides = block.strides;
@@ -238,10 +283,12 @@ class Case {
   }
 
   Reader& reader_;
+  Scratch& scratch_;
   std::string name_;
-  bool compared_;
+  bool refused_;
+  size_t scratch_bytes_;
   std::vector<EValue*> given_;
-  std::vector<const Block*> outs_;
+  std::vector<const Block*> written_;
   std::deque<EValue> values_;
   std::deque<Block> blocks_;
   std::deque<std::unique_ptr<double[]>> lists_;
@@ -250,6 +297,7 @@ class Case {
 
 int replay(const char* path, const KernelTable& table) {
   Reader reader;
+  Scratch scratch;
   if (!reader.open(path)) {
     std::fprintf(stderr, "%s: cannot be read\n", path);
     return 1;
@@ -258,9 +306,11 @@ int replay(const char* path, const KernelTable& table) {
   size_t wrong = 0;
   for (kernels::Isa isa : {kernels::Isa::Plain, kernels::Isa::Avx2, kernels::Isa::Avx512}) {
     if (!kernels::isa_available(isa) || !kernels::select_isa(isa)) continue;
-    for (reader.at = 0; !reader.done(); ++cases) {
-      Case one(reader);
-      wrong += one.run(table, kernels::isa_name(isa)) ? 0 : 1;
+    for (size_t threads : {size_t{1}, size_t{2}}) {
+      for (reader.at = 0; !reader.done(); ++cases) {
+        Case one(reader, scratch);
+        wrong += one.run(table, kernels::isa_name(isa), threads) ? 0 : 1;
+      }
     }
   }
   std::printf("%s: %zu calls, %zu wrong\n", path, cases, wrong);

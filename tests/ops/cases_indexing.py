@@ -295,6 +295,11 @@ ERRORS = [
         lambda make: [make.tensor(3), [ints(0, 1)], make.tensor(3), False, make.tensor(3)],
         "values has shape .* does not broadcast",
     ),
+    ErrorCase(  # behind a good one, which must not be put either
+        "aten::index_put_",
+        lambda make: [make.tensor(3), [ints(1, -4)], make.tensor(2), False],
+        "index -4 is out of bounds",
+    ),
     ErrorCase(
         "aten::index_put_",
         lambda make: [make.tensor(3), [ints(0)], make.tensor(1).int(), False],

@@ -36,9 +36,6 @@ GUARD_BYTES = 64
 GARBAGE = 0x5A
 THREADS = 3  # with which every case runs as well
 
-# Where calls of operators with outs are written to besides (recording.py), if anywhere.
-recorder: Any = None
-
 # Relative and absolute tolerance by dtype; integers and bools must be equal.
 TOLERANCES = {
     torch.float64: (1e-10, 1e-12),
@@ -322,8 +319,6 @@ def check(cases: OpCases, sample: Sample, isas: Sequence[str], scratch: int = 1 
         elif cases.values:
             for index, (b, g) in enumerate(zip(before, got, strict=True)):
                 assert same_bits(b, g), f"{where}: out {index}: {g}, not {b} as with one thread"
-    if recorder is not None and any(a.is_out for a in schema.arguments):
-        record(cases, sample, expected)
 
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -359,16 +354,6 @@ def call_out(
             same = torch.equal(torch.nan_to_num(b), torch.nan_to_num(a))
             assert same, f"{where}: {argument.name} was written"
     return [*(o.tensor for o in outs), *written]
-
-
-def record(cases: OpCases, sample: Sample, expected: list[torch.Tensor]) -> None:
-    """Hands a call to the recorder."""
-    schema = out_schema(cases.op)
-    is_list = "List" in str(schema.arguments[-1].type)
-    count = len(expected) if is_list else sum(a.is_out for a in schema.arguments)
-    outs: list[Any] = [Guarded(e, sample.out_dim_order).argument() for e in expected[:count]]
-    args = [native_argument(v) for v in bind(schema, sample)]
-    recorder.call(cases.op, args, [outs] if is_list else outs, expected[:count], cases.values)
 
 
 def compare(

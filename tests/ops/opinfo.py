@@ -50,18 +50,21 @@ TOLERANCES = {
 
 
 class Outcome(NamedTuple):
-    """How a call ended: "passes", "refused" or "broken", with the reason of the last two."""
+    """How a call ended: "passes", "refused" or "broken", with the reason of the last two; the dtype
+    is that of the sample."""
 
     kind: str
     reason: str = ""
+    dtype: str = ""
 
 
 class Call(NamedTuple):
-    """One sample: the operator's Python function and its arguments."""
+    """One sample: the operator's Python function, its arguments, and the dtype it was made for."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    dtype: torch.dtype
 
     def run(self) -> Any:
         """What eager gives, on copies of the arguments."""
@@ -134,7 +137,7 @@ def samples(name: str, dtype: torch.dtype) -> Iterator[Call]:
     with torch.random.fork_rng(devices=[]), quiet():
         torch.manual_seed(seed)
         for sample in info.sample_inputs("cpu", dtype, requires_grad=False):
-            yield Call(info.op, (sample.input, *sample.args), dict(sample.kwargs))
+            yield Call(info.op, (sample.input, *sample.args), dict(sample.kwargs), dtype)
 
 
 def calls_to_export(name: str, *, whole: bool) -> Iterator[Call]:
@@ -147,6 +150,19 @@ def calls_to_export(name: str, *, whole: bool) -> Iterator[Call]:
     other = [d for d in dtypes if not d.is_floating_point and d not in first][:1]
     for dtype in first + other:
         yield from spread(list(samples(name, dtype)), 3 if whole and dtype in first else 1)
+
+
+def results_of(program: torch.export.ExportedProgram) -> tuple[Any, int]:
+    """What eager gives for a program's example inputs, and how many results can be compared: none
+    if they differ from call to call, as those of an LSTM with dropout do."""
+    args, kwargs = program.example_inputs
+    with torch.no_grad(), quiet():
+        module = program.module()
+        first, again = (module(*copied(args), **copied(kwargs)) for _ in range(2))
+    leaves = [[torch.as_tensor(v) for v in pytree.tree_leaves(r)] for r in (first, again)]
+    pairs = zip(*leaves, strict=True)
+    same = all(torch.allclose(a, b, equal_nan=True) for a, b in pairs if a.numel())
+    return first, (1 << 30) if same else 0
 
 
 def compared(name: str) -> int:

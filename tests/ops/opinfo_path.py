@@ -45,9 +45,23 @@ def outcome(name: str, call: opinfo.Call) -> Outcome | None:
     except Exception:  # the database has samples that a build of torch cannot run
         return None
     module, inputs = opinfo.as_module(call)
+    found = _lowered((module, opinfo.copied(inputs)), inputs, expected, opinfo.compared(name))
+    return found._replace(dtype=str(call.dtype).removeprefix("torch."))
+
+
+def program_outcome(program: torch.export.ExportedProgram) -> Outcome:
+    """The same of a captured program with its example inputs, all of them positional."""
+    expected, compared = opinfo.results_of(program)
+    assert program.example_inputs is not None
+    return _lowered((program,), program.example_inputs[0], expected, compared)
+
+
+def _lowered(
+    exported: tuple[Any, ...], inputs: tuple[Any, ...], expected: Any, compared: int
+) -> Outcome:
     try:
         with opinfo.quiet():
-            program = rushlight.export(module, opinfo.copied(inputs), verify=False)
+            program = rushlight.export(*exported, verify=False)
     except ExportError as error:
         return Outcome("refused", str(error))
     except Exception as error:
@@ -58,7 +72,7 @@ def outcome(name: str, call: opinfo.Call) -> Outcome | None:
     except Exception as error:
         return Outcome("broken", f"run: {type(error).__name__}: {error}")
     try:
-        equal_trees(got, expected, compared=opinfo.compared(name), inputs=bool(inputs))
+        equal_trees(got, expected, compared=compared, inputs=bool(inputs))
     except AssertionError as error:
         return Outcome("broken", f"result: {error}")
     return Outcome("passes")

@@ -7,6 +7,7 @@ zero-dim tensors, NaN and infinities, and the arguments; what eager refuses is n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from .harness import FLOATING, INTEGRAL, Maker, OpCases, Sample, check, expected_of, native
+from .recording import FOLDER, recording, replay
 
 DTYPES = (*FLOATING, *INTEGRAL, torch.bool)
 UNARY = (
@@ -142,8 +144,11 @@ def test_drawn_calls_equal_eager(family: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("family", FAMILIES)
-def test_many_drawn_calls_equal_eager(family: str) -> None:
-    run_drawn(family, 3000)
+def test_many_drawn_calls_equal_eager_and_are_clean(family: str, sanitized: Path) -> None:
+    path = FOLDER / f"drawn-{family}.bin"
+    with recording(path):
+        run_drawn(family, 3000)
+    replay(path, sanitized)
 
 
 def run_drawn(family: str, count: int) -> None:

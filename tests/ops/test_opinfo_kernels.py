@@ -3,6 +3,8 @@ and clean under AddressSanitizer and UBSan, where it is run once more."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from . import opinfo
@@ -33,7 +35,7 @@ def faults(name: str, most: int | None, tally: Tally) -> list[str]:
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
-def test_share_equals_eager(group: int) -> None:
+def test_share_equals_eager(group: int, sanitized: Path) -> None:
     tally, wrong = Tally(), []
     path = FOLDER / f"share{group}.bin"
     with recording(path) as recorder:
@@ -41,15 +43,15 @@ def test_share_equals_eager(group: int) -> None:
             wrong += faults(name, 1, tally)
     assert not wrong, "\n\n".join(wrong)
     assert recorder.calls > 100
-    replay(path)
+    replay(path, sanitized)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
-def test_equals_eager(name: str) -> None:
+def test_equals_eager(name: str, sanitized: Path) -> None:
     path = FOLDER / f"{name}.bin"
     with recording(path) as recorder:
         wrong = faults(name, None, Tally())
     assert not wrong, "\n\n".join(wrong)
     if recorder.calls:
-        replay(path)
+        replay(path, sanitized)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -187,3 +188,16 @@ def full_program() -> PTEFile:
         named_data={"rushlight/contract": b"{}", "weights": bytes(range(100)), "same": b"{}"},
         delegate_blobs=[b"payload of A" * 20, b"payload of B"],
     )
+
+
+def rewritten(data: bytes, change: Callable[[fb.Program], object]) -> bytes:
+    """A file of `write_pte` with its root table changed, unchecked; the data behind it stay."""
+    program_size, base = struct.unpack_from("<QQ", data, 16)
+    root = fb.unpack(data[:program_size])
+    change(root)
+    flatbuffer = fb.pack(root)
+    head = int.from_bytes(flatbuffer[:4], "little") + 32
+    new_base = (len(flatbuffer) + 32 + 127) // 128 * 128
+    header = struct.pack("<4sIQQQ", b"eh00", 32, len(flatbuffer) + 32, new_base, len(data) - base)
+    whole = head.to_bytes(4, "little") + flatbuffer[4:8] + header + flatbuffer[8:]
+    return whole.ljust(new_base, b"\0") + data[base:]

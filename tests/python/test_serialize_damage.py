@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -115,18 +116,8 @@ def test_what_is_no_data_file() -> None:
         read_ptd(data)
 
 
-def _rewritten(change: object) -> bytes:
-    """The full program with its root table changed; the data behind it stay."""
-    data = write_pte(cases.full_program())
-    program_size, base = struct.unpack_from("<QQ", data, 16)
-    root = fb.unpack(data[:program_size])
-    change(root)
-    flatbuffer = fb.pack(root)
-    head = int.from_bytes(flatbuffer[:4], "little") + 32
-    new_base = (len(flatbuffer) + 32 + 127) // 128 * 128
-    header = struct.pack("<4sIQQQ", b"eh00", 32, len(flatbuffer) + 32, new_base, len(data) - base)
-    whole = head.to_bytes(4, "little") + flatbuffer[4:8] + header + flatbuffer[8:]
-    return whole.ljust(new_base, b"\0") + data[base:]
+def _rewritten(change: Callable[[fb.Program], object]) -> bytes:
+    return cases.rewritten(write_pte(cases.full_program()), change)
 
 
 REFERENCES = {

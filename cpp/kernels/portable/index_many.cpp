@@ -280,6 +280,23 @@ Status for_each_place(KernelContext& ctx, const Tensor& self, Plan* plan, const 
   }
 }
 
+// Finds an index that is out of range before anything is written: `self` may be the model's state.
+Status check_indices(KernelContext& ctx, const Tensor& self, const Plan& plan) {
+  for (size_t d = 0; d < plan.common.rank; ++d) {
+    if (plan.common.sizes[d] == 0) return {};
+  }
+  for (size_t k = 0; k < plan.n; ++k) {
+    const Index& index = plan.indices[k];
+    if (is_mask(*index.tensor)) continue;
+    const int64_t size = self.sizes[index.dim];
+    for (int64_t at = 0; at < index.tensor->numel; ++at) {
+      const int64_t i = index_at(*index.tensor, at);
+      if (i < -size || i >= size) return index_out_of_range(ctx, i, index.dim, size, -size);
+    }
+  }
+  return {};
+}
+
 // Adds `values` (by the layout in slice.to) to the slice of `self`.
 void add_slice(const uint8_t* values, uint8_t* self, const CopyBlock& slice, int64_t size,
                FoldFn add, size_t d = 0) {
@@ -325,6 +342,7 @@ Status put(KernelContext& ctx, Tensor& self, const EValue& list, const Tensor& v
     return ctx.fail(Code::NotSupported, "self is %s, which cannot be added",
                     dtype_name(self.dtype));
   }
+  RL_TRY(check_indices(ctx, self, plan));
   CopyBlock back = plan.slice;
   std::swap_ranges(back.from, back.from + back.rank, back.to);
   const size_t size = element_size(self.dtype);

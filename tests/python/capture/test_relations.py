@@ -206,7 +206,7 @@ TIES: dict[str, tuple[Callable[..., Any], Callable[..., tuple[int, int, int]]]] 
         lambda a, b, c: (a, 2 * c, c),
     ),
     "matmul": (lambda a, b, c: (a @ c.t()).sum(), lambda a, b, c: (a, b, c)),
-    "ordered": (_ordered, lambda a, b, c: (a, b, min(c, a + 2 * b - 1))),
+    "ordered": (_ordered, lambda a, b, c: (a, b, max(min(c, a + 2 * b - 1), 0))),
     "small": (lambda a, b, c: a.sum() if 3 * b.shape[0] < 25 else c.sum(), lambda *n: n),
 }
 
