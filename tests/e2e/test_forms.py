@@ -16,6 +16,7 @@ import torch
 from tiny_backend import TinyPartitioner, TinyRuntime
 
 import rushlight as rl
+from rushlight.backends.demo import DemoPartitioner
 from rushlight.inspect import get_delegation_info, print_delegated_graph, report_of
 from rushlight.partition import registry
 from rushlight.runtime import register_backend
@@ -306,3 +307,18 @@ def test_data_beside_the_file_reaches_the_backend(
         assert module(np.ones(2, np.float32)).tolist() == [3.0, 3.0]
     finally:
         unregister_backend("BesideBackend")
+
+
+def test_weights_that_a_backend_reads_as_they_are_are_stored_once() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(256, 64), torch.nn.Tanh()).eval()
+    args = (torch.randn(3, 256),)
+    portable = rl.export(model, args).buffer
+    program = rl.export(model, args, backend=[DemoPartitioner()])
+    weights = 4 * (256 * 64 + 64)
+    assert weights < len(portable) < len(program.buffer) < len(portable) + 8000
+    keys = [d for d in program.report().named_data if d.key.startswith("demo/")]
+    assert sum(d.bytes for d in keys) == weights
+    module = rl.load(program.buffer)
+    assert [f.chosen for f in module.forms] == [True, False]
+    with torch.no_grad():
+        torch.testing.assert_close(module(*args), model(*args))

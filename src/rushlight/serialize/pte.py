@@ -22,6 +22,7 @@ from rushlight.serialize.segments import (
     HEAD_BYTES,
     HEADER_ALIGNMENT,
     Data,
+    PartFinder,
     SegmentArea,
     SegmentReader,
     aligned,
@@ -138,11 +139,7 @@ def _image(
         pte, area, delegate_alignment
     )
     if pte.named_data:
-        known: dict[int, list[int]] = {}
-        program.named_data = [
-            fb.NamedData(key, area.add_once(data, known, named_data_alignment.get(key, 1)))
-            for key, data in pte.named_data.items()
-        ]
+        program.named_data = _place_named_data(pte, area, program, named_data_alignment)
     program.segments = area.table()
 
     inner_alignment = max(HEADER_ALIGNMENT, delegate_alignment)
@@ -161,6 +158,25 @@ def _image(
 def _add_parts(area: SegmentArea, parts: list[Data], alignment: int) -> fb.SubsegmentOffsets:
     chunks, offsets = pack_parts(parts or [b""], alignment)
     return fb.SubsegmentOffsets(area.add(chunks, alignment), offsets)
+
+
+def _place_named_data(
+    pte: PTEFile, area: SegmentArea, program: fb.Program, alignments: Mapping[str, int]
+) -> list[fb.NamedData]:
+    """Stores what is not there yet: equal values once, and those that are a constant as it."""
+    constants = program.constant_segment
+    finder = PartFinder(pte.constants, constants.offsets)
+    known: dict[int, list[int]] = {}
+    found = []
+    for key, data in pte.named_data.items():
+        alignment = alignments.get(key, 1)
+        at = finder.find(data, alignment)
+        if at is None:
+            index = area.add_once(data, known, alignment)
+        else:
+            index = area.add_inside(constants.segment_index, at, len(as_bytes(data)))
+        found.append(fb.NamedData(key, index))
+    return found
 
 
 def _place_delegates(

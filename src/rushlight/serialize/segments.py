@@ -22,6 +22,7 @@ HEAD_BYTES = 8
 # What a header inserted behind the head must be a multiple of, so that the alignments inside the
 # flatbuffer stay what they were.
 HEADER_ALIGNMENT = 16
+_SAMPLE = 64  # bytes of either end that must agree before two parts are compared whole
 
 
 def as_bytes(data: Data) -> memoryview:
@@ -42,6 +43,7 @@ class _Segment:
     parts: list[memoryview]
     size: int
     alignment: int
+    inside: tuple[int, int] | None = None  # an earlier segment, and where in it the bytes are
 
 
 @dataclass
@@ -78,11 +80,20 @@ class SegmentArea:
         same_size.append(index)
         return index
 
+    def add_inside(self, outer: int, offset: int, size: int) -> int:
+        """Appends a segment that shows `size` bytes at `offset` of segment `outer`."""
+        self._segments.append(_Segment([], size, 1, (outer, offset)))
+        return len(self._segments) - 1
+
     def table(self) -> list[DataSegment]:
         """Where each segment lies, relative to the start of the area."""
         found: list[DataSegment] = []
         end = 0
         for segment in self._segments:
+            if segment.inside is not None:
+                outer, inner = segment.inside
+                found.append(DataSegment(found[outer].offset + inner, segment.size))
+                continue
             offset = aligned(end, math.lcm(self.alignment, segment.alignment))
             found.append(DataSegment(offset, segment.size))
             end = offset + segment.size
@@ -91,13 +102,14 @@ class SegmentArea:
     @property
     def size(self) -> int:
         """Bytes from the start of the area to the end of the last segment."""
-        table = self.table()
-        return table[-1].offset + table[-1].size if table else 0
+        return max((place.offset + place.size for place in self.table()), default=0)
 
     def chunks(self) -> Iterator[Buffer]:
         """The bytes of the area, in order."""
         end = 0
         for segment, place in zip(self._segments, self.table(), strict=True):
+            if segment.inside is not None:
+                continue
             if place.offset > end:
                 yield bytes(place.offset - end)
             yield from segment.parts
@@ -130,6 +142,30 @@ def pack_parts(parts: Sequence[Data], alignment: int) -> tuple[list[memoryview],
         offsets.append(start)
         end = start + len(part)
     return chunks, offsets
+
+
+class PartFinder:
+    """Finds data that a packed segment holds already.
+
+    Args:
+        parts: what was packed.
+        offsets: where `pack_parts` put each.
+    """
+
+    def __init__(self, parts: Sequence[Data], offsets: Sequence[int]) -> None:
+        self._places: dict[tuple[int, bytes], list[tuple[memoryview, int]]] = {}
+        for part, offset in zip(map(as_bytes, parts), offsets, strict=True):
+            self._places.setdefault(self._key(part), []).append((part, offset))
+
+    @staticmethod
+    def _key(view: memoryview) -> tuple[int, bytes]:
+        return len(view), bytes(view[:_SAMPLE]) + bytes(view[-_SAMPLE:])
+
+    def find(self, data: Data, alignment: int) -> int | None:
+        """The offset of a part of the same bytes at a multiple of `alignment`, if there is one."""
+        view = as_bytes(data)
+        places = self._places.get(self._key(view), ()) if len(view) else ()
+        return next((at for v, at in places if at % alignment == 0 and v == view), None)
 
 
 class SegmentReader:

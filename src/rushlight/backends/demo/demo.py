@@ -50,7 +50,7 @@ def refusal(node: Node) -> str | None:
             return f"{one.name} is not row-major"
     if node.target not in (aten.add.Tensor, aten.mul.Tensor):
         return None
-    left, right = (n.meta["val"].shape for n in (node.args[0], node.args[1]))  # type: ignore[union-attr]
+    left, right = (one.meta["val"].shape for one in _operands(node))
     if left == right or math.prod(left) == 1 or math.prod(right) == 1:
         return None
     return f"it does not broadcast {list(left)} and {list(right)}"
