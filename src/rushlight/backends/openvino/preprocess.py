@@ -1,0 +1,91 @@
+"""The compiler half: a part of a graph as OpenVINO's intermediate representation."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import openvino
+from torch.export import ExportedProgram
+
+from rushlight.backends.openvino.convert import convert, debug_handle_map, orders_of
+from rushlight.backends.openvino.payload import Payload, write_payload
+from rushlight.errors import Code, ExportError
+from rushlight.partition import BackendDetails, CompileSpec, PreprocessResult
+
+FORMATS = ("ir", "blob")
+
+
+class OpenvinoBackend(BackendDetails):
+    """Turns parts of a graph into payloads for OpenVINO.
+
+    Compile specs (values are text):
+
+    * `device`: "CPU" by default;
+    * `payload`: "ir", the model itself, which every machine compiles for itself when it loads the
+      program; or "blob", the model as it was compiled here, which is what ExecuTorch stores and
+      reads, and which only the same version of OpenVINO takes;
+    * OpenVINO's own properties, in capital letters: `INFERENCE_PRECISION_HINT` is "f32" unless
+      said otherwise, since a processor's own choice may be bfloat16.
+    """
+
+    @staticmethod
+    def preprocess(
+        edge_program: ExportedProgram, compile_specs: list[CompileSpec]
+    ) -> PreprocessResult:
+        """Convert one part.
+
+        Raises:
+            ExportError: for an option that is wrong, or a node that OpenVINO cannot read.
+        """
+        options = read_specs(compile_specs)
+        model = convert(edge_program)
+        handles = debug_handle_map(model, edge_program)
+        if options.get("payload", "ir") == "blob":
+            payload = _blob(model, edge_program, options)
+        else:
+            payload = _representation(model, edge_program)
+        return PreprocessResult(payload, handles)
+
+
+def read_specs(specs: list[CompileSpec]) -> dict[str, str]:
+    """Compile specs as text.
+
+    Raises:
+        ExportError: for a key or a value that is not known.
+    """
+    options = {spec.key: bytes(spec.value).decode() for spec in specs}
+    for key, value in options.items():
+        if not (key in ("device", "payload") or key.isupper()):
+            raise ExportError(
+                f"unknown compile spec {key!r}: allowed are device, payload and OpenVINO's "
+                f"properties in capital letters",
+                code=Code.INVALID_ARGUMENT,
+            )
+        if key == "payload" and value not in FORMATS:
+            raise ExportError(
+                f"the compile spec payload is {value!r}; allowed are {', '.join(FORMATS)}",
+                code=Code.INVALID_ARGUMENT,
+            )
+    return options
+
+
+def _representation(model: openvino.Model, program: ExportedProgram) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        xml, weights = Path(folder, "model.xml"), Path(folder, "model.bin")
+        openvino.serialize(model, xml, weights)
+        return write_payload(Payload(xml.read_bytes(), weights.read_bytes(), *orders_of(program)))
+
+
+def _blob(model: openvino.Model, program: ExportedProgram, options: dict[str, str]) -> bytes:
+    inputs, outputs = orders_of(program)
+    if any(inputs) or any(outputs):
+        raise ExportError(
+            "a delegate with channels-last inputs or outputs cannot be stored as a blob, which "
+            "says nothing of dim orders: use the compile spec payload=ir, or a contiguous input",
+            code=Code.NOT_SUPPORTED,
+        )
+    config = {"INFERENCE_PRECISION_HINT": "f32"}
+    config |= {k: v for k, v in options.items() if k.isupper()}
+    compiled = openvino.Core().compile_model(model, options.get("device", "CPU"), config)
+    return bytes(compiled.export_model().getvalue())

@@ -1,0 +1,233 @@
+"""The runtime half: compiles a payload once, and runs it on the program's own memory."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rushlight.backends.openvino.payload import Order, Payload, read_payload
+
+if TYPE_CHECKING:
+    from rushlight.runtime import BackendContext
+
+Array = npt.NDArray[Any]
+
+_DEFAULTS = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+_NAME = re.compile(rb'<layer [^>]*?name="([^"]+)"')
+
+
+def backend() -> type[OpenvinoRuntime]:
+    """What the entry point leads to.
+
+    Raises:
+        ImportError: if OpenVINO is not installed, saying how to install it.
+    """
+    try:
+        import openvino  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"{error}: install OpenVINO's package with `pip install 'rushlight[openvino]'`"
+        ) from error
+    return OpenvinoRuntime
+
+
+@dataclass
+class _Port:
+    """An input or output.
+
+    Attributes:
+        index: among OpenVINO's inputs or outputs.
+        order: its dim order in memory; () is row-major.
+        dtype: OpenVINO's type.
+        is_static: its sizes never change.
+        bound: address and sizes of the memory that the request holds now.
+    """
+
+    index: int
+    order: Order
+    dtype: Any
+    is_static: bool
+    bound: tuple[int, tuple[int, ...]] | None = None
+
+
+@dataclass
+class _Delegate:
+    """What `init` makes: one request, and the memory that it refers to."""
+
+    request: Any
+    inputs: list[_Port]
+    outputs: list[_Port]
+    keep: list[Any] = field(default_factory=list)
+
+
+class OpenvinoRuntime:
+    """OpenVINO as a backend of the runtime.
+
+    Options (`backend_options` of a load): `device`, and every property of OpenVINO in capital
+    letters, such as `INFERENCE_NUM_THREADS`; they come before the compile specs of the program.
+    """
+
+    def is_available(self) -> bool:
+        """OpenVINO finds a device."""
+        import openvino
+
+        return bool(openvino.Core().available_devices)
+
+    def init(self, context: BackendContext) -> _Delegate:
+        """Compile the payload.
+
+        Raises:
+            ValueError: if it is damaged.
+            RuntimeError: if OpenVINO refuses it, with its own text.
+        """
+        import openvino
+
+        core = openvino.Core()
+        device, config = _config(context)
+        payload = read_payload(context.payload)
+        keep: list[Any] = []
+        try:
+            if payload is None:
+                compiled = core.import_model(bytes(context.payload), device, config)
+            else:
+                weights = _tensor(np.frombuffer(payload.weights, np.uint8))
+                keep.append(weights)
+                model = core.read_model(bytes(payload.xml).decode(), weights)
+                compiled = core.compile_model(model, device, config)
+        except RuntimeError as error:
+            _blame(context, str(error))
+            raise RuntimeError(
+                f"OpenVINO {openvino.__version__} cannot compile it for {device}: {error}"
+            ) from None
+        orders = payload or Payload(b"", b"")
+        return _Delegate(
+            compiled.create_infer_request(),
+            _ports(compiled.inputs, orders.inputs),
+            _ports(compiled.outputs, orders.outputs),
+            keep,
+        )
+
+    def execute(
+        self, context: BackendContext, delegate: _Delegate, args: tuple[Any, ...]
+    ) -> None:
+        """Run once, reading inputs and writing outputs of fixed sizes where they lie."""
+        request, inputs, outputs = delegate.request, delegate.inputs, delegate.outputs
+        if len(args) != len(inputs) + len(outputs):
+            raise ValueError(
+                f"the delegate is called with {len(args)} arguments, and its model has "
+                f"{len(inputs)} inputs and {len(outputs)} outputs"
+            )
+        for port, given in zip(inputs, args[: len(inputs)], strict=True):
+            _bind(port, given, request.set_input_tensor)
+        for port, given in zip(outputs, args[len(inputs) :], strict=True):
+            if port.is_static:
+                _bind(port, given, request.set_output_tensor)
+        start = time.perf_counter_ns()
+        try:
+            request.start_async()
+            request.wait()
+        except RuntimeError as error:
+            _blame(context, str(error))
+            raise
+        for port in outputs:
+            if not port.is_static:
+                _copy_out(context, request, port, len(inputs))
+        if context.is_traced:
+            _report(context, request, start)
+
+    def destroy(self, delegate: _Delegate) -> None:
+        """Give the request and what it refers to back."""
+        delegate.request = None
+        delegate.keep.clear()
+
+
+def _config(context: BackendContext) -> tuple[str, dict[str, Any]]:
+    """The device and OpenVINO's properties: of the load, else of the program, else our own."""
+    given: dict[str, Any] = {k: v.decode() for k, v in context.compile_specs.items()}
+    given |= context.options
+    config = _DEFAULTS | {k: v for k, v in given.items() if k.isupper()}
+    if context.is_traced:
+        config["PERF_COUNT"] = True
+    return str(given.get("device", "CPU")), config
+
+
+def _ports(found: Any, orders: Any) -> list[_Port]:
+    listed = list(found)
+    orders = list(orders) or [()] * len(listed)
+    if len(orders) != len(listed):
+        raise ValueError(
+            f"the payload's header names {len(orders)} inputs or outputs, its model {len(listed)}"
+        )
+    return [
+        _Port(i, order, port.get_element_type(), port.get_partial_shape().is_static)
+        for i, (port, order) in enumerate(zip(listed, orders, strict=True))
+    ]
+
+
+def _bind(port: _Port, given: Any, set_tensor: Any) -> None:
+    """Point the request to the memory of an argument, if it does not already."""
+    if not isinstance(given, np.ndarray):  # sizes come as numbers
+        set_tensor(port.index, _tensor(np.array(given, np.int64)))
+        return
+    here = (given.__array_interface__["data"][0], given.shape)
+    if here != port.bound:
+        set_tensor(port.index, _tensor(_physical(given, port.order)))
+        port.bound = here
+
+
+def _physical(array: Array, order: Order) -> Array:
+    """The array with its dimensions as they lie in memory."""
+    return array.transpose(order) if order else array
+
+
+def _tensor(array: Array) -> Any:
+    """The array's memory as OpenVINO's tensor; OpenVINO refuses to share what is read-only."""
+    import openvino
+
+    if not array.flags.c_contiguous:
+        raise ValueError(f"a tensor of shape {array.shape} has strides {array.strides}")
+    if array.flags.writeable or not array.size:
+        return openvino.Tensor(array, shared_memory=bool(array.size))
+    memory = (ctypes.c_char * array.nbytes).from_address(array.__array_interface__["data"][0])
+    view = np.frombuffer(memory, array.dtype).reshape(array.shape)
+    return openvino.Tensor(view, shared_memory=True)
+
+
+def _copy_out(context: BackendContext, request: Any, port: _Port, inputs: int) -> None:
+    """Give an output its sizes, and copy it to where the program wants it."""
+    found = request.get_output_tensor(port.index).data
+    if port.order:
+        found = found.transpose(np.argsort(port.order))
+    context.resize(inputs + port.index, found.shape)[...] = found
+
+
+def _blame(context: BackendContext, message: str) -> None:
+    """Tell the runtime which of the model's nodes OpenVINO's message names."""
+    for name in _names(context.payload):
+        if name in message:
+            context.fail_at(name)
+            return
+
+
+def _names(payload: memoryview) -> Iterator[str]:
+    """The names of a model's nodes, the longest first: one may begin as another does."""
+    parts = read_payload(payload)
+    found = _NAME.findall(parts.xml) if parts is not None else []
+    yield from sorted((name.decode() for name in found), key=len, reverse=True)
+
+
+def _report(context: BackendContext, request: Any, start: int) -> None:
+    """Report how long each node took; OpenVINO says how long, not when."""
+    for info in request.get_profiling_info():
+        if info.status == info.Status.EXECUTED:
+            stop = start + 1000 * (info.real_time // timedelta(microseconds=1))
+            context.event(info.node_name, start, stop)
+            start = stop
