@@ -1,7 +1,8 @@
 """Compute at export what depends on no input.
 
 A folded value is stored in the file, so folding must not make the file grow: a value larger than
-the constants it is made of stays an operator unless it is small.
+the constants it is made of stays an operator unless it is small. Weights that are stored quantised
+stay so: a backend with integer kernels looks for the operator that dequantises them.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ def _static(value: Any) -> bool:
 def _foldable(node: Node, known: set[Node]) -> bool:
     target = node.target
     if not isinstance(target, OpOverload) or not is_pure(node) or not _static(node.meta.get("val")):
+        return False
+    if target.name().startswith("quantized_decomposed::dequantize"):
         return False
     return all(n in known for n in node.all_input_nodes)
 
