@@ -17,6 +17,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from rushlight.backends.openvino.payload import Order
+from rushlight.backends.openvino.quantized import extensions
 from rushlight.errors import Code, ExportError
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
@@ -43,6 +44,8 @@ def convert(program: ExportedProgram) -> openvino.Model:
         input_types=[v.dtype if isinstance(v, torch.Tensor) else torch.int64 for v in inputs],
     )
     frontend = FrontEndManager().load_by_framework("pytorch")
+    for extension in extensions():
+        frontend.add_extension(extension)
     try:
         model = frontend.convert(frontend.load(decoder))
     except Exception as error:  # OpenVINO's exceptions have no base of their own
@@ -117,6 +120,8 @@ def _plain(node: Node) -> None:
         dtype = node.kwargs.get("dtype")
         node.target = aten.clone.default if dtype is None else aten._to_copy.default
         node.kwargs = {} if dtype is None else {"dtype": dtype}
+    elif isinstance(target, OpOverload) and target.namespace == "quantized_decomposed":
+        node.args, node.kwargs = (*node.args, node.name), {}  # see quantized.py
     elif isinstance(target, OpOverload):
         node.target = view_of_copy(target)
 

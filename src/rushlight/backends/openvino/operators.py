@@ -1,0 +1,241 @@
+"""Which calls OpenVINO takes, and why it does not take the others.
+
+OpenVINO's reader knows most of Core ATen, but its CPU device computes int64 in 32 bits and lets
+integers saturate where PyTorch's wrap around. Since a delegate is to give eager's results, integers
+are taken where they are moved or used as indices, and no arithmetic on them.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Container
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Node
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+from rushlight.backends.openvino.convert import view_of_copy
+from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
+from rushlight.partition import WhyNoPartitionReporter
+
+aten = torch.ops.aten
+
+_FLOATS = frozenset({torch.float32, torch.float16})
+_MOVED = _FLOATS | {torch.bool, torch.int32, torch.int8, torch.uint8}
+_INDICES = frozenset({torch.int64, torch.int32})
+_SIZES = frozenset(
+    {operator.add, operator.sub, operator.mul, operator.floordiv, aten.sym_size.int}
+)
+
+# Any dtype of _MOVED: no value changes.
+_MOVING = """
+    alias.default cat.default clone.default constant_pad_nd.default expand.default flip.default
+    permute.default repeat.default roll.default select.int slice.Tensor split.Tensor
+    split_with_sizes.default squeeze.dim squeeze.dims stack.default t.default transpose.int
+    unbind.int unsqueeze.default view.default pixel_shuffle.default pixel_unshuffle.default
+    where.self full_like.default full.default
+"""
+# Floats in, floats or bools out.
+_COMPUTING = """
+    _adaptive_avg_pool2d.default _log_softmax.default _native_batch_norm_legit_no_training.default
+    _softmax.default abs.default acos.default acosh.default add.Scalar add.Tensor addmm.default
+    amax.default amin.default asin.default asinh.default atan.default atan2.default atanh.default
+    avg_pool2d.default bmm.default ceil.default clamp.Tensor clamp.default convolution.default
+    cos.default cosh.default div.Scalar div.Tensor div.Tensor_mode elu.default eq.Scalar eq.Tensor
+    erf.default exp.default expm1.default floor.default fmod.Scalar fmod.Tensor ge.Scalar ge.Tensor
+    gelu.default glu.default gt.Scalar gt.Tensor hardsigmoid.default hardswish.default
+    hardtanh.default isfinite.default isinf.default isnan.default le.Scalar le.Tensor
+    leaky_relu.default linear.default log.default log10.default log1p.default log2.default
+    logsumexp.default lt.Scalar lt.Tensor max_pool2d_with_indices.default maximum.default
+    mean.default mean.dim minimum.default mish.default mm.default mul.Scalar mul.Tensor
+    native_group_norm.default native_layer_norm.default ne.Scalar ne.Tensor neg.default
+    pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor reciprocal.default reflection_pad1d.default
+    reflection_pad2d.default relu.default remainder.Scalar remainder.Tensor rms_norm.default
+    round.default rsqrt.default rsub.Scalar scaled_dot_product_attention.default sigmoid.default
+    sign.default silu.default sin.default sinh.default sqrt.default sub.Scalar sub.Tensor
+    sum.default sum.dim_IntList tan.default tanh.default upsample_bilinear2d.default
+    upsample_bilinear2d.vec upsample_nearest2d.default upsample_nearest2d.vec var.correction
+"""
+_LOGICAL = """
+    all.default any.default any.dim logical_and.default logical_not.default logical_or.default
+    logical_xor.default bitwise_and.Tensor bitwise_not.default bitwise_or.Tensor
+    bitwise_xor.Tensor
+"""
+# The place of the argument that holds indices; the others are moved.
+_INDEXING = {
+    "embedding.default": 1,
+    "index_select.default": 2,
+    "gather.default": 2,
+}
+_TO_FLOAT = frozenset({torch.bool, torch.int8, torch.uint8, torch.int32}) | _FLOATS
+
+Roles = tuple[Container[torch.dtype], int | None]
+"""The dtypes that tensors may have, and which argument is an index."""
+
+
+def _table() -> dict[OpOverload, Roles]:
+    found: dict[OpOverload, Roles] = {}
+    for names, dtypes in (
+        (_MOVING, _MOVED),
+        (_COMPUTING, _FLOATS | {torch.bool}),
+        (_LOGICAL, frozenset({torch.bool})),
+    ):
+        found |= {_overload(name): (dtypes, None) for name in names.split()}
+    return found | {_overload(name): (_MOVED, at) for name, at in _INDEXING.items()}
+
+
+def _overload(name: str) -> OpOverload:
+    packet, overload = name.split(".")
+    found: OpOverload = getattr(getattr(aten, packet), overload)
+    return found
+
+
+_TABLE = _table()
+_QUANTIZING = frozenset({"quantize_per_tensor", "quantize_per_channel"})
+_DEQUANTIZING = frozenset({"dequantize_per_tensor", "dequantize_per_channel"})
+WHOLE = tuple(
+    _overload(name)
+    for name in (
+        "hardsigmoid.default hardswish.default mish.default native_layer_norm.default "
+        "rms_norm.default silu.default"
+    ).split()
+)
+"""Operators that OpenVINO computes in one step where their decomposition takes several."""
+
+
+class OpenvinoSupport(OperatorSupportBase):
+    """Says which calls OpenVINO takes, and tells a reporter why it does not take the others.
+
+    Args:
+        reporter: told.
+        types_to_skip: operators to leave out, by name (`"aten.add.Tensor"`).
+        names_to_skip: nodes to leave out, by name in the graph.
+
+    Attributes:
+        constants: the nodes of the program's parameters, buffers and constants.
+    """
+
+    def __init__(
+        self,
+        reporter: WhyNoPartitionReporter,
+        types_to_skip: Container[str] = (),
+        names_to_skip: Container[str] = (),
+    ) -> None:
+        self._reporter = reporter
+        self._types, self._names = types_to_skip, names_to_skip
+        self.constants: Container[Node] = ()
+
+    def is_node_supported(self, submodules: Any, node: Node) -> bool:
+        """Whether it is; reported if not."""
+        if node.op != "call_function":
+            return False
+        reason = self.why_not(node)
+        if reason is not None:
+            self._reporter.report_reject(node, reason)
+        return reason is None
+
+    def why_not(self, node: Node) -> str | None:
+        """Why OpenVINO does not take a call; None if it does."""
+        if str(node.target) in self._types:
+            return f"op_types_to_skip names {node.target}"
+        if node.name in self._names:
+            return f"op_names_to_skip names {node.name}"
+        if node.target in _SIZES or node.target is operator.getitem:
+            return None
+        if not isinstance(node.target, OpOverload):
+            return "OpenVINO takes operators only, no control flow and no other functions"
+        if node.target.namespace == "quantized_decomposed":
+            return _why_not_quantized(node, self.constants)
+        if node.target in (clone_dim_order, to_dim_order_copy):
+            return _why_not_converted(node)
+        target = view_of_copy(node.target)
+        if target not in _TABLE:
+            return f"OpenVINO has no counterpart of {node.target} that gives the same results"
+        special = _SPECIAL.get(target)
+        return _why_not_values(node, *_TABLE[target]) or (special(node) if special else None)
+
+
+def _why_not_values(
+    node: Node, dtypes: Container[torch.dtype], index: int | None = None
+) -> str | None:
+    """Whether a dtype or a size stands against it."""
+    indices = node.args[index] if index is not None and index < len(node.args) else None
+    values = [(n.meta.get("val"), n is indices) for n in node.all_input_nodes]
+    results = node.meta.get("val")
+    used = {u.args[1] for u in node.users if u.target is operator.getitem}
+    if isinstance(results, list | tuple):
+        values += [(r, False) for i, r in enumerate(results) if i in used]
+    else:
+        values.append((results, False))
+    for value, is_index in values:
+        if not isinstance(value, torch.Tensor):
+            continue
+        if value.dtype not in (_INDICES if is_index else dtypes):
+            return _why_not_dtype(value.dtype)
+        if any(size == 0 for size in value.shape if isinstance(size, int)):
+            return "it has a tensor without elements"
+    return None
+
+
+def _why_not_dtype(dtype: torch.dtype) -> str:
+    shown = str(dtype).removeprefix("torch.")
+    if dtype == torch.int64:
+        return "it computes with int64, which OpenVINO does in 32 bits"
+    if dtype == torch.float64:
+        return "it computes with float64, which OpenVINO does in float32"
+    if dtype in (torch.int32, torch.int16, torch.int8, torch.uint8):
+        return f"it computes with {shown}, which saturates in OpenVINO where eager wraps around"
+    return f"OpenVINO's CPU device does not take {shown} here"
+
+
+def _why_not_converted(node: Node) -> str | None:
+    """A change of dtype or layout."""
+    source, result = node.args[0], node.meta["val"]
+    assert isinstance(source, Node)
+    given = source.meta["val"].dtype
+    if given == result.dtype:
+        return _why_not_values(node, _MOVED)
+    if result.dtype not in _FLOATS:
+        return f"it converts {given} to {result.dtype}, where OpenVINO saturates".replace(
+            "torch.", ""
+        )
+    return _why_not_values(node, _TO_FLOAT)
+
+
+def _why_not_quantized(node: Node, constants: Container[Node]) -> str | None:
+    """Quantising and dequantising, with parameters that are constants."""
+    assert isinstance(node.target, OpOverload)
+    name = node.target.overloadpacket.__name__
+    if name not in _QUANTIZING | _DEQUANTIZING or node.target._overloadname != "default":
+        return f"OpenVINO has no counterpart of {node.target}"
+    dtype = next(a for a in node.args if isinstance(a, torch.dtype))
+    if dtype not in (torch.int8, torch.uint8):
+        return f"OpenVINO has no kernels for tensors quantised to {dtype}".replace("torch.", "")
+    if node.kwargs.get("out_dtype") not in (None, torch.float32):
+        return "it dequantises to another dtype than float32"
+    parameters = [a for a in node.args[1:3] if isinstance(a, Node)]
+    if len(node.args) > 2 and node.args[2] is None:
+        return "it has no zero points"
+    if not all(p in constants or p.op == "get_attr" for p in parameters):
+        return "its scales are computed, and OpenVINO wants constants"
+    source = node.args[0]
+    assert isinstance(source, Node)
+    if name in _QUANTIZING and source.meta["val"].dtype != torch.float32:
+        return f"it quantises {source.meta['val'].dtype}, not float32".replace("torch.", "")
+    return None
+
+
+def _only_first_result(node: Node) -> str | None:
+    if any(u.target is operator.getitem and u.args[1] != 0 for u in node.users):
+        return "a result beside the first is used, which OpenVINO does not compute"
+    return None
+
+
+_SPECIAL: dict[OpOverload, Callable[[Node], str | None]] = {
+    aten.max_pool2d_with_indices.default: _only_first_result,
+    aten._native_batch_norm_legit_no_training.default: _only_first_result,
+    aten.native_group_norm.default: _only_first_result,
+    aten.native_layer_norm.default: _only_first_result,
+}

@@ -1,0 +1,66 @@
+"""Which parts of a graph go to OpenVINO."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from torch.export import ExportedProgram
+
+from rushlight.backends.openvino.operators import WHOLE, OpenvinoSupport
+from rushlight.backends.openvino.preprocess import OpenvinoBackend, read_specs
+from rushlight.partition import (
+    CompileSpec,
+    DelegationSpec,
+    PartitionResult,
+    SupportedOperatorPartitioner,
+    WhyNoPartitionReporter,
+)
+from rushlight.partition.extract import data_of
+from rushlight.partition.partitioner import TAG
+
+
+class OpenvinoPartitioner(SupportedOperatorPartitioner):
+    """Gives OpenVINO all that it computes as eager does, in as few parts as can be.
+
+    Buffers that the model writes stay outside and are passed at every call, so that the runtime's
+    own means see and reset them.
+
+    Args:
+        compile_spec: options of `OpenvinoBackend`, which lists them.
+        op_types_to_skip: operators to leave out, by name (`"aten.add.Tensor"`).
+        op_names_to_skip: nodes to leave out, by name in the Edge graph.
+        device: OpenVINO's name of the device, unless a compile spec gives one.
+
+    Raises:
+        ExportError: for a compile spec that is not known.
+    """
+
+    def __init__(
+        self,
+        compile_spec: Sequence[CompileSpec] = (),
+        op_types_to_skip: Collection[str] = (),
+        op_names_to_skip: Collection[str] = (),
+        *,
+        device: str = "CPU",
+    ) -> None:
+        specs = list(compile_spec)
+        if "device" not in read_specs(specs):
+            specs.append(CompileSpec("device", device.encode()))
+        reporter = WhyNoPartitionReporter()
+        self._openvino = OpenvinoSupport(reporter, set(op_types_to_skip), set(op_names_to_skip))
+        super().__init__(
+            DelegationSpec(OpenvinoBackend.__name__, specs),
+            self._openvino,
+            reporter=reporter,
+            keep_whole=WHOLE,
+        )
+
+    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
+        """Tag what OpenVINO takes; see the class."""
+        data = data_of(exported_program)
+        self._openvino.constants = data.specs
+        result = super().partition(exported_program)
+        for node, spec in data.specs.items():
+            if spec.target in data.written:
+                node.meta.pop(TAG, None)
+        return result
