@@ -53,7 +53,7 @@ _COMPUTING = """
     native_group_norm.default native_layer_norm.default ne.Scalar ne.Tensor neg.default
     pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor reciprocal.default reflection_pad1d.default
     reflection_pad2d.default relu.default remainder.Scalar remainder.Tensor rms_norm.default
-    round.default rsqrt.default rsub.Scalar scaled_dot_product_attention.default sigmoid.default
+    round.default rsqrt.default rsub.Scalar sigmoid.default
     sign.default silu.default sin.default sinh.default sqrt.default sub.Scalar sub.Tensor
     sum.default sum.dim_IntList tan.default tanh.default upsample_bilinear2d.default
     upsample_bilinear2d.vec upsample_nearest2d.default upsample_nearest2d.vec var.correction

@@ -6,7 +6,7 @@ import ctypes
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -60,12 +60,20 @@ class _Port:
 
 @dataclass
 class _Delegate:
-    """What `init` makes: one request, and the memory that it refers to."""
+    """What `init` makes.
+
+    Attributes:
+        request: runs the model.
+        inputs, outputs: what it is given.
+        keep: memory that the model refers to.
+        is_profiled: the request measures its nodes.
+    """
 
     request: Any
     inputs: list[_Port]
     outputs: list[_Port]
-    keep: list[Any] = field(default_factory=list)
+    keep: list[Any]
+    is_profiled: bool = False
 
 
 class OpenvinoRuntime:
@@ -88,37 +96,12 @@ class OpenvinoRuntime:
             ValueError: if it is damaged.
             RuntimeError: if OpenVINO refuses it, with its own text.
         """
-        import openvino
+        return _compile(context, is_profiled=False)
 
-        core = openvino.Core()
-        device, config = _config(context)
-        payload = read_payload(context.payload)
-        keep: list[Any] = []
-        try:
-            if payload is None:
-                compiled = core.import_model(bytes(context.payload), device, config)
-            else:
-                weights = _tensor(np.frombuffer(payload.weights, np.uint8))
-                keep.append(weights)
-                model = core.read_model(bytes(payload.xml).decode(), weights)
-                compiled = core.compile_model(model, device, config)
-        except RuntimeError as error:
-            _blame(context, str(error))
-            raise RuntimeError(
-                f"OpenVINO {openvino.__version__} cannot compile it for {device}: {error}"
-            ) from None
-        orders = payload or Payload(b"", b"")
-        return _Delegate(
-            compiled.create_infer_request(),
-            _ports(compiled.inputs, orders.inputs),
-            _ports(compiled.outputs, orders.outputs),
-            keep,
-        )
-
-    def execute(
-        self, context: BackendContext, delegate: _Delegate, args: tuple[Any, ...]
-    ) -> None:
+    def execute(self, context: BackendContext, delegate: _Delegate, args: tuple[Any, ...]) -> None:
         """Run once, reading inputs and writing outputs of fixed sizes where they lie."""
+        if context.is_traced and not delegate.is_profiled:
+            vars(delegate).update(vars(_compile(context, is_profiled=True)))
         request, inputs, outputs = delegate.request, delegate.inputs, delegate.outputs
         if len(args) != len(inputs) + len(outputs):
             raise ValueError(
@@ -149,13 +132,44 @@ class OpenvinoRuntime:
         delegate.keep.clear()
 
 
+def _compile(context: BackendContext, *, is_profiled: bool) -> _Delegate:
+    """A request for the payload."""
+    import openvino
+
+    core = openvino.Core()
+    device, config = _config(context)
+    if is_profiled:
+        config["PERF_COUNT"] = True
+    payload = read_payload(context.payload)
+    keep: list[Any] = []
+    try:
+        if payload is None:
+            compiled = core.import_model(bytes(context.payload), device, config)
+        else:
+            weights = _tensor(np.frombuffer(payload.weights, np.uint8))
+            keep.append(weights)
+            model = core.read_model(bytes(payload.xml).decode(), weights)
+            compiled = core.compile_model(model, device, config)
+    except RuntimeError as error:
+        _blame(context, str(error))
+        raise RuntimeError(
+            f"OpenVINO {openvino.__version__} cannot compile it for {device}: {error}"
+        ) from None
+    orders = payload or Payload(b"", b"")
+    return _Delegate(
+        compiled.create_infer_request(),
+        _ports(compiled.inputs, orders.inputs),
+        _ports(compiled.outputs, orders.outputs),
+        keep,
+        is_profiled,
+    )
+
+
 def _config(context: BackendContext) -> tuple[str, dict[str, Any]]:
     """The device and OpenVINO's properties: of the load, else of the program, else our own."""
     given: dict[str, Any] = {k: v.decode() for k, v in context.compile_specs.items()}
     given |= context.options
     config = _DEFAULTS | {k: v for k, v in given.items() if k.isupper()}
-    if context.is_traced:
-        config["PERF_COUNT"] = True
     return str(given.get("device", "CPU")), config
 
 
