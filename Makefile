@@ -25,6 +25,7 @@ TORCH_PIP_FLAGS ?=
 
 VENV := .venv
 PEER := .venv-executorch
+BACKENDS := .venv-backends
 PY := $(VENV)/bin/python
 PIP_FLAGS := --quiet --disable-pip-version-check
 PIP := $(PY) -m pip install $(PIP_FLAGS)
@@ -139,6 +140,9 @@ generate: $(ENV) ## Write the generated files anew from schema/ and ops/
 .PHONY: peer
 peer: $(PEER)/.done-$(EXECUTORCH) ## Real ExecuTorch, in an environment of its own, to compare with
 
+.PHONY: backends
+backends: $(BACKENDS)/.done-$(KEY) ## OpenVINO and coremltools, beside what .venv has, in another one
+
 .PHONY: clean
 clean: ## Remove what was built; the environments stay
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -179,4 +183,16 @@ $(PEER)/.done-$(EXECUTORCH):
 	@$(call install_torch,$(PEER)/bin/python)
 	@$(call timed,ExecuTorch $(EXECUTORCH) in $(PEER),$(PEER)/bin/python -m pip install \
 	  $(PIP_FLAGS) executorch==$(EXECUTORCH) torch==$(TORCH))
+	@touch $@
+
+# It sees what is installed in .venv, and has a project of its own, for its entry points.
+$(BACKENDS)/.done-$(KEY): $(STAMP)/env-$(KEY)
+	@$(call say,Set-up of $(BACKENDS): for the tests of backends; a minute or two)
+	@rm -rf $(BACKENDS); $(PY) -m venv $(BACKENDS)
+	@$(BACKENDS)/bin/python -c 'import sysconfig; p = sysconfig.get_path("purelib"); open(p + \
+	  "/shared.pth", "w").write("import site; site.addsitedir(\"" + p.replace("$(BACKENDS)", \
+	  "$(VENV)") + "\")\n")'
+	@$(call timed,OpenVINO and coremltools in $(BACKENDS),$(BACKENDS)/bin/python -m pip install \
+	  $(PIP_FLAGS) --config-settings=wheel.cmake=false --config-settings=editable.mode=inplace \
+	  -e '.[openvino$(comma)coreml]')
 	@touch $@

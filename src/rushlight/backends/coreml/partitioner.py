@@ -1,0 +1,134 @@
+"""Which parts of a graph go to Core ML."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import torch
+from coremltools.converters.mil.frontend.torch import is_torch_fx_node_supported
+from torch._ops import OpOverload
+from torch.export import ExportedProgram
+from torch.fx import Node
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+from rushlight.backends.coreml.preprocess import CoreMLBackend
+from rushlight.backends.coreml.specs import read_specs
+from rushlight.partition import (
+    CompileSpec,
+    DelegationSpec,
+    PartitionResult,
+    SupportedOperatorPartitioner,
+    WhyNoPartitionReporter,
+)
+from rushlight.partition.extract import data_of
+from rushlight.partition.partitioner import TAG
+
+aten = torch.ops.aten
+
+_MOST_DIMENSIONS = 5
+_DTYPES = frozenset(
+    {torch.float32, torch.float16, torch.int32, torch.int64, torch.bool, torch.int8, torch.uint8}
+)
+# coremltools has rules for these, which fail or give something else than eager.
+_WRONG = frozenset(
+    {"diagonal", "diagonal_copy", "acosh", "asinh", "rand", "argsort", "repeat_interleave"}
+)
+
+
+class CoreMLSupport(OperatorSupportBase):
+    """Says which calls Core ML takes, and tells a reporter why it does not take the others."""
+
+    def __init__(self, reporter: WhyNoPartitionReporter, skipped: Collection[str]) -> None:
+        self._reporter = reporter
+        self._skipped = skipped
+
+    def is_node_supported(self, submodules: Any, node: Node) -> bool:
+        """Whether it is; reported if not."""
+        if node.op != "call_function":
+            return False
+        reason = self.why_not(node)
+        if reason is not None:
+            self._reporter.report_reject(node, reason)
+        return reason is None
+
+    def why_not(self, node: Node) -> str | None:
+        """Why Core ML does not take a call; None if it does."""
+        target = node.target
+        if target is operator.getitem:
+            return None
+        if not isinstance(target, OpOverload):
+            return "Core ML takes operators only, no control flow and no sizes"
+        name = target.overloadpacket.__name__
+        if {str(target), str(target).removeprefix("aten."), name} & set(self._skipped):
+            return f"skip_ops_for_coreml_delegation names {target}"
+        if name in _WRONG:
+            return f"coremltools does not convert {target} to what eager computes"
+        if name.endswith("_") or not is_torch_fx_node_supported(node):
+            return f"coremltools has no rule for {target}"
+        if target in (aten.add.Tensor, aten.sub.Tensor) and node.kwargs.get("alpha", 1) != 1:
+            return "coremltools ignores its alpha"
+        if target in (aten.argmax.default, aten.argmin.default) and _dimension(node) is None:
+            return "Core ML has no reduction over all dimensions that gives an index"
+        return _why_not_values(node)
+
+
+def _dimension(node: Node) -> Any:
+    return node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
+
+
+def _why_not_values(node: Node) -> str | None:
+    results = node.meta.get("val")
+    values = [n.meta.get("val") for n in node.all_input_nodes]
+    values += results if isinstance(results, list | tuple) else [results]
+    for value in values:
+        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+            return "it takes a size that is computed, which Core ML cannot be given"
+        if not isinstance(value, torch.Tensor):
+            continue
+        if value.dtype not in _DTYPES:
+            return f"Core ML has no {value.dtype}".replace("torch.", "")
+        if value.dim() > _MOST_DIMENSIONS:
+            return f"it has a tensor of {value.dim()} dimensions; Core ML has {_MOST_DIMENSIONS}"
+        if any(size == 0 for size in value.shape if isinstance(size, int)):
+            return "it has a tensor without elements"
+    return None
+
+
+class CoreMLPartitioner(SupportedOperatorPartitioner):
+    """Gives Core ML all that coremltools converts, in as few parts as can be.
+
+    Buffers that the model writes stay outside and are passed at every call.
+
+    Args:
+        skip_ops_for_coreml_delegation: operators to leave out, by name (`"aten.add.Tensor"`,
+            `"add"`).
+        compile_specs: options, as `CoreMLBackend.generate_compile_specs` makes them.
+
+    Raises:
+        ExportError: for a compile spec that is not known.
+    """
+
+    def __init__(
+        self,
+        *,
+        skip_ops_for_coreml_delegation: Collection[str] = (),
+        compile_specs: Sequence[CompileSpec] = (),
+    ) -> None:
+        read_specs(compile_specs)
+        reporter = WhyNoPartitionReporter()
+        super().__init__(
+            DelegationSpec(CoreMLBackend.__name__, list(compile_specs)),
+            CoreMLSupport(reporter, skip_ops_for_coreml_delegation),
+            reporter=reporter,
+        )
+
+    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
+        """Tag what Core ML takes; see the class."""
+        result = super().partition(exported_program)
+        data = data_of(exported_program)
+        for node, spec in data.specs.items():
+            if spec.target in data.written:
+                node.meta.pop(TAG, None)
+        return result

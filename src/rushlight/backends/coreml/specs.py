@@ -1,0 +1,91 @@
+"""The options of the Core ML backend, as compile specs with ExecuTorch's keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeVar
+
+import coremltools as ct
+
+from rushlight.errors import Code, ExportError
+from rushlight.partition import CompileSpec
+
+T = TypeVar("T")
+_UNITS = {unit.name.lower(): unit for unit in ct.ComputeUnit}
+_PRECISIONS = {precision.value: precision for precision in ct.precision}
+_TARGETS = {str(target.value): target for target in ct.target}
+
+
+class ModelType(Enum):
+    """What a payload holds; see `CoreMLBackend.MODEL_TYPE`."""
+
+    MODEL = "model"
+    COMPILED_MODEL = "compiled_model"
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of one part.
+
+    Attributes:
+        units: what may compute it.
+        precision: of its floats.
+        target: the oldest system it runs on; None leaves that to coremltools.
+    """
+
+    units: ct.ComputeUnit = ct.ComputeUnit.ALL
+    precision: ct.precision = ct.precision.FLOAT16
+    target: ct.target | None = None
+
+
+def write_specs(
+    units: ct.ComputeUnit, target: ct.target | None, precision: ct.precision, kind: ModelType
+) -> list[CompileSpec]:
+    """Options as compile specs."""
+    values = {
+        "compute_units": units.name.lower(),
+        "min_deployment_target": "" if target is None else str(target.value),
+        "model_compute_precision": precision.value,
+        "model_type": kind.value,
+    }
+    return [CompileSpec(key, value.encode()) for key, value in values.items()]
+
+
+def read_specs(specs: Sequence[CompileSpec]) -> Options:
+    """Options of compile specs.
+
+    Raises:
+        ExportError: for a key or a value that is not known, with those that are.
+    """
+    given = {spec.key: bytes(spec.value).decode() for spec in specs}
+    units = _one_of(given, "compute_units", _UNITS, Options.units)
+    precision = _one_of(given, "model_compute_precision", _PRECISIONS, Options.precision)
+    target = _one_of(given, "min_deployment_target", {"": None, **_TARGETS}, None)
+    kinds = {kind.value: kind for kind in ModelType}
+    if _one_of(given, "model_type", kinds, ModelType.MODEL) is ModelType.COMPILED_MODEL:
+        raise ExportError(
+            "model_type=compiled_model needs Core ML's compiler, which is on macOS only: use "
+            "model_type=model, which the device compiles when it loads the program",
+            code=Code.NOT_SUPPORTED,
+        )
+    if given:
+        raise ExportError(
+            f"unknown compile specs {sorted(given)}; allowed are compute_units, "
+            f"min_deployment_target, model_compute_precision and model_type",
+            code=Code.INVALID_ARGUMENT,
+        )
+    return Options(units, precision, target)
+
+
+def _one_of(given: dict[str, str], key: str, allowed: dict[str, T], default: T) -> T:
+    value = given.pop(key, None)
+    if value is None:
+        return default
+    if value not in allowed:
+        raise ExportError(
+            f"the compile spec {key} is {value!r}; allowed are {', '.join(sorted(allowed))}",
+            code=Code.INVALID_ARGUMENT,
+        )
+    return allowed[value]
