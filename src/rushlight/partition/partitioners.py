@@ -66,6 +66,8 @@ class SupportedOperatorPartitioner(Partitioner):
         reporter: that reporter.
         allows_single_node_partition: keep partitions of one computing node.
         keep_whole: operators that the backend wants as they are, not decomposed.
+        own_state: let partitions own the buffers that only they use and write; else these stay
+            with the program, and are passed at every call.
     """
 
     def __init__(
@@ -76,9 +78,11 @@ class SupportedOperatorPartitioner(Partitioner):
         reporter: WhyNoPartitionReporter | None = None,
         allows_single_node_partition: bool = True,
         keep_whole: Sequence[OpOverload] = (),
+        own_state: bool = True,
     ) -> None:
         super().__init__()
         self.delegation_spec = delegation_spec
+        self._own_state = own_state
         self._support = operator_support
         self._reporter = reporter
         self._single = allows_single_node_partition
@@ -103,7 +107,9 @@ class SupportedOperatorPartitioner(Partitioner):
             declined.update(partitioner.declined)
             return partitions
 
-        tags = tag_graphs(exported_program, self.delegation_spec, propose)
+        tags = tag_graphs(
+            exported_program, self.delegation_spec, propose, own_state=self._own_state
+        )
         reasons = {**(self._reporter.declined if self._reporter is not None else {}), **declined}
         return PartitionResult(
             exported_program,
@@ -236,6 +242,7 @@ def tag_graphs(
     propose: Callable[[GraphModule], list[Partition]],
     *,
     own_data: bool = True,
+    own_state: bool = True,
 ) -> dict[str, DelegationSpec]:
     """Partition the program's graph, then those of control flow that is not in a partition.
 
@@ -243,7 +250,8 @@ def tag_graphs(
         program: whose nodes are tagged.
         spec: who takes the partitions.
         propose: the partitions of one graph.
-        own_data: let the partitions own their constants and buffers.
+        own_data: let the partitions own their constants.
+        own_state: let them own their buffers as well.
 
     Returns:
         {tag: spec}, as `PartitionResult` takes it.
@@ -253,6 +261,7 @@ def tag_graphs(
         tags += tag_partitions(propose(module), f"branch{i}_tag" if i else "tag")
     if own_data:
         tag_constant_data(program)
+    if own_data and own_state:
         tag_mutated_buffer(program)
     return dict.fromkeys(tags, spec)
 

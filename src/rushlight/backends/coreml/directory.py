@@ -51,7 +51,7 @@ def read_files(data: bytes | memoryview) -> dict[str, bytes]:
     """
     data = bytes(data)
     try:
-        table, _ = json.JSONDecoder().raw_decode(data[:: -1].decode("utf-8", "replace"))
+        table, _ = json.JSONDecoder().raw_decode(data[::-1].decode("utf-8", "replace"))
         nodes = table["nodes"]
         found: dict[str, bytes] = {}
         todo = [("", len(nodes) - 1)]

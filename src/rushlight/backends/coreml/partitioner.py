@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from coremltools.converters.mil.frontend.torch import is_torch_fx_node_supported
 from torch._ops import OpOverload
-from torch.export import ExportedProgram
 from torch.fx import Node
 from torch.fx.passes.operator_support import OperatorSupportBase
 
@@ -18,12 +17,9 @@ from rushlight.backends.coreml.specs import read_specs
 from rushlight.partition import (
     CompileSpec,
     DelegationSpec,
-    PartitionResult,
     SupportedOperatorPartitioner,
     WhyNoPartitionReporter,
 )
-from rushlight.partition.extract import data_of
-from rushlight.partition.partitioner import TAG
 
 aten = torch.ops.aten
 
@@ -122,13 +118,5 @@ class CoreMLPartitioner(SupportedOperatorPartitioner):
             DelegationSpec(CoreMLBackend.__name__, list(compile_specs)),
             CoreMLSupport(reporter, skip_ops_for_coreml_delegation),
             reporter=reporter,
+            own_state=False,
         )
-
-    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
-        """Tag what Core ML takes; see the class."""
-        result = super().partition(exported_program)
-        data = data_of(exported_program)
-        for node, spec in data.specs.items():
-            if spec.target in data.written:
-                node.meta.pop(TAG, None)
-        return result

@@ -136,7 +136,7 @@ def _settle_manifest(path: Path) -> None:
 
 
 def _debug_info(path: Path) -> dict[str, Any]:
-    """coremltools' {handle: paths of operations}, turned round as ExecuTorch's delegate wants it."""
+    """coremltools' {handle: paths of operations}, turned round as ExecuTorch's delegate has it."""
     found = json.loads(path.read_text()) if path.exists() else {}
     paths: dict[str, Any] = {}
     handles: dict[str, list[int]] = {}

@@ -23,6 +23,7 @@ from rushlight.ir.bounds import Bounds
 from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
 from rushlight.ir.source import source_of
 from rushlight.ir.spec import dim_order_of
+from rushlight.partition.details import Handles
 
 aten = torch.ops.aten
 
@@ -77,7 +78,7 @@ def _orders(nodes: Iterable[Node]) -> list[Order]:
     return found
 
 
-def debug_handle_map(model: openvino.Model, program: ExportedProgram) -> dict[str, tuple[int, ...]]:
+def debug_handle_map(model: openvino.Model, program: ExportedProgram) -> Handles:
     """{name of a node of the model: handles of the node of the graph that it was made of}."""
     handles = {
         n.name: n.meta["debug_handle"] for n in program.graph.nodes if "debug_handle" in n.meta
@@ -184,5 +185,3 @@ def _unreadable(program: ExportedProgram, message: str) -> ExportError:
         f"with OpenvinoPartitioner(op_names_to_skip={sorted({n.name for n in blamed[:5]})})",
         code=Code.NOT_SUPPORTED,
     )
-
-

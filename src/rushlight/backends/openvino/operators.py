@@ -25,9 +25,7 @@ aten = torch.ops.aten
 _FLOATS = frozenset({torch.float32, torch.float16})
 _MOVED = _FLOATS | {torch.bool, torch.int32, torch.int8, torch.uint8}
 _INDICES = frozenset({torch.int64, torch.int32})
-_SIZES = frozenset(
-    {operator.add, operator.sub, operator.mul, operator.floordiv, aten.sym_size.int}
-)
+_SIZES = frozenset({operator.add, operator.sub, operator.mul, operator.floordiv, aten.sym_size.int})
 
 # Any dtype of _MOVED: no value changes.
 _MOVING = """

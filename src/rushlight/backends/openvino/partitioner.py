@@ -16,7 +16,6 @@ from rushlight.partition import (
     WhyNoPartitionReporter,
 )
 from rushlight.partition.extract import data_of
-from rushlight.partition.partitioner import TAG
 
 
 class OpenvinoPartitioner(SupportedOperatorPartitioner):
@@ -53,14 +52,10 @@ class OpenvinoPartitioner(SupportedOperatorPartitioner):
             self._openvino,
             reporter=reporter,
             keep_whole=WHOLE,
+            own_state=False,
         )
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         """Tag what OpenVINO takes; see the class."""
-        data = data_of(exported_program)
-        self._openvino.constants = data.specs
-        result = super().partition(exported_program)
-        for node, spec in data.specs.items():
-            if spec.target in data.written:
-                node.meta.pop(TAG, None)
-        return result
+        self._openvino.constants = data_of(exported_program).specs
+        return super().partition(exported_program)

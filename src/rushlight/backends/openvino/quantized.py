@@ -67,7 +67,8 @@ def _named(context: Any, *made: openvino.Node) -> list[openvino.Output]:
     name = bytes(_constant(context.get_input(context.get_input_size() - 1))).decode()
     for node in made:
         node.set_friendly_name(f"{name}/{node.get_type_name()}")
-    return made[0].outputs()
+    outputs: list[openvino.Output] = made[0].outputs()
+    return outputs
 
 
 def _constant(value: openvino.Output) -> Any:

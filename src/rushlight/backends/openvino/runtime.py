@@ -211,7 +211,7 @@ def _tensor(array: Array) -> Any:
     if array.flags.writeable or not array.size:
         return openvino.Tensor(array, shared_memory=bool(array.size))
     memory = (ctypes.c_char * array.nbytes).from_address(array.__array_interface__["data"][0])
-    view = np.frombuffer(memory, array.dtype).reshape(array.shape)
+    view: Array = np.ndarray(array.shape, array.dtype, memoryview(memory))
     return openvino.Tensor(view, shared_memory=True)
 
 
