@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import openvino
@@ -31,8 +30,8 @@ aten = torch.ops.aten
 def convert(program: ExportedProgram) -> openvino.Model:
     """An OpenVINO model whose inputs and outputs are the program's, in the same order.
 
-    Tensors with another dim order than row-major are given and returned as they lie in memory; see
-    `orders_of`. The model's constants are the program's tensors: it is valid as long as they are.
+    Inputs with another dim order than row-major are given as they lie in memory; see `orders_of`.
+    The model's constants are the program's tensors: it is valid as long as they are.
 
     Raises:
         ExportError: if OpenVINO cannot read the graph, naming the node and its Python line.
@@ -60,21 +59,15 @@ def convert(program: ExportedProgram) -> openvino.Model:
     return model
 
 
-def orders_of(program: ExportedProgram) -> tuple[list[Order], list[Order]]:
-    """The dim orders of a program's inputs and outputs; () is row-major."""
+def orders_of(program: ExportedProgram) -> list[Order]:
+    """The dim orders of a program's inputs; () is row-major, as all results of delegates are."""
     specs = {s.arg.name: s for s in program.graph_signature.input_specs}
-    nodes = list(program.graph.nodes)
-    given = [n for n in nodes if n.op == "placeholder"]
-    given = [n for n in given if specs[n.name].kind == InputKind.USER_INPUT]
-    return _orders(given), _orders(nodes[-1].args[0])
-
-
-def _orders(nodes: Iterable[Node]) -> list[Order]:
-    found = []
-    for node in nodes:
-        value = node.meta["val"]
-        order = dim_order_of(value) if isinstance(value, torch.Tensor) else ()
-        found.append(() if order == tuple(range(len(order))) else order)
+    found: list[Order] = []
+    for node in program.graph.nodes:
+        if node.op == "placeholder" and specs[node.name].kind == InputKind.USER_INPUT:
+            value = node.meta["val"]
+            order = dim_order_of(value) if isinstance(value, torch.Tensor) else ()
+            found.append(() if order == tuple(range(len(order))) else order)
     return found
 
 
@@ -145,16 +138,16 @@ def _sizes(value: Any) -> torch.Size:
 
 
 def _as_in_memory(model: openvino.Model, program: ExportedProgram, module: GraphModule) -> None:
-    """Give the model's inputs their bounds, and let dim orders be part of it."""
+    """Give the model's inputs their bounds, and let their dim orders be part of it."""
     bounds = Bounds.of(program)
-    inputs, outputs = orders_of(program)
     nodes = [n for n in module.graph.nodes if n.op == "placeholder"]
-    for i, (node, order) in enumerate(zip(nodes, inputs, strict=True)):
+    for i, (node, order) in enumerate(zip(nodes, orders_of(program), strict=True)):
         parameter = model.inputs[i].get_node()
         value = node.meta["val"]
-        if isinstance(value, torch.Tensor):
-            sizes = [_dimension(bounds, s) for s in value.shape]
-            parameter.set_partial_shape(openvino.PartialShape(sizes))
+        if not isinstance(value, torch.Tensor):
+            continue
+        sizes = [_dimension(bounds, s) for s in value.shape]
+        parameter.set_partial_shape(openvino.PartialShape(sizes))
         if order:
             sizes = [sizes[d] for d in order]
             stored = opset.parameter(openvino.PartialShape(sizes), parameter.get_element_type())
@@ -163,10 +156,6 @@ def _as_in_memory(model: openvino.Model, program: ExportedProgram, module: Graph
             for use in parameter.output(0).get_target_inputs():
                 use.replace_source_output(logical.output(0))
             model.replace_parameter(i, stored)
-    for result, order in zip(model.get_results(), outputs, strict=True):
-        if order:
-            logical = result.input(0).get_source_output()
-            result.input(0).replace_source_output(opset.transpose(logical, list(order)).output(0))
     model.validate_nodes_and_infer_types()
 
 

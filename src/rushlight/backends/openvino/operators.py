@@ -30,34 +30,36 @@ _SIZES = frozenset({operator.add, operator.sub, operator.mul, operator.floordiv,
 # Any dtype of _MOVED: no value changes.
 _MOVING = """
     alias.default cat.default clone.default constant_pad_nd.default expand.default flip.default
-    permute.default repeat.default roll.default select.int slice.Tensor split.Tensor
+    permute.default repeat.default select.int slice.Tensor slice_scatter.default split.Tensor
     split_with_sizes.default squeeze.dim squeeze.dims stack.default t.default transpose.int
     unbind.int unsqueeze.default view.default pixel_shuffle.default pixel_unshuffle.default
     where.self full_like.default full.default
 """
 # Floats in, floats or bools out.
 _COMPUTING = """
-    _adaptive_avg_pool2d.default _log_softmax.default _native_batch_norm_legit_no_training.default
-    _softmax.default abs.default acos.default acosh.default add.Scalar add.Tensor addmm.default
-    amax.default amin.default asin.default asinh.default atan.default atan2.default atanh.default
-    avg_pool2d.default bmm.default ceil.default clamp.Tensor clamp.default convolution.default
-    cos.default cosh.default div.Scalar div.Tensor div.Tensor_mode elu.default eq.Scalar eq.Tensor
-    erf.default exp.default expm1.default floor.default fmod.Scalar fmod.Tensor ge.Scalar ge.Tensor
-    gelu.default glu.default gt.Scalar gt.Tensor hardsigmoid.default hardswish.default
-    hardtanh.default isfinite.default isinf.default isnan.default le.Scalar le.Tensor
-    leaky_relu.default linear.default log.default log10.default log1p.default log2.default
-    logsumexp.default lt.Scalar lt.Tensor max_pool2d_with_indices.default maximum.default
-    mean.default mean.dim minimum.default mish.default mm.default mul.Scalar mul.Tensor
-    native_group_norm.default native_layer_norm.default ne.Scalar ne.Tensor neg.default
-    pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor reciprocal.default reflection_pad1d.default
-    reflection_pad2d.default relu.default remainder.Scalar remainder.Tensor rms_norm.default
-    round.default rsqrt.default rsub.Scalar sigmoid.default
-    sign.default silu.default sin.default sinh.default sqrt.default sub.Scalar sub.Tensor
-    sum.default sum.dim_IntList tan.default tanh.default upsample_bilinear2d.default
-    upsample_bilinear2d.vec upsample_nearest2d.default upsample_nearest2d.vec var.correction
+    _adaptive_avg_pool2d.default _adaptive_avg_pool3d.default _log_softmax.default
+    _native_batch_norm_legit_no_training.default _softmax.default abs.default acos.default
+    acosh.default add.Scalar add.Tensor addmm.default amax.default amin.default asin.default
+    asinh.default atan.default atan2.default atanh.default avg_pool2d.default bmm.default
+    ceil.default clamp.Tensor clamp.default convolution.default cos.default cosh.default
+    cumsum.default div.Scalar div.Tensor div.Tensor_mode elu.default eq.Scalar eq.Tensor
+    erf.default erfc.default exp.default expm1.default floor.default fmod.Scalar fmod.Tensor
+    ge.Scalar ge.Tensor gelu.default glu.default grid_sampler_2d.default gt.Scalar gt.Tensor
+    hardsigmoid.default hardswish.default hardtanh.default isinf.default isnan.default le.Scalar
+    le.Tensor leaky_relu.default linear.default log.default log10.default log1p.default
+    log2.default lt.Scalar lt.Tensor max.default max.dim max_pool2d_with_indices.default
+    max_pool3d_with_indices.default maximum.default mean.default mean.dim min.default min.dim
+    minimum.default mish.default mm.default mul.Scalar mul.Tensor native_group_norm.default
+    native_layer_norm.default ne.Scalar ne.Tensor neg.default pow.Scalar pow.Tensor_Scalar
+    pow.Tensor_Tensor prod.default prod.dim_int reciprocal.default relu.default remainder.Scalar
+    remainder.Tensor round.default rsqrt.default rsub.Scalar sigmoid.default sign.default
+    silu.default sin.default sinh.default sqrt.default sub.Tensor sum.default
+    sum.dim_IntList tan.default tanh.default upsample_bicubic2d.default
+    upsample_bilinear2d.default upsample_bilinear2d.vec upsample_nearest1d.default
+    upsample_nearest2d.default upsample_nearest2d.vec var.correction
 """
 _LOGICAL = """
-    all.default any.default any.dim logical_and.default logical_not.default logical_or.default
+    any.default any.dim any.dims logical_and.default logical_not.default logical_or.default
     logical_xor.default bitwise_and.Tensor bitwise_not.default bitwise_or.Tensor
     bitwise_xor.Tensor
 """
@@ -66,6 +68,7 @@ _INDEXING = {
     "embedding.default": 1,
     "index_select.default": 2,
     "gather.default": 2,
+    "index.Tensor": 1,
 }
 _TO_FLOAT = frozenset({torch.bool, torch.int8, torch.uint8, torch.int32}) | _FLOATS
 
@@ -96,8 +99,7 @@ _DEQUANTIZING = frozenset({"dequantize_per_tensor", "dequantize_per_channel"})
 WHOLE = tuple(
     _overload(name)
     for name in (
-        "hardsigmoid.default hardswish.default mish.default native_layer_norm.default "
-        "rms_norm.default silu.default"
+        "hardsigmoid.default hardswish.default mish.default native_layer_norm.default silu.default"
     ).split()
 )
 """Operators that OpenVINO computes in one step where their decomposition takes several."""
@@ -159,8 +161,9 @@ def _why_not_values(
     node: Node, dtypes: Container[torch.dtype], index: int | None = None
 ) -> str | None:
     """Whether a dtype or a size stands against it."""
-    indices = node.args[index] if index is not None and index < len(node.args) else None
-    values = [(n.meta.get("val"), n is indices) for n in node.all_input_nodes]
+    given = node.args[index] if index is not None and index < len(node.args) else ()
+    indices = given if isinstance(given, list | tuple) else (given,)
+    values = [(n.meta.get("val"), n in indices) for n in node.all_input_nodes]
     results = node.meta.get("val")
     used = {u.args[1] for u in node.users if u.target is operator.getitem}
     if isinstance(results, list | tuple):
@@ -231,9 +234,49 @@ def _only_first_result(node: Node) -> str | None:
     return None
 
 
+def _no_scalar(node: Node) -> str | None:
+    value = node.args[0].meta["val"]  # type: ignore[union-attr]
+    return "OpenVINO cannot index a tensor without dimensions" if value.dim() == 0 else None
+
+
+def _given(node: Node, at: int, name: str) -> Any:
+    """An argument, by place or by name; None if it is left out."""
+    return node.args[at] if len(node.args) > at else node.kwargs.get(name)
+
+
+def _pooling(node: Node) -> str | None:
+    divisor = _given(node, 6, "divisor_override")
+    return None if divisor is None else "OpenVINO has no divisor_override"
+
+
+def _slicing(node: Node) -> str | None:
+    return None if len(node.args) > 3 else "it cuts nothing off"
+
+
+def _squeezing(node: Node) -> str | None:
+    return None if node.args[1] else "OpenVINO takes no dimensions for all dimensions"
+
+
+def _variance(node: Node) -> str | None:
+    if not _given(node, 1, "dim") or _given(node, 2, "correction") not in (0, 1):
+        return "OpenVINO computes variances over given dimensions, with a correction of 0 or 1"
+    return None
+
+
 _SPECIAL: dict[OpOverload, Callable[[Node], str | None]] = {
+    aten.avg_pool2d.default: _pooling,
+    aten.gather.default: _no_scalar,
+    aten.index.Tensor: _no_scalar,
+    aten.index_select.default: _no_scalar,
+    aten.max.dim: _no_scalar,
     aten.max_pool2d_with_indices.default: _only_first_result,
+    aten.max_pool3d_with_indices.default: _only_first_result,
+    aten.min.dim: _no_scalar,
     aten._native_batch_norm_legit_no_training.default: _only_first_result,
     aten.native_group_norm.default: _only_first_result,
     aten.native_layer_norm.default: _only_first_result,
+    aten.prod.dim_int: _no_scalar,
+    aten.slice.Tensor: _slicing,
+    aten.squeeze.dims: _squeezing,
+    aten.var.correction: _variance,
 }

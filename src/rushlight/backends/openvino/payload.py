@@ -2,8 +2,8 @@
 
     "RLOV", version, length of the header (u32, little-endian), the header in JSON, parts
 
-The header names each part with its offset and size, and says in which dim order inputs and outputs
-lie in memory. Bytes that do not begin so are a compiled model as OpenVINO exports it, which is what
+The header names each part with its offset and size, and says in which dim order the model takes its
+inputs. Bytes that do not begin so are a compiled model as OpenVINO exports it, which is what
 ExecuTorch stores.
 """
 
@@ -29,21 +29,17 @@ class Payload:
     Attributes:
         xml: the graph.
         weights: the constants, at the offsets that `xml` names.
-        inputs, outputs: the dim order of each in memory; () is row-major.
+        inputs: the dim order in which the model takes each; () is row-major.
     """
 
     xml: bytes | memoryview
     weights: bytes | memoryview
     inputs: Sequence[Order] = field(default_factory=tuple)
-    outputs: Sequence[Order] = field(default_factory=tuple)
 
 
 def write_payload(payload: Payload) -> bytes:
     """The bytes of a payload."""
-    header: dict[str, object] = {
-        "inputs": [list(o) for o in payload.inputs],
-        "outputs": [list(o) for o in payload.outputs],
-    }
+    header: dict[str, object] = {"inputs": [list(o) for o in payload.inputs]}
     parts = {"xml": payload.xml, "weights": payload.weights}
     # Offsets are of one width, so that the header's length does not depend on them.
     places = {name: [f"{0:010}", f"{len(part):010}"] for name, part in parts.items()}
@@ -81,7 +77,7 @@ def read_payload(data: memoryview) -> Payload | None:
         header = json.loads(bytes(data[_HEAD.size : _HEAD.size + length]))
         places: Mapping[str, Sequence[str]] = header["parts"]
         spans = {name: (int(places[name][0]), int(places[name][1])) for name in ("xml", "weights")}
-        orders = [[tuple(map(int, o)) for o in header[key]] for key in ("inputs", "outputs")]
+        orders = [tuple(map(int, order)) for order in header["inputs"]]
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise ValueError(f"the payload's header is damaged: {error}") from None
     for name, (offset, size) in spans.items():
@@ -89,11 +85,11 @@ def read_payload(data: memoryview) -> Payload | None:
             raise ValueError(
                 f"the payload is cut: {name} ends at byte {offset + size} of {len(data)}"
             )
-    for order in (*orders[0], *orders[1]):
+    for order in orders:
         if sorted(order) != list(range(len(order))):
             raise ValueError(f"the payload's header is damaged: {order} is no dim order")
     xml, weights = (data[at : at + size] for at, size in spans.values())
-    return Payload(xml, weights, *orders)
+    return Payload(xml, weights, orders)
 
 
 def _aligned(at: int) -> int:

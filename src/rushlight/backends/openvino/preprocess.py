@@ -74,14 +74,13 @@ def _representation(model: openvino.Model, program: ExportedProgram) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         xml, weights = Path(folder, "model.xml"), Path(folder, "model.bin")
         openvino.serialize(model, xml, weights)
-        return write_payload(Payload(xml.read_bytes(), weights.read_bytes(), *orders_of(program)))
+        return write_payload(Payload(xml.read_bytes(), weights.read_bytes(), orders_of(program)))
 
 
 def _blob(model: openvino.Model, program: ExportedProgram, options: dict[str, str]) -> bytes:
-    inputs, outputs = orders_of(program)
-    if any(inputs) or any(outputs):
+    if any(orders_of(program)):
         raise ExportError(
-            "a delegate with channels-last inputs or outputs cannot be stored as a blob, which "
+            "a delegate with channels-last inputs cannot be stored as a blob, which "
             "says nothing of dim orders: use the compile spec payload=ir, or a contiguous input",
             code=Code.NOT_SUPPORTED,
         )

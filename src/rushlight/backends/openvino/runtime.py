@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from rushlight.backends.openvino.payload import Order, Payload, read_payload
+from rushlight.backends.openvino.payload import Order, read_payload
 
 if TYPE_CHECKING:
     from rushlight.runtime import BackendContext
@@ -45,10 +45,11 @@ class _Port:
 
     Attributes:
         index: among OpenVINO's inputs or outputs.
-        order: its dim order in memory; () is row-major.
+        order: the dim order in which the model takes it; () is row-major.
         dtype: OpenVINO's type.
         is_static: its sizes never change.
-        bound: address and sizes of the memory that the request holds now.
+        bound: address and sizes of the program's memory that the request holds now.
+        copied: what it holds instead.
     """
 
     index: int
@@ -56,6 +57,7 @@ class _Port:
     dtype: Any
     is_static: bool
     bound: tuple[int, tuple[int, ...]] | None = None
+    copied: Array | None = None
 
 
 @dataclass
@@ -110,8 +112,9 @@ class OpenvinoRuntime:
             )
         for port, given in zip(inputs, args[: len(inputs)], strict=True):
             _bind(port, given, request.set_input_tensor)
-        for port, given in zip(outputs, args[len(inputs) :], strict=True):
-            if port.is_static:
+        results = list(zip(outputs, args[len(inputs) :], strict=True))
+        for port, given in results:
+            if port.is_static and given.flags.c_contiguous:
                 _bind(port, given, request.set_output_tensor)
         start = time.perf_counter_ns()
         try:
@@ -120,9 +123,12 @@ class OpenvinoRuntime:
         except RuntimeError as error:
             _blame(context, str(error))
             raise
-        for port in outputs:
-            if not port.is_static:
-                _copy_out(context, request, port, len(inputs))
+        for port, given in results:
+            if port.bound is None:
+                found = request.get_output_tensor(port.index).data
+                if not port.is_static:
+                    given = context.resize(len(inputs) + port.index, found.shape)
+                given[...] = found
         if context.is_traced:
             _report(context, request, start)
 
@@ -155,11 +161,10 @@ def _compile(context: BackendContext, *, is_profiled: bool) -> _Delegate:
         raise RuntimeError(
             f"OpenVINO {openvino.__version__} cannot compile it for {device}: {error}"
         ) from None
-    orders = payload or Payload(b"", b"")
     return _Delegate(
         compiled.create_infer_request(),
-        _ports(compiled.inputs, orders.inputs),
-        _ports(compiled.outputs, orders.outputs),
+        _ports(compiled.inputs, payload.inputs if payload is not None else ()),
+        _ports(compiled.outputs, ()),
         keep,
         is_profiled,
     )
@@ -173,12 +178,12 @@ def _config(context: BackendContext) -> tuple[str, dict[str, Any]]:
     return str(given.get("device", "CPU")), config
 
 
-def _ports(found: Any, orders: Any) -> list[_Port]:
+def _ports(found: Any, orders: Sequence[Order]) -> list[_Port]:
     listed = list(found)
-    orders = list(orders) or [()] * len(listed)
+    orders = orders or [()] * len(listed)
     if len(orders) != len(listed):
         raise ValueError(
-            f"the payload's header names {len(orders)} inputs or outputs, its model {len(listed)}"
+            f"the payload's header names {len(orders)} inputs, its model has {len(listed)}"
         )
     return [
         _Port(i, order, port.get_element_type(), port.get_partial_shape().is_static)
@@ -188,39 +193,31 @@ def _ports(found: Any, orders: Any) -> list[_Port]:
 
 def _bind(port: _Port, given: Any, set_tensor: Any) -> None:
     """Point the request to the memory of an argument, if it does not already."""
-    if not isinstance(given, np.ndarray):  # sizes come as numbers
-        set_tensor(port.index, _tensor(np.array(given, np.int64)))
-        return
-    here = (given.__array_interface__["data"][0], given.shape)
-    if here != port.bound:
-        set_tensor(port.index, _tensor(_physical(given, port.order)))
-        port.bound = here
-
-
-def _physical(array: Array, order: Order) -> Array:
-    """The array with its dimensions as they lie in memory."""
-    return array.transpose(order) if order else array
+    if isinstance(given, np.ndarray):
+        here = (given.__array_interface__["data"][0], given.shape)
+        if here == port.bound:
+            return
+        array = given.transpose(port.order) if port.order else given
+        if array.flags.c_contiguous:
+            set_tensor(port.index, _tensor(array))
+            port.bound = here
+            return
+        port.copied = np.ascontiguousarray(array)  # laid out otherwise than the graph said
+    else:  # sizes come as numbers
+        port.copied = np.array(given, np.int64)
+    set_tensor(port.index, _tensor(port.copied))
+    port.bound = None
 
 
 def _tensor(array: Array) -> Any:
     """The array's memory as OpenVINO's tensor; OpenVINO refuses to share what is read-only."""
     import openvino
 
-    if not array.flags.c_contiguous:
-        raise ValueError(f"a tensor of shape {array.shape} has strides {array.strides}")
     if array.flags.writeable or not array.size:
         return openvino.Tensor(array, shared_memory=bool(array.size))
     memory = (ctypes.c_char * array.nbytes).from_address(array.__array_interface__["data"][0])
     view: Array = np.ndarray(array.shape, array.dtype, memoryview(memory))
     return openvino.Tensor(view, shared_memory=True)
-
-
-def _copy_out(context: BackendContext, request: Any, port: _Port, inputs: int) -> None:
-    """Give an output its sizes, and copy it to where the program wants it."""
-    found = request.get_output_tensor(port.index).data
-    if port.order:
-        found = found.transpose(np.argsort(port.order))
-    context.resize(inputs + port.index, found.shape)[...] = found
 
 
 def _blame(context: BackendContext, message: str) -> None:

@@ -1,0 +1,325 @@
+"""OpenVINO: programs with its delegates give what eager gives, and say what went wrong where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from benchmarks import models
+from torch import nn
+from torch.utils import _pytree as pytree
+
+import rushlight
+from rushlight.backends.openvino import PARTITIONER, OpenvinoPartitioner
+from rushlight.backends.openvino.payload import Payload, read_payload, write_payload
+from rushlight.errors import ExportError, LoadError
+from rushlight.partition import CompileSpec, LoweredBackendModule
+from rushlight.pipeline import EdgeProgramManager, to_edge_transform_and_lower
+
+
+def lowered(module: nn.Module, args: tuple[Any, ...], **options: Any) -> EdgeProgramManager:
+    shapes = options.pop("dynamic_shapes", None)
+    captured = torch.export.export(module.eval(), args, dynamic_shapes=shapes)
+    return to_edge_transform_and_lower(captured, partitioner=[OpenvinoPartitioner(**options)])
+
+
+def delegates(manager: EdgeProgramManager) -> list[LoweredBackendModule]:
+    found = dict(manager.exported_program().graph_module.named_children()).values()
+    return [m for m in found if isinstance(m, LoweredBackendModule)]
+
+
+def left(manager: EdgeProgramManager) -> dict[str, str]:
+    """{operator outside of the delegates: why}."""
+    nodes = manager.exported_program().graph.nodes
+    return {
+        str(n.target): n.meta["declined"]["OpenvinoBackend"] for n in nodes if "declined" in n.meta
+    }
+
+
+def load(manager: EdgeProgramManager, **options: Any) -> rushlight.Module:
+    return rushlight.load(manager.to_executorch().buffer, **options)
+
+
+def same(got: Any, expected: Any, **tolerances: float) -> None:
+    pairs = zip(pytree.tree_leaves(got), pytree.tree_leaves(expected), strict=True)
+    for mine, wanted in pairs:
+        torch.testing.assert_close(torch.as_tensor(mine), wanted, **tolerances)
+
+
+class Small(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1)
+        self.norm = nn.BatchNorm2d(8)
+        self.linear = nn.Linear(8, 5)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = torch.relu(self.norm(self.conv(x)))
+        z = y.mean((2, 3))
+        return self.linear(z), torch.softmax(z, -1), y[:, :, ::2]
+
+
+IMAGE = torch.randn(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("linear_relu", "mlp", "conv_bn", "dict_out", "lstm2_tiny", "mobilenet_v2_tiny"),
+        *("resnet50_tiny", "vit_b16_tiny", "unet_tiny", "minilm_tiny", "gpt2_tiny"),
+        *(pytest.param(n, marks=pytest.mark.full) for n in ("mobilenet_v2", "minilm", "gpt2")),
+    ],
+)
+def test_models_give_what_eager_gives(name: str) -> None:
+    case = models.build(name)
+    manager = to_edge_transform_and_lower(case.export(), partitioner=[OpenvinoPartitioner()])
+    assert delegates(manager)
+    with torch.no_grad():
+        expected = case.module(*case.args, **case.kwargs)
+    with load(manager) as module:
+        for _ in range(2):  # the second call finds the memory of the first one bound
+            same(module(*case.args, **case.kwargs), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_package_names_its_partitioner() -> None:
+    assert PARTITIONER is OpenvinoPartitioner
+
+
+def test_sizes_may_change_from_call_to_call() -> None:
+    batch = torch.export.Dim("batch", min=1, max=8)
+    model = Small().eval()
+    manager = lowered(model, (IMAGE,), dynamic_shapes=({0: batch},))
+    assert len(delegates(manager)) == 1
+    with load(manager) as module:
+        for count in (2, 5, 1, 8):
+            x = torch.randn(count, 3, 16, 16)
+            same(module(x), model(x))
+
+
+def test_computed_sizes_stay_inside() -> None:
+    class Flat(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(x).reshape(x.shape[0] * 2, -1) * 3
+
+    rows = torch.export.Dim("rows", min=1, max=8)
+    manager = lowered(Flat(), (torch.randn(3, 4),), dynamic_shapes=({0: rows},))
+    assert delegates(manager)
+    with load(manager) as module:
+        for count in (3, 1, 7):
+            x = torch.randn(count, 4)
+            same(module(x), Flat()(x))
+
+
+def test_channels_last_inputs_are_read_where_they_lie() -> None:
+    model = Small().eval()
+    x = IMAGE.to(memory_format=torch.channels_last)
+    manager = lowered(model, (x,))
+    (delegate,) = delegates(manager)
+    payload = read_payload(memoryview(delegate.processed_bytes))
+    assert payload is not None and payload.inputs == [(0, 2, 3, 1)]
+    with load(manager) as module:
+        same(module(x), model(x))
+
+
+def test_channels_last_outputs_are_written_as_the_program_wants_them() -> None:
+    class Last(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(x).to(memory_format=torch.channels_last)
+
+    x = torch.randn(2, 3, 4, 5)
+    with load(lowered(Last(), (x,))) as module:
+        same(module(x), Last()(x))
+
+
+def test_a_layout_that_the_graph_does_not_tell_is_copied() -> None:
+    """torch lets a sum of mixed layouts follow one input, the program the other one."""
+
+    class Mixed(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return torch.relu(torch.erfinv(x + y))
+
+    args = (
+        torch.rand(2, 3, 4, 5) / 4,
+        torch.rand(2, 3, 4, 5).to(memory_format=torch.channels_last) / 4,
+    )
+    for given in (args, args[::-1]):
+        with load(lowered(Mixed(), given, op_types_to_skip={"aten.add.Tensor"})) as module:
+            same(module(*given), Mixed()(*given))
+
+
+def test_half_precision() -> None:
+    model = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 4)).half()
+    x = torch.randn(3, 16).half()
+    manager = lowered(model, (x,))
+    assert len(delegates(manager)) == 1
+    with load(manager) as module:
+        same(module(x), model(x), rtol=1e-2, atol=1e-2)
+
+
+class Integers(nn.Module):
+    def forward(self, x: torch.Tensor, n: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.relu(x) + 1, n * n + 1
+
+
+def test_integer_arithmetic_stays_here_with_its_reason() -> None:
+    """OpenVINO would compute in 32 bits, or saturate; the program wraps around as eager does."""
+    for dtype, big in ((torch.int64, 2**40 + 1), (torch.uint8, 200), (torch.int8, 100)):
+        args = (torch.randn(3), torch.tensor([big, 3, 5], dtype=dtype))
+        manager = lowered(Integers(), args)
+        assert "aten.mul.Tensor" in left(manager) and len(delegates(manager)) == 1
+        with load(manager) as module:
+            same(module(*args), Integers()(*args))
+
+
+def test_what_is_declined_has_its_reason() -> None:
+    class Model(nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return torch.erfinv(x), x.double() + 1, torch.relu(x)
+
+    assert left(lowered(Model(), (torch.rand(3),))) == {
+        "aten.erfinv.default": "OpenVINO has no counterpart of aten.erfinv.default that gives the "
+        "same results",
+        "dim_order_ops._to_dim_order_copy.default": "it converts float32 to float64, where "
+        "OpenVINO saturates",
+        "aten.add.Tensor": "it computes with float64, which OpenVINO does in float32",
+    }
+
+
+def test_operators_and_nodes_can_be_left_out() -> None:
+    manager = lowered(Small(), (IMAGE,), op_types_to_skip={"aten._softmax.default"})
+    assert left(manager) == {
+        "aten._softmax.default": "op_types_to_skip names aten._softmax.default"
+    }
+    model = Small().eval()
+    manager = lowered(model, (IMAGE,), op_names_to_skip={"relu"})
+    assert left(manager) == {"aten.relu.default": "op_names_to_skip names relu"}
+    assert len(delegates(manager)) == 2
+    with load(manager) as module:
+        same(module(IMAGE), model(IMAGE))
+
+
+def test_buffers_that_the_model_writes_stay_with_the_program() -> None:
+    class Sum(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("total", torch.zeros(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.total.add_(torch.sin(x))
+            return self.total * 2
+
+    x = torch.randn(3)
+    eager = Sum()
+    with load(lowered(Sum(), (x,))) as module:
+        for _ in range(3):
+            same(module(x), eager(x))
+
+
+def test_a_trace_tells_the_line_of_each_node() -> None:
+    class Two(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = x @ x
+            return torch.softmax(y, -1)
+
+    with load(lowered(Two(), (torch.randn(64, 64),)), trace=True) as module:
+        module(torch.randn(64, 64))
+        inside = [event for event in module.trace() if event.inside]
+    lines = {event.inside.split("/")[0]: event.line for event in inside}
+    assert "y = x @ x" in lines["mm"] and "torch.softmax(y, -1)" in lines["_softmax"]
+    assert sum(event.ns for event in inside) > 0
+
+
+# --- payloads and options -----------------------------------------------------------------------
+
+
+def test_a_compiled_model_can_be_the_payload() -> None:
+    """The form in which ExecuTorch stores it."""
+    specs = [CompileSpec("payload", b"blob"), CompileSpec("device", b"CPU")]
+    model = Small().eval()
+    manager = lowered(model, (IMAGE,), compile_spec=specs)
+    (delegate,) = delegates(manager)
+    assert read_payload(memoryview(delegate.processed_bytes)) is None
+    with load(manager) as module:
+        same(module(IMAGE), model(IMAGE))
+
+
+def test_options_of_a_load_reach_openvino() -> None:
+    manager = lowered(Small(), (IMAGE,))
+    with load(manager, backend_options={"OpenvinoBackend": {"INFERENCE_NUM_THREADS": 1}}) as module:
+        module(IMAGE)
+    with pytest.raises(LoadError, match="NO_SUCH_PROPERTY"):
+        load(manager, backend_options={"OpenvinoBackend": {"NO_SUCH_PROPERTY": 1}})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("payload", b"onnx", "compile spec payload is 'onnx'; allowed are ir, blob"),
+        ("speed", b"1", "unknown compile spec 'speed'"),
+    ],
+)
+def test_wrong_compile_specs_are_refused(key: str, value: bytes, message: str) -> None:
+    with pytest.raises(ExportError, match=message):
+        OpenvinoPartitioner([CompileSpec(key, value)])
+
+
+def test_a_blob_has_no_dim_orders() -> None:
+    x = IMAGE.to(memory_format=torch.channels_last)
+    with pytest.raises(ExportError, match=r"OpenvinoBackend: .*channels-last.*payload=ir"):
+        lowered(Small(), (x,), compile_spec=[CompileSpec("payload", b"blob")])
+
+
+def test_weights_are_read_in_place() -> None:
+    payload = Payload(b"<net/>", b"w" * 100, [(), (0, 2, 3, 1)])
+    data = memoryview(write_payload(payload))
+    found = read_payload(data)
+    assert found is not None and bytes(found.xml) == b"<net/>"
+    assert found.inputs == [(), (0, 2, 3, 1)]
+    assert found.weights.obj is data.obj
+    offset = np.frombuffer(found.weights, np.uint8).ctypes.data
+    assert (offset - np.frombuffer(data, np.uint8).ctypes.data) % 64 == 0
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda d: d[:8], "the payload is cut: it has 8 bytes"),
+        (lambda d: d[:-40], "the payload is cut: weights ends at byte"),
+        (lambda d: d[:4] + b"\x09" + d[5:], "has version 9, and this runtime reads 1"),
+        (lambda d: d.replace(b'"parts"', b'"harts"'), "header is damaged"),
+        (lambda d: d.replace(b"<net", b"<bad"), "cannot compile it for CPU"),
+        (lambda d: b"none of OpenVINO's", "cannot compile it for CPU"),
+    ],
+)
+def test_damaged_payloads_are_refused_at_load(
+    damage: Callable[[bytes], bytes], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rushlight.backends.openvino import preprocess
+
+    write = preprocess.write_payload
+    monkeypatch.setattr(preprocess, "write_payload", lambda payload: damage(write(payload)))
+    manager = lowered(Small(), (IMAGE,))
+    with pytest.raises(LoadError, match=rf"(?s)OpenvinoBackend.*{message}"):
+        load(manager)
+
+
+def test_what_openvino_cannot_read_is_named_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator of the table that another release of OpenVINO has not."""
+    from rushlight.backends.openvino import operators
+
+    target = torch.ops.aten.special_bessel_j0.default
+    monkeypatch.setitem(operators._TABLE, target, operators._TABLE[torch.ops.aten.relu.default])
+
+    class Bessel(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.special.bessel_j0(x)
+
+    with pytest.raises(ExportError) as caught:
+        lowered(Bessel(), (torch.rand(3),))
+    text = str(caught.value)
+    assert "OpenvinoBackend: preprocess failed" in text and "forward: partition" in text
+    assert "special_bessel_j0" in text and "return torch.special.bessel_j0(x)" in text
+    assert "op_names_to_skip=['special_bessel_j0']" in text
