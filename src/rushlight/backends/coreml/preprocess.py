@@ -129,10 +129,12 @@ def _is_named(node: Node, message: str) -> bool:
 
 def _settle_manifest(path: Path) -> None:
     """Give the parts of the package ids that depend on nothing but their paths."""
-    text = path.read_text()
-    for name, item in json.loads(text)["itemInfoEntries"].items():
-        text = text.replace(name, str(uuid.uuid5(uuid.NAMESPACE_URL, item["path"])))
-    path.write_text(text)
+    manifest = json.loads(path.read_text())
+    items = manifest["itemInfoEntries"]
+    ids = {old: str(uuid.uuid5(uuid.NAMESPACE_URL, items[old]["path"])) for old in items}
+    manifest["itemInfoEntries"] = {ids[old]: item for old, item in items.items()}
+    manifest["rootModelIdentifier"] = ids[manifest["rootModelIdentifier"]]
+    path.write_text(json.dumps(manifest, sort_keys=True))
 
 
 def _debug_info(path: Path) -> dict[str, Any]:
