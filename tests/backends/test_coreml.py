@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -230,3 +232,10 @@ def test_a_folder_comes_back(tmp_path: Path) -> None:
 def test_bytes_that_are_no_folder_are_refused(data: bytes) -> None:
     with pytest.raises(ValueError):
         read_files(data)
+
+
+def test_the_code_of_the_documentation_runs(tmp_path: Path) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "backends-coreml.md"
+    (code,) = re.findall(r"^```py\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    assert (tmp_path / "model.pte").exists()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -323,3 +327,10 @@ def test_what_openvino_cannot_read_is_named_with_its_line(monkeypatch: pytest.Mo
     assert "OpenvinoBackend: preprocess failed" in text and "forward: partition" in text
     assert "special_bessel_j0" in text and "return torch.special.bessel_j0(x)" in text
     assert "op_names_to_skip=['special_bessel_j0']" in text
+
+
+def test_the_code_of_the_documentation_runs(tmp_path: Path) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "backends-openvino.md"
+    (code,) = re.findall(r"^```py\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    assert (tmp_path / "model.pte").exists()
