@@ -310,6 +310,38 @@ def test_damaged_payloads_are_refused_at_load(
         load(manager)
 
 
+@pytest.mark.parametrize(
+    ("message", "place"),
+    [
+        ("Unsupported operation of type: Sin name: sin/aten.sin.default/Sin\nDetails:", True),
+        ("with friendly_name 'sin/aten.sin.default/Sin':\nShapes do not fit", True),
+        ("while validating Softmax_7 (Sin sin/aten.sin.default/Sin[0]:f32[3])", False),
+        ("with friendly_name 'Softmax_1630': axis out of range", False),
+    ],
+)
+def test_a_failure_inside_leads_to_the_line(
+    message: str, place: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the ways in which OpenVINO's messages name a node."""
+    import openvino
+
+    class Lines(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = torch.relu(x)
+            z = torch.sin(y)
+            return z * 2
+
+    def fail(*args: Any) -> None:
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(openvino.Core, "compile_model", fail)
+    with pytest.raises(LoadError) as caught:
+        load(lowered(Lines(), (torch.rand(3),)))
+    text = str(caught.value)
+    assert "OpenvinoBackend" in text and message.strip() in text
+    assert ("z = torch.sin(y)" in text) == place
+
+
 def test_what_openvino_cannot_read_is_named_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """An operator of the table that another release of OpenVINO has not."""
     from rushlight.backends.openvino import operators

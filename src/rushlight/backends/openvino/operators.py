@@ -239,6 +239,12 @@ def _no_scalar(node: Node) -> str | None:
     return "OpenVINO cannot index a tensor without dimensions" if value.dim() == 0 else None
 
 
+def _indexing(node: Node) -> str | None:
+    if sum(isinstance(index, Node) for index in node.args[1]) != 1:  # type: ignore[union-attr]
+        return "it indexes several dimensions at once, which OpenVINO lays out otherwise"
+    return _no_scalar(node)
+
+
 def _given(node: Node, at: int, name: str) -> Any:
     """An argument, by place or by name; None if it is left out."""
     return node.args[at] if len(node.args) > at else node.kwargs.get(name)
@@ -266,7 +272,7 @@ def _variance(node: Node) -> str | None:
 _SPECIAL: dict[OpOverload, Callable[[Node], str | None]] = {
     aten.avg_pool2d.default: _pooling,
     aten.gather.default: _no_scalar,
-    aten.index.Tensor: _no_scalar,
+    aten.index.Tensor: _indexing,
     aten.index_select.default: _no_scalar,
     aten.max.dim: _no_scalar,
     aten.max_pool2d_with_indices.default: _only_first_result,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ Array = npt.NDArray[Any]
 
 _DEFAULTS = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
 _NAME = re.compile(rb'<layer [^>]*?name="([^"]+)"')
+_BLAMED = re.compile(r"(?:\bname:? |friendly_name )'?([^'\s]+)")
 
 
 def backend() -> type[OpenvinoRuntime]:
@@ -221,18 +222,13 @@ def _tensor(array: Array) -> Any:
 
 
 def _blame(context: BackendContext, message: str) -> None:
-    """Tell the runtime which of the model's nodes OpenVINO's message names."""
-    for name in _names(context.payload):
-        if name in message:
+    """Tell the runtime which node OpenVINO's message is about; others that it mentions are not."""
+    payload = read_payload(context.payload)
+    known = set(_NAME.findall(payload.xml)) if payload is not None else set()
+    for name in _BLAMED.findall(message):
+        if name.encode() in known:
             context.fail_at(name)
             return
-
-
-def _names(payload: memoryview) -> Iterator[str]:
-    """The names of a model's nodes, the longest first: one may begin as another does."""
-    parts = read_payload(payload)
-    found = _NAME.findall(parts.xml) if parts is not None else []
-    yield from sorted((name.decode() for name in found), key=len, reverse=True)
 
 
 def _report(context: BackendContext, request: Any, start: int) -> None:
