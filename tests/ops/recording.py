@@ -50,9 +50,9 @@ class Recorder:
         tensors = [a for a in outs for a in (a if isinstance(a, list) else [a])]
         parts = [_text(op), struct.pack("=BI", values, len(args) + len(outs))]
         letters = [c for c in harness.native().kernel_signatures()[op] if c not in "?=r"]
-        for letter, value in zip(letters, [*args, *outs], strict=True):
-            written = letter in "wW"
-            parts.append(_value(letter, value, written))
+        for index, (letter, value) in enumerate(zip(letters, [*args, *outs], strict=True)):
+            # What a kernel writes besides its outs, such as a cache, it reads as well.
+            parts.append(_value(letter, value, index >= len(args)))
         for (_, order), e in zip(tensors, expected, strict=True):
             data = _bytes(e, order)
             parts.append(struct.pack(f"=B{e.dim()}iQ", e.dim(), *e.shape, len(data)) + data)
