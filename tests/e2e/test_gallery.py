@@ -11,7 +11,7 @@ import torch.utils._pytree as pytree
 from gallery import ROOT, Page, read_page, run, words
 
 import rushlight as rl
-from rushlight.capture.findings import KINDS
+from rushlight.ir.findings import KINDS
 from rushlight.doctor import examine
 
 PAGES = {path.stem: path for path in sorted((ROOT / "docs" / "gallery").glob("*.md"))}

@@ -16,21 +16,18 @@ import sympy
 import torch
 import torch.utils._pytree as pytree
 from torch._dynamo.exc import Unsupported, UserError, UserErrorType
-from torch._ops import OpOverload
 from torch.export import ExportedProgram
-from torch.export.graph_signature import OutputKind
-from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import (
     ConstraintViolationError,
     GuardOnDataDependentSymNode,
 )
 
 from rushlight.capture.contract import input_places
-from rushlight.capture.findings import Finding, distinct
 from rushlight.capture.lines import guard_lines, line_of
 from rushlight.capture.shapes import Wanted, loosened, wanted_sizes
 from rushlight.capture.tracing import tracing
-from rushlight.ir.source import Source, source_of
+from rushlight.ir.findings import Finding, distinct
+from rushlight.ir.source import Source
 
 
 @dataclass(frozen=True)
@@ -416,52 +413,3 @@ def _is_fixed(program: Any, source: str) -> bool:
         p.source == source and (isinstance(p.size, int) or p.size.node.expr.is_Integer)
         for p in input_places(program)
     )
-
-
-def _returns_alias(node: Node) -> bool:
-    """Whether the result is the first argument, or a view of it."""
-    if not isinstance(node.target, OpOverload) or not node.args:
-        return False
-    return any(result.alias_info is not None for result in node.target._schema.returns)
-
-
-def _written(node: Node) -> list[Any]:
-    """The arguments that a call of an operator writes."""
-    arguments = node.target._schema.arguments  # type: ignore[union-attr]
-    given = {a.name: v for a, v in zip(arguments, node.args, strict=False)} | node.kwargs
-    written = [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
-    return [given[name] for name in written if name in given]
-
-
-def mutated_inputs(program: ExportedProgram) -> list[Finding]:
-    """The inputs that a captured program writes, each with the line."""
-    names = [
-        (str(spec.target), spec.arg.name)
-        for spec in program.graph_signature.output_specs
-        if spec.kind == OutputKind.USER_INPUT_MUTATION
-    ]
-    nodes = {node.name: node for node in program.graph.nodes}
-    writes = [
-        n
-        for n in program.graph.nodes
-        if isinstance(n.target, OpOverload) and n.target._schema.is_mutable
-    ]
-    for node in writes:
-        for written in _written(node):
-            while isinstance(written, Node) and _returns_alias(written):
-                written = written.args[0]
-            if isinstance(written, Node) and written.op == "placeholder":
-                names.append((written.name, node.name))
-    inputs = set(program.graph_signature.user_inputs)
-    return [
-        Finding(
-            "mutated-input",
-            f"the model writes its input {target!r}, and a program does not change its caller's "
-            f"tensors",
-            f"Work on a copy, {target} = {target}.clone(), or use the operator without the "
-            f"underscore, and return the new value",
-            source_of(nodes[name]) if name in nodes else Source(),
-        )
-        for target, name in names
-        if target in inputs
-    ]

@@ -11,13 +11,17 @@ import sympy
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
+from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._sympy.printers import PythonPrinter
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
-from rushlight.errors import Code, ExportError
+from rushlight.ir.findings import Finding, refusal
+from rushlight.ir.source import Source, source_of
+from rushlight.ir.symbols import Origins, origin_text, origins_of
 
 _UNBOUNDED = 2**31 - 1  # sizes are int32 in the file
+_UNKNOWN = 2**62  # torch writes what has no bound as a number of about 2**63
 
 Size = int | torch.SymInt
 
@@ -28,15 +32,18 @@ class Bounds:
 
     Attributes:
         ranges: symbol, or derived size, to its range of values.
+        origins: where each symbol that depends on data begins.
     """
 
     ranges: dict[sympy.Expr, ValueRanges[Any]]
+    origins: Origins = field(default_factory=dict)
     _cache: dict[sympy.Expr, tuple[int, int | None]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, program: ExportedProgram) -> Bounds:
         """The bounds that `program` was captured with."""
-        return cls({**_settled(program), **program.range_constraints})
+        ranges = {**_settled(program), **program.range_constraints}
+        return cls(ranges, origins_of(program.graph_module))
 
     def interval(self, size: Size) -> tuple[int, int | None]:
         """(least, greatest) value; greatest is None where there is no bound."""
@@ -55,28 +62,52 @@ class Bounds:
             self._cache[expr] = (low, int(found.upper) if finite else None)
         return self._cache[expr]
 
-    def upper(self, size: Size, what: str) -> int:
-        """The greatest value of `size`, which `what` names in the message.
+    def upper(self, size: Size, what: str, node: Node | None = None) -> int:
+        """The greatest value of `size`.
+
+        Args:
+            size: the size.
+            what: how the message calls it: "size 0 of x".
+            node: what has it, for the line.
 
         Raises:
             ExportError: if there is none: memory could not be planned.
         """
         _, high = self.interval(size)
         if high is None:
-            named = re.fullmatch(r"(.+): size (\d+)", what)
-            name, dim = (named[1], named[2]) if named else ("x", "0")
-            remedy = (
-                f"dimension a maximum, as in "
-                f'dynamic_shapes={{"{name}": {{{dim}: Dim("batch", max=64)}}}}'
-            )
-            if free_unbacked_symbols(size):
-                remedy = "value one in the model, as in torch._check(result.shape[0] <= 64)"
-            raise ExportError(
-                f"{what} = {size} has no upper bound, so its memory cannot be planned: give its "
-                f"{remedy}",
-                code=Code.NOT_SUPPORTED,
-            )
+            raise refusal(self.unbounded(size, what, node))
         return high
+
+    def unbounded(self, size: Size, what: str, node: Node | None = None) -> Finding:
+        """The finding for a size without a greatest value; arguments as of `upper`."""
+        source = source_of(node) if node is not None else Source()
+        begin = [(s, self.origins[s]) for s in free_unbacked_symbols(size) if s in self.origins]
+        if begin:
+            symbol, first = begin[0]
+            number = isinstance(first.meta.get("val"), torch.SymInt)
+            about = origin_text(symbol, first) if number else "a tensor's values"
+            return Finding(
+                "data-dependent-size",
+                f"{what} depends on {about} and has no maximum, so no memory can be planned for it",
+                _bound_advice(first),
+                source_of(first) if source_of(first).is_users else source,
+            )
+        most = bound_sympy(size.node.expr, self.ranges).upper  # type: ignore[union-attr]
+        if most < _UNKNOWN:
+            return Finding(
+                "not-lowered",
+                f"{what} may be as large as {most}, and a size must be below {_UNBOUNDED}",
+                "Lower the max of the sizes that it is made of",
+                source,
+            )
+        dim, name = re.fullmatch(r"size (\d+) of (.+)", what).groups()  # type: ignore[union-attr]
+        return Finding(
+            "missing-bound",
+            f"{what} has no maximum, so no memory can be planned for it",
+            f'Give it one: dynamic_shapes={{"{name}": {{{dim}: Dim("size", max=64)}}}}, or '
+            f"Dim.AUTO(max=64)",
+            source,
+        )
 
     def describe_number(self, number: torch.SymInt) -> dict[str, Any]:
         """An integer input as the contract writes it; it needs no bound and may be negative."""
@@ -87,14 +118,26 @@ class Bounds:
         key = "sym" if expr.is_Symbol else "expr"
         return {"min": low, "max": high, key: PythonPrinter().doprint(expr)}
 
-    def describe(self, size: Size, what: str) -> int | dict[str, Any]:
+    def describe(self, size: Size, what: str, node: Node | None = None) -> int | dict[str, Any]:
         """A size as the contract writes it: an int, or its range and symbol or expression."""
         low, high = self.interval(size)
         if low == high:
             return low
         expr = size.node.expr  # type: ignore[union-attr]
         key = "sym" if expr.is_Symbol else "expr"
-        return {"min": low, "max": self.upper(size, what), key: PythonPrinter().doprint(expr)}
+        return {"min": low, "max": self.upper(size, what, node), key: PythonPrinter().doprint(expr)}
+
+
+def _bound_advice(first: Node) -> str:
+    """How to bound a size that depends on the value that `first` gives."""
+    if not isinstance(first.meta.get("val"), torch.Tensor):
+        return "Say how large it may be: n = x.item(); torch._check(n >= 0); torch._check(n <= 64)"
+    if first.target is torch.ops.aten.repeat_interleave.Tensor:
+        return (
+            "Give the size of the result, torch.repeat_interleave(x, repeats, output_size=n), or "
+            "say how large it may be: torch._check(result.shape[0] <= 64)"
+        )
+    return "Say how large it may be: torch._check(result.shape[0] <= 64)"
 
 
 def _settled(program: ExportedProgram) -> dict[sympy.Expr, ValueRanges[Any]]:
