@@ -12,6 +12,7 @@ from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, InputKind, TensorArgument
 
+from rushlight.capture.tracing import broadcast_counts
 from rushlight.edge.config import EdgeCompileConfig
 from rushlight.edge.constants import BranchConstants, Constants
 from rushlight.edge.decompositions import decomposition_table
@@ -68,7 +69,8 @@ def to_core_aten(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch's own, about its own tree specs
         try:
-            decomposed = program.run_decompositions(decomposition_table(keep, own))
+            with broadcast_counts():
+                decomposed = program.run_decompositions(decomposition_table(keep, own))
         except ExportError:
             raise
         except Exception as error:  # torch raises many kinds: all mean that there is no graph

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -16,10 +17,12 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._sympy.printers import PythonPrinter
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
+from rushlight.ir.branches import branches
 from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.source import Source, source_of
 from rushlight.ir.symbols import Origins, origin_text, origins_of
 
+aten = torch.ops.aten
 _UNBOUNDED = 2**31 - 1  # sizes are int32 in the file
 _UNKNOWN = 2**62  # torch writes what has no bound as a number of about 2**63
 
@@ -33,17 +36,41 @@ class Bounds:
     Attributes:
         ranges: symbol, or derived size, to its range of values.
         origins: where each symbol that depends on data begins.
+        counts: of the symbols that count elements, which cannot be more than there are, that range.
     """
 
     ranges: dict[sympy.Expr, ValueRanges[Any]]
     origins: Origins = field(default_factory=dict)
+    counts: dict[sympy.Expr, ValueRanges[Any]] = field(default_factory=dict)
     _cache: dict[sympy.Expr, tuple[int, int | None]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, program: ExportedProgram) -> Bounds:
         """The bounds that `program` was captured with."""
         ranges = {**_settled(program), **program.range_constraints}
-        return cls(ranges, origins_of(program.graph_module))
+        bounds = cls(ranges, origins_of(program.graph_module))
+        for module in (program.graph_module, *branches(program.graph_module)):
+            for node in module.graph.nodes:
+                bounds._count(node)
+        return bounds
+
+    def _count(self, node: Node) -> None:
+        """Bound the count that a node gives by the elements that it counts: torch has no bound of
+        its own for few elements."""
+        counted = _counted(node)
+        if not counted:
+            return
+        shapes = [[self.interval(s)[1] for s in one.meta["val"].shape] for one in counted]
+        if any(None in shape for shape in shapes):
+            return
+        most = ValueRanges(0, math.prod(torch.broadcast_shapes(*shapes)))
+        own = free_unbacked_symbols(node.meta["val"])
+        for given in node.all_input_nodes:
+            own -= free_unbacked_symbols(given.meta["val"])
+        for symbol in own:
+            self.counts[symbol] = most
+            self.ranges[symbol] = self.ranges.get(symbol, most) & most
+        self._cache.clear()
 
     def interval(self, size: Size) -> tuple[int, int | None]:
         """(least, greatest) value; greatest is None where there is no bound."""
@@ -126,6 +153,23 @@ class Bounds:
         expr = size.node.expr  # type: ignore[union-attr]
         key = "sym" if expr.is_Symbol else "expr"
         return {"min": low, "max": self.upper(size, what, node), key: PythonPrinter().doprint(expr)}
+
+
+def _counted(node: Node) -> list[Node]:
+    """The tensors whose true, other than zero, or different elements the result's size counts."""
+    counting = (aten.nonzero.default, aten.masked_select.default, aten._unique2.default)
+    if node.target in counting or _all_consecutive(node):
+        return list(node.all_input_nodes)
+    if node.target is aten.index.Tensor:
+        given: Any = node.args[1]
+        masks = [i for i in given if i is not None and i.meta["val"].dtype == torch.bool]
+        return masks if len(masks) == 1 else []
+    return []
+
+
+def _all_consecutive(node: Node) -> bool:
+    """Whether the node picks what differs from its neighbour among all elements."""
+    return node.target is aten.unique_consecutive.default and node.args[3:] in ((), (None,))
 
 
 def _bound_advice(first: Node) -> str:
