@@ -20,7 +20,7 @@ def mutated_inputs(program: ExportedProgram) -> list[Finding]:
     A write through views, those that `chunk` or `unbind` give included, is one too.
     """
     paths = input_paths(program)
-    written = [(n, _base(value)) for n in program.graph.nodes for value in _written(n)]
+    written = [(n, base_of(value)) for n in program.graph.nodes for value in _written(n)]
     found = [(base.name, source_of(n)) for n, base in written if isinstance(base, Node)]
     nodes = {node.name: node for node in program.graph.nodes}
     for spec in program.graph_signature.output_specs:
@@ -51,8 +51,8 @@ def _written(node: Node) -> list[object]:
     return [given[name] for name in written if name in given]
 
 
-def _base(value: object) -> object:
-    """What a chain of views is of."""
+def base_of(value: object) -> object:
+    """What a chain of views is of; the value itself if it is no view."""
     while isinstance(value, Node) and _returns_alias(value):
         value = value.args[0]
     return value
@@ -61,7 +61,7 @@ def _base(value: object) -> object:
 def _returns_alias(node: Node) -> bool:
     """Whether the result is the first argument, a view of it, or one of the views that it holds."""
     if node.target is operator.getitem:
-        return True
+        return isinstance(node.args[0], Node) and _returns_alias(node.args[0])
     if not isinstance(node.target, OpOverload) or not node.args:
         return False
     return any(result.alias_info is not None for result in node.target._schema.returns)

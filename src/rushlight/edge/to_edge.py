@@ -26,6 +26,7 @@ from rushlight.edge.passes.remove_noops import remove_noops
 from rushlight.edge.passes.scalar_to_tensor import scalar_to_tensor
 from rushlight.edge.passes.simplify import simplify
 from rushlight.edge.passes.views_to_copies import views_to_copies
+from rushlight.edge.prepare_branches import prepare_branches
 from rushlight.errors import ExportError
 from rushlight.ir.bounds import Bounds, input_sizes, told_symbols
 from rushlight.ir.branches import branches
@@ -70,7 +71,8 @@ def to_core_aten(
         warnings.simplefilter("ignore", FutureWarning)  # torch's own, about its own tree specs
         try:
             with broadcast_counts():
-                decomposed = program.run_decompositions(decomposition_table(keep, own))
+                prepared = prepare_branches(program)
+                decomposed = prepared.run_decompositions(decomposition_table(keep, own))
         except ExportError:
             raise
         except Exception as error:  # torch raises many kinds: all mean that there is no graph
