@@ -22,8 +22,8 @@ inline int64_t index_at(const Tensor& index, int64_t offset) {
 Status index_out_of_range(KernelContext& ctx, int64_t index, size_t dim, int64_t size,
                           int64_t lowest);
 
-// The error of `index_out_of_range` unless every index counts an element of dimension `dim`, of this
-// size. Operators that write where the indices say ask this before they write anything.
+// The error of `index_out_of_range` unless all indices are in range. Operators that write where the
+// indices say ask this before they write anything.
 Status check_indices(KernelContext& ctx, const Tensor& index, size_t dim, int64_t size,
                      int64_t lowest);
 

@@ -13,10 +13,11 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.fx import Node
 
-from rushlight.capture.relations import Place, places_of, relations_of
+from rushlight.capture.relations import Place, names_of, places_of, relations_of
 from rushlight.capture.tree import leaf_paths, tree_of
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.findings import Finding, refusal
+from rushlight.ir.symbols import origin_text
 
 # Where capture leaves the names of all of forward's parameters, in a graph module's meta.
 FORWARD_PARAMETERS = "rushlight_forward_parameters"
@@ -68,6 +69,12 @@ def input_places(program: ExportedProgram) -> list[Place]:
     values = {n.name: n.meta.get("val") for n in program.graph.nodes}
     named = _named_inputs(program)
     return places_of([path for _, path in named], [values.get(name) for name, _ in named])
+
+
+def symbol_names(program: ExportedProgram, bounds: Bounds) -> dict[str, str]:
+    """The symbols of a program by the names that the user has for them: "size 0 of x"."""
+    begun = {str(symbol): origin_text(symbol, node) for symbol, node in bounds.origins.items()}
+    return {**begun, **names_of(input_places(program))}
 
 
 def input_paths(program: ExportedProgram) -> dict[str, str]:

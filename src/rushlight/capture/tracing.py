@@ -11,6 +11,7 @@ import torch
 import torch._dynamo
 from torch._subclasses.fake_impls import op_implementations_dict
 
+from rushlight.capture.lines import lines_of_functions
 from rushlight.capture.recurrent import scanned_recurrence
 
 _MASKED_SELECT = torch.ops.aten.masked_select.default
@@ -25,7 +26,7 @@ def tracing() -> Iterator[None]:
     functions that `torch.compile` made are compiled anew at their next call.
     """
     torch._dynamo.reset()
-    with torch.no_grad(), scanned_recurrence(), broadcast_counts():
+    with torch.no_grad(), scanned_recurrence(), broadcast_counts(), lines_of_functions():
         yield
 
 

@@ -32,6 +32,8 @@ def prepare_branches(program: ExportedProgram) -> ExportedProgram:
         return program
     own = copy.copy(program)
     own._graph_module = copy.deepcopy(program.graph_module)
+    for old, new in zip(program.graph.nodes, own.graph.nodes, strict=True):
+        new.name = old.name  # a copy of a node called `input`, say, gets another name
     own._graph_signature = copy.deepcopy(program.graph_signature)
     own._constants = dict(program.constants)
     _prepare(own.graph_module)

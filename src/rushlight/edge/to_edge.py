@@ -12,6 +12,7 @@ from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, InputKind, TensorArgument
 
+from rushlight.capture.contract import symbol_names
 from rushlight.capture.tracing import broadcast_counts
 from rushlight.edge.config import EdgeCompileConfig
 from rushlight.edge.constants import BranchConstants, Constants
@@ -144,10 +145,11 @@ def to_edge_dialect(
     verify(program.graph, ATEN, f"{method}: before decomposition")
     edge = to_core_aten(program, config.preserve_ops, config.decompositions, method, whole)
     bounds, symbols = Bounds.of(edge), told_symbols(input_sizes(edge))
+    names = symbol_names(edge, bounds)
     inner = branches(edge.graph_module)
     for graph in (edge.graph, *(module.graph for module in inner)):
         told = symbols if graph is edge.graph else ()  # what a branch asserts holds only in it
-        remove_asserts(graph, told, bounds, keep=config.keep_asserts)
+        remove_asserts(graph, told, bounds, names, keep=config.keep_asserts)
         remove_noops(graph)
         remove_dead(graph)
         if config._check_ir_validity:

@@ -176,7 +176,7 @@ def _bound_advice(first: Node) -> str:
     """How to bound a size that depends on the value that `first` gives."""
     if not isinstance(first.meta.get("val"), torch.Tensor):
         return "Say how large it may be: n = x.item(); torch._check(n >= 0); torch._check(n <= 64)"
-    if first.target is torch.ops.aten.repeat_interleave.Tensor:
+    if getattr(first.target, "overloadpacket", None) is aten.repeat_interleave:
         return (
             "Give the size of the result, torch.repeat_interleave(x, repeats, output_size=n), or "
             "say how large it may be: torch._check(result.shape[0] <= 64)"

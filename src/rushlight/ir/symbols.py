@@ -17,7 +17,8 @@ from torch.utils._sympy.printers import PythonPrinter
 from rushlight.ir.branches import branches
 from rushlight.ir.source import source_of
 
-_ITEM = re.compile(r"[\w.\[\]'\"]+\.(?:item|tolist)\(\)")
+# A Python number that a tensor gives.
+ITEM = re.compile(r"\w+(?:\.\w+(?:\(\))?|\[[^\[\]]*\])*\.(?:item|tolist)\(\)")
 _ASSIGNED = re.compile(r"^(\w+)\s*(?::[^=]+)?=(?!=)")
 
 Origins = dict[sympy.Symbol, Node]
@@ -50,7 +51,7 @@ def origin_text(symbol: sympy.Symbol, node: Node) -> str:
             dim = next(d for d, size in enumerate(value.shape) if symbol in _symbols(size))
             name = assigned[1] if assigned else f"what {node.name} gives"
             return f"size {dim} of {name}{place}"
-    item = _ITEM.search(source.text)
+    item = ITEM.search(source.text)
     name = f"`{item[0]}`" if item else assigned[1] if assigned else node.name
     return f"the value of {name}{place}"
 

@@ -6,7 +6,7 @@ What it says about computed values stays an instruction: eager would raise, so t
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import sympy
@@ -17,6 +17,7 @@ from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.rewrite import replace
 from rushlight.ir.source import source_of
+from rushlight.ir.symbols import in_words
 
 aten = torch.ops.aten
 # Settled when the program was captured, or said once more by an `_assert_scalar` beside it.
@@ -43,6 +44,7 @@ def remove_asserts(
     graph: Graph,
     told: Collection[sympy.Symbol] = (),
     bounds: Bounds | None = None,
+    names: Mapping[str, str] | None = None,
     *,
     keep: bool = True,
 ) -> None:
@@ -52,6 +54,7 @@ def remove_asserts(
         graph: changed in place.
         told: the symbols that the inputs tell; the contract checks what is only about them.
         bounds: of the program's sizes; a count within its bounds needs no assertion.
+        names: of symbols, for the messages of what stays.
         keep: False erases all assertions.
     """
     counts = bounds.counts if bounds is not None else {}
@@ -64,6 +67,8 @@ def remove_asserts(
             replace(node, node.args[0])
         elif node.target in _ASSERTS:
             _name_line(node)
+            if scalar:
+                _name_symbols(node, names or {})
 
 
 def _name_line(node: Node) -> None:
@@ -73,6 +78,14 @@ def _name_line(node: Node) -> None:
         about = next(iter(about.all_input_nodes), None)
     if about is not None and "stack_trace" in about.meta:
         node.meta["stack_trace"] = about.meta["stack_trace"]
+
+
+def _name_symbols(node: Node, names: Mapping[str, str]) -> None:
+    """Say in the user's names what a scalar assertion demands: torch wrote its own symbols."""
+    condition = node.args[0]
+    value = condition.meta.get("val") if isinstance(condition, Node) else None
+    if isinstance(value, torch.SymBool):
+        node.args = (condition, in_words(value.node.expr, names))
 
 
 def _holds(
