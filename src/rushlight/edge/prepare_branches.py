@@ -8,7 +8,6 @@ operand of the operator that calls the branch, like a weight, and the second a c
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from torch.fx import GraphModule, Node
 from rushlight.capture.mutations import base_of
 from rushlight.edge.constants import Constants, names_tensor
 from rushlight.ir.branches import branch, branches
+from rushlight.ir.programs import copy_program
 from rushlight.ir.rewrite import insert
 
 aten = torch.ops.aten
@@ -30,12 +30,7 @@ def prepare_branches(program: ExportedProgram) -> ExportedProgram:
     """`program` if it has no branches, else a changed copy; tensors are shared."""
     if not branches(program.graph_module):
         return program
-    own = copy.copy(program)
-    own._graph_module = copy.deepcopy(program.graph_module)
-    for old, new in zip(program.graph.nodes, own.graph.nodes, strict=True):
-        new.name = old.name  # a copy of a node called `input`, say, gets another name
-    own._graph_signature = copy.deepcopy(program.graph_signature)
-    own._constants = dict(program.constants)
+    own = copy_program(program)
     _prepare(own.graph_module)
     constants = Constants(own)
     for node in list(own.graph.nodes):
