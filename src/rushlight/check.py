@@ -155,10 +155,16 @@ def check_method(
     check_available(manager.lowered_method(plan))
     try:
         wanted = eager_results(program, args, kwargs)
-    except (RuntimeError, AssertionError, ValueError, IndexError):
+    except (RuntimeError, AssertionError, ValueError, IndexError) as error:
         if if_eager_runs:
             return
-        raise
+        finding = Finding(
+            "model-fails",
+            f"the model itself fails on the example inputs: {type(error).__name__}: "
+            f"{' '.join(str(error).split())}",
+            "Give example inputs that it takes, or pass verify=False",
+        )
+        raise refusal(finding, where=method) from error
     try:
         module = load(manager.buffer, backend=form)
     except LoadError as error:
