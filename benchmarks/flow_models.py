@@ -249,10 +249,30 @@ def _signs(*shape: int) -> list[Arguments]:
 
 ROWS = {0: Dim("rows", min=1, max=8)}
 
+
+class NumbersInBranches(nn.Module):
+    """Tensors made of numbers inside branches, in both of them, nested, written and as indices."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        def body(i: torch.Tensor, x: torch.Tensor) -> Any:
+            def up(x: torch.Tensor) -> torch.Tensor:
+                step = torch.tensor([1.0, 2.0, 3.0, 4.0])
+                step += 1
+                return x + step * torch.tensor(0.5)
+
+            def down(x: torch.Tensor) -> torch.Tensor:
+                return x[:, [1, 0, 3, 2]] - torch.tensor(2.0)
+
+            return i + torch.tensor(1), torch.cond(x.sum() > 3, down, up, (x,))
+
+        return torch.while_loop(lambda i, x: i < torch.tensor(4), body, (torch.tensor(0), x))
+
+
 CASES: dict[str, FlowCase] = {
     "cond": FlowCase(Branches, lambda: _signs(1, 3, 6, 6)),
     "cond_nested": FlowCase(NestedBranches, lambda: _signs(3, 4)),
     "cond_same_result_twice": FlowCase(SameResultTwice, lambda: _signs(3, 4)),
+    "cond_numbers": FlowCase(NumbersInBranches, lambda: _signs(3, 4)),
     "cond_on_shape": FlowCase(
         ShapeDecides, lambda: [(torch.randn(n, 4),) for n in (3, 8)], (ROWS,)
     ),

@@ -18,7 +18,7 @@ void Generator::manual_seed(uint64_t seed) {
     words_[i] = 1812433253U * (words_[i - 1] ^ (words_[i - 1] >> 30)) + i;
   }
   next_ = kWords;
-  has_spare_ = false;
+  has_spare_ = 0;
   spare_ = 0.0;
 }
 

@@ -9,7 +9,7 @@
 
 namespace rushlight {
 
-// A plain value: a copy draws what the original would have drawn.
+// A plain value: a copy of it, or of its bytes, draws what the original would have drawn.
 class Generator {
  public:
   // What torch.Generator() starts from.
@@ -34,16 +34,19 @@ class Generator {
     return high << 32 | random();
   }
 
+  // Whether this is a state that draws can lead to: bytes from elsewhere may be none.
+  bool valid() const { return next_ <= kWords && has_spare_ <= 1; }
+
   // A normal variate that was made with another one and is the next to be given out.
   bool take_spare(double* value) {
     *value = spare_;
-    const bool had = has_spare_;
-    has_spare_ = false;
+    const bool had = has_spare_ != 0;
+    has_spare_ = 0;
     return had;
   }
   void keep_spare(double value) {
     spare_ = value;
-    has_spare_ = true;
+    has_spare_ = 1;
   }
 
  private:
@@ -52,7 +55,7 @@ class Generator {
 
   uint32_t words_[kWords];
   uint32_t next_;
-  bool has_spare_;
+  uint32_t has_spare_;  // 0 or 1
   double spare_;
 };
 

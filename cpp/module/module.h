@@ -129,8 +129,8 @@ class Module {
   // Opens `copy` on the same program with arenas and state of its own. The program's bytes are
   // shared; both modules may be destroyed in any order.
   Status clone(Module& copy) const;
-  // A clone with the same methods loaded and the state that this module has now. InvalidState
-  // while a method runs in steps.
+  // A clone with the same methods loaded, and the state and generator that this module has now.
+  // InvalidState while a method runs in steps.
   Status fork(Module& copy);
 
   // The state of the loaded methods, in the order of the program: tensors in planned memory that
@@ -141,13 +141,14 @@ class Module {
   Result<Span<const StateEntry>> state();
   // NotFound; InvalidArgument if methods have different entries of that name.
   Result<const StateEntry*> find_state(StringView name);
-  // All state as bytes, for restore() in this module or another of the same program in which the
-  // same methods are loaded. InvalidState while a method runs in steps; InvalidArgument for too
-  // little memory, or for bytes that are no snapshot of this state: nothing is changed then.
+  // All state and the generator as bytes, for restore() in this module or another of the same
+  // program in which the same methods are loaded. InvalidState while a method runs in steps;
+  // InvalidArgument for too little memory, or for bytes that are no snapshot of this state: nothing
+  // is changed then.
   Result<size_t> snapshot_bytes();
   Status snapshot(void* to, size_t bytes);
   Status restore(const void* from, size_t bytes);
-  // Back to the first content that the program gives its state.
+  // Back to the first content that the program gives its state; manual_seed() sets the generator.
   Status reset_state();
 
  private:

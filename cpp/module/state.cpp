@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <type_traits>
 
 #include "rushlight/method/initial_state.h"
 #include "rushlight/module/method_slot.h"
@@ -13,14 +14,15 @@
 namespace rushlight {
 namespace {
 
-// What a snapshot begins with; the bytes of the entries follow in order. It never leaves the
-// machine's byte order.
+// What a snapshot begins with; the generator and the bytes of the entries follow in order. It never
+// leaves the machine's byte order.
 struct SnapshotHead {
   char magic[8];
   uint64_t fingerprint;
-  uint64_t bytes;  // of the entries
+  uint64_t bytes;  // of what follows
 };
-constexpr char kMagic[] = "RLSTATE1";
+constexpr char kMagic[] = "RLSTATE2";
+static_assert(std::is_trivially_copyable_v<Generator>, "a snapshot holds its bytes");
 
 bool has_name(fb::Tensor tensor) {
   return !tensor.extra_tensor_info().fully_qualified_name().empty();
@@ -131,6 +133,7 @@ SnapshotHead head_of(Span<const StateEntry> entries) {
   SnapshotHead head = {};
   std::memcpy(head.magic, kMagic, sizeof(head.magic));
   head.fingerprint = fingerprint(entries);
+  head.bytes = sizeof(Generator);
   for (const StateEntry& entry : entries) head.bytes += entry.tensor.nbytes;
   return head;
 }
@@ -221,6 +224,8 @@ Status Module::snapshot(void* to, size_t bytes) {
   uint8_t* at = static_cast<uint8_t*>(to);
   std::memcpy(at, &head, sizeof(head));
   at += sizeof(head);
+  std::memcpy(at, &generator_, sizeof(generator_));
+  at += sizeof(generator_);
   for (const StateEntry& entry : entries.value()) {
     if (entry.tensor.nbytes > 0) std::memcpy(at, entry.data, entry.tensor.nbytes);
     at += entry.tensor.nbytes;
@@ -234,14 +239,22 @@ Status Module::restore(const void* from, size_t bytes) {
   RL_TRY(check_not_in_steps());
   const SnapshotHead head = head_of(entries.value());
   const uint8_t* at = static_cast<const uint8_t*>(from);
-  if (bytes < sizeof(head) || bytes - sizeof(head) != head.bytes ||
-      std::memcmp(at, &head, sizeof(head)) != 0) {
+  bool fits = bytes >= sizeof(head) && bytes - sizeof(head) == head.bytes &&
+              std::memcmp(at, &head, sizeof(head)) == 0;
+  Generator generator;
+  if (fits) {
+    at += sizeof(head);
+    std::memcpy(&generator, at, sizeof(generator));
+    at += sizeof(generator);
+    fits = generator.valid();
+  }
+  if (!fits) {
     return message_.fail(Code::InvalidArgument,
                          "these %zu bytes are no snapshot of this program's state with the same "
                          "methods loaded; such a one has %zu",
                          bytes, sizeof(head) + static_cast<size_t>(head.bytes));
   }
-  at += sizeof(head);
+  generator_ = generator;
   for (const StateEntry& entry : entries.value()) {
     if (entry.tensor.nbytes > 0) std::memcpy(entry.data, at, entry.tensor.nbytes);
     at += entry.tensor.nbytes;
@@ -274,6 +287,7 @@ Status Module::fork(Module& copy) {
     return copy.message_.fail(Code::InvalidState, "%s", message_.text());
   }
   RL_TRY(clone(copy));
+  copy.generator_ = generator_;
   for (size_t m = 0; m < program().n_methods(); ++m) {
     if (slots_[m] != nullptr) RL_TRY(copy.load(program().method_name(m)));
   }

@@ -19,7 +19,8 @@ from torch.export import ExportedProgram
 from torch.fx import Interpreter, Node
 
 from rushlight.errors import Code, ExportError, LoadError, RunError
-from rushlight.ir.source import source_of
+from rushlight.ir.findings import Finding, refusal
+from rushlight.ir.source import Source, source_of
 from rushlight.lower.check_kernels import operators_of
 from rushlight.lower.method import LoweredMethod
 from rushlight.pipeline import ExecutorchProgramManager
@@ -100,12 +101,13 @@ def check_contracts(manager: ExecutorchProgramManager) -> None:
             try:
                 Expression(expression)
             except ValueError as error:
-                raise ExportError(
+                finding = Finding(
+                    "not-lowered",
                     f"the program is right only for inputs with {text}, which cannot be tested "
-                    f"before a call ({error}): write the model so that it does not depend on it",
-                    code=Code.NOT_SUPPORTED,
-                    where=method,
-                ) from error
+                    f"before a call ({error})",
+                    "Write the model so that it does not depend on it",
+                )
+                raise refusal(finding, where=method) from error
 
 
 def accepts(
@@ -153,38 +155,52 @@ def check_method(
     check_available(manager.lowered_method(plan))
     try:
         wanted = eager_results(program, args, kwargs)
-    except (RuntimeError, AssertionError, ValueError, IndexError):
+    except (RuntimeError, AssertionError, ValueError, IndexError) as error:
         if if_eager_runs:
             return
-        raise
+        finding = Finding(
+            "model-fails",
+            f"the model itself fails on the example inputs: {type(error).__name__}: "
+            f"{' '.join(str(error).split())}",
+            "Give example inputs that it takes, or pass verify=False",
+        )
+        raise refusal(finding, where=method) from error
     try:
         module = load(manager.buffer, backend=form)
     except LoadError as error:
-        raise ExportError(
-            f"the program cannot be loaded here: {error}. Lower the max of sizes that vary, or "
-            f"pass verify=False to make it for another machine",
+        raise refusal(
+            Finding(
+                "not-lowered",
+                f"the program cannot be loaded here: {error}",
+                "Lower the max of sizes that vary, or pass verify=False to make it for another "
+                "machine",
+            ),
             code=error.code,
             where=method,
         ) from error
     try:
         got = module[method].call_flat(args, kwargs)
     except RunError as error:
-        raise ExportError(
-            f"the program fails on inputs that eager takes, {_shapes(args, kwargs)}: {error}. "
-            f"Rewrite the line that it names, or leave out such sizes with the min and max of "
-            f"their Dim in dynamic_shapes",
-            code=Code.NOT_SUPPORTED,
+        raise refusal(
+            Finding(
+                "not-lowered",
+                f"the program fails on inputs that eager takes, {_shapes(args, kwargs)}: {error}",
+                "Rewrite the line that it names, or leave out such sizes with the min and max of "
+                "their Dim in dynamic_shapes",
+            ),
             where=method,
         ) from error
     for i, (ours, eager) in enumerate(zip(got, wanted, strict=True)):
         reason = _compare(ours, eager, tolerance)
         if reason is not None:
-            node = first_departure(manager, plan, args, kwargs, tolerance)
-            raise ExportError(
-                f"the program does not compute what eager does: output {i}: {reason}. {node}",
-                code=Code.INTERNAL,
-                where=method,
+            first, source = first_departure(manager, plan, args, kwargs, tolerance)
+            finding = Finding(
+                "not-lowered",
+                f"the program does not compute what eager does: output {i}: {reason}. {first}",
+                "Write the line with other operators" if source.file else "Rewrite the model",
+                source,
             )
+            raise refusal(finding, code=Code.INTERNAL, where=method)
 
 
 def eager_results(
@@ -200,7 +216,8 @@ def eager_results(
     before = [(held[name], held[name].clone()) for name in program.graph_signature.buffers]
     try:
         with torch.no_grad(), _freshly_seeded():
-            return pytree.tree_leaves(program.module()(*_clone(args), **_clone(dict(kwargs))))
+            found = program.module()(*_clone(args), **_clone(dict(kwargs)))
+            return pytree.tree_leaves(_clone(found))  # a result may be a view of a buffer
     finally:
         with torch.no_grad():
             for buffer, value in before:
@@ -260,19 +277,19 @@ def first_departure(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     tolerance: Tolerance,
-) -> str:
-    """A sentence that names the first node whose value departs from the Edge graph's."""
+) -> tuple[str, Source]:
+    """A sentence that names the first node whose value departs from the Edge graph's; its line."""
     lowered = manager.lowered_method(method)
     edge = lowered.program
     recorder = _Recorder(edge)
     flat = pytree.tree_leaves((args, dict(kwargs)))
     with torch.no_grad(), _freshly_seeded():
         recorder.run(*_placeholder_values(edge, flat))
-    nodes = {n.name: n for n in edge.graph.nodes}
+    nodes = {n.name: n for n in edge.graph.nodes if n.op != "output"}  # these write buffers
     stepper = Stepper(manager.buffer, method, flat)
     for instruction in stepper:
         name, outs = manager.instruction_nodes[method].get(instruction, ("", []))
-        wanted = recorder.values.get(name)
+        wanted = recorder.values.get(name) if name in nodes else None
         results = list(wanted) if isinstance(wanted, list | tuple) else [wanted]
         for out, value in zip(outs, results, strict=False):
             if not isinstance(value, torch.Tensor):
@@ -280,11 +297,10 @@ def first_departure(
             reason = tolerance.exceeded(_numpy(stepper.value(out)), _numpy(value))
             if reason is not None:
                 node = nodes[name]
-                return (
-                    f"The first node that departs is {name} ({node.target}), from "
-                    f"{source_of(node)}: {reason}"
-                )
-    return "No single node departs from the Edge graph: a stage before it changed the result"
+                text = f"The first node that departs is {name} ({node.target}): {reason}"
+                return text, source_of(node)
+    text = "No single node departs from the Edge graph: a stage before it changed the result"
+    return text, Source()
 
 
 def _placeholder_values(program: ExportedProgram, flat: list[Any]) -> list[Any]:

@@ -33,23 +33,24 @@ from rushlight.capture.diagnose import (
     diagnose,
     graph_break,
     missing_fake,
-    mutated_inputs,
     specialised_sizes,
 )
-from rushlight.capture.findings import Finding, distinct
 from rushlight.capture.lines import is_users
+from rushlight.capture.mutations import mutated_inputs
 from rushlight.capture.tracing import tracing
 from rushlight.check import check_contracts, check_method
 from rushlight.edge import EdgeCompileConfig, to_edge_dialect
-from rushlight.errors import Code, Error, LoadError
+from rushlight.errors import Error, ExportError, LoadError
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.branches import branches
 from rushlight.ir.dialect import EDGE
+from rushlight.ir.findings import OTHER_OPERATORS, Finding, distinct
 from rushlight.ir.kernels import manifest
 from rushlight.ir.operators import SCALAR_RESULTS, kernel_name, out_variant
 from rushlight.ir.source import Source, source_of
 from rushlight.ir.spec import SCALAR_TYPES
 from rushlight.lower.check_kernels import check_kernels
+from rushlight.lower.specs import unsupported_dtype
 from rushlight.pipeline import to_edge
 from rushlight.runtime.contract import make_contract
 from rushlight.runtime.load import load
@@ -57,12 +58,6 @@ from rushlight.runtime.registries import operator_registry
 from rushlight.runtime.signature import Signature
 
 Calls = dict[torch.nn.Module, tuple[tuple[Any, ...], dict[str, Any]]]
-
-
-_OTHER_OPERATORS = (
-    "Write the line with operators and dtypes that `rushlight ops` lists, or give a decomposition "
-    "with EdgeCompileConfig(decompositions=...)"
-)
 
 
 @dataclass(frozen=True)
@@ -343,7 +338,7 @@ def _of_program(program: ExportedProgram, *, stage: str = "whole") -> list[Findi
         edge = to_edge_dialect(program, config)
     except Exception as error:
         if whole and not found:
-            found.append(_not_lowered(error))
+            found += _not_lowered(error)
         return found
     for graph in (edge.graph, *(module.graph for module in branches(edge.graph_module))):
         found += _unsupported(graph)
@@ -351,7 +346,7 @@ def _of_program(program: ExportedProgram, *, stage: str = "whole") -> list[Findi
         try:
             _check(program)
         except Error as error:
-            found.append(_not_lowered(error))
+            found += _not_lowered(error)
     return found
 
 
@@ -366,56 +361,39 @@ def _check(program: ExportedProgram) -> None:
         check_method(manager, "forward", program, *program.example_inputs)
 
 
-def _not_lowered(error: Exception) -> Finding:
-    text = " ".join(str(error).split())
-    if isinstance(error, Error) and error.code == Code.OPERATOR_MISSING:
-        return Finding("unsupported-operator", text, _OTHER_OPERATORS)
-    return Finding(
-        "not-lowered",
-        f"no program can be made of it: {text}",
-        "Rewrite the line that it names with other operators, or lower the max of sizes that vary",
-    )
+def _not_lowered(error: Exception) -> list[Finding]:
+    if isinstance(error, ExportError) and error.findings:
+        return list(error.findings)
+    return [
+        Finding(
+            "not-lowered",
+            f"no program can be made of it: {' '.join(str(error).split())}",
+            "Rewrite the line that it names with other operators, or lower the max of sizes that "
+            "vary",
+        )
+    ]
 
 
 def _missing_bounds(program: ExportedProgram) -> list[Finding]:
+    """The sizes of inputs without a maximum, or the first of a computed value."""
     bounds = Bounds.of(program)
-    found = []
-    told = set()
-    for place in input_places(program):
-        if not isinstance(place.size, torch.SymInt) or "size" not in place.text:
-            continue
-        told |= place.size.node.expr.free_symbols
-        if bounds.interval(place.size)[1] is None:
-            _, dim, _, path = place.text.split(" ", 3)
-            found.append(
-                Finding(
-                    "missing-bound",
-                    f"{place.text} has no maximum, so no memory can be planned for it",
-                    f'Give it one: dynamic_shapes={{"{path}": {{{dim}: Dim("size", max=64)}}}}, or '
-                    f"Dim.AUTO(max=64)",
-                )
-            )
+
+    def unbounded(size: Any) -> bool:
+        return isinstance(size, torch.SymInt) and bounds.interval(size)[1] is None
+
+    found = [
+        bounds.unbounded(place.size, place.text)
+        for place in input_places(program)
+        if "size" in place.text and unbounded(place.size)
+    ]
     if found:
         return found
     for node in program.graph.nodes:
         value = node.meta.get("val")
-        sizes = value.shape if isinstance(value, torch.Tensor) else ()
-        for size in sizes:
-            if isinstance(size, torch.SymInt) and bounds.interval(size)[1] is None:
-                symbols = size.node.expr.free_symbols - told
-                found.append(
-                    Finding(
-                        "data-dependent-size",
-                        f"a size of {node.name} ({', '.join(map(str, symbols)) or size}) depends "
-                        f"on a tensor's values and has no maximum, so no memory can be planned "
-                        f"for it",
-                        "Say how large it may be: n = x.item(); torch._check(n >= 0); "
-                        "torch._check(n <= 64)",
-                        source_of(node),
-                    )
-                )
-                return found
-    return found
+        for d, size in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
+            if unbounded(size):
+                return [bounds.unbounded(size, f"size {d} of {node.name}", node)]
+    return []
 
 
 def _unsupported(graph: Graph) -> list[Finding]:
@@ -425,25 +403,10 @@ def _unsupported(graph: Graph) -> list[Finding]:
     for node in graph.nodes:
         for value in pytree.tree_leaves(node.meta.get("val")):
             if isinstance(value, torch.Tensor) and value.dtype not in SCALAR_TYPES:
-                found.append(
-                    Finding(
-                        "unsupported-dtype",
-                        f"{node.name} has dtype {value.dtype}, which a program cannot hold",
-                        "Compute in a dtype that it can: float32, float16, bfloat16, an integer "
-                        "or bool",
-                        source_of(node),
-                    )
-                )
+                found.append(unsupported_dtype(node, value.dtype))
         reason = _missing_kernel(node, have)
         if reason is not None:
-            found.append(
-                Finding(
-                    "unsupported-operator",
-                    reason,
-                    _OTHER_OPERATORS,
-                    source_of(node),
-                )
-            )
+            found.append(Finding("unsupported-operator", reason, OTHER_OPERATORS, source_of(node)))
     return found
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
+from typing import Any
 
 
 class Code(IntEnum):
@@ -46,7 +48,23 @@ class Error(RuntimeError):
 
 
 class ExportError(Error):
-    """A model cannot be exported, or its program does not compute what eager computes."""
+    """A model cannot be exported, or its program does not compute what eager computes.
+
+    Attributes:
+        findings: what is in the way (`rushlight.ir.findings.Finding`), each with the line of
+            Python, what to do, and a page of the gallery; empty if the model is not at fault.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: Code = Code.INTERNAL,
+        where: str = "",
+        findings: Sequence[Any] = (),
+    ) -> None:
+        super().__init__(message, code=code, where=where)
+        self.findings = list(findings)
 
 
 class LoadError(Error):

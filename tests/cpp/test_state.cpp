@@ -89,6 +89,30 @@ void test_snapshot() {
   CHECK(other.module.restore(bytes.data(), bytes.size()).code() == Code::InvalidArgument);
 }
 
+// A snapshot holds the generator: another seed is another snapshot, and restoring brings it back.
+void test_snapshot_of_generator() {
+  Opened opened(counting_file("counter"));
+  Module& module = opened.module;
+  CHECK(module.load("up").ok());
+  std::vector<uint8_t> first(module.snapshot_bytes().value());
+  std::vector<uint8_t> second(first.size());
+  CHECK(module.snapshot(first.data(), first.size()).ok());
+  module.manual_seed(3);
+  CHECK(module.snapshot(second.data(), second.size()).ok() && first != second);
+  CHECK(module.restore(first.data(), first.size()).ok());
+  CHECK(module.snapshot(second.data(), second.size()).ok() && first == second);
+
+  module.manual_seed(3);
+  Module fork;
+  CHECK(module.fork(fork).ok() && module.snapshot(first.data(), first.size()).ok());
+  CHECK(fork.snapshot(second.data(), second.size()).ok() && first == second);
+
+  for (uint8_t& byte : first) byte |= byte == 0 ? 0 : 0xff;  // a position behind the words
+  std::memcpy(first.data(), second.data(), 24);              // the head
+  CHECK(module.restore(first.data(), first.size()).code() == Code::InvalidArgument);
+  CHECK(module.snapshot(first.data(), first.size()).ok() && first == second);
+}
+
 void test_fork_and_reset() {
   Opened opened(counting_file("counter"));
   Module& module = opened.module;
@@ -151,6 +175,7 @@ int main() {
   test_list();
   test_unnamed();
   test_snapshot();
+  test_snapshot_of_generator();
   test_fork_and_reset();
   test_own_state();
   test_refused_in_steps();

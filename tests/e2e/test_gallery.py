@@ -11,8 +11,8 @@ import torch.utils._pytree as pytree
 from gallery import ROOT, Page, read_page, run, words
 
 import rushlight as rl
-from rushlight.capture.findings import KINDS
 from rushlight.doctor import examine
+from rushlight.ir.findings import KINDS
 
 PAGES = {path.stem: path for path in sorted((ROOT / "docs" / "gallery").glob("*.md"))}
 LISTED = [name for name in PAGES if name != "index"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 
 import pytest
@@ -125,3 +126,35 @@ def test_methods_share_one_generator() -> None:
     module.manual_seed(9)
     got = torch.cat([module.a(x), module.b(x)])
     assert torch.equal(got, torch.rand(12, generator=torch.Generator().manual_seed(9)))
+
+
+class Walk(torch.nn.Module):
+    """State and draws of both kinds: uniform bits, and a normal variate that is kept for later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("at", torch.zeros(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.at.add_(torch.randn(3) + torch.rand(3) * x)
+        return self.at.clone()
+
+
+def test_snapshots_and_forks_have_the_generator() -> None:
+    x = torch.ones(3)
+    program = rl.export(Walk(), (x,)).buffer
+    module = rl.load(program)
+    module(x)
+    before = module.state.snapshot()
+    fork = module.fork()
+    wanted = [module(x) for _ in range(300)]  # beyond the 624 words of the generator
+    module.state.restore(before)
+    other = rl.load(program)
+    other(x)
+    other.manual_seed(1)
+    other.state.restore(pickle.loads(pickle.dumps(before)))
+    for one in (module, fork, other):
+        for value in wanted:
+            assert torch.equal(one(x), value)
+    module.state.reset()
+    assert not torch.equal(module(x), rl.load(program)(x)), "reset() leaves the generator"

@@ -162,7 +162,7 @@ def test_a_failed_run_can_be_rolled_back(cache: bytes) -> None:
 def test_snapshots_of_other_programs_are_refused(counter: bytes, cache: bytes) -> None:
     module, other = rl.load(counter), rl.load(cache)
     before = module.state["count"]
-    for snapshot in (other.state.snapshot(), type(other.state.snapshot())(b"RLSTATE1")):
+    for snapshot in (other.state.snapshot(), type(other.state.snapshot())(b"RLSTATE2")):
         with pytest.raises(rl.RunError, match="no snapshot of this program's state"):
             module.state.restore(snapshot)
     with pytest.raises(rl.RunError, match="not bytes"):

@@ -305,6 +305,42 @@ ERRORS = [
         lambda make: [make.tensor(3), [ints(0)], make.tensor(1).int(), False],
         "values is int32, but self is float32",
     ),
+    # The first index is right: nothing may be written before the last one is looked at.
+    ErrorCase(
+        "aten::index_put_",
+        lambda make: [make.tensor(3, 2), [ints(0, 3)], make.tensor(2, 2), False],
+        "index 3 is out of bounds for dimension 0, which takes -3 to 2",
+    ),
+    ErrorCase(
+        "aten::index_put_",
+        lambda make: [make.tensor(3, 2), [ints(0, 1), ints(1, -3)], make.tensor(2), True],
+        "index -3 is out of bounds for dimension 1",
+    ),
+    ErrorCase(
+        "aten::index_put.out",
+        lambda make: [make.tensor(3), [ints(2, 3).int()], make.tensor(2), False, make.tensor(3)],
+        "index 3 is out of bounds",
+    ),
+    ErrorCase(
+        "aten::scatter.src_out",
+        lambda make: [make.tensor(3), 0, ints(1, 5), make.tensor(2), make.tensor(3)],
+        "index 5 is out of bounds",
+    ),
+    ErrorCase(
+        "aten::scatter.value_out",
+        lambda make: [make.tensor(3), 0, ints(1, 2**40), 1, make.tensor(3)],
+        "index 1099511627776 is out of bounds",
+    ),
+    ErrorCase(
+        "aten::scatter_add.out",
+        lambda make: [make.tensor(3), 0, ints(1, -(2**63)), make.tensor(2), make.tensor(3)],
+        "index -9223372036854775808 is out of bounds",
+    ),
+    ErrorCase(
+        "aten::scatter_reduce.two_out",
+        lambda make: [make.tensor(3), 0, ints(1, 3), make.tensor(2), "amax", False, make.tensor(3)],
+        "index 3 is out of bounds",
+    ),
     ErrorCase(
         "aten::masked_select.out",
         lambda make: [make.tensor(3), torch.ones(3, dtype=torch.uint8), make.tensor(3)],

@@ -28,6 +28,8 @@ from .recording import FOLDER, recording, replay
 
 OPS = all_ops()
 ERRORS = all_errors()
+# That a matrix is singular shows in its factor.
+FACTORISATIONS = ("aten::linalg_cholesky_ex.L", "aten::linalg_lu_factor_ex.out")
 GROUPS = 8
 
 
@@ -64,14 +66,16 @@ def test_is_clean_under_sanitizers(group: int, sanitized: Path) -> None:
 
 
 @pytest.mark.parametrize("case", ERRORS, ids=lambda case: f"{case.op}-{case.message}")
-def test_refuses(case: ErrorCase) -> None:
-    """And what is written in place, which may be a model's state, stays as it was."""
+def test_refuses_and_writes_nothing(case: ErrorCase) -> None:
+    """Neither what is written in place, which may be a model's state, nor a result, unless the
+    fault is one that only computing it finds."""
     args = case.args(Maker(case.op))
     before = clone_all(args)
     with pytest.raises(RuntimeError, match=case.message):
         native().run_kernel(case.op, args)
     for argument, b, a in zip(out_schema(case.op).arguments, before, args, strict=False):
-        if is_written(argument) and not argument.is_out and isinstance(b, torch.Tensor):
+        checked = not argument.is_out or case.op not in FACTORISATIONS
+        if is_written(argument) and checked and isinstance(b, torch.Tensor):
             assert same_bits(b, a), f"{argument.name} was written"
 
 

@@ -28,6 +28,40 @@ Status common_type(KernelContext& ctx, const EValue& a, const EValue& b, DType* 
   return {};
 }
 
+template <typename T>
+bool has_zero(const Tensor& t) {
+  const T* x = t.as<T>();
+  bool found = false;
+  for (int64_t k = 0; k < t.numel; ++k) found |= x[k] == 0;
+  return found;
+}
+
+bool has_zero(const EValue& divisor) {
+  if (!divisor.is_tensor()) return divisor.to_double() == 0;
+  const Tensor& t = divisor.tensor();
+  switch (element_size(t.dtype)) {
+    case 1:
+      return has_zero<uint8_t>(t);
+    case 2:
+      return has_zero<uint16_t>(t);
+    case 4:
+      return has_zero<uint32_t>(t);
+    default:
+      return has_zero<uint64_t>(t);
+  }
+}
+
+// Refuses to divide integers by zero before anything is written. A divisor that becomes zero in a
+// narrower common type is left to the loop.
+Status check_divisor(KernelContext& ctx, const EValue& a, const EValue& b, BinaryOp op,
+                     DType common) {
+  const bool divides = op == BinaryOp::FloorDiv || op == BinaryOp::TruncDiv ||
+                       op == BinaryOp::Fmod || op == BinaryOp::Remainder;
+  if (!divides || is_floating(common)) return {};
+  if ((a.is_tensor() && a.tensor().numel == 0) || !has_zero(b)) return {};
+  return ctx.fail(Code::InvalidArgument, "an integer is divided by zero");
+}
+
 Status run_binary(KernelContext& ctx, const EValue& a, const EValue& b, const EValue& out,
                   BinaryOp op, DType common, LoopArgs& args) {
   RL_TRY(check_castable(ctx, common, out.tensor()));
@@ -36,6 +70,7 @@ Status run_binary(KernelContext& ctx, const EValue& a, const EValue& b, const EV
   if (fn == nullptr) {
     return ctx.fail(Code::NotSupported, "%s is not supported by this operator", dtype_name(common));
   }
+  RL_TRY(check_divisor(ctx, a, b, op, common));
   const Operand operands[] = {operand(a, compute, common), operand(b, compute, common)};
   return run_elementwise(ctx, out.tensor(), compute, operands, 2, fn, args);
 }

@@ -1,5 +1,5 @@
-// Advanced indexing by several tensors at once (index, index_put), and selection by a mask
-// (nonzero, masked_select).
+// Advanced indexing by several tensors at once (index, index_put), and where a tensor is not zero
+// (nonzero).
 //
 // The indices broadcast to one shape, which takes the place of the dimensions they index: where
 // the first of them was if those are neighbours, else in front. A mask counts as one index tensor
@@ -217,36 +217,48 @@ void make_slice(const Tensor& self, const int64_t* layout, const bool* indexed, 
   }
 }
 
+// InvalidArgument unless all indices that are read are in range.
+Status check_places(KernelContext& ctx, const Tensor& self, const Plan& plan) {
+  for (size_t d = 0; d < plan.common.rank; ++d) {
+    if (plan.common.sizes[d] == 0) return {};
+  }
+  for (size_t k = 0; k < plan.n; ++k) {
+    const Index& index = plan.indices[k];
+    const int64_t size = self.sizes[index.dim];
+    if (is_mask(*index.tensor)) continue;
+    RL_TRY(check_indices(ctx, *index.tensor, index.dim, size, -size));
+  }
+  return {};
+}
+
 // The offset in self that all indices together name; `offsets` are where each one is read.
-Status locate(KernelContext& ctx, const Tensor& self, Plan* plan, const int64_t* offsets,
-              int64_t* result) {
-  *result = 0;
+int64_t locate(const Tensor& self, Plan* plan, const int64_t* offsets) {
+  int64_t result = 0;
   for (size_t k = 0; k < plan->n; ++k) {
     Index& index = plan->indices[k];
     if (is_mask(*index.tensor)) {
       index.cursor.seek(offsets[k]);
       for (size_t d = 0; d < index.dims; ++d) {
-        *result += index.cursor.at(d) * self.strides[index.dim + d];
+        result += index.cursor.at(d) * self.strides[index.dim + d];
       }
       continue;
     }
     const int64_t size = self.sizes[index.dim];
     const int64_t i = index_at(*index.tensor, offsets[k]);
-    if (i < -size || i >= size) return index_out_of_range(ctx, i, index.dim, size, -size);
-    *result += (i < 0 ? i + size : i) * self.strides[index.dim];
+    result += (i < 0 ? i + size : i) * self.strides[index.dim];
   }
-  return {};
+  return result;
 }
 
-// Runs `body(offset in self, offset in the result's layout)` at every place of the common shape.
+// Runs `body(offset in self, offset in the result's layout)` at every place of the common shape;
+// the indices have been checked.
 template <typename Body>
-Status for_each_place(KernelContext& ctx, const Tensor& self, Plan* plan, const int64_t* layout,
-                      Body body) {
+void for_each_place(const Tensor& self, Plan* plan, const int64_t* layout, Body body) {
   int64_t at[kMaxRank] = {};
   int64_t offsets[kMaxRank] = {};
   int64_t other = 0;
   for (size_t d = 0; d < plan->common.rank; ++d) {
-    if (plan->common.sizes[d] == 0) return {};
+    if (plan->common.sizes[d] == 0) return;
   }
   // The innermost dimension is a plain loop; a mask's places are found one after the other.
   bool masks = false;
@@ -256,17 +268,15 @@ Status for_each_place(KernelContext& ctx, const Tensor& self, Plan* plan, const 
   const int64_t run = outer < rank ? plan->common.sizes[outer] : 1;
   for (;;) {
     for (int64_t i = 0; i < run; ++i) {
-      int64_t own = 0;
       int64_t here[kMaxRank];
       for (size_t k = 0; k < plan->n; ++k) {
         here[k] = offsets[k] + (run > 1 ? i * plan->indices[k].strides[outer] : 0);
       }
-      RL_TRY(locate(ctx, self, plan, here, &own));
-      body(own, other + (run > 1 ? i * layout[plan->front + outer] : 0));
+      body(locate(self, plan, here), other + (run > 1 ? i * layout[plan->front + outer] : 0));
     }
     size_t d = outer;
     for (;;) {
-      if (d == 0) return {};
+      if (d == 0) return;
       --d;
       const int64_t size = plan->common.sizes[d];
       const int64_t back = ++at[d] < size ? 0 : size;
@@ -278,23 +288,6 @@ Status for_each_place(KernelContext& ctx, const Tensor& self, Plan* plan, const 
       at[d] = 0;
     }
   }
-}
-
-// Finds an index that is out of range before anything is written: `self` may be the model's state.
-Status check_indices(KernelContext& ctx, const Tensor& self, const Plan& plan) {
-  for (size_t d = 0; d < plan.common.rank; ++d) {
-    if (plan.common.sizes[d] == 0) return {};
-  }
-  for (size_t k = 0; k < plan.n; ++k) {
-    const Index& index = plan.indices[k];
-    if (is_mask(*index.tensor)) continue;
-    const int64_t size = self.sizes[index.dim];
-    for (int64_t at = 0; at < index.tensor->numel; ++at) {
-      const int64_t i = index_at(*index.tensor, at);
-      if (i < -size || i >= size) return index_out_of_range(ctx, i, index.dim, size, -size);
-    }
-  }
-  return {};
 }
 
 // Adds `values` (by the layout in slice.to) to the slice of `self`.
@@ -324,8 +317,10 @@ Status value_layout(KernelContext& ctx, const Tensor& values, const Shape& resul
                   ShapeText(values.shape()).text(), ShapeText(result.span()).text());
 }
 
-Status put(KernelContext& ctx, Tensor& self, const EValue& list, const Tensor& values,
-           bool accumulate) {
+// Writes `values` into `out`, which is made a copy of self first, unless it is self. All that can
+// be refused is refused before that.
+Status put(KernelContext& ctx, const Tensor& self, const EValue& list, const Tensor& values,
+           bool accumulate, Tensor& out) {
   if (values.dtype != self.dtype) {
     return ctx.fail(Code::InvalidArgument, "values is %s, but self is %s", dtype_name(values.dtype),
                     dtype_name(self.dtype));
@@ -335,24 +330,27 @@ Status put(KernelContext& ctx, Tensor& self, const EValue& list, const Tensor& v
   int64_t layout[kMaxRank];
   RL_TRY(make_plan(ctx, self, list, &plan, indexed));
   RL_TRY(value_layout(ctx, values, plan.result, layout));
-  make_slice(self, layout, indexed, &plan);
-  if (plan.slice_empty) return {};
   const FoldFn add = fold_elements(Fold::Add, self.dtype);
   if (accumulate && add == nullptr) {
     return ctx.fail(Code::NotSupported, "self is %s, which cannot be added",
                     dtype_name(self.dtype));
   }
-  RL_TRY(check_indices(ctx, self, plan));
+  RL_TRY(ctx.resize_like(out, self));  // refuses a constant, too
+  make_slice(out, layout, indexed, &plan);
+  if (!plan.slice_empty) RL_TRY(check_places(ctx, self, plan));
+  if (&out != &self) copy_all(self, out);
+  if (plan.slice_empty) return {};
   CopyBlock back = plan.slice;
   std::swap_ranges(back.from, back.from + back.rank, back.to);
   const size_t size = element_size(self.dtype);
   const StridedCopy copy(back, size);
-  return for_each_place(ctx, self, &plan, layout, [&](int64_t own, int64_t other) {
+  for_each_place(out, &plan, layout, [&](int64_t own, int64_t other) {
     const uint8_t* from = element_at(values, other);
-    uint8_t* to = element_at(self, own);
+    uint8_t* to = element_at(out, own);
     if (accumulate) return add_slice(from, to, plan.slice, static_cast<int64_t>(size), add);
     copy.run(from, to);
   });
+  return {};
 }
 
 }  // namespace
@@ -370,10 +368,12 @@ Status index_out(KernelContext& ctx, EValue* const* args) {
   std::copy(out.strides, out.strides + out.rank, layout);
   make_slice(self, layout, indexed, &plan);
   if (plan.slice_empty) return {};
+  RL_TRY(check_places(ctx, self, plan));
   const StridedCopy copy(plan.slice, element_size(self.dtype));
-  return for_each_place(ctx, self, &plan, layout, [&](int64_t own, int64_t other) {
+  for_each_place(self, &plan, layout, [&](int64_t own, int64_t other) {
     copy.run(element_at(self, own), element_at(out, other));
   });
+  return {};
 }
 
 // index_put(self, indices, values, accumulate, *, out)
@@ -381,15 +381,13 @@ Status index_put_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& self = args[0]->tensor();
   Tensor& out = args[4]->tensor();
   RL_TRY(check_same_type(ctx, "self", self, out));
-  RL_TRY(ctx.resize_like(out, self));
-  copy_all(self, out);
-  return put(ctx, out, *args[1], args[2]->tensor(), args[3]->to_bool());
+  return put(ctx, self, *args[1], args[2]->tensor(), args[3]->to_bool(), out);
 }
 
 // index_put_(self, indices, values, accumulate)
 Status index_put_inplace(KernelContext& ctx, EValue* const* args) {
-  RL_TRY(ctx.resize_like(args[0]->tensor(), args[0]->tensor()));  // refuses a constant
-  return put(ctx, args[0]->tensor(), *args[1], args[2]->tensor(), args[3]->to_bool());
+  Tensor& self = args[0]->tensor();
+  return put(ctx, self, *args[1], args[2]->tensor(), args[3]->to_bool(), self);
 }
 
 namespace {
@@ -463,52 +461,6 @@ Status nonzero_out(KernelContext& ctx, EValue* const* args) {
     }
     ++row;
   });
-  return {};
-}
-
-// masked_select(self, mask, *, out)
-Status masked_select_out(KernelContext& ctx, EValue* const* args) {
-  const Tensor& self = args[0]->tensor();
-  const Tensor& mask = args[1]->tensor();
-  Tensor& out = args[2]->tensor();
-  RL_TRY(check_dtype(ctx, "mask", mask, DType::Bool));
-  RL_TRY(check_same_type(ctx, "self", self, out));
-  const Tensor* tensors[] = {&self, &mask};
-  Shape common;
-  RL_TRY(broadcast_shape(ctx, tensors, 2, &common));
-  int64_t total = 0;
-  if (!count_elements(common.span(), &total)) {
-    return ctx.fail(Code::InvalidArgument, "self and mask broadcast to too great a shape");
-  }
-  // Selecting is indexing the broadcast self by the broadcast mask.
-  Tensor shaped;
-  shaped.rank = static_cast<uint8_t>(common.rank);
-  shaped.sizes = common.sizes;
-  const View self_view = broadcast_view(self, shaped);
-  const View mask_view = broadcast_view(mask, shaped);
-  const size_t size = element_size(self.dtype);
-  int64_t count = 0;
-  for (int pass = 0; pass < 2; ++pass) {
-    int64_t at = 0;
-    for (int64_t n = 0; n < total; ++n) {
-      int64_t from = 0;
-      int64_t flag = 0;
-      int64_t rest = n;
-      for (size_t d = common.rank; d-- > 0;) {
-        from += rest % common.sizes[d] * self_view.strides[d];
-        flag += rest % common.sizes[d] * mask_view.strides[d];
-        rest /= common.sizes[d];
-      }
-      if (mask.as<uint8_t>()[flag] == 0) continue;
-      if (pass == 1) std::memcpy(element_at(out, at), element_at(self, from), size);
-      ++at;
-    }
-    if (pass == 1) break;
-    count = at;
-    const int32_t sizes[] = {static_cast<int32_t>(count)};
-    if (count > INT32_MAX) return ctx.fail(Code::InvalidArgument, "mask is true too often");
-    RL_TRY(ctx.resize(out, {sizes, 1}));
-  }
   return {};
 }
 

@@ -213,7 +213,7 @@ Status check_index_shape(KernelContext& ctx, const Tensor& index, const char* na
                   ShapeText(index.shape()).text(), name, ShapeText(tensor.shape()).text());
 }
 
-// Checks the arguments that all scatters share and makes `out` a copy of self.
+// Checks the arguments that all scatters share, every index too, and makes `out` a copy of self.
 Status begin_scatter(KernelContext& ctx, EValue* const* args, Tensor& out, size_t* dim) {
   const Tensor& self = args[0]->tensor();
   const Tensor& index = args[2]->tensor();
@@ -221,6 +221,7 @@ Status begin_scatter(KernelContext& ctx, EValue* const* args, Tensor& out, size_
   RL_TRY(check_index_type(ctx, "index", index));
   RL_TRY(check_index_shape(ctx, index, "self", self, *dim));
   RL_TRY(check_same_type(ctx, "self", self, out));
+  RL_TRY(check_indices(ctx, index, *dim, self.rank == 0 ? 1 : self.sizes[*dim], 0));
   RL_TRY(ctx.resize_like(out, self));
   copy_all(self, out);
   return {};
@@ -354,10 +355,10 @@ Status scatter_value_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& index = args[2]->tensor();
   Tensor& out = args[4]->tensor();
   size_t dim = 0;
-  RL_TRY(begin_scatter(ctx, args, out, &dim));
   alignas(16) uint8_t element[16];
   Tensor scalar = one_element(out.dtype, element);  // so that fill converts the value
   RL_TRY(fill(ctx, scalar, *args[3]));
+  RL_TRY(begin_scatter(ctx, args, out, &dim));
   return scatter(ctx, elementwise_walk(index, out, dim, scalar), element, out);
 }
 
@@ -451,10 +452,10 @@ Status scatter_value_reduce_out(KernelContext& ctx, EValue* const* args) {
   RL_TRY(fold_by_name(ctx, args[4]->string(), true, &fold));
   const FoldFn join = fold_elements(fold, out.dtype);
   RL_TRY(check_foldable(ctx, join, out));
-  RL_TRY(begin_scatter(ctx, args, out, &dim));
   alignas(16) uint8_t element[16];
   Tensor scalar = one_element(out.dtype, element);
   RL_TRY(fill(ctx, scalar, *args[3]));
+  RL_TRY(begin_scatter(ctx, args, out, &dim));
   return fold_along(ctx, elementwise_walk(index, out, dim, scalar), element, join, out);
 }
 

@@ -22,6 +22,11 @@ inline int64_t index_at(const Tensor& index, int64_t offset) {
 Status index_out_of_range(KernelContext& ctx, int64_t index, size_t dim, int64_t size,
                           int64_t lowest);
 
+// The error of `index_out_of_range` unless all indices are in range. Operators that write where the
+// indices say ask this before they write anything.
+Status check_indices(KernelContext& ctx, const Tensor& index, size_t dim, int64_t size,
+                     int64_t lowest);
+
 // nullptr for a type that cannot be computed with.
 FoldFn fold_elements(Fold fold, DType dtype);
 

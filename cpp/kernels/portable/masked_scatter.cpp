@@ -1,4 +1,4 @@
-// Replacing the elements under a mask by others, one after another.
+// Taking the elements under a mask, and replacing them by others, one after another.
 #include <cstring>
 
 #include "rushlight/kernels/portable/declarations.h"
@@ -61,6 +61,52 @@ Status masked_scatter_out(KernelContext& ctx, EValue* const* args) {
     std::memcpy(element_at(out, place.offset(1)), element_at(source, element.offset(0)), size);
     element.next();
   } while (place.next());
+  return {};
+}
+
+// masked_select(self, mask, *, out)
+Status masked_select_out(KernelContext& ctx, EValue* const* args) {
+  const Tensor& self = args[0]->tensor();
+  const Tensor& mask = args[1]->tensor();
+  Tensor& out = args[2]->tensor();
+  RL_TRY(check_dtype(ctx, "mask", mask, DType::Bool));
+  RL_TRY(check_same_type(ctx, "self", self, out));
+  const Tensor* tensors[] = {&self, &mask};
+  Shape common;
+  RL_TRY(broadcast_shape(ctx, tensors, 2, &common));
+  int64_t total = 0;
+  if (!count_elements(common.span(), &total)) {
+    return ctx.fail(Code::InvalidArgument, "self and mask broadcast to too great a shape");
+  }
+  // Selecting is indexing the broadcast self by the broadcast mask.
+  Tensor shaped;
+  shaped.rank = static_cast<uint8_t>(common.rank);
+  shaped.sizes = common.sizes;
+  const View self_view = broadcast_view(self, shaped);
+  const View mask_view = broadcast_view(mask, shaped);
+  const size_t size = element_size(self.dtype);
+  int64_t count = 0;
+  for (int pass = 0; pass < 2; ++pass) {
+    int64_t at = 0;
+    for (int64_t n = 0; n < total; ++n) {
+      int64_t from = 0;
+      int64_t flag = 0;
+      int64_t rest = n;
+      for (size_t d = common.rank; d-- > 0;) {
+        from += rest % common.sizes[d] * self_view.strides[d];
+        flag += rest % common.sizes[d] * mask_view.strides[d];
+        rest /= common.sizes[d];
+      }
+      if (mask.as<uint8_t>()[flag] == 0) continue;
+      if (pass == 1) std::memcpy(element_at(out, at), element_at(self, from), size);
+      ++at;
+    }
+    if (pass == 1) break;
+    count = at;
+    const int32_t sizes[] = {static_cast<int32_t>(count)};
+    if (count > INT32_MAX) return ctx.fail(Code::InvalidArgument, "mask is true too often");
+    RL_TRY(ctx.resize(out, {sizes, 1}));
+  }
   return {};
 }
 

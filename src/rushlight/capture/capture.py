@@ -13,12 +13,13 @@ import torch
 from torch.export import ExportedProgram
 
 from rushlight.capture.contract import FORWARD_PARAMETERS
-from rushlight.capture.diagnose import Attempt, diagnose, mutated_inputs, specialised_sizes
-from rushlight.capture.findings import Finding
+from rushlight.capture.diagnose import Attempt, diagnose, specialised_sizes
+from rushlight.capture.mutations import mutated_inputs
 from rushlight.capture.saved import Saved, load_exported
 from rushlight.capture.tracing import tracing
 from rushlight.errors import Code, ExportError
 from rushlight.ir.dialect import ATEN
+from rushlight.ir.findings import refusal
 from rushlight.ir.verify import verify
 
 Model = torch.nn.Module | ExportedProgram | Saved
@@ -57,6 +58,9 @@ def capture(
                 where=name,
             )
         model = _export(model, args, dict(kwargs or {}), dynamic_shapes, name)
+    written = mutated_inputs(model)
+    if written:
+        raise refusal(*written, where=name)
     verify(model.graph, ATEN, f"{name}: after capture")
     return model
 
@@ -80,22 +84,10 @@ def _export(
             program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
     except Exception as error:  # torch raises many kinds: all mean that there is no graph
         attempt = Attempt(model, args, kwargs, dynamic_shapes)
-        raise failed(diagnose(error, attempt), name) from error
+        raise refusal(*diagnose(error, attempt), where=name) from error
     for finding in specialised_sizes(Attempt(model, args, kwargs, dynamic_shapes), program):
         warnings.warn(f"{name}: {finding}", UserWarning, stacklevel=4)
-    written = mutated_inputs(program)
-    if written:
-        raise failed(written, name)
     program.graph_module.meta[FORWARD_PARAMETERS] = list(
         inspect.signature(model.forward).parameters
     )
     return program
-
-
-def failed(findings: list[Finding], name: str) -> ExportError:
-    """The error that says what is in the way; torch's own message is its cause's."""
-    if len(findings) == 1:
-        text = str(findings[0])
-    else:
-        text = f"{len(findings)} things are in the way:\n" + "\n".join(f"  {f}" for f in findings)
-    return ExportError(text, code=Code.NOT_SUPPORTED, where=name)

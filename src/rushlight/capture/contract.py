@@ -11,11 +11,13 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
+from torch.fx import Node
 
-from rushlight.capture.relations import Place, places_of, relations_of
+from rushlight.capture.relations import Place, names_of, places_of, relations_of
 from rushlight.capture.tree import leaf_paths, tree_of
-from rushlight.errors import Code, ExportError
 from rushlight.ir.bounds import Bounds
+from rushlight.ir.findings import Finding, refusal
+from rushlight.ir.symbols import origin_text
 
 # Where capture leaves the names of all of forward's parameters, in a graph module's meta.
 FORWARD_PARAMETERS = "rushlight_forward_parameters"
@@ -40,14 +42,14 @@ def contract_of(program: ExportedProgram) -> dict[str, Any]:
     names = parameter_names(program)
     in_spec, out_spec = program.call_spec.in_spec, program.call_spec.out_spec
     paths = leaf_paths(in_spec, names)
-    values = {n.name: n.meta.get("val") for n in program.graph.nodes}
+    nodes = {n.name: n for n in program.graph.nodes}
     inputs = []
     given = _user(program, InputKind.USER_INPUT)
     for path, spec in zip(paths, given, strict=True):
-        inputs.append({"name": path, **_describe(spec.arg, values, bounds, path)})
+        inputs.append({"name": path, **_describe(spec.arg, nodes, bounds, path)})
     outputs = []
     for i, spec in enumerate(_user(program, OutputKind.USER_OUTPUT)):
-        outputs.append(_describe(spec.arg, values, bounds, f"output {i}"))
+        outputs.append(_describe(spec.arg, nodes, bounds, f"output {i}"))
     places = input_places(program)
     guards = getattr(program, "_guards_code", None) or ()
     parameters = names + list(in_spec.children()[1].context)
@@ -65,9 +67,25 @@ def contract_of(program: ExportedProgram) -> dict[str, Any]:
 def input_places(program: ExportedProgram) -> list[Place]:
     """Every number that the inputs of a program tell."""
     values = {n.name: n.meta.get("val") for n in program.graph.nodes}
+    named = _named_inputs(program)
+    return places_of([path for _, path in named], [values.get(name) for name, _ in named])
+
+
+def symbol_names(program: ExportedProgram, bounds: Bounds) -> dict[str, str]:
+    """The symbols of a program by the names that the user has for them: "size 0 of x"."""
+    begun = {str(symbol): origin_text(symbol, node) for symbol, node in bounds.origins.items()}
+    return {**begun, **names_of(input_places(program))}
+
+
+def input_paths(program: ExportedProgram) -> dict[str, str]:
+    """The name of every placeholder of a user's input to the user's own: "batch['ids']"."""
+    return dict(_named_inputs(program))
+
+
+def _named_inputs(program: ExportedProgram) -> list[tuple[str, str]]:
     paths = leaf_paths(program.call_spec.in_spec, parameter_names(program))
     given = _user(program, InputKind.USER_INPUT)
-    return places_of(paths, [values.get(getattr(spec.arg, "name", None)) for spec in given])
+    return [(getattr(s.arg, "name", ""), path) for path, s in zip(paths, given, strict=True)]
 
 
 def parameter_names(program: ExportedProgram) -> list[str]:
@@ -94,28 +112,33 @@ def _user(program: ExportedProgram, kind: Any) -> list[Any]:
     return [s for s in specs if s.kind == kind]
 
 
-def _describe(arg: Any, values: dict[str, Any], bounds: Bounds, path: str) -> dict[str, Any]:
+def _describe(arg: Any, nodes: dict[str, Node], bounds: Bounds, path: str) -> dict[str, Any]:
     if isinstance(arg, ConstantArgument):
-        return _constant(arg.value)
-    value = values.get(arg.name)
+        return _constant(arg.value, path)
+    node = nodes.get(arg.name)
+    value = node.meta.get("val") if node is not None else None
     if isinstance(value, torch.Tensor):
-        shape = [bounds.describe(size, f"{path}: size {d}") for d, size in enumerate(value.shape)]
+        shape = [
+            bounds.describe(size, f"size {d} of {path}", node) for d, size in enumerate(value.shape)
+        ]
         return {"kind": "tensor", "dtype": str(value.dtype).removeprefix("torch."), "shape": shape}
     if isinstance(value, torch.SymInt):
         return {"kind": "int", "range": bounds.describe_number(value)}
     if isinstance(value, torch.SymFloat | torch.SymBool):
         return {"kind": "float" if isinstance(value, torch.SymFloat) else "bool"}
-    return _constant(value)
+    return _constant(value, path)
 
 
-def _constant(value: Any) -> dict[str, Any]:
+def _constant(value: Any, path: str) -> dict[str, Any]:
     if value is None:
         return {"kind": "none"}
     kind = {bool: "bool", int: "int", float: "float", str: "str"}.get(type(value))
     if kind is None:
-        raise ExportError(
-            f"a program cannot take or return {type(value).__name__}: use tensors, numbers, "
-            f"strings, None, and containers of them",
-            code=Code.NOT_SUPPORTED,
+        raise refusal(
+            Finding(
+                "unsupported-output",
+                f"{path} is {type(value).__name__}, which a program cannot take or return",
+                "Use tensors, numbers, strings, None, and containers of them",
+            )
         )
     return {"kind": kind, "value": value}

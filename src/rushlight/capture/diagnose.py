@@ -16,21 +16,20 @@ import sympy
 import torch
 import torch.utils._pytree as pytree
 from torch._dynamo.exc import Unsupported, UserError, UserErrorType
-from torch._ops import OpOverload
 from torch.export import ExportedProgram
-from torch.export.graph_signature import OutputKind
-from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import (
     ConstraintViolationError,
     GuardOnDataDependentSymNode,
 )
 
 from rushlight.capture.contract import input_places
-from rushlight.capture.findings import Finding, distinct
-from rushlight.capture.lines import guard_lines, line_of
+from rushlight.capture.lines import guard_lines, line_of, symbol_texts
+from rushlight.capture.rewrites import by_line, by_reason, by_size
 from rushlight.capture.shapes import Wanted, loosened, wanted_sizes
 from rushlight.capture.tracing import tracing
-from rushlight.ir.source import Source, source_of
+from rushlight.ir.findings import Finding, distinct
+from rushlight.ir.source import Source, source_in
+from rushlight.ir.symbols import in_words
 
 
 @dataclass(frozen=True)
@@ -158,11 +157,13 @@ def _specialised(size: Wanted, value: int, lines: _Lines, message: str) -> Findi
             torch=message,
         )
     source = lines.of(size, sympy.Eq)
+    rewrite = by_size(source.text)
+    own = f"Use {_shape(size)} instead of {value} in that line, let the other operand's size vary "
+    own += "with it"
     return Finding(
         "specialised-size",
         f"{size.text} should vary{_as(size)}, but the model fixes it to {value}",
-        f"Use {_shape(size)} instead of {value} in that line, let the other operand's size vary "
-        f"with it, or leave the size out of dynamic_shapes",
+        f"{rewrite.advice if rewrite else own}, or leave the size out of dynamic_shapes",
         source,
         torch=message,
     )
@@ -204,31 +205,38 @@ def _data_dependent(error: Exception, message: str, attempt: Attempt) -> Iterato
     if isinstance(error, GuardOnDataDependentSymNode) or found is not None:
         expression = found["expr"] if found else ""
         sized = re.search(r"Size-like symbols: (?!none)", message) is not None
-        yield data_dependent(expression, line_of(error), sized, message)
+        yield data_dependent(
+            in_words(expression, symbol_texts(error)), line_of(error), sized, message
+        )
 
 
 def data_dependent(expression: str, source: Source, sized: bool, message: str) -> Finding:
     """The finding for a value that torch.export cannot know.
 
     Args:
-        expression: what it wanted to know: "u0 > 5", "Eq(u0, 1)".
+        expression: what it wanted to know: "the value of `x.item()` > 5"; what has torch's own
+            symbols is not shown.
         source: the line.
         sized: whether it is about a size that depends on data.
         message: torch's own.
     """
+    rewrite = by_line(source.text)
+    shown = "" if re.search(r"\b(?:zuf|u|s)\d+\b", expression) else f" ({expression})"
     if not re.search(r"[<>=]|\b(?:Eq|Ne|And|Or|Not)\(", expression):
         return Finding(
             "tensor-to-python",
             "the value of a tensor becomes a Python number, and no value is known at export",
-            "Keep it a tensor: leave out float(), int(), bool(), tolist() and range() on it; or "
-            "say what is known of it, as in n = x.item(); torch._check(n <= 8)",
+            rewrite.advice
+            if rewrite is not None
+            else "Keep it a tensor: leave out float(), int(), bool(), tolist() and range() on it; "
+            "or say what is known of it, as in n = x.item(); torch._check(n <= 8)",
             source,
             torch=message,
         )
     if sized:
         return Finding(
             "data-dependent-size",
-            f"Python decides by a size that depends on a tensor's values ({expression})",
+            f"Python decides by a size that depends on a tensor's values{shown}",
             "Say which case holds, torch._check(n > 0) for n = found.shape[0], or write the "
             "line so that it is right for both",
             source,
@@ -236,8 +244,10 @@ def data_dependent(expression: str, source: Source, sized: bool, message: str) -
         )
     return Finding(
         "data-dependent-branch",
-        f"Python decides by a tensor's value, which is not known at export ({expression})",
-        "Compute both and select with torch.where(condition, a, b), or branch with "
+        f"Python decides by a tensor's value, which is not known at export{shown}",
+        rewrite.advice
+        if rewrite is not None
+        else "Compute both and select with torch.where(condition, a, b), or branch with "
         "torch.cond(condition, true_fn, false_fn, (x,)); if only one case can happen, say so with "
         "torch._check(condition)",
         source,
@@ -322,12 +332,28 @@ def _graph_break(error: Exception, message: str, attempt: Attempt) -> Iterator[F
         yield graph_break(_first_line(message), line_of(error), message)
 
 
+def _branch_break(error: Exception, message: str, attempt: Attempt) -> Iterator[Finding]:
+    """What is wrong inside a function that torch.cond or another such operator was given."""
+    if type(error).__name__ not in ("UncapturedHigherOrderOpError", "TorchRuntimeError"):
+        return
+    told, _, place = message.partition("from user code:")
+    got = re.search(r'got \w+\("(.+?)"\)\.?$', told, re.M)
+    told = told.partition("Got graph break/error:")[2].strip() or told
+    reason = re.sub(r"\s+", " ", got[1]) if got else _first_line(told)
+    inner = source_in(place)
+    yield graph_break(reason.rstrip(".:"), inner if inner.is_users else line_of(error), message)
+
+
 def graph_break(reason: str, source: Source, message: str) -> Finding:
-    """The finding for Python that cannot be traced."""
+    """The finding for Python that cannot be traced, for which torch gives this reason."""
+    rewrite = by_reason(reason) or by_reason(source.text)
+    cause = rewrite.cause if rewrite is not None else ""
     return Finding(
         "graph-break",
-        f"this code cannot be traced: {reason}",
-        "Write it with tensors and plain Python, or take it out of forward",
+        f"this code cannot be traced: {f'{cause} ({reason})' if cause else reason}",
+        rewrite.advice
+        if rewrite is not None
+        else "Write it with tensors and plain Python, or take it out of forward",
         source,
         torch=message,
     )
@@ -337,6 +363,7 @@ _RULES: tuple[Callable[[Exception, str, Attempt], Iterator[Finding]], ...] = (
     _constraints,
     _data_dependent,
     _wrong_shapes,
+    _branch_break,
     _model_fails,
     _leaves,
     _missing_fake,
@@ -416,52 +443,3 @@ def _is_fixed(program: Any, source: str) -> bool:
         p.source == source and (isinstance(p.size, int) or p.size.node.expr.is_Integer)
         for p in input_places(program)
     )
-
-
-def _returns_alias(node: Node) -> bool:
-    """Whether the result is the first argument, or a view of it."""
-    if not isinstance(node.target, OpOverload) or not node.args:
-        return False
-    return any(result.alias_info is not None for result in node.target._schema.returns)
-
-
-def _written(node: Node) -> list[Any]:
-    """The arguments that a call of an operator writes."""
-    arguments = node.target._schema.arguments  # type: ignore[union-attr]
-    given = {a.name: v for a, v in zip(arguments, node.args, strict=False)} | node.kwargs
-    written = [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
-    return [given[name] for name in written if name in given]
-
-
-def mutated_inputs(program: ExportedProgram) -> list[Finding]:
-    """The inputs that a captured program writes, each with the line."""
-    names = [
-        (str(spec.target), spec.arg.name)
-        for spec in program.graph_signature.output_specs
-        if spec.kind == OutputKind.USER_INPUT_MUTATION
-    ]
-    nodes = {node.name: node for node in program.graph.nodes}
-    writes = [
-        n
-        for n in program.graph.nodes
-        if isinstance(n.target, OpOverload) and n.target._schema.is_mutable
-    ]
-    for node in writes:
-        for written in _written(node):
-            while isinstance(written, Node) and _returns_alias(written):
-                written = written.args[0]
-            if isinstance(written, Node) and written.op == "placeholder":
-                names.append((written.name, node.name))
-    inputs = set(program.graph_signature.user_inputs)
-    return [
-        Finding(
-            "mutated-input",
-            f"the model writes its input {target!r}, and a program does not change its caller's "
-            f"tensors",
-            f"Work on a copy, {target} = {target}.clone(), or use the operator without the "
-            f"underscore, and return the new value",
-            source_of(nodes[name]) if name in nodes else Source(),
-        )
-        for target, name in names
-        if target in inputs
-    ]

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import linecache
+import os
+import re
 import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator
+from functools import lru_cache
 from types import FrameType
 from typing import Any
 from unittest import mock
 
 import sympy
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, uninteresting_files
+from torch.fx.proxy import TracerBase
 
 from rushlight.ir.source import Source
+from rushlight.ir.symbols import ITEM
 
 _STANDARD = sysconfig.get_path("stdlib")
 _TRACER = "/torch/export/"
 
 
+@lru_cache(maxsize=4096)
 def is_users(filename: str) -> bool:
     """Whether code of this file is neither Python's nor torch's nor ours."""
     if filename.startswith(_STANDARD) and "site-packages" not in filename:
@@ -41,6 +47,53 @@ def line_of(error: BaseException) -> Source:
 
 def _source(filename: str, line: int, function: str) -> Source:
     return Source(filename, line, function, linecache.getline(filename, line).strip())
+
+
+@contextlib.contextmanager
+def lines_of_functions() -> Iterator[None]:
+    """While active, a captured node has the lines of functions that forward calls: torch keeps
+    those of functions called `forward` only."""
+
+    def kept(tracer: TracerBase, stack: traceback.StackSummary) -> traceback.StackSummary:
+        first = next((i for i, frame in enumerate(stack) if frame.name == "forward"), len(stack))
+        frames = [f for f in stack[first:] if f.name == "forward" or is_users(f.filename)]
+        ours = [f for f in frames if f.filename not in uninteresting_files()]
+        return traceback.StackSummary.from_list(ours)
+
+    with mock.patch.object(TracerBase, "_filter_traceback_frames", kept):
+        yield
+
+
+def symbol_texts(error: BaseException) -> dict[str, str]:
+    """The symbols that an error of torch's speaks of, by the names that the user has for them."""
+    shapes = _shape_env_of(error)
+    found: dict[str, str] = {}
+    if shapes is None:
+        return found
+    for symbol, stack in shapes.var_to_stack.items():
+        lines = [f for f in stack.summary() if is_users(f.filename)]
+        item = ITEM.search(lines[-1].line or "") if lines else None
+        if item is not None:
+            place = f"{os.path.basename(lines[-1].filename)}:{lines[-1].lineno}"
+            found[str(symbol)] = f"the value of `{item[0]}` ({place})"
+    for symbol, sources in shapes.var_to_sources.items():
+        size = _SIZE.fullmatch(sources[0].name) if sources else None
+        if size is not None:
+            name = f"{size['name']}{size['rest']}"
+            found[str(symbol)] = f"size {size['dim']} of {name}" if size["dim"] else name
+    return found
+
+
+_SIZE = re.compile(r"L\['(?P<name>\w+)'\](?P<rest>.*?)(?:\.size\(\)\[(?P<dim>\d+)\])?")
+
+
+def _shape_env_of(error: BaseException) -> ShapeEnv | None:
+    """The environment of the capture that raised an error, from the frames that it went through."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        for value in (frame.f_locals.get("self"), frame.f_locals.get("shape_env")):
+            if isinstance(value, ShapeEnv):
+                return value
+    return None
 
 
 def _current_line() -> Source:

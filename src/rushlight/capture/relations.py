@@ -20,8 +20,9 @@ from torch.utils._sympy.functions import FloorDiv, Max, Min, PythonMod
 from torch.utils._sympy.printers import PythonPrinter
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
-from rushlight.errors import Code, ExportError
 from rushlight.ir.bounds import Bounds, Size, told_symbols
+from rushlight.ir.findings import Finding, refusal
+from rushlight.ir.symbols import in_words
 
 Relation = dict[str, str]
 
@@ -61,6 +62,15 @@ def places_of(paths: Sequence[str], values: Sequence[Any]) -> list[Place]:
     return places
 
 
+def names_of(places: Iterable[Place]) -> dict[str, str]:
+    """The symbols that are the size of a place, by name, to the texts of these places."""
+    names: dict[str, str] = {}
+    for place in places:
+        if isinstance(place.size, torch.SymInt) and place.size.node.expr.is_Symbol:
+            names.setdefault(str(place.size.node.expr), place.text)
+    return names
+
+
 def _roots(path: str, index: int) -> Iterable[str]:
     name, rest = re.fullmatch(r"(\w*)(.*)", path, re.S).groups()  # type: ignore[union-attr]
     yield f"L['{name}']{rest}"
@@ -88,10 +98,7 @@ def relations_of(
         ExportError: if a guard speaks of something that is no size and no integer of an input.
     """
     by_source = {_normal(place.source): place for place in places}
-    names: dict[str, str] = {}
-    for place in places:
-        if isinstance(place.size, torch.SymInt) and place.size.node.expr.is_Symbol:
-            names.setdefault(str(place.size.node.expr), place.text)
+    names = names_of(places)
     found: dict[str, Relation] = {}
     for guard in guards:
         relation = _of_guard(guard, by_source, bounds)
@@ -102,7 +109,7 @@ def relations_of(
         owned = _own(expression)
         if not _implied(owned, bounds):
             text = PythonPrinter().doprint(owned)
-            found.setdefault(text, {"expr": text, "text": _with_names(text, names)})
+            found.setdefault(text, {"expr": text, "text": in_words(text, names)})
     return list(found.values())
 
 
@@ -140,30 +147,28 @@ def _of_guard(guard: str, by_source: Mapping[str, Place], bounds: Bounds) -> Rel
     tree = names.visit(ast.parse(guard.strip(), mode="eval"))
     written = ast.unparse(tree)
     if re.search(r"\bL\[", written):
-        raise ExportError(
-            f"torch.export found that the model holds only while `{guard}`, which is about neither "
-            f"a size nor an integer that is passed in, so no call could be checked: make the model "
-            f"independent of it",
-            code=Code.NOT_SUPPORTED,
+        raise refusal(
+            Finding(
+                "not-lowered",
+                f"torch.export found that the model holds only while `{guard}`, which is about "
+                f"neither a size nor an integer that is passed in, so no call could be checked",
+                "Make the model independent of it",
+            )
         )
     sizes = {name: _expression(place.size) for name, place in names.used.items()}
     try:
         owned = _to_sympy(tree.body, sizes)
     except (_OpaqueError, TypeError, ValueError, ZeroDivisionError):
         printer = PythonPrinter()
-        symbolic = _with_names(written, {n: f"({printer.doprint(s)})" for n, s in sizes.items()})
+        symbolic = in_words(written, {n: f"({printer.doprint(s)})" for n, s in sizes.items()})
     else:
         if owned == sympy.true or _implied(owned, bounds):
             return None
         symbolic = PythonPrinter().doprint(owned)
     return {
         "expr": symbolic,
-        "text": _with_names(written, {n: place.text for n, place in names.used.items()}),
+        "text": in_words(written, {n: place.text for n, place in names.used.items()}),
     }
-
-
-def _with_names(text: str, names: Mapping[str, str]) -> str:
-    return re.sub(r"[A-Za-z_]\w*", lambda m: names.get(m[0], m[0]), text)
 
 
 def _own(expression: sympy.Basic) -> sympy.Basic:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+from unittest import mock
 
 import torch
 import torch._dynamo
+from torch._subclasses.fake_impls import op_implementations_dict
 
+from rushlight.capture.lines import lines_of_functions
 from rushlight.capture.recurrent import scanned_recurrence
+
+_MASKED_SELECT = torch.ops.aten.masked_select.default
 
 
 @contextmanager
@@ -20,5 +26,20 @@ def tracing() -> Iterator[None]:
     functions that `torch.compile` made are compiled anew at their next call.
     """
     torch._dynamo.reset()
-    with torch.no_grad(), scanned_recurrence():
+    with torch.no_grad(), scanned_recurrence(), broadcast_counts(), lines_of_functions():
+        yield
+
+
+@contextmanager
+def broadcast_counts() -> Iterator[None]:
+    """While active, what `masked_select` picks counts up to the shape that input and mask have
+    together; torch takes the input's alone for the bound, also where the mask is larger."""
+    of_input = op_implementations_dict[_MASKED_SELECT]
+
+    def of_both(mode: Any, func: Any, x: Any, mask: Any) -> Any:
+        with mode:
+            x = x.expand(torch.broadcast_shapes(x.shape, mask.shape))
+        return of_input(mode, func, x, mask)
+
+    with mock.patch.dict(op_implementations_dict, {_MASKED_SELECT: of_both}):
         yield

@@ -62,7 +62,7 @@ class Constants:
         with self.graph.inserting_before(next(iter(self.graph.nodes))):
             node, name = self._new(tensor)
         node.meta = {k: like.meta[k] for k in KEPT_META if k in like.meta}
-        node.meta["val"] = self._mode.from_tensor(tensor)
+        node.meta["val"] = self._mode.from_tensor(tensor, static_shapes=True)
         self._targets[node] = name
         if key is not None:
             self._added[key] = node
@@ -98,7 +98,7 @@ class BranchConstants(Constants):
     def __init__(self, module: GraphModule) -> None:
         self.module = module
         self._begin(module.graph)
-        self._targets = {n: str(n.target) for n in self.graph.nodes if _names_tensor(n)}
+        self._targets = {n: str(n.target) for n in self.graph.nodes if names_tensor(n)}
 
     def value(self, node: Node) -> torch.Tensor:
         """The tensor that `node` stands for."""
@@ -113,7 +113,8 @@ class BranchConstants(Constants):
         """The module keeps tensors that nothing names; they cost nothing in the file."""
 
 
-def _names_tensor(node: Node) -> bool:
+def names_tensor(node: Node) -> bool:
+    """Whether a node stands for a tensor that its module holds."""
     return node.op == "get_attr" and branch(node) is None
 
 

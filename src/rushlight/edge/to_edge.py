@@ -12,6 +12,8 @@ from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, InputKind, TensorArgument
 
+from rushlight.capture.contract import symbol_names
+from rushlight.capture.tracing import broadcast_counts
 from rushlight.edge.config import EdgeCompileConfig
 from rushlight.edge.constants import BranchConstants, Constants
 from rushlight.edge.decompositions import decomposition_table
@@ -25,13 +27,21 @@ from rushlight.edge.passes.remove_noops import remove_noops
 from rushlight.edge.passes.scalar_to_tensor import scalar_to_tensor
 from rushlight.edge.passes.simplify import simplify
 from rushlight.edge.passes.views_to_copies import views_to_copies
-from rushlight.errors import Code, ExportError
+from rushlight.edge.prepare_branches import prepare_branches
+from rushlight.errors import ExportError
 from rushlight.ir.bounds import Bounds, input_sizes, told_symbols
 from rushlight.ir.branches import branches
 from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
+from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.programs import copy_program
 from rushlight.ir.rewrite import remove_dead
-from rushlight.ir.source import carry_debug_handles, debug_handles, number_rest, source_of
+from rushlight.ir.source import (
+    carry_debug_handles,
+    debug_handles,
+    number_rest,
+    source_in,
+    source_of,
+)
 from rushlight.ir.verify import verify
 
 
@@ -61,17 +71,13 @@ def to_core_aten(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch's own, about its own tree specs
         try:
-            decomposed = program.run_decompositions(decomposition_table(keep, own))
+            with broadcast_counts():
+                prepared = prepare_branches(program)
+                decomposed = prepared.run_decompositions(decomposition_table(keep, own))
         except ExportError:
             raise
         except Exception as error:  # torch raises many kinds: all mean that there is no graph
-            raise ExportError(
-                f"torch cannot decompose the captured graph to Core ATen: {str(error).strip()}\n"
-                f"Rewrite the line that it names with operators of torch that need no gradient "
-                f"and no data outside of tensors",
-                code=Code.NOT_SUPPORTED,
-                where=method,
-            ) from error
+            raise refusal(_not_decomposed(error), where=method) from error
     _refuse_effects(decomposed)
     # From here on the graph is ours to change; the tables it came with may be the caller's.
     decomposed._graph_signature = copy.deepcopy(decomposed.graph_signature)
@@ -81,17 +87,34 @@ def to_core_aten(
     return decomposed  # type: ignore[no-any-return]
 
 
+def _not_decomposed(error: Exception) -> Finding:
+    """The finding for a graph that torch cannot decompose, from what it raised."""
+    text = str(error).strip()
+    reason = " ".join(text.partition("\n\nWhile executing")[0].split())
+    return Finding(
+        "not-lowered",
+        f"torch cannot decompose the captured graph to Core ATen: {reason}",
+        "Rewrite the line with operators of torch that need no gradient and no data outside of "
+        "tensors",
+        source_in(text.partition("Original traceback:")[2]),
+        torch=text,
+    )
+
+
 def _refuse_effects(program: ExportedProgram) -> None:
     """Raise for operators that are ordered by tokens: they print, raise or write outside."""
     if all(spec.kind != InputKind.TOKEN for spec in program.graph_signature.input_specs):
         return
     for node in program.graph.nodes:
         if node.op == "call_function" and node.target is torch.ops.higher_order.with_effects:
-            raise ExportError(
-                f"{node.args[1]} has an effect beside its results, such as raising for a singular "
-                f"matrix, which a program cannot have; it comes from {source_of(node)}. Use the "
-                f"variant that returns it, such as inv_ex, or leave the operator out",
-                code=Code.NOT_SUPPORTED,
+            raise refusal(
+                Finding(
+                    "unsupported-operator",
+                    f"{node.args[1]} has an effect beside its results, such as raising for a "
+                    f"singular matrix, which a program cannot have",
+                    "Use the variant that returns it, such as inv_ex, or leave the operator out",
+                    source_of(node),
+                )
             )
 
 
@@ -122,10 +145,11 @@ def to_edge_dialect(
     verify(program.graph, ATEN, f"{method}: before decomposition")
     edge = to_core_aten(program, config.preserve_ops, config.decompositions, method, whole)
     bounds, symbols = Bounds.of(edge), told_symbols(input_sizes(edge))
+    names = symbol_names(edge, bounds)
     inner = branches(edge.graph_module)
     for graph in (edge.graph, *(module.graph for module in inner)):
         told = symbols if graph is edge.graph else ()  # what a branch asserts holds only in it
-        remove_asserts(graph, told, bounds, keep=config.keep_asserts)
+        remove_asserts(graph, told, bounds, names, keep=config.keep_asserts)
         remove_noops(graph)
         remove_dead(graph)
         if config._check_ir_validity:

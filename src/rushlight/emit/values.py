@@ -9,11 +9,11 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from rushlight.capture.tree import encode_container
-from rushlight.errors import Code, ExportError
 from rushlight.ir.alloc import alloc, call_delegate, et_view
 from rushlight.ir.control import FLOW, copy_index, label, move, variable
+from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.operators import OUT_KERNELS, PRIMS, SCALAR_RESULTS, runtime_name
-from rushlight.ir.source import source_of
+from rushlight.ir.source import Source, source_of
 from rushlight.ir.spec import SCALAR_TYPES, TensorSpec, dim_order_of
 from rushlight.ir.verify import fail
 from rushlight.lower.method import LoweredMethod, spec_of
@@ -307,9 +307,13 @@ class MethodEmitter:
             return schema.Double(value)
         if isinstance(value, str):
             return schema.String(value)
-        where = f"{self.method.name}: {node.name}, {source_of(node)}" if node else self.method.name
-        raise ExportError(
-            f"a program cannot hold {value!r} ({type(value).__name__})",
-            code=Code.NOT_SUPPORTED,
-            where=where,
+        raise refusal(
+            Finding(
+                "not-lowered",
+                f"{node.name if node else 'an output'} has {value!r} "
+                f"({type(value).__name__}), which a program cannot hold",
+                "Pass tensors, numbers, booleans, strings, dtypes, or lists of them",
+                source_of(node) if node else Source(),
+            ),
+            where=self.method.name,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,13 +12,19 @@ import sympy
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
+from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._sympy.printers import PythonPrinter
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
-from rushlight.errors import Code, ExportError
+from rushlight.ir.branches import branches
+from rushlight.ir.findings import Finding, refusal
+from rushlight.ir.source import Source, source_of
+from rushlight.ir.symbols import Origins, origin_text, origins_of
 
+aten = torch.ops.aten
 _UNBOUNDED = 2**31 - 1  # sizes are int32 in the file
+_UNKNOWN = 2**62  # torch writes what has no bound as a number of about 2**63
 
 Size = int | torch.SymInt
 
@@ -28,15 +35,42 @@ class Bounds:
 
     Attributes:
         ranges: symbol, or derived size, to its range of values.
+        origins: where each symbol that depends on data begins.
+        counts: of the symbols that count elements, which cannot be more than there are, that range.
     """
 
     ranges: dict[sympy.Expr, ValueRanges[Any]]
+    origins: Origins = field(default_factory=dict)
+    counts: dict[sympy.Expr, ValueRanges[Any]] = field(default_factory=dict)
     _cache: dict[sympy.Expr, tuple[int, int | None]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, program: ExportedProgram) -> Bounds:
         """The bounds that `program` was captured with."""
-        return cls({**_settled(program), **program.range_constraints})
+        ranges = {**_settled(program), **program.range_constraints}
+        bounds = cls(ranges, origins_of(program.graph_module))
+        for module in (program.graph_module, *branches(program.graph_module)):
+            for node in module.graph.nodes:
+                bounds._count(node)
+        return bounds
+
+    def _count(self, node: Node) -> None:
+        """Bound the count that a node gives by the elements that it counts: torch has no bound of
+        its own for few elements."""
+        counted = _counted(node)
+        if not counted:
+            return
+        shapes = [[self.interval(s)[1] for s in one.meta["val"].shape] for one in counted]
+        if any(None in shape for shape in shapes):
+            return
+        most = ValueRanges(0, math.prod(torch.broadcast_shapes(*shapes)))
+        own = free_unbacked_symbols(node.meta["val"])
+        for given in node.all_input_nodes:
+            own -= free_unbacked_symbols(given.meta["val"])
+        for symbol in own:
+            self.counts[symbol] = most
+            self.ranges[symbol] = self.ranges.get(symbol, most) & most
+        self._cache.clear()
 
     def interval(self, size: Size) -> tuple[int, int | None]:
         """(least, greatest) value; greatest is None where there is no bound."""
@@ -55,28 +89,52 @@ class Bounds:
             self._cache[expr] = (low, int(found.upper) if finite else None)
         return self._cache[expr]
 
-    def upper(self, size: Size, what: str) -> int:
-        """The greatest value of `size`, which `what` names in the message.
+    def upper(self, size: Size, what: str, node: Node | None = None) -> int:
+        """The greatest value of `size`.
+
+        Args:
+            size: the size.
+            what: how the message calls it: "size 0 of x".
+            node: what has it, for the line.
 
         Raises:
             ExportError: if there is none: memory could not be planned.
         """
         _, high = self.interval(size)
         if high is None:
-            named = re.fullmatch(r"(.+): size (\d+)", what)
-            name, dim = (named[1], named[2]) if named else ("x", "0")
-            remedy = (
-                f"dimension a maximum, as in "
-                f'dynamic_shapes={{"{name}": {{{dim}: Dim("batch", max=64)}}}}'
-            )
-            if free_unbacked_symbols(size):
-                remedy = "value one in the model, as in torch._check(result.shape[0] <= 64)"
-            raise ExportError(
-                f"{what} = {size} has no upper bound, so its memory cannot be planned: give its "
-                f"{remedy}",
-                code=Code.NOT_SUPPORTED,
-            )
+            raise refusal(self.unbounded(size, what, node))
         return high
+
+    def unbounded(self, size: Size, what: str, node: Node | None = None) -> Finding:
+        """The finding for a size without a greatest value; arguments as of `upper`."""
+        source = source_of(node) if node is not None else Source()
+        begin = [(s, self.origins[s]) for s in free_unbacked_symbols(size) if s in self.origins]
+        if begin:
+            symbol, first = begin[0]
+            number = isinstance(first.meta.get("val"), torch.SymInt)
+            about = origin_text(symbol, first) if number else "a tensor's values"
+            return Finding(
+                "data-dependent-size",
+                f"{what} depends on {about} and has no maximum, so no memory can be planned for it",
+                _bound_advice(first),
+                source_of(first) if source_of(first).is_users else source,
+            )
+        most = bound_sympy(size.node.expr, self.ranges).upper  # type: ignore[union-attr]
+        if most < _UNKNOWN:
+            return Finding(
+                "not-lowered",
+                f"{what} may be as large as {most}, and a size must be below {_UNBOUNDED}",
+                "Lower the max of the sizes that it is made of",
+                source,
+            )
+        dim, name = re.fullmatch(r"size (\d+) of (.+)", what).groups()  # type: ignore[union-attr]
+        return Finding(
+            "missing-bound",
+            f"{what} has no maximum, so no memory can be planned for it",
+            f'Give it one: dynamic_shapes={{"{name}": {{{dim}: Dim("size", max=64)}}}}, or '
+            f"Dim.AUTO(max=64)",
+            source,
+        )
 
     def describe_number(self, number: torch.SymInt) -> dict[str, Any]:
         """An integer input as the contract writes it; it needs no bound and may be negative."""
@@ -87,14 +145,43 @@ class Bounds:
         key = "sym" if expr.is_Symbol else "expr"
         return {"min": low, "max": high, key: PythonPrinter().doprint(expr)}
 
-    def describe(self, size: Size, what: str) -> int | dict[str, Any]:
+    def describe(self, size: Size, what: str, node: Node | None = None) -> int | dict[str, Any]:
         """A size as the contract writes it: an int, or its range and symbol or expression."""
         low, high = self.interval(size)
         if low == high:
             return low
         expr = size.node.expr  # type: ignore[union-attr]
         key = "sym" if expr.is_Symbol else "expr"
-        return {"min": low, "max": self.upper(size, what), key: PythonPrinter().doprint(expr)}
+        return {"min": low, "max": self.upper(size, what, node), key: PythonPrinter().doprint(expr)}
+
+
+def _counted(node: Node) -> list[Node]:
+    """The tensors whose true, other than zero, or different elements the result's size counts."""
+    counting = (aten.nonzero.default, aten.masked_select.default, aten._unique2.default)
+    if node.target in counting or _all_consecutive(node):
+        return list(node.all_input_nodes)
+    if node.target is aten.index.Tensor:
+        given: Any = node.args[1]
+        masks = [i for i in given if i is not None and i.meta["val"].dtype == torch.bool]
+        return masks if len(masks) == 1 else []
+    return []
+
+
+def _all_consecutive(node: Node) -> bool:
+    """Whether the node picks what differs from its neighbour among all elements."""
+    return node.target is aten.unique_consecutive.default and node.args[3:] in ((), (None,))
+
+
+def _bound_advice(first: Node) -> str:
+    """How to bound a size that depends on the value that `first` gives."""
+    if not isinstance(first.meta.get("val"), torch.Tensor):
+        return "Say how large it may be: n = x.item(); torch._check(n >= 0); torch._check(n <= 64)"
+    if getattr(first.target, "overloadpacket", None) is aten.repeat_interleave:
+        return (
+            "Give the size of the result, torch.repeat_interleave(x, repeats, output_size=n), or "
+            "say how large it may be: torch._check(result.shape[0] <= 64)"
+        )
+    return "Say how large it may be: torch._check(result.shape[0] <= 64)"
 
 
 def _settled(program: ExportedProgram) -> dict[sympy.Expr, ValueRanges[Any]]:

@@ -36,8 +36,8 @@ class Source:
 
 
 @lru_cache(maxsize=65536)
-def _parse_frames(trace: str) -> Source:
-    """The innermost frame of `trace` that is the user's, else the innermost one."""
+def source_in(trace: str) -> Source:
+    """The innermost frame of a traceback's text that is the user's, else the innermost one."""
     lines = trace.splitlines()
     chosen: Source | None = None
     for at, text in enumerate(lines):
@@ -55,7 +55,7 @@ def _parse_frames(trace: str) -> Source:
 
 def source_of(node: Node) -> Source:
     """The user's line and the module path that `node` was traced from."""
-    found = _parse_frames(node.meta.get("stack_trace") or "")
+    found = source_in(node.meta.get("stack_trace") or "")
     stack = node.meta.get("nn_module_stack") or {}
     path = ""
     for name, _ in stack.values():

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Any
+from typing import Any, NoReturn
 
 from torch.fx import Graph, Node
 
-from rushlight.errors import Code, ExportError
+from rushlight.errors import Code
 from rushlight.ir.dialect import Dialect
+from rushlight.ir.findings import OTHER_OPERATORS, Finding, refusal
 from rushlight.ir.source import source_of
 
 _CONTEXT = 3  # nodes shown before and after a fault
+_ADVICE = {
+    "not-lowered": "Rewrite the line with other operators; if passes of your own ran before, see "
+    "what they left of it",
+    "unsupported-operator": OTHER_OPERATORS,
+}
 
 
 def format_around(graph: Graph, fault: Node) -> str:
@@ -26,14 +32,16 @@ def format_around(graph: Graph, fault: Node) -> str:
     return "\n".join(lines)
 
 
-def fail(graph: Graph, node: Node, stage: str, reason: str, code: Code = Code.INTERNAL) -> None:
-    """Raise an ExportError that shows `node`, its neighbours and its Python line."""
-    source = str(source_of(node))
-    from_line = f"\n  from {source}" if source else ""
-    raise ExportError(
-        f"{node.name} ({node.target}): {reason}{from_line}\n{format_around(graph, node)}",
-        code=code,
+def fail(graph: Graph, node: Node, stage: str, reason: str, kind: str = "not-lowered") -> NoReturn:
+    """Raise an ExportError that shows `node`, its neighbours, its Python line and what to do."""
+    finding = Finding(
+        kind, f"{node.name} ({node.target}): {reason}", _ADVICE[kind], source_of(node)
+    )
+    raise refusal(
+        finding,
         where=stage,
+        code=Code.INTERNAL,
+        text=f"{finding}\n{format_around(graph, node)}",
     )
 
 
@@ -61,4 +69,5 @@ def verify(graph: Graph, dialect: Dialect, stage: str, excepted: Container[Any] 
             continue
         reason = dialect.fault(node)
         if reason is not None:
-            fail(graph, node, f"{stage} ({dialect.name} dialect)", reason)
+            where = f"{stage} ({dialect.name} dialect)"
+            fail(graph, node, where, reason, "unsupported-operator")

@@ -9,12 +9,16 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from rushlight.errors import Code, ExportError
+from rushlight.ir.findings import OTHER_OPERATORS, Finding, page_of, refusal
 from rushlight.ir.kernels import Manifest
 from rushlight.ir.operators import kernel_name
-from rushlight.ir.source import source_of
+from rushlight.ir.source import Source, source_of
 from rushlight.lower.method import LoweredMethod, spec_of
 
 _SHOWN = 5  # places of one fault
+_OTHER_DTYPE = "Give each a dtype that its kernel takes; `rushlight ops` lists them"
+
+Faults = dict[str, dict[str, Source]]  # what is wrong: where: the line
 
 
 def check_kernels(methods: Mapping[str, LoweredMethod], manifest: Manifest) -> None:
@@ -28,19 +32,20 @@ def check_kernels(methods: Mapping[str, LoweredMethod], manifest: Manifest) -> N
         ExportError: listing every operator without kernel and every argument whose dtype the
             kernel does not take, each with the Python lines that need it.
     """
-    missing: dict[str, dict[str, None]] = {}
-    refused: dict[str, dict[str, None]] = {}
+    missing: Faults = {}
+    refused: Faults = {}
     for name, method in sorted(methods.items()):
         for node in method.graph.nodes:
             operator = kernel_name(node.target)
             if operator is None:
                 continue
-            place = str(source_of(node)) or f"{name}: {node.name}"
+            source = source_of(node)
+            place = str(source) or f"{name}: {node.name}"
             if manifest.find(operator) is None:
-                missing.setdefault(operator, {})[place] = None
+                missing.setdefault(operator, {})[place] = source
                 continue
             for fault in _wrong_dtypes(node, operator, manifest):
-                refused.setdefault(fault, {})[place] = None
+                refused.setdefault(fault, {})[place] = source
     if missing or refused:
         raise _error(missing, refused)
 
@@ -91,27 +96,31 @@ def _advice(taken: frozenset[str]) -> str:
     return f": convert it with .to(torch.{wanted})" if wanted is not None else ""
 
 
-def _error(
-    missing: Mapping[str, Mapping[str, None]], refused: Mapping[str, Mapping[str, None]]
-) -> ExportError:
+def _error(missing: Faults, refused: Faults) -> ExportError:
+    findings = [
+        Finding("unsupported-operator", f"the runtime has no kernel for {name}", OTHER_OPERATORS, s)
+        for name in sorted(missing)
+        for s in missing[name].values()
+    ]
+    findings += [
+        Finding("unsupported-dtype", fault, _OTHER_DTYPE, source)
+        for fault in sorted(refused)
+        for source in refused[fault].values()
+    ]
     text = []
     if missing:
         text.append("the runtime has no kernel for")
         text += [line for name in sorted(missing) for line in _lines(name, missing[name])]
+        text.append(f"{OTHER_OPERATORS} [{page_of('unsupported-operator')}]")
     if refused:
         text.append("the runtime's kernels do not take these dtypes:")
         text += [line for fault in sorted(refused) for line in _lines(fault, refused[fault])]
-    if missing:
-        text.append(
-            "Write these lines with operators that `rushlight ops` lists, give a decomposition "
-            "with EdgeCompileConfig(decompositions=...), or say with "
-            "rushlight.edge.register_operator(...) which library has a kernel"
-        )
+        text.append(f"{_OTHER_DTYPE} [{page_of('unsupported-dtype')}]")
     code = Code.OPERATOR_MISSING if missing else Code.NOT_SUPPORTED
-    return ExportError("\n".join(text), code=code)
+    return refusal(*findings, code=code, text="\n".join(text))
 
 
-def _lines(what: str, places: Mapping[str, None]) -> Iterator[str]:
+def _lines(what: str, places: Mapping[str, Source]) -> Iterator[str]:
     yield f"  {what}"
     yield from (f"    needed by {place}" for place in list(places)[:_SHOWN])
     if len(places) > _SHOWN:

@@ -21,9 +21,9 @@ from typing import Any, Protocol
 import torch
 from torch.fx import GraphModule, Node
 
-from rushlight.errors import Code, ExportError
 from rushlight.ir.alloc import alloc
 from rushlight.ir.control import copy_index, jump_if_false, label, move, variable
+from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.source import source_of
 from rushlight.ir.spec import TensorSpec
 from rushlight.lower.method import spec_of
@@ -72,10 +72,13 @@ def lower_control_flow(lowering: Lowering, node: Node, args: tuple[Any, ...]) ->
     """
     rule = _RULES.get(str(node.target))
     if rule is None:
-        raise ExportError(
-            f"the higher-order operator {node.target} cannot run on a device; it comes from "
-            f"{source_of(node)}. torch.cond, while_loop, map and scan can: write it with these",
-            code=Code.NOT_SUPPORTED,
+        raise refusal(
+            Finding(
+                "unsupported-operator",
+                f"the higher-order operator {node.target} cannot run on a device",
+                "Write it with torch.cond, while_loop, map or scan, which can",
+                source_of(node),
+            )
         )
     return rule(_Flow(lowering, node), *args)
 
@@ -273,11 +276,14 @@ def _stacked(flow: _Flow, value: torch.Tensor) -> Node:
     if flow.lowering.specs.least(value.shape[0]) == 0:
         rest = value.shape[1:]
         if not all(isinstance(size, int) for size in rest):
-            raise ExportError(
-                f"{flow.node.target} may get an empty input, and the other sizes of what it "
-                f"returns, {list(rest)}, are not known then; it comes from "
-                f"{source_of(flow.node)}. Give the dimension that it runs over min=1",
-                code=Code.NOT_SUPPORTED,
+            raise refusal(
+                Finding(
+                    "not-lowered",
+                    f"{flow.node.target} may get an empty input, and the other sizes of what it "
+                    f"returns, {list(rest)}, are not known then",
+                    "Give the dimension that it runs over min=1",
+                    source_of(flow.node),
+                )
             )
         empty = flow.emit(aten.empty.out, [0, *rest], out=whole)
         empty.meta["outs"] = [whole]

@@ -15,13 +15,15 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.fx import Graph, GraphModule, Node
 
-from rushlight.errors import Code, ExportError
+from rushlight.capture.mutations import mutated_input
 from rushlight.ir.alloc import alloc, call_delegate, et_view
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.branches import attribute
 from rushlight.ir.dialect import OUT
+from rushlight.ir.findings import refusal
 from rushlight.ir.operators import out_arguments, out_variant
 from rushlight.ir.rewrite import KEPT_META
+from rushlight.ir.source import source_of
 from rushlight.ir.spec import TensorSpec
 from rushlight.ir.verify import fail, verify
 from rushlight.lower.control_flow import lower_control_flow
@@ -223,16 +225,12 @@ class _Lowering:
     def _output(self, node: Node) -> None:
         signature = self.program.graph_signature
         returned = [self._detach(node, value) for value in node.args[0]]  # type: ignore[union-attr]
-        for spec, value in zip(signature.output_specs, returned, strict=True):
+        for i, (spec, value) in enumerate(zip(signature.output_specs, returned, strict=True)):
             if spec.kind == OutputKind.BUFFER_MUTATION:
                 self._write_back(node, self.mutated[str(spec.target)], value)
             elif spec.kind == OutputKind.USER_INPUT_MUTATION:
-                raise ExportError(
-                    f"the model writes its input {spec.target!r}, and a program does not change "
-                    f"its caller's tensors: return the new value instead",
-                    code=Code.NOT_SUPPORTED,
-                    where=self.method.name,
-                )
+                source = source_of(node.args[0][i])  # type: ignore[index, arg-type]
+                raise refusal(mutated_input(str(spec.target), source), where=self.method.name)
             elif isinstance(spec.arg, ConstantArgument):
                 self.method.outputs.append(spec.arg.value)
             else:

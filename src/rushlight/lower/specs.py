@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from rushlight.errors import Code, ExportError
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
+from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.source import source_of
 from rushlight.ir.spec import SCALAR_TYPES, TensorSpec, common_dim_order, dim_order_of
 
@@ -23,6 +23,16 @@ _RESHAPING = frozenset(
     aten::linear aten::embedding aten::index aten::native_layer_norm aten::pixel_shuffle
     """.split()
 )
+
+
+def unsupported_dtype(node: Node, dtype: torch.dtype) -> Finding:
+    """The finding for a value of a dtype that `SCALAR_TYPES` has not."""
+    return Finding(
+        "unsupported-dtype",
+        f"{node.name} has dtype {dtype}, which a program cannot hold",
+        "Compute in a dtype that it can: float32, float16, bfloat16, an integer or bool",
+        source_of(node),
+    )
 
 
 class Specs:
@@ -69,15 +79,10 @@ class Specs:
 
     def _make(self, node: Node, value: torch.Tensor, order: tuple[int, ...]) -> TensorSpec:
         if value.dtype not in SCALAR_TYPES:
-            source = str(source_of(node))
-            raise ExportError(
-                f"{node.name} has dtype {value.dtype}, which a program cannot hold"
-                f"{source and f'; it comes from {source}'}. Convert it to a dtype that "
-                f"`rushlight ops` lists",
-                code=Code.NOT_SUPPORTED,
-            )
+            raise refusal(unsupported_dtype(node, value.dtype))
         shape = tuple(
-            self._bounds.upper(s, f"size {d} of {node.name}") for d, s in enumerate(value.shape)
+            self._bounds.upper(s, f"size {d} of {node.name}", node)
+            for d, s in enumerate(value.shape)
         )
         dynamic = any(
             self._bounds.interval(s)[0] != u for s, u in zip(value.shape, shape, strict=True)

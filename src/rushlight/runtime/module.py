@@ -423,7 +423,10 @@ class Module:
         return self._copy(core)
 
     def fork(self) -> Module:
-        """A module on the same program with arenas of its own and a copy of the state as it is."""
+        """A module on the same program with arenas of its own and a copy of the state as it is.
+
+        It also draws the random numbers that this module would have drawn next.
+        """
         try:
             core = self._core.fork()
         except _core.Failure as failure:

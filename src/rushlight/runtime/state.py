@@ -14,7 +14,7 @@ from rushlight.runtime.failures import Errors, debug_map
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All state of a module at one moment; it may be pickled.
+    """All state of a module at one moment, its random generator's too; it may be pickled.
 
     Attributes:
         data: the bytes; they mean something only to modules of the same program.
@@ -97,7 +97,7 @@ class State(Mapping[str, Any]):
             return self._core.read_state(self._entry(name)[0], as_torch)
 
     def snapshot(self) -> Snapshot:
-        """All state as it is now."""
+        """All state as it is now, and what the random operators draw next."""
         with Errors(self._core):
             return Snapshot(self._core.snapshot())
 
@@ -120,7 +120,7 @@ class State(Mapping[str, Any]):
             self._core.restore(snapshot.data)
 
     def reset(self) -> None:
-        """Give all state the values that it had at export."""
+        """Give all state the values that it had at export; the random generator goes on."""
         with Errors(self._core):
             self._core.reset_state()
 

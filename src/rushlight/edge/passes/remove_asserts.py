@@ -6,19 +6,18 @@ What it says about computed values stays an instruction: eager would raise, so t
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import sympy
 import torch
 from torch.fx import Graph, Node
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.rewrite import replace
 from rushlight.ir.source import source_of
+from rushlight.ir.symbols import in_words
 
 aten = torch.ops.aten
 # Settled when the program was captured, or said once more by an `_assert_scalar` beside it.
@@ -45,6 +44,7 @@ def remove_asserts(
     graph: Graph,
     told: Collection[sympy.Symbol] = (),
     bounds: Bounds | None = None,
+    names: Mapping[str, str] | None = None,
     *,
     keep: bool = True,
 ) -> None:
@@ -53,10 +53,11 @@ def remove_asserts(
     Args:
         graph: changed in place.
         told: the symbols that the inputs tell; the contract checks what is only about them.
-        bounds: of the program's sizes.
+        bounds: of the program's sizes; a count within its bounds needs no assertion.
+        names: of symbols, for the messages of what stays.
         keep: False erases all assertions.
     """
-    counts = _counts(graph, bounds or Bounds({}))
+    counts = bounds.counts if bounds is not None else {}
     for node in list(graph.nodes):
         scalar = node.target is aten._assert_scalar.default
         done = not keep or (scalar and _holds(node.args[0], told, counts))
@@ -66,44 +67,8 @@ def remove_asserts(
             replace(node, node.args[0])
         elif node.target in _ASSERTS:
             _name_line(node)
-
-
-def _counts(graph: Graph, bounds: Bounds) -> dict[sympy.Expr, ValueRanges[Any]]:
-    """Sizes that count elements, which cannot be more than there are: of these torch asserts it."""
-    found: dict[sympy.Expr, ValueRanges[Any]] = {}
-    for node in graph.nodes:
-        counted = _counted(node)
-        if not counted:
-            continue
-        shapes = [[bounds.interval(s)[1] for s in one.meta["val"].shape] for one in counted]
-        if any(None in shape for shape in shapes):
-            continue
-        most = math.prod(torch.broadcast_shapes(*shapes))
-        own = free_unbacked_symbols(node.meta["val"])
-        for given in node.all_input_nodes:
-            own -= free_unbacked_symbols(given.meta["val"])
-        found.update({symbol: ValueRanges(0, most) for symbol in own})
-    return found
-
-
-def _counted(node: Node) -> list[Node]:
-    """The tensors whose true, other than zero, or different elements the result's size counts."""
-    if node.target is aten.nonzero.default:
-        return list(node.all_input_nodes)
-    if node.target is aten.masked_select.default:
-        return list(node.all_input_nodes)
-    if node.target is aten._unique2.default or _all_consecutive(node):
-        return list(node.all_input_nodes)
-    if node.target is aten.index.Tensor:
-        given: Any = node.args[1]
-        masks = [i for i in given if i is not None and i.meta["val"].dtype == torch.bool]
-        return masks if len(masks) == 1 else []
-    return []
-
-
-def _all_consecutive(node: Node) -> bool:
-    """Whether the node picks what differs from its neighbour among all elements."""
-    return node.target is aten.unique_consecutive.default and node.args[3:] in ((), (None,))
+            if scalar:
+                _name_symbols(node, names or {})
 
 
 def _name_line(node: Node) -> None:
@@ -113,6 +78,14 @@ def _name_line(node: Node) -> None:
         about = next(iter(about.all_input_nodes), None)
     if about is not None and "stack_trace" in about.meta:
         node.meta["stack_trace"] = about.meta["stack_trace"]
+
+
+def _name_symbols(node: Node, names: Mapping[str, str]) -> None:
+    """Say in the user's names what a scalar assertion demands: torch wrote its own symbols."""
+    condition = node.args[0]
+    value = condition.meta.get("val") if isinstance(condition, Node) else None
+    if isinstance(value, torch.SymBool):
+        node.args = (condition, in_words(value.node.expr, names))
 
 
 def _holds(

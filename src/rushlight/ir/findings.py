@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rushlight.errors import Code, ExportError
 from rushlight.ir.source import Source
 
 # Kinds of findings; each has a page docs/gallery/<kind>.md with a rewrite that works.
@@ -30,6 +32,18 @@ KINDS = {
     "wrong-dynamic-shapes": "dynamic_shapes does not fit the inputs",
 }
 GALLERY = "docs/gallery"
+# What to do about an operator that cannot run, or not on these dtypes.
+OTHER_OPERATORS = (
+    "Write the line with operators and dtypes that `rushlight ops` lists, give a decomposition "
+    "with EdgeCompileConfig(decompositions=...), or say with "
+    "rushlight.edge.register_operator(...) which library has a kernel"
+)
+
+
+def page_of(kind: str) -> str:
+    """The page of the gallery that shows a rewrite for findings of this kind."""
+    assert kind in KINDS, kind
+    return f"{GALLERY}/{kind}.md"
 
 
 @dataclass(frozen=True)
@@ -58,7 +72,7 @@ class Finding:
     @property
     def page(self) -> str:
         """The page of the gallery that shows a rewrite."""
-        return f"{GALLERY}/{self.kind}.md"
+        return page_of(self.kind)
 
     @property
     def place(self) -> str:
@@ -89,3 +103,24 @@ def distinct(findings: list[Finding]) -> list[Finding]:
         about = "" if finding.source.file else finding.problem
         seen.setdefault((finding.kind, finding.place, about), finding)
     return sorted(seen.values(), key=lambda f: not f.blocks)
+
+
+def refusal(
+    *findings: Finding, where: str = "", code: Code = Code.NOT_SUPPORTED, text: str = ""
+) -> ExportError:
+    """The error that says what keeps the user's model from being exported.
+
+    Args:
+        findings: what was found; the error keeps them.
+        where: the method or stage.
+        code: of the error.
+        text: the message, if it is to be another than the findings one after the other.
+    """
+    return ExportError(text or _told(findings), code=code, where=where, findings=findings)
+
+
+def _told(findings: Sequence[Finding]) -> str:
+    if len(findings) == 1:
+        return str(findings[0])
+    lines = "\n".join(f"  {finding}" for finding in findings)
+    return f"{len(findings)} things are in the way:\n{lines}"

@@ -1,0 +1,129 @@
+"""Branches of control flow as torch's decomposition takes them.
+
+torch.export captures two things in a branch that its own decomposition then refuses: a tensor made
+of numbers, `torch.tensor([1.0, 2.0])`, and a result that is an input of the branch or a view of
+one, as of `lambda x: x`, or whose layout another branch does not share. Here the first becomes an
+operand of the operator that calls the branch, like a weight, and the second a copy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch._ops import HigherOrderOperator
+from torch.export import ExportedProgram
+from torch.fx import GraphModule, Node
+
+from rushlight.capture.mutations import base_of
+from rushlight.edge.constants import Constants, names_tensor
+from rushlight.ir.branches import branch, branches
+from rushlight.ir.programs import copy_program
+from rushlight.ir.rewrite import insert
+
+aten = torch.ops.aten
+# The argument that holds the operands that a branch gets last.
+_OPERANDS = {"cond": 3, "while_loop": 3, "map_impl": 2, "scan": 3}
+
+
+def prepare_branches(program: ExportedProgram) -> ExportedProgram:
+    """`program` if it has no branches, else a changed copy; tensors are shared."""
+    if not branches(program.graph_module):
+        return program
+    own = copy_program(program)
+    _prepare(own.graph_module)
+    constants = Constants(own)
+    for node in list(own.graph.nodes):
+        if names_tensor(node):
+            tensor = own.graph_module.get_buffer(str(node.target))
+            node.replace_all_uses_with(constants.add(tensor, like=node))
+            _erase(node)
+    own.graph_module.recompile()
+    return own
+
+
+def _prepare(module: GraphModule) -> None:
+    """Prepare all branches of `module`; the tensors that they held are then its own."""
+    for node in list(module.graph.nodes):
+        if not isinstance(node.target, HigherOrderOperator):
+            continue
+        called = [a for a in node.args if isinstance(a, Node) and a.op == "get_attr"]
+        graphs = list(dict.fromkeys(found for a in called if (found := branch(a)) is not None))
+        for graph in graphs:
+            _prepare(graph)
+        if str(node.target) in _OPERANDS:
+            for graph in graphs:
+                _lift_tensors(module, node, graphs, graph)
+            _copy_results(graphs if str(node.target) == "cond" else graphs[-1:])
+        for graph in graphs:
+            graph.recompile()
+    module.recompile()
+
+
+def _lift_tensors(
+    module: GraphModule, call: Node, graphs: list[GraphModule], graph: GraphModule
+) -> None:
+    """Make the tensors that `graph` holds operands of `call`, which all its graphs take."""
+    at = _OPERANDS[str(call.target)]
+    for held in [n for n in graph.graph.nodes if names_tensor(n)]:
+        name = f"_lifted_{len(module.graph.nodes)}"  # the graph grows by every one
+        module.register_buffer(name, graph.get_buffer(str(held.target)))
+        with module.graph.inserting_before(call):
+            given = module.graph.get_attr(name)
+        given.meta.update(held.meta)
+        operands: Any = call.args[at] if at < len(call.args) else ()
+        call.args = (*call.args[:at], (*operands, given), *call.args[at + 1 :])
+        for one in graphs:
+            body = next(n for n in one.graph.nodes if n.op != "placeholder")
+            with one.graph.inserting_before(body):
+                taken = one.graph.placeholder(f"{name}_operand")
+            taken.meta.update(held.meta)
+            if one is graph:
+                held.replace_all_uses_with(taken)
+        _erase(held)
+
+
+def _copy_results(graphs: list[GraphModule]) -> None:
+    """Copy, in all graphs, a result that is an input of one, a view, or returned twice, or whose
+    layouts differ."""
+    returned = [_results(graph) for graph in graphs]
+    for i, values in enumerate(zip(*returned, strict=True)):
+        if not all(isinstance(_example(value), torch.Tensor) for value in values):
+            continue
+        layouts = {tuple(map(str, _example(value).stride())) for value in values}
+        twice = any(own.index(own[i]) < i for own in returned)
+        if len(layouts) > 1 or twice or any(_is_given(value) for value in values):
+            for graph, value in zip(graphs, values, strict=True):
+                _copy_result(graph, i, value)
+
+
+def _is_given(value: Node) -> bool:
+    """Whether a value is an input of its graph, or a view of anything."""
+    return value.op == "placeholder" or base_of(value) is not value
+
+
+def _results(graph: GraphModule) -> list[Any]:
+    returned: Any = graph.graph.output_node().args[0]
+    return list(returned) if isinstance(returned, list | tuple) else [returned]
+
+
+def _example(value: Any) -> Any:
+    return value.meta.get("val") if isinstance(value, Node) else None
+
+
+def _copy_result(graph: GraphModule, i: int, value: Node) -> None:
+    output = graph.graph.output_node()
+    layout = {"memory_format": torch.contiguous_format}
+    new = insert(graph.graph, aten.clone.default, (value,), layout, like=output)
+    new.meta.update({k: v for k, v in value.meta.items() if k != "val"})
+    results = _results(graph)
+    results[i] = new
+    output.args = (tuple(results) if isinstance(output.args[0], list | tuple) else new,)
+
+
+def _erase(held: Node) -> None:
+    """Take out a node that names a tensor, and the tensor if no other node names it."""
+    module: Any = held.graph.owning_module
+    held.graph.erase_node(held)
+    if all(n.target != held.target for n in module.graph.nodes if n.op == "get_attr"):
+        delattr(module, str(held.target))

@@ -1,0 +1,62 @@
+"""Symbols of sizes and values (torch's s77, u0) by the names that the user has for them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import sympy
+import torch
+import torch.utils._pytree as pytree
+from torch.fx import GraphModule, Node
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+from torch.utils._sympy.printers import PythonPrinter
+
+from rushlight.ir.branches import branches
+from rushlight.ir.source import source_of
+
+# A Python number that a tensor gives.
+ITEM = re.compile(r"\w+(?:\.\w+(?:\(\))?|\[[^\[\]]*\])*\.(?:item|tolist)\(\)")
+_ASSIGNED = re.compile(r"^(\w+)\s*(?::[^=]+)?=(?!=)")
+
+Origins = dict[sympy.Symbol, Node]
+
+
+def origins_of(module: GraphModule) -> Origins:
+    """Where each symbol that depends on data begins: the first node whose value has it."""
+    found: Origins = {}
+    for one in (module, *branches(module)):
+        for node in one.graph.nodes:
+            for value in pytree.tree_leaves(node.meta.get("val")):
+                for symbol in _symbols(value):
+                    found.setdefault(symbol, node)
+    return found
+
+
+def _symbols(value: Any) -> Any:
+    sizes = value.shape if isinstance(value, torch.Tensor) else (value,)
+    numbers = [s for s in sizes if isinstance(s, torch.SymInt | torch.SymFloat | torch.SymBool)]
+    return [symbol for number in numbers for symbol in free_unbacked_symbols(number)]
+
+
+def origin_text(symbol: sympy.Symbol, node: Node) -> str:
+    """A symbol that `node` begins: "the value of `k.item()` (model.py:8)", "size 0 of found …"."""
+    source = source_of(node)
+    place = f" ({os.path.basename(source.file)}:{source.line})" if source.is_users else ""
+    assigned = _ASSIGNED.match(source.text)
+    for value in pytree.tree_leaves(node.meta.get("val")):
+        if isinstance(value, torch.Tensor) and symbol in _symbols(value):
+            dim = next(d for d, size in enumerate(value.shape) if symbol in _symbols(size))
+            name = assigned[1] if assigned else f"what {node.name} gives"
+            return f"size {dim} of {name}{place}"
+    item = ITEM.search(source.text)
+    name = f"`{item[0]}`" if item else assigned[1] if assigned else node.name
+    return f"the value of {name}{place}"
+
+
+def in_words(expression: sympy.Basic | str, names: Mapping[str, str]) -> str:
+    """An expression, or its text, with names for its symbols."""
+    text = expression if isinstance(expression, str) else PythonPrinter().doprint(expression)
+    return re.sub(r"[A-Za-z_]\w*", lambda found: names.get(found[0], found[0]), text)
