@@ -62,8 +62,8 @@ class LoweredBackendModule(torch.nn.Module):
         self._flat, self._call = flatten(edge_program)
         for name in self._flat.graph_signature.buffers_to_mutate.values():
             for tensors in (self._flat._state_dict, self._flat._constants):
-                if name in tensors:
-                    tensors[name] = tensors[name].clone()
+                if isinstance(held := tensors.get(name), torch.Tensor):
+                    tensors[name] = held.clone()
         self.backend_id = backend_id
         self.processed_bytes = processed_bytes
         self.compile_specs = list(compile_specs)
