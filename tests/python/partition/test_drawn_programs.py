@@ -22,7 +22,7 @@ from rushlight.ir.branches import branches
 from rushlight.ir.programs import copy_program
 from rushlight.partition import DelegationSpec, SupportedOperatorPartitioner
 
-SEEDS = range(8)
+SEEDS = range(6)
 CALLS = 2
 
 
@@ -101,7 +101,8 @@ def results(program: ExportedProgram) -> list[list[torch.Tensor]]:
         program._state_dict[name] = program.state_dict[name].clone()
     module = program.module()
     torch.manual_seed(0)
-    return [flat(module(*ARGS)) for _ in range(CALLS)]
+    with torch.no_grad():  # else torch traces the branches at every call
+        return [flat(module(*ARGS)) for _ in range(CALLS)]
 
 
 @cache
@@ -149,14 +150,14 @@ def lowered(seed: int, data: st.DataObject, single: bool) -> rl.EdgeProgramManag
 
 
 @given(st.sampled_from(SEEDS), st.data(), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_results_in_eager(seed: int, data: st.DataObject, single: bool) -> None:
     found = results(lowered(seed, data, single).exported_program())
     torch.testing.assert_close(found, expected(seed))
 
 
 @given(st.sampled_from(SEEDS), st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_results_of_the_file(seed: int, data: st.DataObject) -> None:
     manager = lowered(seed, data, True)
     module = rl.load(manager.to_executorch().buffer)
