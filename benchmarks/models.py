@@ -335,6 +335,7 @@ FULL: dict[str, Callable[[], Case]] = {
     "gpt2": partial(_gpt2, 128),
     "lstm2": partial(_lstm2, 32, 64, 128, 10),
     "unet": partial(_unet, 128, 16),
+    "bert_base": partial(_bert, 128),
 }
 
 _SMALL_TEXT = {"vocab_size": 100}

@@ -38,6 +38,33 @@ def export(program: str, pte: str, whole: bool = False) -> dict[str, float]:
     return seconds
 
 
+def delegate(program: str, pte: str, leave: str) -> dict[str, float]:
+    """Lower a traced program with a backend that stores nothing, which takes all operators but
+    those whose names contain `leave`; the seconds that this takes, and the delegates' number."""
+    import torch
+
+    from rushlight import partition
+
+    class Nothing(partition.BackendDetails):
+        @staticmethod
+        def preprocess(edge_program: Any, compile_specs: Any) -> partition.PreprocessResult:
+            return partition.PreprocessResult(b"nothing")
+
+    exported = torch.export.load(program)
+    spec = partition.DelegationSpec("Nothing", [])
+    support = partition.DontPartition(leave, exact=False)
+    partitioner = partition.SupportedOperatorPartitioner(spec, support)
+
+    def lower() -> tuple[bytes, int]:
+        edge = rushlight.to_edge_transform_and_lower(exported, partitioner=[partitioner])
+        graph = edge.exported_program().graph
+        return edge.to_executorch().buffer, len(partition.get_delegates(graph))
+
+    (buffer, count), seconds = side.measure_once(lower)
+    Path(pte).write_bytes(buffer)
+    return {**seconds, "delegates": count}
+
+
 def verify(program: str) -> dict[str, float]:
     """The seconds of a whole ``rushlight.export`` with its check against eager."""
     import torch
@@ -134,6 +161,7 @@ def sizes(pte: str, sizes: list[int]) -> dict[str, list[int]]:
 
 COMMANDS: dict[str, side.Command] = {
     "export": export,
+    "delegate": delegate,
     "verify": verify,
     "plan": plan,
     "latency": latency,

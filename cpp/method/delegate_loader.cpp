@@ -30,6 +30,8 @@ void MethodLoader::count_delegate_inputs() {
   const fb::Tables<fb::EValue> values = plan_.values();
   for (size_t i = 0; i < values.size(); ++i) {
     const fb::Tensor tensor = values[i].val_as_Tensor();
+    const Tag tag = parts_.values[i].tag;
+    if (tag == Tag::TensorList || tag == Tag::OptionalTensorList) continue;  // its items say
     const bool is_fresh = tensor.present() && !has_file_data(tensor) &&
                           tensor.extra_tensor_info().fully_qualified_name().empty();
     if (!is_fresh) mark_given(parts_.values[i]);

@@ -5,6 +5,8 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
 
 * ``export program= pte= [own_operators=]``: lower a program for the portable kernels,
   write the file; answers with the CPU and wall seconds that this took without reading and writing.
+* ``delegate program= pte= leave=``: the same with a backend that stores nothing, which takes all
+  operators but those whose names contain `leave`; answers with the delegates' number, too.
 * ``run pte= data= outputs= [method=] [calls=] [own_operators=]``: run a program, write
   its outputs ``out0`` ... of the last call. `own_operators` brings in the libraries beside torch's.
 * ``operators``: the names of all kernels.
@@ -51,6 +53,48 @@ def export(program: str, pte: str, own_operators: bool = False) -> dict[str, flo
     buffer, seconds = side.measure_once(lower)
     Path(pte).write_bytes(buffer)
     return seconds
+
+
+def delegate(program: str, pte: str, leave: str) -> dict[str, float]:
+    from executorch.exir import to_edge_transform_and_lower
+    from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult
+    from executorch.exir.backend.canonical_partitioners.pattern_op_partitioner import (
+        generate_partitions_from_list_of_nodes,
+    )
+    from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
+    from executorch.exir.backend.utils import get_delegates, tag_constant_data
+    from torch.fx.passes.operator_support import OperatorSupportBase
+
+    class Nothing(BackendDetails):
+        @staticmethod
+        def preprocess(edge_program: Any, compile_specs: Any) -> PreprocessResult:
+            return PreprocessResult(processed_bytes=b"nothing")
+
+    class Supported(OperatorSupportBase):
+        def is_node_supported(self, submodules: Any, node: Any) -> bool:
+            return node.op == "call_function" and leave not in str(node.target)
+
+    class Takes(Partitioner):
+        def partition(self, exported_program: Any) -> PartitionResult:
+            spec, tags = DelegationSpec("Nothing", []), {}
+            for part in generate_partitions_from_list_of_nodes(
+                exported_program.graph_module, op_support=Supported()
+            ):
+                tags[f"tag{part.id}"] = spec
+                for node in part.nodes:
+                    node.meta["delegation_tag"] = f"tag{part.id}"
+            tag_constant_data(exported_program)
+            return PartitionResult(exported_program, tags)
+
+    exported = torch.export.load(program)
+
+    def lower() -> tuple[bytes, int]:
+        edge = to_edge_transform_and_lower(exported, partitioner=[Takes()])
+        return edge.to_executorch().buffer, len(get_delegates(edge.exported_program().graph))
+
+    (buffer, count), seconds = side.measure_once(lower)
+    Path(pte).write_bytes(buffer)
+    return {**seconds, "delegates": count}
 
 
 def _load_module(pte: str) -> Any:
@@ -157,6 +201,7 @@ def sizes(pte: str, sizes: list[int]) -> dict[str, list[int]]:
 
 COMMANDS: dict[str, side.Command] = {
     "export": export,
+    "delegate": delegate,
     "run": run,
     "operators": operators,
     "plan": plan,

@@ -160,6 +160,8 @@ def _write(arg: Any) -> Any:
         inner = attribute(arg)
         if isinstance(inner, torch.Tensor):
             return {"tensor": inner.tolist(), "dtype": str(inner.dtype)}
+        if isinstance(inner, LoweredBackendModule):
+            return {"delegate": inner.processed_bytes.decode()}
         assert isinstance(inner, GraphModule)
         names = [n.name for n in inner.graph.find_nodes(op="placeholder")]
         returned = _write(list(inner.graph.output_node().args[0]))  # type: ignore[arg-type]
@@ -223,6 +225,8 @@ def _call(target: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if last == "cond":
         pred, yes, no, operands = args
         return (yes if pred else no)(operands)
+    if last == "executorch_call_delegate":
+        return args[0](*args[1:])
     if first in ("_operator", "math"):
         return getattr(__import__(first), last)(*args)
     if first.startswith("torch"):
@@ -241,6 +245,8 @@ def _read(arg: Any, env: dict[str, Any], at: Callable[[str], None]) -> Any:
         return env[arg["node"]]
     if "graph" in arg:
         return lambda operands: _run_graph(arg["graph"], operands, dict(env), at)
+    if "delegate" in arg:
+        return lambda *inputs: run(arg["delegate"].encode(), *inputs)
     if "tensor" in arg:
         return torch.tensor(arg["tensor"], dtype=getattr(torch, arg["dtype"].partition(".")[2]))
     kind, _, name = arg["torch"].rpartition(".")

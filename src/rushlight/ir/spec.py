@@ -59,7 +59,8 @@ class TensorSpec:
         place = f"@{self.mem_id}+{self.mem_offset}" if self.mem_id else ""
         view = f" view of {self.alias_of.name}" if self.alias_of else ""
         dtype = str(self.dtype).removeprefix("torch.")
-        return f"{dtype}{bound}{list(self.shape)}{place}{view}"
+        text = f"{dtype}{bound}{list(self.shape)}{place}{view}"
+        return f"TensorSpec({text!r})"  # an expression: graphs show it in their code
 
     @property
     def numel(self) -> int:

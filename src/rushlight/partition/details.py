@@ -8,7 +8,6 @@ from typing import Any
 
 from torch.export import ExportedProgram
 
-from rushlight.errors import Code, ExportError
 from rushlight.partition.named_data import NamedDataStoreOutput
 from rushlight.schema.program import CompileSpec
 
@@ -102,53 +101,46 @@ def known_backends() -> list[str]:
     return sorted(_CLASSES)
 
 
-def check_results(
-    backend_id: str, results: Any, wanted: Mapping[str, Sequence[ExportedProgram]]
-) -> dict[str, list[PreprocessResult]]:
-    """What `preprocess_multimethod` returned, if it is what it should be.
-
-    Raises:
-        ExportError: saying what is wrong with it.
-    """
+def fault_of(results: Any, wanted: Mapping[str, Sequence[ExportedProgram]]) -> str | None:
+    """What is wrong with what `preprocess_multimethod` returned for these parts, if anything is."""
     if not isinstance(results, Mapping):
-        raise _nonsense(backend_id, f"preprocess_multimethod returned {_kind(results)}, not a dict")
-    checked = {}
+        return f"preprocess_multimethod returned {_kind(results)}, not a dict"
     for method, parts in wanted.items():
         mine = results.get(method)
         if not isinstance(mine, Sequence) or len(mine) != len(parts):
             got = f"{len(mine)} results" if isinstance(mine, Sequence) else _kind(mine)
-            raise _nonsense(
-                backend_id, f"method {method!r} has {len(parts)} parts, preprocess gave {got}"
-            )
+            return f"method {method!r} has {len(parts)} parts, preprocess gave {got}"
         for result in mine:
-            _check_result(backend_id, method, result)
-        checked[method] = list(mine)
-    return checked
+            fault = _fault_of_one(result)
+            if fault is not None:
+                return f"method {method!r}: preprocess returned {fault}"
+    return None
 
 
-def _check_result(backend_id: str, method: str, result: Any) -> None:
-    where = f"method {method!r}: preprocess returned"
+def _fault_of_one(result: Any) -> str | None:
     if not isinstance(result, PreprocessResult):
-        raise _nonsense(backend_id, f"{where} {_kind(result)}, not a PreprocessResult")
-    if not isinstance(result.processed_bytes, bytes | bytearray | memoryview):
-        kind = _kind(result.processed_bytes)
-        raise _nonsense(backend_id, f"{where} processed_bytes that are {kind}, not bytes")
-    for key, handles in (result.debug_handle_map or {}).items():
-        if isinstance(handles, int):  # one handle for one id is common, and clear
-            continue
-        if not isinstance(key, int | str) or not all(isinstance(h, int) for h in handles):
-            raise _nonsense(
-                backend_id,
-                f"{where} the debug handles {handles!r} for {key!r}: an id, an int or a str, "
-                f"stands for a tuple of ints",
+        return f"{_kind(result)}, not a PreprocessResult"
+    data, handles, beside = (
+        result.processed_bytes,
+        result.debug_handle_map,
+        result.data_store_output,
+    )
+    if not isinstance(data, bytes | bytearray | memoryview):
+        return f"processed_bytes that are {_kind(data)}, not bytes"
+    if beside is not None and not isinstance(beside, NamedDataStoreOutput):
+        return f"a data_store_output that is {_kind(beside)}, not a NamedDataStoreOutput"
+    if not isinstance(handles, Mapping | None):
+        return f"a debug_handle_map that is {_kind(handles)}, not a dict"
+    for key, found in (handles or {}).items():
+        listed = (found,) if isinstance(found, int) else found  # one handle is common, and clear
+        is_list = isinstance(listed, Iterable) and all(isinstance(h, int) for h in listed)
+        if not isinstance(key, int | str) or not is_list:
+            return (
+                f"the debug handles {found!r} for {key!r}: an id, an int or a str, stands for a "
+                f"tuple of ints"
             )
+    return None
 
 
 def _kind(value: Any) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
-
-
-def _nonsense(backend_id: str, what: str) -> ExportError:
-    return ExportError(
-        f"{what}; mend the backend {backend_id}", code=Code.INVALID_ARGUMENT, where=backend_id
-    )

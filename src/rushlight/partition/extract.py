@@ -35,11 +35,18 @@ class Data:
         specs: what each node stands for.
         tensors: by name.
         written: buffers that the graph writes: {name: the node of the new value}.
+        place: of each node among the data.
     """
 
     specs: dict[Node, InputSpec] = field(default_factory=dict)
     tensors: dict[str, torch.Tensor] = field(default_factory=dict)
     written: dict[str, Node] = field(default_factory=dict)
+    place: dict[Node, int] = field(default_factory=dict)
+
+    def add(self, node: Node, spec: InputSpec) -> None:
+        """Add a node and what it stands for."""
+        self.specs[node] = spec
+        self.place[node] = len(self.place)
 
 
 def data_of(program: ExportedProgram) -> Data:
@@ -49,7 +56,7 @@ def data_of(program: ExportedProgram) -> Data:
     data = Data(tensors={**program.constants, **program.state_dict})
     for node in program.graph.nodes:
         if node.op == "placeholder" and specs[node.name].kind != InputKind.USER_INPUT:
-            data.specs[node] = specs[node.name]
+            data.add(node, specs[node.name])
     returned = program.graph.output_node().args[0]
     for spec, node in zip(signature.output_specs, returned, strict=True):
         if spec.kind == OutputKind.BUFFER_MUTATION:
@@ -63,9 +70,8 @@ def data_of_branch(module: GraphModule) -> Data:
     for node in module.graph.nodes:
         if node.op == "get_attr" and isinstance(value := attribute(node), torch.Tensor):
             name = str(node.target)
-            data.specs[node] = InputSpec(
-                InputKind.CONSTANT_TENSOR, TensorArgument(node.name), target=name
-            )
+            arg = TensorArgument(node.name)
+            data.add(node, InputSpec(InputKind.CONSTANT_TENSOR, arg, target=name))
             data.tensors[name] = value
     return data
 
@@ -103,7 +109,8 @@ def extract(region: Region, data: Data, parent: ExportedProgram, method: str) ->
     """
     members = set(region.nodes)
     used = dict.fromkeys(n for m in region.nodes for n in m.all_input_nodes if n not in members)
-    owned = [n for n in data.specs if n in used and TAG in n.meta]
+    owned = [n for n in used if n in data.specs and TAG in n.meta]
+    owned.sort(key=data.place.__getitem__)  # a signature keeps the order of the method's
     written = _written_buffers(region, owned, data, method)
     inputs = [n for n in used if n not in owned and not _is_module(n)]
     outputs = [n for n in region.nodes if _leaves(n, members, written, data)]
@@ -218,20 +225,25 @@ def _written_buffers(region: Region, owned: list[Node], data: Data, method: str)
         name = str(data.specs[node].target)
         users = set(node.users) - members
         if node.meta.get("no_copy") and users:
-            raise _shared(region, node, users, "its constant", "meta['no_copy'] forbids a copy of")
+            reason = "meta['no_copy'] forbids a copy of"
+            raise _shared(region, node, users, "its constant", reason, method)
         if name not in data.written:
             continue
         new = data.written[name]
         if users or new not in members:
-            raise _shared(region, node, users or {new}, "the buffer", "state has one owner; it is")
+            what = users or {new}
+            raise _shared(region, node, what, "the buffer", "state has one owner; it is", method)
         found.append(name)
     return found
 
 
-def _shared(region: Region, node: Node, users: set[Node], what: str, why: str) -> ExportError:
+def _shared(
+    region: Region, node: Node, users: set[Node], what: str, why: str, method: str
+) -> ExportError:
     names = ", ".join(sorted(f"{u.name} ({u.target})" for u in users))
     return ExportError(
         f"{region} owns {what} {node.name}, which is used outside of it by {names}; {why} "
         f"{node.name}: tag these nodes too, or leave {node.name} untagged",
         code=Code.INVALID_ARGUMENT,
+        where=method,
     )

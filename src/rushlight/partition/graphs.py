@@ -9,7 +9,6 @@ import torch
 from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import has_free_symbols
-from torch.fx.node import map_arg
 
 from rushlight.ir.branches import attribute, branch
 from rushlight.partition.lowered import LoweredBackendModule
@@ -88,14 +87,19 @@ def is_identical_graph(graph_left: GraphModule, graph_right: GraphModule) -> boo
         return False
     place = {node: i for nodes in (left, right) for i, node in enumerate(nodes)}
 
-    def described(node: Node) -> Any:
-        def numbered(arg: Any) -> Any:
-            return map_arg(arg, lambda n: _Place(place[n]))
-
-        return node.op, node.target, numbered(node.args), numbered(node.kwargs)
+    def described(arg: Any) -> Any:
+        if isinstance(arg, Node):
+            return "node", place[arg]
+        if isinstance(arg, list | tuple):
+            return [described(a) for a in arg]
+        if isinstance(arg, dict):
+            return {key: described(a) for key, a in arg.items()}
+        return type(arg), repr(arg) if isinstance(arg, float) else arg  # 1, 1.0, True; nan is nan
 
     for mine, other in zip(left, right, strict=True):
-        if described(mine) != described(other):
+        if (mine.op, mine.target) != (other.op, other.target):
+            return False
+        if described([mine.args, mine.kwargs]) != described([other.args, other.kwargs]):
             return False
         if mine.op == "get_attr" and not _same_attribute(attribute(mine), attribute(other)):
             return False
@@ -106,15 +110,6 @@ def _same_attribute(left: object, right: object) -> bool:
     if isinstance(left, GraphModule) and isinstance(right, GraphModule):
         return is_identical_graph(left, right)
     return type(left) is type(right)
-
-
-class _Place(int):
-    """A node's place in its graph, which equals no number of the graph's own."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Place) and int(self) == int(other)
-
-    __hash__ = int.__hash__
 
 
 def remove_first_quant_and_last_dequant(graph_module: GraphModule) -> None:

@@ -35,8 +35,8 @@ class LoweredBackendModule(torch.nn.Module):
     """What `to_backend` makes of a program: the payload, and what it was made of.
 
     Called in eager it computes what the original program computes, so that a model that is
-    composed of lowered modules can be checked and captured like any other. Two calls of one module
-    share one delegate on the device.
+    composed of lowered modules can be checked and captured like any other; state that it owns is
+    its own there too. Two calls of one module share one delegate on the device.
 
     Args:
         edge_program: what the payload was made of.
@@ -60,6 +60,10 @@ class LoweredBackendModule(torch.nn.Module):
         super().__init__()
         self._program = edge_program
         self._flat, self._call = flatten(edge_program)
+        for name in self._flat.graph_signature.buffers_to_mutate.values():
+            for tensors in (self._flat._state_dict, self._flat._constants):
+                if isinstance(held := tensors.get(name), torch.Tensor):
+                    tensors[name] = held.clone()
         self.backend_id = backend_id
         self.processed_bytes = processed_bytes
         self.compile_specs = list(compile_specs)

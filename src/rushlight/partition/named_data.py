@@ -106,9 +106,7 @@ class NamedDataStore:
 
     def _index(self, key: str, data: bytes, where: str) -> int:
         digest = hashlib.sha256(data).digest()
-        index = self._by_content.setdefault(digest, len(self._output.buffers))
-        if index == len(self._output.buffers):
-            self._output.buffers.append(data)
+        index = self._by_content.get(digest, len(self._output.buffers))
         if self._keys.setdefault(key, index) != index:
             old = len(self._output.buffers[self._keys[key]])
             raise ExportError(
@@ -117,6 +115,9 @@ class NamedDataStore:
                 code=Code.INVALID_ARGUMENT,
                 where=where,
             )
+        if index == len(self._output.buffers):
+            self._by_content[digest] = index
+            self._output.buffers.append(data)
         return index
 
     def merge_named_data_store(self, other: NamedDataStoreOutput, where: str = "") -> None:

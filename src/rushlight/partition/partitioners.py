@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import torch
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
@@ -102,7 +103,8 @@ class SupportedOperatorPartitioner(Partitioner):
         declined: dict[Node, str] = {}
 
         def propose(graph_module: GraphModule) -> list[Partition]:
-            partitioner = CapabilityBasedPartitioner(graph_module, self._support, self._single)
+            support = _OfCalls(self._support)
+            partitioner = CapabilityBasedPartitioner(graph_module, support, self._single)
             partitions = partitioner.propose_partitions()
             declined.update(partitioner.declined)
             return partitions
@@ -116,6 +118,16 @@ class SupportedOperatorPartitioner(Partitioner):
             tags,
             _reasons(exported_program, reasons, "its partitioner does not support it"),
         )
+
+
+class _OfCalls(OperatorSupportBase):
+    """What is asked for calls only: constants follow them, and inputs belong to nobody."""
+
+    def __init__(self, support: OperatorSupportBase) -> None:
+        self._support = support
+
+    def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: Node) -> bool:
+        return node.op == "call_function" and self._support.is_node_supported(submodules, node)
 
 
 class PartitionerConfig(ABC):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import operator
 from collections.abc import Mapping
 from typing import Any
@@ -62,6 +63,7 @@ class _Writer:
         self._moved = {n for region in lowered for n in region.nodes}
         self._passed = {n for part, _ in lowered.values() for n in part.inputs}
         self._taken = {str(n.target) for n in module.graph.nodes if n.op == "get_attr"}
+        self._numbers = itertools.count()
         self._env: dict[Node, Node] = {}
 
     def copy(self, node: Node) -> None:
@@ -89,10 +91,7 @@ class _Writer:
             self._env[node] = result
 
     def _hold(self, module: LoweredBackendModule) -> str:
-        i = 0
-        while (name := f"lowered_module_{i}") in self._taken:
-            i += 1
-        self._taken.add(name)
+        name = next(n for i in self._numbers if (n := f"lowered_module_{i}") not in self._taken)
         self.held[name] = module
         return name
 

@@ -10,6 +10,8 @@ import torch
 from torch.fx import Node
 from torch.fx.passes.operator_support import OperatorSupportBase
 
+_SELF = "L['self']."  # how torch begins the names of modules in graphs that Dynamo captured
+
 Submodules = Mapping[str, torch.nn.Module]
 
 
@@ -101,15 +103,15 @@ class DontPartitionModule(DontSupportBase):
         exact: bool = True,
     ) -> None:
         super().__init__()
-        self.module_name, self.instance_name, self.exact = module_name, instance_name, exact
+        self.module_name, self.exact = module_name, exact
+        self.instance_name = instance_name and instance_name.removeprefix(_SELF)
 
     def _is_out(self, node: Node) -> bool:
         for path, kind in (node.meta.get("nn_module_stack") or {}).values():
             kind = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
             if self.module_name and "." not in self.module_name:
                 kind = kind.rpartition(".")[2]
-            paths = {path, path.removeprefix("L['self'].")}
-            if any(_matches(self.instance_name, p, self.exact) for p in paths):
+            if _matches(self.instance_name, path.removeprefix(_SELF), self.exact):
                 return True
             if _matches(self.module_name, kind, self.exact):
                 return True

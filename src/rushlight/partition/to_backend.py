@@ -20,7 +20,7 @@ from rushlight.partition.details import (
     BackendDetails,
     PreprocessResult,
     backend_class,
-    check_results,
+    fault_of,
     known_backends,
 )
 from rushlight.partition.extract import Part, data_of, data_of_branch, extract
@@ -307,17 +307,24 @@ def _preprocess(
     shown: Mapping[str, Sequence[str]],
 ) -> dict[str, list[PreprocessResult]]:
     backend_id = details.__name__
+    what = "; ".join(f"{name}: {', '.join(parts)}" for name, parts in shown.items())
     try:
         results = details.preprocess_multimethod(programs, specs)
     except Exception as error:  # a backend's own: whatever it is, the user must see it
-        what = "; ".join(f"{name}: {', '.join(parts)}" for name, parts in shown.items())
         code = error.code if isinstance(error, Error) else Code.NOT_SUPPORTED
         raise ExportError(
             f"preprocess failed with {type(error).__name__}: {error}\n  it was given {what}",
             code=code,
             where=backend_id,
         ) from error
-    return check_results(backend_id, results, programs)
+    fault = fault_of(results, programs)
+    if fault is not None:
+        raise ExportError(
+            f"{fault}; mend the backend {backend_id}\n  it was given {what}",
+            code=Code.INVALID_ARGUMENT,
+            where=backend_id,
+        )
+    return {name: list(results[name]) for name in programs}
 
 
 def _module(

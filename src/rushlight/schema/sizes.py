@@ -1,4 +1,4 @@
-"""How many bytes a tensor takes."""
+"""How many bytes a tensor takes, and how many behind it must be there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from rushlight.schema.common import ScalarType
+
+#: The id of ExecuTorch's XNNPACK backend, which reads up to so many bytes beyond a tensor's end.
+XNNPACK_ID, XNNPACK_OVERREAD = "XnnpackBackend", 64
 
 #: Bytes of one element; the packed types count the unit that torch stores.
 ELEMENT_SIZE: Mapping[ScalarType, int] = MappingProxyType(

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 
 from rushlight.errors import Code, ExportError
 from rushlight.schema import program as fb
-from rushlight.schema.sizes import tensor_bytes
+from rushlight.schema.sizes import XNNPACK_ID, XNNPACK_OVERREAD, tensor_bytes
 from rushlight.serialize.segments import as_bytes
 
 if TYPE_CHECKING:
     from rushlight.serialize.pte import PTEFile
 
 _MAX_RANK = 16
-# XNNPACK reads up to this many bytes beyond the end of a tensor.
-_XNNPACK_ID, _XNNPACK_OVERREAD = "XnnpackBackend", 64
 
 
 def check_program(pte: PTEFile) -> None:
@@ -138,7 +136,7 @@ class _MethodCheck:
             if not 0 <= call.delegate_index < len(plan.delegates):
                 raise _error(where, f"delegate {call.delegate_index} of {len(plan.delegates)}")
             self._indices(where, call.args)
-            if plan.delegates[call.delegate_index].id == _XNNPACK_ID:
+            if plan.delegates[call.delegate_index].id == XNNPACK_ID:
                 self._overread(where, call.args)
         elif isinstance(call, fb.MoveCall):
             self._indices(where, (call.move_from, call.move_to))
@@ -159,10 +157,10 @@ class _MethodCheck:
             place = value.allocation_info
             end = _offset(place) + tensor_bytes(value.scalar_type, value.sizes)
             room = self._plan.non_const_buffer_sizes[place.memory_id] - end
-            if room < _XNNPACK_OVERREAD:
+            if room < XNNPACK_OVERREAD:
                 raise _error(
                     where,
-                    f"XNNPACK may read {_XNNPACK_OVERREAD} bytes beyond value {index}, but its "
+                    f"XNNPACK may read {XNNPACK_OVERREAD} bytes beyond value {index}, but its "
                     f"arena ends {room} bytes behind it; make the arena larger",
                 )
 

@@ -576,6 +576,21 @@ def test_sizes_are_inputs_of_a_delegate_and_never_outputs() -> None:
     torch.testing.assert_close(flat(found(*_arrays(args)))[0], Grows()(*args))
 
 
+def test_outputs_that_become_items_of_a_list() -> None:
+    """The runtime tells a delegate's outputs from its inputs by what has no value before."""
+
+    class Halves(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            left, right = x.split(2, dim=1)
+            return torch.cat([right, left * 2, right], dim=1)
+
+    manager = _dynamic(Halves(), torch.randn(3, 4)).to_backend(taking("aten.split"))
+    module = rl.load(manager.to_executorch().buffer)
+    for size in (2, 16):
+        x = torch.randn(size, 4)
+        torch.testing.assert_close(flat(module(x.numpy()))[0], Halves()(x))
+
+
 # --- what goes into the file ---------------------------------------------------------------------
 
 
