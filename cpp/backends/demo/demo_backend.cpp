@@ -155,11 +155,6 @@ Status DemoBackend::execute(const BackendRun& context, void* handle, EValue* con
                                  "the delegate has %zu arguments, its payload %zu", n_args,
                                  program.n_inputs + program.n_outputs);
   }
-  if (context.n_inputs != program.n_inputs) {  // else an input would be written
-    return context.message->fail(Code::DelegateInvalidHandle,
-                                 "%zu arguments of the delegate are inputs, its payload has %zu",
-                                 context.n_inputs, program.n_inputs);
-  }
   for (size_t i = 0; i < program.n_inputs; ++i) {
     if (!read(*args[i], &program.values[i])) {
       return context.message->fail(

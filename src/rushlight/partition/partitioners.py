@@ -66,6 +66,7 @@ class SupportedOperatorPartitioner(Partitioner):
         reporter: that reporter.
         allows_single_node_partition: keep partitions of one computing node.
         keep_whole: operators that the backend wants as they are, not decomposed.
+        owns_buffers: the backend keeps state; else buffers that are written stay outside.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class SupportedOperatorPartitioner(Partitioner):
         reporter: WhyNoPartitionReporter | None = None,
         allows_single_node_partition: bool = True,
         keep_whole: Sequence[OpOverload] = (),
+        owns_buffers: bool = True,
     ) -> None:
         super().__init__()
         self.delegation_spec = delegation_spec
@@ -83,6 +85,7 @@ class SupportedOperatorPartitioner(Partitioner):
         self._reporter = reporter
         self._single = allows_single_node_partition
         self._whole = list(keep_whole)
+        self._owns_buffers = owns_buffers
 
     def ops_to_not_decompose(
         self, ep: ExportedProgram
@@ -103,7 +106,9 @@ class SupportedOperatorPartitioner(Partitioner):
             declined.update(partitioner.declined)
             return partitions
 
-        tags = tag_graphs(exported_program, self.delegation_spec, propose)
+        tags = tag_graphs(
+            exported_program, self.delegation_spec, propose, own_buffers=self._owns_buffers
+        )
         reasons = {**(self._reporter.declined if self._reporter is not None else {}), **declined}
         return PartitionResult(
             exported_program,
@@ -236,6 +241,7 @@ def tag_graphs(
     propose: Callable[[GraphModule], list[Partition]],
     *,
     own_data: bool = True,
+    own_buffers: bool = True,
 ) -> dict[str, DelegationSpec]:
     """Partition the program's graph, then those of control flow that is not in a partition.
 
@@ -243,7 +249,8 @@ def tag_graphs(
         program: whose nodes are tagged.
         spec: who takes the partitions.
         propose: the partitions of one graph.
-        own_data: let the partitions own their constants and buffers.
+        own_data: let the partitions own their constants.
+        own_buffers: and the buffers that they alone write.
 
     Returns:
         {tag: spec}, as `PartitionResult` takes it.
@@ -253,6 +260,7 @@ def tag_graphs(
         tags += tag_partitions(propose(module), f"branch{i}_tag" if i else "tag")
     if own_data:
         tag_constant_data(program)
+    if own_data and own_buffers:
         tag_mutated_buffer(program)
     return dict.fromkeys(tags, spec)
 
