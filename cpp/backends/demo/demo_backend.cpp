@@ -111,7 +111,7 @@ bool read(const EValue& arg, Value* value) {
   value->data = tensor.as<float>();
   value->rank = tensor.rank;
   value->numel = tensor.numel;
-  std::memcpy(value->sizes, tensor.sizes, tensor.rank * sizeof(int32_t));
+  for (size_t d = 0; d < tensor.rank; ++d) value->sizes[d] = tensor.sizes[d];
   return true;
 }
 
