@@ -271,8 +271,8 @@ void test_payloads_that_are_none() {
     const char* message;
   };
   const Case cases[] = {
-      {"", "line 0 of the payload: the text is cut"},
-      {"demo 1", "the text is cut"},
+      {"", "line 1 of the payload: it is not of version 1"},
+      {"demo 1", "line 1 of the payload: the text is cut"},
       {"demo 2\nin 0\n", "line 1 of the payload: it is not of version 1"},
       {"demo 1\nin\n", "line 2 of the payload: \"in N\" is missing"},
       {"demo 1\nin x\n", "\"in N\" is missing"},

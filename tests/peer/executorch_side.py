@@ -5,6 +5,7 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
 
 * ``export program= pte= [own_operators=]``: lower a program for the portable kernels,
   write the file; answers with the CPU and wall seconds that this took without reading and writing.
+* ``delegate program= pte=``: lower it with ExecuTorch's own demo backend for add and mul.
 * ``run pte= data= outputs= [method=] [calls=] [own_operators=]``: run a program, write
   its outputs ``out0`` ... of the last call. `own_operators` brings in the libraries beside torch's.
 * ``operators``: the names of all kernels.
@@ -51,6 +52,17 @@ def export(program: str, pte: str, own_operators: bool = False) -> dict[str, flo
     buffer, seconds = side.measure_once(lower)
     Path(pte).write_bytes(buffer)
     return seconds
+
+
+def delegate(program: str, pte: str) -> list[str]:
+    """Answers with the backends that the file names."""
+    from executorch.exir import to_edge
+    from executorch.exir.backend.test.op_partitioner_demo import AddMulPartitionerDemo
+
+    edge = to_edge(torch.export.load(program)).to_backend(AddMulPartitionerDemo())
+    finished = edge.to_executorch()
+    Path(pte).write_bytes(finished.buffer)
+    return [d.id for d in finished.executorch_program.execution_plan[0].delegates]
 
 
 def _load_module(pte: str) -> Any:
@@ -157,6 +169,7 @@ def sizes(pte: str, sizes: list[int]) -> dict[str, list[int]]:
 
 COMMANDS: dict[str, side.Command] = {
     "export": export,
+    "delegate": delegate,
     "run": run,
     "operators": operators,
     "plan": plan,

@@ -61,10 +61,11 @@ class Parser {
         program_(*program) {}
 
   Status run() {
+    if (next_line() != "demo 1") return fail("it is not of version 1 (\"demo 1\")");
     size_t lines = 0;
     for (size_t i = 0; i < text_.size(); ++i) lines += text_.data()[i] == '\n' ? 1 : 0;
     if (lines == 0 || lines > kMaxLines || text_.data()[text_.size() - 1] != '\n') {
-      return fail("the text is cut, or is none");
+      return fail("the text is cut");
     }
     RL_TRY(header());
     const size_t values = program_.n_inputs + lines;  // each line makes one at most
@@ -97,7 +98,6 @@ class Parser {
   }
 
   Status header() {
-    if (next_line() != "demo 1") return fail("it is not of version 1 (\"demo 1\")");
     Words words(next_line());
     const StringView keyword = words.next();
     const int64_t count = number(words.next());
