@@ -39,7 +39,7 @@ PYTHON_LAYERS = (
     ("inspect",),
     ("check", "other_shapes"),
     ("forms",),
-    ("backends",),
+    ("backends", "skeleton"),
     ("api", "doctor"),
     ("cli",),
 )

@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "delegates.h"
+#include "rushlight/backends/demo/demo_backend.h"
 #include "rushlight/delegate/plugin.h"
 #include "rushlight/module/module.h"
 
@@ -100,7 +101,7 @@ void test_method() {
   if (method.ok()) check_runs_without_allocation(*method.value(), "test kernels on threads");
 }
 
-// A backend in C++, and one behind the C struct; with the comparison of memory too.
+// Backends in C++, and one behind the C struct; with the comparison of memory too.
 class CopyingBackend : public Backend {
  public:
   bool available() const override { return true; }
@@ -134,13 +135,16 @@ void test_delegates() {
   BackendTable table;
   CHECK(plugin.adopt(&plain, message).ok() && table.add(plugin.id(), &plugin).ok());
   CHECK(table.add("Copying", &copying).ok());
-  for (const char* id : {"Plugin", "Copying"}) {
+  DemoBackend demo;
+  CHECK(table.add(DemoBackend::kId, &demo).ok());
+  const std::string sine = "demo 1\nin 1\n%1 = sin %0 : 2\nout %1\n";
+  for (const char* id : {"Plugin", "Copying", DemoBackend::kId}) {
     for (const bool checks : {false, true}) {
-      Loaded loaded(one_delegate_file(id, {1}));
+      Loaded loaded(one_delegate_file(id, {sine.begin(), sine.end()}));
       MethodOptions options = {};
       options.backends = &table;
       options.check_backends = checks;
-      loaded.allow_structures(512);
+      loaded.allow_structures(2048);
       CHECK(loaded.load("forward", options).ok());
       check_runs_without_allocation(loaded.method, id);
     }

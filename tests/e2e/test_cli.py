@@ -21,7 +21,7 @@ from rushlight.inspect import report_of
 from rushlight.ir.kernels import Manifest, manifest
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-COMMANDS = ("export", "run", "bench", "inspect", "ops")
+COMMANDS = ("export", "run", "bench", "inspect", "ops", "new-backend")
 MODEL = """
 import torch
 

@@ -32,6 +32,15 @@ def test_staged_api(tmp_path: Path) -> None:
     assert numbers[-2:] == [[1, -2, 3], [2, -4, 6]]
 
 
+def test_delegation(tmp_path: Path) -> None:
+    output = _run(sys.executable, EXAMPLES / "delegation.py", folder=tmp_path)
+    assert "%1 = sin %0 : 3\n" in output
+    assert "1: the payload, 1 delegate, as eager" in output
+    assert "2: one delegate, called twice, as eager" in output
+    assert "3: 2 delegates, aten.sub.Tensor stays, as eager" in output
+    assert "  aten.sub.Tensor: it has no instruction for aten.sub.Tensor" in output
+
+
 def test_semantic_search_finds_answers_and_agrees_with_eager(tmp_path: Path) -> None:
     output = _run(sys.executable, EXAMPLES / "semantic_search.py", folder=tmp_path)
     answers = output.split("What causes the tides?")[1].splitlines()[1:4]

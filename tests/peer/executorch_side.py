@@ -7,6 +7,7 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
   write the file; answers with the CPU and wall seconds that this took without reading and writing.
 * ``delegate program= pte= leave=``: the same with a backend that stores nothing, which takes all
   operators but those whose names contain `leave`; answers with the delegates' number, too.
+* ``delegate_demo program= pte=``: lower it with ExecuTorch's own demo backend for add and mul.
 * ``run pte= data= outputs= [method=] [calls=] [own_operators=]``: run a program, write
   its outputs ``out0`` ... of the last call. `own_operators` brings in the libraries beside torch's.
 * ``operators``: the names of all kernels.
@@ -95,6 +96,17 @@ def delegate(program: str, pte: str, leave: str) -> dict[str, float]:
     (buffer, count), seconds = side.measure_once(lower)
     Path(pte).write_bytes(buffer)
     return {**seconds, "delegates": count}
+
+
+def delegate_demo(program: str, pte: str) -> list[str]:
+    """Answers with the backends that the file names."""
+    from executorch.exir import to_edge
+    from executorch.exir.backend.test.op_partitioner_demo import AddMulPartitionerDemo
+
+    edge = to_edge(torch.export.load(program)).to_backend(AddMulPartitionerDemo())
+    finished = edge.to_executorch()
+    Path(pte).write_bytes(finished.buffer)
+    return [d.id for d in finished.executorch_program.execution_plan[0].delegates]
 
 
 def _load_module(pte: str) -> Any:
@@ -202,6 +214,7 @@ def sizes(pte: str, sizes: list[int]) -> dict[str, list[int]]:
 COMMANDS: dict[str, side.Command] = {
     "export": export,
     "delegate": delegate,
+    "delegate_demo": delegate_demo,
     "run": run,
     "operators": operators,
     "plan": plan,

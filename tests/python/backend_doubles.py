@@ -8,6 +8,8 @@ from typing import Any
 
 from rushlight import runtime
 
+DEMO = "BackendWithCompilerDemo"  # registered from the beginning
+
 
 class Recorder:
     """Adds one to float inputs and remembers what it was called with; each step can be replaced."""

@@ -40,10 +40,16 @@ bool shape(const Call& call, const int32_t* sizes, uint8_t rank) {
 bool elementwise(const Call& call) {
   const Value& x = *call.x;
   const Value& y = call.y != nullptr ? *call.y : x;
-  const bool same = x.rank == y.rank && std::memcmp(x.sizes, y.sizes, x.rank * 4) == 0;
+  const bool same =
+      x.rank == y.rank && std::memcmp(x.sizes, y.sizes, x.rank * sizeof(int32_t)) == 0;
   if (!same && x.numel != 1 && y.numel != 1) return false;
-  const Value& larger = x.numel == 1 && x.rank <= y.rank ? y : x;
-  if (!shape(call, larger.sizes, larger.rank)) return false;
+  // One element takes the other's sizes, and lends its rank: [1, 1] and [3] make [1, 3].
+  const Value& larger = x.numel == 1 ? y : x;
+  const uint8_t rank = x.rank > y.rank ? x.rank : y.rank;
+  const uint8_t ones = static_cast<uint8_t>(rank - larger.rank);
+  int32_t sizes[kMaxDims] = {1, 1, 1, 1};
+  std::memcpy(sizes + ones, larger.sizes, larger.rank * sizeof(int32_t));
+  if (!shape(call, sizes, rank)) return false;
   float* out = call.instruction.memory;
   for (int64_t i = 0; i < call.result.numel; ++i) {
     const float a = x.data[x.numel == 1 ? 0 : i], b = y.data[y.numel == 1 ? 0 : i];
@@ -101,11 +107,25 @@ bool read(const EValue& arg, Value* value) {
   if (tensor.dtype != DType::Float32 || tensor.rank > kMaxDims || !tensor.is_contiguous()) {
     return false;
   }
+  if (tensor.data == nullptr && tensor.numel > 0) return false;
   value->data = tensor.as<float>();
   value->rank = tensor.rank;
   value->numel = tensor.numel;
-  std::memcpy(value->sizes, tensor.sizes, tensor.rank * sizeof(int32_t));
+  for (size_t d = 0; d < tensor.rank; ++d) value->sizes[d] = tensor.sizes[d];
   return true;
+}
+
+// What the option "fail_init_at" asks for.
+Status fail_init_at(BackendInit& init, const Program& program) {
+  const BackendOption* option = init.options.find("fail_init_at");
+  if (option == nullptr || option->kind != BackendOption::Kind::Int || option->i < 0 ||
+      static_cast<uint64_t>(option->i) >= program.n_instructions) {
+    return {};
+  }
+  init.place->set(option->i);
+  return init.message->fail(Code::DelegateInvalidCompatibility,
+                            "%s: it was told to fail here (option fail_init_at)",
+                            name_of(program.instructions[option->i].op));
 }
 
 }  // namespace
@@ -117,12 +137,12 @@ Result<void*> DemoBackend::init(BackendInit& init) {
                               "the method's memory has no room for the delegate");
   }
   *program = Program();
-  const StringView text(reinterpret_cast<const char*>(init.payload.data()), init.payload.size());
-  RL_TRY(demo::parse(text, *init.named_data, *init.allocator, *init.message, program));
+  RL_TRY(demo::parse(init, program));
   const BackendOption* fail_at = init.options.find("fail_at");
   if (fail_at != nullptr && fail_at->kind == BackendOption::Kind::Int) {
     program->fail_at = fail_at->i;
   }
+  RL_TRY(fail_init_at(init, *program));
   init.keeps_payload = false;  // all of it was parsed
   return static_cast<void*>(program);
 }
@@ -164,7 +184,8 @@ Status DemoBackend::execute(const BackendRun& context, void* handle, EValue* con
     }
     RL_TRY(context.resize(arg.tensor(), {value.sizes, value.rank}));
     if (value.numel > 0) {
-      std::memcpy(arg.tensor().data, value.data, static_cast<size_t>(value.numel) * sizeof(float));
+      // memmove: an input that is passed on may be the output's own memory.
+      std::memmove(arg.tensor().data, value.data, static_cast<size_t>(value.numel) * sizeof(float));
     }
   }
   return {};

@@ -11,7 +11,8 @@
 //
 // Instructions: sin x; add x y; mul x y (equal sizes, or one of them one element); mm x y;
 // linear x w [b]. They are counted from 0: that number is what an error or an event is reported
-// under. The option "fail_at" (an int) makes one of them fail, to try what becomes of an error.
+// under. The options "fail_at" and "fail_init_at" (an int) make one of them fail when it runs or
+// when it is loaded, to try what becomes of an error.
 #pragma once
 
 #include "rushlight/delegate/backend.h"

@@ -55,21 +55,23 @@ int64_t value_number(StringView word) {
 
 class Parser {
  public:
-  Parser(StringView text, const NamedData& data, Allocator& allocator, Message& message,
-         Program* program)
-      : text_(text), data_(data), allocator_(allocator), message_(message), program_(*program) {}
+  Parser(BackendInit& init, Program* program)
+      : init_(init),
+        text_(reinterpret_cast<const char*>(init.payload.data()), init.payload.size()),
+        program_(*program) {}
 
   Status run() {
+    if (next_line() != "demo 1") return fail("it is not of version 1 (\"demo 1\")");
     size_t lines = 0;
     for (size_t i = 0; i < text_.size(); ++i) lines += text_.data()[i] == '\n' ? 1 : 0;
     if (lines == 0 || lines > kMaxLines || text_.data()[text_.size() - 1] != '\n') {
-      return fail("the text is cut, or is none");
+      return fail("the text is cut");
     }
     RL_TRY(header());
     const size_t values = program_.n_inputs + lines;  // each line makes one at most
-    program_.values = allocator_.allocate_array<Value>(values);
-    program_.instructions = allocator_.allocate_array<Instruction>(lines);
-    program_.outputs = allocator_.allocate_array<uint32_t>(lines);
+    program_.values = init_.allocator->allocate_array<Value>(values);
+    program_.instructions = init_.allocator->allocate_array<Instruction>(lines);
+    program_.outputs = init_.allocator->allocate_array<uint32_t>(lines);
     if (!program_.values || !program_.instructions || !program_.outputs) return no_memory();
     for (size_t i = 0; i < values; ++i) program_.values[i] = Value();
     program_.n_values = program_.n_inputs;
@@ -79,12 +81,13 @@ class Parser {
 
  private:
   Status fail(const char* what) {
-    return message_.fail(Code::DelegateInvalidCompatibility,
-                         "line %zu of the payload: %s; export the program again", line_, what);
+    return init_.message->fail(Code::DelegateInvalidCompatibility,
+                               "line %zu of the payload: %s; export the program again", line_,
+                               what);
   }
   Status no_memory() {
-    return message_.fail(Code::DelegateMemoryAllocationFailed,
-                         "the method's memory has no room for the delegate's values");
+    return init_.message->fail(Code::DelegateMemoryAllocationFailed,
+                               "the method's memory has no room for the delegate's values");
   }
 
   StringView next_line() {
@@ -95,11 +98,11 @@ class Parser {
   }
 
   Status header() {
-    if (next_line() != "demo 1") return fail("it is not of version 1 (\"demo 1\")");
     Words words(next_line());
     const StringView keyword = words.next();
     const int64_t count = number(words.next());
     if (keyword != "in" || count < 0 || count > INT16_MAX) return fail("\"in N\" is missing");
+    RL_TRY(end(words));
     program_.n_inputs = static_cast<size_t>(count);
     return {};
   }
@@ -109,14 +112,20 @@ class Parser {
     const StringView first = words.next();
     if (first == "out") return output(words);
     if (first == "data") return data(words);
-    return instruction(first, words);
+    const Status status = instruction(first, words);
+    if (!status.ok()) init_.place->set(static_cast<int64_t>(program_.n_instructions));
+    return status;
+  }
+
+  Status end(Words& words) {
+    return words.next().empty() ? Status() : fail("there is more than belongs there");
   }
 
   Status output(Words& words) {
     const int64_t value = value_number(words.next());
     if (!exists(value)) return fail("the output is a value that is not there");
     program_.outputs[program_.n_outputs++] = static_cast<uint32_t>(value);
-    return {};
+    return end(words);
   }
 
   bool exists(int64_t value) const {
@@ -134,7 +143,7 @@ class Parser {
       if (size < 0 || value.rank == kMaxDims) return fail("a size is no number, or one too many");
       value.sizes[value.rank++] = static_cast<int32_t>(size);
     }
-    const Result<Span<const uint8_t>> found = data_.get(key);
+    const Result<Span<const uint8_t>> found = init_.named_data->get(key);
     if (!found.ok()) return fail("its named data is not in the program");
     const Span<const uint8_t> bytes = found.value();
     const bool counted = count_elements({value.sizes, value.rank}, &value.numel);
@@ -170,18 +179,17 @@ class Parser {
     if (made.n_operands < found->least || word != ":") return fail("an operand is missing");
     made.capacity = number(words.next());
     if (made.capacity < 0) return fail("its number of elements is missing");
+    RL_TRY(end(words));
     made.op = found->op;
     made.result = static_cast<uint32_t>(program_.n_values++);
-    made.memory = allocator_.allocate_array<float>(static_cast<size_t>(made.capacity));
+    made.memory = init_.allocator->allocate_array<float>(static_cast<size_t>(made.capacity));
     if (made.memory == nullptr) return no_memory();
     ++program_.n_instructions;
     return {};
   }
 
+  BackendInit& init_;
   StringView text_;
-  const NamedData& data_;
-  Allocator& allocator_;
-  Message& message_;
   Program& program_;
   size_t at_ = 0;
   size_t line_ = 0;
@@ -189,9 +197,6 @@ class Parser {
 
 }  // namespace
 
-Status parse(StringView text, const NamedData& data, Allocator& allocator, Message& message,
-             Program* program) {
-  return Parser(text, data, allocator, message, program).run();
-}
+Status parse(BackendInit& init, Program* program) { return Parser(init, program).run(); }
 
 }  // namespace rushlight::demo

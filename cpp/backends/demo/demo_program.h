@@ -1,11 +1,8 @@
 // A payload of the demo backend (demo_backend.h has its grammar), parsed and checked.
 #pragma once
 
-#include "rushlight/core/allocator.h"
-#include "rushlight/core/message.h"
-#include "rushlight/core/named_data.h"
-#include "rushlight/core/span.h"
 #include "rushlight/core/status.h"
+#include "rushlight/delegate/backend.h"
 
 namespace rushlight::demo {
 
@@ -42,10 +39,10 @@ struct Program {
   int64_t fail_at = -1;
 };
 
-// DelegateInvalidCompatibility, with the line, if the text is none of this grammar or names a value
-// before it is there; DelegateMemoryAllocationFailed if `allocator` has not enough. Named data is
-// used where it lies.
-Status parse(StringView text, const NamedData& data, Allocator& allocator, Message& message,
-             Program* program);
+// Parses `init.payload`. DelegateInvalidCompatibility, with the line of text, if it is none of this
+// grammar or names a value before it is there; DelegateMemoryAllocationFailed if the allocator has
+// not enough. A fault in an instruction has its number as the place. Named data is used where it
+// lies.
+Status parse(BackendInit& init, Program* program);
 
 }  // namespace rushlight::demo

@@ -11,6 +11,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import statically_known_true, sym_eq
 
 from rushlight.errors import Code, ExportError
 from rushlight.ir.bounds import Bounds
@@ -40,6 +41,11 @@ def refusal(node: Node) -> str | None:
         return f"it has no instruction for {node.target}"
     if node.kwargs.get("alpha", 1) != 1:
         return "its add has no alpha"
+    if set(node.kwargs) - {"alpha"}:
+        return f"it takes no keywords: {', '.join(node.kwargs)}"
+    for arg in node.args:
+        if arg is not None and not isinstance(arg, Node):
+            return f"{arg!r} is no tensor"
     for one in (*node.all_input_nodes, node):
         value = one.meta.get("val")
         if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
@@ -48,12 +54,21 @@ def refusal(node: Node) -> str | None:
             return f"{one.name} has more than {_MAX_DIMS} dimensions"
         if not value.is_contiguous():
             return f"{one.name} is not row-major"
+    if node.target is aten.linear.default and node.all_input_nodes[1].meta["val"].dim() != 2:
+        return "its linear takes a matrix of weights"
     if node.target not in (aten.add.Tensor, aten.mul.Tensor):
         return None
-    left, right = (one.meta["val"].shape for one in _operands(node))
-    if left == right or math.prod(left) == 1 or math.prod(right) == 1:
+    left, right = (n.meta["val"].shape for n in _operands(node))
+    if _is_known(sym_eq(left, right)) or any(
+        _is_known(sym_eq(math.prod(sizes), 1)) for sizes in (left, right)
+    ):
         return None
     return f"it does not broadcast {list(left)} and {list(right)}"
+
+
+def _is_known(claim: Any) -> bool:
+    """Whether it holds for all sizes; asking makes nothing of it true."""
+    return bool(statically_known_true(claim))
 
 
 class BackendWithCompilerDemo(BackendDetails):

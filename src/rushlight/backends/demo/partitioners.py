@@ -54,6 +54,7 @@ class DemoPartitioner(SupportedOperatorPartitioner):
             DelegationSpec(BackendWithCompilerDemo.__name__, list(compile_specs)),
             _Support(operators, reporter),
             reporter=reporter,
+            own_state=False,
         )
 
 
