@@ -73,7 +73,7 @@ def test_executorchs_demo_payload_is_refused_as_another_version(
     """The two have one id and each a text of its own; none runs the other's by mistake."""
     exported, theirs = tmp_path / "model.pt2", tmp_path / "theirs.pte"
     torch.export.save(torch.export.export(AddMul(), ARGS), exported)
-    assert executorch.call("delegate", program=exported, pte=theirs) == [NAME]
+    assert executorch.call("delegate_demo", program=exported, pte=theirs) == [NAME]
     with pytest.raises(side.SideError, match="0x20"):
         executorch.call("run", pte=theirs, data=data, outputs=tmp_path / "out.npz")
     with pytest.raises(rl.LoadError, match="it is not of version 1"):

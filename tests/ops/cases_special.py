@@ -94,9 +94,12 @@ def gcd(make: Maker) -> Iterator[Sample]:
 
 def nextafter(make: Maker) -> Iterator[Sample]:
     ends = torch.tensor([0.0, -0.0, 1.0, -1.0, float("inf"), -float("inf"), float("nan")])
-    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+    for dtype in FLOATING:
         yield Sample(make.tensor(5, 40, dtype=dtype), make.tensor(5, 40, dtype=dtype))
         yield Sample(ends.to(dtype).unsqueeze(1), ends.to(dtype))
+    halves = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(torch.float16)
+    for end in (0.0, -0.0, float("inf"), -float("inf"), float("nan")):
+        yield Sample(halves, torch.tensor(end, dtype=torch.float16).expand(halves.shape).clone())
 
 
 def zeta_scalar_first(make: Maker) -> Iterator[Sample]:
@@ -197,8 +200,8 @@ ERRORS = [
     ),
     ErrorCase(
         "aten::nextafter.out",
-        lambda make: [make.tensor(3, dtype=torch.float16) for _ in range(3)],
-        "the operands are float16, but must be float32, float64 or bfloat16",
+        lambda make: [make.tensor(3, dtype=torch.int32) for _ in range(3)],
+        "the operands are int32, but must be floating",
     ),
     ErrorCase(
         "aten::frexp.Tensor_out",

@@ -199,14 +199,14 @@ Status copysign_out(KernelContext& ctx, EValue* const* args) {
 Status nextafter_out(KernelContext& ctx, EValue* const* args) {
   DType common;
   RL_TRY(common_type(ctx, *args[0], *args[1], &common));
-  if (!is_floating(common) || common == DType::Float16) {
-    return ctx.fail(Code::NotSupported,
-                    "the operands are %s, but must be float32, float64 or bfloat16",
+  if (!is_floating(common)) {
+    return ctx.fail(Code::NotSupported, "the operands are %s, but must be floating",
                     dtype_name(common));
   }
   LoopArgs loop_args;
   loop_args.i[0] = common == DType::BFloat16 ? 1 << 16 : 1;
-  return run_binary(ctx, *args[0], *args[1], *args[2], BinaryOp::NextAfter, common, loop_args);
+  const BinaryOp op = common == DType::Float16 ? BinaryOp::NextAfterHalf : BinaryOp::NextAfter;
+  return run_binary(ctx, *args[0], *args[1], *args[2], op, common, loop_args);
 }
 
 // pow(self, scalar exponent, out)

@@ -6,6 +6,7 @@
 
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/helpers.h"
+#include "rushlight/kernels/portable/loops/reduce.h"
 #include "rushlight/kernels/portable/rows.h"
 #include "rushlight/kernels/portable/view.h"
 
@@ -18,11 +19,17 @@ struct Range {
   bool nan = false;
 
   void add(const float* x, size_t n) {
-    for (size_t i = 0; i < n; ++i) {
-      low = x[i] < low ? x[i] : low;
-      high = x[i] > high ? x[i] : high;
-      nan |= x[i] != x[i];
-    }
+    extreme(ReduceOp::Min, x, n, &low);
+    extreme(ReduceOp::Max, x, n, &high);
+  }
+
+ private:
+  // A NaN among the elements is the extreme.
+  void extreme(ReduceOp op, const float* x, size_t n, float* found) {
+    double value = static_cast<double>(*found);
+    reduce_loops().row[static_cast<size_t>(op)][kF32](x, n, &value, nullptr);
+    nan |= value != value;
+    *found = static_cast<float>(value);
   }
 };
 

@@ -9,6 +9,20 @@
 
 namespace rushlight::kernels {
 
+// A bool; any byte but 0 is true.
+struct Truth {
+  uint8_t byte;
+};
+
+// What an element in memory compares as.
+template <typename T>
+T number(T x) {
+  return x;
+}
+inline float number(plain::Half x) { return plain::widen(x); }
+inline float number(plain::BFloat x) { return plain::widen(x); }
+inline int number(Truth x) { return x.byte != 0; }
+
 // The element at an offset; the tensor is of a real type.
 inline double double_at(const Tensor& tensor, int64_t offset) {
   if (tensor.dtype == DType::Float32) return static_cast<double>(tensor.as<float>()[offset]);

@@ -1,5 +1,4 @@
-// Advanced indexing by several tensors at once (index, index_put), and where a tensor is not zero
-// (nonzero).
+// Advanced indexing by several tensors at once (index, index_put).
 //
 // The indices broadcast to one shape, which takes the place of the dimensions they index: where
 // the first of them was if those are neighbours, else in front. A mask counts as one index tensor
@@ -388,80 +387,6 @@ Status index_put_out(KernelContext& ctx, EValue* const* args) {
 Status index_put_inplace(KernelContext& ctx, EValue* const* args) {
   Tensor& self = args[0]->tensor();
   return put(ctx, self, *args[1], args[2]->tensor(), args[3]->to_bool(), self);
-}
-
-namespace {
-
-// Reads a tensor as truth values, in row-major order, a chunk at a time.
-class TruthReader {
- public:
-  explicit TruthReader(const Tensor& tensor) : tensor_(&tensor) {
-    // A row-major twin of the tensor's shape, which the reader follows.
-    order_ = tensor;
-    for (size_t d = 0; d < tensor.rank; ++d) dims_[d] = static_cast<uint8_t>(d);
-    order_.dim_order = dims_;
-    reader_.init(broadcast_view(tensor, order_), order_);
-  }
-  // The next n <= kChunk elements, each 0 or 1.
-  const uint8_t* next(size_t n) {
-    const void* raw = reader_.next(n, raw_);
-    convert(raw, tensor_->dtype, truth_, DType::Bool, n);
-    return truth_;
-  }
-
- private:
-  const Tensor* tensor_;
-  Tensor order_;
-  uint8_t dims_[kMaxRank];
-  StridedReader reader_;
-  alignas(16) uint8_t raw_[kChunk * sizeof(uint64_t)];
-  uint8_t truth_[kChunk];
-};
-
-// Runs `body(number in row-major order)` for every nonzero element.
-template <typename Body>
-void for_each_nonzero(const Tensor& self, Body body) {
-  if (self.numel == 0) return;
-  TruthReader reader(self);
-  for (int64_t done = 0; done < self.numel;) {
-    const int64_t n = std::min<int64_t>(kChunk, self.numel - done);
-    const uint8_t* truth = reader.next(static_cast<size_t>(n));
-    for (int64_t i = 0; i < n; ++i) {
-      if (truth[i] != 0) body(done + i);
-    }
-    done += n;
-  }
-}
-
-}  // namespace
-
-// nonzero(self, *, out): [how many, rank of self] coordinates.
-Status nonzero_out(KernelContext& ctx, EValue* const* args) {
-  const Tensor& self = args[0]->tensor();
-  Tensor& out = args[1]->tensor();
-  RL_TRY(check_dtype(ctx, "out", out, DType::Int64));
-  RL_TRY(check_rank(ctx, "out", out, 2));
-  if (!can_convert(self.dtype, DType::Bool) || element_size(self.dtype) > 8) {
-    return ctx.fail(Code::NotSupported, "self is %s, which nonzero does not support",
-                    dtype_name(self.dtype));
-  }
-  int64_t count = 0;
-  for_each_nonzero(self, [&](int64_t) { ++count; });
-  Shape shape;
-  if (!shape.push(count) || !shape.push(self.rank)) {
-    return ctx.fail(Code::InvalidArgument, "self has too many nonzero elements");
-  }
-  RL_TRY(ctx.resize(out, shape.span()));
-  int64_t row = 0;
-  for_each_nonzero(self, [&](int64_t number) {
-    for (size_t d = self.rank; d-- > 0;) {
-      out.as<int64_t>()[row * out.strides[0] + static_cast<int64_t>(d) * out.strides[1]] =
-          number % self.sizes[d];
-      number /= self.sizes[d];
-    }
-    ++row;
-  });
-  return {};
 }
 
 }  // namespace rushlight::kernels

@@ -104,8 +104,11 @@ Status run(KernelContext& ctx, const Walk& walk, Body body) {
 // ones are shared out, all indices are checked.
 Status copy_blocks(KernelContext& ctx, const Walk& walk, const Tensor& table, const Tensor& other,
                    const StridedCopy& copy, int64_t each) {
+  const int64_t size = static_cast<int64_t>(element_size(table.dtype));
+  const uint8_t* from_start = table.as<uint8_t>();
+  uint8_t* to_start = other.as<uint8_t>();
   const auto copy_block = [&](int64_t from, int64_t to) {
-    copy.run(element_at(table, from), element_at(other, to));
+    copy.run(from_start + from * size, to_start + to * size);
   };
   const Tensor& index = *walk.index;
   const int64_t grain = kGrain / std::max<int64_t>(each, 1) + 1;
@@ -147,9 +150,6 @@ void move(void* table_in, const int64_t* places, void* other_in, int64_t step, i
 using MoveFn = void (*)(void* table, const int64_t* places, void* other, int64_t step, int64_t n);
 template <bool kScatter>
 MoveFn move_of(size_t size) {
-  struct Sixteen {
-    uint64_t words[2];
-  };
   switch (size) {
     case 1:
       return move<uint8_t, kScatter>;
@@ -160,7 +160,7 @@ MoveFn move_of(size_t size) {
     case 8:
       return move<uint64_t, kScatter>;
     default:
-      return move<Sixteen, kScatter>;
+      return move<Bytes16, kScatter>;
   }
 }
 

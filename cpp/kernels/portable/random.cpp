@@ -1,5 +1,6 @@
 #include "rushlight/kernels/portable/random.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "rushlight/kernels/portable/loops/normal.h"
@@ -112,12 +113,18 @@ void fill_uniform(Generator& g, double from, double to, Tensor& out) {
   const float high = static_cast<float>(to);
   uint16_t end = 0;
   convert(&high, DType::Float32, &end, out.dtype, 1);
-  fill_drawn<float>(out, DType::Float32, [&] {
-    const float value = uniform_float(g) * range + low;
-    uint16_t rounded = 0;
-    convert(&value, DType::Float32, &rounded, out.dtype, 1);
-    return rounded == end ? low : value;
-  });
+  uint16_t start = 0;
+  convert(&low, DType::Float32, &start, out.dtype, 1);
+  float values[kChunk];
+  uint16_t* rounded = out.as<uint16_t>();
+  for (int64_t left = out.numel; left > 0;) {
+    const int64_t n = std::min(left, static_cast<int64_t>(kChunk));
+    for (int64_t i = 0; i < n; ++i) values[i] = uniform_float(g) * range + low;
+    convert(values, DType::Float32, rounded, out.dtype, static_cast<size_t>(n));
+    for (int64_t i = 0; i < n; ++i) rounded[i] = rounded[i] == end ? start : rounded[i];
+    rounded += n;
+    left -= n;
+  }
 }
 
 void fill_normal(Generator& g, double mean, double std, Tensor& out) {

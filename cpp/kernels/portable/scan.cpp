@@ -5,10 +5,11 @@
 #include <limits>
 
 #include "rushlight/kernels/portable/declarations.h"
+#include "rushlight/kernels/portable/element.h"
 #include "rushlight/kernels/portable/loops/reduce.h"
 #include "rushlight/kernels/portable/promote.h"
 #include "rushlight/kernels/portable/reduce.h"
-#include "rushlight/kernels/portable/rows.h"
+#include "rushlight/kernels/portable/strided_copy.h"
 
 namespace rushlight::kernels {
 namespace {
@@ -167,48 +168,73 @@ Status cumulate(KernelContext& ctx, const Tensor& in, int64_t dim_argument, Fold
   return {};
 }
 
-// The position of the extreme so far, the last of equal ones; NaN is the extreme once it came.
-template <typename T>
-class RunningExtreme {
- public:
-  explicit RunningExtreme(bool least) : least_(least) {}
-
-  // Writes a position for each of the next n elements.
-  void add(const T* items, size_t n, int64_t* positions, int64_t stride) {
-    for (size_t i = 0; i < n; ++i, ++seen_) {
-      const bool better = least_ ? items[i] <= best_ : items[i] >= best_;
-      if (seen_ == 0 || items[i] != items[i] || (best_ == best_ && better)) {
-        best_ = items[i];
-        position_ = seen_;
-      }
-      positions[static_cast<int64_t>(i) * stride] = position_;
-    }
-  }
-
- private:
-  bool least_;
-  T best_ = 0;
-  int64_t position_ = 0;
-  int64_t seen_ = 0;
-};
-
+// A line of the input, and the two lines that are written, which lie alike.
 struct Line {
-  int64_t offset;
+  const void* in;
   int64_t stride;
   int64_t n;
+  void* values;
+  int64_t* positions;
+  int64_t step;
 };
 
+// The extreme so far and its position, the last of equal ones; NaN is the extreme once it came.
+template <typename T, bool kLeast>
+void run_extreme(const Line& line) {
+  const T* in = static_cast<const T*>(line.in);
+  T* values = static_cast<T*>(line.values);
+  T best = in[0];
+  int64_t position = 0;
+  int64_t i = 0;
+  const auto take = [&] {
+    best = in[i * line.stride];
+    position = i;
+  };
+  const auto write = [&] {
+    values[i * line.step] = best;
+    line.positions[i * line.step] = position;
+  };
+  for (; i < line.n && number(best) == number(best); ++i) {
+    const auto x = number(in[i * line.stride]);
+    if (!(kLeast ? x > number(best) : x < number(best))) take();  // NaN is neither
+    write();
+  }
+  for (; i < line.n; ++i) {
+    const auto x = number(in[i * line.stride]);
+    if (x != x) take();
+    write();
+  }
+}
+
+using ExtremeFn = void (*)(const Line& line);
+
 template <typename T>
-void find_extremes(const Tensor& in, DType as, const Line& line, bool least, int64_t* positions,
-                   int64_t step) {
-  RowReader reader(in, as);
-  RunningExtreme<T> running(least);
-  for (int64_t done = 0; done < line.n; done += static_cast<int64_t>(kChunk)) {
-    const int64_t n = std::min(line.n - done, static_cast<int64_t>(kChunk));
-    const void* items =
-        reader.read(line.offset + done * line.stride, line.stride, static_cast<size_t>(n));
-    running.add(static_cast<const T*>(items), static_cast<size_t>(n), positions + done * step,
-                step);
+ExtremeFn extreme_of(bool least) {
+  return least ? run_extreme<T, true> : run_extreme<T, false>;
+}
+
+ExtremeFn extreme_fn(DType dtype, bool least) {
+  switch (dtype) {
+    case DType::Float32:
+      return extreme_of<float>(least);
+    case DType::Float64:
+      return extreme_of<double>(least);
+    case DType::Float16:
+      return extreme_of<plain::Half>(least);
+    case DType::BFloat16:
+      return extreme_of<plain::BFloat>(least);
+    case DType::Int64:
+      return extreme_of<int64_t>(least);
+    case DType::Int32:
+      return extreme_of<int32_t>(least);
+    case DType::Int16:
+      return extreme_of<int16_t>(least);
+    case DType::Int8:
+      return extreme_of<int8_t>(least);
+    case DType::UInt8:
+      return extreme_of<uint8_t>(least);
+    default:
+      return extreme_of<Truth>(least);
   }
 }
 
@@ -232,23 +258,17 @@ Status running_extreme(KernelContext& ctx, EValue* const* args, bool least) {
   for (size_t d = in.rank; d-- > 0;) {
     if (d != dim) nest.add(in.sizes[d], in.strides[d], values.strides[d]);
   }
-  Line line = {0, in.rank == 0 ? 1 : in.strides[dim], in.rank == 0 ? 1 : in.sizes[dim]};
-  const int64_t step = in.rank == 0 ? 1 : values.strides[dim];
-  const int64_t size = static_cast<int64_t>(element_size(in.dtype));
+  const ExtremeFn run = extreme_fn(in.dtype, least);
+  Line line = {};
+  line.stride = in.rank == 0 ? 1 : in.strides[dim];
+  line.n = in.rank == 0 ? 1 : in.sizes[dim];
+  line.step = in.rank == 0 ? 1 : values.strides[dim];
   nest.rewind();
   do {
-    line.offset = nest.offset();
-    int64_t* positions = indices.as<int64_t>() + nest.second_offset();
-    if (is_floating(in.dtype)) {
-      find_extremes<double>(in, DType::Float64, line, least, positions, step);
-    } else {
-      find_extremes<int64_t>(in, DType::Int64, line, least, positions, step);
-    }
-    for (int64_t i = 0; i < line.n; ++i) {
-      const int64_t from = line.offset + positions[i * step] * line.stride;
-      std::memcpy(values.as<uint8_t>() + (nest.second_offset() + i * step) * size,
-                  in.as<uint8_t>() + from * size, static_cast<size_t>(size));
-    }
+    line.in = element_at(in, nest.offset());
+    line.values = element_at(values, nest.second_offset());
+    line.positions = indices.as<int64_t>() + nest.second_offset();
+    run(line);
   } while (nest.next());
   return {};
 }

@@ -67,13 +67,6 @@ struct Boundaries {
   }
 };
 
-template <typename T>
-T number(T x) {
-  return x;
-}
-float number(plain::Half x) { return plain::widen(x); }
-float number(plain::BFloat x) { return plain::widen(x); }
-
 // The usual case: a value in a contiguous row of its own type.
 using PlaceFn = int64_t (*)(const Boundaries& boundaries, const Tensor& values, int64_t at,
                             bool right);

@@ -10,10 +10,6 @@
 namespace rushlight::kernels {
 namespace {
 
-struct Bytes16 {
-  uint64_t words[2];
-};
-
 constexpr int64_t kTransposeBlock = 32;  // both ways: such a block lies in L1
 constexpr size_t kShortRow = 64;         // bytes up to which a loop beats a call of memcpy
 
@@ -26,6 +22,20 @@ T read(const uint8_t* p) {
   return value;
 }
 
+// to[i] = from[-i]; bytes are turned round eight at a time.
+template <typename T>
+void reverse_row(const uint8_t* from, uint8_t* to, int64_t n) {
+  constexpr int64_t kSize = sizeof(T);
+  int64_t i = 0;
+  if constexpr (kSize == 1) {
+    for (; i + 8 <= n; i += 8) {
+      const uint64_t turned = __builtin_bswap64(read<uint64_t>(from - i - 7));
+      std::memcpy(to + i, &turned, sizeof turned);
+    }
+  }
+  for (; i < n; ++i) std::memcpy(to + i * kSize, from - i * kSize, kSize);
+}
+
 template <typename T>
 void copy_row(const uint8_t* from, int64_t from_step, uint8_t* to, int64_t to_step, int64_t n) {
   constexpr int64_t kSize = sizeof(T);
@@ -33,7 +43,7 @@ void copy_row(const uint8_t* from, int64_t from_step, uint8_t* to, int64_t to_st
     const T value = read<T>(from);
     for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * kSize, &value, kSize);
   } else if (from_step == -1 && to_step == 1) {
-    for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * kSize, from - i * kSize, kSize);
+    reverse_row<T>(from, to, n);
   } else if (to_step == 1) {
     for (int64_t i = 0; i < n; ++i)
       std::memcpy(to + i * kSize, from + i * from_step * kSize, kSize);

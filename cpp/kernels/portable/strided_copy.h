@@ -45,18 +45,30 @@ class StridedCopy {
   // `from` and `to` point at the element with all indices 0 and do not overlap.
   void run(const void* from, void* to) const {
     // A constant size is a move, not a call.
-    if (run_bytes_ == 4) {
-      std::memcpy(to, from, 4);
-    } else if (run_bytes_ == 8) {
-      std::memcpy(to, from, 8);
-    } else if (run_bytes_ == 2) {
-      std::memcpy(to, from, 2);
-    } else if (run_bytes_ == 1) {
-      std::memcpy(to, from, 1);
-    } else if (run_bytes_ > 0) {
-      std::memcpy(to, from, run_bytes_);
-    } else if (!empty_) {
-      run_strided(static_cast<const uint8_t*>(from), static_cast<uint8_t*>(to));
+    switch (run_bytes_) {
+      case 0:
+        if (!empty_) run_strided(static_cast<const uint8_t*>(from), static_cast<uint8_t*>(to));
+        return;
+      case 1:
+        std::memcpy(to, from, 1);
+        return;
+      case 2:
+        std::memcpy(to, from, 2);
+        return;
+      case 4:
+        std::memcpy(to, from, 4);
+        return;
+      case 8:
+        std::memcpy(to, from, 8);
+        return;
+      case 16:
+        std::memcpy(to, from, 16);
+        return;
+      case 32:
+        std::memcpy(to, from, 32);
+        return;
+      default:
+        std::memcpy(to, from, run_bytes_);
     }
   }
 

@@ -78,8 +78,11 @@ const void* StridedReader::next(size_t n, void* buffer) {
     case 4:
       gather(static_cast<uint32_t*>(buffer), n);
       break;
-    default:
+    case 8:
       gather(static_cast<uint64_t*>(buffer), n);
+      break;
+    default:
+      gather(static_cast<Bytes16*>(buffer), n);
       break;
   }
   return buffer;

@@ -20,6 +20,11 @@ namespace rushlight::kernels {
 #endif
 constexpr size_t kChunk = RUSHLIGHT_CHUNK;
 
+// An element of the widest type.
+struct Bytes16 {
+  uint64_t words[2];
+};
+
 // Memory with strides of any kind: one stride, in elements, per dimension of the output it is
 // read for; 0 repeats an element, a negative one goes backwards.
 struct View {

@@ -332,6 +332,24 @@ void next_after_loop(const void* const* in, void* out, size_t n, LoopArgs* args)
   for (size_t i = 0; i < n; ++i) y[i] = next_after(a[i], b[i], step);
 }
 
+// float16: divided by 2^112, its bits are the upper ones of float's, subnormals included, and 2^16
+// stands for infinity.
+float shrink(float x) {
+  x = x > 65536.0f ? 65536.0f : x;
+  x = x < -65536.0f ? -65536.0f : x;
+  return x * 0x1p-112f;
+}
+
+void next_after_half(const void* const* in, void* out, size_t n, LoopArgs*) {
+  const float* a = static_cast<const float*>(in[0]);
+  const float* b = static_cast<const float*>(in[1]);
+  float* y = static_cast<float*>(out);
+  RL_VECTORIZE
+  for (size_t i = 0; i < n; ++i) {
+    y[i] = next_after(shrink(a[i]), shrink(b[i]), uint32_t{1} << 13) * 0x1p112f;
+  }
+}
+
 template <typename T>
 void clamp(const void* const* in, void* out, size_t n, LoopArgs*) {
   const T* x = static_cast<const T*>(in[0]);
@@ -394,6 +412,7 @@ const BinaryLoops binary_loops = {
         RL_FLOAT(CopySign),
         {next_after_loop<float, uint32_t>, next_after_loop<double, uint64_t>, nullptr, nullptr,
          nullptr},
+        {next_after_half, nullptr, nullptr, nullptr, nullptr},
         RL_ALL(Eq),
         RL_ALL(Ne),
         RL_ALL(Lt),

@@ -23,7 +23,8 @@ enum class BinaryOp {
   Hypot,
   Cube,  // a a b: with b = a the third power
   CopySign,
-  NextAfter,  // i[0]: the distance of two neighbours' bits, as bfloat16 is float's upper half
+  NextAfter,      // i[0]: the distance of two neighbours' bits, as bfloat16 is float's upper half
+  NextAfterHalf,  // of float16
   // bool results
   Eq,
   Ne,
