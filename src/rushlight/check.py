@@ -158,13 +158,7 @@ def check_method(
     except (RuntimeError, AssertionError, ValueError, IndexError) as error:
         if if_eager_runs:
             return
-        finding = Finding(
-            "model-fails",
-            f"the model itself fails on the example inputs: {type(error).__name__}: "
-            f"{' '.join(str(error).split())}",
-            "Give example inputs that it takes, or pass verify=False",
-        )
-        raise refusal(finding, where=method) from error
+        raise refusal(_eager_fails(error), where=method) from error
     try:
         module = load(manager.buffer, backend=form)
     except LoadError as error:
@@ -201,6 +195,15 @@ def check_method(
                 source,
             )
             raise refusal(finding, code=Code.INTERNAL, where=method)
+
+
+def _eager_fails(error: Exception) -> Finding:
+    return Finding(
+        "model-fails",
+        f"the model itself fails on the example inputs: {type(error).__name__}: "
+        f"{' '.join(str(error).split())}",
+        "Give example inputs that it takes, or pass verify=False",
+    )
 
 
 def eager_results(
