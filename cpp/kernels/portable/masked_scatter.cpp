@@ -1,4 +1,4 @@
-// Taking the elements under a mask, and replacing them by others, one after another.
+// Replacing the elements under a mask by others, one after another.
 #include <cstring>
 
 #include "rushlight/kernels/portable/declarations.h"
