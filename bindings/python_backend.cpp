@@ -49,6 +49,23 @@ Code code_of(const nb::python_error& error) {
   return Code::Internal;
 }
 
+// Empties the frames that an exception and those before it passed through: their variables may
+// show memory of this call, and whoever catches the exception may print them much later.
+void forget_frames(nb::object error) {
+  constexpr int kMost = 16;  // of a chain, which may be a ring
+  try {
+    const nb::object clear = nb::module_::import_("traceback").attr("clear_frames");
+    for (int i = 0; i < kMost && !error.is_none(); ++i) {
+      const nb::object traceback = error.attr("__traceback__");
+      if (!traceback.is_none()) clear(traceback);
+      const nb::object cause = error.attr("__cause__");
+      error = cause.is_none() ? nb::object(error.attr("__context__")) : cause;
+    }
+  } catch (...) {
+    PyErr_Clear();
+  }
+}
+
 // "ValueError: text", or the text alone of an error that carries a code and is thus one of ours.
 Status take_error(const nb::python_error& error, Message& message) {
   std::string kind = "an exception";
@@ -60,6 +77,7 @@ Status take_error(const nb::python_error& error, Message& message) {
     PyErr_Clear();
   }
   keep_cause(nb::borrow(error.value()));
+  forget_frames(nb::borrow(error.value()));
   const Code code = code_of(error);
   return message.fail(code, "%s%s%s", kind.c_str(), text.empty() ? "" : ": ", text.c_str());
 }

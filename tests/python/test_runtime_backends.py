@@ -189,6 +189,27 @@ def test_exceptions_keep_their_text_and_type() -> None:
         assert "raises" in frames  # where it was raised is told
 
 
+def test_what_an_exception_leaves_shows_no_memory_of_the_call() -> None:
+    def raises(context: Any, handle: Any, args: tuple[Any, ...]) -> None:
+        seen = args[0]
+        try:
+            seen[0] = 1  # inputs are read-only
+        except ValueError as error:
+            raise SpecialError("first") from error
+
+    module = _load(Recorder(execute=raises))
+    with pytest.raises(rl.RunError) as run:
+        module(ONES)
+    error: BaseException | None = run.value.__cause__
+    assert isinstance(error, SpecialError) and isinstance(error.__cause__, ValueError)
+    while error is not None:
+        traceback = error.__traceback__
+        while traceback is not None:
+            assert not any(isinstance(v, np.ndarray) for v in traceback.tb_frame.f_locals.values())
+            traceback = traceback.tb_next
+        error = error.__cause__
+
+
 def _frames(error: BaseException) -> list[str]:
     import traceback
 
