@@ -207,6 +207,14 @@ class Side:
         """Whether the process still runs."""
         return self._process.poll() is None
 
+    def cpu_seconds(self) -> float:
+        """What the process has computed so far, all its threads together; 0 if it is gone."""
+        try:
+            fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def kill(self) -> None:
         """End the process at once, also while a call waits for it: that call raises."""
         self._process.kill()

@@ -29,7 +29,7 @@ from rushlight.edge.passes.simplify import simplify
 from rushlight.edge.passes.views_to_copies import views_to_copies
 from rushlight.edge.prepare_branches import prepare_branches
 from rushlight.errors import ExportError
-from rushlight.ir.bounds import Bounds, input_sizes, told_symbols
+from rushlight.ir.bounds import Bounds, example_outside, input_sizes, told_symbols
 from rushlight.ir.branches import branches
 from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
 from rushlight.ir.findings import Finding, refusal
@@ -77,7 +77,7 @@ def to_core_aten(
         except ExportError:
             raise
         except Exception as error:  # torch raises many kinds: all mean that there is no graph
-            raise refusal(_not_decomposed(error), where=method) from error
+            raise refusal(_not_decomposed(program, error), where=method) from error
     _refuse_effects(decomposed)
     # From here on the graph is ours to change; the tables it came with may be the caller's.
     decomposed._graph_signature = copy.deepcopy(decomposed.graph_signature)
@@ -87,9 +87,13 @@ def to_core_aten(
     return decomposed  # type: ignore[no-any-return]
 
 
-def _not_decomposed(error: Exception) -> Finding:
+def _not_decomposed(program: ExportedProgram, error: Exception) -> Finding:
     """The finding for a graph that torch cannot decompose, from what it raised."""
     text = str(error).strip()
+    outside = example_outside(program)
+    if outside is not None:
+        advice = "Pass an example within that range, or widen it in dynamic_shapes"
+        return Finding("wrong-dynamic-shapes", outside, advice, torch=text)
     reason = " ".join(text.partition("\n\nWhile executing")[0].split())
     return Finding(
         "not-lowered",

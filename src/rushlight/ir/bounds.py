@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -200,15 +200,39 @@ def _settled(program: ExportedProgram) -> dict[sympy.Expr, ValueRanges[Any]]:
 
 def input_sizes(program: ExportedProgram) -> list[Size]:
     """The sizes of the tensors that a call passes, and the integers among its inputs."""
-    values = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
     found: list[Size] = []
-    for spec in program.graph_signature.input_specs:
-        value = values.get(getattr(spec.arg, "name", ""))
-        if spec.kind == InputKind.USER_INPUT and isinstance(value, torch.Tensor):
+    for _, value in _inputs(program):
+        if isinstance(value, torch.Tensor):
             found += value.shape
-        elif spec.kind == InputKind.USER_INPUT and isinstance(value, torch.SymInt):
+        elif isinstance(value, torch.SymInt):
             found.append(value)
     return found
+
+
+def _inputs(program: ExportedProgram) -> Iterator[tuple[str, Any]]:
+    """What a call passes: names and the values that stand for them in the graph."""
+    values = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
+    for spec in program.graph_signature.input_specs:
+        name = getattr(spec.arg, "name", "")
+        if spec.kind == InputKind.USER_INPUT:
+            yield name, values.get(name)
+
+
+def example_outside(program: ExportedProgram) -> str | None:
+    """What to say of a tensor's size that is outside of its own range in the example inputs, which
+    torch captures where another one follows from it; None if there is none."""
+    bounds = Bounds.of(program)
+    for name, value in _inputs(program):
+        for dim, size in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
+            if isinstance(size, int) or not size.node.expr.is_Symbol or size.node.hint is None:
+                continue
+            low, high = bounds.interval(size)
+            if size.node.hint < low or (high is not None and size.node.hint > high):
+                return (
+                    f"size {dim} of {name} is {size.node.hint} in the example inputs, but may be "
+                    f"from {low}{'' if high is None else f' to {high}'} only"
+                )
+    return None
 
 
 def told_symbols(sizes: Iterable[Any]) -> set[sympy.Symbol]:

@@ -206,9 +206,14 @@ static int32_t execute(void* self, void* handle, const rl_call_v1* call) {
   return RL_OK;
 }
 
-static const rl_backend_v1 kBackend = {
-    RL_BACKEND_V1_VERSION, sizeof(rl_backend_v1), "SkeletonBackend", NULL, NULL, init, execute,
-    NULL};
+static const rl_backend_v1 kBackend = {RL_BACKEND_V1_VERSION,
+                                       sizeof(rl_backend_v1),
+                                       "SkeletonBackend",
+                                       NULL,
+                                       NULL,
+                                       init,
+                                       execute,
+                                       NULL};
 
 const rl_backend_v1* rl_get_backend_v1(uint32_t index);
 const rl_backend_v1* rl_get_backend_v1(uint32_t index) { return index == 0 ? &kBackend : NULL; }
