@@ -218,7 +218,8 @@ double lgamma_of(double x) {
   const double factor = vlog(negative ? sine / (kPi * moved) : moved);
   const double scaled = negative && tiny ? 200.0 * 0.69314718055994530942 : 0.0;
   const double result = (negative ? -stirling : stirling) - factor + scaled;
-  return fabs(x) == kDoubleInf ? kDoubleInf : result;
+  const bool zero = x == 1.0 || x == 2.0;
+  return fabs(x) == kDoubleInf ? kDoubleInf : zero ? 0.0 : result;
 }
 
 // Flat, because a loop with a call in it is not vectorised.
