@@ -315,7 +315,7 @@ def test_calls_that_a_backend_wants_whole() -> None:
         def forward(self, q: torch.Tensor) -> torch.Tensor:
             return torch.nn.functional.scaled_dot_product_attention(q, q, q) + q
 
-    class Wants(type(taking("aten.scaled"))):  # type: ignore[misc]
+    class Wants(type(taking("aten.scaled"))):
         def ops_to_not_decompose(self, ep: ExportedProgram) -> Any:
             return [torch.ops.aten.scaled_dot_product_attention.default], None
 
