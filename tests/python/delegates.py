@@ -85,7 +85,7 @@ def lowered_modules(program: ExportedProgram | GraphModule) -> list[LoweredBacke
     graph = program.graph
     found = [attribute(node) for node in get_delegates(graph)]
     assert all(isinstance(m, LoweredBackendModule) for m in found)
-    return found  # type: ignore[return-value]
+    return found
 
 
 def calls_of(module: LoweredBackendModule) -> list[str]:
@@ -122,12 +122,12 @@ def _write_program(program: ExportedProgram, store: NamedDataStore | None) -> di
     buffers = {spec.target: spec.arg.name for spec in signature.input_specs}
     written = {
         buffers[spec.target]: _write(node)
-        for spec, node in zip(signature.output_specs, returned, strict=True)  # type: ignore[arg-type]
+        for spec, node in zip(signature.output_specs, returned, strict=True)
         if spec.kind == OutputKind.BUFFER_MUTATION
     }
     outputs = [
         _write(node)
-        for spec, node in zip(signature.output_specs, returned, strict=True)  # type: ignore[arg-type]
+        for spec, node in zip(signature.output_specs, returned, strict=True)
         if spec.kind == OutputKind.USER_OUTPUT
     ]
     graph = {"inputs": inputs, "calls": _write_calls(program.graph_module), "outputs": outputs}
@@ -164,7 +164,7 @@ def _write(arg: Any) -> Any:
             return {"delegate": inner.processed_bytes.decode()}
         assert isinstance(inner, GraphModule)
         names = [n.name for n in inner.graph.find_nodes(op="placeholder")]
-        returned = _write(list(inner.graph.output_node().args[0]))  # type: ignore[arg-type]
+        returned = _write(list(inner.graph.output_node().args[0]))
         return {"graph": {"inputs": names, "calls": _write_calls(inner), "outputs": returned}}
     if isinstance(arg, list | tuple):
         return [_write(a) for a in arg]

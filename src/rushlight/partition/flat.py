@@ -16,7 +16,7 @@ from torch.export.graph_signature import (
     InputKind,
     OutputKind,
 )
-from torch.fx import Graph, Node
+from torch.fx import Graph, GraphModule, Node
 
 from rushlight.errors import Code, ExportError
 from rushlight.ir.branches import attribute
@@ -111,9 +111,13 @@ def flatten(program: ExportedProgram) -> tuple[ExportedProgram, Call]:
     constant = {s.arg.name for s in signature.input_specs if isinstance(s.arg, ConstantArgument)}
     inputs = [s for s in signature.input_specs if s.arg.name not in constant]
     outputs = [*written, *((spec, value) for value, spec in kept.items())]
+    results = tuple(value for _, value in outputs)
+    module = program.graph_module  # of a partition, it is as it should be
+    if constant or results != tuple(values):
+        module = _copy(program, constant, results)
     new = make_program(
         program,
-        _copy(program, constant, tuple(value for _, value in outputs)),
+        module,
         ExportGraphSignature(inputs, [spec for spec, _ in outputs]),
         {**program.constants, **program.state_dict},
     )
@@ -126,7 +130,7 @@ def _refused(what: str) -> ExportError:
     return ExportError(f"the program {what}", code=Code.NOT_SUPPORTED)
 
 
-def _copy(program: ExportedProgram, without: set[str], returned: tuple[Node, ...]) -> Any:
+def _copy(program: ExportedProgram, without: set[str], returned: tuple[Node, ...]) -> GraphModule:
     graph = Graph()
     env: dict[Node, Node] = {}
     held = {}

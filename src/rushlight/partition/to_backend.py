@@ -106,7 +106,7 @@ def _(
     shown = f"the whole program ({len(list(edge_program.graph.nodes))} nodes)"
     given = {"forward": [flatten(copy_program(edge_program))[0]]}
     results = _preprocess(details, given, {"forward": [specs]}, {"forward": [shown]})
-    return _module(backend_id, edge_program, specs, results["forward"][0])
+    return _module(backend_id, copy_program(edge_program), specs, results["forward"][0])
 
 
 @to_backend.register

@@ -172,8 +172,8 @@ def test_tags_of_an_earlier_partitioner_are_forgotten(manager: rl.EdgeProgramMan
     ("answer", "text"),
     [
         (lambda p: "nonsense", "returned str, not a PartitionResult"),
-        (lambda p: PartitionResult(p, None), "needs a `partition_tags` field"),  # type: ignore[arg-type]
-        (lambda p: PartitionResult(p, {"a": "Interpreted"}), "'a' stands for 'Interpreted', not"),  # type: ignore[dict-item]
+        (lambda p: PartitionResult(p, None), "needs a `partition_tags` field"),
+        (lambda p: PartitionResult(p, {"a": "Interpreted"}), "'a' stands for 'Interpreted', not"),
         (lambda p: PartitionResult(p.graph_module, {}), "GraphModule as tagged_exported"),
         (lambda p: PartitionResult(p, {"a": DelegationSpec("Nobody")}), "no backend 'Nobody'"),
         (lambda p: 1 / 0, "failed with ZeroDivisionError: division by zero"),
@@ -257,11 +257,11 @@ def _raise(program: Any) -> PreprocessResult:
 NONSENSE: list[tuple[Callable[[Any], Any], str]] = [
     (lambda p: None, "preprocess returned None, not a PreprocessResult"),
     (lambda p: b"payload", "preprocess returned a bytes, not a PreprocessResult"),
-    (lambda p: PreprocessResult("text"), "processed_bytes that are a str, not bytes"),  # type: ignore[arg-type]
-    (lambda p: PreprocessResult(b"", {1: ["x"]}), "the debug handles ['x'] for 1"),  # type: ignore[list-item]
-    (lambda p: PreprocessResult(b"", {1: 3.5}), "the debug handles 3.5 for 1"),  # type: ignore[dict-item]
-    (lambda p: PreprocessResult(b"", [1]), "a debug_handle_map that is a list"),  # type: ignore[arg-type]
-    (lambda p: PreprocessResult(b"", {}, {"k": b""}), "a data_store_output that is a dict"),  # type: ignore[arg-type]
+    (lambda p: PreprocessResult("text"), "processed_bytes that are a str, not bytes"),
+    (lambda p: PreprocessResult(b"", {1: ["x"]}), "the debug handles ['x'] for 1"),
+    (lambda p: PreprocessResult(b"", {1: 3.5}), "the debug handles 3.5 for 1"),
+    (lambda p: PreprocessResult(b"", [1]), "a debug_handle_map that is a list"),
+    (lambda p: PreprocessResult(b"", {}, {"k": b""}), "a data_store_output that is a dict"),
 ]
 
 
@@ -269,7 +269,7 @@ NONSENSE: list[tuple[Callable[[Any], Any], str]] = [
 def test_preprocess_returns_nonsense(
     manager: rl.EdgeProgramManager, act: Callable[[Any], Any], text: str
 ) -> None:
-    Bad.act = staticmethod(act)  # type: ignore[assignment]
+    Bad.act = staticmethod(act)
     found = refused(manager, taking("aten.sin", backend="Bad"))
     assert text in found and found.startswith("Bad: ") and "'other'" in found
     with pytest.raises(ExportError, match="Bad"):
@@ -277,7 +277,7 @@ def test_preprocess_returns_nonsense(
 
 
 def test_preprocess_raises(manager: rl.EdgeProgramManager) -> None:
-    Bad.act = staticmethod(_raise)  # type: ignore[assignment]
+    Bad.act = staticmethod(_raise)
     found = refused(manager, taking("aten.sin", backend="Bad"))
     assert found.startswith("Bad: preprocess failed with KeyError: 'no sine on this device'")
     assert "other: partition 'tag0' for Bad (sin (aten.sin.default))" in found
@@ -298,7 +298,7 @@ def test_preprocess_changes_what_it_was_given(manager: rl.EdgeProgramManager) ->
         program.graph_module.recompile()
         return PreprocessResult(b"")
 
-    Bad.act = staticmethod(scramble)  # type: ignore[assignment]
+    Bad.act = staticmethod(scramble)
     lowered = manager.to_backend(taking("aten.sin", backend="Bad"))
     [module] = lowered_modules(lowered.exported_program())
     x = torch.randn(2, 2)
@@ -325,14 +325,14 @@ def test_preprocess_changes_what_it_was_given(manager: rl.EdgeProgramManager) ->
 def test_preprocess_of_all_methods_returns_nonsense(
     manager: rl.EdgeProgramManager, act: Callable[[Any], Any], text: str
 ) -> None:
-    BadTogether.act = staticmethod(act)  # type: ignore[assignment]
+    BadTogether.act = staticmethod(act)
     found = refused(manager, taking("aten.sin", backend="BadTogether"))
     assert text in found and "BadTogether" in found
 
 
 def test_a_backend_that_fails_late_lowers_nothing(manager: rl.EdgeProgramManager) -> None:
     """The first backend of a partitioner has done its part when the second one fails."""
-    Bad.act = staticmethod(_raise)  # type: ignore[assignment]
+    Bad.act = staticmethod(_raise)
 
     class Both(Partitioner):
         def partition(self, exported_program: ExportedProgram) -> PartitionResult:
@@ -351,4 +351,4 @@ def test_a_backend_that_derives_from_another_is_refused() -> None:
 def test_no_partitioner_at_all(manager: rl.EdgeProgramManager) -> None:
     exported = torch.export.export(Model(), (torch.randn(2, 2), torch.randn(2, 2)))
     with pytest.raises(ExportError, match="is no Partitioner"):
-        rl.to_edge_transform_and_lower(exported, partitioner=[Interpreted])  # type: ignore[list-item]
+        rl.to_edge_transform_and_lower(exported, partitioner=[Interpreted])

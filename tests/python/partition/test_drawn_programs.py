@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import pytest
 import torch
-from delegates import Interpreter, flat, lowered_modules
+from delegates import flat, lowered_modules
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.export import ExportedProgram
@@ -17,7 +16,6 @@ from torch.fx import Node
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 import rushlight as rl
-from rushlight import runtime
 from rushlight.ir.branches import branches
 from rushlight.ir.programs import copy_program
 from rushlight.partition import DelegationSpec, SupportedOperatorPartitioner
@@ -125,15 +123,6 @@ class Named(OperatorSupportBase):
     def is_node_supported(self, submodules: object, node: Node) -> bool:
         nodes = [n.name for n in node.graph.nodes]
         return node.name in self.supported[self.shapes.index(nodes)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def interpreters() -> Iterator[None]:
-    for name in ("Interpreted", "Other"):
-        runtime.register_backend(name, Interpreter)
-    yield
-    for name in ("Interpreted", "Other"):
-        runtime.unregister_backend(name)
 
 
 def lowered(seed: int, data: st.DataObject, single: bool) -> rl.EdgeProgramManager:

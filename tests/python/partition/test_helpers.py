@@ -225,9 +225,9 @@ def test_options_of_a_partitioner_are_read_only() -> None:
     partitioner = Partitioner({"path": "/a/b"})
     assert partitioner.spec["path"] == "/a/b"
     with pytest.raises(TypeError, match="item assignment"):
-        partitioner.spec["path"] = "/c"  # type: ignore[index]
+        partitioner.spec["path"] = "/c"
     with pytest.raises(AttributeError):
-        partitioner.spec = {}  # type: ignore[misc]
+        partitioner.spec = {}
 
 
 # --- graphs --------------------------------------------------------------------------------------
@@ -373,7 +373,7 @@ def test_a_key_stands_for_one_value_everywhere() -> None:
     store.add_named_data("a", b"1")
     for options in ({}, {"external_tag": "beside"}):
         with pytest.raises(ExportError, match="named data 'a' is there twice"):
-            store.add_named_data("a", b"22", **options)  # type: ignore[arg-type]
+            store.add_named_data("a", b"22", **options)
     with pytest.raises(ExportError, match="alignment must be positive"):
         store.add_named_data("b", b"1", alignment=-4)
     assert store.get_named_data_store_output().buffers == [b"1"]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from delegates import Interpreter, flat, lowered_modules, taking
+from delegates import flat, lowered_modules, taking
 from torch.export import ExportedProgram
 
 import rushlight as rl
-from rushlight import runtime
 from rushlight.errors import ExportError
 from rushlight.partition import (
     AllNodePartitioner,
@@ -25,13 +24,6 @@ from rushlight.partition import (
 )
 
 ADD = torch.ops.aten.add.Tensor
-
-
-@pytest.fixture(autouse=True)
-def interpreter() -> Iterator[None]:
-    runtime.register_backend("Interpreted", Interpreter)
-    yield
-    runtime.unregister_backend("Interpreted")
 
 
 class Tagging(Partitioner):

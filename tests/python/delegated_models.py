@@ -1,0 +1,64 @@
+"""Small models of the delegation tests, and what files of theirs compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from delegates import flat
+from torch.export import ExportedProgram
+
+import rushlight as rl
+from rushlight.edge import ExecutorchBackendConfig
+
+
+def edge_of(model: torch.nn.Module, *args: Any) -> ExportedProgram:
+    """The model in the Edge dialect."""
+    return rl.to_edge(torch.export.export(model.eval(), args)).exported_program()
+
+
+def runs_like(model: torch.nn.Module, manager: rl.EdgeProgramManager, *args: Any) -> bytes:
+    """That the file computes what eager does, with payloads in segments and inside the program."""
+    for segments in (True, False):
+        config = ExecutorchBackendConfig(extract_delegate_segments=segments)
+        file = manager.to_executorch(config).buffer
+        found = rl.load(file)(*arrays(args))
+        for ours, eager in zip(flat(found), flat(model(*args)), strict=True):
+            torch.testing.assert_close(ours, eager)
+    return file
+
+
+def arrays(args: Any) -> Any:
+    """The arguments with NumPy arrays for tensors."""
+    return torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.numpy(), args)
+
+
+class AddMul(torch.nn.Module):
+    """Between the additions and products stands one subtraction."""
+
+    def forward(self, a: torch.Tensor, x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        y = torch.mm(a, x)
+        z = y + b
+        a = z - a
+        y = torch.mm(a, x)
+        return y + b
+
+    inputs = (torch.randn(2, 2), torch.randn(2, 2), torch.randn(2, 2))
+
+
+class Sine(torch.nn.Module):
+    """One operator."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(x)
+
+
+class Wrap(torch.nn.Module):
+    """A model around a lowered module."""
+
+    def __init__(self, lowered: torch.nn.Module) -> None:
+        super().__init__()
+        self.lowered = lowered
+
+    def forward(self, *args: Any) -> Any:
+        return self.lowered(*args)
