@@ -82,6 +82,14 @@ void conv_lines(KernelContext& ctx, const Conv& conv);
 // Every type that has a matrix product: sums in float32, float64, int32 or int64.
 void conv_any(KernelContext& ctx, const ConvShares& shares, const Conv& conv);
 
+// The gradient of the weights of `forward`, from that of its output: floating types.
+void conv_weight_gradient(KernelContext& ctx, const Conv& forward, const Tensor& grad,
+                          const Tensor& result);
+
+// The pixels of a tensor lie one pixel_step() after the other.
+bool pixels_in_line(const ConvTensor& t);
+int64_t pixel_step(const ConvTensor& t);
+
 // A tensor of 3, 4 or 5 dimensions with its strides and sizes spread.
 ConvTensor conv_tensor(const Tensor& tensor);
 // Picks a way to run a convolution whose output has elements.
