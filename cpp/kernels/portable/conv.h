@@ -77,7 +77,7 @@ class ConvShares {
 // float16 and bfloat16: the same on converted tiles. False (and nothing is done) if scratch memory
 // does not suffice for one.
 bool conv_half(KernelContext& ctx, const ConvShares& shares, const Conv& conv);
-// One input channel per group, not transposed: the types that conv_any takes.
+// One input channel per group: the types that conv_any takes.
 void conv_lines(KernelContext& ctx, const Conv& conv);
 // Every type that has a matrix product: sums in float32, float64, int32 or int64.
 void conv_any(KernelContext& ctx, const ConvShares& shares, const Conv& conv);

@@ -130,8 +130,8 @@ class Multiplier {
       const int64_t tap = (row_ + done) / g_.channels;
       const int64_t channel = (row_ + done) % g_.channels;
       n = std::min(g_.channels - channel, rows_ - done);
-      const int64_t from = image * g_.wide.outer_step +
-                           (group_ * g_.channels + channel) * g_.wide.inner_step;
+      const int64_t from =
+          image * g_.wide.outer_step + (group_ * g_.channels + channel) * g_.wide.inner_step;
       unfold_tap(tap, from, n, first, count, unfolded_ + done * blocks_.pixels);
     }
   }
@@ -154,8 +154,7 @@ class Multiplier {
       clear(to, n, begin - w);
       if (begin < end) {
         const int64_t x = axes[2].start(begin) + k * axes[2].dilation;
-        const int64_t at =
-            from + z * g_.wide.step[0] + y * g_.wide.step[1] + x * g_.wide.step[2];
+        const int64_t at = from + z * g_.wide.step[0] + y * g_.wide.step[1] + x * g_.wide.step[2];
         copy_channels(at, n, end - begin, to + (begin - w));
       }
       clear(to + (end - w), n, w + width - end);
@@ -170,18 +169,36 @@ class Multiplier {
 
   void copy_channels(int64_t at, int64_t n, int64_t width, T* to) {
     const int64_t step = g_.axes[2].stride * g_.wide.step[2];
-    if (step != 1 && n > kFewRows) {
-      CopyBlock block;
-      block.push(n, g_.wide.inner_step, blocks_.pixels);
-      block.push(width, step, 1);
-      const Tensor& tensor = *g_.wide.tensor;
-      return converting_copy(element_at(tensor, at), tensor.dtype, to, kSum, block);
+    for (int64_t c = 0; step != 1 && n > kFewRows; c += blocks_.tile) {
+      if (c >= n) return;
+      turn_channels(at + c * g_.wide.inner_step, step, std::min(blocks_.tile, n - c), width,
+                    to + c * blocks_.pixels);
     }
     for (int64_t c = 0; c < n; ++c) {
       const T* row = static_cast<const T*>(
           wide_.read(at + c * g_.wide.inner_step, step, static_cast<size_t>(width)));
       std::copy(row, row + width, to + c * blocks_.pixels);
     }
+  }
+
+  // At most a tile's width of channels, whose elements are `step` apart.
+  void turn_channels(int64_t at, int64_t step, int64_t n, int64_t width, T* to) {
+    const Tensor& tensor = *g_.wide.tensor;
+    const void* from = element_at(tensor, at);
+    CopyBlock turn;
+    if (tensor.dtype != kSum) {
+      CopyBlock block;
+      block.push(width, step, n);
+      block.push(n, g_.wide.inner_step, 1);
+      converting_copy(from, tensor.dtype, turned_, kSum, block);
+      from = turned_;
+      turn.push(n, 1, blocks_.pixels);
+      turn.push(width, n, 1);
+    } else {
+      turn.push(n, g_.wide.inner_step, blocks_.pixels);
+      turn.push(width, step, 1);
+    }
+    strided_copy(from, to, turn, sizeof(T));
   }
 
   // Where a pixel of a channel of `narrow` lies.

@@ -133,9 +133,11 @@ ConvTensor conv_tensor(const Tensor& tensor) {
 }
 
 void conv_float(KernelContext& ctx, const Conv& conv) {
-  if (conv.transposed) return conv_transposed_gemm(ctx, conv);
-  if (conv.group_in == 1 && conv.group_out == 1 && conv_depthwise(ctx, conv)) return;
-  conv_gemm(ctx, conv);
+  const bool depthwise = conv.group_in == 1 && conv.group_out == 1;
+  if (depthwise && conv_depthwise(ctx, conv)) return;
+  if (!conv.transposed) return conv_gemm(ctx, conv);
+  if (depthwise) return conv_lines(ctx, conv);
+  conv_transposed_gemm(ctx, conv);
 }
 
 void run_convolution(KernelContext& ctx, const Conv& conv) {
@@ -144,7 +146,7 @@ void run_convolution(KernelContext& ctx, const Conv& conv) {
   if (input.dtype == DType::Float32 && input.numel <= INT32_MAX) return conv_float(ctx, conv);
   const ConvShares shares(ctx);
   if (half && conv_half(ctx, shares, conv)) return;
-  if (conv.group_in == 1 && !conv.transposed) return conv_lines(ctx, conv);
+  if (conv.group_in == 1) return conv_lines(ctx, conv);
   conv_any(ctx, shares, conv);
 }
 
