@@ -243,7 +243,7 @@ class HalfTiles {
 
 }  // namespace
 
-bool conv_half(KernelContext& ctx, const ConvShares& shares, const Conv& conv) {
+bool conv_half(KernelContext& ctx, const ScratchShares& shares, const Conv& conv) {
   // A quarter of the memory is for what the float32 ways pack.
   const int64_t room = static_cast<int64_t>(shares.bytes() / sizeof(float) / 4 * 3);
   Tile tile;

@@ -43,8 +43,9 @@ class Lines {
       const int64_t channel = plane % channels;
       const int64_t to = image * conv_.out.outer_step + channel * conv_.out.inner_step +
                          d * conv_.out.step[0] + h * conv_.out.step[1];
-      for (int64_t begin = 0; begin < axes_[2].out; begin += static_cast<int64_t>(kChunk)) {
-        const int64_t end = std::min(begin + static_cast<int64_t>(kChunk), axes_[2].out);
+      for (int64_t begin = 0; begin < conv_.out.size[2]; begin += static_cast<int64_t>(kChunk)) {
+        const int64_t end =
+            std::min<int64_t>(begin + static_cast<int64_t>(kChunk), conv_.out.size[2]);
         const size_t n = static_cast<size_t>(end - begin);
         const int64_t at = to + begin * conv_.out.step[2];
         T* acc = static_cast<T*>(out_.target(at, conv_.out.step[2]));

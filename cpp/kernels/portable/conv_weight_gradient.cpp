@@ -301,7 +301,7 @@ class Multiplier {
 
 template <typename T>
 void run(KernelContext& ctx, const Gradient& g) {
-  const ConvShares shares(ctx);
+  const ScratchShares shares(ctx);
   const size_t bytes = std::max(shares.bytes(), kStackBytes);
   const Blocks blocks(g, SumType<T>::loops().width, static_cast<int64_t>(bytes / sizeof(T)));
   const int64_t items = g.groups * blocks.down(g) * blocks.across(g);
