@@ -5,16 +5,7 @@
 namespace rushlight::kernels::RL_ISA {
 namespace {
 
-constexpr int64_t kVectorBytes = kLanes * 4;
 constexpr int64_t kVectors = 2;  // of a tile's width
-
-template <typename T>
-struct VectorOf {
-  static constexpr int64_t kCount = kVectorBytes / static_cast<int64_t>(sizeof(T));
-  // Not `using`, in which GCC ignores attributes of a type that depends on T.
-  typedef T Type __attribute__((vector_size(kVectorBytes)));
-  typedef T Memory __attribute__((vector_size(kVectorBytes), aligned(sizeof(T)), may_alias));
-};
 
 template <typename T, int H>
 void tile(const ProductTile<T>& t) {
