@@ -10,10 +10,10 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kDepth = 256;    // k's of a block: a panel of b of this length lies in L1
-constexpr int64_t kHeight = 48;    // rows of a block
-constexpr int64_t kFewRows = 4;    // up to which dot products beat tiles, where b's k's lie flat
-constexpr int64_t kMaxWidth = 32;  // of a tile of any type
+constexpr int64_t kDepth = 256;  // k's of a block: a panel of b of this length lies in L1
+constexpr int64_t kHeight = 48;  // rows of a block
+constexpr int64_t kFewRows = 4;  // up to which dot products beat tiles, where b's k's lie flat
+constexpr int64_t kAdded = 128;  // elements of the addend that are converted at a time
 
 const void* at(const AnyMatrix& m, DType dtype, int64_t i, int64_t j) {
   return static_cast<const uint8_t*>(m.data) +
@@ -181,16 +181,24 @@ class Multiplier {
       if (p_.alpha != nullptr) {
         for (int64_t j = 0; j < cols; ++j) row[j] *= alpha;
       }
-      for (int64_t j = 0; p_.add.data != nullptr && j < cols; j += kMaxWidth) {
-        T added[kMaxWidth];
-        const int64_t n = std::min(kMaxWidth, cols - j);
-        converting_copy(at(p_.add, p_.dtype, i0 + i, j0 + j), p_.dtype, added, kSum,
-                        piece(1, n, 0, p_.add.col, 0, 1));
+      for (int64_t j = 0, n = 0; p_.add.data != nullptr && j < cols; j += n) {
+        n = std::min(kAdded, cols - j);
+        T added[kAdded];
+        read_added(i0 + i, j0 + j, n, added);
         for (int64_t c = 0; c < n; ++c) row[j + c] += beta * added[c];
       }
     }
     converting_copy(sums, kSum, const_cast<void*>(at(p_.out, p_.dtype, i0, j0)), p_.dtype,
                     piece(rows, cols, step, 1, p_.out.row, p_.out.col));
+  }
+
+  void read_added(int64_t i, int64_t j, int64_t n, T* to) const {
+    const void* from = at(p_.add, p_.dtype, i, j);
+    if (p_.add.col == 1) {
+      convert(from, p_.dtype, to, kSum, static_cast<size_t>(n));
+      return;
+    }
+    converting_copy(from, p_.dtype, to, kSum, piece(1, n, 0, p_.add.col, 0, 1));
   }
 
   const Workspace& work_;
