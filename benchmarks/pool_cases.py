@@ -1,4 +1,7 @@
-"""Timed calls of 3-d and adaptive pooling, gradients, bags and distances, for `kernels.py`."""
+"""Timed calls of further convolutions, 3-d and adaptive pooling, gradients, bags and distances.
+
+For `kernels.py`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from kernel_cases import Case, Inputs, convolution, four
+from kernel_cases import Case, Inputs, four
 
 CUBE = ([2, 2, 2], [1, 1, 1], [1, 1, 1])
 FLAT = ([2, 2], [2, 2], [0, 0])
@@ -41,14 +44,64 @@ def gradients() -> Iterator[Case]:
         return halved(t), t.image, *FLAT, dilation, False, places
 
     yield Case("aten::max_pool2d_with_indices_backward.grad_input", of_max)
-    for note in ("", "depthwise"):
+    for note in (*LAYERS, "depthwise", "depthwise channels-last"):
 
-        def of_convolution(t: Inputs, depthwise: bool = bool(note)) -> tuple[Any, ...]:
-            channels = t.image.shape[1]
-            x, weight, bias, *rest = convolution(t, t.image, 3, channels if depthwise else 1)
-            return t.image, x, weight, [bias.numel()], *rest, [True, True, True]
+        def of_convolution(t: Inputs, note: str = note) -> tuple[Any, ...]:
+            x, weight, _, *rest = layer(t, note)
+            out = torch.ops.aten.convolution(x, weight, None, *rest)
+            return torch.ones_like(out), x, weight, [out.shape[1]], *rest, [True] * 3
 
         yield Case("aten::convolution_backward.out", of_convolution, note)
+
+
+# Notes of layers beside those of `kernel_cases.layers`.
+LAYERS = (
+    "",
+    "channels-last",
+    "grouped",
+    "grouped channels-last",
+    "strided",
+    "1-d",
+    "3-d",
+    "transposed",
+    "transposed strided",
+    "transposed depthwise",
+    "transposed depthwise strided",
+)
+
+
+def layer(t: Inputs, note: str) -> tuple[Any, ...]:
+    """Arguments of a convolution of kernel size 3 with as many channels out as in."""
+    x = t.image_last if "channels-last" in note else t.image
+    dims = 2
+    if note == "1-d":
+        x, dims = t.tensor(1, x.shape[1], t.n // x.shape[1]), 1
+    elif note == "3-d":
+        x, dims = t.volume, 3
+    channels = x.shape[1]
+    groups = channels if "depthwise" in note else min(4, channels) if "grouped" in note else 1
+    weight = t.tensor(channels, channels // groups, *[3] * dims)
+    if "channels-last" in note:
+        weight = weight.contiguous(memory_format=torch.channels_last)
+    strides = [2 if "strided" in note else 1] * dims
+    ones = [1] * dims
+    return (
+        x,
+        weight,
+        t.tensor(channels),
+        strides,
+        ones,
+        ones,
+        "transposed" in note,
+        [0] * dims,
+        groups,
+    )
+
+
+def convolutions() -> Iterator[Case]:
+    """Those that `kernel_cases.layers` does not have."""
+    for note in LAYERS[2:]:
+        yield Case("aten::convolution.out", lambda t, note=note: layer(t, note), note)
 
 
 def bags_and_distances() -> Iterator[Case]:
@@ -82,6 +135,7 @@ def fractional() -> Iterator[Case]:
 def pool_cases() -> Iterator[Case]:
     """All of them."""
     yield from fractional()
+    yield from convolutions()
     yield from pooling()
     yield from gradients()
     yield from bags_and_distances()

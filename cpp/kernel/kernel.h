@@ -66,6 +66,13 @@ class KernelContext {
   // Bytes that scratch() can still give.
   size_t scratch_left() const;
 
+  // The same with other scratch memory, for parts of a kernel that use theirs in turn.
+  KernelContext with_scratch(Allocator* scratch) const {
+    KernelContext ctx = *this;
+    ctx.scratch_ = scratch;
+    return ctx;
+  }
+
   // What random operators draw from; nullptr if the caller gave none.
   Generator* generator() const { return generator_; }
 

@@ -103,6 +103,10 @@ def cdist(make: Maker) -> Iterator[Sample]:
             None,
             out_dim_order=(2, 0, 1),
         )
+    for dtype in FLOATING:  # enough rows for Euclidean distances from products
+        yield Sample(make.tensor(70, 90, dtype=dtype), make.tensor(101, 90, dtype=dtype), 2.0, None)
+    yield Sample(make.tensor(2, 40, 7, order=(0, 2, 1)), make.tensor(3, 7), 2.0, 0)
+    yield Sample(make.tensor(5, 6), make.tensor(3, 6), 2.0, 1)
     yield Sample(make.tensor(0, 4), make.tensor(2, 4), 2.0, None)
     yield Sample(make.tensor(2, 0, 4), make.tensor(2, 3, 4), 2.0, None)
     same = make.tensor(4, 33)
@@ -134,14 +138,10 @@ def in_double(op: Any) -> Callable[..., torch.Tensor]:
     return reference
 
 
-def without_products(a: torch.Tensor, b: torch.Tensor, p: float, mode: Any) -> torch.Tensor:
-    """Eager without the matrix product that stands for Euclidean distances."""
-    result: torch.Tensor = aten._cdist_forward(a, b, p, 2)
-    return result
-
-
 OPS = [
-    OpCases("aten::_cdist_forward.out", cdist, in_double(without_products), tolerance=(1e-5, 1e-6)),
+    OpCases(
+        "aten::_cdist_forward.out", cdist, in_double(aten._cdist_forward), tolerance=(1e-5, 1e-6)
+    ),
     OpCases(
         "aten::_embedding_bag.out",
         bags,
@@ -180,10 +180,12 @@ def bag_error(
     return ErrorCase("aten::_embedding_bag.out", args, message)
 
 
-def cdist_error(message: str, *shapes: tuple[int, ...], p: float = 2.0) -> ErrorCase:
+def cdist_error(
+    message: str, *shapes: tuple[int, ...], p: float = 2.0, mode: int | None = None
+) -> ErrorCase:
     return ErrorCase(
         "aten::_cdist_forward.out",
-        lambda make: [*(make.tensor(*s) for s in shapes[:2]), p, None, torch.zeros(*shapes[2])],
+        lambda make: [*(make.tensor(*s) for s in shapes[:2]), p, mode, torch.zeros(*shapes[2])],
         message,
     )
 
@@ -199,6 +201,7 @@ ERRORS = [
     bag_error("per_sample_weights are given, but mode is 1", [0, 1], [0], 1, torch.ones(2)),
     bag_error(r"per_sample_weights has shape \(3,\)", [0, 1], [0], 0, torch.ones(3)),
     cdist_error("p is -1, but must be 0 or greater", (3, 2), (4, 2), (3, 4), p=-1.0),
+    cdist_error("compute_mode is 3, but must be None, 0, 1 or 2", (3, 2), (4, 2), (3, 4), mode=3),
     cdist_error("p is nan", (3, 2), (4, 2), (3, 4), p=float("nan")),
     cdist_error(r"x1 has shape \(3, 2\) and x2 has \(4, 3\)", (3, 2), (4, 3), (3, 4)),
     cdist_error(r"x1 has shape \(2,\)", (2,), (4, 2), (3, 4)),

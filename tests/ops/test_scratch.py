@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from .cases_attention import OPS as ATTENTION
+from .cases_backward import OPS as GRADIENTS
 from .cases_conv import OPS as CONVOLUTIONS
 from .cases_matmul import OPS as PRODUCTS
 from .cases_sorting import OPS as ORDERS
@@ -16,7 +17,9 @@ SORTS = [cases for cases in ORDERS if cases.op.startswith("aten::sort.")]
 
 @pytest.mark.parametrize("scratch", [0, 20_000])
 @pytest.mark.parametrize(
-    "cases", PRODUCTS + CONVOLUTIONS + ATTENTION + SORTS + UNIQUE, ids=lambda cases: cases.op
+    "cases",
+    PRODUCTS + CONVOLUTIONS + ATTENTION + GRADIENTS + SORTS + UNIQUE,
+    ids=lambda cases: cases.op,
 )
 def test_equals_eager_with_little_scratch(cases: OpCases, scratch: int) -> None:
     for sample in cases.samples(Maker(cases.op)):

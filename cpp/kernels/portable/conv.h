@@ -9,6 +9,7 @@
 #include "rushlight/kernel/kernel.h"
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/loops/window.h"
+#include "rushlight/kernels/portable/scratch_shares.h"
 
 namespace rushlight::kernels {
 
@@ -50,37 +51,21 @@ void conv_transposed_gemm(KernelContext& ctx, const Conv& conv);
 // One of these, for float32.
 void conv_float(KernelContext& ctx, const Conv& conv);
 
-// Scratch memory in shares of one size, each for one thread. What a share computes does not depend
-// on how many there are.
-class ConvShares {
- public:
-  explicit ConvShares(KernelContext& ctx);
-  size_t bytes() const { return bytes_; }  // of a share; 0 if there is no scratch memory
-  void* memory(int64_t share) const {
-    return static_cast<uint8_t*>(memory_) + static_cast<size_t>(share) * bytes_;
-  }
-  // Calls body(share, first, step) for every share: it works on items first, first + step, …
-  template <typename Body>
-  void run(KernelContext& ctx, int64_t items, Body&& body) const {
-    const int64_t used = items < count_ ? items : count_;
-    ctx.parallel(used, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t share = begin; share < end; ++share) body(share, share, used);
-    });
-  }
-
- private:
-  int64_t count_ = 1;
-  size_t bytes_ = 0;
-  void* memory_ = nullptr;
-};
-
 // float16 and bfloat16: the same on converted tiles. False (and nothing is done) if scratch memory
 // does not suffice for one.
-bool conv_half(KernelContext& ctx, const ConvShares& shares, const Conv& conv);
-// One input channel per group, not transposed: the types that conv_any takes.
+bool conv_half(KernelContext& ctx, const ScratchShares& shares, const Conv& conv);
+// One input channel per group: the types that conv_any takes.
 void conv_lines(KernelContext& ctx, const Conv& conv);
 // Every type that has a matrix product: sums in float32, float64, int32 or int64.
-void conv_any(KernelContext& ctx, const ConvShares& shares, const Conv& conv);
+void conv_any(KernelContext& ctx, const ScratchShares& shares, const Conv& conv);
+
+// The gradient of the weights of `forward`, from that of its output: floating types.
+void conv_weight_gradient(KernelContext& ctx, const Conv& forward, const Tensor& grad,
+                          const Tensor& result);
+
+// The pixels of a tensor lie one pixel_step() after the other.
+bool pixels_in_line(const ConvTensor& t);
+int64_t pixel_step(const ConvTensor& t);
 
 // A tensor of 3, 4 or 5 dimensions with its strides and sizes spread.
 ConvTensor conv_tensor(const Tensor& tensor);

@@ -297,7 +297,7 @@ class Convolver {
 };
 
 template <typename T>
-void run(KernelContext& ctx, const ConvShares& shares, const Conv& conv) {
+void run(KernelContext& ctx, const ScratchShares& shares, const Conv& conv) {
   const size_t bytes = std::max(shares.bytes(), kStackBytes);
   const int64_t tile = SumType<T>::loops().width;
   const Blocks blocks(conv, tile, static_cast<int64_t>(bytes / sizeof(T)));
@@ -316,7 +316,7 @@ void run(KernelContext& ctx, const ConvShares& shares, const Conv& conv) {
 
 }  // namespace
 
-void conv_any(KernelContext& ctx, const ConvShares& shares, const Conv& conv) {
+void conv_any(KernelContext& ctx, const ScratchShares& shares, const Conv& conv) {
   const DType dtype = conv.out.tensor->dtype;
   if (dtype == DType::Float64) return run<double>(ctx, shares, conv);
   if (dtype == DType::Int64) return run<uint64_t>(ctx, shares, conv);

@@ -1,14 +1,12 @@
-// The gradients of a convolution, each of which is a convolution itself: that of the input runs the
-// other way (transposed, or not); that of the weights slides the gradient of the outputs over the
-// input, with images as channels and stride and dilation exchanged.
+// The gradients of a convolution. That of the input is a convolution the other way (transposed, or
+// not); that of the bias a sum over images and pixels.
 #include <algorithm>
 
 #include "rushlight/core/allocator.h"
-#include "rushlight/core/message.h"
 #include "rushlight/kernels/portable/conv.h"
 #include "rushlight/kernels/portable/declarations.h"
-#include "rushlight/kernels/portable/norm.h"
 #include "rushlight/kernels/portable/promote.h"
+#include "rushlight/kernels/portable/reduce.h"
 #include "rushlight/kernels/portable/strided_copy.h"
 
 namespace rushlight::kernels {
@@ -32,20 +30,22 @@ enum Argument {
   kGradBias
 };
 
-// Scratch memory that every one of several convolutions uses anew.
+// Scratch memory that one gradient after the other uses.
 class Reused {
  public:
-  explicit Reused(KernelContext& ctx) : bytes_(ctx.scratch_left()), memory_(ctx.scratch(bytes_)) {
+  explicit Reused(KernelContext& ctx)
+      : ctx_(ctx), bytes_(ctx.scratch_left()), memory_(ctx.scratch(bytes_)) {
     if (memory_ == nullptr) bytes_ = 0;
   }
-  void run(const Conv& conv) const {
+  template <typename Body>
+  void run(Body body) const {
     Allocator allocator(memory_, bytes_);
-    Message message;
-    KernelContext ctx(message, &allocator);
-    run_convolution(ctx, conv);
+    KernelContext ctx = ctx_.with_scratch(&allocator);
+    body(ctx);
   }
 
  private:
+  KernelContext& ctx_;
   size_t bytes_;
   void* memory_;
 };
@@ -59,62 +59,6 @@ Conv input_gradient(const Conv& forward, const Tensor& grad, const Tensor& resul
   conv.bias = nullptr;
   std::swap(conv.group_in, conv.group_out);
   return conv;
-}
-
-// The elements of a tensor from `offset` on.
-Tensor shifted(const Tensor& tensor, int64_t offset) {
-  Tensor part = tensor;
-  part.data = element_at(tensor, offset);
-  part.numel -= offset;
-  return part;
-}
-
-ConvTensor exchanged(const Tensor& tensor) {
-  ConvTensor spread = conv_tensor(tensor);
-  std::swap(spread.outer_step, spread.inner_step);
-  return spread;
-}
-
-// The gradient of the weights, group by group. `wide` is what the kernel slides over (the input of
-// a plain convolution, the outputs' gradient of a transposed one), `narrow` the other one.
-void weight_gradient(const Reused& scratch, const Conv& forward, const Tensor& wide,
-                     const Tensor& narrow, const Tensor& result) {
-  Conv conv;
-  conv.groups = 1;
-  conv.group_in = forward.batch;
-  conv.batch = forward.transposed ? forward.group_out : forward.group_in;
-  conv.group_out = forward.transposed ? forward.group_in : forward.group_out;
-  for (size_t s = 0; s < kMaxSpatial; ++s) {
-    conv.stride[s] = forward.dilation[s];
-    conv.dilation[s] = forward.stride[s];
-    conv.padding[s] = forward.padding[s];
-  }
-  for (int64_t g = 0; g < forward.groups; ++g) {
-    const Tensor input = shifted(wide, g * conv.batch * wide.strides[1]);
-    const Tensor weight = shifted(narrow, g * conv.group_out * narrow.strides[1]);
-    const Tensor out = shifted(result, g * conv.group_out * result.strides[0]);
-    conv.input = exchanged(input);
-    conv.weight = exchanged(weight);
-    conv.out = exchanged(out);
-    scratch.run(conv);
-  }
-}
-
-// The sum of the gradient over images and pixels, for each channel.
-void bias_gradient(const Tensor& grad, const Tensor& result) {
-  const ConvTensor g = conv_tensor(grad);
-  for (int64_t c = 0; c < result.numel; ++c) {
-    double sum = 0.0;
-    for (int64_t n = 0; n < grad.sizes[0]; ++n) {
-      for (int64_t d = 0; d < g.size[0]; ++d) {
-        for (int64_t h = 0; h < g.size[1]; ++h) {
-          const int64_t line = n * g.outer_step + c * g.inner_step + d * g.step[0] + h * g.step[1];
-          for (int64_t w = 0; w < g.size[2]; ++w) sum += load_value(grad, line + w * g.step[2]);
-        }
-      }
-    }
-    store_value(result, c, sum);
-  }
 }
 
 void fill_zeros(const Tensor& tensor) {
@@ -169,14 +113,18 @@ Status convolution_backward_out(KernelContext& ctx, EValue* const* args) {
   }
   if (grad.numel == 0 || input.numel == 0) return {};
   const Reused scratch(ctx);
-  if (mask.bool_at(0)) scratch.run(input_gradient(forward, grad, args[kGradInput]->tensor()));
-  if (mask.bool_at(1)) {
-    const Tensor& wide = forward.transposed ? grad : input;
-    const Tensor& narrow = forward.transposed ? input : grad;
-    weight_gradient(scratch, forward, wide, narrow, args[kGradWeight]->tensor());
+  if (mask.bool_at(0)) {
+    const Conv conv = input_gradient(forward, grad, args[kGradInput]->tensor());
+    scratch.run([&](KernelContext& part) { run_convolution(part, conv); });
   }
-  if (mask.bool_at(2)) bias_gradient(grad, args[kGradBias]->tensor());
-  return {};
+  if (mask.bool_at(1)) {
+    const Tensor& out = args[kGradWeight]->tensor();
+    scratch.run([&](KernelContext& part) { conv_weight_gradient(part, forward, grad, out); });
+  }
+  if (!mask.bool_at(2)) return {};
+  bool reduced[kMaxRank];
+  for (size_t d = 0; d < grad.rank; ++d) reduced[d] = d != 1;
+  return sum_over(ctx, grad, reduced, false, args[kGradBias]->tensor());
 }
 
 }  // namespace rushlight::kernels

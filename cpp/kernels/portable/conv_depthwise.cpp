@@ -44,13 +44,19 @@ void copy_band(const Conv& conv, const float* plane, int64_t y0, int64_t rows, f
   }
 }
 
-// Output rows y0.. of channel c of image n.
-void run_band(const Conv& conv, int64_t n, int64_t c, int64_t y0, int64_t rows, float* memory) {
+// Output rows y0.. of channel c of image n; with `mirror` the taps run backwards.
+void run_band(const Conv& conv, bool mirror, int64_t n, int64_t c, int64_t y0, int64_t rows,
+              float* memory) {
   const DepthwiseLoops& loops = depthwise_loops();
   const int64_t line = padded_line(conv);
   const float* plane =
       conv.input.tensor->as<float>() + n * conv.input.outer_step + c * conv.input.inner_step;
   const float* weights = conv.weight.tensor->as<float>() + c * conv.weight.outer_step;
+  float mirrored[kMaxTaps];
+  if (mirror) {
+    std::reverse_copy(weights, weights + conv.taps(), mirrored);
+    weights = mirrored;
+  }
   const float bias = conv.bias != nullptr ? conv.bias->as<float>()[c] : 0.0f;
   float* out = conv.out.tensor->as<float>() + n * conv.out.outer_step + c * conv.out.inner_step;
   const int64_t needed = (rows - 1) * conv.stride[kY] + reach(conv, kY);
@@ -75,7 +81,7 @@ bool contiguous_planes(const Conv& conv) {
   return dense(conv.input) && dense(conv.out) && dense(conv.weight);
 }
 
-bool run_contiguous(const Workspace& work, const Conv& conv) {
+bool run_contiguous(const Workspace& work, const Conv& conv, bool mirror) {
   const int64_t line = padded_line(conv);
   const int64_t stride = conv.stride[kY];
   // Rows of output whose input fits.
@@ -99,8 +105,8 @@ bool run_contiguous(const Workspace& work, const Conv& conv) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t plane = i / bands;
       const int64_t y0 = i % bands * rows;
-      run_band(conv, plane / conv.groups, plane % conv.groups, y0, std::min(rows, height - y0),
-               memory);
+      run_band(conv, mirror, plane / conv.groups, plane % conv.groups, y0,
+               std::min(rows, height - y0), memory);
     }
     shares.give(share);
   };
@@ -108,15 +114,25 @@ bool run_contiguous(const Workspace& work, const Conv& conv) {
   return true;
 }
 
+// The position that a tap at an output meets along one dimension, or -1.
+int64_t met_by(const Conv& conv, size_t s, int64_t output, int64_t tap) {
+  const int64_t shift = tap * conv.dilation[s] - conv.padding[s];
+  int64_t at = output * conv.stride[s] + shift;
+  if (conv.transposed) {
+    if ((output - shift) % conv.stride[s] != 0) return -1;
+    at = (output - shift) / conv.stride[s];
+  }
+  return at >= 0 && at < conv.input.size[s] ? at : -1;
+}
+
 // The input under each tap at one output pixel, or nullptr where it lies in the padding.
 void find_taps(const Conv& conv, const float* image, int64_t y, int64_t x, const float** taps) {
   for (int64_t i = 0; i < conv.weight.size[kY]; ++i) {
-    const int64_t in_y = y * conv.stride[kY] - conv.padding[kY] + i * conv.dilation[kY];
+    const int64_t in_y = met_by(conv, kY, y, i);
     for (int64_t j = 0; j < conv.weight.size[kX]; ++j) {
-      const int64_t in_x = x * conv.stride[kX] - conv.padding[kX] + j * conv.dilation[kX];
-      const bool inside =
-          in_y >= 0 && in_y < conv.input.size[kY] && in_x >= 0 && in_x < conv.input.size[kX];
-      *taps++ = inside ? image + in_y * conv.input.step[kY] + in_x * conv.input.step[kX] : nullptr;
+      const int64_t in_x = in_y < 0 ? -1 : met_by(conv, kX, x, j);
+      *taps++ =
+          in_x >= 0 ? image + in_y * conv.input.step[kY] + in_x * conv.input.step[kX] : nullptr;
     }
   }
 }
@@ -163,12 +179,29 @@ bool run_channels_last(const Workspace& work, const Conv& conv) {
   return true;
 }
 
+// A transposed convolution of stride 1 as a plain one whose taps run backwards. False if its input
+// would have to be cropped instead of padded.
+bool turn_around(Conv* conv) {
+  for (const size_t s : {kY, kX}) {
+    conv->padding[s] = conv->dilation[s] * (conv->weight.size[s] - 1) - conv->padding[s];
+    if (conv->stride[s] != 1 || conv->padding[s] < 0) return false;
+  }
+  conv->transposed = false;
+  return conv->taps() <= kMaxTaps;
+}
+
 }  // namespace
 
 bool conv_depthwise(KernelContext& ctx, const Conv& conv) {
   if (conv.weight.size[0] != 1 || conv.input.size[0] != 1 || conv.padding[0] != 0) return false;
+  if (conv.out.size[0] != 1) return false;
   const Workspace work(ctx);
-  if (contiguous_planes(conv) && run_contiguous(work, conv)) return true;
+  if (contiguous_planes(conv)) {
+    Conv plain = conv;
+    if ((!conv.transposed || turn_around(&plain)) && run_contiguous(work, plain, conv.transposed)) {
+      return true;
+    }
+  }
   return conv.input.inner_step == 1 && conv.out.inner_step == 1 && run_channels_last(work, conv);
 }
 

@@ -9,24 +9,6 @@
 namespace rushlight::kernels {
 namespace {
 
-// The pixels of a tensor lie at multiples of the innermost step.
-bool pixels_in_line(const ConvTensor& t) {
-  int64_t step = t.step[2];
-  for (size_t s = kMaxSpatial; s-- > 0;) {
-    if (t.size[s] > 1 && t.step[s] != step) return false;
-    step = (t.size[s] > 1 ? t.step[s] : step) * t.size[s];
-  }
-  return true;
-}
-
-// The step between neighbouring pixels.
-int64_t pixel_step(const ConvTensor& t) {
-  for (size_t s = kMaxSpatial; s-- > 0;) {
-    if (t.size[s] > 1) return t.step[s];
-  }
-  return 1;
-}
-
 // The kernel is a single tap at the pixel itself.
 bool is_pointwise(const Conv& conv) {
   for (size_t s = 0; s < kMaxSpatial; ++s) {
@@ -166,10 +148,12 @@ void run_phase(const Workspace& work, const Conv& conv, const int32_t* phase) {
   Window window = window_of(conv);
   WeightTaps taps = weight_taps(conv, window, conv.weight.outer_step);
   Grid grid;
+  bool is_unit_stride = true;  // the phase is the whole output
   int64_t weight_offset = 0;
   int64_t out_offset = 0;
   for (size_t s = 0; s < kMaxSpatial; ++s) {
     const Phase p = phase_of(conv, s, phase[s]);
+    is_unit_stride = is_unit_stride && conv.stride[s] == 1;
     window.out[s] = p.pixels;
     window.kernel[s] = taps.taps[s] = p.taps;
     window.stride[s] = 1;
@@ -185,13 +169,33 @@ void run_phase(const Workspace& work, const Conv& conv, const int32_t* phase) {
   Product p = product_of(conv, taps, conv.weight.inner_step);
   p.n = grid.size[0] * grid.size[1] * grid.size[2];
   p.b.window = &window;
-  p.grid = &grid;
+  if (is_unit_stride) {
+    place_columns(conv.out, &grid, &p);
+  } else {
+    p.grid = &grid;
+  }
   if (p.k == 0) weight_offset = 0;
   const float* weights = conv.weight.tensor->as<float>() + weight_offset;
   run_all(work, conv, p, &window, weights, conv.group_in * conv.weight.outer_step, out_offset);
 }
 
 }  // namespace
+
+bool pixels_in_line(const ConvTensor& t) {
+  int64_t step = t.step[2];
+  for (size_t s = kMaxSpatial; s-- > 0;) {
+    if (t.size[s] > 1 && t.step[s] != step) return false;
+    step = (t.size[s] > 1 ? t.step[s] : step) * t.size[s];
+  }
+  return true;
+}
+
+int64_t pixel_step(const ConvTensor& t) {
+  for (size_t s = kMaxSpatial; s-- > 0;) {
+    if (t.size[s] > 1) return t.step[s];
+  }
+  return 1;
+}
 
 void conv_gemm(KernelContext& ctx, const Conv& conv) {
   const Workspace work(ctx);

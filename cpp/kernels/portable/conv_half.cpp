@@ -78,7 +78,7 @@ bool choose_channels_tile(const Conv& conv, int64_t room, Tile* tile) {
 
 // False if even the smallest tile does not fit.
 bool choose_tile(const Conv& conv, int64_t room, Tile* tile) {
-  if (conv.group_in == 1 && conv.group_out == 1 && !conv.transposed && conv.input.inner_step == 1 &&
+  if (conv.group_in == 1 && conv.group_out == 1 && conv.input.inner_step == 1 &&
       choose_channels_tile(conv, room, tile)) {
     return true;
   }
@@ -243,7 +243,7 @@ class HalfTiles {
 
 }  // namespace
 
-bool conv_half(KernelContext& ctx, const ConvShares& shares, const Conv& conv) {
+bool conv_half(KernelContext& ctx, const ScratchShares& shares, const Conv& conv) {
   // A quarter of the memory is for what the float32 ways pack.
   const int64_t room = static_cast<int64_t>(shares.bytes() / sizeof(float) / 4 * 3);
   Tile tile;

@@ -105,20 +105,6 @@ Status check_output_padding(KernelContext& ctx, const Conv& conv, const int32_t*
 
 }  // namespace
 
-ConvShares::ConvShares(KernelContext& ctx) {
-  constexpr size_t kShareBytes = 256 * 1024;
-  const size_t left = ctx.scratch_left();
-  const size_t whole = std::max<size_t>(left / kShareBytes, 1);
-  count_ = static_cast<int64_t>(std::min(whole, ctx.threads()));
-  bytes_ = std::min(left, kShareBytes) / KernelContext::kScratchAlignment *
-           KernelContext::kScratchAlignment;
-  memory_ = bytes_ > 0 ? ctx.scratch(bytes_ * static_cast<size_t>(count_)) : nullptr;
-  if (memory_ == nullptr) {
-    count_ = 1;
-    bytes_ = 0;
-  }
-}
-
 ConvTensor conv_tensor(const Tensor& tensor) {
   ConvTensor spread;
   spread.tensor = &tensor;
@@ -133,18 +119,20 @@ ConvTensor conv_tensor(const Tensor& tensor) {
 }
 
 void conv_float(KernelContext& ctx, const Conv& conv) {
-  if (conv.transposed) return conv_transposed_gemm(ctx, conv);
-  if (conv.group_in == 1 && conv.group_out == 1 && conv_depthwise(ctx, conv)) return;
-  conv_gemm(ctx, conv);
+  const bool depthwise = conv.group_in == 1 && conv.group_out == 1;
+  if (depthwise && conv_depthwise(ctx, conv)) return;
+  if (!conv.transposed) return conv_gemm(ctx, conv);
+  if (depthwise) return conv_lines(ctx, conv);
+  conv_transposed_gemm(ctx, conv);
 }
 
 void run_convolution(KernelContext& ctx, const Conv& conv) {
   const Tensor& input = *conv.input.tensor;
   const bool half = input.dtype == DType::Float16 || input.dtype == DType::BFloat16;
   if (input.dtype == DType::Float32 && input.numel <= INT32_MAX) return conv_float(ctx, conv);
-  const ConvShares shares(ctx);
+  const ScratchShares shares(ctx);
   if (half && conv_half(ctx, shares, conv)) return;
-  if (conv.group_in == 1 && !conv.transposed) return conv_lines(ctx, conv);
+  if (conv.group_in == 1) return conv_lines(ctx, conv);
   conv_any(ctx, shares, conv);
 }
 

@@ -9,6 +9,7 @@
 #include "rushlight/kernels/portable/promote.h"
 #include "rushlight/kernels/portable/rows.h"
 #include "rushlight/kernels/portable/strided_copy.h"
+#include "rushlight/kernels/portable/sum_type.h"
 
 namespace rushlight::kernels {
 namespace {
@@ -34,12 +35,9 @@ struct Rows {
 template <typename T>
 class Distances {
  public:
-  Distances(const Tensor& a, const Tensor& b, const Tensor& out, double p)
-      : compute_(compute_dtype(a.dtype)),
-        a_(a, compute_),
-        b_(b, compute_),
-        out_(out, compute_),
-        p_(p) {
+  // With `products`, which only Euclidean distances allow, |a - b|^2 is |a|^2 + |b|^2 - 2 a b.
+  Distances(const Tensor& a, const Tensor& b, const Tensor& out, double p, bool products = false)
+      : a_(a, kSum), b_(b, kSum), out_(out, kSum), p_(p), products_(products) {
     Distance kind = Distance::Power;
     if (p == 0.0) kind = Distance::Nonzero;
     if (p == 1.0) kind = Distance::Absolute;
@@ -51,18 +49,28 @@ class Distances {
 
   // Rows i0 to i1 - 1 by rows j0 to j1 - 1, at most a block of them.
   void compute(const Rows& a, int64_t i0, int64_t i1, const Rows& b, int64_t j0, int64_t j1) {
-    const size_t width = padded(j1 - j0);
+    width_ = (static_cast<size_t>(j1 - j0) + kWidth - 1) / kWidth * kWidth;
     std::fill(acc_, acc_ + (i1 - i0) * kBlockColumns, T{0});
+    std::fill(a_squared_, a_squared_ + kBlockRows, T{0});
+    std::fill(b_squared_, b_squared_ + kBlockColumns, T{0});
     for (int64_t k = 0; k < a.elements(); k += kPiece) {
-      const size_t n = static_cast<size_t>(std::min(kPiece, a.elements() - k));
+      const int64_t n = std::min(kPiece, a.elements() - k);
       turn(b, j0, j1, k, n);
       for (int64_t i = i0; i < i1; ++i) {
         const int64_t from = a.offset + i * a.row_step() + k * a.step();
-        fold_(a_.read(from, a.step(), n), n, columns_, kBlockColumns, width, p_, row(i - i0));
+        const size_t count = static_cast<size_t>(n);
+        const T* x = static_cast<const T*>(a_.read(from, a.step(), count));
+        if (products_) {
+          std::copy(x, x + n, rows_ + (i - i0) * kPiece);
+        } else {
+          fold_(x, count, columns_, kBlockColumns, width_, p_, row(i - i0));
+        }
       }
+      if (products_) multiply(i1 - i0, n);
     }
+    if (products_) combine(i1 - i0);
     if (!has_root_) return;
-    for (int64_t i = i0; i < i1; ++i) distance_loops().root[type()](row(i - i0), width, p_);
+    for (int64_t i = i0; i < i1; ++i) distance_loops().root[type()](row(i - i0), width_, p_);
   }
 
   // Writes distances `first` to `last` - 1 of row i of the block.
@@ -73,34 +81,79 @@ class Distances {
   }
 
  private:
+  static constexpr DType kSum = SumType<T>::kDType;
+  static constexpr size_t kWidth = 32;  // columns come in multiples of it, as tiles may want
+
   static constexpr size_t type() { return sizeof(T) == sizeof(double) ? 1 : 0; }
-  static size_t padded(int64_t n) {
-    return (static_cast<size_t>(n) + kDistanceLanes - 1) / kDistanceLanes * kDistanceLanes;
-  }
   T* row(int64_t i) { return acc_ + i * kBlockColumns; }
 
-  void turn(const Rows& b, int64_t j0, int64_t j1, int64_t k, size_t n) {
-    const size_t count = static_cast<size_t>(j1 - j0);
-    for (size_t j = 0; j < count; ++j) {
-      const int64_t from = b.offset + (j0 + static_cast<int64_t>(j)) * b.row_step() + k * b.step();
-      const T* x = static_cast<const T*>(b_.read(from, b.step(), n));
-      for (size_t i = 0; i < n; ++i) columns_[i * kBlockColumns + j] = x[i];
+  void turn(const Rows& b, int64_t j0, int64_t j1, int64_t k, int64_t n) {
+    const int64_t count = j1 - j0;
+    const int64_t from = b.offset + j0 * b.row_step() + k * b.step();
+    if (b_.same_type()) {
+      CopyBlock block;
+      block.push(count, b.row_step(), 1);
+      block.push(n, b.step(), kBlockColumns);
+      strided_copy(b_.at(from), columns_, block, sizeof(T));
     }
-    for (size_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < count && !b_.same_type(); ++j) {
+      const T* x =
+          static_cast<const T*>(b_.read(from + j * b.row_step(), b.step(), static_cast<size_t>(n)));
+      for (int64_t i = 0; i < n; ++i) columns_[i * kBlockColumns + j] = x[i];
+    }
+    for (int64_t i = 0; i < n; ++i) {
       T* line = columns_ + i * kBlockColumns;
-      std::fill(line + count, line + padded(j1 - j0), T{0});
+      std::fill(line + count, line + width_, T{0});
     }
   }
 
-  DType compute_;
+  // A piece of a b, |a|^2 and |b|^2.
+  void multiply(int64_t rows, int64_t n) {
+    const ProductLoops<T>& loops = SumType<T>::loops();
+    const T zeros[kPiece] = {};
+    distance_loops().fold[static_cast<size_t>(Distance::Squared)][type()](
+        zeros, static_cast<size_t>(n), columns_, kBlockColumns, width_, 2.0, b_squared_);
+    for (int64_t i = 0; i < rows; ++i) {
+      a_squared_[i] += loops.dot(rows_ + i * kPiece, rows_ + i * kPiece, n);
+    }
+    ProductTile<T> t{};
+    t.k = n;
+    t.a_step = kPiece;
+    t.b_step = kBlockColumns;
+    t.sums_step = kBlockColumns;
+    for (int64_t j = 0; j < static_cast<int64_t>(width_); j += loops.width) {
+      for (int64_t i = 0; i < rows; i += kProductRows) {
+        t.a = rows_ + i * kPiece;
+        t.b = columns_ + j;
+        t.sums = row(i) + j;
+        loops.tile[std::min(kProductRows, rows - i) - 1](t);
+      }
+    }
+  }
+
+  void combine(int64_t rows) {
+    for (int64_t i = 0; i < rows; ++i) {
+      T* line = row(i);
+      for (size_t j = 0; j < width_; ++j) {
+        const T squared = a_squared_[i] + b_squared_[j] - 2 * line[j];
+        line[j] = squared < 0 ? 0 : squared;  // by rounding; NaN stays
+      }
+    }
+  }
+
   RowReader a_;
   RowReader b_;
   RowWriter out_;
   double p_;
+  bool products_;
   DistanceFn fold_;
   bool has_root_;
+  size_t width_ = 0;  // of the block, rounded up
   alignas(64) T columns_[kPiece * kBlockColumns];
+  alignas(64) T rows_[kBlockRows * kPiece];
   alignas(64) T acc_[kBlockRows * kBlockColumns];
+  alignas(64) T a_squared_[kBlockRows];
+  alignas(64) T b_squared_[kBlockColumns];
 };
 
 Status check_power(KernelContext& ctx, double p) {
@@ -138,15 +191,22 @@ int64_t batch_offset(const Tensor& t, const Tensor& out, int64_t i) {
   return offset;
 }
 
+// Whether eager takes Euclidean distances from a matrix product, which is quick and less exact.
+bool by_products(double p, int64_t mode, int64_t rows, int64_t columns) {
+  constexpr int64_t kMany = 25;
+  return p == 2.0 && (mode == 1 || (mode == 0 && (rows > kMany || columns > kMany)));
+}
+
 template <typename T>
-void run_cdist(KernelContext& ctx, const Tensor& a, const Tensor& b, double p, const Tensor& out) {
+void run_cdist(KernelContext& ctx, const Tensor& a, const Tensor& b, double p, int64_t mode,
+               const Tensor& out) {
   const int64_t rows = out.sizes[out.rank - 2];
   const int64_t columns = out.sizes[out.rank - 1];
   const int64_t blocks = (rows + kBlockRows - 1) / kBlockRows;
   const int64_t work = kBlockRows * columns * std::max<int64_t>(a.sizes[a.rank - 1], 1);
   const int64_t grain = std::max<int64_t>(kWork / work, 1);
   ctx.parallel(out.numel / rows / columns * blocks, grain, [&](int64_t begin, int64_t end) {
-    Distances<T> distances(a, b, out, p);
+    Distances<T> distances(a, b, out, p, by_products(p, mode, rows, columns));
     for (int64_t block = begin; block < end; ++block) {
       const int64_t batch = block / blocks;
       const int64_t i0 = block % blocks * kBlockRows;
@@ -192,17 +252,21 @@ void run_pdist(KernelContext& ctx, const Tensor& self, double p, const Tensor& o
 
 }  // namespace
 
-// _cdist_forward(x1, x2, p, compute_mode, *, out): always by the differences themselves, which is
-// more exact than the matrix product that some modes allow.
+// _cdist_forward(x1, x2, p, compute_mode, *, out)
 Status cdist_forward_out(KernelContext& ctx, EValue* const* args) {
   const Tensor& a = args[0]->tensor();
   const Tensor& b = args[1]->tensor();
   const double p = args[2]->to_double();
+  const int64_t mode = int_or(*args[3], 0);
   Tensor& out = args[4]->tensor();
   RL_TRY(check_floating(ctx, "x1", a));
   RL_TRY(check_same_type(ctx, "x1", a, out));
   RL_TRY(check_same_type(ctx, "x2", b, out));
   RL_TRY(check_power(ctx, p));
+  if (mode < 0 || mode > 2) {
+    return ctx.fail(Code::InvalidArgument, "compute_mode is %lld, but must be None, 0, 1 or 2",
+                    static_cast<long long>(mode));
+  }
   if (a.rank < 2 || b.rank < 2 || a.sizes[a.rank - 1] != b.sizes[b.rank - 1]) {
     return ctx.fail(Code::InvalidArgument,
                     "x1 has shape %s and x2 has %s; both must have two dimensions or more, and "
@@ -216,9 +280,9 @@ Status cdist_forward_out(KernelContext& ctx, EValue* const* args) {
   RL_TRY(ctx.resize(out, shape.span()));
   if (out.numel == 0) return {};
   if (a.dtype == DType::Float64) {
-    run_cdist<double>(ctx, a, b, p, out);
+    run_cdist<double>(ctx, a, b, p, mode, out);
   } else {
-    run_cdist<float>(ctx, a, b, p, out);
+    run_cdist<float>(ctx, a, b, p, mode, out);
   }
   return {};
 }

@@ -249,10 +249,37 @@ int64_t locate(const Tensor& self, Plan* plan, const int64_t* offsets) {
   return result;
 }
 
-// Runs `body(offset in self, offset in the result's layout)` at every place of the common shape;
-// the indices have been checked.
+constexpr int64_t kRun = 128;  // places that are located at a time
+
+// The same for n places, those of the innermost common dimension from `first` on; `offsets` are
+// where each index is read for the dimension's first place. Not for masks.
+void locate_run(const Tensor& self, const Plan& plan, const int64_t* offsets, int64_t first,
+                int64_t n, int64_t* results) {
+  std::fill(results, results + n, 0);
+  for (size_t k = 0; k < plan.n; ++k) {
+    const Index& index = plan.indices[k];
+    const int64_t size = self.sizes[index.dim];
+    const int64_t stride = self.strides[index.dim];
+    const int64_t step = index.strides[plan.common.rank - 1];
+    const int64_t begin = offsets[k] + first * step;
+    const auto add = [&](const auto* values) {
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t value = values[i * step];
+        results[i] += (value < 0 ? value + size : value) * stride;
+      }
+    };
+    if (index.tensor->dtype == DType::Int64) {
+      add(index.tensor->as<const int64_t>() + begin);
+    } else {
+      add(index.tensor->as<const int32_t>() + begin);
+    }
+  }
+}
+
+// Runs `body(places in self, n, offset in the result's layout, step in it)` for runs of places that
+// together are the common shape; the indices have been checked.
 template <typename Body>
-void for_each_place(const Tensor& self, Plan* plan, const int64_t* layout, Body body) {
+void for_each_run(const Tensor& self, Plan* plan, const int64_t* layout, Body body) {
   int64_t at[kMaxRank] = {};
   int64_t offsets[kMaxRank] = {};
   int64_t other = 0;
@@ -264,21 +291,24 @@ void for_each_place(const Tensor& self, Plan* plan, const int64_t* layout, Body 
   for (size_t k = 0; k < plan->n; ++k) masks = masks || is_mask(*plan->indices[k].tensor);
   const size_t rank = plan->common.rank;
   const size_t outer = masks || rank == 0 ? rank : rank - 1;
-  const int64_t run = outer < rank ? plan->common.sizes[outer] : 1;
+  const int64_t size = outer < rank ? plan->common.sizes[outer] : 1;
+  const int64_t step = outer < rank ? layout[plan->front + outer] : 0;
   for (;;) {
-    for (int64_t i = 0; i < run; ++i) {
-      int64_t here[kMaxRank];
-      for (size_t k = 0; k < plan->n; ++k) {
-        here[k] = offsets[k] + (run > 1 ? i * plan->indices[k].strides[outer] : 0);
+    int64_t places[kRun];
+    for (int64_t first = 0, n = 0; first < size; first += n) {
+      n = std::min(kRun, size - first);
+      if (outer == rank) {
+        places[0] = locate(self, plan, offsets);
+      } else {
+        locate_run(self, *plan, offsets, first, n, places);
       }
-      body(locate(self, plan, here), other + (run > 1 ? i * layout[plan->front + outer] : 0));
+      body(places, n, other + first * step, step);
     }
     size_t d = outer;
     for (;;) {
       if (d == 0) return;
       --d;
-      const int64_t size = plan->common.sizes[d];
-      const int64_t back = ++at[d] < size ? 0 : size;
+      const int64_t back = ++at[d] < plan->common.sizes[d] ? 0 : plan->common.sizes[d];
       other += layout[plan->front + d] * (1 - back);
       for (size_t k = 0; k < plan->n; ++k) {
         offsets[k] += plan->indices[k].strides[d] * (1 - back);
@@ -287,6 +317,31 @@ void for_each_place(const Tensor& self, Plan* plan, const int64_t* layout, Body 
       at[d] = 0;
     }
   }
+}
+
+// Each place is one element: elements at places[i] to, or (put) from, i * step.
+template <typename T>
+void move_elements(void* self, const int64_t* places, int64_t n, void* other, int64_t step,
+                   bool put) {
+  T* const a = static_cast<T*>(self);
+  T* const b = static_cast<T*>(other);
+  if (put) {
+    for (int64_t i = 0; i < n; ++i) a[places[i]] = b[i * step];
+  } else {
+    for (int64_t i = 0; i < n; ++i) b[i * step] = a[places[i]];
+  }
+}
+using MoveFn = void (*)(void* self, const int64_t* places, int64_t n, void* other, int64_t step,
+                        bool put);
+// nullptr if places are more than one element, or of another size.
+MoveFn element_mover(const Plan& plan, size_t size) {
+  for (size_t d = 0; d < plan.slice.rank; ++d) {
+    if (plan.slice.sizes[d] != 1) return nullptr;
+  }
+  if (size == 1) return move_elements<uint8_t>;
+  if (size == 2) return move_elements<uint16_t>;
+  if (size == 4) return move_elements<uint32_t>;
+  return size == 8 ? move_elements<uint64_t> : nullptr;
 }
 
 // Adds `values` (by the layout in slice.to) to the slice of `self`.
@@ -343,12 +398,23 @@ Status put(KernelContext& ctx, const Tensor& self, const EValue& list, const Ten
   std::swap_ranges(back.from, back.from + back.rank, back.to);
   const size_t size = element_size(self.dtype);
   const StridedCopy copy(back, size);
-  for_each_place(out, &plan, layout, [&](int64_t own, int64_t other) {
-    const uint8_t* from = element_at(values, other);
-    uint8_t* to = element_at(out, own);
-    if (accumulate) return add_slice(from, to, plan.slice, static_cast<int64_t>(size), add);
-    copy.run(from, to);
-  });
+  const MoveFn move = element_mover(plan, size);
+  const auto put_run = [&](const int64_t* places, int64_t n, int64_t other, int64_t step) {
+    uint8_t* const from = element_at(values, other);
+    if (move != nullptr && !accumulate) return move(out.data, places, n, from, step, true);
+    if (move != nullptr) return add(from, step, out.data, places, static_cast<size_t>(n));
+    const int64_t bytes = static_cast<int64_t>(size);
+    for (int64_t i = 0; i < n; ++i) {
+      uint8_t* const to = element_at(out, places[i]);
+      const uint8_t* const value = from + i * step * bytes;
+      if (accumulate) {
+        add_slice(value, to, plan.slice, bytes, add);
+      } else {
+        copy.run(value, to);
+      }
+    }
+  };
+  for_each_run(out, &plan, layout, put_run);
   return {};
 }
 
@@ -369,9 +435,14 @@ Status index_out(KernelContext& ctx, EValue* const* args) {
   if (plan.slice_empty) return {};
   RL_TRY(check_places(ctx, self, plan));
   const StridedCopy copy(plan.slice, element_size(self.dtype));
-  for_each_place(self, &plan, layout, [&](int64_t own, int64_t other) {
-    copy.run(element_at(self, own), element_at(out, other));
-  });
+  const MoveFn move = element_mover(plan, element_size(self.dtype));
+  const auto get_run = [&](const int64_t* places, int64_t n, int64_t other, int64_t step) {
+    if (move != nullptr) return move(self.data, places, n, element_at(out, other), step, false);
+    for (int64_t i = 0; i < n; ++i) {
+      copy.run(element_at(self, places[i]), element_at(out, other + i * step));
+    }
+  };
+  for_each_run(self, &plan, layout, get_run);
   return {};
 }
 

@@ -10,10 +10,11 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kDepth = 256;    // k's of a block: a panel of b of this length lies in L1
-constexpr int64_t kHeight = 48;    // rows of a block
-constexpr int64_t kFewRows = 4;    // up to which dot products beat tiles, where b's k's lie flat
-constexpr int64_t kMaxWidth = 32;  // of a tile of any type
+constexpr int64_t kDepth = 128;     // k's of a block: a panel of b of this length lies in L1
+constexpr int64_t kHeight = 192;    // rows of a block, for which a panel of b is converted once
+constexpr int64_t kLowHeight = 12;  // rows up to which b is read where it lies, if it can be
+constexpr int64_t kFewRows = 4;     // up to which dot products beat tiles, where b's k's lie flat
+constexpr int64_t kAdded = 128;     // elements of the addend that are converted at a time
 
 const void* at(const AnyMatrix& m, DType dtype, int64_t i, int64_t j) {
   return static_cast<const uint8_t*>(m.data) +
@@ -52,14 +53,23 @@ struct Blocks {
   Blocks(const Workspace& work, const AnyProduct& p, int64_t tile) {
     const int64_t room = work.size() / work.shares() * static_cast<int64_t>(sizeof(float)) /
                          static_cast<int64_t>(sizeof(T));
-    depth = std::min(kDepth, p.k);
-    height = std::min(kHeight, p.m);
+    depth = std::max<int64_t>(std::min(kDepth, p.k), 1);
+    // Three eighths of the room for a.
+    height = std::min(p.m, even(p.m, std::min(kHeight, room * 3 / 8 / depth), kProductRows));
     // The least that is on the stack suffices for 8 k's and one row.
     const auto rest = [&] { return room - height * depth - 2 * depth * tile; };
     while (rest() < height * tile && height > 1) height = (height + 1) / 2;
     while (rest() < height * tile && depth > 1) depth = (depth + 1) / 2;
     const int64_t most = rest() / (height * tile) * tile;
-    width = std::min(most, (p.n + tile - 1) / tile * tile);
+    width = even(p.n, most, tile);
+  }
+
+  // The size of nearly equal pieces of n: a multiple of `unit`, at most `most` if one fits in that.
+  static int64_t even(int64_t n, int64_t most, int64_t unit) {
+    const int64_t units = (n + unit - 1) / unit;
+    const int64_t each = std::max<int64_t>(most / unit, 1);
+    const int64_t pieces = (units + each - 1) / each;
+    return (units + pieces - 1) / pieces * unit;
   }
 
   void place(const Workspace& work, int64_t tile) {
@@ -139,7 +149,7 @@ class Multiplier {
       converting_copy(at(p_.a, p_.dtype, i0, k), p_.dtype, blocks.a, kSum,
                       piece(rows, depth, p_.a.row, p_.a.col, depth, 1));
       for (int64_t j = 0; j < cols; j += tile) {
-        panel(blocks, k, j0 + j, depth, std::min(tile, cols - j), &t);
+        panel(blocks, rows <= kLowHeight, k, j0 + j, depth, std::min(tile, cols - j), &t);
         for (int64_t i = 0; i < rows; i += kProductRows) {
           t.a = blocks.a + i * depth;
           t.sums = blocks.sums + i * padded + j;
@@ -150,12 +160,12 @@ class Multiplier {
     finish(i0, j0, rows, cols, blocks.sums, padded);
   }
 
-  // The piece of b that a tile reads: where it lies, if it is full and lies so.
-  void panel(const Blocks<T>& blocks, int64_t k, int64_t j, int64_t depth, int64_t cols,
-             ProductTile<T>* t) const {
+  // The piece of b that a tile reads: with `in_place` where it lies, if it is full and lies so.
+  void panel(const Blocks<T>& blocks, bool in_place, int64_t k, int64_t j, int64_t depth,
+             int64_t cols, ProductTile<T>* t) const {
     const int64_t tile = loops_.width;
     const void* here = at(p_.b, p_.dtype, k, j);
-    if (p_.dtype == kSum && p_.b.col == 1 && cols == tile) {
+    if (in_place && p_.dtype == kSum && p_.b.col == 1 && cols == tile) {
       t->b = static_cast<const T*>(here);
       t->b_step = p_.b.row;
       return;
@@ -181,16 +191,24 @@ class Multiplier {
       if (p_.alpha != nullptr) {
         for (int64_t j = 0; j < cols; ++j) row[j] *= alpha;
       }
-      for (int64_t j = 0; p_.add.data != nullptr && j < cols; j += kMaxWidth) {
-        T added[kMaxWidth];
-        const int64_t n = std::min(kMaxWidth, cols - j);
-        converting_copy(at(p_.add, p_.dtype, i0 + i, j0 + j), p_.dtype, added, kSum,
-                        piece(1, n, 0, p_.add.col, 0, 1));
+      for (int64_t j = 0, n = 0; p_.add.data != nullptr && j < cols; j += n) {
+        n = std::min(kAdded, cols - j);
+        T added[kAdded];
+        read_added(i0 + i, j0 + j, n, added);
         for (int64_t c = 0; c < n; ++c) row[j + c] += beta * added[c];
       }
     }
     converting_copy(sums, kSum, const_cast<void*>(at(p_.out, p_.dtype, i0, j0)), p_.dtype,
                     piece(rows, cols, step, 1, p_.out.row, p_.out.col));
+  }
+
+  void read_added(int64_t i, int64_t j, int64_t n, T* to) const {
+    const void* from = at(p_.add, p_.dtype, i, j);
+    if (p_.add.col == 1) {
+      convert(from, p_.dtype, to, kSum, static_cast<size_t>(n));
+      return;
+    }
+    converting_copy(from, p_.dtype, to, kSum, piece(1, n, 0, p_.add.col, 0, 1));
   }
 
   const Workspace& work_;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "rushlight/kernels/portable/promote.h"
+#include "rushlight/kernels/portable/strided_copy.h"
+
 namespace rushlight::kernels {
 namespace {
 
@@ -204,6 +207,22 @@ Status read_adaptive(KernelContext& ctx, const Tensor& in, size_t spatial, const
   int64_t sizes[3];
   for (size_t k = 0; k < spatial; ++k) sizes[k] = entry(size, k);
   return adaptive_windows(ctx, in, spatial, sizes, pooling, shape);
+}
+
+Status check_pool_shape(KernelContext& ctx, const char* name, const Tensor& tensor,
+                        const Shape& shape) {
+  const Span<const int32_t> sizes = tensor.shape();
+  if (sizes.size() == shape.rank && std::equal(sizes.begin(), sizes.end(), shape.sizes)) return {};
+  return ctx.fail(Code::InvalidArgument, "%s has shape %s, but the pooling gives %s", name,
+                  ShapeText(sizes).text(), ShapeText(shape.span()).text());
+}
+
+Status check_pool_gradient(KernelContext& ctx, const Tensor& self, const Shape& shape,
+                           const Tensor& grad, const Tensor& result) {
+  RL_TRY(check_floating(ctx, "grad_output", grad));
+  RL_TRY(check_same_type(ctx, "grad_output", grad, result));
+  RL_TRY(check_same_type(ctx, "self", self, result));
+  return check_pool_shape(ctx, "grad_output", grad, shape);
 }
 
 }  // namespace rushlight::kernels

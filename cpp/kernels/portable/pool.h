@@ -107,4 +107,12 @@ Status adaptive_windows(KernelContext& ctx, const Tensor& in, size_t spatial, co
 Status read_adaptive(KernelContext& ctx, const Tensor& in, size_t spatial, const EValue& size,
                      Pooling* pooling, Shape* shape);
 
+// InvalidArgument or NotSupported unless the gradients of a pooling of `self` are of one floating
+// type, and that of the outputs has their shape.
+Status check_pool_gradient(KernelContext& ctx, const Tensor& self, const Shape& shape,
+                           const Tensor& grad, const Tensor& result);
+// InvalidArgument unless `tensor` (called `name` in the message) has the shape of the outputs.
+Status check_pool_shape(KernelContext& ctx, const char* name, const Tensor& tensor,
+                        const Shape& shape);
+
 }  // namespace rushlight::kernels

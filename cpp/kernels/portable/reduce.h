@@ -114,4 +114,8 @@ class RunReader {
 void write_run(const void* values, DType from, size_t n, Tensor& out, int64_t offset,
                int64_t stride);
 
+// The sum over the flagged dimensions, into `out`, which gets its sizes.
+Status sum_over(KernelContext& ctx, const Tensor& in, const bool* reduced, bool keepdim,
+                Tensor& out);
+
 }  // namespace rushlight::kernels

@@ -246,14 +246,6 @@ Status check_in_out(KernelContext& ctx, const Tensor& in, const Tensor& out) {
   return check_real(ctx, "out", out);
 }
 
-Status sum_over(KernelContext& ctx, const Tensor& in, const bool* reduced, bool keepdim,
-                Tensor& out) {
-  RL_TRY(check_in_out(ctx, in, out));
-  Reduction what;
-  what.compute = sum_compute(in, out);
-  return reduce(ctx, in, reduced, keepdim, what, out);
-}
-
 Status mean_over(KernelContext& ctx, const Tensor& in, const bool* reduced, bool keepdim,
                  Tensor& out) {
   RL_TRY(check_in_out(ctx, in, out));
@@ -333,6 +325,14 @@ constexpr bool kAll[kMaxRank] = {true, true, true, true, true, true, true, true,
                                  true, true, true, true, true, true, true, true};
 
 }  // namespace
+
+Status sum_over(KernelContext& ctx, const Tensor& in, const bool* reduced, bool keepdim,
+                Tensor& out) {
+  RL_TRY(check_in_out(ctx, in, out));
+  Reduction what;
+  what.compute = sum_compute(in, out);
+  return reduce(ctx, in, reduced, keepdim, what, out);
+}
 
 // sum(self, dim, keepdim, dtype, out), mean likewise: out carries the dtype.
 Status sum_out(KernelContext& ctx, EValue* const* args) {

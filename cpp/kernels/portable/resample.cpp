@@ -114,6 +114,7 @@ class Resampler {
           begin_(begin),
           n_(n),
           reader_(shared.in_, kType),
+          segments_(shared.in_, kType),
           writer_(shared.out_, kType) {}
 
     void plane(int64_t plane) {
@@ -155,17 +156,34 @@ class Resampler {
       if (cached_[y % kPiece] == y) return line;
       cached_[y % kPiece] = y;
       const int64_t offset = from_ + y * s_.u_.h.in_stride;
+      read_segment(offset);
       for (int64_t i = 0; i < n_; ++i) line[i] = s_.across_rule_.finish(sum_at(offset, i));
       return line;
     }
 
+    // The piece of an input row that the columns' windows cover, if it is short enough.
+    void read_segment(int64_t offset) {
+      const int64_t stride = s_.u_.w.in_stride;
+      const Window& last = s_.windows_[n_ - 1];
+      segment_begin_ = clamped(s_.windows_[0].first, s_.u_.w.in);
+      const int64_t end = clamped(last.first + last.count - 1, s_.u_.w.in) + 1;
+      const size_t n = static_cast<size_t>(end - segment_begin_);
+      const bool fits = s_.tabled_ && n <= segments_.limit(stride);
+      segment_ = fits ? segments_.read(offset + segment_begin_ * stride, stride, n) : nullptr;
+    }
+
     Sum sum_at(int64_t offset, int64_t i) {
+      const int64_t stride = s_.u_.w.in_stride;
       const Window& window = s_.windows_[i];
       const Weight* table = s_.table_ + i * s_.across_.most();
       const bool inside = window.first >= 0 && window.first + window.count <= s_.u_.w.in;
+      if (segment_ != nullptr && inside) {
+        const auto* row = static_cast<const Element*>(segment_);
+        return add(row + (window.first - segment_begin_), 1, table, window.count);
+      }
       if (s_.tabled_ && inside && reader_.same_type()) {
-        return add(offset + window.first * s_.u_.w.in_stride, table, window.count,
-                   s_.across_rule_.start());
+        const auto* row = s_.in_.template as<const Element>() + offset;
+        return add(row + window.first * stride, stride, table, window.count);
       }
       Sum sum = s_.across_rule_.start();
       Weight weights[kPiece];
@@ -174,16 +192,15 @@ class Resampler {
         quantized(s_.across_, s_.across_rule_, window, k, count, weights);
         for (int64_t j = 0; j < count; ++j) {
           const int64_t x = clamped(window.first + k + j, s_.u_.w.in);
-          const void* element = reader_.read(offset + x * s_.u_.w.in_stride, 1, 1);
+          const void* element = reader_.read(offset + x * stride, 1, 1);
           sum += *static_cast<const Element*>(element) * weights[j];
         }
       }
       return sum;
     }
 
-    Sum add(int64_t at, const Weight* weights, int64_t count, Sum sum) const {
-      const Element* row = s_.in_.template as<const Element>() + at;
-      const int64_t stride = s_.u_.w.in_stride;
+    Sum add(const Element* row, int64_t stride, const Weight* weights, int64_t count) const {
+      Sum sum = s_.across_rule_.start();
       for (int64_t k = 0; k < count; ++k) sum += row[k * stride] * weights[k];
       return sum;
     }
@@ -197,7 +214,10 @@ class Resampler {
     int64_t n_;
     int64_t from_ = 0;
     RowReader reader_;
+    RowReader segments_;
     RowWriter writer_;
+    const void* segment_ = nullptr;
+    int64_t segment_begin_ = 0;
     int64_t cached_[kPiece];
     alignas(64) Element lines_[kPiece][kColumns];
   };

@@ -6,6 +6,7 @@
 #include "rushlight/kernels/portable/loops/upsample.h"
 #include "rushlight/kernels/portable/promote.h"
 #include "rushlight/kernels/portable/rows.h"
+#include "rushlight/kernels/portable/scratch_shares.h"
 #include "rushlight/kernels/portable/upsample.h"
 
 namespace rushlight::kernels {
@@ -43,20 +44,26 @@ class LinearUpsampling {
         other_(in, compute),
         out_(out, compute) {}
 
-  // Channels of a two-dimensional image lie together.
+  // Both are two-dimensional images whose channels, and then whose pixels, lie side by side.
   static bool by_pixels(const Upsampling& u) {
-    return u.in_c == 1 && u.w.in_stride != 1 && is_absent(u.d) && !is_absent(u.h);
+    const auto fits = [&](int64_t channel, int64_t pixel) { return channel == 1 && pixel == u.c; };
+    return u.c > 1 && u.c <= static_cast<int64_t>(kChunk) && is_absent(u.d) && !is_absent(u.h) &&
+           fits(u.in_c, u.w.in_stride) && fits(u.out_c, u.w.out_stride);
   }
 
-  // Rows begin..end - 1 of all images, channels innermost: one pixel after the other.
-  void pixels(int64_t begin, int64_t end) {
-    for (int64_t line = begin; line < end; ++line) {
-      const int64_t h = line % u_.h.out;
-      const int64_t n = line / u_.h.out;
-      const Between y = place(u_.h, h);
-      for (int64_t w = 0; w < u_.w.out; ++w) {
-        const int64_t to = n * u_.out_n + h * u_.h.out_stride + w * u_.w.out_stride;
-        pixel(n * u_.in_n, y, place(u_.w, w), to);
+  // Rows first..last - 1 of all images by pixels. `memory` is for two rows of input in the type
+  // computed in; not used if that is its own.
+  void pixels(int64_t first, int64_t last, uint8_t* memory) {
+    memory_ = memory;
+    for (int64_t begin = 0; begin < u_.w.out; begin += static_cast<int64_t>(kChunk)) {
+      const size_t count =
+          static_cast<size_t>(std::min(static_cast<int64_t>(kChunk), u_.w.out - begin));
+      locate(begin, count);
+      for (int64_t line = first; line < last; ++line) {
+        const int64_t n = line / u_.h.out;
+        const int64_t h = line % u_.h.out;
+        const int64_t to = n * u_.out_n + h * u_.h.out_stride + begin * u_.w.out_stride;
+        pixel_line(n, place(u_.h, h), count, to);
       }
     }
   }
@@ -79,35 +86,37 @@ class LinearUpsampling {
                                       : between<float>(axis, align_corners_, o);
   }
 
-  void pixel(int64_t from, const Between& y, const Between& x, int64_t to) {
-    const int64_t top = from + y.low * u_.h.in_stride;
-    const int64_t bottom = from + y.high * u_.h.in_stride;
-    const int64_t left = x.low * u_.w.in_stride;
-    const int64_t right = x.high * u_.w.in_stride;
-    const int64_t offsets[] = {top + left, top + right, bottom + left, bottom + right};
-    Neighbours neighbours;
-    neighbours.weight[0] = (1.0 - y.part) * (1.0 - x.part);
-    neighbours.weight[1] = (1.0 - y.part) * x.part;
-    neighbours.weight[2] = y.part * (1.0 - x.part);
-    neighbours.weight[3] = y.part * x.part;
-    const int64_t most = in_.same_type() ? INT32_MAX : static_cast<int64_t>(kChunk / 4);
-    const int64_t out_most =
-        static_cast<int64_t>(std::min<size_t>(out_.limit(u_.out_c), INT32_MAX));
-    for (int64_t c = 0, count = 0; c < u_.c; c += count) {
-      count = std::min({most, out_most, u_.c - c});
-      const size_t n = static_cast<size_t>(count);
-      for (size_t k = 0; k < 4; ++k) {
-        const uint8_t* at = in_.at(offsets[k] + c);
-        neighbours.at[k] = at;
-        if (in_.same_type()) continue;
-        uint64_t* typed = rows_[0] + k * (kChunk / 4);
-        in_.convert_to(at, typed, n);
-        neighbours.at[k] = typed;
-      }
-      void* y_out = out_.target(to + c * u_.out_c, u_.out_c);
-      upsample_loops().blend_four[type_](neighbours, n, y_out);
-      out_.store(to + c * u_.out_c, u_.out_c, n);
+  void pixel_line(int64_t n, const Between& y, size_t count, int64_t to) {
+    PixelLine line = {};
+    line.rows[0] = converted_row(n, y.low);
+    line.rows[1] = converted_row(n, y.high);
+    line.row_weight[0] = 1.0 - y.part;
+    line.row_weight[1] = y.part;
+    line.channels = static_cast<size_t>(u_.c);
+    const size_t size = element_size(compute_);
+    const size_t most = out_.limit(1) / line.channels;
+    for (size_t done = 0; done < count; done += most) {
+      line.left = left_ + done;
+      line.right = right_ + done;
+      line.left_weight = reinterpret_cast<const uint8_t*>(left_weight_) + done * size;
+      line.right_weight = reinterpret_cast<const uint8_t*>(right_weight_) + done * size;
+      const size_t pixels = std::min(most, count - done);
+      const int64_t there = to + static_cast<int64_t>(done * line.channels);
+      upsample_loops().blend_pixels[type_](line, pixels, out_.target(there, 1));
+      out_.store(there, 1, pixels * line.channels);
     }
+  }
+
+  // Input row `y` of image `n`. Two are kept, an even and an odd one.
+  const void* converted_row(int64_t n, int64_t y) {
+    const uint8_t* here = in_.at(n * u_.in_n + y * u_.h.in_stride);
+    if (in_.same_type()) return here;
+    const size_t elements = static_cast<size_t>(u_.w.in * u_.c);
+    uint8_t* const row = memory_ + static_cast<size_t>(y % 2) * elements * element_size(compute_);
+    const int64_t name = n * u_.h.in + y;
+    if (cached_[y % 2] != name) in_.convert_to(here, row, elements);
+    cached_[y % 2] = name;
+    return row;
   }
 
   void locate(int64_t begin, size_t count) {
@@ -180,6 +189,7 @@ class LinearUpsampling {
   RowReader in_;
   RowReader other_;
   RowWriter out_;
+  uint8_t* memory_ = nullptr;
   int64_t cached_[4] = {-1, -1, -1, -1};
   int32_t left_[kChunk];  // offsets within a row
   int32_t right_[kChunk];
@@ -194,6 +204,31 @@ Status check_input(KernelContext& ctx, const Tensor& in, const char* allowed) {
   return ctx.fail(Code::NotSupported, "input is %s, but must be %s", dtype_name(in.dtype), allowed);
 }
 
+// False, and nothing is done, if there is no scratch memory for converted rows.
+bool resize_by_pixels(KernelContext& ctx, const Upsampling& u, const Tensor& in, const Tensor& out,
+                      bool align_corners) {
+  const DType compute = compute_dtype(in.dtype);
+  const int64_t lines = u.n * u.h.out;
+  const int64_t grain = std::max<int64_t>(1, (1 << 14) / (u.w.out * u.c));
+  const auto run = [&](int64_t begin, int64_t end, void* memory) {
+    LinearUpsampling worker(u, in, out, compute, align_corners);
+    worker.pixels(begin, end, static_cast<uint8_t*>(memory));
+  };
+  if (in.dtype == compute) {
+    ctx.parallel(lines, grain, [&](int64_t begin, int64_t end) { run(begin, end, nullptr); });
+    return true;
+  }
+  const ScratchShares shares(ctx);
+  if (2 * static_cast<size_t>(u.w.in * u.c) * element_size(compute) > shares.bytes()) return false;
+  const int64_t items = (lines + grain - 1) / grain;
+  shares.run(ctx, items, [&](int64_t share, int64_t first, int64_t step) {
+    for (int64_t item = first; item < items; item += step) {
+      run(item * grain, std::min(lines, (item + 1) * grain), shares.memory(share));
+    }
+  });
+  return true;
+}
+
 Status resize_linear(KernelContext& ctx, const Tensor& in, const Upsampling& u, bool align_corners,
                      Tensor& out) {
   if (out.numel == 0) return {};
@@ -203,16 +238,10 @@ Status resize_linear(KernelContext& ctx, const Tensor& in, const Upsampling& u, 
                     static_cast<long long>(u.w.in * u.w.in_stride));
   }
   const DType compute = compute_dtype(in.dtype);
-  if (LinearUpsampling::by_pixels(u)) {
-    const int64_t grain = std::max<int64_t>(1, (1 << 14) / (u.w.out * u.c));
-    ctx.parallel(u.n * u.h.out, grain, [&](int64_t begin, int64_t end) {
-      LinearUpsampling(u, in, out, compute, align_corners).pixels(begin, end);
-    });
-  } else {
-    ctx.parallel(u.n * u.c, u.plane_grain(), [&](int64_t begin, int64_t end) {
-      LinearUpsampling(u, in, out, compute, align_corners).planes(begin, end);
-    });
-  }
+  if (LinearUpsampling::by_pixels(u) && resize_by_pixels(ctx, u, in, out, align_corners)) return {};
+  ctx.parallel(u.n * u.c, u.plane_grain(), [&](int64_t begin, int64_t end) {
+    LinearUpsampling(u, in, out, compute, align_corners).planes(begin, end);
+  });
   return {};
 }
 

@@ -1,26 +1,42 @@
 #include "rushlight/kernels/portable/loops/product.h"
 
+#include <type_traits>
+
 #include "rushlight/kernels/portable/loops/vec.h"
 
 namespace rushlight::kernels::RL_ISA {
 namespace {
 
-constexpr int64_t kVectorBytes = kLanes * 4;
 constexpr int64_t kVectors = 2;  // of a tile's width
 
+// Vectors without a multiplication of 64-bit integers are slower than no vectors.
 template <typename T>
-struct VectorOf {
-  static constexpr int64_t kCount = kVectorBytes / static_cast<int64_t>(sizeof(T));
-  // Not `using`, in which GCC ignores attributes of a type that depends on T.
-  typedef T Type __attribute__((vector_size(kVectorBytes)));
-  typedef T Memory __attribute__((vector_size(kVectorBytes), aligned(sizeof(T)), may_alias));
-};
+constexpr bool is_scalar() {
+  return std::is_same<T, uint64_t>::value && kLanes == 4;
+}
+
+template <typename T>
+void scalar_tile(const ProductTile<T>& t, int64_t height) {
+  constexpr int64_t kWidth = kVectors * VectorOf<T>::kCount;
+  for (int64_t i = 0; i < height; ++i) {
+    T sums[kWidth] = {};
+    const T* b = t.b;
+    for (int64_t k = 0; k < t.k; ++k) {
+      const T factor = t.a[i * t.a_step + k];
+#pragma GCC unroll 4
+      for (int64_t j = 0; j < kWidth; ++j) sums[j] += factor * b[j];
+      b += t.b_step;
+    }
+    for (int64_t j = 0; j < kWidth; ++j) t.sums[i * t.sums_step + j] += sums[j];
+  }
+}
 
 template <typename T, int H>
 void tile(const ProductTile<T>& t) {
   using V = typename VectorOf<T>::Type;
   using Memory = typename VectorOf<T>::Memory;
   constexpr int64_t kCount = VectorOf<T>::kCount;
+  if constexpr (is_scalar<T>()) return scalar_tile(t, H);
   V sums[H][kVectors];
 #pragma GCC unroll 8
   for (int64_t i = 0; i < H; ++i) {
@@ -60,7 +76,7 @@ T dot(const T* a, const T* b, int64_t n) {
   constexpr int64_t kCount = VectorOf<T>::kCount;
   V sums[4] = {};
   int64_t k = 0;
-  for (; k + 4 * kCount <= n; k += 4 * kCount) {
+  for (; !is_scalar<T>() && k + 4 * kCount <= n; k += 4 * kCount) {
 #pragma GCC unroll 4
     for (int64_t v = 0; v < 4; ++v) {
       sums[v] += *reinterpret_cast<const Memory*>(a + k + v * kCount) *

@@ -39,16 +39,26 @@ void blend(const void* a_in, const void* b_in, double a_weight, double b_weight,
 }
 
 template <typename T>
-void blend_four(const Neighbours& neighbours, size_t n, void* out) {
-  const T* a = static_cast<const T*>(neighbours.at[0]);
-  const T* b = static_cast<const T*>(neighbours.at[1]);
-  const T* c = static_cast<const T*>(neighbours.at[2]);
-  const T* d = static_cast<const T*>(neighbours.at[3]);
-  T w[4];
-  for (int k = 0; k < 4; ++k) w[k] = static_cast<T>(neighbours.weight[k]);
+void blend_pixels(const PixelLine& line, size_t n, void* out) {
+  const T* top = static_cast<const T*>(line.rows[0]);
+  const T* bottom = static_cast<const T*>(line.rows[1]);
+  const T above = static_cast<T>(line.row_weight[0]);
+  const T below = static_cast<T>(line.row_weight[1]);
   T* y = static_cast<T*>(out);
-  RL_VECTORIZE
-  for (size_t i = 0; i < n; ++i) y[i] = a[i] * w[0] + b[i] * w[1] + c[i] * w[2] + d[i] * w[3];
+  for (size_t i = 0; i < n; ++i) {
+    const T u = static_cast<const T*>(line.left_weight)[i];
+    const T v = static_cast<const T*>(line.right_weight)[i];
+    const T w[] = {above * u, above * v, below * u, below * v};
+    const T* a = top + line.left[i];
+    const T* b = top + line.right[i];
+    const T* c = bottom + line.left[i];
+    const T* d = bottom + line.right[i];
+    RL_VECTORIZE
+    for (size_t k = 0; k < line.channels; ++k) {
+      y[k] = a[k] * w[0] + b[k] * w[1] + c[k] * w[2] + d[k] * w[3];
+    }
+    y += line.channels;
+  }
 }
 
 }  // namespace
@@ -56,6 +66,6 @@ void blend_four(const Neighbours& neighbours, size_t n, void* out) {
 #define RL_BOTH(f) {f<float>, f<double>}
 
 const UpsampleLoops upsample_loops = {RL_BOTH(gather_blend), RL_BOTH(blend_each), RL_BOTH(blend),
-                                      RL_BOTH(blend_four)};
+                                      RL_BOTH(blend_pixels)};
 
 }  // namespace rushlight::kernels::RL_ISA

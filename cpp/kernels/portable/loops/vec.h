@@ -21,6 +21,15 @@ using IntVec = int32_t __attribute__((vector_size(kLanes * 4)));
 using VecMemory = float __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 using IntVecMemory = int32_t __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 
+// The same for any type of elements.
+template <typename T>
+struct VectorOf {
+  static constexpr int64_t kCount = kLanes * 4 / static_cast<int64_t>(sizeof(T));
+  // Not `using`, in which GCC ignores attributes of a type that depends on T.
+  typedef T Type __attribute__((vector_size(kLanes * 4)));
+  typedef T Memory __attribute__((vector_size(kLanes * 4), aligned(sizeof(T)), may_alias));
+};
+
 static inline Vec load(const float* p) { return *reinterpret_cast<const VecMemory*>(p); }
 static inline void store(float* p, Vec v) { *reinterpret_cast<VecMemory*>(p) = v; }
 static inline IntVec load_int(const int32_t* p) {

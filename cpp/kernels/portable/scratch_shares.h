@@ -1,0 +1,35 @@
+// Scratch memory for work that is shared out among threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/kernel/kernel.h"
+
+namespace rushlight::kernels {
+
+// Scratch memory in shares of one size, each for one thread. What a share computes does not depend
+// on how many there are.
+class ScratchShares {
+ public:
+  explicit ScratchShares(KernelContext& ctx);
+  size_t bytes() const { return bytes_; }  // of a share; 0 if there is no scratch memory
+  void* memory(int64_t share) const {
+    return static_cast<uint8_t*>(memory_) + static_cast<size_t>(share) * bytes_;
+  }
+  // Calls body(share, first, step) for every share: it works on items first, first + step, …
+  template <typename Body>
+  void run(KernelContext& ctx, int64_t items, Body&& body) const {
+    const int64_t used = items < count_ ? items : count_;
+    ctx.parallel(used, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t share = begin; share < end; ++share) body(share, share, used);
+    });
+  }
+
+ private:
+  int64_t count_ = 1;
+  size_t bytes_ = 0;
+  void* memory_ = nullptr;
+};
+
+}  // namespace rushlight::kernels
