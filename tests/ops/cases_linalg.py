@@ -10,7 +10,18 @@ from .harness import ErrorCase, Maker, OpCases, Sample
 
 aten = torch.ops.aten
 WIDE = (torch.float32, torch.float64)
-SHAPES = ((1, 1), (3, 3), (5, 3), (3, 7), (2, 4, 4), (2, 1, 6, 4), (0, 3, 3), (2, 0, 0), (40, 40))
+SHAPES = (
+    (1, 1),
+    (3, 3),
+    (5, 3),
+    (3, 7),
+    (2, 4, 4),
+    (2, 1, 6, 4),
+    (0, 3, 3),
+    (2, 0, 0),
+    (40, 40),
+    (150, 150),
+)
 
 
 def matrices(make: Maker, square: bool = False) -> Iterator[torch.Tensor]:
@@ -21,7 +32,7 @@ def matrices(make: Maker, square: bool = False) -> Iterator[torch.Tensor]:
                 continue
             x = make.tensor(*shape, dtype=dtype)
             rows = torch.arange(shape[-2]).unsqueeze(1) == (torch.arange(shape[-1]) + 1)
-            x = x + 9 * rows.to(dtype)
+            x = x + (9 + 2 * shape[-1]) * rows.to(dtype)
             yield x
             yield x.transpose(-2, -1).contiguous().transpose(-2, -1)
 

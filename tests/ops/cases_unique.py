@@ -97,12 +97,12 @@ ERRORS = [
     ErrorCase(
         "aten::bincount.out",
         lambda make: [torch.tensor([1, -1]), None, 0, torch.zeros(4).long()],
-        "self holds -1",
+        "self holds -1 to 1 and minlength is 0",
     ),
     ErrorCase(
         "aten::bincount.out",
         lambda make: [torch.tensor([2**40]), None, 0, torch.zeros(4).long()],
-        "self holds 1099511627776",
+        "self holds 0 to 1099511627776",
     ),
     ErrorCase(
         "aten::bincount.out",

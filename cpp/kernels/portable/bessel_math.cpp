@@ -54,6 +54,13 @@ Pair scaled_k_of_large(double v, double x) {
   return {k, k * (v + x + 0.5 - a1 * fraction) / x};
 }
 
+// 1 / k, a product with which is quicker than a division.
+constexpr int kTerms = 26;
+constexpr double kInverse[kTerms + 1] = {
+    0,        1.0,      1.0 / 2,  1.0 / 3,  1.0 / 4,  1.0 / 5,  1.0 / 6,  1.0 / 7,  1.0 / 8,
+    1.0 / 9,  1.0 / 10, 1.0 / 11, 1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15, 1.0 / 16, 1.0 / 17,
+    1.0 / 18, 1.0 / 19, 1.0 / 20, 1.0 / 21, 1.0 / 22, 1.0 / 23, 1.0 / 24, 1.0 / 25, 1.0 / 26};
+
 // K of the orders 0 and 1 for x < 2: the series at 0.
 Pair k_of_small(double x) {
   const double log_half = std::log(x / 2);
@@ -62,13 +69,13 @@ Pair k_of_small(double x) {
   double term0 = 1;      // square^k / k!^2
   double term1 = x / 2;  // (x / 2) square^k / (k! (k + 1)!)
   Pair sum{0, 1 / x};
-  for (int k = 0; k < 40; ++k) {
+  for (int k = 1; k < kTerms; ++k) {
     sum.first += term0 * (psi - log_half);
-    sum.second += term1 * (log_half - psi - 0.5 / (k + 1));
+    sum.second += term1 * (log_half - psi - 0.5 * kInverse[k]);
     if (term0 < kEpsilon * 1e-3) break;
-    psi += 1.0 / (k + 1);
-    term0 *= square / ((k + 1.0) * (k + 1.0));
-    term1 *= square / ((k + 1.0) * (k + 2.0));
+    psi += kInverse[k];
+    term0 *= square * kInverse[k] * kInverse[k];
+    term1 *= square * kInverse[k] * kInverse[k + 1];
   }
   return sum;
 }
@@ -112,10 +119,11 @@ double airy_near(double x) {
   double next = start.second;
   double power = 1;
   double sum = 0;
-  for (int k = 0; k < 40; ++k) {
+  for (int k = 0; k + 2 <= kTerms; ++k) {
     sum += now * power;
     power *= step;
-    const double after = (at * now + before) / ((k + 1.0) * (k + 2.0));
+    if (std::abs(power) < 1e-18) break;
+    const double after = (at * now + before) * kInverse[k + 1] * kInverse[k + 2];
     before = now;
     now = next;
     next = after;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rushlight/kernels/portable/declarations.h"
+#include "rushlight/kernels/portable/loops/product.h"
 #include "rushlight/kernels/portable/matrix.h"
 #include "rushlight/kernels/portable/strided_copy.h"
 
@@ -115,6 +116,25 @@ int32_t lu(const Matrix<T>& a, bool pivot, int32_t* pivots) {
   return info;
 }
 
+float dot(const float* a, const float* b, int64_t n) { return product_loops().f.dot(a, b, n); }
+double dot(const double* a, const double* b, int64_t n) { return product_loops().d.dot(a, b, n); }
+
+// The length of n elements some stride apart.
+template <typename T>
+T length(const T* x, int64_t step, int64_t n) {
+  double greatest = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    greatest = std::fmax(greatest, std::abs(static_cast<double>(x[i * step])));
+  }
+  if (greatest == 0 || !std::isfinite(greatest)) return static_cast<T>(greatest);
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double part = static_cast<double>(x[i * step]) / greatest;  // its square cannot overflow
+    sum += part * part;
+  }
+  return static_cast<T>(greatest * std::sqrt(sum));
+}
+
 // Applies the reflector 1 - tau v v^T to columns from..cols-1 of `a`; v begins with a 1, the rest
 // of it is in rows top+1.. of column `at` of `from`.
 template <typename T>
@@ -125,7 +145,11 @@ void reflect(const Matrix<T>& from, int64_t at, T tau, const Matrix<T>& a, int64
   for (int64_t j = first; j < a.cols; ++j) {
     T* column = &a.data[at * a.row + j * a.col];
     T sum = column[0];
-    for (int64_t i = 0; i < rest; ++i) sum += v[i * from.row] * column[(i + 1) * a.row];
+    if (from.row == 1 && a.row == 1) {
+      sum += dot(v, column + 1, rest);
+    } else {
+      for (int64_t i = 0; i < rest; ++i) sum += v[i * from.row] * column[(i + 1) * a.row];
+    }
     column[0] -= tau * sum;
     add_scaled(rest, -tau * sum, v, from.row, column + a.row, a.row);
   }
@@ -136,9 +160,7 @@ template <typename T>
 void qr(const Matrix<T>& a, T* tau) {
   const int64_t steps = a.rows < a.cols ? a.rows : a.cols;
   for (int64_t k = 0; k < steps; ++k) {
-    // Scaled, so that no square overflows.
-    T norm = 0;
-    for (int64_t i = k + 1; i < a.rows; ++i) norm = std::hypot(norm, a(i, k));
+    const T norm = length(&a.data[(k + 1) * a.row + k * a.col], a.row, a.rows - k - 1);
     tau[k] = 0;
     if (norm == 0) continue;
     const T head = a(k, k);

@@ -1,7 +1,9 @@
 // Systems of linear equations: with triangular matrices, and with LU factors.
+#include <algorithm>
 #include <utility>
 
 #include "rushlight/kernels/portable/declarations.h"
+#include "rushlight/kernels/portable/matmul_any.h"
 #include "rushlight/kernels/portable/matrix.h"
 #include "rushlight/kernels/portable/strided_copy.h"
 #include "rushlight/kernels/portable/view.h"
@@ -40,14 +42,72 @@ Status begin(KernelContext& ctx, const char* name, const Tensor& a, const Tensor
   return copy_view(ctx, broadcast_view(b, out), out);
 }
 
-// Calls body(index) for all matrices of out.
+constexpr int64_t kBlock = 64;  // equations that are solved before the others are told
+
+// c -= a b
+void subtract_product(const Workspace& work, const Matrix<float>& a, const Matrix<float>& b,
+                      const Matrix<float>& c) {
+  Product p;
+  p.m = c.rows;
+  p.n = c.cols;
+  p.k = a.cols;
+  p.a = {a.data, a.row, a.col, nullptr, nullptr};
+  p.b = {b.data, b.col, b.row, nullptr, nullptr};
+  p.c = c.data;
+  p.c_row = c.row;
+  p.c_col = c.col;
+  p.add = c.data;
+  p.add_row = c.row;
+  p.add_col = c.col;
+  p.alpha = -1;
+  multiply(work, p);
+}
+void subtract_product(const Workspace& work, const Matrix<double>& a, const Matrix<double>& b,
+                      const Matrix<double>& c) {
+  EValue minus;
+  minus.set_double(-1.0);
+  AnyProduct p;
+  p.dtype = DType::Float64;
+  p.m = c.rows;
+  p.n = c.cols;
+  p.k = a.cols;
+  p.a = {a.data, a.row, a.col};
+  p.b = {b.data, b.row, b.col};
+  p.add = {c.data, c.row, c.col};
+  p.out = p.add;
+  p.alpha = &minus;
+  multiply_any(work, p);
+}
+
+// Large systems: a block of equations, and what it says to the others as a product.
+template <typename T>
+void solve_triangular(const Workspace& work, const Matrix<T>& a, bool upper, bool unit,
+                      const Matrix<T>& b) {
+  for (int64_t done = 0; done < a.rows; done += kBlock) {
+    const int64_t n = std::min(kBlock, a.rows - done);
+    const int64_t first = upper ? a.rows - done - n : done;
+    const int64_t rest = a.rows - done - n;
+    const int64_t other = upper ? 0 : first + n;
+    const Matrix<T> part = b.part(first, n, 0, b.cols);
+    solve_triangular(a.part(first, n, first, n), upper, unit, part);
+    if (rest == 0) return;
+    subtract_product(work, a.part(other, rest, first, n), part, b.part(other, rest, 0, b.cols));
+  }
+}
+
+// Calls body(index, work) for all matrices of out; large ones one after the other.
 template <typename Body>
 void for_solutions(KernelContext& ctx, const Tensor& a, const Tensor& out, Body body) {
   if (out.numel == 0) return;
   const int64_t count = matrices(out);
+  const Workspace work(ctx);
+  if (a.sizes[a.rank - size_t{1}] > kBlock) {
+    for (int64_t i = 0; i < count; ++i) body(i, work);
+    return;
+  }
   const int64_t each = out.numel / count * a.sizes[a.rank - size_t{1}];
   ctx.parallel(count, matrix_grain(each), [&](int64_t first, int64_t end) {
-    for (int64_t i = first; i < end; ++i) body(i);
+    for (int64_t i = first; i < end; ++i) body(i, work);
   });
 }
 
@@ -62,15 +122,15 @@ void swap_rows(const Matrix<T>& b, const int32_t* pivots, bool back) {
 
 // P L U x = b in place of b, or the same with the matrix transposed.
 template <typename T>
-void solve_factored(const Matrix<T>& a, const int32_t* pivots, bool transposed,
-                    const Matrix<T>& b) {
+void solve_factored(const Workspace& work, const Matrix<T>& a, const int32_t* pivots,
+                    bool transposed, const Matrix<T>& b) {
   if (!transposed) {
     swap_rows(b, pivots, false);
-    solve_triangular(a, false, true, b);
-    solve_triangular(a, true, false, b);
+    solve_triangular(work, a, false, true, b);
+    solve_triangular(work, a, true, false, b);
   } else {
-    solve_triangular(a.transposed(), false, false, b);
-    solve_triangular(a.transposed(), true, true, b);
+    solve_triangular(work, a.transposed(), false, false, b);
+    solve_triangular(work, a.transposed(), true, true, b);
     swap_rows(b, pivots, true);
   }
 }
@@ -151,12 +211,12 @@ Status linalg_solve_triangular_out(KernelContext& ctx, EValue* const* args) {
   const bool unit = args[4]->to_bool();
   Tensor& out = args[5]->tensor();
   RL_TRY(begin(ctx, "self", a, args[1]->tensor(), left, out));
-  for_solutions(ctx, a, out, [&](int64_t i) {
+  for_solutions(ctx, a, out, [&](int64_t i, const Workspace& work) {
     const auto solve = [&](const auto& matrix, const auto& x) {
       if (left) {
-        solve_triangular(matrix, upper, unit, x);
+        solve_triangular(work, matrix, upper, unit, x);
       } else {
-        solve_triangular(matrix.transposed(), !upper, unit, x.transposed());
+        solve_triangular(work, matrix.transposed(), !upper, unit, x.transposed());
       }
     };
     if (out.dtype == DType::Float64) {
@@ -178,10 +238,10 @@ Status linalg_lu_solve_out(KernelContext& ctx, EValue* const* args) {
   RL_TRY(check_square(ctx, "LU", factors));
   RL_TRY(check_pivots(ctx, factors, "pivots", pivots));
   RL_TRY(begin(ctx, "LU", factors, args[2]->tensor(), left, out));
-  for_solutions(ctx, factors, out, [&](int64_t i) {
+  for_solutions(ctx, factors, out, [&](int64_t i, const Workspace& work) {
     const int32_t* own = pivots.as<const int32_t>() + batch_offset(pivots, 1, out, i);
     const auto solve = [&](const auto& matrix, const auto& x) {
-      solve_factored(matrix, own, left == adjoint, left ? x : x.transposed());
+      solve_factored(work, matrix, own, left == adjoint, left ? x : x.transposed());
     };
     if (out.dtype == DType::Float64) {
       solve(matrix_of<double>(factors, out, i), matrix_of<double>(out, out, i));

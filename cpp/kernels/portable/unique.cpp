@@ -1,9 +1,11 @@
 // The different elements of a tensor, or its different slices along a dimension: sorted, or as
 // they follow one another. And how often each integer occurs.
 //
-// Slices are sorted as pairs of their first element's key and their number, in scratch memory;
-// without it the next one in order is searched for, which takes time by the square of their number.
+// Elements are sorted by digits, slices as pairs of their first element's key and their number, in
+// scratch memory; without it the next one in order is searched for, which takes time by the square
+// of their number.
 #include <algorithm>
+#include <utility>
 
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/helpers.h"
@@ -66,11 +68,22 @@ class Slices {
   bool equal(int64_t a, int64_t b) const {
     bool result = true;
     each_pair(a, b, [&](uint64_t x, uint64_t y) {
-      result = x == y && !(is_floating(in_.dtype) && x == nan_);
+      result = x == y && !(floating() && x == nan_);
       return result;
     });
     return result;
   }
+  // Whether equal keys of whole elements say that these are equal.
+  bool flat() const { return flat_; }
+  bool floating() const { return is_floating(in_.dtype); }
+  uint64_t nan() const { return nan_; }  // the key of NaNs, if elements are floating
+  // Calls body(element, key) for all elements, in order; they lie in a row.
+  template <typename Body>
+  void each_key(Body body) const {
+    RowKeys(in_, 0, 1, in_.numel).each(body);
+  }
+  bool in_a_row() const { return flat_ && in_.is_contiguous(); }
+
   bool before(int64_t a, int64_t b) const {
     const int order = compare(a, b);
     return order != 0 ? order < 0 : a < b;
@@ -113,6 +126,7 @@ class Order {
     if (!sorted) return;
     items_ = static_cast<WideItem*>(ctx.scratch(static_cast<size_t>(n) * sizeof(WideItem)));
     if (items_ == nullptr) return;
+    if (slices.in_a_row() && sort_narrow(n)) return;
     for (int64_t i = 0; i < n; ++i) items_[i] = WideItem(slices.first_key(i), i);
     std::sort(items_, items_ + n, [&](const WideItem& a, const WideItem& b) {
       return a.key() != b.key() ? a.key() < b.key() : slices.before(a.index(), b.index());
@@ -125,6 +139,29 @@ class Order {
   int64_t each(Body body) const {
     int64_t group = -1;
     int64_t last = -1;
+    uint64_t last_key = 0;
+    const bool floating = slices_.floating();
+    const uint64_t nan = slices_.nan();
+    const auto by_key = [&](int64_t element, uint64_t key) {
+      const bool same = key == last_key && !(floating && key == nan) && group >= 0;
+      group += same ? 0 : 1;
+      last_key = key;
+      body(element, group);
+    };
+    if (slices_.in_a_row() && !sorted_) {
+      slices_.each_key(by_key);
+      return group + 1;
+    }
+    if (words_ != nullptr) {
+      for (int64_t k = 0; k < slices_.count(); ++k) {
+        by_key(words_[k].index(), words_[k].key() + least_);
+      }
+      return group + 1;
+    }
+    if (slices_.flat() && items_ != nullptr) {
+      for (int64_t k = 0; k < slices_.count(); ++k) by_key(items_[k].index(), items_[k].key());
+      return group + 1;
+    }
     for (int64_t k = 0; k < slices_.count(); ++k) {
       const int64_t slice = at(k, last);
       if (last < 0 || !slices_.equal(last, slice)) ++group;
@@ -135,6 +172,37 @@ class Order {
   }
 
  private:
+  // Keys that differ by 32 bits at most, as numbers near each other do, share a word with their
+  // elements, and words are sorted by the digits in which they differ. False if they do not.
+  bool sort_narrow(int64_t n) {
+    uint64_t least = UINT64_MAX;
+    uint64_t greatest = 0;
+    slices_.each_key([&](int64_t, uint64_t key) {
+      least = std::min(least, key);
+      greatest = std::max(greatest, key);
+    });
+    if (n == 0 || greatest - least > UINT32_MAX) return false;
+    // Two words take the place of one item.
+    NarrowItem* words = reinterpret_cast<NarrowItem*>(items_);
+    NarrowItem* other = words + n;
+    slices_.each_key([&](int64_t i, uint64_t key) { words[i] = NarrowItem(key - least, i); });
+    for (int shift = 0; shift < 32 && (greatest - least) >> shift != 0; shift += 8) {
+      uint32_t counts[256] = {};
+      for (int64_t i = 0; i < n; ++i) ++counts[words[i].key() >> shift & 0xff];
+      uint32_t total = 0;
+      for (uint32_t& count : counts) {
+        const uint32_t here = count;
+        count = total;
+        total += here;
+      }
+      for (int64_t i = 0; i < n; ++i) other[counts[words[i].key() >> shift & 0xff]++] = words[i];
+      std::swap(words, other);
+    }
+    words_ = words;
+    least_ = least;
+    return true;
+  }
+
   int64_t at(int64_t k, int64_t last) const {
     if (!sorted_) return k;
     if (items_ != nullptr) return items_[k].index();
@@ -149,6 +217,8 @@ class Order {
   const Slices& slices_;
   bool sorted_;
   WideItem* items_ = nullptr;
+  NarrowItem* words_ = nullptr;  // in the memory of the items, instead of them
+  uint64_t least_ = 0;
 };
 
 struct Results {
@@ -180,6 +250,31 @@ Status resize_all(KernelContext& ctx, const Tensor& self, bool flat, size_t dim,
   return ctx.resize(results.inverse, {&self.sizes[dim], 1});
 }
 
+template <typename T>
+void copy_first(const Tensor& self, const Order& order, const Tensor& values) {
+  const T* from = self.as<const T>();
+  T* to = values.as<T>();
+  int64_t last = -1;
+  order.each([&](int64_t element, int64_t group) {
+    if (group != last) to[group] = from[element];
+    last = group;
+  });
+}
+
+// The first element of each group, where elements lie in a row and nothing else is asked for.
+void copy_first_ones(const Tensor& self, const Order& order, const Tensor& values) {
+  switch (element_size(self.dtype)) {
+    case 1:
+      return copy_first<uint8_t>(self, order, values);
+    case 2:
+      return copy_first<uint16_t>(self, order, values);
+    case 4:
+      return copy_first<uint32_t>(self, order, values);
+    default:
+      return copy_first<uint64_t>(self, order, values);
+  }
+}
+
 Status unique(KernelContext& ctx, const Tensor& self, bool flat, size_t dim, bool sorted,
               const Results& results) {
   RL_TRY(check_types(ctx, self, results));
@@ -202,6 +297,10 @@ Status unique(KernelContext& ctx, const Tensor& self, bool flat, size_t dim, boo
   for (size_t d = 0; d < self.rank && !flat; ++d) {
     if (d != dim) block.push(self.sizes[d], self.strides[d], results.values.strides[d]);
   }
+  if (flat && slices.in_a_row() && !results.with_inverse && !results.with_counts) {
+    copy_first_ones(self, order, results.values);
+    return {};
+  }
   const StridedCopy copy(block, element_size(self.dtype));
   const int64_t step = flat ? 1 : results.values.strides[dim];
   int64_t last = -1;
@@ -220,19 +319,30 @@ Status unique(KernelContext& ctx, const Tensor& self, bool flat, size_t dim, boo
   return {};
 }
 
+// Calls body(first, n, values) for pieces of the integers.
+template <typename Body>
+void each_piece(const Tensor& self, Body body) {
+  int64_t values[kChunk];
+  for (int64_t i = 0; i < self.numel; i += static_cast<int64_t>(kChunk)) {
+    const size_t n = static_cast<size_t>(std::min(static_cast<int64_t>(kChunk), self.numel - i));
+    convert(element_at(self, i), self.dtype, values, DType::Int64, n);
+    body(i, n, values);
+  }
+}
+
 // Adds the weights, or ones, at the places that the integers name.
 template <typename T>
 void add_weights(const Tensor& self, const Tensor* weights, const Tensor& out) {
-  std::fill_n(out.as<T>(), out.numel, T(0));
-  for (int64_t i = 0; i < self.numel; ++i) {
-    int64_t place = 0;
-    T weight = 1;
-    convert(element_at(self, i), self.dtype, &place, DType::Int64, 1);
+  T* sums = out.as<T>();
+  std::fill_n(sums, out.numel, T(0));
+  T piece[kChunk];
+  std::fill_n(piece, kChunk, T(1));
+  each_piece(self, [&](int64_t first, size_t n, const int64_t* places) {
     if (weights != nullptr) {
-      convert(element_at(*weights, i), weights->dtype, &weight, out.dtype, 1);
+      convert(element_at(*weights, first), weights->dtype, piece, out.dtype, n);
     }
-    out.as<T>()[place] += weight;
-  }
+    for (size_t i = 0; i < n; ++i) sums[places[i]] += piece[i];
+  });
 }
 
 }  // namespace
@@ -289,21 +399,21 @@ Status bincount_out(KernelContext& ctx, EValue* const* args) {
   const bool single = weights != nullptr && weights->dtype == DType::Float32;
   const DType type = weights == nullptr ? DType::Int64 : (single ? DType::Float32 : DType::Float64);
   RL_TRY(check_dtype(ctx, "out", out, type));
+  int64_t lowest = std::min<int64_t>(least, 0);
   int64_t size = std::max<int64_t>(least, 0);
-  for (int64_t i = 0; i < self.numel; ++i) {
-    int64_t value = 0;
-    convert(element_at(self, i), self.dtype, &value, DType::Int64, 1);
-    if (least < 0 || value < 0 || value >= INT32_MAX) {
-      return ctx.fail(Code::InvalidArgument,
-                      "self holds %lld and minlength is %lld; neither may be negative, nor too "
-                      "great for a size",
-                      static_cast<long long>(value), static_cast<long long>(least));
+  each_piece(self, [&](int64_t, size_t n, const int64_t* values) {
+    for (size_t i = 0; i < n; ++i) {
+      lowest = std::min(lowest, values[i]);
+      // The greatest integer has no size above it.
+      size = std::max(size, values[i] == INT64_MAX ? values[i] : values[i] + 1);
     }
-    size = std::max(size, value + 1);
-  }
+  });
   Shape shape;
-  if (!shape.push(size)) {
-    return ctx.fail(Code::InvalidArgument, "minlength is %lld, too great for a size",
+  if (lowest < 0 || !shape.push(size)) {
+    return ctx.fail(Code::InvalidArgument,
+                    "self holds %lld to %lld and minlength is %lld; nothing may be negative, nor "
+                    "too great for a size",
+                    static_cast<long long>(lowest), static_cast<long long>(size - 1),
                     static_cast<long long>(least));
   }
   RL_TRY(ctx.resize(out, shape.span()));
