@@ -178,6 +178,35 @@ size_t widen_elements(CopyBlock* block, size_t element) {
 }
 
 constexpr size_t kConvertChunk = 256;
+// A block of a transposition that converts: rows of the source, elements of each.
+constexpr int64_t kConvertRows = 16;
+constexpr int64_t kConvertCols = 32;
+constexpr int64_t kShortRun = 8;  // elements below which a run of the source is not worth a call
+
+// The last dimension is consecutive in the destination, `d` in the source: runs of the source are
+// converted, then transposed.
+void converting_transpose(const uint8_t* from, DType from_type, uint8_t* to, DType to_type,
+                          const CopyBlock& block, size_t d) {
+  const size_t last = block.rank - 1;
+  const int64_t from_row = block.from[last] * static_cast<int64_t>(element_size(from_type));
+  const int64_t from_size = static_cast<int64_t>(element_size(from_type));
+  const int64_t to_size = static_cast<int64_t>(element_size(to_type));
+  alignas(64) uint8_t converted[kConvertRows * kConvertCols * 16];
+  for (int64_t i = 0; i < block.sizes[last]; i += kConvertRows) {
+    const int64_t rows = std::min(kConvertRows, block.sizes[last] - i);
+    for (int64_t j = 0; j < block.sizes[d]; j += kConvertCols) {
+      const int64_t cols = std::min(kConvertCols, block.sizes[d] - j);
+      for (int64_t r = 0; r < rows; ++r) {
+        convert(from + (i + r) * from_row + j * from_size, from_type,
+                converted + r * kConvertCols * to_size, to_type, static_cast<size_t>(cols));
+      }
+      CopyBlock turn;
+      turn.push(cols, 1, block.to[d]);
+      turn.push(rows, kConvertCols, 1);
+      strided_copy(converted, to + (i + j * block.to[d]) * to_size, turn, element_size(to_type));
+    }
+  }
+}
 
 }  // namespace
 
@@ -302,6 +331,14 @@ void converting_copy(const void* from, DType from_type, void* to, DType to_type,
   }
   const int64_t from_step = block.from[last];
   const int64_t to_step = block.to[last];
+  const size_t run = consecutive_dim(block);
+  if (to_step == 1 && from_step > 1 && run < block.rank && block.sizes[run] >= kShortRun) {
+    offsets.sizes[run] = 1;
+    return for_each_outer(offsets, last, 1, static_cast<const uint8_t*>(from),
+                          static_cast<uint8_t*>(to), [&](const uint8_t* f, uint8_t* t) {
+                            converting_transpose(f, from_type, t, to_type, block, run);
+                          });
+  }
   const auto copy_step = [&](const void* f, int64_t f_step, void* t, int64_t t_step, int64_t n,
                              size_t size) {
     row.sizes[0] = n;
