@@ -1,5 +1,5 @@
-// Convolution of the 16-bit floats: tiles of input, weights and output are converted to float32 in
-// scratch memory, where the float32 ways run on them.
+// Convolution on copies: tiles of input, weights and output are brought into scratch memory, as
+// float32 and in the layout that suits, where the float32 ways run on them.
 #include <algorithm>
 
 #include "rushlight/core/allocator.h"
@@ -57,12 +57,12 @@ int64_t tile_floats(const Conv& conv, const Tile& tile) {
   return in + out + weights + bias + kRounding;
 }
 
-// One channel per group, channels innermost: vectors run along whole groups of channels, so pixels
-// give way before a tile has few of those.
+// Small groups, channels innermost: all groups' channels lie side by side, so pixels give way before
+// a tile has few of those.
 bool choose_channels_tile(const Conv& conv, int64_t room, Tile* tile) {
-  *tile = {conv.groups, 1, {conv.out.size[0], conv.out.size[1], conv.out.size[2]}};
+  *tile = {conv.groups, conv.group_out, {conv.out.size[0], conv.out.size[1], conv.out.size[2]}};
   const auto shrink = [&](int64_t fewest) {
-    while (tile_floats(conv, *tile) > room && tile->groups >= 2 * fewest) {
+    while (tile_floats(conv, *tile) > room && tile->groups * conv.group_in >= 2 * fewest) {
       tile->groups = (tile->groups + 1) / 2;
     }
   };
@@ -78,10 +78,9 @@ bool choose_channels_tile(const Conv& conv, int64_t room, Tile* tile) {
 
 // False if even the smallest tile does not fit.
 bool choose_tile(const Conv& conv, int64_t room, Tile* tile) {
-  if (conv.group_in == 1 && conv.group_out == 1 && conv.input.inner_step == 1 &&
-      choose_channels_tile(conv, room, tile)) {
-    return true;
-  }
+  const bool depthwise = conv.group_in == 1 && conv.group_out == 1;
+  const bool beside = conv.input.inner_step == 1 && (depthwise || wants_planes(conv));
+  if (beside && choose_channels_tile(conv, room, tile)) return true;
   *tile = {1, conv.group_out, {conv.out.size[0], conv.out.size[1], conv.out.size[2]}};
   const int64_t one_group = tile_floats(conv, *tile);
   if (one_group <= room) {
@@ -140,10 +139,10 @@ Place place_of(const Conv& conv, const Tile& tile, int64_t item) {
 }
 
 // Runs tiles as convolutions of their own, in memory of its own.
-class HalfTiles {
+class Tiles {
  public:
-  HalfTiles(const Conv& conv, void* memory, size_t bytes)
-      : conv_(conv), allocator_(memory, bytes), part_(conv) {}
+  Tiles(const Conv& conv, void* memory, size_t bytes)
+      : conv_(conv), planes_(wants_planes(conv)), allocator_(memory, bytes), part_(conv) {}
 
   void run(const Place& at) {
     allocator_.reset();
@@ -195,7 +194,7 @@ class HalfTiles {
   void place(int64_t outer, int64_t inner, const ConvTensor& like, ConvTensor* part,
              Tensor* tensor) {
     int64_t pixels = 1;
-    const bool inner_last = like.inner_step == 1;
+    const bool inner_last = like.inner_step == 1 && !planes_;
     for (size_t s = kMaxSpatial; s-- > 0;) {
       part->step[s] = pixels * (inner_last ? inner : 1);
       pixels *= part->size[s];
@@ -233,6 +232,7 @@ class HalfTiles {
   }
 
   const Conv& conv_;
+  bool planes_;
   Allocator allocator_;
   Conv part_;
   Tensor input_;
@@ -243,14 +243,19 @@ class HalfTiles {
 
 }  // namespace
 
-bool conv_half(KernelContext& ctx, const ScratchShares& shares, const Conv& conv) {
+bool wants_planes(const Conv& conv) {
+  const bool grouped = conv.groups > 1 && conv.group_in * conv.group_out > 1;
+  return grouped && conv.input.inner_step == 1 && conv.group_out < kFewChannels;
+}
+
+bool conv_tiles(KernelContext& ctx, const ScratchShares& shares, const Conv& conv) {
   // A quarter of the memory is for what the float32 ways pack.
   const int64_t room = static_cast<int64_t>(shares.bytes() / sizeof(float) / 4 * 3);
   Tile tile;
   if (!choose_tile(conv, room, &tile)) return false;
   const int64_t tiles = count_tiles(conv, tile);
   shares.run(ctx, tiles, [&](int64_t share, int64_t first, int64_t step) {
-    HalfTiles part(conv, shares.memory(share), shares.bytes());
+    Tiles part(conv, shares.memory(share), shares.bytes());
     for (int64_t item = first; item < tiles; item += step) part.run(place_of(conv, tile, item));
   });
   return true;
