@@ -39,11 +39,14 @@ Reach reach_of(const Conv& conv, size_t s, int64_t first, int64_t last) {
   return {begin, std::max(std::min<int64_t>(end, conv.input.size[s]), begin)};
 }
 
+// Weights that are float32 are read where they lie.
+bool copies_weights(const Conv& conv) { return conv.weight.tensor->dtype != DType::Float32; }
+
 // The most floats that a tile takes, with its bias.
 int64_t tile_floats(const Conv& conv, const Tile& tile) {
   int64_t in = tile.groups * conv.group_in;
   int64_t out = tile.groups * tile.channels;
-  const int64_t weights = out * conv.group_in * conv.taps();
+  const int64_t weights = copies_weights(conv) ? out * conv.group_in * conv.taps() : 0;
   const int64_t bias = out;
   for (size_t s = 0; s < kMaxSpatial; ++s) {
     const int64_t n = tile.pixels[s];
@@ -66,7 +69,7 @@ bool choose_channels_tile(const Conv& conv, int64_t room, Tile* tile) {
       tile->groups = (tile->groups + 1) / 2;
     }
   };
-  shrink(4 * kFewChannels);
+  shrink(wants_planes(conv) ? kFewChannels : 4 * kFewChannels);
   for (size_t s = 0; s < kMaxSpatial; ++s) {
     while (tile_floats(conv, *tile) > room && tile->pixels[s] > 1) {
       tile->pixels[s] = (tile->pixels[s] + 1) / 2;
@@ -88,7 +91,7 @@ bool choose_tile(const Conv& conv, int64_t room, Tile* tile) {
     return true;
   }
   const int64_t each = conv.group_in * conv.taps() + 1;
-  while (tile->channels * each > room / 2 && tile->channels > 1) {
+  while (copies_weights(conv) && tile->channels * each > room / 2 && tile->channels > 1) {
     tile->channels = (tile->channels + 1) / 2;
   }
   for (size_t s = 0; s < kMaxSpatial; ++s) {
@@ -168,15 +171,7 @@ class Tiles {
     place(1, ins, conv_.input, &part_.input, &input_);
     place(1, outs, conv_.out, &part_.out, &out_);
     copy(conv_.input, from, part_.input, 1, ins, true);
-    if (conv_.transposed) {
-      place(ins, at.channels, conv_.weight, &part_.weight, &weight_);
-      const int64_t weights = at.group * conv_.group_in * conv_.weight.outer_step +
-                              at.channel * conv_.weight.inner_step;
-      copy(conv_.weight, weights, part_.weight, ins, at.channels, true);
-    } else {
-      place(outs, conv_.group_in, conv_.weight, &part_.weight, &weight_);
-      copy(conv_.weight, first * conv_.weight.outer_step, part_.weight, outs, conv_.group_in, true);
-    }
+    take_weights(at);
     if (conv_.bias != nullptr) take_bias(first, outs);
     Message message;
     KernelContext ctx(message, &allocator_);
@@ -223,6 +218,25 @@ class Tiles {
     converting_copy(here, DType::Float32, there, dtype, block);
   }
 
+  void take_weights(const Place& at) {
+    const ConvTensor& w = conv_.weight;
+    const int64_t ins = at.groups * conv_.group_in;
+    const int64_t outs = at.groups * at.channels;
+    const int64_t from =
+        conv_.transposed
+            ? at.group * conv_.group_in * w.outer_step + at.channel * w.inner_step
+            : (at.group * conv_.group_out + at.channel) * w.outer_step;
+    if (!copies_weights(conv_)) {
+      weight_.data = element_at(*w.tensor, from);
+      part_.weight.tensor = &weight_;
+      return;
+    }
+    const int64_t outer = conv_.transposed ? ins : outs;
+    const int64_t inner = conv_.transposed ? at.channels : conv_.group_in;
+    place(outer, inner, w, &part_.weight, &weight_);
+    copy(w, from, part_.weight, outer, inner, true);
+  }
+
   void take_bias(int64_t first, int64_t count) {
     bias_.data = allocate(count);
     bias_.numel = count;
@@ -243,9 +257,19 @@ class Tiles {
 
 }  // namespace
 
+void take_float_weights(KernelContext& ctx, Conv* conv, Tensor* copy) {
+  const Tensor& weight = *conv->weight.tensor;
+  const size_t bytes = static_cast<size_t>(weight.numel) * sizeof(float);
+  if (bytes > ctx.scratch_left() / 4) return;
+  copy->data = ctx.scratch(bytes);
+  if (copy->data == nullptr) return;
+  convert(weight.data, weight.dtype, copy->data, DType::Float32, static_cast<size_t>(weight.numel));
+  conv->weight.tensor = copy;
+}
+
 bool wants_planes(const Conv& conv) {
   const bool grouped = conv.groups > 1 && conv.group_in * conv.group_out > 1;
-  return grouped && conv.input.inner_step == 1 && conv.group_out < kFewChannels;
+  return grouped && conv.input.inner_step == 1 && conv.group_out <= 2 * kFewChannels;
 }
 
 bool conv_tiles(KernelContext& ctx, const ScratchShares& shares, const Conv& conv) {

@@ -178,32 +178,39 @@ size_t widen_elements(CopyBlock* block, size_t element) {
 }
 
 constexpr size_t kConvertChunk = 256;
-// A block of a transposition that converts: rows of the source, elements of each.
-constexpr int64_t kConvertRows = 16;
-constexpr int64_t kConvertCols = 32;
-constexpr int64_t kShortRun = 8;  // elements below which a run of the source is not worth a call
+constexpr int64_t kShortRun = 8;  // elements below which a run is not worth a call
 
-// The last dimension is consecutive in the destination, `d` in the source: runs of the source are
-// converted, then transposed.
+// The last dimension is consecutive in the destination, `d` in the source. What has elements of
+// four bytes is transposed (that is fast), runs of the rest are converted.
 void converting_transpose(const uint8_t* from, DType from_type, uint8_t* to, DType to_type,
                           const CopyBlock& block, size_t d) {
+  constexpr int64_t kBlock = 16;
   const size_t last = block.rank - 1;
-  const int64_t from_row = block.from[last] * static_cast<int64_t>(element_size(from_type));
   const int64_t from_size = static_cast<int64_t>(element_size(from_type));
   const int64_t to_size = static_cast<int64_t>(element_size(to_type));
-  alignas(64) uint8_t converted[kConvertRows * kConvertCols * 16];
-  for (int64_t i = 0; i < block.sizes[last]; i += kConvertRows) {
-    const int64_t rows = std::min(kConvertRows, block.sizes[last] - i);
-    for (int64_t j = 0; j < block.sizes[d]; j += kConvertCols) {
-      const int64_t cols = std::min(kConvertCols, block.sizes[d] - j);
-      for (int64_t r = 0; r < rows; ++r) {
-        convert(from + (i + r) * from_row + j * from_size, from_type,
-                converted + r * kConvertCols * to_size, to_type, static_cast<size_t>(cols));
-      }
+  const int64_t from_step = block.from[last];
+  const int64_t to_step = block.to[d];
+  const bool turn_first = from_size == 4 && block.sizes[last] >= kShortRun;
+  alignas(64) uint8_t turned[kBlock * kBlock * 16];
+  for (int64_t i = 0; i < block.sizes[last]; i += kBlock) {
+    const int64_t rows = std::min(kBlock, block.sizes[last] - i);
+    for (int64_t j = 0; j < block.sizes[d]; j += kBlock) {
+      const int64_t cols = std::min(kBlock, block.sizes[d] - j);
+      const uint8_t* const f = from + (i * from_step + j) * from_size;
+      uint8_t* const t = to + (i + j * to_step) * to_size;
       CopyBlock turn;
-      turn.push(cols, 1, block.to[d]);
-      turn.push(rows, kConvertCols, 1);
-      strided_copy(converted, to + (i + j * block.to[d]) * to_size, turn, element_size(to_type));
+      turn.push(cols, 1, turn_first ? kBlock : to_step);
+      turn.push(rows, turn_first ? from_step : kBlock, 1);
+      if (turn_first) strided_copy(f, turned, turn, element_size(from_type));
+      for (int64_t c = 0; turn_first && c < cols; ++c) {
+        convert(turned + c * kBlock * from_size, from_type, t + c * to_step * to_size, to_type,
+                static_cast<size_t>(rows));
+      }
+      for (int64_t r = 0; !turn_first && r < rows; ++r) {
+        convert(f + r * from_step * from_size, from_type, turned + r * kBlock * to_size, to_type,
+                static_cast<size_t>(cols));
+      }
+      if (!turn_first) strided_copy(turned, t, turn, element_size(to_type));
     }
   }
 }
