@@ -51,9 +51,14 @@ void conv_transposed_gemm(KernelContext& ctx, const Conv& conv);
 // One of these, for float32.
 void conv_float(KernelContext& ctx, const Conv& conv);
 
-// float16 and bfloat16: the same on converted tiles. False (and nothing is done) if scratch memory
-// does not suffice for one.
-bool conv_half(KernelContext& ctx, const ScratchShares& shares, const Conv& conv);
+// Small groups of channels that lie side by side: products of them leave most of a vector empty, so
+// that copies with contiguous planes cost less.
+bool wants_planes(const Conv& conv);
+// Replaces the weights by a float32 copy in scratch memory, for conv_tiles; not if they are many.
+void take_float_weights(KernelContext& ctx, Conv* conv, Tensor* copy);
+// float32, float16 and bfloat16: the same on copies of tiles, as float32 and in planes where those
+// are wanted. False (and nothing is done) if scratch memory does not suffice for one.
+bool conv_tiles(KernelContext& ctx, const ScratchShares& shares, const Conv& conv);
 // One input channel per group: the types that conv_any takes.
 void conv_lines(KernelContext& ctx, const Conv& conv);
 // Every type that has a matrix product: sums in float32, float64, int32 or int64.

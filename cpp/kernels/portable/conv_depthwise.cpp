@@ -137,6 +137,13 @@ void find_taps(const Conv& conv, const float* image, int64_t y, int64_t x, const
   }
 }
 
+// No tap at this position of an output row lies in the padding to its left or right. Transposed,
+// taps do not move along with the position.
+bool within_line(const Conv& conv, int64_t x) {
+  const int64_t first = x * conv.stride[kX] - conv.padding[kX];
+  return !conv.transposed && first >= 0 && first + reach(conv, kX) <= conv.input.size[kX];
+}
+
 // Output row y of one image, `count` channels from `from` on.
 void run_channels(const Conv& conv, const float* packed, int64_t n, int64_t y, int64_t from,
                   int64_t count) {
@@ -144,8 +151,13 @@ void run_channels(const Conv& conv, const float* packed, int64_t n, int64_t y, i
   const float* image = conv.input.tensor->as<float>() + n * conv.input.outer_step + from;
   const float* bias = conv.bias != nullptr ? conv.bias->as<float>() + from : nullptr;
   const float* taps[kMaxTaps];
+  const int64_t advance = conv.stride[kX] * conv.input.step[kX];
   for (int64_t x = 0; x < conv.out.size[kX]; ++x) {
-    find_taps(conv, image, y, x, taps);
+    if (x > 0 && within_line(conv, x - 1) && within_line(conv, x)) {
+      for (int64_t t = 0; t < conv.taps(); ++t) taps[t] += taps[t] != nullptr ? advance : 0;
+    } else {
+      find_taps(conv, image, y, x, taps);
+    }
     float* out = conv.out.tensor->as<float>() + n * conv.out.outer_step + y * conv.out.step[kY] +
                  x * conv.out.step[kX] + from;
     loops.pixel(taps, packed, static_cast<int>(conv.taps()), bias, out, count);

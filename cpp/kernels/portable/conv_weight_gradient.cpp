@@ -169,7 +169,7 @@ class Multiplier {
 
   void copy_channels(int64_t at, int64_t n, int64_t width, T* to) {
     const int64_t step = g_.axes[2].stride * g_.wide.step[2];
-    for (int64_t c = 0; step != 1 && n > kFewRows; c += blocks_.tile) {
+    for (int64_t c = 0; g_.wide.inner_step == 1 && n > kFewRows; c += blocks_.tile) {
       if (c >= n) return;
       turn_channels(at + c * g_.wide.inner_step, step, std::min(blocks_.tile, n - c), width,
                     to + c * blocks_.pixels);

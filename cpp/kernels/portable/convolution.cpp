@@ -129,9 +129,14 @@ void conv_float(KernelContext& ctx, const Conv& conv) {
 void run_convolution(KernelContext& ctx, const Conv& conv) {
   const Tensor& input = *conv.input.tensor;
   const bool half = input.dtype == DType::Float16 || input.dtype == DType::BFloat16;
-  if (input.dtype == DType::Float32 && input.numel <= INT32_MAX) return conv_float(ctx, conv);
+  const bool single = input.dtype == DType::Float32;
+  const bool planes = single && wants_planes(conv);
+  if (single && !planes && input.numel <= INT32_MAX) return conv_float(ctx, conv);
+  Conv tiled = conv;
+  Tensor weights;
+  if (half) take_float_weights(ctx, &tiled, &weights);
   const ScratchShares shares(ctx);
-  if (half && conv_half(ctx, shares, conv)) return;
+  if ((half || planes) && conv_tiles(ctx, shares, tiled)) return;
   if (conv.group_in == 1) return conv_lines(ctx, conv);
   conv_any(ctx, shares, conv);
 }

@@ -178,6 +178,42 @@ size_t widen_elements(CopyBlock* block, size_t element) {
 }
 
 constexpr size_t kConvertChunk = 256;
+constexpr int64_t kShortRun = 8;  // elements below which a run is not worth a call
+
+// The last dimension is consecutive in the destination, `d` in the source. What has elements of
+// four bytes is transposed (that is fast), runs of the rest are converted.
+void converting_transpose(const uint8_t* from, DType from_type, uint8_t* to, DType to_type,
+                          const CopyBlock& block, size_t d) {
+  constexpr int64_t kBlock = 16;
+  const size_t last = block.rank - 1;
+  const int64_t from_size = static_cast<int64_t>(element_size(from_type));
+  const int64_t to_size = static_cast<int64_t>(element_size(to_type));
+  const int64_t from_step = block.from[last];
+  const int64_t to_step = block.to[d];
+  const bool turn_first = from_size == 4 && block.sizes[last] >= kShortRun;
+  alignas(64) uint8_t turned[kBlock * kBlock * 16];
+  for (int64_t i = 0; i < block.sizes[last]; i += kBlock) {
+    const int64_t rows = std::min(kBlock, block.sizes[last] - i);
+    for (int64_t j = 0; j < block.sizes[d]; j += kBlock) {
+      const int64_t cols = std::min(kBlock, block.sizes[d] - j);
+      const uint8_t* const f = from + (i * from_step + j) * from_size;
+      uint8_t* const t = to + (i + j * to_step) * to_size;
+      CopyBlock turn;
+      turn.push(cols, 1, turn_first ? kBlock : to_step);
+      turn.push(rows, turn_first ? from_step : kBlock, 1);
+      if (turn_first) strided_copy(f, turned, turn, element_size(from_type));
+      for (int64_t c = 0; turn_first && c < cols; ++c) {
+        convert(turned + c * kBlock * from_size, from_type, t + c * to_step * to_size, to_type,
+                static_cast<size_t>(rows));
+      }
+      for (int64_t r = 0; !turn_first && r < rows; ++r) {
+        convert(f + r * from_step * from_size, from_type, turned + r * kBlock * to_size, to_type,
+                static_cast<size_t>(cols));
+      }
+      if (!turn_first) strided_copy(turned, t, turn, element_size(to_type));
+    }
+  }
+}
 
 }  // namespace
 
@@ -302,6 +338,14 @@ void converting_copy(const void* from, DType from_type, void* to, DType to_type,
   }
   const int64_t from_step = block.from[last];
   const int64_t to_step = block.to[last];
+  const size_t run = consecutive_dim(block);
+  if (to_step == 1 && from_step > 1 && run < block.rank && block.sizes[run] >= kShortRun) {
+    offsets.sizes[run] = 1;
+    return for_each_outer(offsets, last, 1, static_cast<const uint8_t*>(from),
+                          static_cast<uint8_t*>(to), [&](const uint8_t* f, uint8_t* t) {
+                            converting_transpose(f, from_type, t, to_type, block, run);
+                          });
+  }
   const auto copy_step = [&](const void* f, int64_t f_step, void* t, int64_t t_step, int64_t n,
                              size_t size) {
     row.sizes[0] = n;

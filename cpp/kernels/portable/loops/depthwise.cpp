@@ -66,24 +66,36 @@ void row(const float* in, int64_t line, const float* weights, int taps_y, int ta
   }
 }
 
-// The channels c.. of `pixel`, as many as a vector has.
+// The channels c.. of `pixel`, as many as V vectors have.
+template <int V>
 inline void pixel_piece(const float* const* in, const float* weights, int taps, const float* bias,
                         float* out, int64_t n, int64_t c) {
-  Vec sum = bias != nullptr ? load(bias + c) : Vec{};
+  Vec sums[V];
+#pragma GCC unroll 4
+  for (int64_t v = 0; v < V; ++v) sums[v] = bias != nullptr ? load(bias + c + v * kLanes) : Vec{};
   for (int64_t t = 0; t < taps; ++t) {
-    if (in[t] != nullptr) sum += load(weights + t * n + c) * load(in[t] + c);
+    if (in[t] == nullptr) continue;
+#pragma GCC unroll 4
+    for (int64_t v = 0; v < V; ++v) {
+      sums[v] += load(weights + t * n + c + v * kLanes) * load(in[t] + c + v * kLanes);
+    }
   }
-  store(out + c, sum);
+#pragma GCC unroll 4
+  for (int64_t v = 0; v < V; ++v) store(out + c + v * kLanes, sums[v]);
 }
 
 void pixel(const float* const* in, const float* weights, int taps, const float* bias, float* out,
            int64_t n) {
   if (n >= kLanes) {
-    for (int64_t c = 0; c + kLanes <= n; c += kLanes) {
-      pixel_piece(in, weights, taps, bias, out, n, c);
+    int64_t c = 0;
+    for (; c + 4 * kLanes <= n; c += 4 * kLanes) {
+      pixel_piece<4>(in, weights, taps, bias, out, n, c);
+    }
+    for (; c + kLanes <= n; c += kLanes) {
+      pixel_piece<1>(in, weights, taps, bias, out, n, c);
     }
     // The last channels once more together with some before them.
-    if (n % kLanes != 0) pixel_piece(in, weights, taps, bias, out, n, n - kLanes);
+    if (n % kLanes != 0) pixel_piece<1>(in, weights, taps, bias, out, n, n - kLanes);
     return;
   }
   for (int64_t c = 0; c < n; ++c) {

@@ -1,5 +1,5 @@
-// Convolution of the 16-bit floats: tiles of input, weights and output are converted to float32 in
-// scratch memory, where the float32 ways run on them.
+// Convolution on copies: tiles of input, weights and output are brought into scratch memory, as
+// float32 and in the layout that suits, where the float32 ways run on them.
 #include <algorithm>
 
 #include "rushlight/core/allocator.h"
@@ -39,11 +39,14 @@ Reach reach_of(const Conv& conv, size_t s, int64_t first, int64_t last) {
   return {begin, std::max(std::min<int64_t>(end, conv.input.size[s]), begin)};
 }
 
+// Weights that are float32 are read where they lie.
+bool copies_weights(const Conv& conv) { return conv.weight.tensor->dtype != DType::Float32; }
+
 // The most floats that a tile takes, with its bias.
 int64_t tile_floats(const Conv& conv, const Tile& tile) {
   int64_t in = tile.groups * conv.group_in;
   int64_t out = tile.groups * tile.channels;
-  const int64_t weights = out * conv.group_in * conv.taps();
+  const int64_t weights = copies_weights(conv) ? out * conv.group_in * conv.taps() : 0;
   const int64_t bias = out;
   for (size_t s = 0; s < kMaxSpatial; ++s) {
     const int64_t n = tile.pixels[s];
@@ -57,16 +60,16 @@ int64_t tile_floats(const Conv& conv, const Tile& tile) {
   return in + out + weights + bias + kRounding;
 }
 
-// One channel per group, channels innermost: vectors run along whole groups of channels, so pixels
-// give way before a tile has few of those.
+// Small groups, channels innermost: all groups' channels lie side by side, so pixels give way before
+// a tile has few of those.
 bool choose_channels_tile(const Conv& conv, int64_t room, Tile* tile) {
-  *tile = {conv.groups, 1, {conv.out.size[0], conv.out.size[1], conv.out.size[2]}};
+  *tile = {conv.groups, conv.group_out, {conv.out.size[0], conv.out.size[1], conv.out.size[2]}};
   const auto shrink = [&](int64_t fewest) {
-    while (tile_floats(conv, *tile) > room && tile->groups >= 2 * fewest) {
+    while (tile_floats(conv, *tile) > room && tile->groups * conv.group_in >= 2 * fewest) {
       tile->groups = (tile->groups + 1) / 2;
     }
   };
-  shrink(4 * kFewChannels);
+  shrink(wants_planes(conv) ? kFewChannels : 4 * kFewChannels);
   for (size_t s = 0; s < kMaxSpatial; ++s) {
     while (tile_floats(conv, *tile) > room && tile->pixels[s] > 1) {
       tile->pixels[s] = (tile->pixels[s] + 1) / 2;
@@ -78,10 +81,9 @@ bool choose_channels_tile(const Conv& conv, int64_t room, Tile* tile) {
 
 // False if even the smallest tile does not fit.
 bool choose_tile(const Conv& conv, int64_t room, Tile* tile) {
-  if (conv.group_in == 1 && conv.group_out == 1 && conv.input.inner_step == 1 &&
-      choose_channels_tile(conv, room, tile)) {
-    return true;
-  }
+  const bool depthwise = conv.group_in == 1 && conv.group_out == 1;
+  const bool beside = conv.input.inner_step == 1 && (depthwise || wants_planes(conv));
+  if (beside && choose_channels_tile(conv, room, tile)) return true;
   *tile = {1, conv.group_out, {conv.out.size[0], conv.out.size[1], conv.out.size[2]}};
   const int64_t one_group = tile_floats(conv, *tile);
   if (one_group <= room) {
@@ -89,7 +91,7 @@ bool choose_tile(const Conv& conv, int64_t room, Tile* tile) {
     return true;
   }
   const int64_t each = conv.group_in * conv.taps() + 1;
-  while (tile->channels * each > room / 2 && tile->channels > 1) {
+  while (copies_weights(conv) && tile->channels * each > room / 2 && tile->channels > 1) {
     tile->channels = (tile->channels + 1) / 2;
   }
   for (size_t s = 0; s < kMaxSpatial; ++s) {
@@ -140,10 +142,10 @@ Place place_of(const Conv& conv, const Tile& tile, int64_t item) {
 }
 
 // Runs tiles as convolutions of their own, in memory of its own.
-class HalfTiles {
+class Tiles {
  public:
-  HalfTiles(const Conv& conv, void* memory, size_t bytes)
-      : conv_(conv), allocator_(memory, bytes), part_(conv) {}
+  Tiles(const Conv& conv, void* memory, size_t bytes)
+      : conv_(conv), planes_(wants_planes(conv)), allocator_(memory, bytes), part_(conv) {}
 
   void run(const Place& at) {
     allocator_.reset();
@@ -169,15 +171,7 @@ class HalfTiles {
     place(1, ins, conv_.input, &part_.input, &input_);
     place(1, outs, conv_.out, &part_.out, &out_);
     copy(conv_.input, from, part_.input, 1, ins, true);
-    if (conv_.transposed) {
-      place(ins, at.channels, conv_.weight, &part_.weight, &weight_);
-      const int64_t weights = at.group * conv_.group_in * conv_.weight.outer_step +
-                              at.channel * conv_.weight.inner_step;
-      copy(conv_.weight, weights, part_.weight, ins, at.channels, true);
-    } else {
-      place(outs, conv_.group_in, conv_.weight, &part_.weight, &weight_);
-      copy(conv_.weight, first * conv_.weight.outer_step, part_.weight, outs, conv_.group_in, true);
-    }
+    take_weights(at);
     if (conv_.bias != nullptr) take_bias(first, outs);
     Message message;
     KernelContext ctx(message, &allocator_);
@@ -195,7 +189,7 @@ class HalfTiles {
   void place(int64_t outer, int64_t inner, const ConvTensor& like, ConvTensor* part,
              Tensor* tensor) {
     int64_t pixels = 1;
-    const bool inner_last = like.inner_step == 1;
+    const bool inner_last = like.inner_step == 1 && !planes_;
     for (size_t s = kMaxSpatial; s-- > 0;) {
       part->step[s] = pixels * (inner_last ? inner : 1);
       pixels *= part->size[s];
@@ -224,6 +218,25 @@ class HalfTiles {
     converting_copy(here, DType::Float32, there, dtype, block);
   }
 
+  void take_weights(const Place& at) {
+    const ConvTensor& w = conv_.weight;
+    const int64_t ins = at.groups * conv_.group_in;
+    const int64_t outs = at.groups * at.channels;
+    const int64_t from =
+        conv_.transposed
+            ? at.group * conv_.group_in * w.outer_step + at.channel * w.inner_step
+            : (at.group * conv_.group_out + at.channel) * w.outer_step;
+    if (!copies_weights(conv_)) {
+      weight_.data = element_at(*w.tensor, from);
+      part_.weight.tensor = &weight_;
+      return;
+    }
+    const int64_t outer = conv_.transposed ? ins : outs;
+    const int64_t inner = conv_.transposed ? at.channels : conv_.group_in;
+    place(outer, inner, w, &part_.weight, &weight_);
+    copy(w, from, part_.weight, outer, inner, true);
+  }
+
   void take_bias(int64_t first, int64_t count) {
     bias_.data = allocate(count);
     bias_.numel = count;
@@ -233,6 +246,7 @@ class HalfTiles {
   }
 
   const Conv& conv_;
+  bool planes_;
   Allocator allocator_;
   Conv part_;
   Tensor input_;
@@ -243,14 +257,29 @@ class HalfTiles {
 
 }  // namespace
 
-bool conv_half(KernelContext& ctx, const ScratchShares& shares, const Conv& conv) {
+void take_float_weights(KernelContext& ctx, Conv* conv, Tensor* copy) {
+  const Tensor& weight = *conv->weight.tensor;
+  const size_t bytes = static_cast<size_t>(weight.numel) * sizeof(float);
+  if (bytes > ctx.scratch_left() / 4) return;
+  copy->data = ctx.scratch(bytes);
+  if (copy->data == nullptr) return;
+  convert(weight.data, weight.dtype, copy->data, DType::Float32, static_cast<size_t>(weight.numel));
+  conv->weight.tensor = copy;
+}
+
+bool wants_planes(const Conv& conv) {
+  const bool grouped = conv.groups > 1 && conv.group_in * conv.group_out > 1;
+  return grouped && conv.input.inner_step == 1 && conv.group_out <= 2 * kFewChannels;
+}
+
+bool conv_tiles(KernelContext& ctx, const ScratchShares& shares, const Conv& conv) {
   // A quarter of the memory is for what the float32 ways pack.
   const int64_t room = static_cast<int64_t>(shares.bytes() / sizeof(float) / 4 * 3);
   Tile tile;
   if (!choose_tile(conv, room, &tile)) return false;
   const int64_t tiles = count_tiles(conv, tile);
   shares.run(ctx, tiles, [&](int64_t share, int64_t first, int64_t step) {
-    HalfTiles part(conv, shares.memory(share), shares.bytes());
+    Tiles part(conv, shares.memory(share), shares.bytes());
     for (int64_t item = first; item < tiles; item += step) part.run(place_of(conv, tile, item));
   });
   return true;
