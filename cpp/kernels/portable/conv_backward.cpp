@@ -90,14 +90,12 @@ Status run_bias_gradient(KernelContext& ctx, const Tensor& grad, const Tensor& r
 Status run(KernelContext& ctx, const Gradients& g) {
   const Reused scratch(ctx);
   if (g.out[0] != nullptr) {
-    scratch.run([&](KernelContext& part) {
-      run_input_gradient(part, g.forward, g.grad, *g.out[0]);
-    });
+    scratch.run(
+        [&](KernelContext& part) { run_input_gradient(part, g.forward, g.grad, *g.out[0]); });
   }
   if (g.out[1] != nullptr) {
-    scratch.run([&](KernelContext& part) {
-      conv_weight_gradient(part, g.forward, g.grad, *g.out[1]);
-    });
+    scratch.run(
+        [&](KernelContext& part) { conv_weight_gradient(part, g.forward, g.grad, *g.out[1]); });
   }
   return g.out[2] != nullptr ? run_bias_gradient(ctx, g.grad, *g.out[2]) : Status{};
 }
@@ -110,68 +108,100 @@ bool wants_copies(const Gradients& g) {
   return dtype == DType::Float32 && g.forward.groups > 1 && g.forward.input.inner_step == 1;
 }
 
-// Of the scratch memory seven eighths at most are for copies, so that products have some.
-bool copies_fit(const KernelContext& ctx, const Gradients& g) {
+// Of how many groups copies fit into seven eighths of the scratch memory: products need some.
+int64_t groups_that_fit(const KernelContext& ctx, const Gradients& g) {
   constexpr int64_t kRounding = 4 * KernelContext::kScratchAlignment;
-  const int64_t floats = g.grad.numel + g.input.numel + 2 * g.weight.numel + kRounding;
-  return floats <= static_cast<int64_t>(ctx.scratch_left() / sizeof(float) / 8 * 7);
+  const int64_t room = static_cast<int64_t>(ctx.scratch_left() / sizeof(float) / 8 * 7) - kRounding;
+  const int64_t floats = g.grad.numel + g.input.numel + 2 * g.weight.numel;
+  return std::min(room / (floats / g.forward.groups), g.forward.groups);
 }
 
-// A float32 tensor of the shape of another one in scratch memory, contiguous or in the same order.
+// Some groups' part of a tensor, which is a range of one dimension.
+struct GroupRange {
+  int64_t first;
+  int64_t count;
+  int64_t of;  // groups in all
+};
+
+// A float32 copy of such a part in scratch memory: contiguous if there are groups, else in the
+// order of the tensor.
 class FloatCopy {
  public:
-  FloatCopy(KernelContext& ctx, const Tensor& like, bool contiguous) : like_(like), tensor_(like) {
+  FloatCopy(KernelContext& ctx, const Tensor& like, size_t dim, const GroupRange& groups)
+      : like_(like), tensor_(like) {
+    const int64_t each = like.sizes[dim] / groups.of;
+    offset_ = groups.first * each * like.strides[dim];
+    std::copy_n(like.sizes, like.rank, sizes_);
+    sizes_[dim] = static_cast<int32_t>(groups.count * each);
+    static constexpr uint8_t kOrder[] = {0, 1, 2, 3, 4};
+    if (groups.of > 1) tensor_.dim_order = kOrder;
+    strides_of({sizes_, like.rank}, tensor_.dim_order, strides_);
+    count_elements({sizes_, like.rank}, &tensor_.numel);
+    tensor_.sizes = sizes_;
+    tensor_.strides = strides_;
     tensor_.dtype = DType::Float32;
     tensor_.data = ctx.scratch(tensor_.nbytes());
-    if (!contiguous) return;
-    static constexpr uint8_t kOrder[] = {0, 1, 2, 3, 4};
-    tensor_.dim_order = kOrder;
-    tensor_.strides = strides_;
-    strides_of(like.shape(), kOrder, strides_);
   }
   FloatCopy(const FloatCopy&) = delete;
   FloatCopy& operator=(const FloatCopy&) = delete;
 
   const Tensor& tensor() const { return tensor_; }
-  void read(KernelContext& ctx) const { copy(ctx, like_, tensor_); }
-  void write_back(KernelContext& ctx) const { copy(ctx, tensor_, like_); }
-
- private:
-  static void copy(KernelContext& ctx, const Tensor& from, const Tensor& to) {
+  void read(KernelContext& ctx) const {
     CopyBlock block;
-    for (size_t d = 0; d < from.rank; ++d) block.push(from.sizes[d], from.strides[d], to.strides[d]);
-    converting_copy(ctx, from.data, from.dtype, to.data, to.dtype, block);
+    for (size_t d = 0; d < like_.rank; ++d) block.push(sizes_[d], like_.strides[d], strides_[d]);
+    converting_copy(ctx, element_at(like_, offset_), like_.dtype, tensor_.data, tensor_.dtype,
+                    block);
+  }
+  void write_back(KernelContext& ctx) const {
+    CopyBlock block;
+    for (size_t d = 0; d < like_.rank; ++d) block.push(sizes_[d], strides_[d], like_.strides[d]);
+    converting_copy(ctx, tensor_.data, tensor_.dtype, element_at(like_, offset_), like_.dtype,
+                    block);
   }
 
+ private:
   const Tensor& like_;
   Tensor tensor_;
+  int64_t offset_;
+  int32_t sizes_[kMaxSpatial + 2];
   int32_t strides_[kMaxSpatial + 2];
 };
 
-Status run_on_copies(KernelContext& ctx, const Gradients& g) {
-  const bool contiguous = g.forward.groups > 1;
-  const FloatCopy grad(ctx, g.grad, contiguous);
-  const FloatCopy weight(ctx, g.weight, contiguous);
+// The gradients of input and weights of some groups.
+void run_groups(KernelContext& ctx, const Gradients& g, const GroupRange& groups) {
+  const FloatCopy grad(ctx, g.grad, 1, groups);
+  const FloatCopy weight(ctx, g.weight, 0, groups);
   grad.read(ctx);
   weight.read(ctx);
   Conv forward = g.forward;
+  forward.groups = groups.count;
   forward.weight = conv_tensor(weight.tensor());
   const Reused scratch(ctx);
   if (g.out[0] != nullptr) {
     scratch.run([&](KernelContext& part) {
-      const FloatCopy out(part, *g.out[0], contiguous);
+      const FloatCopy out(part, *g.out[0], 1, groups);
       run_input_gradient(part, forward, grad.tensor(), out.tensor());
       out.write_back(part);
     });
   }
   if (g.out[1] != nullptr) {
     scratch.run([&](KernelContext& part) {
-      const FloatCopy input(part, g.input, contiguous);
-      const FloatCopy out(part, *g.out[1], contiguous);
+      const FloatCopy input(part, g.input, 1, groups);
+      const FloatCopy out(part, *g.out[1], 0, groups);
       input.read(part);
       forward.input = conv_tensor(input.tensor());
       conv_weight_gradient(part, forward, grad.tensor(), out.tensor());
       out.write_back(part);
+    });
+  }
+}
+
+Status run_on_copies(KernelContext& ctx, const Gradients& g, int64_t fit) {
+  const int64_t all = g.forward.groups;
+  const Reused scratch(ctx);
+  for (int64_t first = 0; first < all; first += fit) {
+    scratch.run([&](KernelContext& part) {
+      run_groups(part, g, {first, std::min(fit, all - first), all});
     });
   }
   return g.out[2] != nullptr ? run_bias_gradient(ctx, g.grad, *g.out[2]) : Status{};
@@ -227,8 +257,8 @@ Status convolution_backward_out(KernelContext& ctx, EValue* const* args) {
   for (size_t k = 0; k < 3; ++k) {
     if (mask.bool_at(k)) gradients.out[k] = &args[kGradInput + k]->tensor();
   }
-  if (wants_copies(gradients) && copies_fit(ctx, gradients)) return run_on_copies(ctx, gradients);
-  return run(ctx, gradients);
+  const int64_t fit = wants_copies(gradients) ? groups_that_fit(ctx, gradients) : 0;
+  return fit > 0 ? run_on_copies(ctx, gradients, fit) : run(ctx, gradients);
 }
 
 }  // namespace rushlight::kernels

@@ -60,8 +60,8 @@ int64_t tile_floats(const Conv& conv, const Tile& tile) {
   return in + out + weights + bias + kRounding;
 }
 
-// Small groups, channels innermost: all groups' channels lie side by side, so pixels give way before
-// a tile has few of those.
+// Small groups, channels innermost: all groups' channels lie side by side, so pixels give way
+// before a tile has few of those.
 bool choose_channels_tile(const Conv& conv, int64_t room, Tile* tile) {
   *tile = {conv.groups, conv.group_out, {conv.out.size[0], conv.out.size[1], conv.out.size[2]}};
   const auto shrink = [&](int64_t fewest) {
@@ -222,10 +222,9 @@ class Tiles {
     const ConvTensor& w = conv_.weight;
     const int64_t ins = at.groups * conv_.group_in;
     const int64_t outs = at.groups * at.channels;
-    const int64_t from =
-        conv_.transposed
-            ? at.group * conv_.group_in * w.outer_step + at.channel * w.inner_step
-            : (at.group * conv_.group_out + at.channel) * w.outer_step;
+    const int64_t from = conv_.transposed
+                             ? at.group * conv_.group_in * w.outer_step + at.channel * w.inner_step
+                             : (at.group * conv_.group_out + at.channel) * w.outer_step;
     if (!copies_weights(conv_)) {
       weight_.data = element_at(*w.tensor, from);
       part_.weight.tensor = &weight_;
