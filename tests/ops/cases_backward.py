@@ -78,6 +78,12 @@ def convolution(make: Maker) -> Iterator[Sample]:
                 make, (2, 4, 6, 5), 6, (3, 3), 2, 1, transposed=transposed, groups=2, dtype=dtype
             )
     yield convolution_case(make, (1, 4, 6, 5), 6, (3, 3), 2, 1, transposed=True, output_padding=1)
+    # Channels side by side in small groups: with little scratch, copies of some groups at a time.
+    for dtype in (torch.float32, torch.bfloat16):
+        for groups in (4, 16):
+            yield convolution_case(
+                make, (2, 16, 12, 10), 16, (3, 3), groups=groups, dtype=dtype, order=CHANNELS_LAST
+            )
     yield convolution_case(make, (0, 4, 6, 5), 6, (3, 3))
 
 
