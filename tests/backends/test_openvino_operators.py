@@ -52,6 +52,9 @@ def lowered(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[
     return manager.to_executorch().buffer, any(n.startswith("lowered_module") for n in names)
 
 
+pytestmark = pytest.mark.full  # minutes: every operator of the list, drawn samples
+
+
 @pytest.mark.parametrize("name", [*NAMES, *LOGICAL])
 def test_gives_what_eager_gives(name: str) -> None:
     calls = list(opinfo.samples(name, torch.bool if name in LOGICAL else torch.float32))

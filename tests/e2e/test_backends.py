@@ -31,10 +31,28 @@ def backends_python() -> Path:
     return found
 
 
-@pytest.mark.parametrize("name", ["openvino", "coreml"])
-def test_in_an_environment_with_its_package(name: str, backends_python: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "marks"),
+    [
+        ("openvino", "not full"),
+        ("coreml", "not full"),
+        pytest.param("openvino", "full", marks=pytest.mark.full),
+    ],
+)
+def test_in_an_environment_with_its_package(name: str, marks: str, backends_python: Path) -> None:
     files = sorted((ROOT / "tests" / "backends").glob(f"test_{name}*.py"))
-    command = [backends_python, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    command = [
+        backends_python,
+        "-m",
+        "pytest",
+        "-q",
+        "-m",
+        marks,
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:cacheprovider",
+    ]
     done = subprocess.run([*command, *files], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     assert re.search(r"[1-9]\d* passed", done.stdout)

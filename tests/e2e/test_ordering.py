@@ -76,7 +76,9 @@ def test_an_index_out_of_range_is_named() -> None:
         module(x, i + 8)
 
 
-@pytest.mark.parametrize("call", [lambda x, i: x.unique(), lambda x, i: i[0].bincount()])
-def test_sizes_without_bound_are_refused(call: Callable[..., Any]) -> None:
-    with pytest.raises(ExportError, match=r"no upper bound|no kernel"):
-        rl.export(Model(call), (torch.zeros(6, 8), torch.zeros(6, 8, dtype=torch.int64)))
+def test_sizes_without_bound_are_refused() -> None:
+    with pytest.raises(ExportError, match=r"has no maximum.*torch\._check"):
+        rl.export(
+            Model(lambda x, i: i[0].bincount()),
+            (torch.zeros(6, 8), torch.zeros(6, 8, dtype=torch.int64)),
+        )

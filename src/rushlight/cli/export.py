@@ -22,7 +22,7 @@ HELP = help_text(
     (
         "rushlight export model.py:build -o model.pte",
         'rushlight export model.py:build -o model.pte --dynamic "x:0=1..8"',
-        "rushlight export model.py:build -o model.pte --backend openvino --backend portable",
+        "rushlight export model.py:build -o model.pte --backend demo --backend portable",
         "rushlight export model.pt2 -o model.pte --no-verify",
     ),
 )
