@@ -149,7 +149,8 @@ Status check_degrees(KernelContext& ctx, const EValue& n) {
 template <Family kFamily, bool kShifted = false>
 Status polynomial(KernelContext& ctx, EValue* const* args) {
   DType common;
-  RL_TRY(common_type(ctx, args, 2, &common));
+  static const char* const kNames[] = {"x", "n"};
+  RL_TRY(common_type(ctx, args, 2, &common, kNames));
   RL_TRY(check_degrees(ctx, *args[1]));
   common = to_floating(common);
   LoopArgs loop_args;

@@ -67,9 +67,10 @@ void exponent_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
   }
 }
 
-Status real_function(KernelContext& ctx, EValue* const* args, size_t n, ElementwiseFn fn) {
+Status real_function(KernelContext& ctx, EValue* const* args, size_t n, ElementwiseFn fn,
+                     const char* const* names = kSelfOther) {
   DType common;
-  RL_TRY(common_type(ctx, args, n, &common));
+  RL_TRY(common_type(ctx, args, n, &common, names));
   LoopArgs loop_args;
   return run_in_common_type(ctx, args, n, *args[n], to_floating(common), DType::Float64, fn,
                             loop_args);
@@ -89,12 +90,14 @@ Status run_in_common_type(KernelContext& ctx, EValue* const* inputs, size_t n, c
   return run_elementwise(ctx, out.tensor(), as, operands, n, fn, args);
 }
 
-Status common_type(KernelContext& ctx, EValue* const* inputs, size_t n, DType* common) {
-  static const char* const kNames[] = {"self", "other"};
+const char* const kSelfOther[] = {"self", "other"};
+
+Status common_type(KernelContext& ctx, EValue* const* inputs, size_t n, DType* common,
+                   const char* const* names) {
   ResultType type;
   for (size_t k = 0; k < n; ++k) {
     if (inputs[k]->is_tensor()) {
-      RL_TRY(check_real(ctx, kNames[k], inputs[k]->tensor()));
+      RL_TRY(check_real(ctx, names[k], inputs[k]->tensor()));
       type.add(inputs[k]->tensor());
     } else {
       type.add_scalar(*inputs[k]);
@@ -109,17 +112,25 @@ Status common_type(KernelContext& ctx, EValue* const* inputs, size_t n, DType* c
 RL_KERNEL(digamma_out, unary_loop<special::digamma>, 1)
 RL_KERNEL(igamma_out, binary_loop<special::igamma>, 2)
 RL_KERNEL(igammac_out, binary_loop<special::igammac>, 2)
-RL_KERNEL(special_airy_ai_out, unary_loop<special::airy_ai>, 1)
 RL_KERNEL(special_bessel_j0_out, unary_loop<special::bessel_j0>, 1)
 RL_KERNEL(special_bessel_j1_out, unary_loop<special::bessel_j1>, 1)
 RL_KERNEL(special_bessel_y0_out, unary_loop<special::bessel_y0>, 1)
 RL_KERNEL(special_bessel_y1_out, unary_loop<special::bessel_y1>, 1)
 RL_KERNEL(special_modified_bessel_k0_out, unary_loop<special::modified_bessel_k0>, 1)
 RL_KERNEL(special_modified_bessel_k1_out, unary_loop<special::modified_bessel_k1>, 1)
-RL_KERNEL(special_scaled_modified_bessel_k0_out, unary_loop<special::scaled_modified_bessel_k0>, 1)
-RL_KERNEL(special_scaled_modified_bessel_k1_out, unary_loop<special::scaled_modified_bessel_k1>, 1)
-RL_KERNEL(special_spherical_bessel_j0_out, unary_loop<special::spherical_bessel_j0>, 1)
 RL_KERNEL(special_zeta_out, binary_loop<special::zeta>, 2)
+#undef RL_KERNEL
+
+// Their argument is called x.
+#define RL_KERNEL(name, loop)                            \
+  Status name(KernelContext& ctx, EValue* const* args) { \
+    static const char* const kNames[] = {"x"};           \
+    return real_function(ctx, args, 1, loop, kNames);    \
+  }
+RL_KERNEL(special_airy_ai_out, unary_loop<special::airy_ai>)
+RL_KERNEL(special_scaled_modified_bessel_k0_out, unary_loop<special::scaled_modified_bessel_k0>)
+RL_KERNEL(special_scaled_modified_bessel_k1_out, unary_loop<special::scaled_modified_bessel_k1>)
+RL_KERNEL(special_spherical_bessel_j0_out, unary_loop<special::spherical_bessel_j0>)
 #undef RL_KERNEL
 
 #define RL_KERNEL(name, op)                              \

@@ -8,7 +8,9 @@
 namespace rushlight::kernels {
 
 // The type of n tensors and scalars together; NotSupported if one is of a type without numbers.
-Status common_type(KernelContext& ctx, EValue* const* inputs, size_t n, DType* common);
+extern const char* const kSelfOther[];
+Status common_type(KernelContext& ctx, EValue* const* inputs, size_t n, DType* common,
+                   const char* const* names = kSelfOther);
 
 // Runs `fn` over tensors and scalars of the type `common`, computing in the type `as`.
 Status run_in_common_type(KernelContext& ctx, EValue* const* inputs, size_t n, const EValue& out,
