@@ -438,7 +438,8 @@ def test_unavailable() -> None:
             return False
 
     with registered("Test", Unavailable()):
-        assert runtime.backend_registry.registered_backend_names == [DEMO, "Test"]
+        names = runtime.backend_registry.registered_backend_names
+        assert DEMO in names and names[-1] == "Test"
         assert not runtime.backend_registry.is_available("Test")
         with pytest.raises(rl.LoadError, match="Test: it is registered, but says that it cannot"):
             rl.load(program(delegated("Test", 2), blobs=[b""]))
@@ -472,14 +473,15 @@ def test_registering() -> None:
         other = Recorder(execute=lambda context, args: args[1].fill(9))
         runtime.register_backend("Test", other, replace=True)
         assert rl.load(program(delegated("Test", 2), blobs=[b""]))(ONES).tolist() == [9, 9]
-    with pytest.raises(rl.LoadError, match=f"no backend 'Test' is registered; registered: {DEMO}"):
+    with pytest.raises(rl.LoadError, match=f"no backend 'Test' is registered; registered: .*{DEMO}"):
         runtime.unregister_backend("Test")
     with pytest.raises(TypeError, match="int is no backend: it has no init and no execute"):
         runtime.register_backend("Test", 3)
     for id in ("", "x" * 64, 3, "a\0b"):
         with pytest.raises(rl.LoadError, match="a text of 1 to 63 bytes"):
             runtime.register_backend(id, backend)  # type: ignore[arg-type]
-    many = [f"Test{i}" for i in range(16)]  # one more than there is room for, beside the demo
+    room = 16 - len(runtime.backend_registry.registered_backend_names)
+    many = [f"Test{i}" for i in range(room + 1)]  # one more than there is room for
     with pytest.raises(rl.LoadError, match="full: it has room for 16"):
         for id in many:
             runtime.register_backend(id, backend)
