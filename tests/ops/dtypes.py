@@ -115,6 +115,8 @@ class Probe:
         kwargs = {
             k: converted(v, dtype) if k in arguments else v for k, v in call.sample.kwargs.items()
         }
+        if "_polynomial_" in self.cases.op and str(dtype).startswith("torch.uint"):
+            return None  # eager climbs to degree 2**64 - 1, which was -1, one step after the other
         reference = self.cases.reference or functional(self.cases.op)
         try:
             with torch.no_grad(), warnings.catch_warnings():

@@ -473,7 +473,9 @@ def test_registering() -> None:
         other = Recorder(execute=lambda context, args: args[1].fill(9))
         runtime.register_backend("Test", other, replace=True)
         assert rl.load(program(delegated("Test", 2), blobs=[b""]))(ONES).tolist() == [9, 9]
-    with pytest.raises(rl.LoadError, match=f"no backend 'Test' is registered; registered: .*{DEMO}"):
+    with pytest.raises(
+        rl.LoadError, match=f"no backend 'Test' is registered; registered: .*{DEMO}"
+    ):
         runtime.unregister_backend("Test")
     with pytest.raises(TypeError, match="int is no backend: it has no init and no execute"):
         runtime.register_backend("Test", 3)
