@@ -26,6 +26,17 @@ def models() -> ModuleType:
     return models
 
 
+@pytest.fixture(autouse=True)
+def _registered_backends_are_restored() -> Iterator[None]:
+    """The table of backends is the process's: what a test adds to it leaves with the test."""
+    from rushlight.runtime import backend_registry, unregister_backend
+
+    before = set(backend_registry.registered_backend_names)
+    yield
+    for id in set(backend_registry.registered_backend_names) - before:
+        unregister_backend(id)
+
+
 @pytest.fixture(scope="session")
 def executorch_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with real ExecuTorch.

@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +43,6 @@ def _build(folder: Path, source: str, name: str, *flags: str) -> Path:
 @pytest.fixture(scope="module")
 def scale(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _build(tmp_path_factory.mktemp("plugin"), "scale.c", "libscale.so")
-
-
-@pytest.fixture(autouse=True)
-def _no_backends_are_left() -> Iterator[None]:
-    yield
-    for id in set(runtime.backend_registry.registered_backend_names) - {DEMO}:
-        runtime.unregister_backend(id)
 
 
 def _scaled(id: str = "Scale", **more: Any) -> bytes:

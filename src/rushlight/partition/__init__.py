@@ -35,6 +35,7 @@ from rushlight.partition.support import (
     DontPartitionModule,
     DontPartitionName,
     ReportRejected,
+    SupportedByReason,
     WhyNoPartition,
     WhyNoPartitionReporter,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "PartitionerConfig",
     "PreprocessResult",
     "ReportRejected",
+    "SupportedByReason",
     "SupportedOperatorPartitioner",
     "WhyNoPartition",
     "WhyNoPartitionReporter",

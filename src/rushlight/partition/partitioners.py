@@ -21,7 +21,7 @@ from rushlight.partition.patterns import (
     generate_grouped_partitions_from_list_of_nodes,
     merge_overlapping,
 )
-from rushlight.partition.support import WhyNoPartitionReporter
+from rushlight.partition.support import SupportedByReason, WhyNoPartitionReporter
 from rushlight.partition.tags import (
     graphs_of,
     tag_constant_data,
@@ -62,8 +62,9 @@ class SupportedOperatorPartitioner(Partitioner):
 
     Args:
         delegation_spec: who takes them.
-        operator_support: asked for every call. Wrapped by a reporter's `wrap_check`, it gives
-            reasons of its own for what it leaves out.
+        operator_support: asked for every call: a function that says why a call is not taken, and
+            None if it is; or an operator support of torch.fx's, which gives reasons of its own if
+            it is wrapped by a reporter's `wrap_check`.
         reporter: that reporter.
         allows_single_node_partition: keep partitions of one computing node.
         keep_whole: operators that the backend wants as they are, not decomposed.
@@ -74,7 +75,7 @@ class SupportedOperatorPartitioner(Partitioner):
     def __init__(
         self,
         delegation_spec: DelegationSpec,
-        operator_support: OperatorSupportBase,
+        operator_support: OperatorSupportBase | Callable[[Node], str | None],
         *,
         reporter: WhyNoPartitionReporter | None = None,
         allows_single_node_partition: bool = True,
@@ -84,6 +85,9 @@ class SupportedOperatorPartitioner(Partitioner):
         super().__init__()
         self.delegation_spec = delegation_spec
         self._own_state = own_state
+        if not isinstance(operator_support, OperatorSupportBase):
+            reporter = reporter or WhyNoPartitionReporter()
+            operator_support = SupportedByReason(operator_support, reporter)
         self._support = operator_support
         self._reporter = reporter
         self._single = allows_single_node_partition

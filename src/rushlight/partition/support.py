@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -176,6 +176,28 @@ class WhyNoPartitionReporter:
             "  ".join([*(c.ljust(w) for c, w in zip(row, widths, strict=False)), row[3]])
             for row in rows
         )
+
+
+class SupportedByReason(OperatorSupportBase):
+    """Supports the calls that a function has no reason against, and tells a reporter the others.
+
+    Args:
+        why_not: why a call is not taken; None if it is.
+        reporter: told.
+    """
+
+    def __init__(
+        self, why_not: Callable[[Node], str | None], reporter: WhyNoPartitionReporter
+    ) -> None:
+        self.why_not = why_not
+        self.reporter = reporter
+
+    def is_node_supported(self, submodules: Submodules, node: Node) -> bool:
+        """Whether it is; reported if not."""
+        reason = self.why_not(node)
+        if reason is not None:
+            self.reporter.report_reject(node, reason)
+        return reason is None
 
 
 class ReportRejected(OperatorSupportBase):

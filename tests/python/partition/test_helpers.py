@@ -113,6 +113,20 @@ def test_reasons_reach_the_report() -> None:
     assert len(reporter.get_table_report().splitlines()) == 3
 
 
+def test_a_function_says_why() -> None:
+    def why_not(node: Node) -> str | None:
+        return None if "linear" in str(node.target) else f"no instruction for {node.target}"
+
+    partitioner = SupportedOperatorPartitioner(SPEC, why_not)
+    for _ in range(2):
+        manager = edge_of(Parts(), X).to_backend(partitioner)
+        left = get_non_lowered_nodes(manager.exported_program().graph)
+        assert {n.name: n.meta["declined"]["Interpreted"] for n in left} == {
+            "sin": "no instruction for aten.sin.default",
+            "add": "no instruction for aten.add.Tensor",
+        }
+
+
 def test_the_first_reason_counts() -> None:
     reporter = WhyNoPartitionReporter()
     assert reporter.get_table_report() == "No nodes rejected."

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from coremltools.converters.mil.frontend.torch import is_torch_fx_node_supported
 from torch._ops import OpOverload
 from torch.fx import Node
-from torch.fx.passes.operator_support import OperatorSupportBase
 
 from rushlight.backends.coreml.preprocess import CoreMLBackend
 from rushlight.backends.coreml.specs import read_specs
@@ -18,7 +18,6 @@ from rushlight.partition import (
     CompileSpec,
     DelegationSpec,
     SupportedOperatorPartitioner,
-    WhyNoPartitionReporter,
 )
 
 aten = torch.ops.aten
@@ -33,41 +32,25 @@ _WRONG = frozenset(
 )
 
 
-class CoreMLSupport(OperatorSupportBase):
-    """Says which calls Core ML takes, and tells a reporter why it does not take the others."""
-
-    def __init__(self, reporter: WhyNoPartitionReporter, skipped: Collection[str]) -> None:
-        self._reporter = reporter
-        self._skipped = skipped
-
-    def is_node_supported(self, submodules: Any, node: Node) -> bool:
-        """Whether it is; reported if not."""
-        if node.op != "call_function":
-            return False
-        reason = self.why_not(node)
-        if reason is not None:
-            self._reporter.report_reject(node, reason)
-        return reason is None
-
-    def why_not(self, node: Node) -> str | None:
-        """Why Core ML does not take a call; None if it does."""
-        target = node.target
-        if target is operator.getitem:
-            return None
-        if not isinstance(target, OpOverload):
-            return "Core ML takes operators only, no control flow and no sizes"
-        name = target.overloadpacket.__name__
-        if {str(target), str(target).removeprefix("aten."), name} & set(self._skipped):
-            return f"skip_ops_for_coreml_delegation names {target}"
-        if name in _WRONG:
-            return f"coremltools does not convert {target} to what eager computes"
-        if name.endswith("_") or not is_torch_fx_node_supported(node):
-            return f"coremltools has no rule for {target}"
-        if target in (aten.add.Tensor, aten.sub.Tensor) and node.kwargs.get("alpha", 1) != 1:
-            return "coremltools ignores its alpha"
-        if target in (aten.argmax.default, aten.argmin.default) and _dimension(node) is None:
-            return "Core ML has no reduction over all dimensions that gives an index"
-        return _why_not_values(node)
+def _why_not(node: Node, skipped: Collection[str]) -> str | None:
+    """Why Core ML does not take a call; None if it does."""
+    target = node.target
+    if target is operator.getitem:
+        return None
+    if not isinstance(target, OpOverload):
+        return "Core ML takes operators only, no control flow and no sizes"
+    name = target.overloadpacket.__name__
+    if {str(target), str(target).removeprefix("aten."), name} & set(skipped):
+        return f"skip_ops_for_coreml_delegation names {target}"
+    if name in _WRONG:
+        return f"coremltools does not convert {target} to what eager computes"
+    if name.endswith("_") or not is_torch_fx_node_supported(node):
+        return f"coremltools has no rule for {target}"
+    if target in (aten.add.Tensor, aten.sub.Tensor) and node.kwargs.get("alpha", 1) != 1:
+        return "coremltools ignores its alpha"
+    if target in (aten.argmax.default, aten.argmin.default) and _dimension(node) is None:
+        return "Core ML has no reduction over all dimensions that gives an index"
+    return _why_not_values(node)
 
 
 def _dimension(node: Node) -> Any:
@@ -113,10 +96,8 @@ class CoreMLPartitioner(SupportedOperatorPartitioner):
         compile_specs: Sequence[CompileSpec] = (),
     ) -> None:
         read_specs(compile_specs)
-        reporter = WhyNoPartitionReporter()
         super().__init__(
             DelegationSpec(CoreMLBackend.__name__, list(compile_specs)),
-            CoreMLSupport(reporter, skip_ops_for_coreml_delegation),
-            reporter=reporter,
+            partial(_why_not, skipped=skip_ops_for_coreml_delegation),
             own_state=False,
         )

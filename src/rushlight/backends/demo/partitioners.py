@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import torch
 from torch.fx import Node
-from torch.fx.passes.operator_support import OperatorSupportBase
 
 from rushlight.backends.demo.demo import INSTRUCTIONS, BackendWithCompilerDemo, refusal
-from rushlight.partition import (
-    CompileSpec,
-    DelegationSpec,
-    SupportedOperatorPartitioner,
-    WhyNoPartitionReporter,
-)
+from rushlight.partition import CompileSpec, DelegationSpec, SupportedOperatorPartitioner
 
 aten = torch.ops.aten
-
-
-class _Support(OperatorSupportBase):
-    """What the backend can take of `operators`; tells the reporter why it cannot."""
-
-    def __init__(self, operators: Container[Any], reporter: WhyNoPartitionReporter) -> None:
-        self._operators = operators
-        self._reporter = reporter
-
-    def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: Node) -> bool:
-        reason = refusal(node)
-        if reason is None and node.target not in self._operators:
-            reason = f"the partitioner does not take {node.target}"
-        if reason is not None:
-            self._reporter.report_reject(node, reason)
-        return reason is None
 
 
 class DemoPartitioner(SupportedOperatorPartitioner):
@@ -49,13 +27,14 @@ class DemoPartitioner(SupportedOperatorPartitioner):
         operators: Container[Any] = frozenset(INSTRUCTIONS),
         compile_specs: Sequence[CompileSpec] = (),
     ) -> None:
-        reporter = WhyNoPartitionReporter()
-        super().__init__(
-            DelegationSpec(BackendWithCompilerDemo.__name__, list(compile_specs)),
-            _Support(operators, reporter),
-            reporter=reporter,
-            own_state=False,
-        )
+        def why_not(node: Node) -> str | None:
+            reason = refusal(node)
+            if reason is None and node.target not in operators:
+                return f"the partitioner does not take {node.target}"
+            return reason
+
+        spec = DelegationSpec(BackendWithCompilerDemo.__name__, list(compile_specs))
+        super().__init__(spec, why_not, own_state=False)
 
 
 class AddMulPartitionerDemo(DemoPartitioner):

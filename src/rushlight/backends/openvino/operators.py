@@ -14,11 +14,9 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 from torch.fx import Node
-from torch.fx.passes.operator_support import OperatorSupportBase
 
 from rushlight.backends.openvino.convert import view_of_copy
 from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
-from rushlight.partition import WhyNoPartitionReporter
 
 aten = torch.ops.aten
 
@@ -105,11 +103,10 @@ WHOLE = tuple(
 """Operators that OpenVINO computes in one step where their decomposition takes several."""
 
 
-class OpenvinoSupport(OperatorSupportBase):
-    """Says which calls OpenVINO takes, and tells a reporter why it does not take the others.
+class OpenvinoSupport:
+    """Says which calls OpenVINO takes, and why it does not take the others.
 
     Args:
-        reporter: told.
         types_to_skip: operators to leave out, by name (`"aten.add.Tensor"`).
         names_to_skip: nodes to leave out, by name in the graph.
 
@@ -118,23 +115,10 @@ class OpenvinoSupport(OperatorSupportBase):
     """
 
     def __init__(
-        self,
-        reporter: WhyNoPartitionReporter,
-        types_to_skip: Container[str] = (),
-        names_to_skip: Container[str] = (),
+        self, types_to_skip: Container[str] = (), names_to_skip: Container[str] = ()
     ) -> None:
-        self._reporter = reporter
         self._types, self._names = types_to_skip, names_to_skip
         self.constants: Container[Node] = ()
-
-    def is_node_supported(self, submodules: Any, node: Node) -> bool:
-        """Whether it is; reported if not."""
-        if node.op != "call_function":
-            return False
-        reason = self.why_not(node)
-        if reason is not None:
-            self._reporter.report_reject(node, reason)
-        return reason is None
 
     def why_not(self, node: Node) -> str | None:
         """Why OpenVINO does not take a call; None if it does."""

@@ -13,7 +13,6 @@ from rushlight.partition import (
     DelegationSpec,
     PartitionResult,
     SupportedOperatorPartitioner,
-    WhyNoPartitionReporter,
 )
 from rushlight.partition.extract import data_of
 
@@ -45,12 +44,10 @@ class OpenvinoPartitioner(SupportedOperatorPartitioner):
         specs = list(compile_spec)
         if "device" not in read_specs(specs):
             specs.append(CompileSpec("device", device.encode()))
-        reporter = WhyNoPartitionReporter()
-        self._openvino = OpenvinoSupport(reporter, set(op_types_to_skip), set(op_names_to_skip))
+        self._openvino = OpenvinoSupport(set(op_types_to_skip), set(op_names_to_skip))
         super().__init__(
             DelegationSpec(OpenvinoBackend.__name__, specs),
-            self._openvino,
-            reporter=reporter,
+            self._openvino.why_not,
             keep_whole=WHOLE,
             own_state=False,
         )
