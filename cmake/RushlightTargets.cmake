@@ -39,6 +39,31 @@ function(rushlight_configure target)
   endif()
 endfunction()
 
+# Instruction sets that loops files are compiled for besides the plain form.
+set(rushlight_isas plain)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|i[3-6]86)$" AND NOT MSVC)
+  list(APPEND rushlight_isas avx2 avx512)
+endif()
+set(rushlight_flags_plain "")
+set(rushlight_flags_avx2 -mavx2 -mfma -mf16c)
+set(rushlight_flags_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c
+    -mprefer-vector-width=512)
+
+# Adds loops files to a library, once per instruction set (see cpp/kernel/loops/dispatch.h). They
+# are optimised for speed whatever the build's own level is, except when somebody debugs.
+function(rushlight_add_loops library)
+  foreach(isa IN LISTS rushlight_isas)
+    set(target ${library}_${isa})
+    add_library(${target} OBJECT ${ARGN})
+    target_link_libraries(${target} PRIVATE rushlight_core)
+    target_compile_definitions(${target} PRIVATE RL_ISA=${isa})
+    target_compile_options(${target} PRIVATE -fno-math-errno -fno-trapping-math -ffp-contract=fast
+                           $<$<NOT:$<CONFIG:Debug>>:-O3> ${rushlight_flags_${isa}})
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_sources(${library} PRIVATE $<TARGET_OBJECTS:${target}>)
+  endforeach()
+endfunction()
+
 if(RUSHLIGHT_SANITIZE)
   # vptr needs RTTI, which the runtime is compiled without.
   add_compile_options(-fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all

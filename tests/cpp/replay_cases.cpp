@@ -16,7 +16,7 @@
 #include "rushlight/core/tensor.h"
 #include "rushlight/kernel/generator.h"
 #include "rushlight/kernel/kernel.h"
-#include "rushlight/kernels/portable/loops/dispatch.h"
+#include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/kernels/portable/portable.h"
 #include "rushlight/kernels/portable/view.h"
 #include "rushlight/module/thread_pool.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "rushlight/core/tensor.h"
-#include "rushlight/kernels/portable/loops/half.h"
+#include "rushlight/kernel/loops/half.h"
 #include "rushlight/kernels/portable/view.h"
 
 namespace rushlight::kernels {

@@ -1,6 +1,6 @@
 #include "rushlight/kernels/portable/loops/bag.h"
 
-#include "rushlight/kernels/portable/loops/half.h"
+#include "rushlight/kernel/loops/half.h"
 
 namespace rushlight::kernels::RL_ISA {
 namespace {

@@ -4,7 +4,7 @@
 #include <immintrin.h>
 #endif
 
-#include "rushlight/kernels/portable/loops/half.h"
+#include "rushlight/kernel/loops/half.h"
 
 namespace rushlight::kernels::RL_ISA {
 namespace {

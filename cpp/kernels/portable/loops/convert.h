@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "rushlight/core/dtype.h"
-#include "rushlight/kernels/portable/loops/dispatch.h"
+#include "rushlight/kernel/loops/dispatch.h"
 
 namespace rushlight::kernels {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "rushlight/kernels/portable/loops/dispatch.h"
+#include "rushlight/kernel/loops/dispatch.h"
 
 namespace rushlight::kernels {
 

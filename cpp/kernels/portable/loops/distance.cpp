@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "rushlight/kernel/loops/vec.h"
 #include "rushlight/kernels/portable/loops/trig.h"
-#include "rushlight/kernels/portable/loops/vec.h"
 
 namespace rushlight::kernels::RL_ISA {
 namespace {

@@ -1,6 +1,6 @@
 #include "rushlight/kernels/portable/loops/fft.h"
 
-#include "rushlight/kernels/portable/loops/vec.h"
+#include "rushlight/kernel/loops/vec.h"
 
 namespace rushlight::kernels::RL_ISA {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/kernels/portable/loops/convert.h"
-#include "rushlight/kernels/portable/loops/dispatch.h"
 
 namespace rushlight::kernels {
 

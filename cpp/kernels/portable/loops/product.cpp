@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "rushlight/kernels/portable/loops/vec.h"
+#include "rushlight/kernel/loops/vec.h"
 
 namespace rushlight::kernels::RL_ISA {
 namespace {

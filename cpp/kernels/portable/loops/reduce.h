@@ -3,8 +3,8 @@
 // integers and bools, so that a long sum stays exact enough.
 #pragma once
 
+#include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/kernels/portable/loops/convert.h"
-#include "rushlight/kernels/portable/loops/dispatch.h"
 
 namespace rushlight::kernels {
 

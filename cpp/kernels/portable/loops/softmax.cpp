@@ -1,6 +1,6 @@
 #include "rushlight/kernels/portable/loops/softmax.h"
 
-#include "rushlight/kernels/portable/loops/vec_math.h"
+#include "rushlight/kernel/loops/vec_math.h"
 
 namespace rushlight::kernels::RL_ISA {
 namespace {

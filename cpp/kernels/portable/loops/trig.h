@@ -2,7 +2,7 @@
 // reduced, and powers computed, in double, which vectorises as well.
 #pragma once
 
-#include "rushlight/kernels/portable/loops/vec_math.h"
+#include "rushlight/kernel/loops/vec_math.h"
 
 namespace rushlight::kernels::RL_ISA {
 

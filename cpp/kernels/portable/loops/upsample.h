@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "rushlight/kernels/portable/loops/dispatch.h"
+#include "rushlight/kernel/loops/dispatch.h"
 
 namespace rushlight::kernels {
 

@@ -1,7 +1,7 @@
 #include "rushlight/kernels/portable/loops/window.h"
 
+#include "rushlight/kernel/loops/vec.h"
 #include "rushlight/kernels/portable/loops/gemm.h"
-#include "rushlight/kernels/portable/loops/vec.h"
 
 namespace rushlight::kernels::RL_ISA {
 namespace {

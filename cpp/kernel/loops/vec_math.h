@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "rushlight/kernels/portable/loops/half.h"
-#include "rushlight/kernels/portable/loops/vec_double.h"
+#include "rushlight/kernel/loops/half.h"
+#include "rushlight/kernel/loops/vec_double.h"
 
 namespace rushlight::kernels::RL_ISA {
 

@@ -1,4 +1,4 @@
-#include "rushlight/kernels/portable/loops/dispatch.h"
+#include "rushlight/kernel/loops/dispatch.h"
 
 #include <atomic>
 #include <cstdlib>
