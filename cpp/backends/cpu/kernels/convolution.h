@@ -1,0 +1,58 @@
+// Float32 convolutions over 1 or 2 spatial dimensions, channels last: images are [batch, height,
+// width, channels] in memory.
+//
+// Weights of a dense convolution are panels (product.h) of a matrix with a row for each (tap y, tap
+// x, input channel) and a column for each output channel. With groups, the panels of one group lie
+// behind those of the one before. Weights of a depthwise convolution (one input channel per group)
+// lie as [tap y][tap x][output channel], the channels filled up with zeros to whole panels.
+#pragma once
+
+#include "rushlight/backends/cpu/kernels/product.h"
+
+namespace rushlight::cpu {
+
+struct ConvGeometry {
+  int64_t batch = 1;
+  int64_t in_height = 1, in_width = 1, in_channels = 1;
+  int64_t out_height = 1, out_width = 1, out_channels = 1;
+  int64_t kernel_y = 1, kernel_x = 1;
+  int64_t stride_y = 1, stride_x = 1;
+  int64_t dilation_y = 1, dilation_x = 1;
+  int64_t pad_top = 0, pad_left = 0;  // what lies outside on any side is zero
+  int64_t groups = 1;
+};
+
+struct Convolution {
+  ConvGeometry geometry;
+  const float* in = nullptr;
+  // Steps of the input, so that a contiguous (channels first) image can be read as it lies.
+  int64_t in_batch_step = 0, in_row_step = 0, in_column_step = 0, in_channel_step = 1;
+  const float* weights = nullptr;
+  float* out = nullptr;  // [batch, out_height, out_width, out_channels], dense
+  Finish finish;         // rows are pixels: (batch * out_height + y) * out_width + x
+};
+
+size_t convolution_scratch(const ConvGeometry& geometry);
+// Dense and grouped. `scratch` has convolution_scratch() bytes.
+void convolve(const Convolution& convolution, void* scratch, Workers* workers);
+// Depthwise: groups == in_channels, out_channels a multiple of them. Needs no scratch.
+void convolve_depthwise(const Convolution& convolution, Workers* workers);
+
+size_t transposed_scratch(const ConvGeometry& geometry);
+// Transposed: `geometry` is that of the transposed convolution itself (in is the smaller image),
+// the panels are of a matrix with a row for each input channel (of a group) and a column for each
+// (tap y, tap x, output channel of a group).
+void convolve_transposed(const Convolution& convolution, void* scratch, Workers* workers);
+
+enum class Pool : uint8_t { Max, Average };
+struct Pooling {
+  ConvGeometry geometry;  // in_channels == out_channels, weights none
+  Pool kind = Pool::Max;
+  bool count_padding = true;  // of averages: taps outside count
+  int64_t divisor = 0;        // of averages: instead of a count, if not 0
+  const float* in = nullptr;  // dense, channels last
+  float* out = nullptr;
+};
+void pool(const Pooling& pooling, Workers* workers);
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,56 @@
+// Float32 matrix products whose right operand was packed ahead of time: linear layers, and the
+// inner part of convolutions.
+//
+// Panels. A packed matrix of k rows and n columns lies in panels of kPanel columns, the last one
+// filled up with zeros: element (i, j) is at ((j / kPanel) * k + i) * kPanel + j % kPanel. Panels
+// start at multiples of 64 bytes. Every instruction set reads the same bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/core/allocator.h"
+#include "rushlight/platform/workers.h"
+
+namespace rushlight::cpu {
+
+constexpr int64_t kPanel = 16;
+
+constexpr int64_t panels_of(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
+
+// What is done to results on their way out of registers, and to blocks of results that are stored
+// and still in cache.
+struct Finish {
+  const float* bias = nullptr;  // one per column, filled up with zeros to whole panels
+  float low = -__builtin_inff();
+  float high = __builtin_inff();  // results are clamped: low <= x <= high (NaN stays NaN)
+  // Called once for each block of the result, which it may change in place; from several threads.
+  void (*block)(const void* data, int64_t row, int64_t rows, int64_t column,
+                int64_t columns) = nullptr;
+  const void* data = nullptr;
+};
+
+struct Product {
+  int64_t rows = 0;
+  int64_t depth = 0;  // the sum's length
+  int64_t columns = 0;
+  const float* a = nullptr;  // element (i, k) at i * a_step + k
+  int64_t a_step = 0;
+  const float* panels = nullptr;
+  float* c = nullptr;  // element (i, j) at i * c_step + j
+  int64_t c_step = 0;
+  Finish finish;
+};
+
+// Bytes of scratch that multiply() uses if it gets them; it does with none, more slowly.
+size_t product_scratch(const Product& product);
+
+// The result does not depend on the number of threads. `workers` may be nullptr.
+void multiply(const Product& product, void* scratch, size_t scratch_size, Workers* workers);
+
+// Packs a matrix at run time, for operands that are no constants: element (i, j) of the `depth` by
+// `columns` matrix at i * row_step + j * column_step.
+void pack_panels(const float* matrix, int64_t row_step, int64_t column_step, int64_t depth,
+                 int64_t columns, float* panels, Workers* workers);
+
+}  // namespace rushlight::cpu

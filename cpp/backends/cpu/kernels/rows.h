@@ -1,0 +1,79 @@
+// Float32 operators on rows: norms, softmax, reductions, gathers; and copies with any steps
+// (permutations, slices, concatenation, broadcasts).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/core/dtype.h"
+#include "rushlight/platform/workers.h"
+
+namespace rushlight::cpu {
+
+constexpr size_t kCopyRank = 6;
+
+// out = (x - mean) / sqrt(variance + epsilon) * scale + shift over each of `rows` dense rows of
+// `width` elements; scale and shift (of `width` elements) may be nullptr. rms: without the mean.
+// residual, if not nullptr, is added first, and the sum is stored to `sum` unless that is nullptr.
+struct Norm {
+  int64_t rows = 0, width = 0;
+  const float *in = nullptr, *residual = nullptr, *scale = nullptr, *shift = nullptr;
+  float *out = nullptr, *sum = nullptr;
+  float epsilon = 0;
+  bool rms = false;
+};
+void normalize(const Norm& norm, Workers* workers);
+
+// Group norm of [batch, channels, space] (space dense) or, channels_last, [batch, space, channels].
+struct GroupNorm {
+  int64_t batch = 0, channels = 0, space = 0, groups = 1;
+  bool channels_last = false;
+  const float *in = nullptr, *scale = nullptr, *shift = nullptr;
+  float* out = nullptr;
+  float epsilon = 0;
+};
+void normalize_groups(const GroupNorm& norm, Workers* workers);
+
+// Softmax (or log softmax) over the middle of [outer, width, inner].
+struct Softmax {
+  int64_t outer = 0, width = 0, inner = 1;
+  const float* in = nullptr;
+  float* out = nullptr;
+  bool log = false;
+};
+void softmax(const Softmax& softmax, Workers* workers);
+
+// Sum, mean, max or min over the middle of [outer, width, inner].
+enum class Reduction : uint8_t { Sum, Mean, Max, Min };
+struct Reduce {
+  int64_t outer = 0, width = 0, inner = 1;
+  Reduction kind = Reduction::Sum;
+  const float* in = nullptr;
+  float* out = nullptr;
+};
+void reduce(const Reduce& reduce, Workers* workers);
+
+// out[i] = table[indices[i]], rows of `width` bytes. False, and nothing written, if an index is not
+// within 0..rows-1 (index_bad is then its position).
+struct Gather {
+  int64_t rows = 0, width_bytes = 0, count = 0;
+  const void* table = nullptr;
+  const int64_t* indices = nullptr;
+  void* out = nullptr;
+};
+bool gather(const Gather& gather, int64_t* index_bad, Workers* workers);
+
+// out[i0, i1, …] = in[i0, i1, …], each with its own steps in elements; element sizes 1, 2, 4 and 8
+// bytes. A step of the input may be 0.
+struct Copy {
+  size_t rank = 0;
+  int64_t sizes[kCopyRank] = {};
+  int64_t in_steps[kCopyRank] = {};
+  int64_t out_steps[kCopyRank] = {};
+  size_t element_size = 4;
+  const void* in = nullptr;
+  void* out = nullptr;
+};
+void copy(const Copy& copy, Workers* workers);
+
+}  // namespace rushlight::cpu
