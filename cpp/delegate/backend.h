@@ -18,6 +18,7 @@
 #include "rushlight/core/tensor_blocks.h"
 #include "rushlight/delegate/options.h"
 #include "rushlight/events/tracer.h"
+#include "rushlight/platform/workers.h"
 
 namespace rushlight {
 
@@ -52,6 +53,7 @@ struct BackendInit {
   Tracer* tracer;               // may be nullptr
   Message* message;             // where a failure is explained
   DelegatePlace* place;         // where inside the delegate it lies, if that can be told
+  Workers* workers;             // the threads that runs may use; nullptr for the caller's alone
   // Set to false if the payload will not be read again: the memory that its pages take is given
   // back (DataLoader::release). It may still be read, at the price of fetching it again.
   bool keeps_payload = true;
@@ -66,6 +68,7 @@ struct BackendRun {
   // count_delegate_inputs in method/delegate_call.h.
   size_t n_inputs;
   TensorBlocks* blocks;  // of resize()
+  Workers* workers;      // as in BackendInit
 
   // Gives an output the sizes of the result, and memory if it has no bound. Fails with a message
   // that has both shapes.

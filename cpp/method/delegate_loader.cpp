@@ -105,6 +105,7 @@ Status MethodLoader::init_delegate(size_t i, size_t* next_spec) {
   init.tracer = method_.tracer_;
   init.message = &message_;
   init.place = &method_.place_;
+  init.workers = method_.options_.workers;
   DelegateSlot& slot = parts_.delegates[i];
   slot.backend = method_.options_.backends->find(delegate.id());
   // It was there a moment ago, but asking whether it is available may have run anything.

@@ -1,0 +1,26 @@
+#include "rushlight/backends/cpu/cpu_backend.h"
+
+#include <new>
+
+#include "rushlight/backends/cpu/graph.h"
+
+namespace rushlight {
+
+Result<void*> CpuBackend::init(BackendInit& init) {
+  void* memory = init.allocator->allocate(sizeof(cpu::Graph), alignof(cpu::Graph));
+  if (memory == nullptr) {
+    return init.message->fail(Code::DelegateMemoryAllocationFailed,
+                              "the method's memory has no room for the delegate");
+  }
+  cpu::Graph* graph = new (memory) cpu::Graph();
+  RL_TRY(graph->load(init));
+  init.keeps_payload = false;  // all of it was read; weights lie in named data
+  return static_cast<void*>(graph);
+}
+
+Status CpuBackend::execute(const BackendRun& run, void* handle, EValue* const* args,
+                           size_t n_args) {
+  return static_cast<cpu::Graph*>(handle)->run(run, args, n_args);
+}
+
+}  // namespace rushlight

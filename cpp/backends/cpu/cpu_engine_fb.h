@@ -1,0 +1,411 @@
+// The payload of the cpu backend: a fused graph of one delegate, ready to run. Its constants lie in
+// the program's named data, packed as the kernels read them.
+//
+// Made from schema/cpu_engine.fbs by `python -m codegen.schema`; edit that file instead.
+#pragma once
+
+#include "rushlight/program/common_fb.h"
+#include "rushlight/program/flatbuffer.h"
+
+namespace rushlight {
+namespace fb {
+namespace cpu_engine {
+
+// Where the elements of a value lie.
+enum class Place : uint8_t {
+  INPUT = 0,
+  OUTPUT = 1,
+  SCRATCH = 2,
+  CONSTANT = 3,
+};
+
+// How a convolution's weights are packed, and which way it goes.
+enum class ConvolutionKind : uint8_t {
+  DENSE = 0,
+  DEPTHWISE = 1,
+  TRANSPOSED = 2,
+};
+
+// What a reduction computes.
+enum class ReductionKind : uint8_t {
+  SUM = 0,
+  MEAN = 1,
+  MAX = 2,
+  MIN = 3,
+};
+
+// What a step does.
+enum class Operation : uint8_t {
+  NONE = 0,
+  Product = 1,
+  BatchProduct = 2,
+  Convolution = 3,
+  Pooling = 4,
+  Elementwise = 5,
+  Norm = 6,
+  GroupNorm = 7,
+  Softmax = 8,
+  Reduction = 9,
+  Gather = 10,
+  Copy = 11,
+  Attention = 12,
+};
+
+// A view of memory. Its dimensions are the operator's, whatever their order in memory: steps say
+// it.
+class Value : public Table {
+ public:
+  using Table::Table;
+  ScalarType dtype() const { return scalar<ScalarType>(0, ScalarType::FLOAT); }
+  // Elements of each dimension.
+  Vector<int64_t> sizes() const { return Vector<int64_t>(target(1)); }
+  bool has_sizes() const { return field(1) != nullptr; }
+  // Elements from one to the next in each dimension.
+  Vector<int64_t> steps() const { return Vector<int64_t>(target(2)); }
+  bool has_steps() const { return field(2) != nullptr; }
+  Place place() const { return scalar<Place>(3, Place::SCRATCH); }
+  // Which input, output or constant.
+  uint32_t index() const { return scalar<uint32_t>(4, 0); }
+  // Bytes from the start of the input, output, constant or scratch.
+  uint64_t offset() const { return scalar<uint64_t>(5, 0); }
+};
+
+// Bytes in the program's named data, aligned to 64.
+class Constant : public Table {
+ public:
+  using Table::Table;
+  StringView key() const { return string(0); }
+  bool has_key() const { return field(0) != nullptr; }
+  // Bytes.
+  uint64_t size() const { return scalar<uint64_t>(1, 0); }
+};
+
+// Elementwise instructions, run on a tile at a time: see cpp/backends/cpu/kernels/tile.h.
+class TileProgram : public Table {
+ public:
+  using Table::Table;
+  // Three words for each instruction: op, out, a, b (one byte each, the lowest first); c; the bits
+  // of a float32.
+  Vector<uint32_t> code() const { return Vector<uint32_t>(target(0)); }
+  bool has_code() const { return field(0) != nullptr; }
+  // The values that Load and Store number.
+  Vector<uint32_t> operands() const { return Vector<uint32_t>(target(1)); }
+  bool has_operands() const { return field(1) != nullptr; }
+};
+
+// What is done to the results of a matrix product or convolution before they leave the cache.
+class Finish : public Table {
+ public:
+  using Table::Table;
+  bool clamped() const { return scalar<bool>(0, false); }
+  float low() const { return scalar<float>(1, 0.0); }
+  float high() const { return scalar<float>(2, 0.0); }
+  // Over the rows and columns of the result, which is among its operands.
+  TileProgram program() const { return TileProgram(target(3)); }
+  bool has_program() const { return field(3) != nullptr; }
+};
+
+// A matrix product with packed weights. Inputs: a, panels, bias.
+class Product : public Table {
+ public:
+  using Table::Table;
+  Finish finish() const { return Finish(target(0)); }
+  bool has_finish() const { return field(0) != nullptr; }
+};
+
+// Products of matrices that are both computed, in batches. Inputs: a, b.
+class BatchProduct : public Table {
+ public:
+  using Table::Table;
+};
+
+// A convolution over two dimensions. Inputs: images [N, C, H, W], weights, bias.
+class Convolution : public Table {
+ public:
+  using Table::Table;
+  ConvolutionKind kind() const { return scalar<ConvolutionKind>(0, ConvolutionKind::DENSE); }
+  Vector<int64_t> kernel() const { return Vector<int64_t>(target(1)); }
+  bool has_kernel() const { return field(1) != nullptr; }
+  Vector<int64_t> stride() const { return Vector<int64_t>(target(2)); }
+  bool has_stride() const { return field(2) != nullptr; }
+  Vector<int64_t> padding() const { return Vector<int64_t>(target(3)); }
+  bool has_padding() const { return field(3) != nullptr; }
+  Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }
+  bool has_dilation() const { return field(4) != nullptr; }
+  int64_t groups() const { return scalar<int64_t>(5, 0); }
+  Finish finish() const { return Finish(target(6)); }
+  bool has_finish() const { return field(6) != nullptr; }
+};
+
+// Pooling over two dimensions. Inputs: images [N, C, H, W].
+class Pooling : public Table {
+ public:
+  using Table::Table;
+  bool average() const { return scalar<bool>(0, false); }
+  Vector<int64_t> kernel() const { return Vector<int64_t>(target(1)); }
+  bool has_kernel() const { return field(1) != nullptr; }
+  Vector<int64_t> stride() const { return Vector<int64_t>(target(2)); }
+  bool has_stride() const { return field(2) != nullptr; }
+  Vector<int64_t> padding() const { return Vector<int64_t>(target(3)); }
+  bool has_padding() const { return field(3) != nullptr; }
+  Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }
+  bool has_dilation() const { return field(4) != nullptr; }
+  bool count_padding() const { return scalar<bool>(5, false); }
+  // Of averages, if not 0.
+  int64_t divisor() const { return scalar<int64_t>(6, 0); }
+};
+
+// Elementwise operators. Its operands are in the program; the first Store has the sizes of all.
+class Elementwise : public Table {
+ public:
+  using Table::Table;
+  TileProgram program() const { return TileProgram(target(0)); }
+  bool has_program() const { return field(0) != nullptr; }
+};
+
+// Layer norm or RMS norm of dense rows. Inputs: x, scale, shift, residual. Outputs: y, x +
+// residual.
+class Norm : public Table {
+ public:
+  using Table::Table;
+  bool rms() const { return scalar<bool>(0, false); }
+  float epsilon() const { return scalar<float>(1, 0.0); }
+};
+
+// Group norm. Inputs: x, scale, shift.
+class GroupNorm : public Table {
+ public:
+  using Table::Table;
+  int64_t groups() const { return scalar<int64_t>(0, 0); }
+  float epsilon() const { return scalar<float>(1, 0.0); }
+};
+
+// Softmax over one dimension.
+class Softmax : public Table {
+ public:
+  using Table::Table;
+  uint32_t dim() const { return scalar<uint32_t>(0, 0); }
+  bool log() const { return scalar<bool>(1, false); }
+};
+
+// A reduction over neighbouring dimensions.
+class Reduction : public Table {
+ public:
+  using Table::Table;
+  ReductionKind kind() const { return scalar<ReductionKind>(0, ReductionKind::SUM); }
+  // Reduced are first..last-1.
+  uint32_t first() const { return scalar<uint32_t>(1, 0); }
+  uint32_t last() const { return scalar<uint32_t>(2, 0); }
+};
+
+// Rows of a table. Inputs: table, indices.
+class Gather : public Table {
+ public:
+  using Table::Table;
+};
+
+// A copy between memory of different steps.
+class Copy : public Table {
+ public:
+  using Table::Table;
+};
+
+// Scaled dot product attention. Inputs: q, k, v [batch, heads, length, width], and a mask.
+class Attention : public Table {
+ public:
+  using Table::Table;
+  float scale() const { return scalar<float>(0, 0.0); }
+  bool causal() const { return scalar<bool>(1, false); }
+};
+
+// One fused operator. Its number is what errors and events are reported under.
+class Step : public Table {
+ public:
+  using Table::Table;
+  Operation operation_type() const { return scalar<Operation>(0, Operation::NONE); }
+  // Absent unless the type is this one.
+  Product operation_as_Product() const {
+    return Product(member(0, static_cast<uint8_t>(Operation::Product)));
+  }
+  BatchProduct operation_as_BatchProduct() const {
+    return BatchProduct(member(0, static_cast<uint8_t>(Operation::BatchProduct)));
+  }
+  Convolution operation_as_Convolution() const {
+    return Convolution(member(0, static_cast<uint8_t>(Operation::Convolution)));
+  }
+  Pooling operation_as_Pooling() const {
+    return Pooling(member(0, static_cast<uint8_t>(Operation::Pooling)));
+  }
+  Elementwise operation_as_Elementwise() const {
+    return Elementwise(member(0, static_cast<uint8_t>(Operation::Elementwise)));
+  }
+  Norm operation_as_Norm() const { return Norm(member(0, static_cast<uint8_t>(Operation::Norm))); }
+  GroupNorm operation_as_GroupNorm() const {
+    return GroupNorm(member(0, static_cast<uint8_t>(Operation::GroupNorm)));
+  }
+  Softmax operation_as_Softmax() const {
+    return Softmax(member(0, static_cast<uint8_t>(Operation::Softmax)));
+  }
+  Reduction operation_as_Reduction() const {
+    return Reduction(member(0, static_cast<uint8_t>(Operation::Reduction)));
+  }
+  Gather operation_as_Gather() const {
+    return Gather(member(0, static_cast<uint8_t>(Operation::Gather)));
+  }
+  Copy operation_as_Copy() const { return Copy(member(0, static_cast<uint8_t>(Operation::Copy))); }
+  Attention operation_as_Attention() const {
+    return Attention(member(0, static_cast<uint8_t>(Operation::Attention)));
+  }
+  bool has_operation() const { return field(1) != nullptr; }
+  // Values; -1 for one that is left out.
+  Vector<int32_t> inputs() const { return Vector<int32_t>(target(2)); }
+  bool has_inputs() const { return field(2) != nullptr; }
+  Vector<int32_t> outputs() const { return Vector<int32_t>(target(3)); }
+  bool has_outputs() const { return field(3) != nullptr; }
+};
+
+// The whole payload.
+class Graph : public Table {
+ public:
+  using Table::Table;
+  uint32_t version() const { return scalar<uint32_t>(0, 0); }
+  Tables<Value> values() const { return Tables<Value>(target(1)); }
+  bool has_values() const { return field(1) != nullptr; }
+  Tables<Constant> constants() const { return Tables<Constant>(target(2)); }
+  bool has_constants() const { return field(2) != nullptr; }
+  Tables<Step> steps() const { return Tables<Step>(target(3)); }
+  bool has_steps() const { return field(3) != nullptr; }
+  uint32_t n_inputs() const { return scalar<uint32_t>(4, 0); }
+  uint32_t n_outputs() const { return scalar<uint32_t>(5, 0); }
+  // Bytes of the memory that values in scratch share.
+  uint64_t scratch_size() const { return scalar<uint64_t>(6, 0); }
+};
+
+// What verify_flatbuffer walks.
+namespace cpu_engine_layout {
+
+inline constexpr FieldLayout kFields[] = {
+    // Graph
+    {FieldKind::Scalar, 2},  // version
+    {FieldKind::Tables, 1},  // values
+    {FieldKind::Tables, 2},  // constants
+    {FieldKind::Tables, 3},  // steps
+    {FieldKind::Scalar, 2},  // n_inputs
+    {FieldKind::Scalar, 2},  // n_outputs
+    {FieldKind::Scalar, 3},  // scratch_size
+    // Value
+    {FieldKind::Scalar, 0},  // dtype
+    {FieldKind::Vector, 3},  // sizes
+    {FieldKind::Vector, 3},  // steps
+    {FieldKind::Scalar, 0},  // place
+    {FieldKind::Scalar, 2},  // index
+    {FieldKind::Scalar, 3},  // offset
+    // Constant
+    {FieldKind::String, 0},  // key
+    {FieldKind::Scalar, 3},  // size
+    // Step
+    {FieldKind::Union, 0},       // operation_type
+    {FieldKind::UnionValue, 0},  // operation
+    {FieldKind::Vector, 2},      // inputs
+    {FieldKind::Vector, 2},      // outputs
+    // Product
+    {FieldKind::Table, 16},  // finish
+    // BatchProduct
+    // Convolution
+    {FieldKind::Scalar, 0},  // kind
+    {FieldKind::Vector, 3},  // kernel
+    {FieldKind::Vector, 3},  // stride
+    {FieldKind::Vector, 3},  // padding
+    {FieldKind::Vector, 3},  // dilation
+    {FieldKind::Scalar, 3},  // groups
+    {FieldKind::Table, 16},  // finish
+    // Pooling
+    {FieldKind::Scalar, 0},  // average
+    {FieldKind::Vector, 3},  // kernel
+    {FieldKind::Vector, 3},  // stride
+    {FieldKind::Vector, 3},  // padding
+    {FieldKind::Vector, 3},  // dilation
+    {FieldKind::Scalar, 0},  // count_padding
+    {FieldKind::Scalar, 3},  // divisor
+    // Elementwise
+    {FieldKind::Table, 17},  // program
+    // Norm
+    {FieldKind::Scalar, 0},  // rms
+    {FieldKind::Scalar, 2},  // epsilon
+    // GroupNorm
+    {FieldKind::Scalar, 3},  // groups
+    {FieldKind::Scalar, 2},  // epsilon
+    // Softmax
+    {FieldKind::Scalar, 2},  // dim
+    {FieldKind::Scalar, 0},  // log
+    // Reduction
+    {FieldKind::Scalar, 0},  // kind
+    {FieldKind::Scalar, 2},  // first
+    {FieldKind::Scalar, 2},  // last
+    // Gather
+    // Copy
+    // Attention
+    {FieldKind::Scalar, 2},  // scale
+    {FieldKind::Scalar, 0},  // causal
+    // Finish
+    {FieldKind::Scalar, 0},  // clamped
+    {FieldKind::Scalar, 2},  // low
+    {FieldKind::Scalar, 2},  // high
+    {FieldKind::Table, 17},  // program
+    // TileProgram
+    {FieldKind::Vector, 2},  // code
+    {FieldKind::Vector, 2},  // operands
+};
+inline constexpr TableLayout kTables[] = {
+    {0, 7},   // 0 Graph
+    {7, 6},   // 1 Value
+    {13, 2},  // 2 Constant
+    {15, 4},  // 3 Step
+    {19, 1},  // 4 Product
+    {20, 0},  // 5 BatchProduct
+    {20, 7},  // 6 Convolution
+    {27, 7},  // 7 Pooling
+    {34, 1},  // 8 Elementwise
+    {35, 2},  // 9 Norm
+    {37, 2},  // 10 GroupNorm
+    {39, 2},  // 11 Softmax
+    {41, 3},  // 12 Reduction
+    {44, 0},  // 13 Gather
+    {44, 0},  // 14 Copy
+    {44, 2},  // 15 Attention
+    {46, 4},  // 16 Finish
+    {50, 2},  // 17 TileProgram
+};
+inline constexpr UnionLayout kUnions[] = {
+    {0, 12},  // Operation
+};
+inline constexpr uint8_t kMembers[] = {
+    4,   // Product
+    5,   // BatchProduct
+    6,   // Convolution
+    7,   // Pooling
+    8,   // Elementwise
+    9,   // Norm
+    10,  // GroupNorm
+    11,  // Softmax
+    12,  // Reduction
+    13,  // Gather
+    14,  // Copy
+    15,  // Attention
+};
+inline constexpr Layout kGraph = {kFields, kTables, kUnions, kMembers};
+
+}  // namespace cpu_engine_layout
+
+inline constexpr char kGraphIdentifier[] = "RC01";
+
+// True if the buffer can be read through these views; says nothing of its meaning.
+inline bool verify_Graph(const uint8_t* data, size_t size) {
+  return verify_flatbuffer(data, size, cpu_engine_layout::kGraph);
+}
+// The root of a buffer that was verified.
+inline Graph root_Graph(const uint8_t* data) { return Graph(follow(data)); }
+
+}  // namespace cpu_engine
+}  // namespace fb
+}  // namespace rushlight

@@ -1,0 +1,53 @@
+#include "rushlight/backends/cpu/operator.h"
+
+namespace rushlight::cpu {
+
+Status Setup::begin(fb::cpu_engine::Step next) {
+  step_ = next;
+  for (size_t i = 0; i < next.inputs().size(); ++i) {
+    if (next.inputs()[i] >= 0 && input(i) == nullptr) return refuse("it names no value");
+  }
+  for (size_t i = 0; i < next.outputs().size(); ++i) {
+    const View* view = output(i);
+    if (next.outputs()[i] < 0) continue;
+    if (view == nullptr) return refuse("it names no value");
+    if (!may_write(*view)) return refuse("it writes an input or a constant");
+  }
+  return {};
+}
+
+const View* Setup::named(fb::Vector<int32_t> numbers, size_t i) const {
+  if (i >= numbers.size() || numbers[i] < 0) return nullptr;
+  return value(static_cast<size_t>(numbers[i]));
+}
+
+Status Setup::check_floats(size_t inputs, size_t needed, size_t outputs) const {
+  const size_t given = step_.inputs().size();
+  if (given > inputs || step_.outputs().size() > outputs) return refuse("it has too many values");
+  for (size_t i = 0; i < inputs; ++i) {
+    const View* view = input(i);
+    if (view == nullptr && i < needed) return refuse("an input is missing");
+    if (view == nullptr) continue;
+    if (view->dtype != DType::Float32) return refuse("an input is no float32");
+    if (has_repeats(*view)) return refuse("an input repeats elements");
+  }
+  for (size_t i = 0; i < outputs; ++i) {
+    const View* view = output(i);
+    if (view == nullptr && i == 0) return refuse("an output is missing");
+    if (view == nullptr) continue;
+    if (view->dtype != DType::Float32) return refuse("an output is no float32");
+    if (has_repeats(*view)) return refuse("an output repeats elements");
+  }
+  return {};
+}
+
+Status Setup::refuse(const char* why) const {
+  return message->fail(Code::DelegateInvalidCompatibility, "%s", why);
+}
+
+Status Setup::out_of_memory() const {
+  return message->fail(Code::DelegateMemoryAllocationFailed,
+                       "the method's memory has no room for the delegate");
+}
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,94 @@
+// Scaled dot product attention.
+#include "rushlight/backends/cpu/kernels/attention.h"
+
+#include "rushlight/backends/cpu/operator.h"
+
+namespace rushlight::cpu {
+namespace {
+
+HeadSteps steps_of(const View& view) { return {view.steps[0], view.steps[1], view.steps[2]}; }
+
+bool has_rows(const View& view) {
+  return view.rank == 4 && (view.steps[3] == 1 || view.sizes[3] <= 1);
+}
+
+class AttentionOperator final : public Operator {
+ public:
+  Status prepare(Setup& setup) {
+    for (size_t i = 0; i < 3; ++i) views_[i] = setup.input(i);
+    mask_ = setup.input(3);
+    out_ = setup.output(0);
+    for (const View* view : {views_[0], views_[1], views_[2], out_}) {
+      if (view == nullptr || view->dtype != DType::Float32 || !has_rows(*view)) {
+        return setup.refuse("its values are not [batch, heads, length, width] in rows of float32");
+      }
+    }
+    if (has_repeats(*out_)) return setup.refuse("its result repeats elements");
+    const View &q = *views_[0], &k = *views_[1], &v = *views_[2];
+    Attention& a = attention_;
+    a.batch = q.sizes[0];
+    a.heads = q.sizes[1];
+    a.key_heads = k.sizes[1];
+    a.queries = q.sizes[2];
+    a.keys = k.sizes[2];
+    a.width = q.sizes[3];
+    a.value_width = v.sizes[3];
+    if (!fits(k, v)) return setup.refuse("its sizes do not fit");
+    a.q_steps = steps_of(q);
+    a.k_steps = steps_of(k);
+    a.v_steps = steps_of(v);
+    a.out_steps = steps_of(*out_);
+    a.scale = setup.step().operation_as_Attention().scale();
+    a.causal = setup.step().operation_as_Attention().causal();
+    RL_TRY(read_mask(setup));
+    setup.want_scratch(attention_scratch(a, setup.threads));
+    return {};
+  }
+
+  Status run(const Frame& frame) const override {
+    Attention given = attention_;
+    given.q = frame.at(views_[0]);
+    given.k = frame.at(views_[1]);
+    given.v = frame.at(views_[2]);
+    given.mask = frame.at(mask_);
+    given.out = frame.at(out_);
+    attend(given, frame.scratch, frame.workers);
+    return {};
+  }
+
+ private:
+  bool fits(const View& k, const View& v) const {
+    const Attention& a = attention_;
+    return k.sizes[0] == a.batch && v.sizes[0] == a.batch && v.sizes[1] == a.key_heads &&
+           v.sizes[2] == a.keys && k.sizes[3] == a.width && a.key_heads > 0 &&
+           a.heads % a.key_heads == 0 && out_->sizes[0] == a.batch && out_->sizes[1] == a.heads &&
+           out_->sizes[2] == a.queries && out_->sizes[3] == a.value_width;
+  }
+
+  Status read_mask(Setup& setup) {
+    if (mask_ == nullptr) return {};
+    const Attention& a = attention_;
+    if (mask_->rank != 4 || mask_->dtype != DType::Float32 || mask_->sizes[0] != a.batch ||
+        mask_->sizes[1] != a.heads || mask_->sizes[2] != a.queries || mask_->sizes[3] != a.keys) {
+      return setup.refuse("its mask is not [batch, heads, queries, keys] of float32");
+    }
+    attention_.mask_steps = steps_of(*mask_);
+    attention_.mask_column = mask_->steps[3];
+    return {};
+  }
+
+  const View* views_[3] = {};
+  const View* mask_ = nullptr;
+  const View* out_ = nullptr;
+  Attention attention_;
+};
+
+}  // namespace
+
+Result<const Operator*> make_attention(Setup& setup) {
+  AttentionOperator made;
+  RL_TRY(made.prepare(setup));
+  return setup.make(made);
+}
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,116 @@
+// Convolutions over two dimensions.
+#include "rushlight/backends/cpu/kernels/convolution.h"
+
+#include "rushlight/backends/cpu/operators/finish.h"
+#include "rushlight/backends/cpu/operators/geometry.h"
+
+namespace rushlight::cpu {
+namespace {
+
+using fb::cpu_engine::ConvolutionKind;
+
+class Convolve final : public Operator {
+ public:
+  Status prepare(Setup& setup) {
+    RL_TRY(setup.check_floats(3, 2));
+    const auto given = setup.step().operation_as_Convolution();
+    in_ = setup.input(0);
+    weights_ = setup.input(1);
+    out_ = setup.output(0);
+    kind_ = given.kind();
+    if (kind_ > ConvolutionKind::TRANSPOSED) return setup.refuse("it is of an unknown kind");
+    const Window window = {given.kernel(), given.stride(), given.padding(), given.dilation()};
+    ConvGeometry& g = convolution_.geometry;
+    RL_TRY(read_geometry(setup, *in_, *out_, window, kind_ == ConvolutionKind::TRANSPOSED, &g));
+    g.groups = given.groups();
+    if (g.groups < 1 || g.in_channels % g.groups != 0 || g.out_channels % g.groups != 0) {
+      return setup.refuse("its channels do not fit its groups");
+    }
+    if (kind_ == ConvolutionKind::DEPTHWISE && g.groups != g.in_channels) {
+      return setup.refuse("its channels do not fit its groups");
+    }
+    if (!is_dense(*weights_) || weights_->numel != weight_floats(g)) {
+      return setup.refuse("its weights have other sizes");
+    }
+    convolution_.in_batch_step = in_->steps[0];
+    convolution_.in_channel_step = in_->steps[1];
+    convolution_.in_row_step = in_->steps[2];
+    convolution_.in_column_step = in_->steps[3];
+    if (kind_ != ConvolutionKind::DENSE && !is_channels_last(*in_)) {
+      return setup.refuse("its image does not lie channels last");
+    }
+    setup.want_scratch(scratch(g));
+    return finish_.prepare(setup, given.finish(), setup.input(2),
+                           g.batch * g.out_height * g.out_width, g.out_channels);
+  }
+
+  Status run(const Frame& frame) const override {
+    BoundTiles bound;
+    Convolution convolution = convolution_;
+    convolution.in = frame.at(in_);
+    convolution.weights = frame.at(weights_);
+    convolution.out = frame.at(out_);
+    convolution.finish = finish_.bind(frame, bound);
+    switch (kind_) {
+      case ConvolutionKind::DENSE:
+        convolve(convolution, frame.scratch, frame.workers);
+        break;
+      case ConvolutionKind::DEPTHWISE:
+        convolve_depthwise(convolution, frame.workers);
+        break;
+      case ConvolutionKind::TRANSPOSED:
+        convolve_transposed(convolution, frame.scratch, frame.workers);
+        break;
+    }
+    return {};
+  }
+
+ private:
+  // -1 if there are more than any view has.
+  int64_t weight_floats(const ConvGeometry& g) const {
+    const int64_t taps = g.kernel_y * g.kernel_x;
+    int64_t rows = taps;
+    int64_t columns = g.out_channels;
+    if (kind_ != ConvolutionKind::DEPTHWISE) {
+      columns /= g.groups;
+      rows = g.in_channels / g.groups;
+      (kind_ == ConvolutionKind::DENSE ? rows : columns) *= taps;
+    }
+    const int64_t groups = kind_ == ConvolutionKind::DEPTHWISE ? 1 : g.groups;
+    int64_t floats = 0;
+    if (__builtin_mul_overflow(rows, panels_of(columns) * kPanel, &floats) ||
+        __builtin_mul_overflow(floats, groups, &floats)) {
+      return -1;
+    }
+    return floats;
+  }
+
+  size_t scratch(const ConvGeometry& g) const {
+    switch (kind_) {
+      case ConvolutionKind::DENSE:
+        return convolution_scratch(g);
+      case ConvolutionKind::TRANSPOSED:
+        return transposed_scratch(g);
+      case ConvolutionKind::DEPTHWISE:
+        break;
+    }
+    return 0;
+  }
+
+  ConvolutionKind kind_ = ConvolutionKind::DENSE;
+  const View* in_ = nullptr;
+  const View* weights_ = nullptr;
+  const View* out_ = nullptr;
+  Convolution convolution_;
+  FinishPlan finish_;
+};
+
+}  // namespace
+
+Result<const Operator*> make_convolution(Setup& setup) {
+  Convolve made;
+  RL_TRY(made.prepare(setup));
+  return setup.make(made);
+}
+
+}  // namespace rushlight::cpu

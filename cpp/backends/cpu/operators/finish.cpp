@@ -1,0 +1,45 @@
+#include "rushlight/backends/cpu/operators/finish.h"
+
+namespace rushlight::cpu {
+namespace {
+
+void run_block(const void* data, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  run_tile_block(static_cast<const BoundTiles*>(data)->run, row, rows, column, columns);
+}
+
+}  // namespace
+
+Status FinishPlan::prepare(Setup& setup, fb::cpu_engine::Finish finish, const View* bias,
+                           int64_t rows, int64_t columns) {
+  if (bias != nullptr && (!is_dense(*bias) || bias->numel != panels_of(columns) * kPanel)) {
+    return setup.refuse("its bias has other sizes");
+  }
+  bias_ = bias;
+  clamped_ = finish.clamped();
+  low_ = finish.low();
+  high_ = finish.high();
+  if (!finish.has_program()) return {};
+  RL_TRY(tiles_.prepare(setup, finish.program()));
+  const int64_t* sizes = tiles_.sizes();
+  if (sizes[0] != 1 || sizes[1] != 1 || sizes[2] != rows || sizes[3] != columns) {
+    return setup.refuse("what follows its results has other sizes");
+  }
+  return {};
+}
+
+Finish FinishPlan::bind(const Frame& frame, BoundTiles& bound) const {
+  Finish finish;
+  finish.bias = frame.at(bias_);
+  if (clamped_) {
+    finish.low = low_;
+    finish.high = high_;
+  }
+  if (!tiles_.empty()) {
+    tiles_.bind(frame, bound);
+    finish.block = run_block;
+    finish.data = &bound;
+  }
+  return finish;
+}
+
+}  // namespace rushlight::cpu

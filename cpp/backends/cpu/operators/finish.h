@@ -1,0 +1,27 @@
+// What products and convolutions do to their results on the way out: bias, clamp, and a tile
+// program on blocks that are still in cache.
+#pragma once
+
+#include "rushlight/backends/cpu/kernels/product.h"
+#include "rushlight/backends/cpu/operator.h"
+#include "rushlight/backends/cpu/operators/tile_program.h"
+
+namespace rushlight::cpu {
+
+class FinishPlan {
+ public:
+  // `columns` of results; the bias, if there is one, has so many, filled up to whole panels.
+  Status prepare(Setup& setup, fb::cpu_engine::Finish finish, const View* bias, int64_t rows,
+                 int64_t columns);
+  // For one run. `bound` must live until the run is over.
+  Finish bind(const Frame& frame, BoundTiles& bound) const;
+
+ private:
+  const View* bias_ = nullptr;
+  bool clamped_ = false;
+  float low_ = 0;
+  float high_ = 0;
+  TilePlan tiles_;
+};
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,75 @@
+#include "rushlight/backends/cpu/operators/geometry.h"
+
+namespace rushlight::cpu {
+namespace {
+
+constexpr int64_t kMost = int64_t{1} << 20;  // of a window's numbers
+
+bool read_pair(fb::Vector<int64_t> pair, int64_t least, int64_t* y, int64_t* x) {
+  if (pair.size() != 2 || pair[0] < least || pair[1] < least || pair[0] > kMost ||
+      pair[1] > kMost) {
+    return false;
+  }
+  *y = pair[0];
+  *x = pair[1];
+  return true;
+}
+
+// Whether a window over `in` elements gives `out`.
+bool slides(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding,
+            int64_t dilation, bool transposed) {
+  const int64_t reach = dilation * (kernel - 1) + 1;
+  if (transposed) {
+    const int64_t least = (in - 1) * stride - 2 * padding + reach;
+    return in > 0 && out >= least && out < least + (stride > dilation ? stride : dilation);
+  }
+  // Pools that round up may have one more, which must begin inside.
+  const int64_t room = in + 2 * padding - reach;
+  if (room < 0) return false;
+  const int64_t least = room / stride + 1;
+  return out == least || (out == least + 1 && (out - 1) * stride < in + padding);
+}
+
+}  // namespace
+
+bool is_channels_last(const View& image) {
+  if (image.rank != 4) return false;
+  View moved = image;
+  constexpr size_t kOrder[] = {0, 2, 3, 1};
+  for (size_t d = 0; d < 4; ++d) {
+    moved.sizes[d] = image.sizes[kOrder[d]];
+    moved.steps[d] = image.steps[kOrder[d]];
+  }
+  return is_dense(moved);
+}
+
+Status read_geometry(const Setup& setup, const View& in, const View& out, const Window& window,
+                     bool transposed, ConvGeometry* geometry) {
+  ConvGeometry& g = *geometry;
+  if (in.rank != 4 || out.rank != 4 || in.sizes[0] != out.sizes[0]) {
+    return setup.refuse("its images are not [N, C, H, W]");
+  }
+  if (!is_channels_last(out)) return setup.refuse("its result does not lie channels last");
+  if (!read_pair(window.kernel, 1, &g.kernel_y, &g.kernel_x) ||
+      !read_pair(window.stride, 1, &g.stride_y, &g.stride_x) ||
+      !read_pair(window.padding, 0, &g.pad_top, &g.pad_left) ||
+      !read_pair(window.dilation, 1, &g.dilation_y, &g.dilation_x)) {
+    return setup.refuse("its window is not valid");
+  }
+  g.batch = in.sizes[0];
+  g.in_channels = in.sizes[1];
+  g.in_height = in.sizes[2];
+  g.in_width = in.sizes[3];
+  g.out_channels = out.sizes[1];
+  g.out_height = out.sizes[2];
+  g.out_width = out.sizes[3];
+  if (!slides(g.in_height, g.out_height, g.kernel_y, g.stride_y, g.pad_top, g.dilation_y,
+              transposed) ||
+      !slides(g.in_width, g.out_width, g.kernel_x, g.stride_x, g.pad_left, g.dilation_x,
+              transposed)) {
+    return setup.refuse("the sizes of its images do not fit its window");
+  }
+  return {};
+}
+
+}  // namespace rushlight::cpu

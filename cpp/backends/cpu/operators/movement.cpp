@@ -1,0 +1,98 @@
+// Data movement: rows of a table, and copies between layouts.
+#include "rushlight/backends/cpu/kernels/rows.h"
+#include "rushlight/backends/cpu/operator.h"
+
+namespace rushlight::cpu {
+namespace {
+
+class GatherOperator final : public Operator {
+ public:
+  Status prepare(Setup& setup) {
+    table_ = setup.input(0);
+    indices_ = setup.input(1);
+    out_ = setup.output(0);
+    if (table_ == nullptr || indices_ == nullptr || out_ == nullptr) {
+      return setup.refuse("a value is missing");
+    }
+    if (indices_->dtype != DType::Int64) return setup.refuse("its indices are no int64");
+    if (table_->rank != 2 || table_->dtype != out_->dtype || !is_dense(*table_) ||
+        !is_dense(*indices_) || !is_dense(*out_) ||
+        out_->numel != indices_->numel * table_->sizes[1]) {
+      return setup.refuse("its values have other sizes, or gaps");
+    }
+    gather_.rows = table_->sizes[0];
+    gather_.width_bytes = table_->sizes[1] * static_cast<int64_t>(element_size(table_->dtype));
+    gather_.count = indices_->numel;
+    return {};
+  }
+
+  Status run(const Frame& frame) const override {
+    Gather given = gather_;
+    given.table = frame.at<void>(table_);
+    given.indices = frame.at<int64_t>(indices_);
+    given.out = frame.at<void>(out_);
+    int64_t bad = 0;
+    if (gather(given, &bad, frame.workers)) return {};
+    return frame.message->fail(Code::InvalidArgument,
+                               "index %lld at position %lld is not within 0..%lld",
+                               static_cast<long long>(given.indices[bad]),
+                               static_cast<long long>(bad), static_cast<long long>(given.rows - 1));
+  }
+
+ private:
+  const View* table_ = nullptr;
+  const View* indices_ = nullptr;
+  const View* out_ = nullptr;
+  Gather gather_;
+};
+
+class CopyOperator final : public Operator {
+ public:
+  Status prepare(Setup& setup) {
+    in_ = setup.input(0);
+    out_ = setup.output(0);
+    if (in_ == nullptr || out_ == nullptr) return setup.refuse("a value is missing");
+    if (in_->dtype != out_->dtype || !same_sizes(*in_, *out_) || in_->rank > kCopyRank ||
+        has_repeats(*out_)) {
+      return setup.refuse("its values differ in dtype or sizes");
+    }
+    copy_.rank = in_->rank;
+    for (size_t d = 0; d < in_->rank; ++d) {
+      copy_.sizes[d] = in_->sizes[d];
+      copy_.in_steps[d] = in_->steps[d];
+      copy_.out_steps[d] = out_->steps[d];
+    }
+    copy_.element_size = element_size(in_->dtype);
+    if (copy_.element_size > 8) return setup.refuse("its elements are too large");
+    return {};
+  }
+
+  Status run(const Frame& frame) const override {
+    Copy given = copy_;
+    given.in = frame.at<void>(in_);
+    given.out = frame.at<void>(out_);
+    copy(given, frame.workers);
+    return {};
+  }
+
+ private:
+  const View* in_ = nullptr;
+  const View* out_ = nullptr;
+  Copy copy_;
+};
+
+}  // namespace
+
+Result<const Operator*> make_gather(Setup& setup) {
+  GatherOperator made;
+  RL_TRY(made.prepare(setup));
+  return setup.make(made);
+}
+
+Result<const Operator*> make_copy(Setup& setup) {
+  CopyOperator made;
+  RL_TRY(made.prepare(setup));
+  return setup.make(made);
+}
+
+}  // namespace rushlight::cpu

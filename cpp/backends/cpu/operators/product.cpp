@@ -1,0 +1,122 @@
+// Matrix products: with packed weights, and of operands that are both computed.
+#include "rushlight/backends/cpu/kernels/product.h"
+
+#include "rushlight/backends/cpu/operators/finish.h"
+
+namespace rushlight::cpu {
+namespace {
+
+size_t panel_floats(int64_t depth, int64_t columns) {
+  return static_cast<size_t>(panels_of(columns) * depth * kPanel);
+}
+
+class PackedProduct final : public Operator {
+ public:
+  Status prepare(Setup& setup) {
+    RL_TRY(setup.check_floats(3, 2));
+    a_ = setup.input(0);
+    panels_ = setup.input(1);
+    out_ = setup.output(0);
+    Rows a;
+    Rows out;
+    if (!as_rows(*a_, &a) || !as_rows(*out_, &out)) return setup.refuse("its rows have gaps");
+    if (a.count != out.count) return setup.refuse("its rows differ in number");
+    if (!is_dense(*panels_) ||
+        panels_->numel / kPanel / (a.width > 0 ? a.width : 1) != panels_of(out.width) ||
+        panels_->numel != panels_of(out.width) * a.width * kPanel) {
+      return setup.refuse("its panels have other sizes");
+    }
+    product_.rows = out.count;
+    product_.depth = a.width;
+    product_.columns = out.width;
+    product_.a_step = a.step;
+    product_.c_step = out.step;
+    setup.want_scratch(product_scratch(product_));
+    return finish_.prepare(setup, setup.step().operation_as_Product().finish(), setup.input(2),
+                           out.count, out.width);
+  }
+
+  Status run(const Frame& frame) const override {
+    BoundTiles bound;
+    Product product = product_;
+    product.a = frame.at(a_);
+    product.panels = frame.at(panels_);
+    product.c = frame.at(out_);
+    product.finish = finish_.bind(frame, bound);
+    multiply(product, frame.scratch, frame.scratch_size, frame.workers);
+    return {};
+  }
+
+ private:
+  const View* a_ = nullptr;
+  const View* panels_ = nullptr;
+  const View* out_ = nullptr;
+  Product product_;
+  FinishPlan finish_;
+};
+
+// [batch, rows, depth] by [batch, depth, columns]: the right matrices are packed, one by one.
+class BatchProduct final : public Operator {
+ public:
+  Status prepare(Setup& setup) {
+    RL_TRY(setup.check_floats(2, 2));
+    a_ = setup.input(0);
+    b_ = setup.input(1);
+    out_ = setup.output(0);
+    if (a_->rank != 3 || b_->rank != 3 || out_->rank != 3) return setup.refuse("its rank is not 3");
+    const bool fits = a_->sizes[0] == out_->sizes[0] && b_->sizes[0] == out_->sizes[0] &&
+                      a_->sizes[1] == out_->sizes[1] && a_->sizes[2] == b_->sizes[1] &&
+                      b_->sizes[2] == out_->sizes[2];
+    if (!fits) return setup.refuse("the sizes of its matrices do not fit");
+    const bool rows =
+        (a_->steps[2] == 1 || a_->sizes[2] <= 1) && (out_->steps[2] == 1 || out_->sizes[2] <= 1);
+    if (!rows) return setup.refuse("its rows have gaps");
+    product_.rows = out_->sizes[1];
+    product_.depth = a_->sizes[2];
+    product_.columns = out_->sizes[2];
+    product_.a_step = a_->steps[1];
+    product_.c_step = out_->steps[1];
+    panels_ = panel_floats(product_.depth, product_.columns);
+    panels_ = (panels_ + kPanel - 1) / kPanel * kPanel;
+    setup.want_scratch(panels_ * sizeof(float) + product_scratch(product_));
+    return {};
+  }
+
+  Status run(const Frame& frame) const override {
+    float* panels = static_cast<float*>(frame.scratch);
+    const size_t used = panels_ * sizeof(float);
+    for (int64_t i = 0; i < out_->sizes[0]; ++i) {
+      Product product = product_;
+      product.a = frame.at(a_) + i * a_->steps[0];
+      product.panels = panels;
+      product.c = frame.at(out_) + i * out_->steps[0];
+      pack_panels(frame.at(b_) + i * b_->steps[0], b_->steps[1], b_->steps[2], product.depth,
+                  product.columns, panels, frame.workers);
+      multiply(product, panels + panels_, frame.scratch_size - used, frame.workers);
+    }
+    return {};
+  }
+
+ private:
+  const View* a_ = nullptr;
+  const View* b_ = nullptr;
+  const View* out_ = nullptr;
+  Product product_;
+  size_t panels_ = 0;  // floats
+};
+
+}  // namespace
+
+Result<const Operator*> make_product(Setup& setup) {
+  PackedProduct made;
+  RL_TRY(made.prepare(setup));
+  return setup.make(made);
+}
+
+Result<const Operator*> make_batch_product(Setup& setup) {
+  BatchProduct made;
+  RL_TRY(made.prepare(setup));
+  return setup.make(made);
+}
+
+}  // namespace rushlight::cpu

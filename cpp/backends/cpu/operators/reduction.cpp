@@ -1,0 +1,109 @@
+// Softmax, and reductions over neighbouring dimensions.
+#include "rushlight/backends/cpu/kernels/rows.h"
+#include "rushlight/backends/cpu/operator.h"
+
+namespace rushlight::cpu {
+namespace {
+
+// The sizes before, of and behind dimensions first..last-1.
+struct Split {
+  int64_t outer = 1;
+  int64_t width = 1;
+  int64_t inner = 1;
+};
+
+Split split(const View& view, size_t first, size_t last) {
+  Split sizes;
+  for (size_t d = 0; d < view.rank; ++d) {
+    (d < first ? sizes.outer : d < last ? sizes.width : sizes.inner) *= view.sizes[d];
+  }
+  return sizes;
+}
+
+class SoftmaxOperator final : public Operator {
+ public:
+  Status prepare(Setup& setup) {
+    RL_TRY(setup.check_floats(1, 1));
+    in_ = setup.input(0);
+    out_ = setup.output(0);
+    const size_t dim = setup.step().operation_as_Softmax().dim();
+    if (dim >= in_->rank || !same_sizes(*in_, *out_) || !is_dense(*in_) || !is_dense(*out_)) {
+      return setup.refuse("its values have other sizes, or gaps");
+    }
+    const Split sizes = split(*in_, dim, dim + 1);
+    softmax_.outer = sizes.outer;
+    softmax_.width = sizes.width;
+    softmax_.inner = sizes.inner;
+    softmax_.log = setup.step().operation_as_Softmax().log();
+    return {};
+  }
+
+  Status run(const Frame& frame) const override {
+    Softmax given = softmax_;
+    given.in = frame.at(in_);
+    given.out = frame.at(out_);
+    softmax(given, frame.workers);
+    return {};
+  }
+
+ private:
+  const View* in_ = nullptr;
+  const View* out_ = nullptr;
+  Softmax softmax_;
+};
+
+class ReduceOperator final : public Operator {
+ public:
+  Status prepare(Setup& setup) {
+    RL_TRY(setup.check_floats(1, 1));
+    in_ = setup.input(0);
+    out_ = setup.output(0);
+    const auto given = setup.step().operation_as_Reduction();
+    const size_t first = given.first();
+    const size_t last = given.last();
+    if (first >= last || last > in_->rank || !is_dense(*in_) || !is_dense(*out_)) {
+      return setup.refuse("its dimensions are wrong, or its values have gaps");
+    }
+    const Split sizes = split(*in_, first, last);
+    if (out_->numel != sizes.outer * sizes.inner) return setup.refuse("its result has other sizes");
+    if (given.kind() > fb::cpu_engine::ReductionKind::MIN) {
+      return setup.refuse("it is of an unknown kind");
+    }
+    reduce_.kind = static_cast<Reduction>(given.kind());
+    const bool is_extreme = reduce_.kind == Reduction::Max || reduce_.kind == Reduction::Min;
+    if (is_extreme && sizes.width == 0) return setup.refuse("it has no elements to choose from");
+    reduce_.outer = sizes.outer;
+    reduce_.width = sizes.width;
+    reduce_.inner = sizes.inner;
+    return {};
+  }
+
+  Status run(const Frame& frame) const override {
+    Reduce given = reduce_;
+    given.in = frame.at(in_);
+    given.out = frame.at(out_);
+    reduce(given, frame.workers);
+    return {};
+  }
+
+ private:
+  const View* in_ = nullptr;
+  const View* out_ = nullptr;
+  Reduce reduce_;
+};
+
+}  // namespace
+
+Result<const Operator*> make_softmax(Setup& setup) {
+  SoftmaxOperator made;
+  RL_TRY(made.prepare(setup));
+  return setup.make(made);
+}
+
+Result<const Operator*> make_reduction(Setup& setup) {
+  ReduceOperator made;
+  RL_TRY(made.prepare(setup));
+  return setup.make(made);
+}
+
+}  // namespace rushlight::cpu

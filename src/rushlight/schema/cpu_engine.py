@@ -1,0 +1,354 @@
+"""The payload of the cpu backend: a fused graph of one delegate, ready to run.
+
+Its constants lie in the program's named data, packed as the kernels read them.
+
+Made from schema/cpu_engine.fbs by `python -m codegen.schema`; edit that file instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from rushlight.errors import Code
+from rushlight.schema import codec
+from rushlight.schema.common import DataSegment as DataSegment
+from rushlight.schema.common import ScalarType as ScalarType
+
+
+class Place(IntEnum):
+    """Where the elements of a value lie."""
+
+    INPUT = 0
+    OUTPUT = 1
+    SCRATCH = 2
+    CONSTANT = 3
+
+
+class ConvolutionKind(IntEnum):
+    """How a convolution's weights are packed, and which way it goes."""
+
+    DENSE = 0
+    DEPTHWISE = 1
+    TRANSPOSED = 2
+
+
+class ReductionKind(IntEnum):
+    """What a reduction computes."""
+
+    SUM = 0
+    MEAN = 1
+    MAX = 2
+    MIN = 3
+
+
+@dataclass(slots=True)
+class Value:
+    """A view of memory.
+
+    Its dimensions are the operator's, whatever their order in memory: steps say it.
+    """
+
+    dtype: ScalarType = ScalarType.FLOAT
+    #: Elements of each dimension.
+    sizes: list[int] = field(default_factory=list)
+    #: Elements from one to the next in each dimension.
+    steps: list[int] = field(default_factory=list)
+    place: Place = Place.SCRATCH
+    #: Which input, output or constant.
+    index: int = 0
+    #: Bytes from the start of the input, output, constant or scratch.
+    offset: int = 0
+
+
+@dataclass(slots=True)
+class Constant:
+    """Bytes in the program's named data, aligned to 64."""
+
+    key: str = ""
+    #: Bytes.
+    size: int = 0
+
+
+@dataclass(slots=True)
+class TileProgram:
+    """Elementwise instructions, run on a tile at a time: see cpp/backends/cpu/kernels/tile.h."""
+
+    #: Three words for each instruction: op, out, a, b (one byte each, the lowest first); c; the
+    #: bits of a float32.
+    code: list[int] = field(default_factory=list)
+    #: The values that Load and Store number.
+    operands: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Finish:
+    """What is done to the results of a matrix product or convolution before they leave the cache.
+    """
+
+    clamped: bool = False
+    low: float = 0.0
+    high: float = 0.0
+    #: Over the rows and columns of the result, which is among its operands.
+    program: TileProgram | None = None
+
+
+@dataclass(slots=True)
+class Product:
+    """A matrix product with packed weights. Inputs: a, panels, bias."""
+
+    finish: Finish | None = None
+
+
+@dataclass(slots=True)
+class BatchProduct:
+    """Products of matrices that are both computed, in batches. Inputs: a, b."""
+
+
+@dataclass(slots=True)
+class Convolution:
+    """A convolution over two dimensions. Inputs: images [N, C, H, W], weights, bias."""
+
+    kind: ConvolutionKind = ConvolutionKind.DENSE
+    kernel: list[int] = field(default_factory=list)
+    stride: list[int] = field(default_factory=list)
+    padding: list[int] = field(default_factory=list)
+    dilation: list[int] = field(default_factory=list)
+    groups: int = 0
+    finish: Finish | None = None
+
+
+@dataclass(slots=True)
+class Pooling:
+    """Pooling over two dimensions. Inputs: images [N, C, H, W]."""
+
+    average: bool = False
+    kernel: list[int] = field(default_factory=list)
+    stride: list[int] = field(default_factory=list)
+    padding: list[int] = field(default_factory=list)
+    dilation: list[int] = field(default_factory=list)
+    count_padding: bool = False
+    #: Of averages, if not 0.
+    divisor: int = 0
+
+
+@dataclass(slots=True)
+class Elementwise:
+    """Elementwise operators.
+
+    Its operands are in the program; the first Store has the sizes of all.
+    """
+
+    program: TileProgram = field(default_factory=TileProgram)
+
+
+@dataclass(slots=True)
+class Norm:
+    """Layer norm or RMS norm of dense rows.
+
+    Inputs: x, scale, shift, residual. Outputs: y, x + residual.
+    """
+
+    rms: bool = False
+    epsilon: float = 0.0
+
+
+@dataclass(slots=True)
+class GroupNorm:
+    """Group norm. Inputs: x, scale, shift."""
+
+    groups: int = 0
+    epsilon: float = 0.0
+
+
+@dataclass(slots=True)
+class Softmax:
+    """Softmax over one dimension."""
+
+    dim: int = 0
+    log: bool = False
+
+
+@dataclass(slots=True)
+class Reduction:
+    """A reduction over neighbouring dimensions."""
+
+    kind: ReductionKind = ReductionKind.SUM
+    #: Reduced are first..last-1.
+    first: int = 0
+    last: int = 0
+
+
+@dataclass(slots=True)
+class Gather:
+    """Rows of a table. Inputs: table, indices."""
+
+
+@dataclass(slots=True)
+class Copy:
+    """A copy between memory of different steps."""
+
+
+@dataclass(slots=True)
+class Attention:
+    """Scaled dot product attention. Inputs: q, k, v [batch, heads, length, width], and a mask."""
+
+    scale: float = 0.0
+    causal: bool = False
+
+
+# What a step does.
+Operation = (
+    Product
+    | BatchProduct
+    | Convolution
+    | Pooling
+    | Elementwise
+    | Norm
+    | GroupNorm
+    | Softmax
+    | Reduction
+    | Gather
+    | Copy
+    | Attention
+)
+
+
+@dataclass(slots=True)
+class Step:
+    """One fused operator. Its number is what errors and events are reported under."""
+
+    operation: Operation
+    #: Values; -1 for one that is left out.
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Graph:
+    """The whole payload."""
+
+    version: int = 0
+    values: list[Value] = field(default_factory=list)
+    constants: list[Constant] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    n_inputs: int = 0
+    n_outputs: int = 0
+    #: Bytes of the memory that values in scratch share.
+    scratch_size: int = 0
+
+
+_TABLES: Mapping[type, tuple[codec.Field, ...]] = {
+    Graph: (
+        codec.Scalar("version", 0, "I", 0),
+        codec.Children("values", 1, Value),
+        codec.Children("constants", 2, Constant),
+        codec.Children("steps", 3, Step),
+        codec.Scalar("n_inputs", 4, "I", 0),
+        codec.Scalar("n_outputs", 5, "I", 0),
+        codec.Scalar("scratch_size", 6, "Q", 0),
+    ),
+    Value: (
+        codec.Scalar("dtype", 0, "b", ScalarType.FLOAT, ScalarType),
+        codec.Numbers("sizes", 1, "q"),
+        codec.Numbers("steps", 2, "q"),
+        codec.Scalar("place", 3, "B", Place.SCRATCH, Place),
+        codec.Scalar("index", 4, "I", 0),
+        codec.Scalar("offset", 5, "Q", 0),
+    ),
+    Constant: (
+        codec.Text("key", 0),
+        codec.Scalar("size", 1, "Q", 0),
+    ),
+    Step: (
+        codec.Union(
+            "operation",
+            0,
+            (
+                Product,
+                BatchProduct,
+                Convolution,
+                Pooling,
+                Elementwise,
+                Norm,
+                GroupNorm,
+                Softmax,
+                Reduction,
+                Gather,
+                Copy,
+                Attention,
+            ),
+        ),
+        codec.Numbers("inputs", 2, "i"),
+        codec.Numbers("outputs", 3, "i"),
+    ),
+    Product: (codec.Child("finish", 0, Finish, optional=True),),
+    BatchProduct: (),
+    Convolution: (
+        codec.Scalar("kind", 0, "B", ConvolutionKind.DENSE, ConvolutionKind),
+        codec.Numbers("kernel", 1, "q"),
+        codec.Numbers("stride", 2, "q"),
+        codec.Numbers("padding", 3, "q"),
+        codec.Numbers("dilation", 4, "q"),
+        codec.Scalar("groups", 5, "q", 0),
+        codec.Child("finish", 6, Finish, optional=True),
+    ),
+    Pooling: (
+        codec.Scalar("average", 0, "?", False),
+        codec.Numbers("kernel", 1, "q"),
+        codec.Numbers("stride", 2, "q"),
+        codec.Numbers("padding", 3, "q"),
+        codec.Numbers("dilation", 4, "q"),
+        codec.Scalar("count_padding", 5, "?", False),
+        codec.Scalar("divisor", 6, "q", 0),
+    ),
+    Elementwise: (codec.Child("program", 0, TileProgram),),
+    Norm: (
+        codec.Scalar("rms", 0, "?", False),
+        codec.Scalar("epsilon", 1, "f", 0.0),
+    ),
+    GroupNorm: (
+        codec.Scalar("groups", 0, "q", 0),
+        codec.Scalar("epsilon", 1, "f", 0.0),
+    ),
+    Softmax: (
+        codec.Scalar("dim", 0, "I", 0),
+        codec.Scalar("log", 1, "?", False),
+    ),
+    Reduction: (
+        codec.Scalar("kind", 0, "B", ReductionKind.SUM, ReductionKind),
+        codec.Scalar("first", 1, "I", 0),
+        codec.Scalar("last", 2, "I", 0),
+    ),
+    Gather: (),
+    Copy: (),
+    Attention: (
+        codec.Scalar("scale", 0, "f", 0.0),
+        codec.Scalar("causal", 1, "?", False),
+    ),
+    Finish: (
+        codec.Scalar("clamped", 0, "?", False),
+        codec.Scalar("low", 1, "f", 0.0),
+        codec.Scalar("high", 2, "f", 0.0),
+        codec.Child("program", 3, TileProgram, optional=True),
+    ),
+    TileProgram: (
+        codec.Numbers("code", 0, "I"),
+        codec.Numbers("operands", 1, "I"),
+    ),
+}
+
+CPU_ENGINE = codec.Format(Graph, b"RC01", _TABLES, Code.DELEGATE_INVALID_COMPATIBILITY)
+
+
+def pack(cpu_engine: Graph, alignments: Mapping[type, int] | None = None) -> bytes:
+    """The flatbuffer of `cpu_engine`; see :func:`rushlight.schema.codec.pack`."""
+    return codec.pack(CPU_ENGINE, cpu_engine, alignments)
+
+
+def unpack(data: codec.Buffer) -> Graph:
+    """What the flatbuffer `data` holds; see :func:`rushlight.schema.codec.unpack`."""
+    cpu_engine = codec.unpack(CPU_ENGINE, data)
+    assert isinstance(cpu_engine, Graph)
+    return cpu_engine
