@@ -128,6 +128,7 @@ class Convolution : public Table {
   bool has_kernel() const { return field(1) != nullptr; }
   Vector<int64_t> stride() const { return Vector<int64_t>(target(2)); }
   bool has_stride() const { return field(2) != nullptr; }
+  // Top, left, bottom, right.
   Vector<int64_t> padding() const { return Vector<int64_t>(target(3)); }
   bool has_padding() const { return field(3) != nullptr; }
   Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }
@@ -146,6 +147,7 @@ class Pooling : public Table {
   bool has_kernel() const { return field(1) != nullptr; }
   Vector<int64_t> stride() const { return Vector<int64_t>(target(2)); }
   bool has_stride() const { return field(2) != nullptr; }
+  // Top, left, bottom, right.
   Vector<int64_t> padding() const { return Vector<int64_t>(target(3)); }
   bool has_padding() const { return field(3) != nullptr; }
   Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }

@@ -113,6 +113,7 @@ class Convolution:
     kind: ConvolutionKind = ConvolutionKind.DENSE
     kernel: list[int] = field(default_factory=list)
     stride: list[int] = field(default_factory=list)
+    #: Top, left, bottom, right.
     padding: list[int] = field(default_factory=list)
     dilation: list[int] = field(default_factory=list)
     groups: int = 0
@@ -126,6 +127,7 @@ class Pooling:
     average: bool = False
     kernel: list[int] = field(default_factory=list)
     stride: list[int] = field(default_factory=list)
+    #: Top, left, bottom, right.
     padding: list[int] = field(default_factory=list)
     dilation: list[int] = field(default_factory=list)
     count_padding: bool = False

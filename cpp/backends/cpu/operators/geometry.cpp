@@ -15,19 +15,29 @@ bool read_pair(fb::Vector<int64_t> pair, int64_t least, int64_t* y, int64_t* x) 
   return true;
 }
 
+bool read_padding(fb::Vector<int64_t> padding, ConvGeometry* g, int64_t* bottom, int64_t* right) {
+  if (padding.size() != 4) return false;
+  for (size_t i = 0; i < 4; ++i) {
+    if (padding[i] < 0 || padding[i] > kMost) return false;
+  }
+  g->pad_top = padding[0];
+  g->pad_left = padding[1];
+  *bottom = padding[2];
+  *right = padding[3];
+  return true;
+}
+
 // Whether a window over `in` elements gives `out`.
 bool slides(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding,
             int64_t dilation, bool transposed) {
   const int64_t reach = dilation * (kernel - 1) + 1;
   if (transposed) {
-    const int64_t least = (in - 1) * stride - 2 * padding + reach;
-    return in > 0 && out >= least && out < least + (stride > dilation ? stride : dilation);
+    const int64_t least = (in - 1) * stride - padding + reach;
+    return in > 0 && out > 0 && out >= least &&
+           out < least + (stride > dilation ? stride : dilation);
   }
-  // Pools that round up may have one more, which must begin inside.
-  const int64_t room = in + 2 * padding - reach;
-  if (room < 0) return false;
-  const int64_t least = room / stride + 1;
-  return out == least || (out == least + 1 && (out - 1) * stride < in + padding);
+  const int64_t room = in + padding - reach;
+  return room >= 0 && out == room / stride + 1;
 }
 
 }  // namespace
@@ -49,10 +59,12 @@ Status read_geometry(const Setup& setup, const View& in, const View& out, const 
   if (in.rank != 4 || out.rank != 4 || in.sizes[0] != out.sizes[0]) {
     return setup.refuse("its images are not [N, C, H, W]");
   }
+  int64_t bottom = 0;
+  int64_t right = 0;
   if (!is_channels_last(out)) return setup.refuse("its result does not lie channels last");
   if (!read_pair(window.kernel, 1, &g.kernel_y, &g.kernel_x) ||
       !read_pair(window.stride, 1, &g.stride_y, &g.stride_x) ||
-      !read_pair(window.padding, 0, &g.pad_top, &g.pad_left) ||
+      !read_padding(window.padding, &g, &bottom, &right) ||
       !read_pair(window.dilation, 1, &g.dilation_y, &g.dilation_x)) {
     return setup.refuse("its window is not valid");
   }
@@ -63,9 +75,9 @@ Status read_geometry(const Setup& setup, const View& in, const View& out, const 
   g.out_channels = out.sizes[1];
   g.out_height = out.sizes[2];
   g.out_width = out.sizes[3];
-  if (!slides(g.in_height, g.out_height, g.kernel_y, g.stride_y, g.pad_top, g.dilation_y,
+  if (!slides(g.in_height, g.out_height, g.kernel_y, g.stride_y, g.pad_top + bottom, g.dilation_y,
               transposed) ||
-      !slides(g.in_width, g.out_width, g.kernel_x, g.stride_x, g.pad_left, g.dilation_x,
+      !slides(g.in_width, g.out_width, g.kernel_x, g.stride_x, g.pad_left + right, g.dilation_x,
               transposed)) {
     return setup.refuse("the sizes of its images do not fit its window");
   }

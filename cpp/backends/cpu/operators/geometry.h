@@ -6,7 +6,7 @@
 
 namespace rushlight::cpu {
 
-// What the payload says of a window: two numbers each.
+// What the payload says of a window: two numbers each, of padding four (top, left, bottom, right).
 struct Window {
   fb::Vector<int64_t> kernel;
   fb::Vector<int64_t> stride;

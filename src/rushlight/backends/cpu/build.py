@@ -1,0 +1,324 @@
+"""From a part of a graph to the engine's steps: values, copies, chains of elementwise calls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.fx import Node
+
+from rushlight.backends.cpu.clusters import Cluster, clusters_of, is_elementwise
+from rushlight.backends.cpu.graph import Graph, Memory, Step, View, order_of, strided
+from rushlight.backends.cpu.tiles import Term, TileOp, TooLongError, assemble, constant, term_of
+from rushlight.schema import cpu_engine as fb
+
+_MAX_TILE_RANK = 4
+
+Translate = Callable[["Builder", Node], Any]
+
+
+class Builder:
+    """Makes the steps of one part.
+
+    Args:
+        program: the part.
+        translate: what makes the steps of a call that is not elementwise, by its operator; it
+            returns the call's value, a view or a list of them.
+    """
+
+    def __init__(self, program: ExportedProgram, translate: dict[Any, Translate]) -> None:
+        self.graph = Graph()
+        self._translate = translate
+        self._values: dict[Node, Any] = {}
+        self._packed: dict[tuple[Any, ...], View] = {}
+        self._data: dict[Node, torch.Tensor] = {}
+        self._nodes: list[Node] = []
+        tensors = {**program.constants, **program.state_dict}
+        specs = {s.arg.name: s for s in program.graph_signature.input_specs}
+        for node in program.graph.nodes:
+            if node.op != "placeholder":
+                continue
+            spec = specs[node.name]
+            if spec.kind == InputKind.USER_INPUT:
+                self._values[node] = self._input(node)
+            else:
+                self._data[node] = tensors[str(spec.target)].detach()
+        for cluster in clusters_of(program.graph):
+            self._build(cluster)
+        returned: Any = program.graph.output_node().args[0]
+        for i, node in enumerate(returned):
+            self._return(node, i)
+        self.graph.n_outputs = len(returned)
+
+    def _input(self, node: Node) -> View:
+        val = node.meta["val"]
+        meta = torch.empty_strided(val.shape, val.stride(), dtype=val.dtype, device="meta")
+        memory = Memory(fb.Place.INPUT, val.numel() * val.element_size(), self.graph.n_inputs)
+        self.graph.n_inputs += 1
+        return View(memory, meta)
+
+    # --- values ---------------------------------------------------------------------------------
+
+    def data(self, node: Any) -> torch.Tensor | None:
+        """The elements of a constant; None if it is none."""
+        return self._data.get(node)
+
+    def value(self, node: Node) -> Any:
+        """What a node stands for: a view, or a list of views."""
+        if node not in self._values:
+            self._values[node] = self.constant((node,), lambda: self._data[node].contiguous())
+        return self._values[node]
+
+    def constant(self, key: tuple[Any, ...], make: Callable[[], torch.Tensor]) -> View:
+        """A constant made once for each key."""
+        if key not in self._packed:
+            self._packed[key] = self.graph.constant(make())
+        return self._packed[key]
+
+    def new(
+        self, sizes: Sequence[int], order: Sequence[int] | None = None, dtype: Any = torch.float32
+    ) -> View:
+        """Memory for a result, row-major unless another order of dimensions is asked for."""
+        return self.graph.scratch(strided(sizes, order or range(len(sizes)), dtype))
+
+    def emit(self, operation: Any, inputs: Sequence[View | None], outputs: Sequence[View]) -> Step:
+        """Add a step."""
+        step = Step(operation, list(inputs), list(outputs), list(self._nodes))
+        self.graph.steps.append(step)
+        return step
+
+    def copy(self, source: View, target: View) -> None:
+        """Add a step that copies elements between memories of different steps."""
+        metas = merged([source.meta, target.meta], order_of(target.meta))
+        one, other = (v.moved(m) for v, m in zip((source, target), metas, strict=True))
+        self.emit(fb.Copy(), [one], [other])
+
+    def in_order(self, view: View, order: Sequence[int]) -> View:
+        """The value without gaps in this order of dimensions, copied if need be."""
+        wanted = strided(view.shape, order, view.meta.dtype)
+        if same_steps(view.meta, wanted):
+            return view
+        target = self.new(view.shape, order, view.meta.dtype)
+        self.copy(view, target)
+        return target
+
+    def dense(self, view: View) -> View:
+        """The value in row-major order, copied if need be."""
+        return self.in_order(view, range(view.meta.dim()))
+
+    def rows(self, view: View) -> View:
+        """The value as [rows, columns] with neighbouring elements in a row, copied if need be."""
+        width = view.shape[-1]
+        sizes = (math.prod(view.shape[:-1]), width)
+        try:
+            meta = view.meta.view(sizes)
+        except RuntimeError:
+            return self.rows(self.dense(view))
+        if width > 1 and meta.stride(1) != 1:
+            return self.rows(self.dense(view))
+        return view.moved(meta)
+
+    # --- clusters -------------------------------------------------------------------------------
+
+    def _build(self, cluster: Cluster) -> None:
+        self._nodes = cluster.all
+        if not is_elementwise(cluster.nodes[0]):
+            [node] = cluster.nodes
+            self._values[node] = self._translate[node.target](self, node)
+            return
+        try:
+            if cluster.anchor is not None:
+                self._values[cluster.nodes[-1]] = self._anchored(cluster)
+            else:
+                self._values[cluster.nodes[-1]] = self._elementwise(cluster.nodes)
+        except TooLongError:
+            self._build_apart(cluster)
+
+    def _build_apart(self, cluster: Cluster) -> None:
+        """One step for each call of a cluster that is too long for one."""
+        for node in cluster.all:
+            if is_elementwise(node):
+                self._nodes = [node]
+                self._values[node] = self._elementwise([node])
+            elif node not in self._values:
+                self._nodes = [node]
+                self._values[node] = self._translate[node.target](self, node)
+
+    def _terms(
+        self, nodes: Sequence[Node], load: Callable[[View], View], result: tuple[Node, View] | None
+    ) -> Term:
+        """The value of the last node; `load` fits operands, `result` is the anchor's."""
+        shape = nodes[-1].meta["val"].shape
+        terms: dict[Node, Term] = {}
+
+        def of(node: Node) -> Term:
+            if node in terms:
+                return terms[node]
+            data = self.data(node)
+            if result is not None and node is result[0]:
+                terms[node] = Term(TileOp.LOAD, source=result[1])
+            elif data is not None and data.numel() == 1:
+                terms[node] = constant(data.item())
+            else:
+                view = self.value(node)
+                terms[node] = Term(TileOp.LOAD, source=load(view.moved(view.meta.expand(shape))))
+            return terms[node]
+
+        for node in nodes:
+            terms[node] = term_of(node, of)
+        return terms[nodes[-1]]
+
+    def _elementwise(self, nodes: Sequence[Node]) -> View:
+        val = nodes[-1].meta["val"]
+        return self._tiles(self._terms(nodes, lambda view: view, None), val.shape, val.dtype)
+
+    def term(self, make: Callable[[Callable[[View], Term]], Term], sizes: Sequence[int]) -> View:
+        """A float32 value that a term computes; `make` is given what loads a view."""
+        return self._tiles(make(lambda v: Term(TileOp.LOAD, source=v)), sizes, torch.float32)
+
+    def _tiles(self, term: Term, sizes: Sequence[int], dtype: torch.dtype) -> View:
+        full = [v.meta for v in loads_of(term) if not any(s == 0 for s in v.meta.stride())]
+        order = next((order_of(m) for m in full if not m.is_contiguous()), range(len(sizes)))
+        result = self.new(sizes, order, dtype)
+        program = assemble([term], [result])
+        metas = merged([v.meta for v in program.sources], order_of(result.meta))
+        if metas[0].dim() > _MAX_TILE_RANK:
+            sources = [v if v is result else self.in_order(v, order) for v in program.sources]
+            metas = merged([v.meta for v in sources], order_of(result.meta))
+            program.sources[:] = sources
+        step = self.emit(fb.Elementwise(fb.TileProgram(program.code)), [], [])
+        step.operands = [v.moved(m) for v, m in zip(program.sources, metas, strict=True)]
+        return result
+
+    def _anchored(self, cluster: Cluster) -> View:
+        anchor = cluster.anchor
+        assert anchor is not None
+        last = (cluster.reshapes or [anchor])[-1]
+        view: View = self._translate[anchor.target](self, anchor)
+        step = self.graph.steps[-1]
+        self._values[anchor] = view
+        is_image = anchor.target is torch.ops.aten.convolution.default
+        result = self._as_rows(view, is_image)
+        mark = len(self.graph.steps)
+
+        def load(operand: View) -> View:
+            return self._as_rows(operand, is_image)
+
+        term = self._terms(cluster.nodes, load, (last, result))
+        # Operands that had to be copied are copied before the product runs.
+        copies = self.graph.steps[mark:]
+        del self.graph.steps[mark:]
+        self.graph.steps[mark - 1 : mark - 1] = copies
+        step.operation.finish = self._finish(step, term, result)
+        shape = cluster.nodes[-1].meta["val"].shape
+        return view if is_image else view.moved(view.meta.view(shape))
+
+    def _as_rows(self, view: View, is_image: bool) -> View:
+        meta = view.meta.permute(*_pixels_last(view.meta)) if is_image else view.meta
+        sizes = (math.prod(meta.shape[:-1]), meta.shape[-1])
+        try:
+            return view.moved(meta.view(sizes))
+        except RuntimeError:
+            order = _pixels_last(view.meta) if is_image else range(meta.dim())
+            return self._as_rows(self.in_order(view, order), is_image)
+
+    def _finish(self, step: Step, term: Term, result: View) -> fb.Finish:
+        limits = _as_clamp(term, result)
+        if limits is not None:
+            return fb.Finish(True, *limits)
+        program = assemble([term], [result])
+        step.operands = program.sources
+        return fb.Finish(program=fb.TileProgram(program.code))
+
+    # --- results --------------------------------------------------------------------------------
+
+    def _return(self, node: Node, index: int) -> None:
+        view = self.value(node)
+        val = node.meta["val"]
+        wanted = torch.empty_strided(val.shape, val.stride(), dtype=val.dtype, device="meta")
+        memory = view.memory
+        exact = wanted.numel() * wanted.element_size() == memory.size
+        if (
+            memory.place is fb.Place.SCRATCH
+            and exact
+            and view.meta.storage_offset() == 0
+            and same_steps(view.meta, wanted)
+        ):
+            memory.place, memory.index = fb.Place.OUTPUT, index
+            return
+        self._nodes = [node]
+        size = wanted.numel() * wanted.element_size()
+        self.copy(view, View(Memory(fb.Place.OUTPUT, size, index), wanted))
+
+
+def same_steps(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether elements of equal sizes lie alike; dimensions of one element lie anyhow."""
+    if one.numel() == 0:
+        return True
+    return all(
+        a == b for a, b, n in zip(one.stride(), other.stride(), one.shape, strict=True) if n != 1
+    )
+
+
+def merged(metas: Sequence[torch.Tensor], order: Sequence[int]) -> list[torch.Tensor]:
+    """Tensors of equal sizes with their dimensions in this order and as few as can be."""
+    metas = [m.permute(*order) for m in metas]
+    sizes: list[int] = []
+    steps: list[list[int]] = []  # of each dimension: one number for each tensor
+    for dim, size in enumerate(metas[0].shape):
+        own = [m.stride(dim) for m in metas]
+        if size == 1:
+            continue
+        if sizes and all(a == b * size for a, b in zip(steps[-1], own, strict=True)):
+            sizes[-1] *= size
+            steps[-1] = own
+        else:
+            sizes.append(size)
+            steps.append(own)
+    if not sizes:
+        sizes, steps = [1], [[1] * len(metas)]
+    return [
+        torch.as_strided(m, sizes, [s[i] for s in steps], m.storage_offset())
+        for i, m in enumerate(metas)
+    ]
+
+
+def loads_of(term: Term) -> list[View]:
+    """The views that a term loads."""
+    found: dict[int, View] = {}
+    seen: set[int] = set()
+    stack = [term]
+    while stack:
+        one = stack.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if one.op is TileOp.LOAD:
+            found[id(one.source)] = one.source
+        stack += one.inputs
+    return list(found.values())
+
+
+def _pixels_last(meta: torch.Tensor) -> list[int]:
+    """Channels behind all other dimensions."""
+    return [0, *range(2, meta.dim()), 1]
+
+
+def _as_clamp(term: Term, result: View) -> tuple[float, float] | None:
+    """Low and high, if a term only clamps a product's result."""
+    low, high = -math.inf, math.inf
+    while term.op is not TileOp.LOAD:
+        if term.op is TileOp.RELU:
+            low = max(low, 0.0)
+        elif term.op is TileOp.MAX_VALUE:
+            low = max(low, term.value)
+        elif term.op is TileOp.MIN_VALUE:
+            high = min(high, term.value)
+        else:
+            return None
+        [term] = term.inputs
+    return (low, high) if term.source is result and low <= high else None

@@ -1,0 +1,132 @@
+"""Which calls become one step: chains of elementwise calls, and the products before them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import torch
+from torch.fx import Graph, Node
+
+from rushlight.backends.cpu.tiles import TERMS
+
+aten = torch.ops.aten
+ANCHORS = frozenset(
+    {
+        aten.linear.default,
+        aten.addmm.default,
+        aten.mm.default,
+        aten.convolution.default,
+    }
+)
+"""Calls whose results elementwise calls can follow while they are in cache."""
+
+
+@dataclass(eq=False)
+class Cluster:
+    """Calls that are computed by one step.
+
+    Attributes:
+        nodes: in the order of the graph; elementwise, or a single call.
+        anchor: the product or convolution before them, if it is part of the step.
+        reshapes: the views between the anchor and the elementwise calls.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    anchor: Node | None = None
+    reshapes: list[Node] = field(default_factory=list)
+
+    @property
+    def all(self) -> list[Node]:
+        """Every node of it, in order."""
+        before = [self.anchor] if self.anchor is not None else []
+        return [*before, *self.reshapes, *self.nodes]
+
+
+def clusters_of(graph: Graph) -> list[Cluster]:
+    """The calls of a graph, fused and in an order in which they can run.
+
+    A call joins the chain of its users if they all are in the same one: nothing else needs its
+    result, and no way leads out of a chain and back.
+    """
+    calls = [n for n in graph.nodes if n.op == "call_function"]
+    of: dict[Node, Cluster] = {}
+    for node in reversed(calls):
+        users = {of.get(user) for user in node.users}
+        chain = next(iter(users)) if len(users) == 1 else None
+        fits = (
+            chain is not None
+            and is_elementwise(node)
+            and is_elementwise(chain.nodes[0])
+            and _shape(node) == _shape(chain.nodes[0])
+        )
+        of[node] = chain if fits and chain is not None else Cluster()
+        of[node].nodes.insert(0, node)
+    clusters = list({id(c): c for c in (of[n] for n in calls)}.values())
+    for cluster in clusters:
+        if is_elementwise(cluster.nodes[0]):
+            _take_anchor(cluster, of)
+    return _in_order([c for c in clusters if of[c.nodes[0]] is c], of)
+
+
+def is_elementwise(node: Node) -> bool:
+    """Whether a call is computed by tile programs."""
+    return node.op == "call_function" and node.target in TERMS
+
+
+def _shape(node: Node) -> torch.Size:
+    shape: torch.Size = node.meta["val"].shape
+    return shape
+
+
+def _take_anchor(cluster: Cluster, of: dict[Node, Cluster]) -> None:
+    """Let the chain follow a product of which it uses the result alone, if there is one."""
+    inside = set(cluster.nodes)
+    operands = {arg: None for n in cluster.nodes for arg in n.all_input_nodes if arg not in inside}
+    for operand in operands:
+        node = operand
+        reshapes: list[Node] = []
+        while node.target is aten.view_copy.default and _only(node, inside | set(reshapes)):
+            reshapes.insert(0, node)
+            node = node.all_input_nodes[0]
+        if node.target not in ANCHORS or not _only(node, inside | set(reshapes)):
+            continue
+        if _shape(operand) != _shape(cluster.nodes[0]) or _columns(operand) != _columns(node):
+            continue
+        cluster.anchor, cluster.reshapes = node, reshapes
+        for one in (node, *reshapes):
+            of[one] = cluster
+        return
+
+
+def _only(node: Node, users: set[Node]) -> bool:
+    return bool(node.users) and set(node.users) <= users
+
+
+def _columns(node: Node) -> tuple[int, int]:
+    """Where rows end: a reshape that keeps it leaves rows as they are."""
+    shape = _shape(node)
+    dim = 1 if node.target is aten.convolution.default else len(shape) - 1
+    return dim if node.target is aten.convolution.default else -1, shape[dim]
+
+
+def _in_order(clusters: Iterable[Cluster], of: dict[Node, Cluster]) -> list[Cluster]:
+    """Each after those whose results it needs."""
+    done: dict[int, Cluster] = {}
+    ordered: list[Cluster] = []
+    for cluster in clusters:
+        stack = [cluster]
+        while stack:
+            top = stack[-1]
+            if id(top) in done:
+                stack.pop()
+                continue
+            needs = [of[a] for n in top.all for a in n.all_input_nodes if a in of]
+            missing = [c for c in needs if c is not top and id(c) not in done]
+            if missing:
+                stack += missing
+            else:
+                done[id(top)] = top
+                ordered.append(top)
+                stack.pop()
+    return ordered

@@ -1,0 +1,88 @@
+"""Which calls the engine takes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Container
+from functools import partial
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from rushlight.backends.cpu import tiles
+from rushlight.backends.cpu.clusters import is_elementwise
+from rushlight.backends.cpu.operators import ANY_DTYPE, KEPT_WHOLE, OPERATORS
+from rushlight.backends.cpu.preprocess import CpuBackend
+from rushlight.partition import DelegationSpec, PartitionResult, SupportedOperatorPartitioner
+from rushlight.partition.extract import data_of
+
+_MAX_RANK = 6
+
+
+class CpuPartitioner(SupportedOperatorPartitioner):
+    """Takes every call that the engine has a step for."""
+
+    def __init__(self) -> None:
+        self._constants: Container[Node] = ()
+        super().__init__(
+            DelegationSpec(CpuBackend.__name__),
+            self._why_not,
+            keep_whole=[*KEPT_WHOLE, *tiles.KEPT_WHOLE],
+            own_state=False,
+        )
+
+    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
+        """Tag what it takes."""
+        data = data_of(exported_program)
+        self._constants = {n for n, s in data.specs.items() if str(s.target) not in data.written}
+        return super().partition(exported_program)
+
+    def _why_not(self, node: Node) -> str | None:
+        return why_not(node, partial(_is_in, self._constants))
+
+
+def _is_in(constants: Container[Node], node: Any) -> bool:
+    return isinstance(node, Node) and node in constants
+
+
+def why_not(node: Node, is_constant: Any) -> str | None:
+    """Why the engine does not take a call; None if it does.
+
+    Args:
+        node: of the Edge dialect.
+        is_constant: whether an argument is a constant of the program.
+    """
+    if not is_elementwise(node) and node.target not in OPERATORS:
+        return f"the engine has no {node.target}"
+    if node.target is operator.getitem:
+        return why_not(node.all_input_nodes[0], is_constant)
+    for one in (*node.all_input_nodes, node):
+        reason = _why_not_value(one, node)
+        if reason is not None:
+            return reason
+    if is_elementwise(node):
+        return None
+    return OPERATORS[node.target].why_not(node, is_constant)
+
+
+def _why_not_value(one: Node, node: Node) -> str | None:
+    vals = one.meta.get("val")
+    for val in vals if isinstance(vals, list | tuple) else [vals]:
+        if val is None:
+            continue  # a result that nothing computes
+        if not isinstance(val, torch.Tensor):
+            return f"{one.name} is no tensor"
+        if any(not isinstance(size, int) for size in val.shape):
+            return f"{one.name} has a dynamic size, which the engine cannot take yet"
+        if val.dim() > _MAX_RANK:
+            return f"{one.name} has more than {_MAX_RANK} dimensions"
+        if is_elementwise(node):
+            if val.dtype not in (torch.float32, torch.bool):
+                return f"{one.name} is {str(val.dtype).removeprefix('torch.')}; tiles hold float32"
+        elif node.target not in ANY_DTYPE and val.dtype != torch.float32:
+            return f"{one.name} is {str(val.dtype).removeprefix('torch.')}, not float32"
+        elif val.dtype.is_complex or val.element_size() > 8:
+            return f"{one.name} is {str(val.dtype).removeprefix('torch.')}"
+    return None

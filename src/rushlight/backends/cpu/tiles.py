@@ -1,0 +1,360 @@
+"""Elementwise operators as tile programs: what the instructions are, and how they are written."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum, auto
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+aten = torch.ops.aten
+REGISTERS = 8
+OPERANDS = 16
+
+
+class TileOp(IntEnum):
+    """The instructions of cpp/backends/cpu/kernels/tile.h, in its order."""
+
+    @staticmethod
+    def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:
+        return count
+
+    LOAD = auto()
+    STORE = auto()
+    CONSTANT = auto()
+    ADD = auto()
+    SUB = auto()
+    MUL = auto()
+    DIV = auto()
+    MIN = auto()
+    MAX = auto()
+    POW = auto()
+    FMOD = auto()
+    REMAINDER = auto()
+    MUL_ADD = auto()
+    EQUAL = auto()
+    NOT_EQUAL = auto()
+    LESS = auto()
+    LESS_EQUAL = auto()
+    GREATER = auto()
+    GREATER_EQUAL = auto()
+    AND = auto()
+    OR = auto()
+    NOT = auto()
+    WHERE = auto()
+    NEG = auto()
+    ABS = auto()
+    SQUARE = auto()
+    SQRT = auto()
+    RSQRT = auto()
+    RECIPROCAL = auto()
+    EXP = auto()
+    EXP2 = auto()
+    EXPM1 = auto()
+    LOG = auto()
+    LOG1P = auto()
+    SIN = auto()
+    COS = auto()
+    TANH = auto()
+    SIGMOID = auto()
+    ERF = auto()
+    GELU = auto()
+    GELU_TANH = auto()
+    SILU = auto()
+    MISH = auto()
+    SOFTPLUS = auto()
+    RELU = auto()
+    HARDSWISH = auto()
+    HARDSIGMOID = auto()
+    ELU = auto()
+    FLOOR = auto()
+    CEIL = auto()
+    ROUND = auto()
+    TRUNC = auto()
+    SIGN = auto()
+    ADD_VALUE = auto()
+    MUL_VALUE = auto()
+    MIN_VALUE = auto()
+    MAX_VALUE = auto()
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """One instruction before registers are assigned.
+
+    Attributes:
+        op: what it computes.
+        inputs: terms, for `LOAD` none.
+        value: an immediate number.
+        source: of `LOAD`: which tensor.
+    """
+
+    op: TileOp
+    inputs: tuple[Term, ...] = ()
+    value: float = 0.0
+    source: Any = None
+
+
+Args = Sequence[Any]
+"""Arguments of a call: terms for tensors, numbers and the rest as they are."""
+
+
+def constant(value: float) -> Term:
+    """A number in every element."""
+    return Term(TileOp.CONSTANT, value=float(value))
+
+
+def _term(x: Any) -> Term:
+    return x if isinstance(x, Term) else constant(x)
+
+
+def _number(x: Any) -> float | None:
+    """The number that an argument is in every element, if it is one."""
+    if isinstance(x, bool | int | float):
+        return float(x)
+    return x.value if isinstance(x, Term) and x.op is TileOp.CONSTANT else None
+
+
+def _unary(op: TileOp) -> Callable[..., Term]:
+    return lambda x: Term(op, (_term(x),))
+
+
+def _binary(op: TileOp) -> Callable[..., Term]:
+    return lambda x, y: Term(op, (_term(x), _term(y)))
+
+
+def _value(op: TileOp, x: Any, value: float) -> Term:
+    return Term(op, (_term(x),), value)
+
+
+def _add(x: Any, y: Any, alpha: float = 1) -> Term:
+    if alpha != 1:
+        y = _mul(y, alpha)
+    for one, other in ((x, y), (y, x)):
+        number = _number(other)
+        if number is not None:
+            return _value(TileOp.ADD_VALUE, one, number)
+    return Term(TileOp.ADD, (_term(x), _term(y)))
+
+
+def _sub(x: Any, y: Any, alpha: float = 1) -> Term:
+    number = _number(y)
+    if number is not None:
+        return _value(TileOp.ADD_VALUE, x, -number * alpha)
+    return Term(TileOp.SUB, (_term(x), _term(y if alpha == 1 else _mul(y, alpha))))
+
+
+def _mul(x: Any, y: Any) -> Term:
+    for one, other in ((x, y), (y, x)):
+        number = _number(other)
+        if number is not None:
+            return _value(TileOp.MUL_VALUE, one, number)
+    return Term(TileOp.MUL, (_term(x), _term(y)))
+
+
+def _clamp(x: Any, low: Any = None, high: Any = None) -> Term:
+    term = _term(x)
+    if low is not None:
+        term = _value(TileOp.MAX_VALUE, term, float(low))
+    if high is not None:
+        term = _value(TileOp.MIN_VALUE, term, float(high))
+    return term
+
+
+def _pow(x: Any, y: Any) -> Term:
+    number = _number(y)
+    base = _term(x)
+    plain = {
+        1.0: lambda: base,
+        2.0: lambda: Term(TileOp.SQUARE, (base,)),
+        3.0: lambda: Term(TileOp.MUL, (Term(TileOp.SQUARE, (base,)), base)),
+        0.5: lambda: Term(TileOp.SQRT, (base,)),
+        -0.5: lambda: Term(TileOp.RSQRT, (base,)),
+        -1.0: lambda: Term(TileOp.RECIPROCAL, (base,)),
+    }
+    if number in plain:
+        return plain[number]()
+    return Term(TileOp.POW, (base, _term(y)))
+
+
+def _gelu(x: Any, approximate: str = "none") -> Term:
+    return Term(TileOp.GELU if approximate == "none" else TileOp.GELU_TANH, (_term(x),))
+
+
+def _leaky_relu(x: Any, slope: float = 0.01) -> Term:
+    term = _term(x)
+    negative = _value(TileOp.MUL_VALUE, _value(TileOp.MIN_VALUE, term, 0.0), slope)
+    return Term(TileOp.ADD, (Term(TileOp.RELU, (term,)), negative))
+
+
+TERMS: dict[Any, Callable[..., Term]] = {
+    aten.add.Tensor: _add,
+    aten.add.Scalar: _add,
+    aten.sub.Tensor: _sub,
+    aten.sub.Scalar: _sub,
+    aten.mul.Tensor: _mul,
+    aten.mul.Scalar: _mul,
+    aten.div.Tensor: _binary(TileOp.DIV),
+    aten.div.Scalar: _binary(TileOp.DIV),
+    aten.minimum.default: _binary(TileOp.MIN),
+    aten.maximum.default: _binary(TileOp.MAX),
+    aten.pow.Tensor_Scalar: _pow,
+    aten.pow.Tensor_Tensor: _pow,
+    aten.eq.Tensor: _binary(TileOp.EQUAL),
+    aten.eq.Scalar: _binary(TileOp.EQUAL),
+    aten.ne.Tensor: _binary(TileOp.NOT_EQUAL),
+    aten.ne.Scalar: _binary(TileOp.NOT_EQUAL),
+    aten.lt.Tensor: _binary(TileOp.LESS),
+    aten.lt.Scalar: _binary(TileOp.LESS),
+    aten.le.Tensor: _binary(TileOp.LESS_EQUAL),
+    aten.le.Scalar: _binary(TileOp.LESS_EQUAL),
+    aten.gt.Tensor: _binary(TileOp.GREATER),
+    aten.gt.Scalar: _binary(TileOp.GREATER),
+    aten.ge.Tensor: _binary(TileOp.GREATER_EQUAL),
+    aten.ge.Scalar: _binary(TileOp.GREATER_EQUAL),
+    aten.logical_and.default: _binary(TileOp.AND),
+    aten.logical_or.default: _binary(TileOp.OR),
+    aten.logical_not.default: _unary(TileOp.NOT),
+    aten.where.self: lambda c, x, y: Term(TileOp.WHERE, (_term(c), _term(x), _term(y))),
+    aten.neg.default: _unary(TileOp.NEG),
+    aten.abs.default: _unary(TileOp.ABS),
+    aten.sqrt.default: _unary(TileOp.SQRT),
+    aten.rsqrt.default: _unary(TileOp.RSQRT),
+    aten.reciprocal.default: _unary(TileOp.RECIPROCAL),
+    aten.exp.default: _unary(TileOp.EXP),
+    aten.exp2.default: _unary(TileOp.EXP2),
+    aten.expm1.default: _unary(TileOp.EXPM1),
+    aten.log.default: _unary(TileOp.LOG),
+    aten.log1p.default: _unary(TileOp.LOG1P),
+    aten.sin.default: _unary(TileOp.SIN),
+    aten.cos.default: _unary(TileOp.COS),
+    aten.tanh.default: _unary(TileOp.TANH),
+    aten.sigmoid.default: _unary(TileOp.SIGMOID),
+    aten.erf.default: _unary(TileOp.ERF),
+    aten.gelu.default: _gelu,
+    aten.silu.default: _unary(TileOp.SILU),
+    aten.mish.default: _unary(TileOp.MISH),
+    aten.relu.default: _unary(TileOp.RELU),
+    aten.hardswish.default: _unary(TileOp.HARDSWISH),
+    aten.hardsigmoid.default: _unary(TileOp.HARDSIGMOID),
+    aten.leaky_relu.default: _leaky_relu,
+    aten.hardtanh.default: lambda x, low=-1, high=1: _clamp(x, low, high),
+    aten.clamp.default: _clamp,
+    aten.floor.default: _unary(TileOp.FLOOR),
+    aten.ceil.default: _unary(TileOp.CEIL),
+    aten.round.default: _unary(TileOp.ROUND),
+    aten.trunc.default: _unary(TileOp.TRUNC),
+    aten.sign.default: _unary(TileOp.SIGN),
+}
+"""What each operator of ATen is in instructions."""
+
+KEPT_WHOLE = [
+    aten.gelu.default,
+    aten.silu.default,
+    aten.mish.default,
+    aten.hardswish.default,
+    aten.hardsigmoid.default,
+    aten.leaky_relu.default,
+]
+
+
+def term_of(node: Node, terms: Callable[[Node], Any]) -> Term:
+    """The instructions of one call.
+
+    Args:
+        node: an elementwise call.
+        terms: what stands for each tensor among its arguments.
+    """
+    args = [terms(arg) if isinstance(arg, Node) else arg for arg in node.args]
+    kwargs = {k: terms(v) if isinstance(v, Node) else v for k, v in node.kwargs.items()}
+    return TERMS[node.target](*args, **kwargs)
+
+
+class TooLongError(Exception):
+    """A program needs more registers or operands than there are."""
+
+
+@dataclass
+class Assembled:
+    """A tile program.
+
+    Attributes:
+        code: three words for each instruction.
+        sources: the tensors that operands stand for, by number; those of results come last.
+    """
+
+    code: list[int]
+    sources: list[Any]
+
+
+def assemble(results: Sequence[Term], store_to: Sequence[Any]) -> Assembled:
+    """Put terms in order and assign registers.
+
+    Args:
+        results: terms to store.
+        store_to: where each goes; the same source as a load if it is computed in place.
+
+    Raises:
+        TooLongError: if there are not enough registers or operands.
+    """
+    order: list[Term] = []
+    seen: set[int] = set()
+
+    def visit(term: Term) -> None:
+        if id(term) in seen:
+            return
+        seen.add(id(term))
+        for one in term.inputs:
+            visit(one)
+        order.append(term)
+
+    last_use: dict[int, int] = {}
+    places: list[tuple[str, Term, Any]] = []
+    for term, target in zip(results, store_to, strict=True):
+        before = len(order)
+        visit(term)
+        places += [("compute", one, None) for one in order[before:]]
+        places.append(("store", term, target))
+    for at, (kind, term, _) in enumerate(places):
+        for one in term.inputs if kind == "compute" else (term,):
+            last_use[id(one)] = at
+    sources: list[Any] = []
+    numbers: dict[int, int] = {}
+    free = list(range(REGISTERS - 1, -1, -1))
+    registers: dict[int, int] = {}
+    code: list[int] = []
+
+    def operand(source: Any) -> int:
+        if id(source) not in numbers:
+            numbers[id(source)] = len(sources)
+            sources.append(source)
+        return numbers[id(source)]
+
+    for at, (kind, term, target) in enumerate(places):
+        used = [registers[id(one)] for one in (term.inputs if kind == "compute" else (term,))]
+        for one in {id(t): t for t in (term.inputs if kind == "compute" else (term,))}.values():
+            if last_use[id(one)] == at:
+                free.append(registers[id(one)])
+        if kind == "store":
+            code += _words(TileOp.STORE, operand(target), used, 0.0)
+            continue
+        if not free:
+            raise TooLongError
+        registers[id(term)] = free.pop()
+        if id(term) not in last_use:
+            free.append(registers[id(term)])
+        inputs = [operand(term.source)] if term.op is TileOp.LOAD else used
+        code += _words(term.op, registers[id(term)], inputs, term.value)
+    if len(sources) > OPERANDS:
+        raise TooLongError
+    return Assembled(code, sources)
+
+
+def _words(op: TileOp, out: int, inputs: Sequence[int], value: float) -> list[int]:
+    a, b, c = (*inputs, 0, 0, 0)[:3]
+    bits = struct.unpack("<I", struct.pack("<f", value))[0]
+    return [op | out << 8 | a << 16 | b << 24, c, bits]
