@@ -24,9 +24,8 @@ from rushlight.partition import Partitioner
 from rushlight.partition.coverage import coverage
 from rushlight.partition.registry import find_partitioner
 from rushlight.pipeline import EdgeProgramManager, ExecutorchProgramManager
-from rushlight.runtime.forms import SAMPLES, answer_inputs, plan_name
+from rushlight.runtime.forms import PORTABLE, SAMPLES, answer_inputs, plan_name
 
-PORTABLE = "portable"
 Backend = str | Partitioner | tuple[str | Partitioner, ...]
 """A backend by name or as a partitioner, or several that share one form, in order."""
 
@@ -145,7 +144,7 @@ def index(
     methods = {}
     for method, program in captured.items():
         plans = [
-            {"form": name, "plan": plan_name(method, name), "backends": _backends(manager, plan)}
+            {"form": name, "plan": plan_name(method, name), "backends": backends_of(manager, plan)}
             for name in names
             if (plan := plan_name(method, name)) in manager.methods
         ]
@@ -157,7 +156,8 @@ def index(
     return {"version": 1, "id": digest.hexdigest(), "order": names, "methods": methods}
 
 
-def _backends(manager: ExecutorchProgramManager, plan: str) -> list[str]:
+def backends_of(manager: ExecutorchProgramManager, plan: str) -> list[str]:
+    """The ids of the backends that a method of the file calls."""
     plans = manager.executorch_program.execution_plan
     found = next(p for p in plans if p.name == plan)
     return sorted({delegate.id for delegate in found.delegates})

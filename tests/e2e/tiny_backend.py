@@ -104,5 +104,5 @@ class TinyRuntime:
                 context.fail_at(i)
                 raise ArithmeticError(f"{name} broke")
             values[result] = run[name](*(values[o] for o in operands))
-        for out, name in zip(args[len(handle["inputs"]) :], handle["outputs"], strict=True):
-            out[...] = values[name] + self.adds
+        for i, name in enumerate(handle["outputs"], start=len(handle["inputs"])):
+            context.resize(i, values[name].shape)[...] = values[name] + self.adds
