@@ -120,13 +120,24 @@ def join(forms: Mapping[str, EdgeProgramManager]) -> EdgeProgramManager:
 
     Args:
         forms: by name; "portable" among them, whose methods keep their names.
+
+    Raises:
+        ExportError: if a method has the name that another one's form gets.
     """
     portable = forms[PORTABLE]
-    programs: dict[str, ExportedProgram] = {}
+    taken = portable.methods | portable.config_methods
+    more: dict[str, ExportedProgram] = {}
     for name, manager in forms.items():
-        for method in manager.methods:
-            programs[plan_name(method, name)] = manager.exported_program(method)
-    return portable.with_programs(programs)
+        for method in manager.methods if name != PORTABLE else ():
+            plan = plan_name(method, name)
+            if plan in taken or plan in more:
+                raise ExportError(
+                    f"two methods of the file would be called {plan!r}, which is the form "
+                    f"{name!r} of the method {method!r}: rename the other one",
+                    code=Code.INVALID_ARGUMENT,
+                )
+            more[plan] = manager.exported_program(method)
+    return portable.with_forms(more)
 
 
 def takes_anything(manager: EdgeProgramManager) -> bool:

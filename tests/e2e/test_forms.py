@@ -207,6 +207,27 @@ class TestFat:
         module.state.reset()
         torch.testing.assert_close(module(*ARGS), Counter()(*ARGS))
 
+    def test_methods_may_have_any_name(self, model: Model, runtime: TinyRuntime) -> None:
+        """What a form is called looks like a name that the user may give a method."""
+        exported = torch.export.export(
+            model, ARGS, dynamic_shapes=({0: torch.export.Dim("n", max=8)},)
+        )
+        methods = {"run": exported, "run@home": exported, "@": exported}
+        module = rl.load(rl.export(methods, backend=[TinyPartitioner()]).buffer)
+        assert sorted(module.methods) == sorted(methods)
+        for name in methods:
+            x = torch.randn(3, 16)
+            with torch.no_grad():
+                torch.testing.assert_close(module[name](x), model(x))
+            with pytest.raises(rl.RunError, match="8"):  # the contract is there
+                module[name](torch.randn(9, 16))
+
+    def test_a_method_with_the_name_of_a_form_is_refused(self, model: Model) -> None:
+        exported = torch.export.export(model, ARGS)
+        methods = {"forward": exported, "forward@TinyBackend": exported}
+        with pytest.raises(rl.ExportError, match="would be called 'forward@TinyBackend', which is"):
+            rl.export(methods, backend=[TinyPartitioner()])
+
     def test_a_damaged_index_leaves_a_plain_program(
         self, model: Model, runtime: TinyRuntime
     ) -> None:

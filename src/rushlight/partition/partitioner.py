@@ -10,6 +10,7 @@ from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from rushlight.errors import Code, ExportError
 from rushlight.schema.program import CompileSpec
 
 TAG = "delegation_tag"
@@ -95,3 +96,18 @@ class Partitioner:
             whole; None keeps them all. One that no partition takes in the end is decomposed.
         """
         return [], None
+
+
+def check_partitioner(given: object, method: str) -> None:
+    """Check that what a user gave is a partitioner.
+
+    Raises:
+        ExportError: if it is not.
+    """
+    if not isinstance(given, Partitioner):
+        raise ExportError(
+            f"{given!r} is no Partitioner: pass objects of classes that derive from "
+            f"rushlight.partition.Partitioner",
+            code=Code.INVALID_ARGUMENT,
+            where=method,
+        )

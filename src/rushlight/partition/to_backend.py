@@ -33,6 +33,7 @@ from rushlight.partition.partitioner import (
     DelegationSpec,
     Partitioner,
     PartitionResult,
+    check_partitioner,
 )
 from rushlight.partition.rebuild import rebuild
 from rushlight.partition.regions import Region, Step, find_regions, run_order
@@ -184,6 +185,8 @@ def lower_partitions(
             f"{sorted(programs)}",
             code=Code.INVALID_ARGUMENT,
         )
+    for name, partitioner in partitioners.items():
+        check_partitioner(partitioner, name)
     methods = {
         name: _cut(name, programs[name], partitioner) for name, partitioner in partitioners.items()
     }

@@ -348,7 +348,22 @@ def test_a_backend_that_derives_from_another_is_refused() -> None:
         type("Derived", (Interpreted,), {})
 
 
+@pytest.mark.parametrize("given", [Interpreted, taking, [taking("aten.sin")], 3])
+def test_what_is_no_partitioner(manager: rl.EdgeProgramManager, given: Any) -> None:
+    with pytest.raises(ExportError, match=r"^other: .* is no Partitioner"):
+        manager.to_backend({"other": given})
+    with pytest.raises(ExportError, match=r"^forward: .* is no Partitioner"):
+        to_backend(manager.exported_program(), given)
+
+
+def test_passes_for_a_method_that_is_not_there(manager: rl.EdgeProgramManager) -> None:
+    with pytest.raises(ExportError, match=r"passes for methods that do not exist: \['forwrd'\]"):
+        manager.transform({"forwrd": []})
+
+
 def test_no_partitioner_at_all(manager: rl.EdgeProgramManager) -> None:
     exported = torch.export.export(Model(), (torch.randn(2, 2), torch.randn(2, 2)))
     with pytest.raises(ExportError, match="is no Partitioner"):
         rl.to_edge_transform_and_lower(exported, partitioner=[Interpreted])
+    with pytest.raises(ExportError, match="is no Partitioner"):
+        rl.to_edge_transform_and_lower(exported, partitioner=Interpreted)
