@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, BinaryIO, TypedDict
 
 import torch
@@ -25,6 +25,7 @@ from rushlight.edge import (
     PassResult,
     to_edge_dialect,
 )
+from rushlight.edge.passes.fold_dequantized import fold_dequantized
 from rushlight.edge.to_edge import finish
 from rushlight.emit import EmittedProgram, emit
 from rushlight.errors import Code, ExportError
@@ -36,7 +37,7 @@ from rushlight.lower import LoweredMethod, lower
 from rushlight.lower.check_kernels import operators_of
 from rushlight.partition import LoweredBackendModule, Partitioner
 from rushlight.partition.lowered import set_saver
-from rushlight.partition.partitioner import check_partitioner
+from rushlight.partition.partitioner import partitioners_of
 from rushlight.partition.to_backend import lower_partitions
 from rushlight.partition.whole import left_whole, wanted_whole
 from rushlight.plan.methods import plan_methods
@@ -128,7 +129,7 @@ def to_edge_transform_and_lower(
     """
     config = compile_config or EdgeCompileConfig()
     captured = _captured(programs)
-    chosen = _partitioners(partitioner, captured)
+    chosen = partitioners_of(partitioner, captured)
     whole = {name: wanted_whole(captured[name], chosen[name], config) for name in captured}
     while True:
         manager = _edge(captured, constant_methods, config, progress, whole)
@@ -145,23 +146,6 @@ def to_edge_transform_and_lower(
         if not any(left.values()):
             return manager
         whole = {name: names - left[name] for name, names in whole.items()}
-
-
-def _partitioners(given: Any, methods: Iterable[str]) -> dict[str, list[Partitioner]]:
-    """The partitioners of every method, in order."""
-    found: dict[str, list[Partitioner]] = {}
-    for name in methods:
-        mine = given.get(name) if isinstance(given, Mapping) else given
-        found[name] = list(mine) if isinstance(mine, list | tuple) else [mine] if mine else []
-        for one in found[name]:
-            check_partitioner(one, name)
-    unknown = sorted(set(given) - set(found)) if isinstance(given, Mapping) else []
-    if unknown:
-        raise ExportError(
-            f"there are partitioners for {unknown}, and methods {sorted(found)}",
-            code=Code.INVALID_ARGUMENT,
-        )
-    return found
 
 
 class EdgeProgramManager:
@@ -272,6 +256,7 @@ class EdgeProgramManager:
         for name, program in self._programs.items():
             if config.passes:
                 program = _run_passes(program, config.passes, name, self._config)
+            program = fold_dequantized(program)
             progress(f"{name}: lower")
             lowered[name] = lower(program, method=name, remove_view_copy=config.remove_view_copy)
         progress("plan memory")
