@@ -81,13 +81,13 @@ def test_a_failure_inside_a_delegate_leads_to_the_python_line(
     model: Model, runtime: TinyRuntime
 ) -> None:
     module = rl.load(rl.export(model, ARGS, backend=TinyPartitioner()).buffer)
-    runtime.breaks_at = 0
+    runtime.breaks = True
     with pytest.raises(rl.RunError) as caught:
         module(*ARGS)
     text = str(caught.value)
     assert "TinyBackend" in text and "ArithmeticError: linear broke" in text
     assert "torch/nn/modules/linear.py" in text or LINE in text  # the innermost line is torch's
-    runtime.breaks_at = None
+    runtime.breaks = False
     with torch.no_grad():
         torch.testing.assert_close(module(*ARGS), model(*ARGS))
 
@@ -162,7 +162,7 @@ class TestFat:
 
     def test_a_form_that_fails_is_left_out(self, model: Model, runtime: TinyRuntime) -> None:
         program = rl.export(model, ARGS, backend=[TinyPartitioner()], verify=False)
-        runtime.breaks_at = 0
+        runtime.breaks = True
         with pytest.warns(RuntimeWarning, match="linear broke"):
             module = rl.load(program.buffer)
         assert [f.chosen for f in module.forms] == [False, True]

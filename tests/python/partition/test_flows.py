@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from delegated_models import AddMul, Sine, Wrap, arrays, edge_of, runs_like
-from delegates import Takes, calls_of, flat, lowered_modules, taking
-from delegates import run as run_payload
 from torch.export import ExportedProgram
 
 import rushlight as rl
+from delegated_models import AddMul, Sine, Wrap, arrays, edge_of, runs_like
+from delegates import Takes, calls_of, flat, lowered_modules, taking
+from delegates import run as run_payload
 from rushlight.edge import EdgeCompileConfig, ExecutorchBackendConfig
 from rushlight.errors import ExportError
 from rushlight.partition import (
