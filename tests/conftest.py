@@ -17,6 +17,8 @@ sys.path.insert(0, str(ROOT))  # for `pytest` without `python -m`
 
 from benchmarks import side  # noqa: E402
 
+from packages import Package  # noqa: E402
+
 
 @pytest.fixture(scope="session")
 def models() -> ModuleType:
@@ -24,6 +26,12 @@ def models() -> ModuleType:
     from benchmarks import models
 
     return models
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Package:
+    """A package that is installed for the length of the test."""
+    return Package(tmp_path / "package", monkeypatch)
 
 
 @pytest.fixture(autouse=True)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from torch.export import ExportedProgram
 
 from rushlight.capture import Model, capture
-from rushlight.check import absent_backends, accepts, check_contracts, check_method
+from rushlight.check import accepts, check_contracts, check_method
 from rushlight.edge import EdgeCompileConfig, ExecutorchBackendConfig, MemoryPlanningPass
 from rushlight.errors import Code, ExportError
 from rushlight.forms import (
-    PORTABLE,
     Backend,
+    backends_of,
     check_fallbacks,
     forms_of,
     index,
@@ -31,7 +31,8 @@ from rushlight.pipeline import (
     ExecutorchProgramManager,
     to_edge_transform_and_lower,
 )
-from rushlight.runtime.forms import KEY, plan_name
+from rushlight.runtime.backends import absent_backends
+from rushlight.runtime.forms import KEY, PORTABLE, plan_name
 
 if TYPE_CHECKING:
     from rushlight.inspect.program import ProgramReport
@@ -127,6 +128,7 @@ def export(
     """
     say = progress or (lambda stage: None)
     forms = forms_of(backend)
+    limit = _limit(strict)
     captured: dict[str, ExportedProgram] = {}
     if isinstance(model, Mapping):
         for name, program in model.items():
@@ -139,24 +141,37 @@ def export(
         made[form.name] = to_edge_transform_and_lower(
             captured, None, form.partitioners, methods, compile_config, progress=say
         )
-        if strict and form is forms[0] and form.partitioners:
-            check_fallbacks(made[form.name], 0.01 if strict is True else strict)
-    if len(forms) > 1:
+        if limit is not None and form is forms[0] and form.partitioners:
+            check_fallbacks(made[form.name], limit)
+    if len(made) > 1:
         made = _without_empty(made)
-    edge = join(made) if len(forms) > 1 else made[forms[0].name]
+    is_fat = len(made) > 1
+    edge = join(made) if is_fat else next(iter(made.values()))
     config = ExecutorchBackendConfig(memory_planning_pass=memory or MemoryPlanningPass())
     manager = edge.to_executorch(config, progress=say)
-    if len(forms) > 1:
+    if is_fat:
         manager.add_named_data(KEY, json.dumps(index(made, manager, captured)).encode())
     kernels = manifest() if ops_manifest is None else Manifest.read(ops_manifest)
     check_kernels({name: manager.lowered_method(name) for name in manager.methods}, kernels)
     check_contracts(manager)
     if verify:
         for name, program in captured.items():
-            for chosen in made if len(forms) > 1 else (None,):
+            for chosen in made if is_fat else (None,):
                 say(f"{name}: verify" + (f" {chosen}" if chosen else ""))
                 _verify(manager, name, program, chosen)
     return Program(manager)
+
+
+def _limit(strict: bool | float) -> float | None:
+    """The share of the cost that `strict` allows to fall back; None: any."""
+    if isinstance(strict, bool):
+        return 0.01 if strict else None
+    if not isinstance(strict, int | float) or not 0 <= strict <= 1:
+        raise ExportError(
+            f"strict={strict!r}: give True, False, or a share from 0 to 1",
+            code=Code.INVALID_ARGUMENT,
+        )
+    return float(strict)
 
 
 def _without_empty(made: dict[str, EdgeProgramManager]) -> dict[str, EdgeProgramManager]:
@@ -181,7 +196,7 @@ def _verify(
             where=name,
         )
     plan = name if form is None else plan_name(name, form)
-    absent = absent_backends(manager, plan)
+    absent = absent_backends(backends_of(manager, plan))
     if absent:
         warnings.warn(
             f"{plan} was not compared with eager: backend {', '.join(absent)} does not run here",

@@ -24,9 +24,8 @@ from rushlight.partition import Partitioner
 from rushlight.partition.coverage import coverage
 from rushlight.partition.registry import find_partitioner
 from rushlight.pipeline import EdgeProgramManager, ExecutorchProgramManager
-from rushlight.runtime.forms import SAMPLES, answer_inputs, plan_name
+from rushlight.runtime.forms import PORTABLE, SAMPLES, answer_inputs, plan_name
 
-PORTABLE = "portable"
 Backend = str | Partitioner | tuple[str | Partitioner, ...]
 """A backend by name or as a partitioner, or several that share one form, in order."""
 
@@ -121,13 +120,24 @@ def join(forms: Mapping[str, EdgeProgramManager]) -> EdgeProgramManager:
 
     Args:
         forms: by name; "portable" among them, whose methods keep their names.
+
+    Raises:
+        ExportError: if a method has the name that another one's form gets.
     """
     portable = forms[PORTABLE]
-    programs: dict[str, ExportedProgram] = {}
+    taken = portable.methods | portable.config_methods
+    more: dict[str, ExportedProgram] = {}
     for name, manager in forms.items():
-        for method in manager.methods:
-            programs[plan_name(method, name)] = manager.exported_program(method)
-    return portable.with_programs(programs)
+        for method in manager.methods if name != PORTABLE else ():
+            plan = plan_name(method, name)
+            if plan in taken or plan in more:
+                raise ExportError(
+                    f"two methods of the file would be called {plan!r}, which is the form "
+                    f"{name!r} of the method {method!r}: rename the other one",
+                    code=Code.INVALID_ARGUMENT,
+                )
+            more[plan] = manager.exported_program(method)
+    return portable.with_forms(more)
 
 
 def takes_anything(manager: EdgeProgramManager) -> bool:
@@ -145,7 +155,7 @@ def index(
     methods = {}
     for method, program in captured.items():
         plans = [
-            {"form": name, "plan": plan_name(method, name), "backends": _backends(manager, plan)}
+            {"form": name, "plan": plan_name(method, name), "backends": backends_of(manager, plan)}
             for name in names
             if (plan := plan_name(method, name)) in manager.methods
         ]
@@ -157,7 +167,8 @@ def index(
     return {"version": 1, "id": digest.hexdigest(), "order": names, "methods": methods}
 
 
-def _backends(manager: ExecutorchProgramManager, plan: str) -> list[str]:
+def backends_of(manager: ExecutorchProgramManager, plan: str) -> list[str]:
+    """The ids of the backends that a method of the file calls."""
     plans = manager.executorch_program.execution_plan
     found = next(p for p in plans if p.name == plan)
     return sorted({delegate.id for delegate in found.delegates})

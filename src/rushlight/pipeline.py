@@ -10,8 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, BinaryIO, TypedDict
 
 import torch
@@ -26,6 +25,7 @@ from rushlight.edge import (
     PassResult,
     to_edge_dialect,
 )
+from rushlight.edge.passes.fold_dequantized import fold_dequantized
 from rushlight.edge.to_edge import finish
 from rushlight.emit import EmittedProgram, emit
 from rushlight.errors import Code, ExportError
@@ -37,6 +37,7 @@ from rushlight.lower import LoweredMethod, lower
 from rushlight.lower.check_kernels import operators_of
 from rushlight.partition import LoweredBackendModule, Partitioner
 from rushlight.partition.lowered import set_saver
+from rushlight.partition.partitioner import partitioners_of
 from rushlight.partition.to_backend import lower_partitions
 from rushlight.partition.whole import left_whole, wanted_whole
 from rushlight.plan.methods import plan_methods
@@ -67,13 +68,16 @@ def _by_name(programs: Programs) -> dict[str, ExportedProgram]:
     return named
 
 
+def _captured(programs: Programs) -> dict[str, ExportedProgram]:
+    return {name: capture(program, name=name) for name, program in _by_name(programs).items()}
+
+
 def to_edge(
     programs: Programs,
     constant_methods: Mapping[str, Any] | None = None,
     compile_config: EdgeCompileConfig | None = None,
     *,
     progress: Progress = _quiet,
-    _whole: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> EdgeProgramManager:
     """Lower captured programs to the Edge dialect.
 
@@ -84,13 +88,22 @@ def to_edge(
         progress: called with each stage's name before it starts.
     """
     config = compile_config or EdgeCompileConfig()
+    return _edge(_captured(programs), constant_methods, config, progress, {})
+
+
+def _edge(
+    captured: Mapping[str, ExportedProgram],
+    constant_methods: Mapping[str, Any] | None,
+    config: EdgeCompileConfig,
+    progress: Progress,
+    whole: Mapping[str, Collection[str]],
+) -> EdgeProgramManager:
+    """`to_edge` of what was captured; `whole` names calls of each method that stay whole."""
     edge = {}
-    contracts = {}
-    for name, program in _by_name(programs).items():
+    for name, program in captured.items():
         progress(f"{name}: edge")
-        captured = capture(program, name=name)
-        contracts[name] = contract_of(captured)
-        edge[name] = to_edge_dialect(captured, config, method=name, whole=_whole.get(name, ()))
+        edge[name] = to_edge_dialect(program, config, method=name, whole=whole.get(name, ()))
+    contracts = {name: contract_of(program) for name, program in captured.items()}
     return EdgeProgramManager(edge, constant_methods, config, contracts=contracts)
 
 
@@ -114,13 +127,12 @@ def to_edge_transform_and_lower(
         partitioner: one, or several in order, for all methods or by method. A call that one of
             them wants whole (`ops_to_not_decompose`) and none takes is decomposed in the end.
     """
-    captured = {n: capture(p, name=n) for n, p in _by_name(programs).items()}
-    chosen = _partitioners(partitioner, captured)
-    whole = {name: wanted_whole(captured[name], chosen[name]) for name in captured}
+    config = compile_config or EdgeCompileConfig()
+    captured = _captured(programs)
+    chosen = partitioners_of(partitioner, captured)
+    whole = {name: wanted_whole(captured[name], chosen[name], config) for name in captured}
     while True:
-        manager = to_edge(
-            captured, constant_methods, compile_config, progress=progress, _whole=whole
-        )
+        manager = _edge(captured, constant_methods, config, progress, whole)
         if transform_passes:
             manager = manager.transform(transform_passes)
         for turn in range(max(map(len, chosen.values()), default=0)):
@@ -134,30 +146,6 @@ def to_edge_transform_and_lower(
         if not any(left.values()):
             return manager
         whole = {name: names - left[name] for name, names in whole.items()}
-
-
-def _partitioners(given: Any, methods: Iterable[str]) -> dict[str, list[Partitioner]]:
-    """The partitioners of every method, in order."""
-    found: dict[str, list[Partitioner]] = {}
-    for name in methods:
-        mine = given.get(name) if isinstance(given, Mapping) else given
-        listed = [mine] if isinstance(mine, Partitioner) else list(mine or ())
-        for one in listed:
-            if not isinstance(one, Partitioner):
-                raise ExportError(
-                    f"{one!r} is no Partitioner: pass objects of classes that derive from "
-                    f"rushlight.partition.Partitioner",
-                    code=Code.INVALID_ARGUMENT,
-                    where=name,
-                )
-        found[name] = listed
-    unknown = sorted(set(given) - set(found)) if isinstance(given, Mapping) else []
-    if unknown:
-        raise ExportError(
-            f"there are partitioners for {unknown}, and methods {sorted(found)}",
-            code=Code.INVALID_ARGUMENT,
-        )
-    return found
 
 
 class EdgeProgramManager:
@@ -174,9 +162,9 @@ class EdgeProgramManager:
         self._programs = _by_name(edge_programs)
         self._constant_methods = dict(constant_methods or {})
         self._config = compile_config or EdgeCompileConfig()
-        self._contracts = dict(
-            contracts or {name: contract_of(p) for name, p in self._programs.items()}
-        )
+        if contracts is None:
+            contracts = {name: contract_of(p) for name, p in self._programs.items()}
+        self._contracts = dict(contracts)
 
     @property
     def methods(self) -> set[str]:
@@ -197,12 +185,14 @@ class EdgeProgramManager:
             )
         return self._programs[method_name]
 
-    def with_programs(self, programs: Programs) -> EdgeProgramManager:
-        """A new manager of other methods; those whose names begin alike (`forward@x` like
-        `forward`) share a contract."""
-        named = _by_name(programs)
-        contracts = {n: self._contracts[n.partition("@")[0]] for n in named}
-        return EdgeProgramManager(named, self._constant_methods, self._config, contracts=contracts)
+    def with_forms(self, forms: Mapping[str, ExportedProgram]) -> EdgeProgramManager:
+        """A new manager with further forms of its methods, which have no contracts of their own."""
+        return EdgeProgramManager(
+            {**self._programs, **forms},
+            self._constant_methods,
+            self._config,
+            contracts=self._contracts,
+        )
 
     def transform(
         self,
@@ -216,6 +206,13 @@ class EdgeProgramManager:
             compile_config: replaces the manager's own.
         """
         config = compile_config or self._config
+        unknown = sorted(set(passes) - self.methods) if isinstance(passes, Mapping) else []
+        if unknown:
+            raise ExportError(
+                f"there are passes for methods that do not exist: {unknown}; there are "
+                f"{sorted(self.methods)}",
+                code=Code.INVALID_ARGUMENT,
+            )
         programs = {}
         for name, program in self._programs.items():
             mine = passes.get(name, ()) if isinstance(passes, Mapping) else passes
@@ -259,6 +256,7 @@ class EdgeProgramManager:
         for name, program in self._programs.items():
             if config.passes:
                 program = _run_passes(program, config.passes, name, self._config)
+            program = fold_dequantized(program)
             progress(f"{name}: lower")
             lowered[name] = lower(program, method=name, remove_view_copy=config.remove_view_copy)
         progress("plan memory")
@@ -329,7 +327,8 @@ class ExecutorchProgramManager:
 
     @property
     def contracts(self) -> dict[str, dict[str, Any]]:
-        """The shape contract of every traced method, as the file holds it."""
+        """The shape contracts of the traced methods, as the file holds them; what is only a form of
+        a method has the method's."""
         return dict(self._contracts)
 
     @property
@@ -354,8 +353,7 @@ class ExecutorchProgramManager:
         return shown
 
     def _named_data(self) -> dict[str, Data]:
-        own = {n: c for n, c in self._contracts.items() if n.partition("@")[0] == n}
-        contract = {"version": 1, "methods": own}
+        contract = {"version": 1, "methods": self._contracts}
         named = {"rushlight/contract": contract, "rushlight/debug": self._emitted.debug.to_json()}
         libraries = self._libraries()
         if libraries:

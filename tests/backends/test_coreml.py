@@ -17,6 +17,7 @@ from benchmarks import models
 from torch import nn
 
 import rushlight
+from delegates import declined, lowered_modules
 from rushlight.backends.coreml import PARTITIONER, CoreMLBackend, CoreMLPartitioner
 from rushlight.backends.coreml.directory import flatten, read_files
 from rushlight.errors import ExportError, LoadError
@@ -52,15 +53,11 @@ def lowered(module: nn.Module, args: tuple[Any, ...], **options: Any) -> EdgePro
 
 
 def delegates(manager: EdgeProgramManager) -> list[LoweredBackendModule]:
-    found = dict(manager.exported_program().graph_module.named_children()).values()
-    return [m for m in found if isinstance(m, LoweredBackendModule)]
+    return lowered_modules(manager.exported_program())
 
 
 def left(manager: EdgeProgramManager) -> dict[str, str]:
-    nodes = manager.exported_program().graph.nodes
-    return {
-        str(n.target): n.meta["declined"]["CoreMLBackend"] for n in nodes if "declined" in n.meta
-    }
+    return declined(manager.exported_program(), "CoreMLBackend")
 
 
 def spec_of(files: dict[str, bytes]) -> Any:

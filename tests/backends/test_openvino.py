@@ -17,6 +17,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 import rushlight
+from delegates import declined, lowered_modules
 from rushlight.backends.openvino import PARTITIONER, OpenvinoPartitioner
 from rushlight.backends.openvino.payload import Payload, read_payload, write_payload
 from rushlight.errors import ExportError, LoadError
@@ -31,16 +32,11 @@ def lowered(module: nn.Module, args: tuple[Any, ...], **options: Any) -> EdgePro
 
 
 def delegates(manager: EdgeProgramManager) -> list[LoweredBackendModule]:
-    found = dict(manager.exported_program().graph_module.named_children()).values()
-    return [m for m in found if isinstance(m, LoweredBackendModule)]
+    return lowered_modules(manager.exported_program())
 
 
 def left(manager: EdgeProgramManager) -> dict[str, str]:
-    """{operator outside of the delegates: why}."""
-    nodes = manager.exported_program().graph.nodes
-    return {
-        str(n.target): n.meta["declined"]["OpenvinoBackend"] for n in nodes if "declined" in n.meta
-    }
+    return declined(manager.exported_program(), "OpenvinoBackend")
 
 
 def load(manager: EdgeProgramManager, **options: Any) -> rushlight.Module:

@@ -1,4 +1,4 @@
-"""Programs with delegates and real ExecuTorch: it loads them as far as it has the backend."""
+"""Programs with delegates, both ways with real ExecuTorch: each runs what it has the backend of."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import rushlight as rl
+from rushlight.backends.demo import DemoPartitioner
 from rushlight.edge import ExecutorchBackendConfig
 from rushlight.partition import (
     AllNodePartitioner,
@@ -52,7 +53,13 @@ class Model(torch.nn.Module):
         return (x + 1).sin() * x
 
 
+class AddMul(torch.nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.mm(a, b) + b
+
+
 X = torch.randn(2, 3)
+PAIR = (torch.randn(2, 2), torch.randn(2, 2))
 
 
 def written(path: Path, backend: str, segments: bool = True) -> Path:
@@ -62,17 +69,27 @@ def written(path: Path, backend: str, segments: bool = True) -> Path:
     manager = rl.to_edge(torch.export.export(Model(), (X,))).to_backend(partitioner)
     config = ExecutorchBackendConfig(extract_delegate_segments=segments)
     manager.to_executorch(config).save(path)
-    np.savez(path.with_suffix(".npz"), in0=X.numpy())
+    save_inputs(path, X)
     return path
+
+
+def save_inputs(pte: Path, *args: torch.Tensor) -> None:
+    """Write what `pte` is to be called with beside it."""
+    np.savez(pte.with_suffix(".npz"), **{f"in{i}": x.numpy() for i, x in enumerate(args)})
 
 
 def run_there(executorch: ExecuTorch, pte: Path) -> str:
     """What ExecuTorch says of the program, which it cannot run."""
     with pytest.raises(SideError) as caught:
-        executorch.call(
-            "run", pte=pte, data=pte.with_suffix(".npz"), outputs=pte.with_suffix(".out.npz")
-        )
+        results_there(executorch, pte)
     return str(caught.value)
+
+
+def results_there(executorch: ExecuTorch, pte: Path) -> Any:
+    """What ExecuTorch computes, as `out0`, `out1`, ...."""
+    out = pte.with_suffix(".out.npz")
+    executorch.call("run", pte=pte, data=pte.with_suffix(".npz"), outputs=out)
+    return np.load(out)
 
 
 @pytest.mark.parametrize("segments", [True, False])
@@ -84,7 +101,7 @@ def test_both_report_a_backend_that_is_missing(
     with pytest.raises(rl.LoadError) as caught:
         rl.load(pte)
     assert caught.value.code == rl.Code.NOT_FOUND
-    assert "NobodyHasThisBackend" in str(caught.value) and "forward" in str(caught.value)
+    assert "NobodyHasThisBackend\n    for forward: delegate 0" in str(caught.value)
 
 
 @pytest.mark.parametrize("segments", [True, False])
@@ -135,5 +152,27 @@ def test_a_whole_method_and_everything_in_it(executorch: ExecuTorch, tmp_path: P
     exported = torch.export.export(Model(), (X,))
     manager = rl.to_edge(exported).to_backend(AllNodePartitioner("NobodyHasThisBackend", []))
     manager.to_executorch().save(tmp_path / "whole.pte")
-    np.savez(tmp_path / "whole.npz", in0=X.numpy())
+    save_inputs(tmp_path / "whole.pte", X)
     assert "error: 0x20" in run_there(executorch, tmp_path / "whole.pte").lower()
+
+
+def test_a_fat_program_runs_there_as_portable(executorch: ExecuTorch, tmp_path: Path) -> None:
+    ours = tmp_path / "ours.pte"
+    rl.export(AddMul(), PAIR, backend=[DemoPartitioner()]).save(ours, quiet=True)
+    save_inputs(ours, *PAIR)
+    assert rl.load(ours).forms[0].chosen
+    np.testing.assert_allclose(results_there(executorch, ours)["out0"], AddMul()(*PAIR), rtol=1e-5)
+
+
+def test_executorchs_demo_payload_is_refused_as_another_version(
+    executorch: ExecuTorch, tmp_path: Path
+) -> None:
+    """The two have one id and each a text of its own; none runs the other's by mistake."""
+    exported, theirs = tmp_path / "model.pt2", tmp_path / "theirs.pte"
+    torch.export.save(torch.export.export(AddMul(), PAIR), exported)
+    demo = ["BackendWithCompilerDemo"]
+    assert executorch.call("delegate_demo", program=exported, pte=theirs) == demo
+    save_inputs(theirs, *PAIR)
+    assert "0x20" in run_there(executorch, theirs)
+    with pytest.raises(rl.LoadError, match="it is not of version 1"):
+        rl.load(theirs)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,9 @@ from rushlight.inspect import get_delegation_info, print_delegated_graph, report
 from rushlight.partition import registry
 from rushlight.runtime import register_backend
 from rushlight.runtime.backends import unregister_backend
+
+if TYPE_CHECKING:
+    from packages import Package
 
 
 class Model(torch.nn.Module):
@@ -77,13 +81,13 @@ def test_a_failure_inside_a_delegate_leads_to_the_python_line(
     model: Model, runtime: TinyRuntime
 ) -> None:
     module = rl.load(rl.export(model, ARGS, backend=TinyPartitioner()).buffer)
-    runtime.breaks_at = 0
+    runtime.breaks = True
     with pytest.raises(rl.RunError) as caught:
         module(*ARGS)
     text = str(caught.value)
     assert "TinyBackend" in text and "ArithmeticError: linear broke" in text
     assert "torch/nn/modules/linear.py" in text or LINE in text  # the innermost line is torch's
-    runtime.breaks_at = None
+    runtime.breaks = False
     with torch.no_grad():
         torch.testing.assert_close(module(*ARGS), model(*ARGS))
 
@@ -119,6 +123,32 @@ class TestFat:
         with pytest.raises(rl.LoadError, match="no form 'tpu'; it has TinyBackend, portable"):
             rl.load(program.buffer, backend="tpu")
 
+    def test_an_installed_backend_is_used_to_verify(self, model: Model, package: Package) -> None:
+        """The package of the runtime half is there, and nothing has asked for it before."""
+        package.offer("TinyBackend", "import tiny_backend\nfound = tiny_backend.TinyRuntime")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            rl.export(model, ARGS, backend=TinyPartitioner())
+
+    def test_a_package_that_fails_is_named(self, model: Model, package: Package) -> None:
+        name = package.offer("TinyBackend", "1 / 0")
+        why = f"backend TinyBackend .offered by {name}, which fails: ZeroDivisionError.* "
+        with pytest.warns(UserWarning, match=f"not compared with eager: {why}does not run here"):
+            program = rl.export(model, ARGS, backend=[TinyPartitioner()])
+        assert re.match(f"{why}is not here", rl.load(program.buffer).forms[0].why)
+
+    def test_other_shapes_are_tried_without_loading_the_backend(
+        self, model: Model, runtime: TinyRuntime, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        loaded = []
+        init = runtime.init
+        monkeypatch.setattr(runtime, "init", lambda c: loaded.append(c.method) or init(c))
+        rl.export(model, ARGS, backend=[TinyPartitioner()])
+        static = len(loaded)
+        shapes = ({0: torch.export.Dim("n", max=8)},)
+        rl.export(model, ARGS, backend=[TinyPartitioner()], dynamic_shapes=shapes)
+        assert len(loaded) == 2 * static + static * 2, "one load for each of three shapes"
+
     def test_a_wrong_answer_is_found_and_left_out(self, model: Model, runtime: TinyRuntime) -> None:
         program = rl.export(model, ARGS, backend=[TinyPartitioner()], verify=False)
         runtime.adds = 1.0
@@ -132,7 +162,7 @@ class TestFat:
 
     def test_a_form_that_fails_is_left_out(self, model: Model, runtime: TinyRuntime) -> None:
         program = rl.export(model, ARGS, backend=[TinyPartitioner()], verify=False)
-        runtime.breaks_at = 0
+        runtime.breaks = True
         with pytest.warns(RuntimeWarning, match="linear broke"):
             module = rl.load(program.buffer)
         assert [f.chosen for f in module.forms] == [False, True]
@@ -155,6 +185,8 @@ class TestFat:
         with pytest.warns(UserWarning, match="its backend takes no part of the model"):
             program = rl.export(torch.nn.Tanh(), ARGS, backend=[TinyPartitioner()])
         assert program.methods == ["forward"]
+        assert "rushlight/forms" not in {d.key for d in program.report().named_data}
+        assert rl.load(program.buffer).forms == ()
 
     def test_state_belongs_to_the_form(self, runtime: TinyRuntime) -> None:
         class Counter(torch.nn.Module):
@@ -174,6 +206,27 @@ class TestFat:
         assert list(module.state) == ["total"]
         module.state.reset()
         torch.testing.assert_close(module(*ARGS), Counter()(*ARGS))
+
+    def test_methods_may_have_any_name(self, model: Model, runtime: TinyRuntime) -> None:
+        """What a form is called looks like a name that the user may give a method."""
+        exported = torch.export.export(
+            model, ARGS, dynamic_shapes=({0: torch.export.Dim("n", max=8)},)
+        )
+        methods = {"run": exported, "run@home": exported, "@": exported}
+        module = rl.load(rl.export(methods, backend=[TinyPartitioner()]).buffer)
+        assert sorted(module.methods) == sorted(methods)
+        for name in methods:
+            x = torch.randn(3, 16)
+            with torch.no_grad():
+                torch.testing.assert_close(module[name](x), model(x))
+            with pytest.raises(rl.RunError, match="8"):  # the contract is there
+                module[name](torch.randn(9, 16))
+
+    def test_a_method_with_the_name_of_a_form_is_refused(self, model: Model) -> None:
+        exported = torch.export.export(model, ARGS)
+        methods = {"forward": exported, "forward@TinyBackend": exported}
+        with pytest.raises(rl.ExportError, match="would be called 'forward@TinyBackend', which is"):
+            rl.export(methods, backend=[TinyPartitioner()])
 
     def test_a_damaged_index_leaves_a_plain_program(
         self, model: Model, runtime: TinyRuntime
@@ -210,6 +263,14 @@ class TestCoverage:
         assert "aten.tanh.default: TinyBackend: it has no instruction" in text
         assert "torch.tanh(self.second(hidden))" in text
         rl.export(model, ARGS, backend=TinyPartitioner(), strict=0.5)
+        with pytest.raises(rl.ExportError, match=r"strict allows 0\.0%"):
+            rl.export(model, ARGS, backend=TinyPartitioner(), strict=0.0)
+        rl.export(torch.nn.Sigmoid(), ARGS, backend=TinyPartitioner(), strict=0.0)
+
+    @pytest.mark.parametrize("strict", [-0.1, 1.5, float("nan"), "1%", None])
+    def test_strict_is_a_share(self, model: Model, strict: Any) -> None:
+        with pytest.raises(rl.ExportError, match="give True, False, or a share from 0 to 1"):
+            rl.export(model, ARGS, backend=TinyPartitioner(), strict=strict)
 
     def test_delegation_info(self, model: Model, capsys: pytest.CaptureFixture[str]) -> None:
         edge = rl.to_edge_transform_and_lower(

@@ -1,63 +1,31 @@
-"""A backend for tests: its payload is JSON, its runtime half NumPy.
+"""A backend for tests that can be told to fail or to answer wrong.
 
-It takes mm, add, mul, sigmoid and linear, with float32 tensors. Its own instructions are counted
-from 0; `breaks_at` makes one of them raise, `adds` makes its results wrong.
+It takes linear and sigmoid, each call as a partition of its own.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind
 
+from delegates import Interpretation, Interpreted, Interpreter
 from rushlight.partition import (
     BackendDetails,
-    CompileSpec,
-    DelegateMappingBuilder,
     DelegationSpec,
     Partitioner,
     PartitionResult,
-    PreprocessResult,
+    tag_constant_data,
 )
 
-aten = torch.ops.aten
-OPERATORS = {
-    aten.mm.default: "mm",
-    aten.add.Tensor: "add",
-    aten.mul.Tensor: "mul",
-    aten.sigmoid.default: "sigmoid",
-    aten.linear.default: "linear",
-}
+OPERATORS = ("aten.linear.default", "aten.sigmoid.default")
 
 
 class TinyBackend(BackendDetails):
-    """Writes its part of the graph as JSON."""
+    """The compiler half."""
 
-    @staticmethod
-    def preprocess(program: ExportedProgram, specs: list[CompileSpec]) -> PreprocessResult:
-        data = {**program.constants, **program.state_dict}
-        kinds = {s.arg.name: s for s in program.graph_signature.input_specs}
-        names: list[str] = []
-        constants: dict[str, Any] = {}
-        code: list[Any] = []
-        handles = DelegateMappingBuilder(generated_identifiers=True)
-        for node in program.graph.nodes:
-            if node.op == "placeholder" and kinds[node.name].kind == InputKind.USER_INPUT:
-                names.append(node.name)
-            elif node.op == "placeholder":
-                constants[node.name] = data[kinds[node.name].target].tolist()
-            elif node.op == "call_function":
-                handles.insert_delegate_mapping_entry(node)
-                code.append([OPERATORS[node.target], node.name, [n.name for n in node.args if n]])
-        outputs = [n.name for n in program.graph.output_node().args[0]]
-        text = json.dumps(
-            {"inputs": names, "constants": constants, "code": code, "outputs": outputs}
-        )
-        return PreprocessResult(text.encode(), handles.get_delegate_mapping())
+    preprocess = Interpreted.preprocess
 
 
 class TinyPartitioner(Partitioner):
@@ -67,42 +35,30 @@ class TinyPartitioner(Partitioner):
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         tags, declined = {}, {}
-        kinds = {s.arg.name: s.kind for s in exported_program.graph_signature.input_specs}
         for node in exported_program.graph.nodes:
-            if node.op == "call_function" and node.target in OPERATORS:
+            if str(node.target) in OPERATORS:
                 node.meta["delegation_tag"] = node.name
-                tags[node.name] = DelegationSpec("TinyBackend")
-                for source in node.all_input_nodes:
-                    if kinds.get(source.name) in (InputKind.PARAMETER, InputKind.CONSTANT_TENSOR):
-                        source.meta["delegation_tag"] = node.name
+                tags[node.name] = self.delegation_spec
             elif node.op == "call_function":
                 declined[node] = f"it has no instruction for {node.target}"
+        tag_constant_data(exported_program)
         return PartitionResult(exported_program, tags, declined)
 
 
-class TinyRuntime:
-    """Runs the JSON."""
+class TinyRuntime(Interpreter):
+    """The runtime half.
 
-    breaks_at: int | None = None
+    Attributes:
+        breaks: fails before its first instruction.
+        adds: what is added to every result.
+    """
+
+    breaks = False
     adds = 0.0
 
-    def init(self, context: Any) -> Any:
-        return json.loads(bytes(context.payload))
-
-    def execute(self, context: Any, handle: Any, args: tuple[Any, ...]) -> None:
-        values = {k: np.asarray(v, np.float32) for k, v in handle["constants"].items()}
-        values.update(zip(handle["inputs"], args, strict=False))
-        run = {
-            "mm": np.matmul,
-            "add": np.add,
-            "mul": np.multiply,
-            "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-            "linear": lambda x, w, b=0.0: x @ w.T + b,
-        }
-        for i, (name, result, operands) in enumerate(handle["code"]):
-            if i == self.breaks_at:
-                context.fail_at(i)
-                raise ArithmeticError(f"{name} broke")
-            values[result] = run[name](*(values[o] for o in operands))
-        for out, name in zip(args[len(handle["inputs"]) :], handle["outputs"], strict=True):
-            out[...] = values[name] + self.adds
+    def run(self, handle: Interpretation, inputs: Sequence[Any], at: Callable[[str], None]) -> Any:
+        if self.breaks:
+            first = handle.program["calls"][0]["name"]
+            at(first)
+            raise ArithmeticError(f"{first} broke")
+        return [result + self.adds for result in super().run(handle, inputs, at)]

@@ -52,6 +52,12 @@ def by_reduction(make: Maker) -> Iterator[Sample]:
         for reduce in ("sum", "prod", "amax", "amin"):
             for include_self in (True, False):
                 yield Sample(self, dim, index, src, reduce, include_self=include_self)
+    for dtype in (torch.float16, torch.bfloat16):  # rounded once, not at every element
+        many = torch.full((4000, 2), 0.1, dtype=dtype)
+        yield Sample(
+            torch.zeros(1, 2, dtype=dtype), 0, places(0).expand(4000, 2).contiguous(), many, "sum",
+            include_self=True,
+        )  # fmt: skip
 
 
 def masked_scatter(make: Maker) -> Iterator[Sample]:

@@ -244,8 +244,13 @@ def in_float(functional: OpOverload, sample: Sample, expected: Any) -> Any:
         is_half = isinstance(value, torch.Tensor) and value.dtype in halves
         return value.float() if is_half else value
 
+    # The sample has the arguments in the order of the schema, and keywords only as keywords.
+    arguments = functional._schema.arguments
+    given = pytree.tree_map(wider, list(sample.args))
+    count = sum(not a.kwarg_only for a in arguments)
+    keywords = dict(zip((a.name for a in arguments[count:]), given[count:], strict=False))
     with torch.no_grad():
-        exact = functional(*pytree.tree_map(wider, sample.args))
+        exact = functional(*given[:count], **keywords)
     return pytree.tree_map(lambda v: v.to(results[0].dtype), exact)
 
 

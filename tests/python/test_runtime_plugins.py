@@ -4,7 +4,6 @@ points, capsules."""
 from __future__ import annotations
 
 import ctypes
-import itertools
 import os
 import shutil
 import struct
@@ -12,7 +11,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -22,6 +21,9 @@ from runtime_programs import delegated, program
 import rushlight as rl
 from rushlight import runtime
 from rushlight.errors import Code
+
+if TYPE_CHECKING:
+    from packages import Package
 
 PLUGINS = Path(__file__).resolve().parents[1] / "cpp" / "plugins"
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -147,42 +149,18 @@ def test_a_capsule(scale: Path) -> None:
 
 # --- packages -------------------------------------------------------------------------------------
 
-_numbers = itertools.count()
-
-
-class Package:
-    """An installed package in a folder of its own on sys.path."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._folder = folder
-        monkeypatch.syspath_prepend(folder)
-        self._monkeypatch = monkeypatch
-
-    def offer(self, id: str, code: str, value: str = "found") -> str:
-        """Install a package with this code and one entry point; its name."""
-        name = f"test_package_{next(_numbers)}"
-        (self._folder / f"{name}.py").write_text(code)
-        info = self._folder / f"{name}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(
-            f"[rushlight.runtime_backends]\n{id} = {name}:{value}\n"
-        )
-        self._monkeypatch.syspath_prepend(self._folder)  # drops what was remembered of it
-        return name
-
-
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Package:
-    return Package(tmp_path, monkeypatch)
-
-
 ADDER = """
 class Adder:
     def init(self, context):
         return None
     def execute(self, context, handle, args):
         args[1][...] = args[0] + 1
+"""
+
+
+NOWHERE = """
+    def is_available(self):
+        return False
 """
 
 
@@ -203,6 +181,17 @@ def test_backends_of_packages_are_found(package: Package, end: str) -> None:
     assert "Adder" in runtime.backend_registry.registered_backend_names
     stepper = runtime.Stepper(program(delegated("Adder", 2), blobs=[b""]), "forward", [ONES])
     assert list(stepper) == [0]
+
+
+def test_an_installed_backend_is_available_before_a_program_names_it(package: Package) -> None:
+    package.offer("Adder", ADDER, "Adder")
+    package.offer("Broken", "import a_module_that_is_not_there")
+    package.offer("Elsewhere", ADDER + NOWHERE, "Adder")
+    registry = runtime.backend_registry
+    assert registry.is_available("Adder") and "Adder" in registry.registered_backend_names
+    assert not registry.is_available("Broken")
+    assert not registry.is_available("Elsewhere")
+    assert not registry.is_available("Nobody")
 
 
 def test_libraries_and_capsules_of_packages(package: Package, scale: Path) -> None:

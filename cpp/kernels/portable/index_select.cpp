@@ -410,14 +410,42 @@ void neutral_element(Fold fold, DType dtype, void* element) {
   }
 }
 
+// The elements of a tensor of halves as floats in scratch memory, laid out alike; without data if
+// there is no room.
+Tensor widened(KernelContext& ctx, const Tensor& half) {
+  Tensor wide = half;
+  wide.dtype = DType::Float32;
+  wide.data = ctx.scratch(static_cast<size_t>(half.numel) * sizeof(float));
+  if (wide.data != nullptr) {
+    convert(half.data, half.dtype, wide.data, DType::Float32, static_cast<size_t>(half.numel));
+  }
+  return wide;
+}
+
+// Joins every element of src with the one of out that its index names. Halves are summed up in
+// float32 and rounded once, as eager does, unless there is no scratch memory for it.
+Status fold_into(KernelContext& ctx, const Tensor& index, size_t dim, const Tensor& src, Fold fold,
+                 Tensor& out) {
+  if (out.dtype == DType::Float16 || out.dtype == DType::BFloat16) {
+    const Tensor wide_src = widened(ctx, src);
+    Tensor wide = widened(ctx, out);
+    if (wide_src.data != nullptr && wide.data != nullptr) {
+      RL_TRY(fold_into(ctx, index, dim, wide_src, fold, wide));
+      convert(wide.data, DType::Float32, out.data, out.dtype, static_cast<size_t>(out.numel));
+      return {};
+    }
+  }
+  return fold_along(ctx, elementwise_walk(index, out, dim, src), src.as<uint8_t>(),
+                    fold_elements(fold, out.dtype), out);
+}
+
 // Folds src into a copy of self; unless self counts too, the places that it goes to start anew.
 Status scatter_fold(KernelContext& ctx, EValue* const* args, Fold fold, bool include_self,
                     Tensor& out) {
   const Tensor& index = args[2]->tensor();
   const Tensor& src = args[3]->tensor();
   size_t dim = 0;
-  const FoldFn join = fold_elements(fold, out.dtype);
-  RL_TRY(check_foldable(ctx, join, out));
+  RL_TRY(check_foldable(ctx, fold_elements(fold, out.dtype), out));
   RL_TRY(check_src(ctx, index, src, out));
   RL_TRY(begin_scatter(ctx, args, out, &dim));
   if (!include_self) {
@@ -426,7 +454,7 @@ Status scatter_fold(KernelContext& ctx, EValue* const* args, Fold fold, bool inc
     RL_TRY(scatter(ctx, elementwise_walk(index, out, dim, one_element(out.dtype, neutral)), neutral,
                    out));
   }
-  return fold_along(ctx, elementwise_walk(index, out, dim, src), src.as<uint8_t>(), join, out);
+  return fold_into(ctx, index, dim, src, fold, out);
 }
 
 }  // namespace

@@ -113,16 +113,10 @@ def _custom_sdpa(
 
 
 def _custom_quantized_sdpa(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    start_pos: int,
-    attn_mask: Tensor | None = None,
-    drpout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    *parameters: Any,
+    query: Tensor, key: Tensor, value: Tensor, start_pos: int, *options: Any
 ) -> Tensor:
+    """`_custom_sdpa` of real numbers: its options, then three pairs of zero points and scales."""
+    options, parameters = options[:4], options[4:]
     given = dict(zip(("q_zeros", "q", "k_zeros", "k", "v_zeros", "v"), parameters, strict=False))
     heads_first = len(parameters) > len(given) and parameters[len(given)]
     real = [
@@ -132,7 +126,7 @@ def _custom_quantized_sdpa(
     if heads_first:
         real = [t.transpose(1, 2) for t in real]
     q, k, v = real
-    result = _custom_sdpa(q, k, v, start_pos, attn_mask, drpout_p, is_causal, scale)
+    result = _custom_sdpa(q, k, v, start_pos, *options)
     return result.transpose(1, 2).contiguous() if heads_first else result
 
 

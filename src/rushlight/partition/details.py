@@ -8,8 +8,11 @@ from typing import Any
 
 from torch.export import ExportedProgram
 
-from rushlight.partition.named_data import NamedDataStoreOutput
+from rushlight.partition.named_data import NamedDataStoreOutput, fault_of_store
 from rushlight.schema.program import CompileSpec
+
+_BYTES = bytes | bytearray | memoryview
+_MAX_ID = 63  # bytes, the runtime's limit
 
 Handles = Mapping[int | str, Iterable[int]]
 """{id of the backend's own instruction: debug handles of the nodes that it was made of}."""
@@ -44,6 +47,12 @@ class BackendDetails:
             raise TypeError(
                 f"{cls.__name__} derives from another backend: derive it from BackendDetails "
                 f"itself, and share code in functions"
+            )
+        size = len(cls.__name__.encode())
+        if size > _MAX_ID:
+            raise TypeError(
+                f"{cls.__name__} has {size} bytes, and is the backend's id in the file, which has "
+                f"at most {_MAX_ID}"
             )
         _CLASSES[cls.__name__] = cls
 
@@ -117,6 +126,21 @@ def fault_of(results: Any, wanted: Mapping[str, Sequence[ExportedProgram]]) -> s
     return None
 
 
+def fault_of_specs(specs: Any) -> str | None:
+    """What is wrong with the compile specs that a user or a partitioner gave, if anything is."""
+    if isinstance(specs, str | bytes) or not isinstance(specs, Sequence):
+        return f"the compile specs are {_kind(specs)}, not a list of CompileSpec"
+    for spec in specs:
+        if not isinstance(spec, CompileSpec):
+            return f"the compile spec {spec!r} is {_kind(spec)}, not a CompileSpec"
+        if not isinstance(spec.key, str) or not isinstance(spec.value, _BYTES):
+            return (
+                f"the compile spec {spec.key!r} has the value {spec.value!r}: keys are str, values "
+                f"bytes"
+            )
+    return None
+
+
 def _fault_of_one(result: Any) -> str | None:
     if not isinstance(result, PreprocessResult):
         return f"{_kind(result)}, not a PreprocessResult"
@@ -125,10 +149,12 @@ def _fault_of_one(result: Any) -> str | None:
         result.debug_handle_map,
         result.data_store_output,
     )
-    if not isinstance(data, bytes | bytearray | memoryview):
+    if not isinstance(data, _BYTES):
         return f"processed_bytes that are {_kind(data)}, not bytes"
     if beside is not None and not isinstance(beside, NamedDataStoreOutput):
         return f"a data_store_output that is {_kind(beside)}, not a NamedDataStoreOutput"
+    if beside is not None and (fault := fault_of_store(beside)) is not None:
+        return f"a data_store_output in which {fault}"
     if not isinstance(handles, Mapping | None):
         return f"a debug_handle_map that is {_kind(handles)}, not a dict"
     for key, found in (handles or {}).items():

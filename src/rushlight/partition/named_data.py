@@ -148,3 +148,14 @@ def merged(outputs: Iterable[NamedDataStoreOutput]) -> NamedDataStoreOutput:
     for output in outputs:
         store.merge_named_data_store(output)
     return store.get_named_data_store_output()
+
+
+def fault_of_store(output: NamedDataStoreOutput) -> str | None:
+    """What is wrong with a store that was not made by `NamedDataStore`, if anything is."""
+    for home in (output.pte_data, *output.external_data.values()):
+        for key, entry in home.items():
+            if not isinstance(entry, DataEntry):
+                return f"{key!r} is {entry!r}, not a DataEntry: fill it with a NamedDataStore"
+            if not 0 <= entry.buffer_index < len(output.buffers):
+                return f"{key!r} is buffer {entry.buffer_index} of {len(output.buffers)}"
+    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -10,6 +10,7 @@ from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from rushlight.errors import Code, ExportError
 from rushlight.schema.program import CompileSpec
 
 TAG = "delegation_tag"
@@ -95,3 +96,43 @@ class Partitioner:
             whole; None keeps them all. One that no partition takes in the end is decomposed.
         """
         return [], None
+
+
+def check_partitioner(given: object, method: str) -> Partitioner:
+    """What a user gave, if it is a partitioner.
+
+    Raises:
+        ExportError: if it is not.
+    """
+    if not isinstance(given, Partitioner):
+        raise ExportError(
+            f"{given!r} is no Partitioner: pass objects of classes that derive from "
+            f"rushlight.partition.Partitioner",
+            code=Code.INVALID_ARGUMENT,
+            where=method,
+        )
+    return given
+
+
+def partitioners_of(given: object, methods: Iterable[str]) -> dict[str, list[Partitioner]]:
+    """The partitioners of every method, in order.
+
+    Args:
+        given: one, several, None, or a mapping of methods to these.
+        methods: all that there are.
+
+    Raises:
+        ExportError: if one is no partitioner, or for a method that is not there.
+    """
+    found: dict[str, list[Partitioner]] = {}
+    for name in methods:
+        mine = given.get(name) if isinstance(given, Mapping) else given
+        listed = list(mine) if isinstance(mine, Sequence) else [] if mine is None else [mine]
+        found[name] = [check_partitioner(one, name) for one in listed]
+    unknown = sorted(set(given) - set(found)) if isinstance(given, Mapping) else []
+    if unknown:
+        raise ExportError(
+            f"there are partitioners for {unknown}, and methods {sorted(found)}",
+            code=Code.INVALID_ARGUMENT,
+        )
+    return found

@@ -21,6 +21,7 @@ from rushlight.partition.details import (
     PreprocessResult,
     backend_class,
     fault_of,
+    fault_of_specs,
     known_backends,
 )
 from rushlight.partition.extract import Part, data_of, data_of_branch, extract
@@ -33,6 +34,7 @@ from rushlight.partition.partitioner import (
     DelegationSpec,
     Partitioner,
     PartitionResult,
+    check_partitioner,
 )
 from rushlight.partition.rebuild import rebuild
 from rushlight.partition.regions import Region, Step, find_regions, run_order
@@ -99,9 +101,14 @@ def to_backend(args: Any) -> Any:
 
 @to_backend.register
 def _(
-    backend_id: str, edge_program: ExportedProgram, compile_specs: Sequence[CompileSpec]
+    backend_id: str, edge_program: ExportedProgram, compile_specs: Sequence[CompileSpec] = ()
 ) -> LoweredBackendModule:
     details = find_backend(backend_id)
+    fault = fault_of_specs(compile_specs)
+    if not isinstance(edge_program, ExportedProgram):
+        fault = f"the program is {type(edge_program).__name__}, not an ExportedProgram"
+    if fault is not None:
+        raise ExportError(fault, code=Code.INVALID_ARGUMENT, where=backend_id)
     specs = list(compile_specs)
     shown = f"the whole program ({len(list(edge_program.graph.nodes))} nodes)"
     given = {"forward": [flatten(copy_program(edge_program))[0]]}
@@ -184,6 +191,8 @@ def lower_partitions(
             f"{sorted(programs)}",
             code=Code.INVALID_ARGUMENT,
         )
+    for name, partitioner in partitioners.items():
+        check_partitioner(partitioner, name)
     methods = {
         name: _cut(name, programs[name], partitioner) for name, partitioner in partitioners.items()
     }
@@ -261,11 +270,28 @@ def _fault_of(result: PartitionResult, program: ExportedProgram) -> str | None:
     for tag, spec in result.partition_tags.items():
         if not isinstance(spec, DelegationSpec):
             return f"says that the tag {tag!r} stands for {spec!r}, not for a DelegationSpec"
+        if (fault := fault_of_specs(spec.compile_specs)) is not None:
+            return f"gives a wrong DelegationSpec for the tag {tag!r}: {fault}"
+    if (fault := _fault_of_reasons(result)) is not None:
+        return fault
     if _validates and not is_identical_graph(tagged.graph_module, program.graph_module):
         return (
             "changed the graph: a partitioner writes tags and leaves the rest to transform passes "
             "(`validation_disabled()` lets it)"
         )
+    return None
+
+
+def _fault_of_reasons(result: PartitionResult) -> str | None:
+    if not isinstance(result.declined, Mapping):
+        return f"returned {result.declined!r} as declined: it maps nodes to reasons"
+    program = result.tagged_exported_program
+    graphs = {module.graph for module in (program.graph_module, *branches(program.graph_module))}
+    for node, reason in result.declined.items():
+        if not isinstance(node, Node) or node.graph not in graphs:
+            return f"declines {node!r}, which is no node of the program that it was given"
+        if not isinstance(reason, str):
+            return f"declines {node.name} with the reason {reason!r}, which is no text"
     return None
 
 

@@ -6,19 +6,25 @@ from collections.abc import Collection, Iterable
 
 from torch.export import ExportedProgram
 
+from rushlight.edge.config import EdgeCompileConfig
 from rushlight.edge.decompositions import decomposition_table
 from rushlight.ir.branches import branches
 from rushlight.ir.source import debug_handles
 from rushlight.partition.partitioner import Partitioner
 
 
-def wanted_whole(program: ExportedProgram, partitioners: Iterable[Partitioner]) -> set[str]:
-    """The names of the calls in a captured program that a partitioner wants whole."""
+def wanted_whole(
+    program: ExportedProgram, partitioners: Iterable[Partitioner], config: EdgeCompileConfig
+) -> set[str]:
+    """The names of the calls in a captured program that a partitioner wants whole and that would
+    be decomposed."""
+    asked = [partitioner.ops_to_not_decompose(program) for partitioner in partitioners]
+    if not any(operators for operators, _ in asked):
+        return set()  # the table takes a while
+    table = decomposition_table(config.preserve_ops, config.decompositions)
     found: set[str] = set()
-    table = decomposition_table()
-    for partitioner in partitioners:
-        operators, accepts = partitioner.ops_to_not_decompose(program)
-        wanted = {op for op in operators if op in table}  # the others stay whole anyway
+    for operators, accepts in asked:
+        wanted = {op for op in operators if op in table}
         found |= {
             node.name
             for node in program.graph.nodes

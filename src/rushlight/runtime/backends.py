@@ -182,9 +182,28 @@ def find_backends(program: _core.Program, methods: Iterable[str]) -> dict[str, s
         backend id to what went wrong, for those that a package offers in vain.
     """
     wanted = {b for method in methods for b in program.meta(method)["backends"]}
-    missing = sorted(wanted - set(_core.backend_names()))
+    return {id: problem for id, problem in _find(wanted).items() if problem}
+
+
+def absent_backends(ids: Iterable[str]) -> list[str]:
+    """Those of the backends that cannot work here, each with the reason if there is one: "npu", or
+    "npu (offered by npu-tools, which fails: …)". What installed packages offer is registered first.
+    """
+    wanted = sorted(set(ids))
+    reasons = dict.fromkeys(wanted, "it says that it does not work on this machine") | _find(wanted)
+    absent = [id for id in wanted if not _core.backend_is_available(id)]
+    return [f"{id} ({reasons[id]})" if reasons[id] else id for id in absent]
+
+
+def _find(ids: Iterable[str]) -> dict[str, str]:
+    """Register what an installed package offers.
+
+    Returns:
+        id to what went wrong ("": nobody offers it), for those that are still not registered.
+    """
+    missing = sorted(set(ids) - set(_core.backend_names()))
     problems = {id: _register_installed(id) for id in missing}
-    return {id: problem for id, problem in problems.items() if problem}
+    return {id: problems[id] for id in missing if id not in _core.backend_names()}
 
 
 def _register_installed(id: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rushlight import _core
 from rushlight.errors import Code, Error, LoadError
-from rushlight.runtime.backends import find_backends
+from rushlight.runtime.backends import absent_backends
 from rushlight.runtime.contract import Contract
 from rushlight.runtime.forms import (
     PORTABLE,
@@ -19,7 +19,6 @@ from rushlight.runtime.forms import (
     wrong_answer,
 )
 from rushlight.runtime.module import Module
-from rushlight.runtime.registries import backend_registry
 
 
 def load_chosen(
@@ -52,13 +51,9 @@ def load_chosen(
     notes: list[FormChoice] = []
     for name in index.order if form is None else (form,):
         plans = {m: index.plan(m, name) or index.plan(m, PORTABLE) or _same(m) for m in methods}
-        problems = find_backends(core, [plan.plan for plan in plans.values()])
-        absent = sorted({b for p in plans.values() for b in p.backends if not _is_here(b)})
+        absent = absent_backends(b for plan in plans.values() for b in plan.backends)
         if absent and name != PORTABLE:
-            said = [f" ({problems[b]})" if b in problems else "" for b in absent]
-            found = ", ".join(f"{b}{why}" for b, why in zip(absent, said, strict=True))
-            why = f"backend {found} is not here"
-            notes.append(FormChoice(name, False, why))
+            notes.append(FormChoice(name, False, f"backend {', '.join(absent)} is not here"))
             continue
         try:
             module = Module(core, contracts, [(m, p.plan) for m, p in plans.items()], where)
@@ -90,10 +85,6 @@ def load_chosen(
 def _same(method: str) -> Plan:
     """A method that the index does not know: a constant one."""
     return Plan(PORTABLE, method, ())
-
-
-def _is_here(backend: str) -> bool:
-    return backend_registry.is_available(backend)
 
 
 def _check(module: Module, index: Index, methods: Sequence[str], form: str) -> str:

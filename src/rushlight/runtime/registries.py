@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _core
-from rushlight.runtime.backends import installed_backends
+from rushlight.runtime.backends import absent_backends, installed_backends
 
 
 class BackendRegistry:
@@ -21,8 +21,9 @@ class BackendRegistry:
         return installed_backends()
 
     def is_available(self, backend_name: str) -> bool:
-        """Whether a backend is registered and works on this machine."""
-        return _core.backend_is_available(backend_name)
+        """Whether a backend works on this machine; one that an installed package offers is
+        registered."""
+        return not absent_backends([backend_name])
 
 
 class OperatorRegistry:

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from delegates import flat, lowered_modules
 
 import rushlight as rl
+from delegated_models import AddMul, Sine
+from delegates import flat, lowered_modules
 from rushlight import runtime
 from rushlight.backends.demo import (
     AddMulPartitionerDemo,
@@ -41,25 +42,6 @@ def runs_like(file: bytes, model: torch.nn.Module, *args: Any) -> rl.Module:
         for ours, eager in zip(flat(module(*args)), flat(model(*args)), strict=True):
             torch.testing.assert_close(ours, eager)
     return module
-
-
-class Sine(torch.nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.sin(x)
-
-
-class AddMul(torch.nn.Module):
-    """Between the additions and products stands one subtraction."""
-
-    def forward(self, a: torch.Tensor, x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        y = torch.mm(a, x)
-        z = y + b
-        a = z - a
-        y = torch.mm(a, x)
-        z = y + b
-        return z
-
-    inputs = (torch.randn(2, 2), torch.randn(2, 2), torch.randn(2, 2))
 
 
 class Network(torch.nn.Module):

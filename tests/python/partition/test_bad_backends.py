@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 import torch
-from delegates import Interpreted, lowered_modules, taking
 from torch.export import ExportedProgram
 
 import rushlight as rl
+from delegates import Interpreted, lowered_modules, taking
 from rushlight.errors import Code, ExportError
 from rushlight.partition import (
     BackendDetails,
     CompileSpec,
     DelegationSpec,
+    NamedDataStoreOutput,
     Partitioner,
     PartitionResult,
     PreprocessResult,
@@ -25,6 +26,7 @@ from rushlight.partition import (
     validation_disabled,
 )
 from rushlight.partition import to_backend as api
+from rushlight.partition.named_data import DataEntry
 
 SPEC = DelegationSpec("Interpreted")
 
@@ -168,6 +170,14 @@ def test_tags_of_an_earlier_partitioner_are_forgotten(manager: rl.EdgeProgramMan
     assert len(lowered_modules(second.exported_program())) == 2
 
 
+def foreign() -> torch.fx.Node:
+    return torch.fx.Graph().placeholder("other")
+
+
+def specs(program: ExportedProgram, listed: Any) -> PartitionResult:
+    return PartitionResult(program, {"a": DelegationSpec("Interpreted", listed)})
+
+
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
@@ -177,6 +187,13 @@ def test_tags_of_an_earlier_partitioner_are_forgotten(manager: rl.EdgeProgramMan
         (lambda p: PartitionResult(p.graph_module, {}), "GraphModule as tagged_exported"),
         (lambda p: PartitionResult(p, {"a": DelegationSpec("Nobody")}), "no backend 'Nobody'"),
         (lambda p: 1 / 0, "failed with ZeroDivisionError: division by zero"),
+        (lambda p: PartitionResult(p, {}, [1]), "returned [1] as declined: it maps nodes to"),
+        (lambda p: PartitionResult(p, {}, {"sin": "no"}), "declines 'sin', which is no node of"),
+        (lambda p: PartitionResult(p, {}, {foreign(): "no"}), "declines other, which is no node"),
+        (lambda p: PartitionResult(p, {}, {call(p, "sin"): 3}), "sin with the reason 3, which is"),
+        (lambda p: specs(p, None), "wrong DelegationSpec for the tag 'a': the compile specs are N"),
+        (lambda p: specs(p, [("k", b"")]), "the compile spec ('k', b'') is a tuple, not a Compile"),
+        (lambda p: specs(p, [CompileSpec("k", "v")]), "'k' has the value 'v': keys are str, val"),
     ],
 )
 def test_answers_that_make_no_sense(
@@ -254,6 +271,10 @@ def _raise(program: Any) -> PreprocessResult:
     raise KeyError("no sine on this device")
 
 
+def store(entry: Any) -> NamedDataStoreOutput:
+    return NamedDataStoreOutput(pte_data={"k": entry})
+
+
 NONSENSE: list[tuple[Callable[[Any], Any], str]] = [
     (lambda p: None, "preprocess returned None, not a PreprocessResult"),
     (lambda p: b"payload", "preprocess returned a bytes, not a PreprocessResult"),
@@ -262,6 +283,8 @@ NONSENSE: list[tuple[Callable[[Any], Any], str]] = [
     (lambda p: PreprocessResult(b"", {1: 3.5}), "the debug handles 3.5 for 1"),
     (lambda p: PreprocessResult(b"", [1]), "a debug_handle_map that is a list"),
     (lambda p: PreprocessResult(b"", {}, {"k": b""}), "a data_store_output that is a dict"),
+    (lambda p: PreprocessResult(b"", {}, store(b"")), "'k' is b'', not a DataEntry: fill it"),
+    (lambda p: PreprocessResult(b"", {}, store(DataEntry(1, 1))), "'k' is buffer 1 of 0"),
 ]
 
 
@@ -343,12 +366,39 @@ def test_a_backend_that_fails_late_lowers_nothing(manager: rl.EdgeProgramManager
     assert "Bad: preprocess failed" in refused_anyhow(manager, Both())
 
 
+def test_an_id_that_is_too_long_is_refused() -> None:
+    with pytest.raises(TypeError, match="has 64 bytes, and is the backend's id in the file"):
+        type("B" * 64, (BackendDetails,), {})
+
+
+def test_a_whole_program_with_nonsense(manager: rl.EdgeProgramManager) -> None:
+    with pytest.raises(ExportError, match="Interpreted: the program is int, not an Exported"):
+        to_backend("Interpreted", 3, [])
+    with pytest.raises(ExportError, match="Interpreted: the compile specs are None, not a list"):
+        to_backend("Interpreted", manager.exported_program(), None)
+
+
 def test_a_backend_that_derives_from_another_is_refused() -> None:
     with pytest.raises(TypeError, match="derive it from BackendDetails itself"):
         type("Derived", (Interpreted,), {})
+
+
+@pytest.mark.parametrize("given", [Interpreted, taking, [taking("aten.sin")], 3])
+def test_what_is_no_partitioner(manager: rl.EdgeProgramManager, given: Any) -> None:
+    with pytest.raises(ExportError, match=r"^other: .* is no Partitioner"):
+        manager.to_backend({"other": given})
+    with pytest.raises(ExportError, match=r"^forward: .* is no Partitioner"):
+        to_backend(manager.exported_program(), given)
+
+
+def test_passes_for_a_method_that_is_not_there(manager: rl.EdgeProgramManager) -> None:
+    with pytest.raises(ExportError, match=r"passes for methods that do not exist: \['forwrd'\]"):
+        manager.transform({"forwrd": []})
 
 
 def test_no_partitioner_at_all(manager: rl.EdgeProgramManager) -> None:
     exported = torch.export.export(Model(), (torch.randn(2, 2), torch.randn(2, 2)))
     with pytest.raises(ExportError, match="is no Partitioner"):
         rl.to_edge_transform_and_lower(exported, partitioner=[Interpreted])
+    with pytest.raises(ExportError, match="is no Partitioner"):
+        rl.to_edge_transform_and_lower(exported, partitioner=Interpreted)

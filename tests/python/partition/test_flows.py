@@ -7,22 +7,24 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from delegated_models import AddMul, Sine, Wrap, arrays, edge_of, runs_like
-from delegates import calls_of, flat, lowered_modules, taking
-from delegates import run as run_payload
 from torch.export import ExportedProgram
 
 import rushlight as rl
-from rushlight.edge import ExecutorchBackendConfig
+from delegated_models import AddMul, Sine, Wrap, arrays, edge_of, runs_like
+from delegates import Takes, calls_of, flat, lowered_modules, taking
+from delegates import run as run_payload
+from rushlight.edge import EdgeCompileConfig, ExecutorchBackendConfig
 from rushlight.errors import ExportError
 from rushlight.partition import (
     AllNodePartitioner,
     BackendDetails,
     CompileSpec,
+    DelegationSpec,
     LoweredBackendModule,
     MethodProgramsPartitionerSpec,
     Partitioner,
     PreprocessResult,
+    SupportedOperatorPartitioner,
     get_delegates,
     get_non_lowered_nodes,
     to_backend,
@@ -259,6 +261,26 @@ def test_calls_that_a_backend_wants_whole() -> None:
     [module] = lowered_modules(lowered.exported_program())
     assert calls_of(module) == ["scaled_dot_product_attention.default"]
     runs_like(Attention(), lowered, q)
+
+
+def test_a_call_that_a_backend_wants_whole_and_the_user_has_a_rule_for() -> None:
+    """The rule is for what no backend takes."""
+    tanh = torch.ops.aten.tanh.default
+    rules = {tanh: lambda x: 2 * torch.sigmoid(2 * x) - 1}
+    config = EdgeCompileConfig(decompositions=rules)
+    partitioner = SupportedOperatorPartitioner(
+        DelegationSpec("Interpreted"), Takes("aten.tanh"), keep_whole=[tanh]
+    )
+    x = torch.randn(3)
+    exported = torch.export.export(torch.nn.Tanh(), (x,))
+    lowered = rl.to_edge_transform_and_lower(
+        exported, partitioner=partitioner, compile_config=config
+    )
+    [module] = lowered_modules(lowered.exported_program())
+    assert calls_of(module) == ["tanh.default"]
+    alone = rl.to_edge(exported, compile_config=config).exported_program()
+    assert "sigmoid" in str(alone.graph) and "tanh" not in str(alone.graph)
+    runs_like(torch.nn.Tanh(), lowered, x)
 
 
 # --- several methods at once ---------------------------------------------------------------------

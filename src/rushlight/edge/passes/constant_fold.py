@@ -1,12 +1,14 @@
 """Compute at export what depends on no input.
 
 A folded value is stored in the file, so folding must not make the file grow: a value larger than
-the constants it is made of stays an operator unless it is small. Weights that are stored quantised
-stay so: a backend with integer kernels looks for the operator that dequantises them.
+what it is computed from stays an operator unless it is small. Weights that are stored quantised
+stay so through the edge passes: a backend with integer kernels looks for the operator that
+dequantises them. What no backend took is for `fold_dequantized`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,7 +23,8 @@ _SMALL = 64 * 1024  # bytes that are always worth storing
 aten = torch.ops.aten
 
 
-def _nbytes(value: Any) -> int:
+def nbytes(value: Any) -> int:
+    """The bytes of a tensor; more than is small if a size varies, none of what is no tensor."""
     if isinstance(value, torch.Tensor):
         return value.numel() * value.dtype.itemsize if _static(value) else _SMALL + 1
     return 0
@@ -31,27 +34,55 @@ def _static(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and all(isinstance(s, int) for s in value.shape)
 
 
-def _foldable(node: Node, known: set[Node]) -> bool:
+def computes_constant(node: Node, known: set[Node]) -> bool:
+    """Whether a node computes a tensor, always the same, from nodes that are all in `known`."""
     target = node.target
     if not isinstance(target, OpOverload) or not is_pure(node) or not _static(node.meta.get("val")):
-        return False
-    if target.name().startswith("quantized_decomposed::dequantize"):
         return False
     return all(n in known for n in node.all_input_nodes)
 
 
+def dequantizes(node: Node) -> bool:
+    """Whether a node makes real numbers of quantised ones."""
+    target = node.target
+    return isinstance(target, OpOverload) and target.name().startswith(
+        "quantized_decomposed::dequantize"
+    )
+
+
 def constant_fold(constants: Constants) -> int:
     """Fold `constants.graph`; returns how many nodes went."""
+
+    def is_foldable(node: Node, known: set[Node]) -> bool:
+        return computes_constant(node, known) and not dequantizes(node)
+
+    def is_too_large(node: Node) -> bool:
+        inputs = sum(nbytes(n.meta.get("val")) for n in node.all_input_nodes)
+        return nbytes(node.meta["val"]) > max(inputs, _SMALL)
+
+    return fold(constants, is_foldable, is_too_large)
+
+
+def fold(
+    constants: Constants,
+    is_foldable: Callable[[Node, set[Node]], bool],
+    is_too_large: Callable[[Node], bool],
+) -> int:
+    """Put constants in place of nodes of `constants.graph`; returns how many nodes went.
+
+    Args:
+        constants: of the graph that is changed.
+        is_foldable: whether to fold a node, given the nodes that are constants or will be.
+        is_too_large: whether a foldable node's value is not to be stored.
+    """
     known = constants.nodes()
     folded: list[Node] = []
     for node in constants.graph.nodes:
-        if node.op == "call_function" and _foldable(node, known):
+        if node.op == "call_function" and is_foldable(node, known):
             known.add(node)
             folded.append(node)
     for node in reversed(folded):  # what is too large stays, and its inputs become the border
-        used_outside = any(u not in known for u in node.users)
-        inputs = sum(_nbytes(n.meta.get("val")) for n in node.all_input_nodes)
-        if used_outside and _nbytes(node.meta["val"]) > max(inputs, _SMALL):
+        if any(u not in known for u in node.users) and is_too_large(node):
             known.discard(node)
     border = [n for n in folded if n in known and any(u not in known for u in n.users)]
     values: dict[Node, Any] = {}

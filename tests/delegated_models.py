@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from delegates import flat
 from torch.export import ExportedProgram
 
 import rushlight as rl
+from delegates import flat
 from rushlight.edge import ExecutorchBackendConfig
 
 

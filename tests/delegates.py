@@ -88,6 +88,12 @@ def lowered_modules(program: ExportedProgram | GraphModule) -> list[LoweredBacke
     return found
 
 
+def declined(program: ExportedProgram, backend: str) -> dict[str, str]:
+    """{operator outside of the delegates: why the backend did not take it}."""
+    nodes = program.graph.nodes
+    return {str(n.target): n.meta["declined"][backend] for n in nodes if "declined" in n.meta}
+
+
 def calls_of(module: LoweredBackendModule) -> list[str]:
     """The operators inside of a lowered module: "add.Tensor"."""
     return [
@@ -259,10 +265,14 @@ class Interpreter:
     def init(self, context: Any) -> Interpretation:
         return Interpretation(bytes(context.payload), context.named_data)
 
+    def run(self, handle: Interpretation, inputs: Sequence[Any], at: Callable[[str], None]) -> Any:
+        """What `execute` hands out."""
+        return handle.run(inputs, at)
+
     def execute(self, context: Any, handle: Interpretation, args: Sequence[Any]) -> None:
         given = len(handle.program["inputs"])
         inputs = [torch.from_numpy(a.copy()) if isinstance(a, np.ndarray) else a for a in args]
-        results = handle.run(inputs[:given], context.fail_at)
+        results = self.run(handle, inputs[:given], context.fail_at)
         for i, result in enumerate(results, start=given):
             out = args[i]
             if out.shape != tuple(result.shape):

@@ -1,0 +1,54 @@
+"""Dequantise at export the small weights that no backend took.
+
+A quantised weight of a portable program is dequantised at every call. A user quantises to make the
+file small, and real numbers take four times the bytes of int8, so a weight that would grow in the
+file stays as it is. Two kinds are stored as real numbers all the same: a value that is no larger
+than what it is made of (a bias in int32), and one of at most 4 KiB, for which the call that is
+saved, with its entry in the file, weighs more than the bytes. What is computed from such weights
+alone, like their transposition, is judged together with them.
+"""
+
+from __future__ import annotations
+
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from rushlight.edge.constants import Constants
+from rushlight.edge.passes.constant_fold import computes_constant, dequantizes, fold, nbytes
+from rushlight.edge.to_edge import finish
+from rushlight.ir.programs import copy_program
+
+_SMALL = 4 * 1024  # bytes of a value that is stored whatever it is made of
+
+
+def fold_dequantized(program: ExportedProgram) -> ExportedProgram:
+    """The Edge program with small weights dequantised; `program` itself if it has none.
+
+    Args:
+        program: not changed; the result shares its tensors.
+    """
+    if not any(dequantizes(node) for node in program.graph.nodes):
+        return program
+    new = copy_program(program)
+    constants = Constants(new)
+    made_of = {node: {node} for node in constants.nodes()}
+    real: set[Node] = set()  # computed from quantised constants
+
+    def is_foldable(node: Node, known: set[Node]) -> bool:
+        if not computes_constant(node, known):
+            return False
+        if not dequantizes(node) and real.isdisjoint(node.all_input_nodes):
+            return False
+        real.add(node)
+        made_of[node] = set().union(*(made_of[n] for n in node.all_input_nodes))
+        return True
+
+    def is_too_large(node: Node) -> bool:
+        sources = sum(nbytes(n.meta["val"]) for n in made_of[node])
+        return nbytes(node.meta["val"]) > max(sources, _SMALL)
+
+    if not fold(constants, is_foldable, is_too_large):
+        return program
+    constants.drop_unused()
+    finish(new)
+    return new

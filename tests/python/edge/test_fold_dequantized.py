@@ -1,0 +1,80 @@
+"""fold_dequantized: small weights are stored as real numbers, once no backend wants the others."""
+
+from __future__ import annotations
+
+import torch
+import torch.ao.quantization.fx._decomposed
+from graphs import captured, operators
+from torch import nn
+
+import rushlight as rl
+from rushlight.edge.passes.fold_dequantized import fold_dequantized
+
+quantized = torch.ops.quantized_decomposed
+
+
+class Quantized(nn.Module):
+    """A layer whose weight is stored as int8 with a scale for each channel, its bias as int32."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        steps = torch.randint(-127, 127, (outputs, inputs), dtype=torch.int8)
+        self.register_buffer("weight", steps)
+        self.register_buffer("scale", torch.full((outputs,), 0.01))
+        self.register_buffer("zero", torch.zeros(outputs, dtype=torch.int64))
+        self.register_buffer("bias", torch.randint(-99, 99, (outputs,), dtype=torch.int32))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        limits = -(2**31), 2**31 - 1, torch.int32
+        bias = quantized.dequantize_per_tensor(self.bias, 0.001, 0, *limits)
+        channels = 0, -127, 127, torch.int8
+        weight = quantized.dequantize_per_channel(self.weight, self.scale, self.zero, *channels)
+        return torch.addmm(bias, x, weight.t())
+
+
+def lowered(model: nn.Module, x: torch.Tensor) -> rl.ExecutorchProgramManager:
+    """The finished program, which computes what the model does."""
+    manager = rl.to_edge(captured(model, x)).to_executorch()
+    torch.testing.assert_close(rl.load(manager.buffer)(x), model(x))
+    return manager
+
+
+def calls(manager: rl.ExecutorchProgramManager) -> list[str]:
+    return [name for name, _ in manager.instruction_nodes["forward"].values()]
+
+
+def test_small_weights_are_dequantised_with_what_is_computed_from_them() -> None:
+    manager = lowered(Quantized(32, 32), torch.randn(2, 32))
+    assert calls(manager) == ["addmm"]
+
+
+def test_a_weight_that_would_grow_stays_quantised_and_its_bias_does_not() -> None:
+    manager = lowered(Quantized(64, 128), torch.randn(2, 64))
+    assert [n for n in calls(manager) if "dequantize" in n] == ["dequantize_per_channel"]
+    assert len(manager.buffer) < 64 * 128 + 8000
+
+
+def test_backends_see_all_weights_quantised() -> None:
+    edge = rl.to_edge(captured(Quantized(32, 32), torch.randn(2, 32)))
+    program = edge.exported_program()
+    before = operators(program.graph)
+    assert sum("dequantize" in name for name in before) == 2
+    assert operators(fold_dequantized(program).graph) == ["addmm.default"]
+    edge.to_executorch()
+    assert operators(program.graph) == before and len(program.graph_signature.input_specs) == 5
+
+
+def test_what_depends_on_an_input_or_on_state_stays() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("state", torch.zeros(4, dtype=torch.int8))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            how = 0.5, 0, -128, 127, torch.int8
+            self.state.add_(1)
+            integers = quantized.quantize_per_tensor(x, *how)
+            return quantized.dequantize_per_tensor(integers + self.state, *how)
+
+    program = rl.to_edge(captured(Model(), torch.ones(4))).exported_program()
+    assert fold_dequantized(program) is program
