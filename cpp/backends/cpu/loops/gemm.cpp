@@ -74,7 +74,7 @@ inline void finish(const GemmTile& t, Vec (&sums)[H][V]) {
   const bool whole = t.columns == V * kLanes;
 #pragma GCC unroll 14
   for (int i = 0; i < H; ++i) {
-    float* c = i < kFirstRows ? t.c[0] + i * t.c_step : t.c[1] + (i - kFirstRows) * t.c_step;
+    float* c = t.c + i * t.c_step;
     if (whole) {
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) store(c + v * kLanes, sums[i][v]);
@@ -97,7 +97,7 @@ void tile(const GemmTile& t) {
   }
   RowSteps s = {t.a_step * 4, t.a_step * 12, t.a_step * 20};
   const float* b = t.b;
-  const char* ahead = t.ahead == nullptr ? reinterpret_cast<const char*>(t.b) : t.ahead;
+  const char* ahead = t.ahead;
   for (int64_t y = 0; y < t.taps_y; ++y) {
     for (int64_t x = 0; x < t.taps_x; ++x) {
       const int64_t tap = (y * t.tap_y_step + x * t.tap_x_step) * 4;

@@ -15,8 +15,9 @@ constexpr int64_t kMaxPanels = 2;  // of a tile
 constexpr int64_t kNarrowRows = 3;
 
 // A tile of C = bias + sum over taps and k of A B. Rows 0..6 and the rest have each a base of their
-// own in A and in C, so that a tile may lie on two rows of an image.
+// own in A, so that a tile may lie on two rows of an image.
 struct GemmTile {
+  int64_t rows = 0;
   const float* a[2] = {};
   int64_t a_step = 0;  // between rows
   int64_t k_step = 1;  // between terms
@@ -25,7 +26,7 @@ struct GemmTile {
   int64_t tap_y_step = 0, tap_x_step = 0;  // of A; B goes on from tap to tap
   const float* b = nullptr;
   int64_t b_panel = 0;  // from one panel of B to the next
-  float* c[2] = {};
+  float* c = nullptr;
   int64_t c_step = 0;
   int64_t columns = 0;          // that are stored: more than those of all panels but the last
   const float* bias = nullptr;  // of whole panels, or nullptr
