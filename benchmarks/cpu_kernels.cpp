@@ -9,7 +9,7 @@
 #include <ctime>
 #include <vector>
 
-#include "rushlight/backends/cpu/kernels/product.h"
+#include "rushlight/backends/cpu/kernels/convolution.h"
 #include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/module/thread_pool.h"
 
@@ -154,6 +154,93 @@ void run_product(const ProductCase& test, bool cold, PoolWorkers& workers) {
   print(name, flops, t);
 }
 
+enum class Kind { Dense, Depthwise, MaxPool, AveragePool };
+
+struct ConvCase {
+  const char* name;
+  Kind kind;
+  int64_t size, in_channels, out_channels, kernel, stride, pad;
+  bool channels_first;
+};
+
+constexpr ConvCase kConvolutions[] = {
+    {"resnet stem 7x7 s2", Kind::Dense, 224, 3, 64, 7, 2, 3, true},
+    {"resnet 56 3x3 64", Kind::Dense, 56, 64, 64, 3, 1, 1, false},
+    {"resnet 56 3x3 128 s2", Kind::Dense, 56, 128, 128, 3, 2, 1, false},
+    {"resnet 28 3x3 128", Kind::Dense, 28, 128, 128, 3, 1, 1, false},
+    {"resnet 28 3x3 256 s2", Kind::Dense, 28, 256, 256, 3, 2, 1, false},
+    {"resnet 14 3x3 256", Kind::Dense, 14, 256, 256, 3, 1, 1, false},
+    {"resnet 14 3x3 512 s2", Kind::Dense, 14, 512, 512, 3, 2, 1, false},
+    {"resnet 7 3x3 512", Kind::Dense, 7, 512, 512, 3, 1, 1, false},
+    {"resnet 56 1x1 256-512 s2", Kind::Dense, 56, 256, 512, 1, 2, 0, false},
+    {"resnet 28 1x1 512-1024 s2", Kind::Dense, 28, 512, 1024, 1, 2, 0, false},
+    {"resnet 14 1x1 1024-2048 s2", Kind::Dense, 14, 1024, 2048, 1, 2, 0, false},
+    {"resnet 56 1x1 256-64", Kind::Dense, 56, 256, 64, 1, 1, 0, false},
+    {"resnet max pool", Kind::MaxPool, 112, 64, 64, 3, 2, 1, false},
+    {"resnet average pool", Kind::AveragePool, 7, 2048, 2048, 7, 1, 0, false},
+    {"vit patches 16x16 s16", Kind::Dense, 224, 3, 768, 16, 16, 0, true},
+    {"mbv2 stem 3x3 s2", Kind::Dense, 224, 3, 32, 3, 2, 1, true},
+    {"mbv2 dw 112 32", Kind::Depthwise, 112, 32, 32, 3, 1, 1, false},
+    {"mbv2 dw 112 96 s2", Kind::Depthwise, 112, 96, 96, 3, 2, 1, false},
+    {"mbv2 dw 56 144", Kind::Depthwise, 56, 144, 144, 3, 1, 1, false},
+    {"mbv2 dw 56 144 s2", Kind::Depthwise, 56, 144, 144, 3, 2, 1, false},
+    {"mbv2 dw 28 192", Kind::Depthwise, 28, 192, 192, 3, 1, 1, false},
+    {"mbv2 dw 28 192 s2", Kind::Depthwise, 28, 192, 192, 3, 2, 1, false},
+    {"mbv2 dw 14 384", Kind::Depthwise, 14, 384, 384, 3, 1, 1, false},
+    {"mbv2 dw 14 576", Kind::Depthwise, 14, 576, 576, 3, 1, 1, false},
+    {"mbv2 dw 14 576 s2", Kind::Depthwise, 14, 576, 576, 3, 2, 1, false},
+    {"tiny dw 14 32", Kind::Depthwise, 14, 32, 32, 3, 1, 1, false},
+    {"tiny dw 9 pad0 64", Kind::Depthwise, 9, 64, 64, 3, 1, 0, false},
+    {"mbv2 dw 7 960", Kind::Depthwise, 7, 960, 960, 3, 1, 1, false},
+};
+
+ConvGeometry geometry_of(const ConvCase& test) {
+  ConvGeometry g;
+  g.in_height = g.in_width = test.size;
+  g.in_channels = test.in_channels;
+  g.out_channels = test.out_channels;
+  g.kernel_y = g.kernel_x = test.kernel;
+  g.stride_y = g.stride_x = test.stride;
+  g.pad_top = g.pad_left = test.pad;
+  g.out_height = g.out_width = (test.size + 2 * test.pad - test.kernel) / test.stride + 1;
+  if (test.kind != Kind::Dense) g.groups = test.in_channels;
+  return g;
+}
+
+void run_convolution(const ConvCase& test, bool cold, PoolWorkers& workers) {
+  std::vector<float> in, weights, out, room;
+  Convolution conv;
+  Pooling pooling;
+  const ConvGeometry g = conv.geometry = pooling.geometry = geometry_of(test);
+  conv.in = pooling.in = aligned(in, static_cast<size_t>(test.size * test.size * g.in_channels));
+  conv.in_row_step = test.size * (test.channels_first ? 1 : g.in_channels);
+  conv.in_column_step = test.channels_first ? 1 : g.in_channels;
+  conv.in_channel_step = test.channels_first ? test.size * test.size : 1;
+  const int64_t terms = g.kernel_y * g.kernel_x * (g.in_channels / g.groups);
+  const auto n_weights = static_cast<size_t>(panels_of(g.out_channels) * kPanel * terms);
+  const size_t copies = cold ? kColdBytes / (n_weights * 4) + 2 : 1;
+  const float* first = aligned(weights, n_weights * copies);
+  const auto n_out = static_cast<size_t>(g.out_height * g.out_width * g.out_channels);
+  conv.out = pooling.out = aligned(out, n_out);
+  void* scratch = aligned(room, convolution_scratch(g) / 4 + 16);
+  pooling.kind = test.kind == Kind::MaxPool ? Pool::Max : Pool::Average;
+  const double flops = 2.0 * static_cast<double>(n_out) * static_cast<double>(terms);
+  size_t copy = 0;
+  const Timing t = measure(flops, workers.count(), [&] {
+    conv.weights = first + n_weights * (copy++ % copies);
+    if (test.kind == Kind::Dense) {
+      convolve(conv, scratch, &workers);
+    } else if (test.kind == Kind::Depthwise) {
+      convolve_depthwise(conv, &workers);
+    } else {
+      pool(pooling, &workers);
+    }
+  });
+  char name[64];
+  std::snprintf(name, sizeof(name), "%s%s", test.name, cold ? " cold" : "");
+  print(name, flops, t);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -165,6 +252,11 @@ int main(int argc, char** argv) {
     if (std::strstr(test.name, word) == nullptr) continue;
     run_product(test, false, workers);
     run_product(test, true, workers);
+  }
+  for (const ConvCase& test : kConvolutions) {
+    if (std::strstr(test.name, word) == nullptr) continue;
+    run_convolution(test, false, workers);
+    if (test.kind == Kind::Dense) run_convolution(test, true, workers);
   }
   return 0;
 }

@@ -1,5 +1,6 @@
 #include "rushlight/backends/cpu/loops/gemm.h"
 
+#include "rushlight/backends/cpu/loops/steps.h"
 #include "rushlight/backends/cpu/loops/vec_edge.h"
 
 namespace rushlight::cpu::RL_ISA {
@@ -20,34 +21,12 @@ constexpr int kPanels = 1;
 #endif
 constexpr int kPanelVectors = kPanel / kLanes;
 
-// Hides a value from the compiler, which else keeps a pointer for each row and runs out of
-// registers; multiples of few steps are reached through addressing modes.
-inline void hide(int64_t& value) { asm("" : "+r"(value)); }
-
-struct RowSteps {
-  int64_t one, three, five;  // bytes
-};
-
-inline const float* at(const char* base, int64_t bytes) {
-  return reinterpret_cast<const float*>(base + bytes);
-}
-
-template <int I>
-inline const float* row(const char* first, const char* second, const RowSteps& s) {
-  const char* base = I < kFirstRows ? first : second;
-  constexpr int kRow = I % kFirstRows;
-  if constexpr (kRow == 0) return at(base, 0);
-  if constexpr (kRow == 1 || kRow == 2 || kRow == 4) return at(base, s.one * kRow);
-  if constexpr (kRow == 3 || kRow == 6) return at(base, s.three * (kRow / 3));
-  return at(base, s.five);
-}
-
 // sums[i] += A[i] * right for row I and those after it.
 template <int I, int H, int V>
 inline void add_terms(Vec (&sums)[H][V], const Vec (&right)[V], const char* first,
-                      const char* second, const RowSteps& s) {
+                      const char* second, const Steps& s) {
   if constexpr (I < H) {
-    const Vec factor = splat(*row<I>(first, second, s));
+    const Vec factor = splat(*s.at<I % kFirstRows>(I < kFirstRows ? first : second));
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) sums[I][v] += factor * right[v];
     add_terms<I + 1>(sums, right, first, second, s);
@@ -95,7 +74,7 @@ void tile(const GemmTile& t) {
 #pragma GCC unroll 14
     for (int i = 0; i < H; ++i) sums[i][v] = start;
   }
-  RowSteps s = {t.a_step * 4, t.a_step * 12, t.a_step * 20};
+  Steps s(t.a_step);
   const float* b = t.b;
   const char* ahead = t.ahead;
   for (int64_t y = 0; y < t.taps_y; ++y) {
@@ -104,9 +83,7 @@ void tile(const GemmTile& t) {
       const char* first = reinterpret_cast<const char*>(t.a[0]) + tap;
       const char* second = reinterpret_cast<const char*>(t.a[H > kFirstRows ? 1 : 0]) + tap;
       for (int64_t k = t.depth; k > 0; --k) {
-        hide(s.one);
-        hide(s.three);
-        hide(s.five);
+        s.hide();
         Vec right[V];
 #pragma GCC unroll 8
         for (int v = 0; v < V; ++v) right[v] = load(b_vector<P>(b, t.b_panel, v));

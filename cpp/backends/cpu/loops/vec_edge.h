@@ -27,6 +27,18 @@ static inline void store_first(float* p, Vec v, int64_t n) {
 #endif
 }
 
+// Keeps a vector that was loaded in a register, where the compiler would read it from memory with
+// each use.
+static inline void keep(Vec& v) {
+#if defined(__x86_64__)
+  asm("" : "+v"(v));
+#elif defined(__aarch64__)
+  asm("" : "+w"(v));
+#else
+  (void)v;
+#endif
+}
+
 // NaN stays NaN.
 static inline Vec clamp(Vec v, Vec low, Vec high) {
   v = low > v ? low : v;
