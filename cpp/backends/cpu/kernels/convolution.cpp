@@ -27,6 +27,10 @@ bool needs_padding(const ConvGeometry& g) {
   return g.pad_top != 0 || g.pad_left != 0 || image_height(g) > g.in_height ||
          image_width(g) > g.in_width;
 }
+// Pixels of the copy that tiles read together shall not all meet in one set of the first-level cache.
+int64_t pixel_step(const ConvGeometry& g) {
+  return g.in_channels * g.stride_x % 1024 == 0 ? g.in_channels + kPanel : g.in_channels;
+}
 bool is_pointwise(const ConvGeometry& g) {
   return g.kernel_y == 1 && g.kernel_x == 1 && !needs_padding(g);
 }
@@ -42,30 +46,35 @@ struct CopyJob {
   float* out;
 };
 
+void set_zero(float* out, int64_t n) {
+  std::memset(out, 0, static_cast<size_t>(n) * sizeof(float));
+}
+
 void copy_row(const CopyJob& job, int64_t row) {
   const Convolution& conv = *job.convolution;
   const ConvGeometry& g = conv.geometry;
-  const int64_t channels = g.in_channels;
+  const int64_t step = pixel_step(g);
   const int64_t width = image_width(g);
-  float* out = job.out + row * width * channels;
+  float* out = job.out + row * width * step;
   const int64_t y = row - g.pad_top;
+  if (y < 0 || y >= g.in_height) return set_zero(out, width * step);
   const int64_t left = g.pad_left < width ? g.pad_left : width;
-  int64_t columns = width - left < g.in_width ? width - left : g.in_width;
-  if (y < 0 || y >= g.in_height) columns = 0;
-  std::memset(out, 0, static_cast<size_t>(left * channels) * sizeof(float));
-  float* middle = out + left * channels;
-  if (columns > 0) {
-    const float* in = job.in + y * conv.in_row_step;
-    if (conv.in_channel_step == 1 && conv.in_column_step == channels) {
-      std::memcpy(middle, in, static_cast<size_t>(columns * channels) * sizeof(float));
-    } else {
-      pixel_loops().gather(in, conv.in_column_step, conv.in_channel_step, columns, channels,
-                           middle);
+  const int64_t columns = width - left < g.in_width ? width - left : g.in_width;
+  const float* in = job.in + y * conv.in_row_step;
+  float* middle = out + left * step;
+  set_zero(out, left * step);
+  if (conv.in_channel_step == 1 && conv.in_column_step == step) {
+    std::memcpy(middle, in, static_cast<size_t>(columns * step) * sizeof(float));
+  } else if (conv.in_channel_step == 1) {
+    for (int64_t x = 0; x < columns; ++x) {
+      std::memcpy(middle + x * step, in + x * conv.in_column_step,
+                  static_cast<size_t>(g.in_channels) * sizeof(float));
     }
+  } else {
+    pixel_loops().gather(in, conv.in_column_step, conv.in_channel_step, columns, g.in_channels,
+                         middle, step);
   }
-  const int64_t right = width - left - columns;
-  std::memset(middle + columns * channels, 0,
-              static_cast<size_t>(right * channels) * sizeof(float));
+  set_zero(middle + columns * step, (width - left - columns) * step);
 }
 
 void copy_rows(void* data, int64_t begin, int64_t end) {
@@ -80,7 +89,7 @@ Image padded_image(const Convolution& conv, const float* in, void* scratch, Work
   CopyJob job = {&conv, in, align_floats(scratch)};
   const int64_t height = image_height(g);
   share_out(height, height * image_width(g) * g.in_channels, copy_rows, &job, workers);
-  return {job.out, image_width(g) * g.in_channels, g.in_channels};
+  return {job.out, image_width(g) * pixel_step(g), pixel_step(g)};
 }
 
 // --- tiles over the rows of an image ------------------------------------------------------------
@@ -177,7 +186,7 @@ void pointwise(const Convolution& conv, const float* in, const float* weights, f
 size_t convolution_scratch(const ConvGeometry& g) {
   if (is_empty(g)) return 0;
   // Of a 1 by 1 convolution too, whose input may be channels first.
-  const int64_t floats = image_height(g) * image_width(g) * g.in_channels;
+  const int64_t floats = image_height(g) * image_width(g) * pixel_step(g);
   const size_t image = static_cast<size_t>(floats) * sizeof(float) + kCacheLine;
   RowRuns runs;
   runs.run = g.out_width;

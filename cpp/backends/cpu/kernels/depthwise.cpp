@@ -7,7 +7,7 @@ namespace {
 
 // Channels that are taken together: so many that few calls are needed, and so few that rows of
 // small images can be shared out.
-constexpr int64_t kChannels = 128;
+constexpr int64_t kChannels = 256;
 
 struct Depthwise {
   const Convolution* convolution;

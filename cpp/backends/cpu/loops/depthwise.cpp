@@ -30,7 +30,7 @@ RL_INLINE void add_columns(Vec (&sums)[kPixels], const Vec (&weights)[K], const 
   if constexpr (J < kColumns) {
     if (!kEdge || (f.inside & (1u << J)) != 0) {
       const float* at = f.column.at<J % 7>(in);
-      Vec v = kPart ? load_first(at, part) : load(at);
+      Vec v = kPart ? load_part(at, part) : load(at);
       keep(v);
 #pragma GCC unroll 8
       for (int p = 0; p < kPixels; ++p) {
@@ -46,7 +46,7 @@ RL_INLINE void add_columns(Vec (&sums)[kPixels], const Vec (&weights)[K], const 
 template <int K, int S, bool kEdge, bool kPart>
 RL_INLINE void channels_at(const DepthwiseTile& t, Frame& f, int64_t c, int64_t part) {
   Vec start = {};
-  if (t.bias != nullptr) start = kPart ? load_first(t.bias + c, part) : load(t.bias + c);
+  if (t.bias != nullptr) start = kPart ? load_part(t.bias + c, part) : load(t.bias + c);
   Vec sums[kPixels];
 #pragma GCC unroll 8
   for (int p = 0; p < kPixels; ++p) sums[p] = start;
@@ -95,7 +95,7 @@ inline Vec load_multiplied(const float* in, int64_t c, int64_t n, int64_t multip
 void point(const DepthwisePoint& t) {
   for (int64_t c = 0; c < t.channels; c += kLanes) {
     const int64_t n = t.channels - c < kLanes ? t.channels - c : kLanes;
-    Vec sum = t.bias == nullptr ? Vec{} : (n == kLanes ? load(t.bias + c) : load_first(t.bias + c, n));
+    Vec sum = t.bias == nullptr ? Vec{} : (n == kLanes ? load(t.bias + c) : load_part(t.bias + c, n));
     for (int64_t y = 0; y < t.taps_y; ++y) {
       for (int64_t x = 0; x < t.taps_x; ++x) {
         const float* in = t.in + y * t.y_step + x * t.x_step;
@@ -104,7 +104,7 @@ void point(const DepthwisePoint& t) {
           sum += weight * load_multiplied(in, t.channel + c, n, t.multiplier);
         } else {
           const float* at = in + t.channel + c;
-          sum += weight * (n == kLanes ? load(at) : load_first(at, n));
+          sum += weight * (n == kLanes ? load(at) : load_part(at, n));
         }
       }
     }

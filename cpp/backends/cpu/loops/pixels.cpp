@@ -31,21 +31,21 @@ void gather_three(const float* in, int64_t channel_step, int64_t columns, float*
 }
 
 void gather(const float* in, int64_t column_step, int64_t channel_step, int64_t columns,
-            int64_t channels, float* out) {
-  if (channels == 3 && column_step == 1) return gather_three(in, channel_step, columns, out);
+            int64_t channels, float* out, int64_t out_step) {
+  if (channels == 3 && column_step == 1 && out_step == 3) return gather_three(in, channel_step, columns, out);
   for (int64_t c0 = 0; c0 < channels; c0 += kLanes) {
     const int64_t c_end = channels - c0 < kLanes ? channels : c0 + kLanes;
     for (int64_t x0 = 0; x0 < columns; x0 += kLanes) {
       const float* from = in + x0 * column_step + c0 * channel_step;
-      float* to = out + x0 * channels + c0;
+      float* to = out + x0 * out_step + c0;
       if (column_step == 1 &&
-          turn_square(from, channel_step, columns - x0, channels - c0, to, channels)) {
+          turn_square(from, channel_step, columns - x0, channels - c0, to, out_step)) {
         continue;
       }
       const int64_t x_end = columns - x0 < kLanes ? columns : x0 + kLanes;
       for (int64_t x = x0; x < x_end; ++x) {
         for (int64_t c = c0; c < c_end; ++c) {
-          out[x * channels + c] = in[x * column_step + c * channel_step];
+          out[x * out_step + c] = in[x * column_step + c * channel_step];
         }
       }
     }
@@ -69,27 +69,28 @@ void clamp_all(float* values, int64_t n, float low, float high) {
     store(values + i, clamp(load(values + i), splat(low), splat(high)));
   }
   if (i < n) {
-    store_first(values + i, clamp(load_first(values + i, n - i), splat(low), splat(high)), n - i);
+    store_first(values + i, clamp(load_part(values + i, n - i), splat(low), splat(high)), n - i);
   }
 }
 
 template <bool kMax, bool kPart>
 inline Vec reduce_window(const PoolWindow& w, int64_t c, int64_t part) {
   Vec result = kMax ? splat(-__builtin_inff()) : Vec{};
+  IntVec nan = {};  // beside the maximum, which need not wait for it
   for (int64_t y = 0; y < w.taps_y; ++y) {
     const float* in = w.in + y * w.y_step + c;
     for (int64_t x = 0; x < w.taps_x; ++x) {
-      const Vec v = kPart ? load_first(in, part) : load(in);
+      const Vec v = kPart ? load_part(in, part) : load(in);
       if constexpr (kMax) {
-        const Vec larger = result > v ? result : v;  // v if one of them is NaN
-        result = result != result ? result : larger;
+        result = result > v ? result : v;
+        nan |= v != v;
       } else {
         result += v;
       }
       in += w.x_step;
     }
   }
-  return result;
+  return nan != 0 ? splat(__builtin_nanf("")) : result;
 }
 
 template <bool kMax>

@@ -15,9 +15,9 @@ struct PoolWindow {
 };
 
 struct PixelLoops {
-  // out[x * channels + c] = in[x * column_step + c * channel_step].
+  // out[x * out_step + c] = in[x * column_step + c * channel_step].
   void (*gather)(const float* in, int64_t column_step, int64_t channel_step, int64_t columns,
-                 int64_t channels, float* out);
+                 int64_t channels, float* out, int64_t out_step);
   // out[i * out_step + c] += in[i * in_step + c] for i < count.
   void (*add)(const float* in, int64_t in_step, int64_t count, int64_t channels, float* out,
               int64_t out_step);

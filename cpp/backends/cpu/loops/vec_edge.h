@@ -27,6 +27,15 @@ static inline void store_first(float* p, Vec v, int64_t n) {
 #endif
 }
 
+// The first n lanes from memory, n < kLanes, the others zero.
+static inline Vec load_part(const float* p, int64_t n) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1u), p);
+#else
+  return ::rushlight::kernels::RL_ISA::load_first(p, n);
+#endif
+}
+
 // Keeps a vector that was loaded in a register, where the compiler would read it from memory with
 // each use.
 static inline void keep(Vec& v) {
