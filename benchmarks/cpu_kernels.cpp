@@ -189,8 +189,6 @@ constexpr ConvCase kConvolutions[] = {
     {"mbv2 dw 14 384", Kind::Depthwise, 14, 384, 384, 3, 1, 1, false},
     {"mbv2 dw 14 576", Kind::Depthwise, 14, 576, 576, 3, 1, 1, false},
     {"mbv2 dw 14 576 s2", Kind::Depthwise, 14, 576, 576, 3, 2, 1, false},
-    {"tiny dw 14 32", Kind::Depthwise, 14, 32, 32, 3, 1, 1, false},
-    {"tiny dw 9 pad0 64", Kind::Depthwise, 9, 64, 64, 3, 1, 0, false},
     {"mbv2 dw 7 960", Kind::Depthwise, 7, 960, 960, 3, 1, 1, false},
 };
 

@@ -35,7 +35,9 @@ struct Weights {
   int64_t inputs, outputs;  // of a group
 
   Weights(const Case& test, Numbers& numbers)
-      : plain(), packed(packed_size(test)), inputs(test.g.in_channels / test.g.groups),
+      : plain(),
+        packed(packed_size(test)),
+        inputs(test.g.in_channels / test.g.groups),
         outputs(test.g.out_channels / test.g.groups) {
     const ConvGeometry& g = test.g;
     plain = numbers.floats(g.out_channels * inputs * g.kernel_y * g.kernel_x);
@@ -281,6 +283,9 @@ void test_network_geometries(PoolWorkers& two) {
         check_case(square(Kind::Depthwise, size, 21, 21, kernel, stride, 1), 6, two);
       }
     }
+    // Padding wider than the kernel needs.
+    check_case(square(Kind::Depthwise, size / 7, 33, 33, 3, 1, 4), 9, two);
+    check_case(square(Kind::Depthwise, size / 2, 16, 16, 5, 2, 6), 10, two);
     Case first = square(Kind::Dense, size, 3, 24, 3, 2, 1);
     first.channels_first = true;
     check_case(first, 7, two);
@@ -356,10 +361,9 @@ void test_pools(PoolWorkers& two) {
     g.in_channels = g.out_channels = numbers.from(1, i % 5 == 0 ? 300 : 40);
     p.count_padding = numbers.from(0, 1) == 1;
     p.divisor = numbers.from(0, 3) == 0 ? 5 : 0;
-    const bool beyond = (g.out_height > 0 &&
-                         (g.out_height - 1) * g.stride_y - g.pad_top >= g.in_height) ||
-                        (g.out_width > 0 &&
-                         (g.out_width - 1) * g.stride_x - g.pad_left >= g.in_width);
+    const bool beyond =
+        (g.out_height > 0 && (g.out_height - 1) * g.stride_y - g.pad_top >= g.in_height) ||
+        (g.out_width > 0 && (g.out_width - 1) * g.stride_x - g.pad_left >= g.in_width);
     if (!beyond) check_pool(p, i, two);
   }
 }

@@ -28,9 +28,9 @@ struct EvenBlocks {
   int64_t height(int64_t block) const { return start(block + 1) - start(block); }
 };
 
-// A result of packed panels, cut into blocks of rows and into columns as wide as a tile. A column is
-// taken from top to bottom, so that its panels are read from the second-level cache by all blocks
-// of rows but the first; blocks of rows are taken in groups whose inputs stay in cache.
+// A result of packed panels, cut into blocks of rows and into columns as wide as a tile. A column
+// is taken from top to bottom, so that its panels are read from the second-level cache by all
+// blocks of rows but the first; blocks of rows are taken in groups whose inputs stay in cache.
 struct BlockGrid {
   int64_t row_blocks = 0;
   int64_t group = 1;  // blocks of rows of a group

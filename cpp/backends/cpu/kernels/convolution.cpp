@@ -27,7 +27,8 @@ bool needs_padding(const ConvGeometry& g) {
   return g.pad_top != 0 || g.pad_left != 0 || image_height(g) > g.in_height ||
          image_width(g) > g.in_width;
 }
-// Pixels of the copy that tiles read together shall not all meet in one set of the first-level cache.
+// Pixels of the copy that tiles read together shall not all meet in one set of the first-level
+// cache.
 int64_t pixel_step(const ConvGeometry& g) {
   return g.in_channels * g.stride_x % 1024 == 0 ? g.in_channels + kPanel : g.in_channels;
 }
@@ -129,8 +130,7 @@ void convolve_image(const Convolution& conv, const Image& image, const float* we
   tiling.pairs = g.out_width == kFirstRows && highest == 2 * kFirstRows;
   const int64_t channels = g.in_channels / g.groups;
   BlockGrid grid;
-  grid.row_blocks =
-      tiling.pairs ? (g.out_height + 1) / 2 : g.out_height * tiling.row.blocks;
+  grid.row_blocks = tiling.pairs ? (g.out_height + 1) / 2 : g.out_height * tiling.row.blocks;
   grid.terms = g.kernel_y * g.kernel_x * channels;
   grid.rows = g.out_height * g.out_width;
   grid.columns = g.out_channels / g.groups;

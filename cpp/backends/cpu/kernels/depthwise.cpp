@@ -1,6 +1,6 @@
-#include "rushlight/backends/cpu/kernels/convolution.h"
-#include "rushlight/backends/cpu/kernels/blocks.h"
 #include "rushlight/backends/cpu/loops/depthwise.h"
+#include "rushlight/backends/cpu/kernels/blocks.h"
+#include "rushlight/backends/cpu/kernels/convolution.h"
 
 namespace rushlight::cpu {
 namespace {
@@ -11,66 +11,84 @@ constexpr int64_t kChannels = 256;
 
 struct Depthwise {
   const Convolution* convolution;
-  DepthwiseFn whole, edge;  // nullptr: point by point
-  int64_t chunks;           // of channels
+  const DepthwiseFn* tiles;  // by DepthwiseEdge; nullptr: point by point
+  int64_t rows;              // of a tile
+  int64_t bands;             // of so many rows, of one image
+  int64_t chunks;            // of channels
 };
 
 int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// A row of results, of some of its channels.
-struct Row {
+// Neighbouring rows of results, of some of their channels.
+struct Band {
   const Convolution* convolution;
-  Taps taps_y;        // within the image
-  const float* in;    // image row of the first of them
-  const float* weights;
-  float* out;
+  const float* in;  // the image
+  float* out;       // the first row
+  int64_t y, rows;
   int64_t channel, channels;
 };
 
-DepthwiseTile tile_of(const Row& row) {
-  const Convolution& conv = *row.convolution;
+// Bits first..end-1 of `n`, as far as they are inside 0..size-1 when bit 0 lies at `start`.
+uint32_t bits_inside(int64_t start, int64_t n, int64_t size) {
+  const int64_t first = start < 0 ? least(-start, n) : 0;
+  const int64_t end = least(n, size - start);
+  return end <= first ? 0 : (1u << end) - (1u << first);
+}
+
+DepthwiseTile tile_of(const Depthwise& job, const Band& band) {
+  const Convolution& conv = *band.convolution;
+  const ConvGeometry& g = conv.geometry;
+  const int64_t y = band.y * g.stride_y - g.pad_top;
   DepthwiseTile tile;
-  tile.row_step = conv.in_row_step * conv.geometry.dilation_y;
+  tile.row_step = conv.in_row_step;
   tile.column_step = conv.in_column_step;
-  tile.taps_y = row.taps_y.count;
-  tile.weights = row.weights + row.channel;
-  tile.tap_step = panels_of(conv.geometry.out_channels) * kPanel;
-  tile.bias = conv.finish.bias == nullptr ? nullptr : conv.finish.bias + row.channel;
-  tile.out_step = conv.geometry.out_channels;
-  tile.channels = row.channels;
+  tile.rows_inside = bits_inside(y, (job.rows - 1) * g.stride_y + g.kernel_y, g.in_height);
+  tile.in = band.in + y * conv.in_row_step + band.channel;
+  tile.weights = conv.weights + band.channel;
+  tile.tap_step = panels_of(g.out_channels) * kPanel;
+  tile.bias = conv.finish.bias == nullptr ? nullptr : conv.finish.bias + band.channel;
+  tile.out_step = g.out_channels;
+  tile.out_row_step = g.out_width * g.out_channels;
+  tile.rows = band.rows;
+  tile.channels = band.channels;
   tile.low = conv.finish.low;
   tile.high = conv.finish.high;
   return tile;
 }
 
-void row_by_tiles(const Depthwise& job, const Row& row) {
-  const Convolution& conv = *row.convolution;
+void band_by_tiles(const Depthwise& job, const Band& band) {
+  const Convolution& conv = *band.convolution;
   const ConvGeometry& g = conv.geometry;
-  DepthwiseTile tile = tile_of(row);
+  DepthwiseTile tile = tile_of(job, band);
+  const float* in = tile.in;
   const int64_t columns = (kDepthwisePixels - 1) * g.stride_x + g.kernel_x;
-  const uint32_t all = (1u << columns) - 1;
   for (int64_t x = 0; x < g.out_width; x += kDepthwisePixels) {
     const int64_t first = x * g.stride_x - g.pad_left;
-    const int64_t left = first < 0 ? least(-first, columns) : 0;
-    const int64_t end = least(columns, g.in_width - first);
-    tile.inside = end <= left ? 0 : (all >> (columns - end) >> left << left);
-    tile.in = row.in + first * conv.in_column_step + row.channel;
-    tile.out = row.out + x * g.out_channels + row.channel;
+    tile.columns_inside = bits_inside(first, columns, g.in_width);
+    tile.in = in + first * conv.in_column_step;
+    tile.out = band.out + x * g.out_channels + band.channel;
     tile.pixels = least(g.out_width - x, kDepthwisePixels);
-    const bool whole = tile.inside == all && tile.pixels == kDepthwisePixels;
-    (whole ? job.whole : job.edge)(tile);
+    // Padding beyond what a kernel covers leaves columns outside that are not at the sides.
+    DepthwiseEdge edge = DepthwiseEdge::None;
+    if (tile.columns_inside != (1u << columns) - 1) edge = DepthwiseEdge::Sides;
+    const bool deep = -first >= g.kernel_x || first + columns - g.in_width >= g.kernel_x;
+    if (tile.pixels < kDepthwisePixels || deep) edge = DepthwiseEdge::Any;
+    job.tiles[static_cast<size_t>(edge)](tile);
   }
 }
 
-void row_by_points(const Row& row) {
+void row_by_points(const Band& row) {
   const Convolution& conv = *row.convolution;
   const ConvGeometry& g = conv.geometry;
+  const Taps taps_y(row.y * g.stride_y - g.pad_top, g.dilation_y, g.kernel_y, g.in_height);
+  const float* in = row.in + taps_y.position * conv.in_row_step;
   DepthwisePoint point;
   point.y_step = conv.in_row_step * g.dilation_y;
   point.x_step = conv.in_column_step * g.dilation_x;
-  point.taps_y = row.taps_y.count;
+  point.taps_y = taps_y.count;
   point.tap_step = panels_of(g.out_channels) * kPanel;
   point.weights_y_step = g.kernel_x * point.tap_step;
+  const float* weights = conv.weights + taps_y.first * point.weights_y_step + row.channel;
   point.bias = conv.finish.bias == nullptr ? nullptr : conv.finish.bias + row.channel;
   point.channel = row.channel;
   point.channels = row.channels;
@@ -80,37 +98,36 @@ void row_by_points(const Row& row) {
   for (int64_t x = 0; x < g.out_width; ++x) {
     const Taps taps(x * g.stride_x - g.pad_left, g.dilation_x, g.kernel_x, g.in_width);
     point.taps_x = taps.count;
-    point.in = row.in + taps.position * conv.in_column_step;
-    point.weights = row.weights + taps.first * point.tap_step + row.channel;
+    point.in = in + taps.position * conv.in_column_step;
+    point.weights = weights + taps.first * point.tap_step;
     point.out = row.out + x * g.out_channels + row.channel;
     depthwise_loops().point(point);
   }
 }
 
-void run_rows(void* data, int64_t begin, int64_t end) {
+void run_bands(void* data, int64_t begin, int64_t end) {
   const Depthwise& job = *static_cast<const Depthwise*>(data);
   const Convolution& conv = *job.convolution;
   const ConvGeometry& g = conv.geometry;
-  const int64_t tap_row = g.kernel_x * panels_of(g.out_channels) * kPanel;
   for (int64_t item = begin; item < end; ++item) {
-    const int64_t y = item / job.chunks;  // of all images, one below the other
-    const Taps taps(y % g.out_height * g.stride_y - g.pad_top, g.dilation_y, g.kernel_y,
-                    g.in_height);
-    Row row;
-    row.convolution = &conv;
-    row.taps_y = taps;
-    row.in = conv.in + y / g.out_height * conv.in_batch_step + taps.position * conv.in_row_step;
-    row.weights = conv.weights + taps.first * tap_row;
-    row.out = conv.out + y * g.out_width * g.out_channels;
-    row.channel = item % job.chunks * kChannels;
-    row.channels = least(kChannels, g.out_channels - row.channel);
-    if (job.whole == nullptr) {
-      row_by_points(row);
+    const int64_t image = item / job.chunks / job.bands;
+    Band band;
+    band.convolution = &conv;
+    band.y = item / job.chunks % job.bands * job.rows;
+    band.rows = least(job.rows, g.out_height - band.y);
+    band.channel = item % job.chunks * kChannels;
+    band.channels = least(kChannels, g.out_channels - band.channel);
+    band.in = conv.in + image * conv.in_batch_step;
+    const int64_t pixel = (image * g.out_height + band.y) * g.out_width;
+    band.out = conv.out + pixel * g.out_channels;
+    if (job.tiles == nullptr) {
+      row_by_points(band);
     } else {
-      row_by_tiles(job, row);
+      band_by_tiles(job, band);
     }
     if (conv.finish.block != nullptr) {
-      conv.finish.block(conv.finish.data, y * g.out_width, g.out_width, row.channel, row.channels);
+      conv.finish.block(conv.finish.data, pixel, band.rows * g.out_width, band.channel,
+                        band.channels);
     }
   }
 }
@@ -119,16 +136,23 @@ void run_rows(void* data, int64_t begin, int64_t end) {
 
 void convolve_depthwise(const Convolution& convolution, Workers* workers) {
   const ConvGeometry& g = convolution.geometry;
-  Depthwise job = {&convolution, nullptr, nullptr, (g.out_channels + kChannels - 1) / kChannels};
+  Depthwise job = {&convolution, nullptr, 1, 0, (g.out_channels + kChannels - 1) / kChannels};
+  const bool square = g.kernel_x == g.kernel_y && g.stride_x == g.stride_y;
   const bool odd = g.kernel_x == 3 || g.kernel_x == 5 || g.kernel_x == 7;
-  if (odd && g.stride_x <= 2 && g.dilation_x == 1 && g.out_channels == g.in_channels) {
+  const bool dilated = g.dilation_x != 1 || g.dilation_y != 1;
+  if (square && odd && g.stride_x <= 2 && !dilated && g.out_channels == g.in_channels) {
     const auto width = static_cast<size_t>(g.kernel_x / 2 - 1);
-    job.whole = depthwise_loops().whole[width][g.stride_x - 1];
-    job.edge = depthwise_loops().edge[width][g.stride_x - 1];
+    job.tiles = depthwise_loops().tile[width][g.stride_x - 1];
+    job.rows = depthwise_loops().rows[width];
+    if (job.tiles[0] == nullptr) {
+      job.tiles = nullptr;
+      job.rows = 1;
+    }
   }
-  const int64_t rows = g.batch * g.out_height;
-  share_out(rows * job.chunks, rows * g.out_width * g.out_channels * g.kernel_y * g.kernel_x,
-            run_rows, &job, workers);
+  job.bands = (g.out_height + job.rows - 1) / job.rows;
+  share_out(g.batch * job.bands * job.chunks,
+            g.batch * g.out_height * g.out_width * g.out_channels * g.kernel_y * g.kernel_x,
+            run_bands, &job, workers);
 }
 
 }  // namespace rushlight::cpu

@@ -12,8 +12,8 @@ struct Job {
   int64_t chunks;  // of channels
 };
 
-// How many taps count in an average along one dimension, padding included: the image is padded alike
-// on both sides, and a window that reaches further is cut off there.
+// How many taps count in an average along one dimension, padding included: the image is padded
+// alike on both sides, and a window that reaches further is cut off there.
 int64_t padded_taps(int64_t start, int64_t dilation, int64_t kernel, int64_t size, int64_t pad) {
   const int64_t room = (size + pad - start + dilation - 1) / dilation;
   return room < kernel ? room : kernel;

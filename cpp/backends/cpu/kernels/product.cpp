@@ -5,8 +5,8 @@
 namespace rushlight::cpu {
 namespace {
 
-constexpr int64_t kPackColumns = 128;        // from so many on, packing A is soon paid back
-constexpr int64_t kPackSlack = 16;           // floats behind each packed block
+constexpr int64_t kPackColumns = 128;  // from so many on, packing A is soon paid back
+constexpr int64_t kPackSlack = 16;     // floats behind each packed block
 
 struct Plan {
   const Product* product;

@@ -107,8 +107,9 @@ void convolve_transposed(const Convolution& convolution, void* scratch, Workers*
       product.panels = convolution.weights + group * group_floats;
       multiply_runs(product, runs, packing, runs_scratch(product, runs), workers);
       const PartFinish part = {convolution.finish, image * pixels, group * out_channels};
-      Job job = {&convolution, product.c, convolution.out + image * pixels * g.out_channels +
-                     group * out_channels, part.part(), image * pixels};
+      Job job = {&convolution, product.c,
+                 convolution.out + image * pixels * g.out_channels + group * out_channels,
+                 part.part(), image * pixels};
       share_out(g.out_height, product.rows * product.columns, add_rows, &job, workers);
     }
   }

@@ -13,76 +13,128 @@ constexpr int kPixels = static_cast<int>(kDepthwisePixels);
 // Nothing of a tile is worth a call.
 #define RL_INLINE inline __attribute__((always_inline))
 
+// Rows of results at once: two, whose inputs overlap, if there are registers for their sums.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int rows_at_once(int kernel) { return kernel == 3 ? 2 : 1; }
+#else
+constexpr int rows_at_once(int) { return 1; }
+#endif
+
 // What stays the same while a tile goes through its channels.
 struct Frame {
   Steps column;
   int64_t seven;  // columns, in bytes
   int64_t row;    // of the input, in bytes
   int64_t tap;    // of the weights, in floats
-  uint32_t inside;
 };
 
-// Adds what column J of the input gives to each of the sums that it belongs to, and goes on.
-template <int J, int K, int S, bool kEdge, bool kPart>
-RL_INLINE void add_columns(Vec (&sums)[kPixels], const Vec (&weights)[K], const char* in,
-                           const Frame& f, int64_t part) {
-  constexpr int kColumns = (kPixels - 1) * S + K;
-  if constexpr (J < kColumns) {
-    if (!kEdge || (f.inside & (1u << J)) != 0) {
-      const float* at = f.column.at<J % 7>(in);
-      Vec v = kPart ? load_part(at, part) : load(at);
-      keep(v);
+// A kernel: its size, its stride, the edges it minds, and whether its channels end within a vector.
+template <int K, int S, DepthwiseEdge kEdge, bool kPart>
+struct Kernel {
+  static constexpr int R = rows_at_once(K);
+  static constexpr int kColumns = (kPixels - 1) * S + K;
+  static constexpr int kRows = (R - 1) * S + K;
+  using Sums = Vec[R][kPixels];
+
+  // Whether column j may lie outside.
+  static constexpr bool minds(int j) {
+    if (kEdge == DepthwiseEdge::Sides) return j < K - 1 || j > kColumns - K;
+    return kEdge == DepthwiseEdge::Any;
+  }
+
+  // Adds what column J of row Y of the input gives to each of the sums that it belongs to, and goes
+  // on. `weights` are those of row Y of the kernel, and of the row S before it.
+  template <int Y, int J>
+  static RL_INLINE void add_columns(const DepthwiseTile& t, const Frame& f, const char* in,
+                                    int64_t part, const Vec (&weights)[R][K], Sums& sums) {
+    if constexpr (J < kColumns) {
+      if (!minds(J) || (t.columns_inside & (1u << J)) != 0) {
+        const float* at = f.column.at<J % 7>(in);
+        Vec v = kPart ? load_part(at, part) : load(at);
+        keep(v);
+#pragma GCC unroll 2
+        for (int r = 0; r < R; ++r) {
+          if (Y < r * S || Y >= r * S + K) continue;
+#pragma GCC unroll 8
+          for (int p = 0; p < kPixels; ++p) {
+            const int tap = J - p * S;
+            if (tap >= 0 && tap < K) sums[r][p] += v * weights[r][tap];
+          }
+        }
+      }
+      add_columns<Y, J + 1>(t, f, J % 7 == 6 ? in + f.seven : in, part, weights, sums);
+    }
+  }
+
+  template <int Y>
+  static RL_INLINE void add_rows(const DepthwiseTile& t, Frame& f, const char* in, const float* w,
+                                 int64_t part, Sums& sums) {
+    if constexpr (Y < kRows) {
+      if ((t.rows_inside & (1u << Y)) != 0) {
+        f.column.hide();
+        Vec weights[R][K];
+#pragma GCC unroll 2
+        for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+          for (int k = 0; k < K; ++k) {
+            const int tap = (Y - r * S) * K + k;
+            weights[r][k] = tap >= 0 && tap < K * K ? load(w + tap * f.tap) : Vec{};
+          }
+        }
+        add_columns<Y, 0>(t, f, in, part, weights, sums);
+      }
+      add_rows<Y + 1>(t, f, in + f.row, w, part, sums);
+    }
+  }
+
+  static RL_INLINE void store_sums(const DepthwiseTile& t, int64_t c, int64_t part, Sums& sums) {
+    const Vec low = splat(t.low);
+    const Vec high = splat(t.high);
+#pragma GCC unroll 2
+    for (int r = 0; r < R; ++r) {
+      if (r >= t.rows) break;
+      float* out = t.out + r * t.out_row_step + c;
 #pragma GCC unroll 8
       for (int p = 0; p < kPixels; ++p) {
-        const int tap = J - p * S;
-        if (tap >= 0 && tap < K) sums[p] += v * weights[tap];
+        if (kEdge == DepthwiseEdge::Any && p >= t.pixels) break;
+        const Vec result = clamp(sums[r][p], low, high);
+        if (kPart) {
+          store_first(out, result, part);
+        } else {
+          store(out, result);
+        }
+        out += t.out_step;
       }
     }
-    const char* next = J % 7 == 6 ? in + f.seven : in;
-    add_columns<J + 1, K, S, kEdge, kPart>(sums, weights, next, f, part);
   }
-}
 
-template <int K, int S, bool kEdge, bool kPart>
-RL_INLINE void channels_at(const DepthwiseTile& t, Frame& f, int64_t c, int64_t part) {
-  Vec start = {};
-  if (t.bias != nullptr) start = kPart ? load_part(t.bias + c, part) : load(t.bias + c);
-  Vec sums[kPixels];
+  static RL_INLINE void run(const DepthwiseTile& t, Frame& f, int64_t c, int64_t part) {
+    Vec start = {};
+    if (t.bias != nullptr) start = kPart ? load_part(t.bias + c, part) : load(t.bias + c);
+    Sums sums;
+#pragma GCC unroll 2
+    for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
-  for (int p = 0; p < kPixels; ++p) sums[p] = start;
-  const char* in = reinterpret_cast<const char*>(t.in + c);
-  const float* w = t.weights + c;
-  for (int64_t y = t.taps_y; y > 0; --y) {
-    f.column.hide();
-    Vec weights[K];
-#pragma GCC unroll 8
-    for (int k = 0; k < K; ++k) weights[k] = load(w + k * f.tap);
-    add_columns<0, K, S, kEdge, kPart>(sums, weights, in, f, part);
-    in += f.row;
-    w += K * f.tap;
-  }
-  const Vec low = splat(t.low);
-  const Vec high = splat(t.high);
-  float* out = t.out + c;
-#pragma GCC unroll 8
-  for (int p = 0; p < kPixels; ++p) {
-    if (kEdge && p >= t.pixels) break;
-    const Vec result = clamp(sums[p], low, high);
-    if (kPart) {
-      store_first(out, result, part);
-    } else {
-      store(out, result);
+      for (int p = 0; p < kPixels; ++p) sums[r][p] = start;
     }
-    out += t.out_step;
+    add_rows<0>(t, f, reinterpret_cast<const char*>(t.in + c), t.weights + c, part, sums);
+    store_sums(t, c, part, sums);
   }
+};
+
+template <int K, int S>
+__attribute__((noinline)) void last_channels(const DepthwiseTile& t, Frame f, int64_t c) {
+  Kernel<K, S, DepthwiseEdge::Any, true>::run(t, f, c, t.channels - c);
 }
 
-template <int K, int S, bool kEdge>
+template <int K, int S, DepthwiseEdge kEdge>
 void tile(const DepthwiseTile& t) {
-  Frame f = {Steps(t.column_step), t.column_step * 28, t.row_step * 4, t.tap_step, t.inside};
+  Frame f = {Steps(t.column_step), t.column_step * 28, t.row_step * 4, t.tap_step};
   int64_t c = 0;
-  for (; c + kLanes <= t.channels; c += kLanes) channels_at<K, S, kEdge, false>(t, f, c, kLanes);
-  if (c < t.channels) channels_at<K, S, true, true>(t, f, c, t.channels - c);
+  for (; c + kLanes <= t.channels; c += kLanes) {
+    Kernel<K, S, kEdge, false>::run(t, f, c, kLanes);
+  }
+  if (c < t.channels) last_channels<K, S>(t, f, c);
 }
 
 // The channels of the input that lanes from channel c of the result on read.
@@ -95,7 +147,8 @@ inline Vec load_multiplied(const float* in, int64_t c, int64_t n, int64_t multip
 void point(const DepthwisePoint& t) {
   for (int64_t c = 0; c < t.channels; c += kLanes) {
     const int64_t n = t.channels - c < kLanes ? t.channels - c : kLanes;
-    Vec sum = t.bias == nullptr ? Vec{} : (n == kLanes ? load(t.bias + c) : load_part(t.bias + c, n));
+    Vec sum =
+        t.bias == nullptr ? Vec{} : (n == kLanes ? load(t.bias + c) : load_part(t.bias + c, n));
     for (int64_t y = 0; y < t.taps_y; ++y) {
       for (int64_t x = 0; x < t.taps_x; ++x) {
         const float* in = t.in + y * t.y_step + x * t.x_step;
@@ -114,13 +167,15 @@ void point(const DepthwisePoint& t) {
 
 }  // namespace
 
+#define RL_TILES(K, S)                                                \
+  {tile<K, S, DepthwiseEdge::None>, tile<K, S, DepthwiseEdge::Sides>, \
+   tile<K, S, DepthwiseEdge::Any>}
+
 const DepthwiseLoops depthwise_loops = {
-    {{tile<3, 1, false>, tile<3, 2, false>},
-     {tile<5, 1, false>, tile<5, 2, false>},
-     {tile<7, 1, false>, nullptr}},
-    {{tile<3, 1, true>, tile<3, 2, true>},
-     {tile<5, 1, true>, tile<5, 2, true>},
-     {tile<7, 1, true>, nullptr}},
+    {{RL_TILES(3, 1), RL_TILES(3, 2)},
+     {RL_TILES(5, 1), RL_TILES(5, 2)},
+     {RL_TILES(7, 1), {nullptr, nullptr, nullptr}}},
+    {rows_at_once(3), rows_at_once(5), rows_at_once(7)},
     point,
 };
 

@@ -32,7 +32,8 @@ void gather_three(const float* in, int64_t channel_step, int64_t columns, float*
 
 void gather(const float* in, int64_t column_step, int64_t channel_step, int64_t columns,
             int64_t channels, float* out, int64_t out_step) {
-  if (channels == 3 && column_step == 1 && out_step == 3) return gather_three(in, channel_step, columns, out);
+  if (channels == 3 && column_step == 1 && out_step == 3)
+    return gather_three(in, channel_step, columns, out);
   for (int64_t c0 = 0; c0 < channels; c0 += kLanes) {
     const int64_t c_end = channels - c0 < kLanes ? channels : c0 + kLanes;
     for (int64_t x0 = 0; x0 < columns; x0 += kLanes) {

@@ -1,5 +1,5 @@
-// Addresses at small multiples of a step, reached through addressing modes. Compilers left alone keep
-// a pointer for each and run out of registers. Included by loops files only.
+// Addresses at small multiples of a step, reached through addressing modes. Compilers left alone
+// keep a pointer for each and run out of registers. Included by loops files only.
 #pragma once
 
 #include <cstdint>
