@@ -66,24 +66,36 @@ struct Kernel {
     }
   }
 
+  // Row Y of the input, with weights of which row Y of the kernel is at `w`.
+  template <int Y>
+  static RL_INLINE void add_row(const DepthwiseTile& t, Frame& f, const char* in, const float* w,
+                                int64_t part, Sums& sums) {
+    f.column.hide();
+    Vec weights[R][K];
+#pragma GCC unroll 2
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+      for (int k = 0; k < K; ++k) {
+        const bool used = Y >= r * S && Y < r * S + K;
+        weights[r][k] = used ? load(w + (k - r * S * K) * f.tap) : Vec{};
+      }
+    }
+    add_columns<Y, 0>(t, f, in, part, weights, sums);
+  }
+
+  // Row Y of the input and those after it; what they add to depends on Y where R is 2.
   template <int Y>
   static RL_INLINE void add_rows(const DepthwiseTile& t, Frame& f, const char* in, const float* w,
                                  int64_t part, Sums& sums) {
-    if constexpr (Y < kRows) {
-      if ((t.rows_inside & (1u << Y)) != 0) {
-        f.column.hide();
-        Vec weights[R][K];
-#pragma GCC unroll 2
-        for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 8
-          for (int k = 0; k < K; ++k) {
-            const int tap = (Y - r * S) * K + k;
-            weights[r][k] = tap >= 0 && tap < K * K ? load(w + tap * f.tap) : Vec{};
-          }
-        }
-        add_columns<Y, 0>(t, f, in, part, weights, sums);
+    if constexpr (R == 1) {
+      for (int y = 0; y < kRows; ++y) {
+        if ((t.rows_inside & (1u << y)) != 0) add_row<0>(t, f, in, w, part, sums);
+        in += f.row;
+        w += K * f.tap;
       }
-      add_rows<Y + 1>(t, f, in + f.row, w, part, sums);
+    } else if constexpr (Y < kRows) {
+      if ((t.rows_inside & (1u << Y)) != 0) add_row<Y>(t, f, in, w, part, sums);
+      add_rows<Y + 1>(t, f, in + f.row, w + K * f.tap, part, sums);
     }
   }
 
@@ -167,14 +179,14 @@ void point(const DepthwisePoint& t) {
 
 }  // namespace
 
-#define RL_TILES(K, S)                                                \
-  {tile<K, S, DepthwiseEdge::None>, tile<K, S, DepthwiseEdge::Sides>, \
-   tile<K, S, DepthwiseEdge::Any>}
+// The middle form is there for the kernel that is met most.
+#define RL_TILES(K, S, sides) \
+  {tile<K, S, DepthwiseEdge::None>, tile<K, S, sides>, tile<K, S, DepthwiseEdge::Any>}
 
 const DepthwiseLoops depthwise_loops = {
-    {{RL_TILES(3, 1), RL_TILES(3, 2)},
-     {RL_TILES(5, 1), RL_TILES(5, 2)},
-     {RL_TILES(7, 1), {nullptr, nullptr, nullptr}}},
+    {{RL_TILES(3, 1, DepthwiseEdge::Sides), RL_TILES(3, 2, DepthwiseEdge::Sides)},
+     {RL_TILES(5, 1, DepthwiseEdge::Any), RL_TILES(5, 2, DepthwiseEdge::Any)},
+     {RL_TILES(7, 1, DepthwiseEdge::Any), {nullptr, nullptr, nullptr}}},
     {rows_at_once(3), rows_at_once(5), rows_at_once(7)},
     point,
 };
