@@ -1,0 +1,260 @@
+// Times the CPU engine's products and convolutions: GFLOP/s and the share of the float32 peak,
+// which is measured by turns with them, so that a busy machine slows both.
+//
+//   cpu_kernels [threads] [word of a case's name]
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <vector>
+
+#include "rushlight/backends/cpu/kernels/convolution.h"
+#include "rushlight/kernel/loops/dispatch.h"
+#include "rushlight/module/thread_pool.h"
+
+using namespace rushlight;
+using namespace rushlight::cpu;
+
+namespace {
+
+constexpr int kRounds = 25;
+constexpr double kRoundSeconds = 4e-3;
+constexpr size_t kColdBytes = size_t{96} << 20;  // of weights, more than a cache holds
+
+float* aligned(std::vector<float>& memory, size_t n) {
+  memory.assign(n + 32, 0.0f);
+  uint32_t state = 1;
+  for (float& x : memory) {
+    state = state * 1664525u + 1013904223u;
+    x = static_cast<float>(state >> 8) / 16777216.0f - 0.5f;
+  }
+  const auto address = reinterpret_cast<uintptr_t>(memory.data());
+  return reinterpret_cast<float*>((address + 63) / 64 * 64);
+}
+
+// Time of this thread alone where no other works, so that other programs do not count.
+double now(size_t threads) {
+  timespec time;
+  clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// Multiply-adds in registers alone.
+using PeakVec = float __attribute__((vector_size(64)));
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f,prefer-vector-width=512")))
+#endif
+double peak_flops(int64_t rounds) {
+  constexpr int kSums = 24;
+  PeakVec sums[kSums];
+#pragma GCC unroll 24
+  for (int i = 0; i < kSums; ++i) {
+    sums[i] = PeakVec{};
+    asm volatile("" : "+v"(sums[i]));  // else they are all one
+  }
+  PeakVec x = PeakVec{} + 0.5f;
+  PeakVec y = PeakVec{} + 0.25f;
+  const double start = now(1);
+  for (int64_t round = 0; round < rounds; ++round) {
+    asm volatile("" : "+v"(x), "+v"(y));
+#pragma GCC unroll 24
+    for (int i = 0; i < kSums; ++i) sums[i] = sums[i] * x + y;
+  }
+  const double seconds = now(1) - start;
+  PeakVec sum = {};
+#pragma GCC unroll 24
+  for (int i = 0; i < kSums; ++i) sum += sums[i];
+  volatile float sink = sum[0];
+  (void)sink;
+  return static_cast<double>(rounds) * kSums * 16 * 2 / seconds;
+}
+
+struct Timing {
+  double best = 1e9, peak = 0, median_share = 0;
+};
+
+template <class Body>
+Timing measure(double flops, size_t threads, Body body) {
+  body();
+  double start = now(threads);
+  body();
+  const int calls = std::max(1, static_cast<int>(kRoundSeconds / (now(threads) - start)));
+  Timing timing;
+  std::vector<double> shares;
+  for (int round = 0; round < kRounds; ++round) {
+    const double peak = peak_flops(40000) * static_cast<double>(threads);
+    start = now(threads);
+    for (int i = 0; i < calls; ++i) body();
+    const double seconds = (now(threads) - start) / calls;
+    timing.best = std::min(timing.best, seconds);
+    timing.peak = std::max(timing.peak, peak);
+    shares.push_back(flops / seconds / peak);
+  }
+  std::sort(shares.begin(), shares.end());
+  timing.median_share = shares[shares.size() / 2];
+  return timing;
+}
+
+void print(const char* name, double flops, const Timing& t) {
+  std::printf("%-34s %9.1f us %7.1f GFLOP/s  %5.1f %% of peak %5.0f (median of shares %5.1f %%)\n",
+              name, t.best * 1e6, flops / t.best * 1e-9, 100 * flops / t.best / t.peak,
+              t.peak * 1e-9, 100 * t.median_share);
+}
+
+struct ProductCase {
+  const char* name;
+  int64_t rows, depth, columns;
+};
+
+constexpr ProductCase kProducts[] = {
+    {"vit 197x768x768", 197, 768, 768},      {"vit 197x768x3072", 197, 768, 3072},
+    {"vit 197x3072x768", 197, 3072, 768},    {"minilm 128x384x384", 128, 384, 384},
+    {"minilm 128x384x1536", 128, 384, 1536}, {"minilm 128x1536x384", 128, 1536, 384},
+    {"gpt2 128x768x2304", 128, 768, 2304},   {"gpt2 128x768x3072", 128, 768, 3072},
+    {"gpt2 128x3072x768", 128, 3072, 768},   {"gpt2 128x768x50257", 128, 768, 50257},
+    {"resnet 3136x64x256", 3136, 64, 256},   {"resnet 3136x256x64", 3136, 256, 64},
+    {"resnet 784x128x512", 784, 128, 512},   {"resnet 784x512x128", 784, 512, 128},
+    {"resnet 196x1024x256", 196, 1024, 256}, {"resnet 196x256x1024", 196, 256, 1024},
+    {"resnet 49x2048x512", 49, 2048, 512},   {"resnet 49x512x2048", 49, 512, 2048},
+    {"mbv2 12544x32x16", 12544, 32, 16},     {"mbv2 12544x16x96", 12544, 16, 96},
+    {"mbv2 3136x96x24", 3136, 96, 24},       {"mbv2 3136x24x144", 3136, 24, 144},
+    {"mbv2 784x144x32", 784, 144, 32},       {"mbv2 784x32x192", 784, 32, 192},
+    {"mbv2 196x384x64", 196, 384, 64},       {"mbv2 196x64x384", 196, 64, 384},
+    {"mbv2 196x576x96", 196, 576, 96},       {"mbv2 49x960x160", 49, 960, 160},
+    {"mbv2 49x160x960", 49, 160, 960},       {"mbv2 49x960x320", 49, 960, 320},
+    {"mbv2 49x320x1280", 49, 320, 1280},     {"gemv 1x768x3072", 1, 768, 3072},
+    {"gemv 1x768x50257", 1, 768, 50257},     {"rows 4x768x3072", 4, 768, 3072},
+};
+
+void run_product(const ProductCase& test, bool cold, PoolWorkers& workers) {
+  std::vector<float> a, b, c, scratch;
+  Product p;
+  p.rows = test.rows;
+  p.depth = test.depth;
+  p.columns = test.columns;
+  p.a = aligned(a, static_cast<size_t>(p.rows * p.depth));
+  p.a_step = p.depth;
+  const auto weights = static_cast<size_t>(panels_of(p.columns) * kPanel * p.depth);
+  const size_t copies = cold ? kColdBytes / (weights * 4) + 2 : 1;
+  const float* panels = aligned(b, weights * copies);
+  p.c = aligned(c, static_cast<size_t>(p.rows * p.columns));
+  p.c_step = p.columns;
+  const size_t bytes = product_scratch(p);
+  float* room = aligned(scratch, bytes / 4 + 16);
+  const double flops = 2.0 * static_cast<double>(p.rows * p.depth * p.columns);
+  size_t copy = 0;
+  const Timing t = measure(flops, workers.count(), [&] {
+    p.panels = panels + weights * (copy++ % copies);
+    multiply(p, room, bytes, &workers);
+  });
+  char name[64];
+  std::snprintf(name, sizeof(name), "%s%s", test.name, cold ? " cold" : "");
+  print(name, flops, t);
+}
+
+enum class Kind { Dense, Depthwise, MaxPool, AveragePool };
+
+struct ConvCase {
+  const char* name;
+  Kind kind;
+  int64_t size, in_channels, out_channels, kernel, stride, pad;
+  bool channels_first;
+};
+
+constexpr ConvCase kConvolutions[] = {
+    {"resnet stem 7x7 s2", Kind::Dense, 224, 3, 64, 7, 2, 3, true},
+    {"resnet 56 3x3 64", Kind::Dense, 56, 64, 64, 3, 1, 1, false},
+    {"resnet 56 3x3 128 s2", Kind::Dense, 56, 128, 128, 3, 2, 1, false},
+    {"resnet 28 3x3 128", Kind::Dense, 28, 128, 128, 3, 1, 1, false},
+    {"resnet 28 3x3 256 s2", Kind::Dense, 28, 256, 256, 3, 2, 1, false},
+    {"resnet 14 3x3 256", Kind::Dense, 14, 256, 256, 3, 1, 1, false},
+    {"resnet 14 3x3 512 s2", Kind::Dense, 14, 512, 512, 3, 2, 1, false},
+    {"resnet 7 3x3 512", Kind::Dense, 7, 512, 512, 3, 1, 1, false},
+    {"resnet 56 1x1 256-512 s2", Kind::Dense, 56, 256, 512, 1, 2, 0, false},
+    {"resnet 28 1x1 512-1024 s2", Kind::Dense, 28, 512, 1024, 1, 2, 0, false},
+    {"resnet 14 1x1 1024-2048 s2", Kind::Dense, 14, 1024, 2048, 1, 2, 0, false},
+    {"resnet 56 1x1 256-64", Kind::Dense, 56, 256, 64, 1, 1, 0, false},
+    {"resnet max pool", Kind::MaxPool, 112, 64, 64, 3, 2, 1, false},
+    {"resnet average pool", Kind::AveragePool, 7, 2048, 2048, 7, 1, 0, false},
+    {"vit patches 16x16 s16", Kind::Dense, 224, 3, 768, 16, 16, 0, true},
+    {"mbv2 stem 3x3 s2", Kind::Dense, 224, 3, 32, 3, 2, 1, true},
+    {"mbv2 dw 112 32", Kind::Depthwise, 112, 32, 32, 3, 1, 1, false},
+    {"mbv2 dw 112 96 s2", Kind::Depthwise, 112, 96, 96, 3, 2, 1, false},
+    {"mbv2 dw 56 144", Kind::Depthwise, 56, 144, 144, 3, 1, 1, false},
+    {"mbv2 dw 56 144 s2", Kind::Depthwise, 56, 144, 144, 3, 2, 1, false},
+    {"mbv2 dw 28 192", Kind::Depthwise, 28, 192, 192, 3, 1, 1, false},
+    {"mbv2 dw 28 192 s2", Kind::Depthwise, 28, 192, 192, 3, 2, 1, false},
+    {"mbv2 dw 14 384", Kind::Depthwise, 14, 384, 384, 3, 1, 1, false},
+    {"mbv2 dw 14 576", Kind::Depthwise, 14, 576, 576, 3, 1, 1, false},
+    {"mbv2 dw 14 576 s2", Kind::Depthwise, 14, 576, 576, 3, 2, 1, false},
+    {"mbv2 dw 7 960", Kind::Depthwise, 7, 960, 960, 3, 1, 1, false},
+};
+
+ConvGeometry geometry_of(const ConvCase& test) {
+  ConvGeometry g;
+  g.in_height = g.in_width = test.size;
+  g.in_channels = test.in_channels;
+  g.out_channels = test.out_channels;
+  g.kernel_y = g.kernel_x = test.kernel;
+  g.stride_y = g.stride_x = test.stride;
+  g.pad_top = g.pad_left = test.pad;
+  g.out_height = g.out_width = (test.size + 2 * test.pad - test.kernel) / test.stride + 1;
+  if (test.kind != Kind::Dense) g.groups = test.in_channels;
+  return g;
+}
+
+void run_convolution(const ConvCase& test, bool cold, PoolWorkers& workers) {
+  std::vector<float> in, weights, out, room;
+  Convolution conv;
+  Pooling pooling;
+  const ConvGeometry g = conv.geometry = pooling.geometry = geometry_of(test);
+  conv.in = pooling.in = aligned(in, static_cast<size_t>(test.size * test.size * g.in_channels));
+  conv.in_row_step = test.size * (test.channels_first ? 1 : g.in_channels);
+  conv.in_column_step = test.channels_first ? 1 : g.in_channels;
+  conv.in_channel_step = test.channels_first ? test.size * test.size : 1;
+  const int64_t terms = g.kernel_y * g.kernel_x * (g.in_channels / g.groups);
+  const auto n_weights = static_cast<size_t>(panels_of(g.out_channels) * kPanel * terms);
+  const size_t copies = cold ? kColdBytes / (n_weights * 4) + 2 : 1;
+  const float* first = aligned(weights, n_weights * copies);
+  const auto n_out = static_cast<size_t>(g.out_height * g.out_width * g.out_channels);
+  conv.out = pooling.out = aligned(out, n_out);
+  void* scratch = aligned(room, convolution_scratch(g) / 4 + 16);
+  pooling.kind = test.kind == Kind::MaxPool ? Pool::Max : Pool::Average;
+  const double flops = 2.0 * static_cast<double>(n_out) * static_cast<double>(terms);
+  size_t copy = 0;
+  const Timing t = measure(flops, workers.count(), [&] {
+    conv.weights = first + n_weights * (copy++ % copies);
+    if (test.kind == Kind::Dense) {
+      convolve(conv, scratch, &workers);
+    } else if (test.kind == Kind::Depthwise) {
+      convolve_depthwise(conv, &workers);
+    } else {
+      pool(pooling, &workers);
+    }
+  });
+  char name[64];
+  std::snprintf(name, sizeof(name), "%s%s", test.name, cold ? " cold" : "");
+  print(name, flops, t);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const size_t threads = argc > 1 ? static_cast<size_t>(std::atoi(argv[1])) : 1;
+  const char* word = argc > 2 ? argv[2] : "";
+  PoolWorkers workers(threads);
+  std::printf("%s, %zu threads\n", kernels::isa_name(kernels::current_isa()), threads);
+  for (const ProductCase& test : kProducts) {
+    if (std::strstr(test.name, word) == nullptr) continue;
+    run_product(test, false, workers);
+    run_product(test, true, workers);
+  }
+  for (const ConvCase& test : kConvolutions) {
+    if (std::strstr(test.name, word) == nullptr) continue;
+    run_convolution(test, false, workers);
+    if (test.kind == Kind::Dense) run_convolution(test, true, workers);
+  }
+  return 0;
+}

@@ -1,0 +1,100 @@
+// What products and convolutions share: the order in which blocks of a result are computed, and how
+// they are shared out.
+#pragma once
+
+#include <cstdint>
+
+#include "rushlight/backends/cpu/kernels/product.h"
+#include "rushlight/backends/cpu/loops/gemm.h"
+#include "rushlight/platform/workers.h"
+
+namespace rushlight::cpu {
+
+// Cuts 0..items-1 into equal shares for the threads; on this thread if it is little work (`work` is
+// a number of multiplications).
+void share_out(int64_t items, int64_t work, Workers::Task task, void* data, Workers* workers);
+
+// Blocks of rows whose heights differ by one at most: 128 rows are 8 of 13 and 2 of 12.
+struct EvenBlocks {
+  int64_t rows = 0;
+  int64_t blocks = 0;
+
+  EvenBlocks(int64_t n_rows, int64_t highest)
+      : rows(n_rows), blocks((n_rows + highest - 1) / highest) {}
+  int64_t start(int64_t block) const {
+    const int64_t longer = rows % blocks;
+    return rows / blocks * block + (block < longer ? block : longer);
+  }
+  int64_t height(int64_t block) const { return start(block + 1) - start(block); }
+};
+
+// A result of packed panels, cut into blocks of rows and into columns as wide as a tile. A column
+// is taken from top to bottom, so that its panels are read from the second-level cache by all
+// blocks of rows but the first; blocks of rows are taken in groups whose inputs stay in cache.
+struct BlockGrid {
+  int64_t row_blocks = 0;
+  int64_t group = 1;  // blocks of rows of a group
+  GemmTile tile;      // what all tiles have in common: steps, taps, depth
+  int64_t terms = 0;  // of a sum, all taps together
+  int64_t rows = 0, columns = 0;
+  const float* panels = nullptr;
+  float* c = nullptr;
+  int64_t c_step = 0;
+  Finish finish;
+  // Puts into `tile` where a block of rows lies in A. Returns the first row after it.
+  int64_t (*place)(const void* data, int64_t block, GemmTile* tile) = nullptr;
+  const void* data = nullptr;
+
+  int64_t work() const { return rows * terms * columns; }
+  // The group whose part of A, `block_bytes` for a block, lies in cache beside panels.
+  void set_group(int64_t block_bytes);
+};
+void run_blocks(const BlockGrid& grid, Workers* workers);
+
+// Bias and clamp of the columns from `column` on, of which `columns` are there.
+struct TileFinish {
+  float bias[kMaxPanels * kPanel];
+  void set(const Finish& finish, int64_t column, int64_t columns, int64_t panels, GemmTile* tile);
+};
+
+// A finish for a part of a result.
+struct PartFinish {
+  Finish whole;
+  int64_t row, column;
+  Finish part() const;
+
+ private:
+  static void block(const void* data, int64_t row, int64_t rows, int64_t column, int64_t columns);
+};
+
+// A product whose rows of A lie in runs: row i at a + i / run * run_step + i % run * a_step.
+struct RowRuns {
+  int64_t run = 0;  // 0: all rows in one run
+  int64_t run_step = 0;
+};
+size_t runs_scratch(const Product& product, const RowRuns& runs);
+void multiply_runs(const Product& product, const RowRuns& runs, void* scratch, size_t scratch_size,
+                   Workers* workers);
+
+// The taps of a window that lie within an image, along one dimension: which is the first, how many
+// they are, and where the first one lies. `start` is where tap 0 lies, perhaps outside.
+struct Taps {
+  int64_t first = 0, count = 0, position = 0;
+
+  Taps() = default;
+  Taps(int64_t start, int64_t dilation, int64_t kernel, int64_t size) {
+    first = start < 0 ? (-start + dilation - 1) / dilation : 0;
+    const int64_t end = start < size ? (size - start + dilation - 1) / dilation : 0;
+    count = (end < kernel ? end : kernel) - first;
+    if (count <= 0) first = count = start = 0;  // so that no address is formed outside
+    position = start + first * dilation;
+  }
+};
+
+constexpr size_t kCacheLine = 64;
+inline float* align_floats(void* memory) {
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  return reinterpret_cast<float*>((address + kCacheLine - 1) / kCacheLine * kCacheLine);
+}
+
+}  // namespace rushlight::cpu

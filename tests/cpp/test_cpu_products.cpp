@@ -1,0 +1,197 @@
+// The CPU engine's matrix products beside sums in double precision: tails of every size, with and
+// without scratch, bias, clamp and what follows a block; the same bits with any number of threads.
+#include <limits>
+
+#include "cpu_kernels.h"
+
+using namespace rushlight;
+using namespace rushlight::cpu;
+using namespace rushlight::test;
+
+namespace {
+
+struct Case {
+  int64_t rows, depth, columns;
+  int64_t a_gap, c_gap;  // between rows
+  bool bias, clamp, block;
+};
+
+struct Operands {
+  std::vector<float> a, b, bias;
+  Buffer panels;
+  Operands(const Case& test, Numbers& numbers)
+      : a(numbers.floats(test.rows * (test.depth + test.a_gap))),
+        b(numbers.floats(test.depth * test.columns)),
+        bias(bias_of(numbers, test.columns)),
+        panels(panels_of(test.columns) * kPanel * test.depth) {}
+};
+
+std::vector<float> run(const Case& test, Operands& operands, bool scratch, Workers* workers) {
+  Product p;
+  p.rows = test.rows;
+  p.depth = test.depth;
+  p.columns = test.columns;
+  p.a = operands.a.data();
+  p.a_step = test.depth + test.a_gap;
+  p.panels = operands.panels.data();
+  p.c_step = test.columns + test.c_gap;
+  const int64_t size = test.rows == 0 ? 0 : (test.rows - 1) * p.c_step + test.columns;
+  Buffer c(size);
+  p.c = c.data();
+  if (test.bias) p.finish.bias = operands.bias.data();
+  if (test.clamp) {
+    p.finish.low = -1.5f;
+    p.finish.high = 2.0f;
+  }
+  const Increment increment = {p.c, p.c_step};
+  if (test.block) {
+    p.finish.block = Increment::block;
+    p.finish.data = &increment;
+  }
+  const size_t bytes = scratch ? product_scratch(p) : 0;
+  std::vector<char> room(bytes);
+  multiply(p, room.data(), bytes, workers);
+  CHECK(c.guards_hold());
+  for (int64_t i = 0; i + 1 < test.rows; ++i) {
+    for (int64_t j = test.columns; j < p.c_step; ++j) {
+      CHECK(c.data()[i * p.c_step + j] == Buffer::kGuard);
+    }
+  }
+  return std::vector<float>(c.data(), c.data() + size);
+}
+
+bool as_expected(const Case& test, const Operands& operands, const std::vector<float>& c) {
+  Finish finish;
+  if (test.clamp) {
+    finish.low = -1.5f;
+    finish.high = 2.0f;
+  }
+  for (int64_t i = 0; i < test.rows; ++i) {
+    for (int64_t j = 0; j < test.columns; ++j) {
+      Expected expected;
+      if (test.bias) expected.add(operands.bias[static_cast<size_t>(j)]);
+      for (int64_t k = 0; k < test.depth; ++k) {
+        const auto left = static_cast<size_t>(i * (test.depth + test.a_gap) + k);
+        const auto right = static_cast<size_t>(k * test.columns + j);
+        expected.add(static_cast<double>(operands.a[left]) * operands.b[right]);
+      }
+      float result = c[static_cast<size_t>(i * (test.columns + test.c_gap) + j)];
+      if (test.block) result -= 1;
+      expected.size += 1;
+      if (!expected.holds(result, finish)) return false;
+    }
+  }
+  return true;
+}
+
+void check_case(const Case& test, uint32_t seed, PoolWorkers& two) {
+  Numbers numbers(seed);
+  Operands operands(test, numbers);
+  pack_panels(operands.b.data(), test.columns, 1, test.depth, test.columns, operands.panels.data(),
+              &two);
+  const std::vector<float> result = run(test, operands, true, nullptr);
+  const bool ok = as_expected(test, operands, result);
+  if (!ok) {
+    std::fprintf(stderr, "%s: %d x %d x %d, gaps %d %d\n",
+                 kernels::isa_name(kernels::current_isa()), static_cast<int>(test.rows),
+                 static_cast<int>(test.depth), static_cast<int>(test.columns),
+                 static_cast<int>(test.a_gap), static_cast<int>(test.c_gap));
+  }
+  CHECK(ok);
+  CHECK(run(test, operands, true, &two) == result);
+  CHECK(run(test, operands, false, nullptr) == result);
+  CHECK(run(test, operands, false, &two) == result);
+}
+
+void test_drawn_shapes(PoolWorkers& two) {
+  Numbers numbers(7);
+  for (uint32_t i = 0; i < 150; ++i) {
+    Case test;
+    test.rows = numbers.from(0, i % 3 == 0 ? 100 : 16);
+    test.depth = numbers.from(0, i % 5 == 0 ? 200 : 40);
+    test.columns = numbers.from(i % 7 == 0 ? 0 : 1, i % 4 == 0 ? 300 : 70);
+    test.a_gap = numbers.from(0, 3);
+    test.c_gap = numbers.from(0, 2);
+    test.bias = numbers.from(0, 1) == 1;
+    test.clamp = numbers.from(0, 1) == 1;
+    test.block = numbers.from(0, 2) == 0;
+    check_case(test, i, two);
+  }
+}
+
+void test_every_height_and_width(PoolWorkers& two) {
+  for (int64_t rows = 1; rows <= 30; ++rows) {
+    for (int64_t columns : {1, 15, 16, 17, 32, 33, 47, 130}) {
+      check_case({rows, 19, columns, 0, 0, true, false, true}, 3, two);
+    }
+  }
+}
+
+// Large enough for several threads and several groups of rows; rows 4096 bytes apart.
+void test_large(PoolWorkers& two) {
+  check_case({150, 1024, 130, 0, 0, true, true, true}, 1, two);
+  check_case({150, 1024, 40, 0, 0, true, true, true}, 2, two);
+  check_case({1, 700, 1000, 0, 0, true, false, true}, 3, two);
+  check_case({3, 300, 900, 0, 0, false, true, false}, 4, two);
+  check_case({700, 300, 48, 0, 0, false, true, true}, 5, two);
+}
+
+void test_nan_stays() {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (int64_t rows : {2, 9}) {
+    std::vector<float> a(static_cast<size_t>(rows) * 4, 1.0f);
+    a[0] = nan;
+    Buffer panels(4 * kPanel, 1.0f);
+    Buffer c(rows * kPanel);
+    Product p;
+    p.rows = rows;
+    p.depth = 4;
+    p.columns = kPanel;
+    p.a = a.data();
+    p.a_step = 4;
+    p.panels = panels.data();
+    p.c = c.data();
+    p.c_step = kPanel;
+    p.finish.low = 0;
+    p.finish.high = 3;
+    multiply(p, nullptr, 0, nullptr);
+    CHECK(std::isnan(c.data()[0]) && std::isnan(c.data()[kPanel - 1]));
+    CHECK(c.data()[kPanel] == 3.0f);
+  }
+}
+
+void test_packing(PoolWorkers& two) {
+  Numbers numbers(11);
+  for (int64_t depth : {1, 5, 16, 33}) {
+    for (int64_t columns : {1, 7, 16, 18, 40}) {
+      const std::vector<float> matrix = numbers.floats(depth * columns);
+      for (bool turned : {false, true}) {
+        Buffer panels(panels_of(columns) * kPanel * depth);
+        pack_panels(matrix.data(), turned ? 1 : columns, turned ? depth : 1, depth, columns,
+                    panels.data(), &two);
+        CHECK(panels.guards_hold());
+        for (int64_t k = 0; k < depth; ++k) {
+          for (int64_t j = 0; j < panels_of(columns) * kPanel; ++j) {
+            const int64_t at = turned ? j * depth + k : k * columns + j;
+            const float wanted = j < columns ? matrix[static_cast<size_t>(at)] : 0.0f;
+            CHECK(*panel_element(panels.data(), depth, k, j) == wanted);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  PoolWorkers two(2);
+  on_each_isa([&] {
+    test_drawn_shapes(two);
+    test_every_height_and_width(two);
+    test_large(two);
+    test_nan_stays();
+    test_packing(two);
+  });
+  return check_result();
+}
