@@ -92,7 +92,7 @@ struct TileInstruction {
 
 struct TileOperand {
   void* data = nullptr;
-  DType dtype = DType::Float;  // Float or Bool; in registers all is float
+  DType dtype = DType::Float32;  // Float32 or Bool; in registers all is float
   int64_t steps[kTileRank] = {};
 };
 
