@@ -23,7 +23,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "rushlight/core/allocator.h"
 #include "rushlight/core/evalue.h"
@@ -85,17 +84,7 @@ class KernelContext {
   // runs in place; scratch is taken before.
   template <class Body>
   void parallel(int64_t items, int64_t grain, Body&& body) {
-    if (workers_ == nullptr || items <= grain) {
-      for (int64_t begin = 0; begin < items; begin += grain) {
-        body(begin, items - begin < grain ? items : begin + grain);
-      }
-      return;
-    }
-    using Plain = std::remove_reference_t<Body>;
-    workers_->run(
-        items, grain,
-        [](void* data, int64_t begin, int64_t end) { (*static_cast<Plain*>(data))(begin, end); },
-        const_cast<std::remove_const_t<Plain>*>(&body));
+    share_out(workers_, items, grain, body);
   }
 
  private:

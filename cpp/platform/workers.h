@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace rushlight {
 
@@ -25,5 +26,22 @@ class Workers {
  protected:
   ~Workers() = default;
 };
+
+// Calls body(begin, end) for the same runs, on this thread where `workers` is nullptr or there is
+// but one run.
+template <class Body>
+void share_out(Workers* workers, int64_t items, int64_t grain, Body&& body) {
+  if (workers == nullptr || items <= grain) {
+    for (int64_t begin = 0; begin < items; begin += grain) {
+      body(begin, items - begin < grain ? items : begin + grain);
+    }
+    return;
+  }
+  using Plain = std::remove_reference_t<Body>;
+  workers->run(
+      items, grain,
+      [](void* data, int64_t begin, int64_t end) { (*static_cast<Plain*>(data))(begin, end); },
+      const_cast<std::remove_const_t<Plain>*>(&body));
+}
 
 }  // namespace rushlight

@@ -1,120 +1,120 @@
-// What the tests of the CPU engine's kernels share: inputs, outputs with guards around them, and
-// comparison with sums in double precision.
+// For tests of the CPU engine's kernels: random numbers, outputs with guards behind them, and every
+// case on each instruction set, alone and shared out.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "check.h"
-#include "rushlight/backends/cpu/kernels/product.h"
 #include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/module/thread_pool.h"
 
 namespace rushlight {
 namespace test {
 
-// Numbers that are the same on every machine.
-class Numbers {
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
+
+class Random {
  public:
-  explicit Numbers(uint32_t seed) : state_(seed * 2654435761u + 1) {}
-  uint32_t next() {
+  explicit Random(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}
+  uint64_t next() {
     state_ ^= state_ << 13;
-    state_ ^= state_ >> 17;
-    return state_ ^= state_ << 5;
+    state_ ^= state_ >> 7;
+    state_ ^= state_ << 17;
+    return state_;
   }
-  int64_t from(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(next() % static_cast<uint32_t>(high - low + 1));
+  // From low to high, both among them.
+  int64_t whole(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(next() % static_cast<uint64_t>(high - low + 1));
   }
-  std::vector<float> floats(int64_t n) {
+  bool chance(int64_t one_in) { return whole(1, one_in) == 1; }
+  float real(float low, float high) {
+    const double unit = static_cast<double>(next() >> 11) / 9007199254740992.0;
+    return static_cast<float>(low + (high - low) * unit);
+  }
+  std::vector<float> reals(int64_t n, float low = -2, float high = 2) {
     std::vector<float> values(static_cast<size_t>(n));
-    for (float& x : values) x = static_cast<float>(next() >> 8) / 8388608.0f - 1.0f;
+    for (float& value : values) value = real(low, high);
     return values;
   }
 
  private:
-  uint32_t state_;
+  uint64_t state_;
 };
 
-// Memory of exactly the size asked for, so that a sanitizer sees each element too many, at a
-// multiple of 64 bytes; whoever writes behind it without a sanitizer hits a guard.
-class Buffer {
+// What a kernel writes to: filled with a pattern, as are some bytes before and behind it.
+template <typename T>
+class Guarded {
  public:
-  explicit Buffer(int64_t n, float fill = kGuard)
-      : memory_(static_cast<size_t>(n + kGuards), kGuard), n_(n) {
-    const auto address = reinterpret_cast<uintptr_t>(memory_.data());
-    first_ = (64 - address % 64) % 64 / sizeof(float);
-    for (int64_t i = 0; i < n; ++i) data()[i] = fill;
+  explicit Guarded(int64_t n) : n_(static_cast<size_t>(n)), bytes_(kGuard * 2 + n_ * sizeof(T)) {
+    std::memset(bytes_.data(), kPattern, bytes_.size());
   }
-  explicit Buffer(const std::vector<float>& values) : Buffer(static_cast<int64_t>(values.size())) {
-    if (!values.empty()) std::memcpy(data(), values.data(), values.size() * sizeof(float));
-  }
-  float* data() { return memory_.data() + first_; }
-  int64_t size() const { return n_; }
-  bool guards_hold() const {
-    const auto end = first_ + static_cast<size_t>(n_);
-    for (size_t i = 0; i < memory_.size(); ++i) {
-      if ((i < first_ || i >= end) && memory_[i] != kGuard) return false;
+  T* data() { return reinterpret_cast<T*>(bytes_.data() + kGuard); }
+  const T* data() const { return reinterpret_cast<const T*>(bytes_.data() + kGuard); }
+  const T& operator[](int64_t i) const { return data()[i]; }
+  size_t size() const { return n_; }
+  bool intact() const {
+    for (size_t i = 0; i < kGuard; ++i) {
+      if (bytes_[i] != kPattern || bytes_[bytes_.size() - 1 - i] != kPattern) return false;
     }
     return true;
   }
-  static constexpr float kGuard = 12345.75f;
+  // Both the results and what was left alone are equal, bit by bit.
+  bool operator==(const Guarded& other) const { return bytes_ == other.bytes_; }
 
  private:
-  static constexpr int64_t kGuards = 48;
-  std::vector<float> memory_;
-  int64_t n_;
-  size_t first_ = 0;
+  static constexpr size_t kGuard = 192;
+  static constexpr unsigned char kPattern = 0xa5;
+  size_t n_;
+  std::vector<unsigned char> bytes_;
 };
 
-// One element of a result as it should be, and what rounding may add up to.
-struct Expected {
-  double value = 0;
-  double size = 0;  // sum of the terms' absolute values
-  void add(double term) {
-    value += term;
-    size += std::fabs(term);
-  }
-  bool holds(float result, const cpu::Finish& finish) const {
-    double wanted = value;
-    if (wanted < finish.low) wanted = finish.low;
-    if (wanted > finish.high) wanted = finish.high;
-    return std::fabs(result - wanted) <= 2e-6 * size + 1e-30;
-  }
-};
-
-inline float* panel_element(float* panels, int64_t depth, int64_t k, int64_t column) {
-  return panels + ((column / cpu::kPanel) * depth + k) * cpu::kPanel + column % cpu::kPanel;
+// Equal to the reference within `tolerance` of `scale`; NaN and infinities exactly.
+inline bool close(float value, double expected, double tolerance, double scale) {
+  if (std::isnan(expected)) return std::isnan(value);
+  if (std::isinf(expected)) return static_cast<double>(value) == expected;
+  return std::fabs(static_cast<double>(value) - expected) <= tolerance * scale;
 }
 
-// Bias of whole panels.
-inline std::vector<float> bias_of(Numbers& numbers, int64_t columns) {
-  std::vector<float> bias = numbers.floats(cpu::panels_of(columns) * cpu::kPanel);
-  for (size_t j = static_cast<size_t>(columns); j < bias.size(); ++j) bias[j] = 0;
-  return bias;
+// Prints the first element that is not close; `scale` is the greatest reference at least.
+inline bool all_close(const float* values, const std::vector<double>& expected, double tolerance,
+                      const char* what, double scale = 1e-30) {
+  for (double e : expected) {
+    if (std::isfinite(e)) scale = std::fmax(scale, std::fabs(e));
+  }
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (close(values[i], expected[i], tolerance, scale)) continue;
+    std::fprintf(stderr, "%s on %s: element %zu is %.9g, not %.9g\n", what,
+                 kernels::isa_name(kernels::current_isa()), i, static_cast<double>(values[i]),
+                 expected[i]);
+    return false;
+  }
+  return true;
 }
 
-template <class Body>
-void on_each_isa(Body body) {
-  for (kernels::Isa isa : {kernels::Isa::Plain, kernels::Isa::Avx2, kernels::Isa::Avx512}) {
+// check(out) for run(out, workers) on each instruction set; two threads must write the same bits.
+template <typename T, typename Run, typename Check>
+void everywhere(int64_t n, Run run, Check check) {
+  using kernels::Isa;
+  static PoolWorkers two(2);
+  const Isa before = kernels::current_isa();
+  for (Isa isa : {Isa::Plain, Isa::Avx2, Isa::Avx512}) {
     if (!kernels::select_isa(isa)) continue;
-    body();
+    Guarded<T> alone(n);
+    Guarded<T> shared(n);
+    run(alone.data(), static_cast<Workers*>(nullptr));
+    run(shared.data(), static_cast<Workers*>(&two));
+    CHECK(alone.intact());
+    CHECK(alone == shared);
+    check(static_cast<const T*>(alone.data()));
   }
+  kernels::select_isa(before);
 }
-
-// A Finish::block that adds 1 to each element, by which a test sees that it comes by once.
-struct Increment {
-  float* c;
-  int64_t c_step;
-  static void block(const void* data, int64_t row, int64_t rows, int64_t column, int64_t columns) {
-    const Increment& self = *static_cast<const Increment*>(data);
-    for (int64_t i = row; i < row + rows; ++i) {
-      for (int64_t j = column; j < column + columns; ++j) self.c[i * self.c_step + j] += 1;
-    }
-  }
-};
 
 }  // namespace test
 }  // namespace rushlight

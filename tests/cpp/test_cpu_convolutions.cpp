@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "cpu_kernels.h"
+#include "cpu_products.h"
 #include "rushlight/backends/cpu/kernels/convolution.h"
 
 using namespace rushlight;

@@ -2,7 +2,7 @@
 // without scratch, bias, clamp and what follows a block; the same bits with any number of threads.
 #include <limits>
 
-#include "cpu_kernels.h"
+#include "cpu_products.h"
 
 using namespace rushlight;
 using namespace rushlight::cpu;

@@ -5,6 +5,12 @@
 
 #include <cstdint>
 
+#if defined(__AVX__)
+#include <immintrin.h>
+#elif defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
 namespace rushlight::kernels::RL_ISA {
 
 #if defined(__AVX512F__)
@@ -44,20 +50,94 @@ static inline IntVec splat_int(int32_t x) { return x - IntVec{}; }
 static inline IntVec bits(Vec v) { return reinterpret_cast<IntVec>(v); }
 static inline Vec from_bits(IntVec v) { return reinterpret_cast<Vec>(v); }
 
-// The first n lanes from memory, n < kLanes, the others zero.
+// The first n lanes from memory, n < kLanes, the others zero; and to memory, nothing beyond them.
+#if defined(__AVX512F__)
+static inline Vec load_first(const float* p, int64_t n) {
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1u), p);
+}
+static inline void store_first(float* p, Vec v, int64_t n) {
+  _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1u), v);
+}
+#elif defined(__AVX2__)
+static inline __m256i first_lanes(int64_t n) {
+  const IntVec index = {0, 1, 2, 3, 4, 5, 6, 7};
+  return reinterpret_cast<__m256i>(index < splat_int(static_cast<int32_t>(n)));
+}
+static inline Vec load_first(const float* p, int64_t n) {
+  return _mm256_maskload_ps(p, first_lanes(n));
+}
+static inline void store_first(float* p, Vec v, int64_t n) {
+  _mm256_maskstore_ps(p, first_lanes(n), v);
+}
+#else
 static inline Vec load_first(const float* p, int64_t n) {
   Vec v = {};
   for (int64_t i = 0; i < n; ++i) v[i] = p[i];
   return v;
 }
+static inline void store_first(float* p, Vec v, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) p[i] = v[i];
+}
+#endif
 
+// a > b ? a : b, so b where one of them is NaN; and the lesser, likewise.
+#if defined(__AVX512F__)
+static inline Vec max_of(Vec a, Vec b) { return _mm512_max_ps(a, b); }
+static inline Vec min_of(Vec a, Vec b) { return _mm512_min_ps(a, b); }
+#elif defined(__AVX__)
+static inline Vec max_of(Vec a, Vec b) { return _mm256_max_ps(a, b); }
+static inline Vec min_of(Vec a, Vec b) { return _mm256_min_ps(a, b); }
+#elif defined(__SSE__)
+static inline Vec max_of(Vec a, Vec b) { return _mm_max_ps(a, b); }
+static inline Vec min_of(Vec a, Vec b) { return _mm_min_ps(a, b); }
+#else
+static inline Vec max_of(Vec a, Vec b) { return a > b ? a : b; }
+static inline Vec min_of(Vec a, Vec b) { return a < b ? a : b; }
+#endif
+
+// Lanes moved down by kLanes / 2, kLanes / 4, … (round 0, 1, …), those at the front to the end.
+#if defined(__AVX512F__)
+constexpr int kHalvings = 4;
+template <int kRound>
+static inline Vec halved(Vec v) {
+  if constexpr (kRound == 0) return _mm512_shuffle_f32x4(v, v, 0x4e);
+  if constexpr (kRound == 1) return _mm512_shuffle_f32x4(v, v, 0xb1);
+  if constexpr (kRound == 2) return _mm512_permute_ps(v, 0x4e);
+  return _mm512_permute_ps(v, 0xb1);
+}
+#elif defined(__AVX__)
+constexpr int kHalvings = 3;
+template <int kRound>
+static inline Vec halved(Vec v) {
+  if constexpr (kRound == 0) return _mm256_permute2f128_ps(v, v, 1);
+  if constexpr (kRound == 1) return _mm256_permute_ps(v, 0x4e);
+  return _mm256_permute_ps(v, 0xb1);
+}
+#else
+constexpr int kHalvings = 2;
+template <int kRound>
+static inline Vec halved(Vec v) {
+  if constexpr (kRound == 0) return __builtin_shufflevector(v, v, 2, 3, 0, 1);
+  return __builtin_shufflevector(v, v, 1, 0, 3, 2);
+}
+#endif
+
+template <int kRound = 0>
 static inline float sum_lanes(Vec v) {
-  float half[kLanes];
-  store(half, v);
-  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
-    for (int64_t i = 0; i < width; ++i) half[i] += half[i + width];
+  if constexpr (kRound == kHalvings) {
+    return v[0];
+  } else {
+    return sum_lanes<kRound + 1>(v + halved<kRound>(v));
   }
-  return half[0];
+}
+// NaN may be lost.
+template <int kRound = 0>
+static inline float max_lanes(Vec v) {
+  if constexpr (kRound == kHalvings) {
+    return v[0];
+  } else {
+    return max_lanes<kRound + 1>(max_of(v, halved<kRound>(v)));
+  }
 }
 
 // Lanes of a and b by turns: of their lower halves, and of their upper halves.

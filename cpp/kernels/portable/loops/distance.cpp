@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "rushlight/kernel/loops/vec.h"
-#include "rushlight/kernels/portable/loops/trig.h"
+#include "rushlight/kernel/loops/trig.h"
 
 namespace rushlight::kernels::RL_ISA {
 namespace {

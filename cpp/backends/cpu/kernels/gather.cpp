@@ -1,0 +1,32 @@
+// Rows of a table by their numbers, which are all checked before anything is written.
+#include "rushlight/backends/cpu/kernels/rows.h"
+#include "rushlight/backends/cpu/loops/copy.h"
+
+namespace rushlight::cpu {
+namespace {
+
+constexpr int64_t kGrainBytes = int64_t{1} << 17;
+
+}  // namespace
+
+bool gather(const Gather& gather, int64_t* index_bad, Workers* workers) {
+  for (int64_t i = 0; i < gather.count; ++i) {
+    if (gather.indices[i] >= 0 && gather.indices[i] < gather.rows) continue;
+    *index_bad = i;
+    return false;
+  }
+  if (gather.width_bytes == 0) return true;
+  const CopyLoops& loops = copy_loops();
+  const int64_t width = gather.width_bytes;
+  const int64_t grain = width < kGrainBytes ? kGrainBytes / width : 1;
+  const char* const table = static_cast<const char*>(gather.table);
+  char* const out = static_cast<char*>(gather.out);
+  share_out(workers, gather.count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      loops.runs(table + gather.indices[i] * width, 0, out + i * width, 0, 1, width);
+    }
+  });
+  return true;
+}
+
+}  // namespace rushlight::cpu

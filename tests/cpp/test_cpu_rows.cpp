@@ -1,0 +1,444 @@
+// The CPU engine's norms, softmax, reductions, gathers and copies against plain references in
+// double precision.
+#include <algorithm>
+#include <cstdlib>
+
+#include "cpu_kernels.h"
+#include "rushlight/backends/cpu/kernels/rows.h"
+
+using namespace rushlight;
+using namespace rushlight::cpu;
+using namespace rushlight::test;
+
+namespace {
+
+constexpr double kTolerance = 2e-6;
+
+using Doubles = std::vector<double>;
+
+// --- norms --------------------------------------------------------------------------------------
+
+// Normalises the elements `at[...]` of x in place.
+void normalize_reference(Doubles* x, const std::vector<size_t>& at, bool rms, double epsilon) {
+  double mean = 0;
+  double squares = 0;
+  const double n = static_cast<double>(at.size());
+  for (size_t i : at) mean += rms ? 0 : (*x)[i] / n;
+  for (size_t i : at) squares += ((*x)[i] - mean) * ((*x)[i] - mean);
+  const double factor = 1 / std::sqrt(squares / n + epsilon);
+  for (size_t i : at) (*x)[i] = ((*x)[i] - mean) * factor;
+}
+
+struct NormCase {
+  Norm norm;
+  std::vector<float> in, residual, scale, shift;
+  bool with_residual, with_sum, in_place;
+};
+
+void check_norm(NormCase c) {
+  const int64_t n = c.norm.rows * c.norm.width;
+  Doubles sums(c.in.begin(), c.in.end());
+  for (size_t i = 0; c.with_residual && i < sums.size(); ++i) {
+    sums[i] += static_cast<double>(c.residual[i]);
+  }
+  Doubles expected = sums;
+  for (int64_t r = 0; r < c.norm.rows; ++r) {
+    std::vector<size_t> at;
+    for (int64_t i = 0; i < c.norm.width; ++i) at.push_back(r * c.norm.width + i);
+    normalize_reference(&expected, at, c.norm.rms, c.norm.epsilon);
+    for (size_t i : at) {
+      const size_t column = i % c.norm.width;
+      if (c.norm.scale != nullptr) expected[i] *= static_cast<double>(c.scale[column]);
+      if (c.norm.shift != nullptr) expected[i] += static_cast<double>(c.shift[column]);
+    }
+  }
+  // The results, and behind them the sums.
+  everywhere<float>(
+      2 * n,
+      [&](float* out, Workers* workers) {
+        Norm norm = c.norm;
+        norm.in = c.in.data();
+        norm.out = out;
+        norm.residual = c.with_residual ? c.residual.data() : nullptr;
+        norm.sum = c.with_sum ? out + n : nullptr;
+        if (c.in_place && n != 0) {
+          std::memcpy(out, c.in.data(), static_cast<size_t>(n) * 4);
+          norm.in = out;
+        }
+        normalize(norm, workers);
+      },
+      [&](const float* out) {
+        CHECK(all_close(out, expected, 2e-5, "norm", 1));
+        if (c.with_residual && c.with_sum) CHECK(all_close(out + n, sums, kTolerance, "sum"));
+      });
+}
+
+void test_norms() {
+  Random random(1);
+  for (int round = 0; round < 300; ++round) {
+    NormCase c;
+    c.norm.rows = random.whole(0, 9);
+    c.norm.width = random.chance(9) ? random.whole(4000, 9000) : random.whole(1, 200);
+    if (random.chance(9)) c.norm.rows = 200;
+    const int64_t n = c.norm.rows * c.norm.width;
+    const float offset = c.norm.width > 30 && random.chance(3) ? 100.0f : 0.0f;
+    c.in = random.reals(n, offset - 2, offset + 2);
+    c.residual = random.reals(n);
+    c.scale = random.reals(c.norm.width);
+    c.shift = random.reals(c.norm.width);
+    c.norm.scale = random.chance(2) ? c.scale.data() : nullptr;
+    c.norm.shift = random.chance(2) ? c.shift.data() : nullptr;
+    c.norm.epsilon = random.chance(2) ? 1e-5f : 1e-3f;
+    c.norm.rms = offset == 0 && random.chance(3);
+    c.with_residual = random.chance(2);
+    c.with_sum = random.chance(2);
+    c.in_place = random.chance(3);
+    check_norm(c);
+  }
+}
+
+void test_norm_of_nan() {
+  Norm norm;
+  norm.rows = 3;
+  norm.width = 37;
+  std::vector<float> in = Random(3).reals(3 * 37);
+  in[40] = kNotANumber;
+  in[80] = kInfinity;
+  norm.in = in.data();
+  everywhere<float>(
+      3 * 37,
+      [&](float* out, Workers* workers) {
+        norm.out = out;
+        normalize(norm, workers);
+      },
+      [&](const float* out) {
+        for (int i = 0; i < 37; ++i) CHECK(std::isfinite(out[i]) && std::isnan(out[37 + i]));
+        for (int i = 74; i < 111; ++i) CHECK(std::isnan(out[i]));
+      });
+}
+
+void check_group_norm(const GroupNorm& given, const std::vector<float>& in) {
+  const int64_t n = given.batch * given.channels * given.space;
+  Doubles expected(in.begin(), in.end());
+  const int64_t group = given.channels / given.groups;
+  const auto index = [&](int64_t b, int64_t c, int64_t s) {
+    const int64_t within = given.channels_last ? s * given.channels + c : c * given.space + s;
+    return static_cast<size_t>(b * given.channels * given.space + within);
+  };
+  for (int64_t item = 0; item < given.batch * given.groups; ++item) {
+    const int64_t b = item / given.groups;
+    const int64_t first = item % given.groups * group;
+    std::vector<size_t> at;
+    for (int64_t i = 0; i < group * given.space; ++i) {
+      at.push_back(index(b, first + i / given.space, i % given.space));
+    }
+    normalize_reference(&expected, at, false, given.epsilon);
+    for (size_t i = 0; i < at.size(); ++i) {
+      const int64_t c = first + static_cast<int64_t>(i) / given.space;
+      if (given.scale != nullptr) expected[at[i]] *= static_cast<double>(given.scale[c]);
+      if (given.shift != nullptr) expected[at[i]] += static_cast<double>(given.shift[c]);
+    }
+  }
+  everywhere<float>(
+      n,
+      [&](float* out, Workers* workers) {
+        GroupNorm norm = given;
+        norm.in = in.data();
+        norm.out = out;
+        normalize_groups(norm, workers);
+      },
+      [&](const float* out) { CHECK(all_close(out, expected, 2e-5, "group norm", 1)); });
+}
+
+void test_group_norms() {
+  Random random(2);
+  for (int round = 0; round < 200; ++round) {
+    GroupNorm norm;
+    norm.batch = random.whole(0, 3);
+    norm.groups = random.whole(1, 9);
+    norm.channels = norm.groups * (random.chance(4) ? random.whole(60, 140) : random.whole(1, 12));
+    norm.space = random.chance(12) ? 4500 : random.whole(1, 70);
+    if (norm.space == 4500) norm.channels = norm.groups;
+    norm.channels_last = random.chance(2);
+    norm.epsilon = 1e-5f;
+    const std::vector<float> scale = random.reals(norm.channels);
+    const std::vector<float> shift = random.reals(norm.channels);
+    norm.scale = random.chance(2) ? scale.data() : nullptr;
+    norm.shift = random.chance(2) ? shift.data() : nullptr;
+    check_group_norm(norm, random.reals(norm.batch * norm.channels * norm.space, -1, 5));
+  }
+}
+
+// --- softmax and reductions ---------------------------------------------------------------------
+
+Doubles softmax_reference(const Softmax& s, const std::vector<float>& in) {
+  Doubles expected(in.size());
+  for (int64_t row = 0; row < s.outer * s.inner; ++row) {
+    const int64_t first = row / s.inner * s.width * s.inner + row % s.inner;
+    double max = -std::numeric_limits<double>::infinity();
+    double sum = 0;
+    for (int64_t i = 0; i < s.width; ++i) {
+      max = std::fmax(max, static_cast<double>(in[first + i * s.inner]));
+    }
+    for (int64_t i = 0; i < s.width; ++i) {
+      sum += std::exp(static_cast<double>(in[first + i * s.inner]) - max);
+    }
+    for (int64_t i = 0; i < s.width; ++i) {
+      const double x = static_cast<double>(in[first + i * s.inner]) - max;
+      expected[first + i * s.inner] = s.log ? x - std::log(sum) : std::exp(x) / sum;
+    }
+  }
+  return expected;
+}
+
+// Softmax must be good to some units in the last place of each element, not of the greatest alone;
+// those below 2^-125 may be 0.
+bool softmax_close(const float* out, const Doubles& expected, double tolerance) {
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double scale = std::fmax(std::fabs(expected[i]), 2.4e-38 / tolerance);
+    if (close(out[i], expected[i], tolerance, scale)) continue;
+    std::fprintf(stderr, "softmax: element %zu is %.9g, not %.9g\n", i, static_cast<double>(out[i]),
+                 expected[i]);
+    return false;
+  }
+  return true;
+}
+
+void test_softmax() {
+  Random random(4);
+  for (int round = 0; round < 300; ++round) {
+    Softmax s;
+    s.outer = random.chance(9) ? 100 : random.whole(0, 5);
+    s.inner = random.chance(2) ? 1 : random.whole(1, 140);
+    s.width = s.inner == 1 && random.chance(9) ? 10000 : random.whole(0, 150);
+    s.log = random.chance(3);
+    const int64_t n = s.outer * s.width * s.inner;
+    const float range = random.chance(2) ? 3.0f : 60.0f;
+    std::vector<float> in = random.reals(n, -range, range);
+    for (int64_t k = 0; n > 0 && k < n / 5 && random.chance(2); ++k) {
+      in[random.whole(0, n - 1)] = -kInfinity;
+    }
+    if (n > 0 && random.chance(4)) in[random.whole(0, n - 1)] = kNotANumber;
+    if (n > 0 && random.chance(4)) in[random.whole(0, n - 1)] = kInfinity;
+    if (s.log) {  // -inf less the sum is -inf here and there, so compare what is finite
+      for (float& x : in) x = std::isfinite(x) ? x : 0.0f;
+    }
+    const Doubles expected = softmax_reference(s, in);
+    const double tolerance = 1e-6 + 2e-7 * static_cast<double>(range);  // of the difference
+    const bool in_place = random.chance(2);
+    everywhere<float>(
+        n,
+        [&](float* out, Workers* workers) {
+          Softmax run = s;
+          run.in = in.data();
+          run.out = out;
+          if (in_place && n != 0) {
+            std::memcpy(out, in.data(), static_cast<size_t>(n) * 4);
+            run.in = out;
+          }
+          softmax(run, workers);
+        },
+        [&](const float* out) {
+          CHECK(s.log ? all_close(out, expected, kTolerance, "log softmax", 1)
+                      : softmax_close(out, expected, tolerance));
+        });
+  }
+}
+
+double reduce_reference(const float* x, int64_t step, int64_t n, Reduction kind) {
+  double sum = 0;
+  double max = -std::numeric_limits<double>::infinity();
+  double min = -max;
+  bool nan = false;
+  for (int64_t i = 0; i < n; ++i) {
+    const double v = static_cast<double>(x[i * step]);
+    nan = nan || std::isnan(v);
+    sum += v;
+    max = std::fmax(max, v);
+    min = std::fmin(min, v);
+  }
+  if (nan) return std::numeric_limits<double>::quiet_NaN();
+  if (kind == Reduction::Sum) return sum;
+  if (kind == Reduction::Mean) return sum / static_cast<double>(n);
+  return kind == Reduction::Max ? max : min;
+}
+
+void test_reduce() {
+  Random random(5);
+  for (int round = 0; round < 400; ++round) {
+    Reduce r;
+    r.outer = random.chance(9) ? 300 : random.whole(0, 5);
+    r.inner = random.chance(2) ? 1 : random.whole(1, 150);
+    r.width = random.chance(12) ? random.whole(4000, 9000) : random.whole(0, 150);
+    r.kind = static_cast<Reduction>(random.whole(0, 3));
+    if (r.width > 4000) r.outer = 1;
+    const int64_t n = r.outer * r.width * r.inner;
+    std::vector<float> in = random.reals(n, -3, 5);
+    if (n > 0 && random.chance(3)) in[random.whole(0, n - 1)] = kNotANumber;
+    if (n > 0 && random.chance(3)) in[random.whole(0, n - 1)] = kInfinity;
+    Doubles expected;
+    for (int64_t i = 0; i < r.outer * r.inner; ++i) {
+      const float* const first = in.data() + i / r.inner * r.width * r.inner + i % r.inner;
+      expected.push_back(reduce_reference(first, r.inner, r.width, r.kind));
+    }
+    everywhere<float>(
+        r.outer * r.inner,
+        [&](float* out, Workers* workers) {
+          Reduce run = r;
+          run.in = in.data();
+          run.out = out;
+          reduce(run, workers);
+        },
+        [&](const float* out) { CHECK(all_close(out, expected, kTolerance, "reduce", 1)); });
+  }
+}
+
+// --- gathers and copies -------------------------------------------------------------------------
+
+void test_gather() {
+  Random random(6);
+  for (int round = 0; round < 200; ++round) {
+    Gather g;
+    g.rows = random.whole(1, 50);
+    g.width_bytes = random.chance(9) ? random.whole(900, 5000) : random.whole(0, 300);
+    g.count = random.chance(9) ? 3000 : random.whole(0, 20);
+    std::vector<unsigned char> table(static_cast<size_t>(g.rows * g.width_bytes));
+    for (unsigned char& byte : table) byte = static_cast<unsigned char>(random.next());
+    std::vector<int64_t> indices(static_cast<size_t>(g.count));
+    for (int64_t& index : indices) index = random.whole(0, g.rows - 1);
+    g.table = table.data();
+    const bool bad = g.count > 0 && random.chance(5);
+    const int64_t bad_at = bad ? random.whole(0, g.count - 1) : -1;
+    if (bad) indices[bad_at] = random.chance(2) ? g.rows : -1;
+    g.indices = indices.data();
+    const int64_t n = g.count * g.width_bytes;
+    everywhere<unsigned char>(
+        n,
+        [&](unsigned char* out, Workers* workers) {
+          g.out = out;
+          int64_t found = -1;
+          CHECK(gather(g, &found, workers) == !bad);
+          CHECK(found == bad_at);
+        },
+        [&](const unsigned char* out) {
+          for (int64_t i = 0; i < g.count; ++i) {
+            for (int64_t k = 0; k < g.width_bytes; ++k) {
+              const unsigned char want =
+                  bad ? 0xa5 : table[static_cast<size_t>(indices[i] * g.width_bytes + k)];
+              if (out[i * g.width_bytes + k] != want) return CHECK(!"gathered");
+            }
+          }
+        });
+  }
+}
+
+// Calls body(in, out), positions of elements, for each element of a copy.
+template <typename Body>
+void for_each_element(const Copy& copy, Body body) {
+  int64_t count = 1;
+  for (size_t d = 0; d < copy.rank; ++d) count *= copy.sizes[d];
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i;
+    int64_t in = 0;
+    int64_t out = 0;
+    for (size_t d = copy.rank; d-- > 0; rest /= copy.sizes[d]) {
+      in += rest % copy.sizes[d] * copy.in_steps[d];
+      out += rest % copy.sizes[d] * copy.out_steps[d];
+    }
+    body(in, out);
+  }
+}
+
+// Steps of dimensions in some order, with gaps now and then; returns the elements spanned.
+int64_t random_steps(Random& random, const Copy& copy, int64_t* steps, bool broadcasts) {
+  size_t order[kCopyRank];
+  for (size_t d = 0; d < copy.rank; ++d) order[d] = d;
+  for (size_t d = copy.rank; d > 1; --d) {
+    std::swap(order[d - 1], order[random.whole(0, static_cast<int64_t>(d) - 1)]);
+  }
+  int64_t step = random.chance(8) ? 2 : 1;
+  for (size_t k = 0; k < copy.rank; ++k) {
+    const size_t d = order[k];
+    steps[d] = step;
+    if (broadcasts && random.chance(8)) {
+      steps[d] = 0;
+    } else {
+      step *= std::max<int64_t>(copy.sizes[d], 1) + (random.chance(6) ? random.whole(1, 3) : 0);
+    }
+  }
+  return step;
+}
+
+void check_copy(Copy copy, int64_t in_span, int64_t out_span, Random& random) {
+  const size_t size = copy.element_size;
+  std::vector<unsigned char> in(static_cast<size_t>(in_span) * size);
+  for (unsigned char& byte : in) byte = static_cast<unsigned char>(random.next());
+  copy.in = in.data();
+  std::vector<unsigned char> expected(static_cast<size_t>(out_span) * size, 0xa5);
+  for_each_element(copy, [&](int64_t from, int64_t to) {
+    std::memcpy(expected.data() + to * size, in.data() + from * size, size);
+  });
+  everywhere<unsigned char>(
+      out_span * static_cast<int64_t>(size),
+      [&](unsigned char* out, Workers* workers) {
+        copy.out = out;
+        cpu::copy(copy, workers);
+      },
+      [&](const unsigned char* out) {
+        CHECK(expected.empty() || std::memcmp(out, expected.data(), expected.size()) == 0);
+      });
+}
+
+void test_copies() {
+  Random random(7);
+  for (int round = 0; round < 1500; ++round) {
+    Copy copy;
+    copy.rank = static_cast<size_t>(random.whole(0, kCopyRank));
+    copy.element_size = size_t{1} << random.whole(0, 3);
+    int64_t budget = 30000;
+    for (size_t d = 0; d < copy.rank; ++d) {
+      const int64_t most = std::min<int64_t>(budget, random.chance(3) ? 300 : 20);
+      copy.sizes[d] = random.chance(60) ? 0 : random.whole(1, std::max<int64_t>(most, 1));
+      budget /= std::max<int64_t>(copy.sizes[d], 1);
+    }
+    const int64_t in_span = random_steps(random, copy, copy.in_steps, true);
+    const int64_t out_span = random_steps(random, copy, copy.out_steps, false);
+    check_copy(copy, in_span, out_span, random);
+  }
+}
+
+// Large enough to be shared out.
+void test_large_copies() {
+  Random random(8);
+  for (size_t size : {1, 2, 4, 8}) {
+    for (int64_t columns : {3, 64, 517}) {
+      Copy copy;
+      copy.rank = 3;
+      copy.element_size = size;
+      const int64_t sizes[] = {3, 200000 / columns, columns};
+      const int64_t plane = sizes[1] * sizes[2];
+      const int64_t turned[] = {plane, 1, sizes[1]};
+      const int64_t dense[] = {plane, sizes[2], 1};
+      std::copy(sizes, sizes + 3, copy.sizes);
+      std::copy(turned, turned + 3, copy.in_steps);
+      std::copy(dense, dense + 3, copy.out_steps);
+      check_copy(copy, 3 * plane, 3 * plane, random);
+      std::copy(dense, dense + 3, copy.in_steps);
+      check_copy(copy, 3 * plane, 3 * plane, random);
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  test_norms();
+  test_norm_of_nan();
+  test_group_norms();
+  test_softmax();
+  test_reduce();
+  test_gather();
+  test_copies();
+  test_large_copies();
+  return check_result();
+}
