@@ -8,6 +8,7 @@
 
 #include "failure.h"
 #include "python_backend.h"
+#include "rushlight/backends/cpu/cpu_backend.h"
 #include "rushlight/backends/demo/demo_backend.h"
 #include "rushlight/module/backend_library.h"
 
@@ -104,7 +105,10 @@ BackendTable& backend_table() {
 
 void init_backends(nb::module_& m) {
   init_backend_context(m);
-  static DemoBackend demo;  // the one that is always there
+  // Those that are always there.
+  static CpuBackend cpu;
+  static DemoBackend demo;
+  (void)backend_table().add(CpuBackend::kId, &cpu);
   (void)backend_table().add(DemoBackend::kId, &demo);
   m.def("backend_names", names);
   m.def("backend_is_available", is_available, nb::arg("id"));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "rushlight/backends/cpu/cpu_backend.h"
 #include "rushlight/module/backend_library.h"
 #include "rushlight/module/failure_lines.h"
 #include "rushlight/module/module.h"
@@ -222,7 +223,9 @@ int main(int argc, char** argv) {
     return 0;
   }
   std::vector<BackendLibrary> libraries(arguments.backends.size());
+  static CpuBackend cpu;
   BackendTable backends;
+  (void)backends.add(CpuBackend::kId, &cpu);
   Message message;
   for (size_t i = 0; i < libraries.size(); ++i) {
     Status status = libraries[i].open(arguments.backends[i].c_str(), message);

@@ -123,7 +123,7 @@ def test_libraries_that_are_refused(scale: Path, tmp_path: Path) -> None:
     nameless = _build(tmp_path, "scale.c", "libnameless.so", '-DSCALE_ID=""')
     with pytest.raises(rl.LoadError, match="its id has not 1 to 63 bytes"):
         runtime.register_backend_library(nameless)
-    assert runtime.backend_registry.registered_backend_names == [DEMO, "Scale"]
+    assert runtime.backend_registry.registered_backend_names[-2:] == [DEMO, "Scale"]
 
 
 def _capsule(library: Path, name: bytes = b"rl_backend_v1") -> Any:
