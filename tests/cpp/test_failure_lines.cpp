@@ -115,6 +115,9 @@ void test_lines() {
   CHECK(lines_for("unknown", debug) == "a.py:3 in forward: `self.f(x)`");
   CHECK(lines_for("unknown", debug, true).empty());
   CHECK(lines_for("mul", "{\"version\": 2}").empty() && lines_for("mul", "no json").empty());
+  char buffer[8];
+  const Method never_loaded;
+  CHECK(failure_lines(never_loaded, buffer, sizeof(buffer)) == 0 && buffer[0] == '\0');
 }
 
 }  // namespace
