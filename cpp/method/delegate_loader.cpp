@@ -81,7 +81,10 @@ Status MethodLoader::init_delegate(size_t i, size_t* next_spec) {
   const fb::BackendDelegate delegate = plan_.delegates()[i];
   const Program& program = method_.meta_.program();
   const fb::BackendDelegateDataReference place = delegate.processed();
-  const bool is_inline = place.location() == fb::DataLocation::INLINE;
+  const Span<const uint8_t> payload =
+      place.location() == fb::DataLocation::INLINE
+          ? fb::as_span(program.root().backend_delegate_data()[place.index()].data())
+          : program.segment(place.index());
 
   CompileSpec* specs = parts_.specs + *next_spec;
   const size_t n_specs = delegate.compile_specs().size();
@@ -93,9 +96,7 @@ Status MethodLoader::init_delegate(size_t i, size_t* next_spec) {
 
   BackendInit init = {};
   init.method = method_.meta_.name();
-  init.payload = is_inline
-                     ? fb::as_span(program.root().backend_delegate_data()[place.index()].data())
-                     : program.segment(place.index());
+  init.payload = payload;
   init.specs = {specs, n_specs};
   if (method_.options_.backend_options != nullptr) {
     init.options = method_.options_.backend_options->of(delegate.id(), init.method);
@@ -113,7 +114,7 @@ Status MethodLoader::init_delegate(size_t i, size_t* next_spec) {
   if (!handle.ok()) return handle.status();
   slot.handle = handle.value();
   slot.is_ready = true;
-  if (!init.keeps_payload && !is_inline) program.release(init.payload);
+  if (!init.keeps_payload) program.release(payload);
   return {};
 }
 

@@ -196,6 +196,7 @@ class Method {
   void free_tensor(const EValue& value);
   Status run_delegate(const Instruction& instruction);
   void tell_place(Status status);
+  void destroy_delegates();
   Status run_jump(const Instruction& instruction, uint32_t* pc);
   Status check_memory(const Instruction& instruction, const Kernel* kernel);
   void start();

@@ -159,10 +159,12 @@ Status Method::run_delegate(const Instruction& instruction) {
   const BackendRun run = {scratch_, tracer_, &message_, &place_, instruction.n_inputs, &blocks_};
   Status status = slot.backend->execute(run, slot.handle, instruction.args, instruction.n_args);
   if (status.code() == Code::EndOfMethod) status = Code::Internal;  // means something else here
-  if (!status.ok()) {
-    tell_place(status);
-  } else {
+  if (status.ok()) {
     status = guard.check(message_, &resized_);
+  } else {
+    tell_place(status);
+    Message more;
+    if (!guard.check(more, &resized_).ok()) message_.append("; %s", more.text());
   }
   if (!status.ok()) failed_delegate_ = instruction.target;
   return status;
