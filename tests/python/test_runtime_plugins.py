@@ -87,6 +87,17 @@ def test_errors_of_a_library_reach_the_user(scale: Path) -> None:
     assert "(Scale), at 7 inside: the payload is not 'SCL1' and a factor. The" in str(load.value)
 
 
+def test_events_of_a_load_belong_to_no_call(scale: Path) -> None:
+    runtime.register_backend_library(scale)
+    later = delegated("Scale", 2)
+    later.name = "later"
+    data = program(delegated("Scale", 2), later, blobs=[b"SCL1" + struct.pack("f", 3)])
+    module = rl.load(data, methods=["forward"], trace=True)
+    module(ONES)
+    module._core.method("later")
+    assert [e.inside for e in module.trace()] == ["", "mul", "7"]
+
+
 def test_a_library_in_c_plus_plus_with_other_flags(tmp_path: Path) -> None:
     library = _build(tmp_path, "reverse.cpp", "libreverse.so")
     assert runtime.register_backend_library(library) == ["Reverse"]
