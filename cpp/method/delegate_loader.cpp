@@ -24,7 +24,7 @@ void MethodLoader::mark_given(const EValue& value) {
 // A plan does not say which arguments of a delegate are outputs. They are the tensors at the end
 // that have no value before: no input of the method, no content in the file, no name (a buffer),
 // and no argument of an instruction that comes earlier in the file. Where that leaves none, it is
-// the last argument, which the delegate then writes in place.
+// the last argument if that is a tensor, which the delegate then writes in place. Lists are inputs.
 void MethodLoader::count_delegate_inputs() {
   if (parts_.is_given == nullptr || method_.meta_.n_delegates() == 0) return;
   const fb::Tables<fb::EValue> values = plan_.values();
@@ -41,8 +41,13 @@ void MethodLoader::count_delegate_inputs() {
     Instruction& instruction = parts_.instructions[i];
     if (instruction.kind == InstructionKind::Delegate) {
       uint32_t n = instruction.n_args;
-      while (n > 0 && !is_given(*instruction.args[n - 1])) --n;
-      instruction.n_inputs = n == instruction.n_args && n > 0 ? n - 1 : n;
+      const auto is_output = [&](bool given_too) {
+        const EValue& last = *instruction.args[n - 1];
+        return last.is_tensor() && (given_too || !is_given(last));
+      };
+      while (n > 0 && is_output(false)) --n;
+      if (n > 0 && n == instruction.n_args && is_output(true)) --n;
+      instruction.n_inputs = n;
     }
     for (uint32_t k = 0; k < instruction.n_args; ++k) mark_given(*instruction.args[k]);
   }
