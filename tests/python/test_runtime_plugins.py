@@ -63,6 +63,13 @@ def test_a_library_in_c(scale: Path) -> None:
         rl.load(_scaled(), backend_options={"Scale": {"bias": "much"}})
 
 
+def test_a_library_in_the_current_folder(scale: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(scale.parent)
+    assert runtime.register_backend_library(scale.name) == ["Scale"]
+    with pytest.raises(rl.LoadError, match=r"^libc\.so\.6: the library cannot be loaded"):
+        runtime.register_backend_library("libc.so.6")  # of the system, not of this folder
+
+
 def test_errors_of_a_library_reach_the_user(scale: Path) -> None:
     runtime.register_backend_library(scale)
     debug = {
