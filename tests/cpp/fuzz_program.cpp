@@ -3,8 +3,8 @@
 //
 // Usage: fuzz_program ROUNDS FILE...: each file is cut at every byte (at most ROUNDS cuts) and
 // damaged ROUNDS times, always in the same way. Prints how many mutants loaded and ran. With 0
-// rounds the files are mutants themselves, run as they are; none need open. Else a program of delegates
-// comes first, made here, whose backend reads and writes all that it is given.
+// rounds the files are mutants themselves, run as they are; none need open. Otherwise a program of
+// delegates comes first, made here, whose backend reads and writes all that it is given.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
