@@ -34,6 +34,39 @@ nb::object option_value(const BackendOption& option) {
   return nb::none();
 }
 
+// What a backend gets that asks for what cannot be: rushlight.RunError.
+[[noreturn]] void refuse(Code code, const std::string& text) {
+  const nb::module_ errors = nb::module_::import_("rushlight.errors");
+  const nb::object kind = errors.attr("Code")(static_cast<uint32_t>(code));
+  const nb::object error = errors.attr("RunError")(text, nb::arg("code") = kind);
+  PyErr_SetObject(error.type().ptr(), error.ptr());
+  throw nb::python_error();
+}
+
+[[noreturn]] void refuse_id(nb::handle id) {
+  refuse(Code::InvalidArgument, std::string("the id of a place inside a delegate is a text or a "
+                                            "number of 64 bits, not ") +
+                                    nb::repr(id).c_str());
+}
+
+std::string text_of_id(nb::handle id) {
+  std::string text;
+  if (!nb::try_cast(id, text)) refuse_id(id);
+  return text;
+}
+
+// Reads a shape; returns its rank, or kMaxRank + 1 for a greater one.
+size_t read_sizes(nb::handle shape, int32_t (&sizes)[kMaxRank + 1]) {
+  const bool is_shape = PySequence_Check(shape.ptr()) != 0;
+  const size_t length = is_shape ? nb::len(shape) : 0;
+  const size_t rank = length <= kMaxRank ? length : kMaxRank + 1;
+  bool fits = is_shape;
+  for (size_t i = 0; i < rank && fits; ++i) fits = nb::try_cast(nb::object(shape[i]), sizes[i]);
+  if (fits) return rank;
+  refuse(Code::InvalidArgument, std::string("a shape is a sequence of numbers of 32 bits, not ") +
+                                    nb::repr(shape).c_str());
+}
+
 bool is_kind(const nb::python_error& error, PyObject* kind) { return error.matches(kind); }
 
 // The code that fits an exception: its own, if it is one of ours.
@@ -66,7 +99,7 @@ void forget_frames(nb::object error) {
   }
 }
 
-// "ValueError: text", or the text alone of an error that carries a code and is thus one of ours.
+// The message becomes "ValueError: text"; the exception itself is kept for the Python face.
 Status take_error(const nb::python_error& error, Message& message) {
   std::string kind = "an exception";
   std::string text;
@@ -172,38 +205,36 @@ BackendContext::BackendContext(const BackendInit& init)
 }
 
 nb::object BackendContext::named_data(const std::string& key) const {
-  if (named_data_ == nullptr) fail(Code::InvalidState, "the delegate is gone");
+  if (named_data_ == nullptr) refuse(Code::InvalidState, "the delegate is gone");
   const Result<Span<const uint8_t>> found = named_data_->get({key.data(), key.size()});
   return found.ok() ? read_only_view(found.value()) : nb::none();
 }
 
 void BackendContext::release_payload() {
-  if (init_ == nullptr) fail(Code::InvalidState, "release_payload() is for init()");
+  if (init_ == nullptr) refuse(Code::InvalidState, "release_payload() is for init()");
   init_->keeps_payload = false;
 }
 
 void BackendContext::fail_at(nb::handle id) {
   DelegatePlace* place = init_ != nullptr ? init_->place : run_ != nullptr ? run_->place : nullptr;
-  if (place == nullptr) fail(Code::InvalidState, "fail_at() is for init() and execute()");
-  const auto text = nb::cast<std::string>(nb::str(id));  // of a number: its digits
+  if (place == nullptr) refuse(Code::InvalidState, "fail_at() is for init() and execute()");
+  const std::string text = text_of_id(nb::str(id));  // of a number: its digits
   place->set(StringView(text.data(), text.size()));
 }
 
 nb::object BackendContext::resize(size_t index, nb::handle shape) {
-  if (run_ == nullptr) fail(Code::InvalidState, "resize() is for execute()");
+  if (run_ == nullptr) refuse(Code::InvalidState, "resize() is for execute()");
   if (index >= n_args_ || index < run_->n_inputs || !args_[index]->is_tensor()) {
-    fail(Code::InvalidArgument, "resize(" + std::to_string(index) +
-                                    "): the outputs are arguments " +
-                                    std::to_string(run_->n_inputs) + " to " +
-                                    std::to_string(n_args_) + ", the last left out");
+    refuse(Code::InvalidArgument, "resize(" + std::to_string(index) +
+                                      "): the outputs are arguments " +
+                                      std::to_string(run_->n_inputs) + " to " +
+                                      std::to_string(n_args_) + ", the last left out");
   }
-  int32_t sizes[kMaxRank];
-  const size_t rank = nb::len(shape);
-  for (size_t i = 0; i < rank && i < kMaxRank; ++i) sizes[i] = nb::cast<int32_t>(shape[i]);
+  int32_t sizes[kMaxRank + 1];  // one more than fits any output
+  const size_t rank = read_sizes(shape, sizes);
   Tensor& tensor = args_[index]->tensor();
-  if (!run_->resize(tensor, {sizes, rank < kMaxRank ? rank : kMaxRank}).ok()) {
-    fail(Code::NotSupported, *run_->message);
-  }
+  const Status status = run_->resize(tensor, {sizes, rank});
+  if (!status.ok()) refuse(status.code(), run_->message->text());
   return view_numpy(tensor, true);
 }
 
@@ -212,9 +243,11 @@ bool BackendContext::is_traced() const { return run_ != nullptr && run_->tracer 
 void BackendContext::event(nb::handle id, uint64_t start_ns, uint64_t stop_ns) {
   if (!is_traced()) return;
   if (PyLong_Check(id.ptr())) {
-    run_->tracer->delegate_event(nullptr, nb::cast<int64_t>(id), start_ns, stop_ns);
+    int64_t number = 0;
+    if (!nb::try_cast(id, number)) refuse_id(id);
+    run_->tracer->delegate_event(nullptr, number, start_ns, stop_ns);
   } else {
-    const auto text = nb::cast<std::string>(id);
+    const std::string text = text_of_id(id);
     run_->tracer->delegate_event(text.c_str(), 0, start_ns, stop_ns);
   }
 }
@@ -267,14 +300,15 @@ Result<void*> PythonBackend::make(BackendInit& init) {
   delegate->context = context;
   delegate->execute = backend_.attr("execute");
   delegate->of_context->begin(&init);
+  ++users_;  // while init runs too: it, or another thread, may take the backend out of the table
   try {
     delegate->handle = backend_.attr("init")(context);
   } catch (...) {
     delegate->of_context->close();
+    leave();
     throw;
   }
   delegate->of_context->end();
-  ++users_;
   return static_cast<void*>(delegate.release());
 }
 
@@ -308,6 +342,7 @@ Status PythonBackend::execute(const BackendRun& run, void* handle, EValue* const
 
 void PythonBackend::destroy(void* handle) {
   nb::gil_scoped_acquire locked;
+  const nb::error_scope kept;  // a module may go while an exception is on its way
   const std::unique_ptr<Delegate> delegate(static_cast<Delegate*>(handle));
   try {
     if (nb::hasattr(backend_, "destroy")) backend_.attr("destroy")(delegate->handle);
@@ -315,6 +350,10 @@ void PythonBackend::destroy(void* handle) {
     error.discard_as_unraisable("destroy() of a backend");
   }
   delegate->of_context->close();
+  leave();
+}
+
+void PythonBackend::leave() {
   --users_;
   if (is_retired_) let_go();
 }

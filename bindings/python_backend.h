@@ -54,7 +54,6 @@ class PythonBackend final : public Backend {
   PythonBackend(std::string id, nb::object backend);
 
   const char* id() const { return id_.c_str(); }
-  nb::object object() const { return backend_; }
   // It is not in the table any more: lets go of the object once no delegate uses it.
   void retire();
 
@@ -67,11 +66,12 @@ class PythonBackend final : public Backend {
   struct Delegate;
 
   Result<void*> make(BackendInit& init);
+  void leave();  // one delegate less
   void let_go();
 
   std::string id_;
   nb::object backend_;
-  size_t users_ = 0;
+  size_t users_ = 0;  // delegates
   bool is_retired_ = false;
 };
 

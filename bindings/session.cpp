@@ -99,7 +99,7 @@ std::shared_ptr<Session> Session::copy(Status (*open)(Module& from, Module& to))
   copy->backend_options_ = backend_options_;
   copy->module_ = std::make_unique<Module>();
   const Status status = open(module(), *copy->module_);
-  if (!status.ok()) fail(status.code(), copy->module_->message());
+  if (!status.ok()) fail_load(*copy->module_, status);
   return copy;
 }
 
@@ -122,9 +122,7 @@ MethodRunner& Session::runner(const std::string& method) {
     if (runner->name() == method) return *runner;
   }
   Result<Method*> loaded = module().method({method.data(), method.size()});
-  if (!loaded.ok()) {
-    fail_load(method, loaded.status());
-  }
+  if (!loaded.ok()) fail_load(module(), loaded.status(), method);
   runners_.push_back(std::make_unique<MethodRunner>(method, *loaded.value(), tracer_.get()));
   return *runners_.back();
 }
@@ -141,12 +139,13 @@ const Method* Session::loaded_method(const std::string& method) const {
   return nullptr;
 }
 
-void Session::fail_load(const std::string& method, Status status) {
+void Session::fail_load(const Module& module, Status status, std::string method) {
+  const Method* failed = module.failed_method();
+  if (failed != nullptr) method = text(failed->name());
   Failure failure;
   failure.code = status.code();
-  failure.message = module().message().text();
+  failure.message = module.message().text();
   failure.method = method;
-  const Method* failed = module().failed_method();
   if (failed == nullptr) throw failure;
   if (failed->failed_delegate() != Method::kNoDelegate) {
     failure.delegate = failed->failed_delegate();

@@ -80,7 +80,8 @@ class Session {
   Session() = default;
   ModuleOptions options(const SessionOptions& from);
   std::shared_ptr<Session> copy(Status (*open)(Module& from, Module& to));
-  [[noreturn]] void fail_load(const std::string& method, Status status);
+  // `method`: what was asked for; empty if it was no one method.
+  [[noreturn]] static void fail_load(const Module& module, Status status, std::string method = {});
 
   // The module is destroyed first: it points into the others.
   nb::object program_bytes_;

@@ -18,6 +18,7 @@ void TimingTracer::begin_instruction(uint32_t chain, uint32_t instruction, Instr
 
 void TimingTracer::end_instruction(uint32_t, uint32_t, EValue* const*, uint32_t) {
   if (current_ < events_.size()) events_[current_].ns = now_ns() - began_;
+  current_ = kNone;
 }
 
 void TimingTracer::delegate_event(const char* id, int64_t id_number, uint64_t start,

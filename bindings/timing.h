@@ -36,7 +36,8 @@ class TimingTracer : public Tracer {
   std::string method_;
   std::vector<Event> events_;
   uint64_t began_ = 0;
-  size_t current_ = 0;  // the event of the instruction that runs
+  static constexpr size_t kNone = SIZE_MAX;
+  size_t current_ = kNone;  // the event of the instruction that runs
 };
 
 const char* kind_name(InstructionKind kind);

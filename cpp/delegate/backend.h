@@ -65,7 +65,7 @@ struct BackendRun {
   Message* message;
   DelegatePlace* place;
   // How many of the arguments are inputs; the others are outputs. As far as the plan tells: see
-  // count_delegate_inputs in method/delegate_call.h.
+  // count_delegate_inputs() in method/delegate_loader.cpp.
   size_t n_inputs;
   TensorBlocks* blocks;  // of resize()
   Workers* workers;      // as in BackendInit
@@ -75,12 +75,15 @@ struct BackendRun {
   Status resize(Tensor& output, Span<const int32_t> sizes) const;
 };
 
+// One handle is used by one thread at a time; handles of methods that run on several threads are
+// used at once, so what the backend itself holds needs a lock of its own.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual bool available() const = 0;
   // The handle that the other two are given; whatever it points to is the backend's. A payload that
-  // is cut or of another version is DelegateInvalidCompatibility.
+  // is cut or of another version is DelegateInvalidCompatibility. What fails must leave nothing
+  // behind: only a handle that was returned is destroyed, once.
   virtual Result<void*> init(BackendInit& init) = 0;
   // Inputs first, then outputs; the backend resizes and writes the outputs. It must change nothing
   // else: not the inputs, nor the memory, dtype, rank or layout of an output.
@@ -89,6 +92,7 @@ class Backend {
   virtual void destroy(void* handle) = 0;
 };
 
+// Has no lock: add and remove while no other thread loads a method with it.
 class BackendTable {
  public:
   static constexpr size_t kCapacity = 16;

@@ -11,9 +11,12 @@
  * to, and all that it points to, must stay as it is until the process ends.
  *
  * Rules. Functions return 0 or one of the codes below. They must not let an exception out. Texts
- * are pointer and length; they need no closing NUL unless it says so. Every struct begins with its
- * size as its maker knew it: a reader uses only fields within that size, so that fields can be
- * added at the end. Whatever a `rl_host_v1` function is given besides is from the same call.
+ * are pointer and length; they need no closing NUL unless it says so. Texts, bytes and specs stay
+ * as they are; every other struct has its size as its maker knew it, first or behind the version: a
+ * reader uses only fields within that size, so that fields can be added at the end.
+ *
+ * Threads. One handle is used by one thread at a time, from init to destroy; several handles may be
+ * used by several threads at once. What `self` leads to is shared by them all.
  */
 #ifndef RUSHLIGHT_RL_BACKEND_V1_H_
 #define RUSHLIGHT_RL_BACKEND_V1_H_
@@ -114,7 +117,8 @@ typedef struct rl_host_v1 {
   /* A stretch of time inside the delegate, for whoever traces; `id` empty: `number` is the id. */
   void (*event)(void* context, rl_text_v1 id, int64_t number, uint64_t start_ns, uint64_t stop_ns);
   uint64_t (*now_ns)(void); /* the clock of event() */
-  /* In init alone. RL_NOT_FOUND for a key that is not there. */
+  /* In init alone. RL_NOT_FOUND for a key that is not there. The bytes stay where they are as long
+   * as the handle lives, and must not be written. */
   int32_t (*named_data)(void* context, rl_text_v1 key, rl_bytes_v1* data);
   int32_t (*option)(void* context, rl_text_v1 key, rl_option_v1* option);
   /* In init alone: the payload will not be read again, and its memory may be given back. */
@@ -152,7 +156,8 @@ typedef struct rl_backend_v1 {
   void* self;       /* what the functions are given */
   /* Not 0 if the backend can work on this machine; NULL: it always can. */
   int32_t (*is_available)(void* self);
-  /* Makes of a payload what execute needs: `*handle`, which may be NULL. */
+  /* Makes of a payload what execute needs: `*handle`, which may be NULL. What fails must leave
+   * nothing behind: only a handle of an init that returned RL_OK is destroyed, once. */
   int32_t (*init)(void* self, const rl_init_v1* init, void** handle);
   /* Reads the inputs, resizes and writes the outputs, changes nothing else. */
   int32_t (*execute)(void* self, void* handle, const rl_call_v1* call);

@@ -24,7 +24,7 @@ void MethodLoader::mark_given(const EValue& value) {
 // A plan does not say which arguments of a delegate are outputs. They are the tensors at the end
 // that have no value before: no input of the method, no content in the file, no name (a buffer),
 // and no argument of an instruction that comes earlier in the file. Where that leaves none, it is
-// the last argument, which the delegate then writes in place.
+// the last argument if that is a tensor, which the delegate then writes in place. Lists are inputs.
 void MethodLoader::count_delegate_inputs() {
   if (parts_.is_given == nullptr || method_.meta_.n_delegates() == 0) return;
   const fb::Tables<fb::EValue> values = plan_.values();
@@ -41,8 +41,13 @@ void MethodLoader::count_delegate_inputs() {
     Instruction& instruction = parts_.instructions[i];
     if (instruction.kind == InstructionKind::Delegate) {
       uint32_t n = instruction.n_args;
-      while (n > 0 && !is_given(*instruction.args[n - 1])) --n;
-      instruction.n_inputs = n == instruction.n_args && n > 0 ? n - 1 : n;
+      const auto is_output = [&](bool given_too) {
+        const EValue& last = *instruction.args[n - 1];
+        return last.is_tensor() && (given_too || !is_given(last));
+      };
+      while (n > 0 && is_output(false)) --n;
+      if (n > 0 && n == instruction.n_args && is_output(true)) --n;
+      instruction.n_inputs = n;
     }
     for (uint32_t k = 0; k < instruction.n_args; ++k) mark_given(*instruction.args[k]);
   }
@@ -81,7 +86,10 @@ Status MethodLoader::init_delegate(size_t i, size_t* next_spec) {
   const fb::BackendDelegate delegate = plan_.delegates()[i];
   const Program& program = method_.meta_.program();
   const fb::BackendDelegateDataReference place = delegate.processed();
-  const bool is_inline = place.location() == fb::DataLocation::INLINE;
+  const Span<const uint8_t> payload =
+      place.location() == fb::DataLocation::INLINE
+          ? fb::as_span(program.root().backend_delegate_data()[place.index()].data())
+          : program.segment(place.index());
 
   CompileSpec* specs = parts_.specs + *next_spec;
   const size_t n_specs = delegate.compile_specs().size();
@@ -93,9 +101,7 @@ Status MethodLoader::init_delegate(size_t i, size_t* next_spec) {
 
   BackendInit init = {};
   init.method = method_.meta_.name();
-  init.payload = is_inline
-                     ? fb::as_span(program.root().backend_delegate_data()[place.index()].data())
-                     : program.segment(place.index());
+  init.payload = payload;
   init.specs = {specs, n_specs};
   if (method_.options_.backend_options != nullptr) {
     init.options = method_.options_.backend_options->of(delegate.id(), init.method);
@@ -114,7 +120,7 @@ Status MethodLoader::init_delegate(size_t i, size_t* next_spec) {
   if (!handle.ok()) return handle.status();
   slot.handle = handle.value();
   slot.is_ready = true;
-  if (!init.keeps_payload && !is_inline) program.release(init.payload);
+  if (!init.keeps_payload) program.release(payload);
   return {};
 }
 

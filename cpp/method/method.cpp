@@ -17,9 +17,15 @@ Method::~Method() {
     if (parts_.tensors[i].grows) blocks_.release(parts_.tensors[i]);
   }
   blocks_.collect();
+  destroy_delegates();
+}
+
+void Method::destroy_delegates() {
+  if (parts_.delegates == nullptr) return;
   for (size_t i = 0; i < meta_.n_delegates(); ++i) {
-    const DelegateSlot& slot = parts_.delegates[i];
+    DelegateSlot& slot = parts_.delegates[i];
     if (slot.is_ready) slot.backend->destroy(slot.handle);
+    slot.is_ready = false;
   }
 }
 
@@ -54,6 +60,7 @@ Status Method::load(const Program& program, StringView name, const MethodMemory&
   const Status status = MethodLoader(*this, memory).load();
   if (tracer_ != nullptr) tracer_->end("Method::init");
   if (!status.ok()) {
+    destroy_delegates();  // now: who asks what failed may keep this object for long
     message_.prepend("%.*s: ", this->name().len(), this->name().data());
     return status;
   }

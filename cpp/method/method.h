@@ -195,7 +195,9 @@ class Method {
   Status run_one(KernelContext& context, uint32_t* pc);
   void free_tensor(const EValue& value);
   Status run_delegate(const Instruction& instruction);
+  Status check_delegate_outputs(const Instruction& instruction);
   void tell_place(Status status);
+  void destroy_delegates();
   Status run_jump(const Instruction& instruction, uint32_t* pc);
   Status check_memory(const Instruction& instruction, const Kernel* kernel);
   void start();

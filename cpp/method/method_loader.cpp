@@ -351,10 +351,16 @@ Status MethodLoader::check_missing() {
   }
   cursor = 0;
   MissingBackend backend;
+  bool some_unknown = false;
   while (method_.next_missing_backend(&cursor, &backend)) {
     if (n_backends++ == 0) message_.append("%sno backend", n_operators == 0 ? "" : "; ");
     message_.append("%s %.*s%s", n_backends == 1 ? "" : ",", backend.id.len(), backend.id.data(),
                     backend.registered ? " (it is there, but cannot work here)" : "");
+    some_unknown = some_unknown || !backend.registered;
+  }
+  if (some_unknown) {
+    message_.append("; add %s to the table of backends, or export without",
+                    n_backends == 1 ? "it" : "them");
   }
   if (n_operators > 0) return Code::OperatorMissing;
   return n_backends > 0 ? Code::NotFound : Code::Ok;

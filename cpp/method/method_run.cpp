@@ -151,6 +151,7 @@ void Method::free_tensor(const EValue& value) {
 
 Status Method::run_delegate(const Instruction& instruction) {
   if (instruction.checked) RL_TRY(check_memory(instruction, nullptr));
+  RL_TRY(check_delegate_outputs(instruction));
   const DelegateSlot& slot = parts_.delegates[instruction.target];
   DelegateGuard guard(instruction.args, instruction.n_args, instruction.n_inputs, parts_.seals,
                       arenas_, shadow_);
@@ -160,13 +161,28 @@ Status Method::run_delegate(const Instruction& instruction) {
                           options_.workers};
   Status status = slot.backend->execute(run, slot.handle, instruction.args, instruction.n_args);
   if (status.code() == Code::EndOfMethod) status = Code::Internal;  // means something else here
-  if (!status.ok()) {
-    tell_place(status);
-  } else {
+  if (status.ok()) {
     status = guard.check(message_, &resized_);
+  } else {
+    tell_place(status);
+    Message more;
+    if (!guard.check(more, &resized_).ok()) message_.append("; %s", more.text());
   }
   if (!status.ok()) failed_delegate_ = instruction.target;
   return status;
+}
+
+// What a delegate writes is no constant, which may lie in memory that cannot be written.
+Status Method::check_delegate_outputs(const Instruction& instruction) {
+  for (uint32_t k = instruction.n_inputs; k < instruction.n_args; ++k) {
+    const Tensor* output = instruction.args[k]->tensor_or_null();
+    if (output == nullptr || !output->read_only) continue;
+    return message_.fail(Code::InvalidProgram,
+                         "output %lu is a constant, which nothing may write; export the program "
+                         "again",
+                         static_cast<unsigned long>(k - instruction.n_inputs));
+  }
+  return {};
 }
 
 // Puts the place inside of the delegate before what its backend said.

@@ -1,5 +1,8 @@
 #include "rushlight/module/backend_library.h"
 
+#include <cstdio>
+#include <cstring>
+
 #if defined(__unix__) || defined(__APPLE__)
 #include <dlfcn.h>
 #define RUSHLIGHT_HAS_DLOPEN 1
@@ -14,7 +17,11 @@ BackendLibrary::~BackendLibrary() {
 }
 
 Status BackendLibrary::open(const char* path, Message& message) {
-  handle_ = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  // A name without a slash would be looked for in the system's folders, and not here.
+  char here[512];
+  const bool is_name = std::strchr(path, '/') == nullptr;
+  if (is_name) std::snprintf(here, sizeof(here), "./%s", path);
+  handle_ = ::dlopen(is_name ? here : path, RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) {
     const char* why = ::dlerror();
     return message.fail(Code::AccessFailed, "%s: the library cannot be loaded: %s", path,

@@ -24,9 +24,10 @@ class BackendLibrary {
   BackendLibrary(const BackendLibrary&) = delete;
   BackendLibrary& operator=(const BackendLibrary&) = delete;
 
-  // Once per object. AccessFailed if it cannot be loaded, NotFound if it exports no backends,
-  // DelegateInvalidCompatibility if one cannot be used here, NotSupported where there are no shared
-  // libraries; the message says why. None of its backends is there then.
+  // Once per object; a relative path starts from the current folder. AccessFailed if it cannot be
+  // loaded, NotFound if it exports no backends, DelegateInvalidCompatibility if one cannot be used
+  // here, NotSupported where there are no shared libraries; the message says why. None of its
+  // backends is there then.
   Status open(const char* path, Message& message);
   size_t size() const { return size_; }
   PluginBackend& backend(size_t i) { return backends_[i]; }

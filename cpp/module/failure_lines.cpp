@@ -62,6 +62,9 @@ void put_row(Json row, Json files, Writer& out) {
 size_t failure_lines(const Method& method, char* buffer, size_t size) {
   if (size == 0) return 0;
   buffer[0] = '\0';
+  const bool in_delegate = method.failed_delegate() != Method::kNoDelegate;
+  const bool in_instruction = method.failed_instruction() != Method::kNoInstruction;
+  if (!in_delegate && !in_instruction) return 0;  // it may have no program
   const Result<Span<const uint8_t>> data =
       method.meta().program().get(StringView("rushlight/debug"));
   if (!data.ok()) return 0;
@@ -70,13 +73,13 @@ size_t failure_lines(const Method& method, char* buffer, size_t size) {
   if (map["version"].number() != 1) return 0;
   const Json files = map["files"];
   Writer out(buffer, size);
-  if (method.failed_delegate() != Method::kNoDelegate && method.failed_place()[0] != '\0') {
+  if (in_delegate && method.failed_place()[0] != '\0') {
     const Json places = map["delegates"][method.name()][size_t{method.failed_delegate()}];
     const Json rows = places[StringView(method.failed_place())];
     const size_t n = rows.size() < kMaxLines ? rows.size() : kMaxLines;
     for (size_t i = 0; i < n; ++i) put_row(rows[i], files, out);
   }
-  if (out.used() == 0 && method.failed_instruction() != Method::kNoInstruction) {
+  if (out.used() == 0 && in_instruction) {
     put_row(map["methods"][method.name()][size_t{method.failed_instruction()}], files, out);
   }
   return out.used();

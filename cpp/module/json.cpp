@@ -3,8 +3,10 @@
 namespace rushlight {
 namespace {
 
+bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+
 const char* skip_space(const char* at, const char* end) {
-  while (at < end && (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r')) ++at;
+  while (at < end && is_space(*at)) ++at;
   return at;
 }
 
@@ -12,7 +14,7 @@ const char* skip_space(const char* at, const char* end) {
 const char* skip_string(const char* at, const char* end) {
   for (++at; at < end; ++at) {
     if (*at == '\\') {
-      ++at;
+      if (++at == end) return nullptr;
     } else if (*at == '"') {
       return at + 1;
     }
@@ -20,7 +22,8 @@ const char* skip_string(const char* at, const char* end) {
   return nullptr;
 }
 
-// Behind the value that starts at `at`; nullptr if there is none.
+// Behind the value that starts at `at`; nullptr if there is none. Goes over nested ones without
+// recursion, so that no depth is too much.
 const char* skip_value(const char* at, const char* end) {
   if (at == nullptr) return nullptr;
   size_t depth = 0;
@@ -41,7 +44,7 @@ const char* skip_value(const char* at, const char* end) {
       if (depth == 0) return nullptr;
       ++at;
     } else {  // a number or a word
-      while (at < end && *at != ',' && *at != '}' && *at != ']' && *at != ' ' && *at != '\n') ++at;
+      while (at < end && *at != ',' && *at != '}' && *at != ']' && !is_space(*at)) ++at;
     }
   } while (depth > 0);
   return at;

@@ -46,7 +46,7 @@ StringView OperatorName::join(char* buffer, size_t size) const {
 
 fb::ExecutionPlan MethodMeta::plan() const { return program_->root().execution_plan()[index_]; }
 
-StringView MethodMeta::name() const { return plan().name(); }
+StringView MethodMeta::name() const { return program_ != nullptr ? plan().name() : StringView(); }
 
 size_t MethodMeta::n_inputs() const { return sizes_.inputs; }
 

@@ -71,7 +71,7 @@ class MethodMeta {
  public:
   MethodMeta() = default;
 
-  StringView name() const;
+  StringView name() const;  // empty of a MethodMeta() that is a view of nothing
   size_t n_inputs() const;
   size_t n_outputs() const;
   // `i` must be in range.

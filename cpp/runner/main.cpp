@@ -103,6 +103,21 @@ int complain(const Method& method) {
   return 1;
 }
 
+// Why `module` could not load a method.
+int complain(const Module& module) {
+  const Method* failed = module.failed_method();
+  if (failed != nullptr && failed->failed_delegate() != Method::kNoDelegate) {
+    return complain(*failed);
+  }
+  complain(module.message().text());
+  uint32_t cursor = 0;
+  MissingBackend missing;
+  if (failed != nullptr && failed->next_missing_backend(&cursor, &missing)) {
+    std::fputs("  --backend FILE.so loads a library of backends\n", stderr);
+  }
+  return 1;
+}
+
 // One, as an element of each dtype; 0 bytes for what has no plain one.
 std::vector<uint8_t> ones(DType dtype, size_t nbytes) {
   std::vector<uint8_t> bytes(nbytes, 0);
@@ -194,11 +209,7 @@ int open_and_run(const Arguments& arguments, const BackendTable& backends) {
   print_program(module);
   if (arguments.list) return 0;
   Result<Method*> method = module.method(arguments.method.c_str());
-  if (!method.ok()) {
-    const Method* failed = module.failed_method();
-    const bool in_delegate = failed != nullptr && failed->failed_delegate() != Method::kNoDelegate;
-    return in_delegate ? complain(*failed) : complain(module.message().text());
-  }
+  if (!method.ok()) return complain(module);
   std::printf("loaded in %.3f ms; %llu bytes in use\n",
               static_cast<double>(now_ns() - start) * 1e-6,
               static_cast<unsigned long long>(module.memory_in_use()));

@@ -146,7 +146,7 @@ void test_failures() {
   CHECK(unavailable.status.code() == Code::NotFound && backend.alive == 0);
 }
 
-// The second delegate fails: the first is destroyed with the method.
+// The second delegate fails: the first is destroyed at once, and once.
 void test_half_made() {
   AddingBackend backend;
   {
@@ -158,7 +158,8 @@ void test_half_made() {
     loaded.allow_structures(1);  // one byte of the backend's own: the second has none
     CHECK(loaded.load("forward", options).code() == Code::DelegateMemoryAllocationFailed);
     CHECK(says(loaded.message, "delegate 1 (Adder): DelegateMemoryAllocationFailed"));
-    CHECK(backend.alive == 1);
+    CHECK(backend.specs == "key=7;" && backend.alive == 0);
+    CHECK(execute(loaded.method).code() == Code::InvalidState);
   }
   CHECK(backend.alive == 0);
 }
@@ -285,6 +286,7 @@ void test_payload_is_released() {
     CHECK(free.loaded.program.load(loader).ok());
     free.backend.on_init = [&](BackendInit& init) {
       init.keeps_payload = keeps;
+      init.payload = {};  // what it does with its own view changes nothing
       return Status();
     };
     CHECK(free.load().ok() && (loader.released.size() == 3) == !keeps);
@@ -292,8 +294,9 @@ void test_payload_is_released() {
   }
 }
 
-// What a backend may not do to its arguments; the method works again afterwards.
-void test_unlawful_changes() {
+// What a backend may not do to its arguments, whether it fails besides or not; the method works
+// again afterwards.
+void test_unlawful_changes(bool fails) {
   int32_t other_sizes[] = {2};
   float elsewhere[2] = {};
   Tensor other;
@@ -324,9 +327,10 @@ void test_unlawful_changes() {
       free.backend.on_run = [&](const BackendRun& run, EValue* const* args) {
         CHECK(run.n_inputs == 1);
         unlawful.change(args);
-        return Status();
+        return fails ? run.message->fail(Code::NotSupported, "too warm") : Status();
       };
-      CHECK(execute(method).code() == Code::Internal);
+      CHECK(execute(method).code() == (fails ? Code::NotSupported : Code::Internal));
+      if (fails) CHECK(says(method.message(), "(Free): too warm; the backend changed "));
       if (!dynamic) CHECK(says(method.message(), unlawful.says));
       free.backend.on_run = [](const BackendRun&, EValue* const* args) {
         args[1]->tensor().as<float>()[1] = args[0]->tensor().as<float>()[1];
@@ -407,7 +411,8 @@ int main() {
   test_place();
   test_options();
   test_payload_is_released();
-  test_unlawful_changes();
+  test_unlawful_changes(false);
+  test_unlawful_changes(true);
   test_resize();
   test_stray_writes();
   test_removed();

@@ -232,6 +232,9 @@ void test_arguments() {
   turned.strides = {1, 2};
   turned.tensor.strides = turned.strides.data();
   CHECK(!delegate.run({&turned, &turned, &result}).ok() && says(delegate.message, "row-major"));
+  Argument square({2, 3});
+  CHECK(!delegate.run({&square, &square, &turned}).ok());
+  CHECK(says(delegate.message, "output 0 is not row-major"));
   nowhere.tensor.data = nullptr;
   CHECK(!delegate.run({&nowhere, &y, &x}).ok());
 }

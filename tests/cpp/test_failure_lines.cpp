@@ -28,6 +28,12 @@ void test_json() {
   CHECK(!map[size_t{0}].present() && !map["a"]["x"].present() && map["d"].size() == 0);
   CHECK(text_of(map["b\n"]) == "q\"\xc3\xa9\xf0\x9f\x98\x80" && text_of(map["a"]).empty());
   CHECK(text_of(map["d"]).empty());
+  const Json spaced(StringView("[1\t,2\r\n]"));
+  CHECK(spaced[size_t{0}].number() == 1 && spaced[1].number() == 2 && spaced.size() == 2);
+  std::string deep(1 << 20, '[');
+  CHECK(!Json(StringView(deep.data(), deep.size())).present());
+  deep += std::string(1 << 20, ']');
+  CHECK(Json(StringView(deep.data(), deep.size()))[size_t{0}].size() == 1);
   char small[3];
   CHECK(map["b\n"].text(small, sizeof(small)) == 2 && map["b\n"].text(small, 0) == 0);
 }
@@ -115,6 +121,9 @@ void test_lines() {
   CHECK(lines_for("unknown", debug) == "a.py:3 in forward: `self.f(x)`");
   CHECK(lines_for("unknown", debug, true).empty());
   CHECK(lines_for("mul", "{\"version\": 2}").empty() && lines_for("mul", "no json").empty());
+  char buffer[8];
+  const Method never_loaded;
+  CHECK(failure_lines(never_loaded, buffer, sizeof(buffer)) == 0 && buffer[0] == '\0');
 }
 
 }  // namespace

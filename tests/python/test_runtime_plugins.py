@@ -63,6 +63,13 @@ def test_a_library_in_c(scale: Path) -> None:
         rl.load(_scaled(), backend_options={"Scale": {"bias": "much"}})
 
 
+def test_a_library_in_the_current_folder(scale: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(scale.parent)
+    assert runtime.register_backend_library(scale.name) == ["Scale"]
+    with pytest.raises(rl.LoadError, match=r"^libc\.so\.6: the library cannot be loaded"):
+        runtime.register_backend_library("libc.so.6")  # of the system, not of this folder
+
+
 def test_errors_of_a_library_reach_the_user(scale: Path) -> None:
     runtime.register_backend_library(scale)
     debug = {
@@ -85,6 +92,17 @@ def test_errors_of_a_library_reach_the_user(scale: Path) -> None:
         rl.load(program(delegated("Scale", 2), blobs=[b"SCL1\0"]))
     assert load.value.code == Code.DELEGATE_INVALID_COMPATIBILITY
     assert "(Scale), at 7 inside: the payload is not 'SCL1' and a factor. The" in str(load.value)
+
+
+def test_events_of_a_load_belong_to_no_call(scale: Path) -> None:
+    runtime.register_backend_library(scale)
+    later = delegated("Scale", 2)
+    later.name = "later"
+    data = program(delegated("Scale", 2), later, blobs=[b"SCL1" + struct.pack("f", 3)])
+    module = rl.load(data, methods=["forward"], trace=True)
+    module(ONES)
+    module._core.method("later")
+    assert [e.inside for e in module.trace()] == ["", "mul", "7"]
 
 
 def test_a_library_in_c_plus_plus_with_other_flags(tmp_path: Path) -> None:

@@ -183,6 +183,9 @@ Status DemoBackend::execute(const BackendRun& context, void* handle, EValue* con
       return context.message->fail(Code::InvalidArgument, "output %zu is no float32 tensor", i);
     }
     RL_TRY(context.resize(arg.tensor(), {value.sizes, value.rank}));
+    if (!arg.tensor().is_contiguous()) {
+      return context.message->fail(Code::InvalidArgument, "output %zu is not row-major", i);
+    }
     if (value.numel > 0) {
       // memmove: an input that is passed on may be the output's own memory.
       std::memmove(arg.tensor().data, value.data, static_cast<size_t>(value.numel) * sizeof(float));

@@ -426,10 +426,18 @@ class Module:
         """A module on the same program with arenas of its own and a copy of the state as it is.
 
         It also draws the random numbers that this module would have drawn next.
+
+        Raises:
+            LoadError: if a method of the copy cannot be loaded, as when a backend refuses it.
+            RunError: while a method runs in steps.
         """
         try:
             core = self._core.fork()
         except _core.Failure as failure:
+            if is_missing(failure):
+                raise missing_error([failure], self._core, self._where, {}) from None
+            if failure.args[2]:  # a method: it was being loaded
+                raise load_error(failure, self._where, self._core) from failure.__cause__
             raise run_error(failure, self._core) from None
         return self._copy(core)
 

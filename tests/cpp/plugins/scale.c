@@ -47,6 +47,7 @@ static int32_t init(void* self, const rl_init_v1* in, void** handle) {
       scale->factor *= 2;
     }
   }
+  host->event(in->context, text("init"), 0, 0, 1);
   host->release_payload(in->context);
   *handle = scale;
   return RL_OK;

@@ -1,0 +1,100 @@
+// rushlight_runner with a backend of a library of its own: what it prints of a result and of
+// failures, with the lines of Python inside the delegate.
+//
+// Usage: test_runner RUNNER LIBRARY
+#include <cstdio>
+#include <string>
+
+#include "check.h"
+#include "delegates.h"
+
+using namespace rushlight;
+using namespace rushlight::test;
+
+namespace {
+
+// A file in the folder that the test runs in, removed at the end.
+class Scratch {
+ public:
+  Scratch(const char* path, const void* data, size_t size) : path_(path) {
+    std::FILE* file = std::fopen(path, "wb");
+    CHECK(file != nullptr && std::fwrite(data, 1, size, file) == size);
+    if (file != nullptr) std::fclose(file);
+  }
+  ~Scratch() { std::remove(path_); }
+
+ private:
+  const char* path_;
+};
+
+// y = scale(x); the delegate's places "mul" and 7 are lines of a model.
+std::vector<uint8_t> scale_file(size_t payload_bytes) {
+  const std::string debug =
+      "{\"version\": 1, \"files\": [\"model.py\"], \"methods\": {},"
+      " \"delegates\": {\"forward\": [{"
+      "\"mul\": [[\"mul\", \"aten.mul.Tensor\", 0, 9, \"f\", \"x * 3\", \"\"]],"
+      "\"7\": [[\"mul\", \"aten.mul.Tensor\", 0, 8, \"f\", \"self.factor\", \"\"]]}]}}";
+  Plan plan;
+  const int32_t x = plan.tensor({2});
+  TensorOptions at;
+  at.offset = 16;
+  const int32_t y = plan.tensor({2}, at);
+  plan.delegate("Scale", 0);
+  plan.delegate_call(0, {x, y});
+  plan.inputs = {x};
+  plan.outputs = {y};
+  ProgramFile file;
+  file.plans = {plan};
+  file.segments = {scale_payload(3), std::vector<uint8_t>(debug.begin(), debug.end())};
+  file.segments[0].resize(payload_bytes);
+  file.named = {{"rushlight/debug", 1}};
+  return file.bytes();
+}
+
+// All that the command prints, and whether it says that all is well.
+std::string run(const std::string& command, bool expected) {
+  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  CHECK(pipe != nullptr);
+  std::string printed;
+  if (pipe == nullptr) return printed;
+  char part[256];
+  while (std::fgets(part, sizeof(part), pipe) != nullptr) printed += part;
+  CHECK((pclose(pipe) == 0) == expected);
+  return printed;
+}
+
+void check_prints(const std::string& printed, const char* wanted) {
+  const bool found = printed.find(wanted) != std::string::npos;
+  if (!found) std::fprintf(stderr, "printed: %s\n wanted: %s\n", printed.c_str(), wanted);
+  CHECK(found);
+}
+
+void test_runner(const std::string& runner, const std::string& library) {
+  const std::vector<uint8_t> whole = scale_file(8), cut = scale_file(7);
+  const float negative[] = {1, -2};
+  const Scratch program("test_runner_scale.pte", whole.data(), whole.size());
+  const Scratch damaged("test_runner_cut.pte", cut.data(), cut.size());
+  const Scratch input("test_runner_input.bin", negative, sizeof(negative));
+  const std::string with = " --backend " + library;
+  check_prints(run(runner + " test_runner_scale.pte --print" + with, true), "3 3");
+  const std::string failed =
+      run(runner + " test_runner_scale.pte --input test_runner_input.bin" + with, false);
+  check_prints(failed, "forward: instruction 0 (Scale): at mul: an element is negative");
+  check_prints(failed, "  from model.py:9 in f: `x * 3`");
+  const std::string refused = run(runner + " test_runner_cut.pte" + with, false);
+  check_prints(refused, "forward: delegate 0 (Scale): at 7: the payload is not 'SCL1'");
+  check_prints(refused, "  from model.py:8 in f: `self.factor`");
+  const std::string missing = run(runner + " test_runner_scale.pte", false);
+  check_prints(missing, "forward: no backend Scale; add it to the table of backends");
+  check_prints(missing, "--backend FILE.so");
+  check_prints(run(runner + " test_runner_scale.pte" + with + with, false),
+               "the backend Scale cannot be added: there is one of that id");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CHECK(argc == 3);
+  if (argc == 3) test_runner(argv[1], argv[2]);
+  return check_result();
+}
