@@ -72,7 +72,8 @@ int64_t tile_floats(const Conv& conv, const Tile& tile) {
 bool choose_channels_tile(const Conv& conv, int64_t room, Tile* tile) {
   *tile = {conv.groups, conv.group_out, {conv.out.size[0], conv.out.size[1], conv.out.size[2]}};
   const auto shrink = [&](int64_t fewest) {
-    while (tile_floats(conv, *tile) > room && tile->groups * conv.group_in >= 2 * fewest) {
+    while (tile_floats(conv, *tile) > room && tile->groups > 1 &&
+           tile->groups * conv.group_in >= 2 * fewest) {
       tile->groups = (tile->groups + 1) / 2;
     }
   };
