@@ -57,6 +57,7 @@ def geqrf(make: Maker) -> Iterator[Sample]:
         yield Sample(x)
     yield Sample(torch.zeros(3, 2))
     yield Sample(torch.tensor([[2.0, 1.0], [0.0, 3.0]]))
+    yield Sample(torch.tensor([[1.0, 2.0], [float("nan"), 3.0], [0.0, 1.0]]))
 
 
 def householder(make: Maker) -> Iterator[Sample]:

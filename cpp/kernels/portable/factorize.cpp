@@ -124,7 +124,8 @@ template <typename T>
 T length(const T* x, int64_t step, int64_t n) {
   double greatest = 0;
   for (int64_t i = 0; i < n; ++i) {
-    greatest = std::fmax(greatest, std::abs(static_cast<double>(x[i * step])));
+    const double size = std::abs(static_cast<double>(x[i * step]));
+    if (size > greatest || std::isnan(size)) greatest = size;
   }
   if (greatest == 0 || !std::isfinite(greatest)) return static_cast<T>(greatest);
   double sum = 0;
