@@ -234,9 +234,9 @@ class Resampler {
   alignas(64) Weight table_[kTableBytes / sizeof(Weight)];
 };
 
-Status resample(KernelContext& ctx, const Tensor& in, const Upsampling& u, Resampling how,
-                Tensor& out) {
+Status resample(KernelContext& ctx, const Tensor& in, Upsampling u, Resampling how, Tensor& out) {
   if (out.numel == 0) return {};
+  if (how.antialias || in.dtype == DType::UInt8) u.ignore_factors_of_kept_sizes();
   if (in.dtype == DType::UInt8) {
     how.fold_border = true;
     Resampler<double, Bytes>(u, how, in, out).run(ctx);

@@ -229,9 +229,10 @@ bool resize_by_pixels(KernelContext& ctx, const Upsampling& u, const Tensor& in,
   return true;
 }
 
-Status resize_linear(KernelContext& ctx, const Tensor& in, const Upsampling& u, bool align_corners,
+Status resize_linear(KernelContext& ctx, const Tensor& in, Upsampling& u, bool align_corners,
                      Tensor& out) {
   if (out.numel == 0) return {};
+  u.ignore_factors_of_kept_sizes();
   if (u.w.in * u.w.in_stride > INT32_MAX) {
     return ctx.fail(Code::NotSupported,
                     "a row of input spans %lld elements; at most 2147483647 are supported",
