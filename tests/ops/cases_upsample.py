@@ -77,6 +77,10 @@ def resizes(
             if special:
                 odd = make.tensor(1, 2, *[6] * dims, special=True)
                 yield Sample(odd, [9] * dims, *leading, *scales)
+            # What is not finite does not spread along an axis that keeps its size.
+            single = torch.zeros(1, 2, *[6] * dims)
+            single.view(-1)[8] = float("inf")
+            yield Sample(single, [6] * dims, *leading, *scales)
 
     return samples
 

@@ -22,6 +22,7 @@ struct Between {
 // Computed in the type T that eager PyTorch computes in, so that the parts agree to the last digit.
 template <typename T>
 Between between(const UpsampleAxis& axis, bool align_corners, int64_t o) {
+  if (axis.in == axis.out) return {o, o, 0};  // whatever the scale factor
   T position = axis.position<T>(align_corners, o);
   if (!(position > 0)) position = 0;
   const int64_t last = axis.in - 1;
@@ -229,10 +230,9 @@ bool resize_by_pixels(KernelContext& ctx, const Upsampling& u, const Tensor& in,
   return true;
 }
 
-Status resize_linear(KernelContext& ctx, const Tensor& in, Upsampling& u, bool align_corners,
+Status resize_linear(KernelContext& ctx, const Tensor& in, const Upsampling& u, bool align_corners,
                      Tensor& out) {
   if (out.numel == 0) return {};
-  u.ignore_factors_of_kept_sizes();
   if (u.w.in * u.w.in_stride > INT32_MAX) {
     return ctx.fail(Code::NotSupported,
                     "a row of input spans %lld elements; at most 2147483647 are supported",
