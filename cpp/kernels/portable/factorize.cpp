@@ -45,7 +45,9 @@ void for_matrices(KernelContext& ctx, const Tensor& out, int64_t each, Body body
   });
 }
 
+// 0 of no matrices, whose sizes are any.
 int64_t cubed(const Tensor& t) {
+  if (t.numel == 0) return 0;
   const int64_t rows = t.sizes[t.rank - size_t{2}];
   const int64_t cols = t.sizes[t.rank - size_t{1}];
   return rows * cols * (rows < cols ? rows : cols);
