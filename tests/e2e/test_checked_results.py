@@ -72,6 +72,16 @@ def test_different_elements_have_as_many_as_there_are() -> None:
             np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.parametrize("at", [(1, 5), (5, 1), (-2, 9), (0, 0)])
+def test_a_tensor_is_split_where_another_says(at: tuple[int, int]) -> None:
+    """Torch asserts of each part where it begins in the memory of the whole."""
+    x = torch.arange(28.0).reshape(7, 4)
+    program = run(torch.tensor_split, x, torch.tensor([1, 5]))
+    parts = program(x, torch.tensor(at))
+    for got, wanted in zip(parts, torch.tensor_split(x, torch.tensor(at)), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
 def test_leaky_slopes_are_those_that_eager_draws() -> None:
     x = torch.randn(50)
     program = run(lambda x: torch.rrelu(x, 0.1, 0.3, True), x)

@@ -84,7 +84,39 @@ def convolution(make: Maker) -> Iterator[Sample]:
             yield convolution_case(
                 make, (2, 16, 12, 10), 16, (3, 3), groups=groups, dtype=dtype, order=CHANNELS_LAST
             )
+    yield from channels_side_by_side(make)
     yield convolution_case(make, (0, 4, 6, 5), 6, (3, 3))
+
+
+def channels_side_by_side(make: Maker) -> Iterator[Sample]:
+    """More or fewer channels than a vector or a block; boxes of pixels in every dimension."""
+    for shape, outs, groups in [
+        ((2, 6, 9, 7), 4, 2),
+        ((1, 21, 6, 5), 21, 21),
+        ((1, 36, 5, 9), 72, 1),
+        ((1, 150, 5, 6), 150, 150),
+        ((1, 2, 70, 300), 3, 1),
+    ]:
+        for transposed in (False, True):
+            for options in ({"padding": 1}, {"stride": 3, "padding": 2, "dilation": 2}):
+                yield convolution_case(
+                    make,
+                    shape,
+                    outs,
+                    (3, 5),
+                    transposed=transposed,
+                    groups=groups,
+                    order=CHANNELS_LAST,
+                    **options,
+                )
+        for dtype in (torch.float16, torch.float64):
+            yield convolution_case(
+                make, shape, outs, (1, 1), 2, groups=groups, dtype=dtype, order=CHANNELS_LAST
+            )
+    for groups in (1, 2, 4):
+        yield convolution_case(
+            make, (2, 4, 5, 6, 4), 8, (3, 2, 3), 1, 1, groups=groups, order=(0, 2, 3, 4, 1)
+        )
 
 
 def in_double(x: torch.Tensor, *args: Any) -> list[torch.Tensor]:

@@ -23,7 +23,7 @@ def exactly(operator: Any, exact: Callable[[float], Any]) -> Callable[..., torch
         if x.dtype != torch.float64:
             kind = x.dtype if x.dtype.is_floating_point else torch.float32
             return shaped.to(kind)  # type: ignore[no-any-return]
-        finite = shaped.isfinite()
+        finite = shaped.isfinite() & x.isfinite()
         values = [float(exact(v)) for v in x[finite].tolist()]
         shaped[finite] = torch.tensor(values, dtype=torch.float64).to(shaped.dtype)
         return shaped  # type: ignore[no-any-return]
@@ -37,8 +37,12 @@ def bessel(name: str, low: float, high: float, exact: Callable[[float], Any]) ->
     def with_ends(make: Maker) -> Iterator[Sample]:
         yield from samples(make)
         ends = torch.tensor([0.0, -0.0, 1e-30, -1e-5, 0.3, 1.99, 2.0, 2.01, 2.3, float("nan")])
+        infinite = torch.tensor([float("inf"), -float("inf")])
         for dtype in WIDE:
             yield Sample(ends.to(dtype))
+            yield Sample(infinite.to(dtype))
+        if name == "special_airy_ai":
+            yield Sample(torch.tensor([150.0, 1e300], dtype=torch.float64))
         yield Sample(torch.linspace(low, high, 61, dtype=torch.float64))
 
     return OpCases(f"aten::{name}.out", with_ends, exactly(getattr(aten, name), exact), LOOSE)

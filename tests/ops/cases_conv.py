@@ -183,6 +183,35 @@ def transposed(make: Maker) -> Iterator[Sample]:
     yield case(make, (1, 4, 5, 5), 4, (3, 3), (2,), transposed=True, groups=4)
 
 
+def small_groups(make: Maker) -> Iterator[Sample]:
+    """Groups of few channels that lie side by side: fewer than a vector, and more than two."""
+    for groups, ins, outs in [(3, 5, 7), (2, 1, 20), (4, 16, 16), (2, 40, 32), (2, 3, 33)]:
+        for dtype in (torch.float32, torch.bfloat16):
+            for transposed in (False, True):
+                for stride, padding, dilation in [(1, 1, 1), (3, 2, 2)]:
+                    yield case(
+                        make,
+                        (2, groups * ins, 7, 10),
+                        groups * outs,
+                        (3, 2),
+                        (stride,),
+                        (padding,),
+                        (dilation,),
+                        transposed,
+                        groups=groups,
+                        dtype=dtype,
+                        order=CHANNELS_LAST,
+                        bias=not transposed,
+                    )
+    wide: dict[str, Any] = {"groups": 2, "order": CHANNELS_LAST}
+    yield case(make, (1, 8, 5, 9), 6, (1, 1), (5,), transposed=True, **wide)
+    yield case(make, (1, 8, 60, 90), 6, (3, 3), padding=(1,), out_dim_order=(0, 1, 2, 3), **wide)
+    yield case(make, (1, 8, 3, 4), 6, (9, 9), padding=(4,), **wide)
+    wide["order"] = CHANNELS_LAST_3D
+    yield case(make, (2, 6, 4, 5, 6), 8, (2, 3, 3), (2, 1, 1), (1,), **wide)
+    yield case(make, (2, 6, 4, 5, 6), 8, (2, 3, 3), (2, 1, 2), (1,), transposed=True, **wide)
+
+
 def dtypes(make: Maker) -> Iterator[Sample]:
     for dtype in FLOATING:
         yield case(make, (1, 4, 6, 5), 6, (3, 3), padding=(1,), groups=2, dtype=dtype)
@@ -214,6 +243,7 @@ def convolution(make: Maker) -> Iterator[Sample]:
         one_dimensional,
         three_dimensional,
         transposed,
+        small_groups,
         dtypes,
     ):
         yield from samples(make)

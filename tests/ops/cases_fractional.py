@@ -19,6 +19,8 @@ def pooling(dims: int) -> Callable[[Maker], Iterator[Sample]]:
                     yield Sample(x, kernel, size, places.contiguous())
                 places = make.tensor(1, 3, dims, dtype=dtype, low=0, high=1)
                 yield Sample(x[0].clone(), kernel, size, places)
+        none = torch.empty(0, 1, *[2**21 - 1] * dims)
+        yield Sample(none, [1] * dims, [2] * dims, torch.empty(0, 1, dims))
         odd = make.tensor(1, 2, *[6] * dims, special=True)
         yield Sample(odd, [2] * dims, [4] * dims, torch.full((1, 2, dims), 0.5))
         yield Sample(odd, [5] * dims, [1] * dims, torch.zeros(1, 2, dims))

@@ -223,6 +223,22 @@ ERRORS = [
         lambda make: [make.tensor(3, 4), 1, make.tensor(2), make.tensor(3, 2)],
         "index is float32, but must be int64 or int32",
     ),
+    ErrorCase(  # behind many good ones, along a dimension that lies in a row
+        "aten::index_select.out",
+        lambda make: [make.tensor(3, 4), 1, ints(*[0] * 2000, 4), make.tensor(3, 2001)],
+        "index 4 is out of bounds for dimension 1",
+    ),
+    ErrorCase(  # whose place in the second row no integer can be
+        "aten::gather.out",
+        lambda make: [
+            make.tensor(2, 3),
+            1,
+            ints(0, 2**63 - 1).reshape(2, 1),
+            False,
+            make.tensor(2, 1),
+        ],
+        "index 9223372036854775807 is out of bounds for dimension 1",
+    ),
     ErrorCase(  # where threads share the rows
         "aten::embedding.out",
         lambda make: [

@@ -55,8 +55,10 @@ def cholesky(make: Maker) -> Iterator[Sample]:
 def geqrf(make: Maker) -> Iterator[Sample]:
     for x in matrices(make):
         yield Sample(x)
+    yield Sample(torch.empty(0, 2**31 - 1, 2**31 - 1))
     yield Sample(torch.zeros(3, 2))
     yield Sample(torch.tensor([[2.0, 1.0], [0.0, 3.0]]))
+    yield Sample(torch.tensor([[1.0, 2.0], [float("nan"), 3.0], [0.0, 1.0]]))
 
 
 def householder(make: Maker) -> Iterator[Sample]:

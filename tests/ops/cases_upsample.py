@@ -22,6 +22,9 @@ AXES: list[tuple[tuple[int, int, int], list[int], list[float | None]]] = [
     ((2, 3, 700), [3, 4, 1050], [None, 1.5, 1.5]),
     ((3, 13, 17), [5, 29, 61], [None, None, None]),
     ((2, 40, 51), [3, 3, 4], [None, None, None]),
+    ((5, 7, 9), [5, 7, 9], [1.15, 1.1, 1.05]),
+    ((5, 7, 9), [10, 7, 18], [2.15, 1.1, 2.05]),
+    ((5, 7, 9), [5, 11, 9], [1.15, 1.6, 1.05]),
 ]
 ORDERS = {1: (0, 2, 1), 2: CHANNELS_LAST, 3: (0, 2, 3, 4, 1)}
 
@@ -62,12 +65,22 @@ def resizes(
                     images = volumes(make, dims, sizes, rows_only, dtype=dtype, low=low, high=high)
                     for x, order in images:
                         yield Sample(x, *rest, out_dim_order=order)
+            if dims > 1:
+                # Large, and of few or many channels: eager's kernels differ.
+                for channels in (3, 4):
+                    x = make.tensor(1, channels, *[2, 40, 40][-dims:], order=ORDERS[dims])
+                    rest = ([4, 40, 91][-dims:], *leading, *[2.2, 1.01, 2.3][-dims:])
+                    yield Sample(x, *rest, out_dim_order=ORDERS[dims])
             empty = make.tensor(0, 3, *[4] * dims)
             scales = [None] * dims
             yield Sample(empty, [5] * dims, *leading, *scales)
             if special:
                 odd = make.tensor(1, 2, *[6] * dims, special=True)
                 yield Sample(odd, [9] * dims, *leading, *scales)
+            # What is not finite does not spread along an axis that keeps its size.
+            single = torch.zeros(1, 2, *[6] * dims)
+            single.view(-1)[8] = float("inf")
+            yield Sample(single, [6] * dims, *leading, *scales)
 
     return samples
 

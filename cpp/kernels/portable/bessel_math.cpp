@@ -152,24 +152,26 @@ double airy_of_negative(double x) {
 }  // namespace
 
 double airy_ai(double x) {
-  if (std::isnan(x) || std::isinf(x)) return std::isnan(x) || x < 0 ? kNaN : 0.0;
+  if (!std::isfinite(x)) return kNaN;
   if (x < -9) return airy_of_negative(-x);
   if (x < 2.25) return airy_near(x);
   const double z = x * std::sqrt(x) * 2 / 3;
+  if (z > 800) return 0;  // below the least double
   return std::sqrt(x / 3) / kPi * scaled_k_of_large(1.0 / 3, z).first * std::exp(-z);
 }
 
-double bessel_j0(double x) { return ::j0(x); }
-double bessel_j1(double x) { return ::j1(x); }
+// At infinity eager's oscillating functions have no value.
+double bessel_j0(double x) { return std::isinf(x) ? kNaN : ::j0(x); }
+double bessel_j1(double x) { return std::isinf(x) ? kNaN : ::j1(x); }
 
 double bessel_y0(double x) {
   if (x == 0) return -kInfinity;
-  return x > 0 ? ::y0(x) : kNaN;
+  return x > 0 && !std::isinf(x) ? ::y0(x) : kNaN;
 }
 
 double bessel_y1(double x) {
   if (x == 0) return -kInfinity;
-  return x > 0 ? ::y1(x) : kNaN;
+  return x > 0 && !std::isinf(x) ? ::y1(x) : kNaN;
 }
 
 double modified_bessel_k0(double x) { return modified_k(x, false, false); }

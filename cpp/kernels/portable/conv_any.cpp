@@ -17,7 +17,6 @@ constexpr int64_t kHeight = 96;    // output channels of a block
 constexpr int64_t kTiles = 8;      // tiles of pixels that share converted weights
 constexpr int64_t kMaxTile = 32;   // pixels of a tile of any type
 constexpr int64_t kKeptTaps = 27;  // whose offsets are kept from one group to the next
-constexpr size_t kStackBytes = 6 * 1024;
 
 // Elements at `from` + offsets[i] + shift, or zero where the offset is negative.
 using GatherFn = void (*)(const void* from, const int64_t* offsets, int64_t shift, int64_t n,
@@ -298,20 +297,10 @@ class Convolver {
 
 template <typename T>
 void run(KernelContext& ctx, const ScratchShares& shares, const Conv& conv) {
-  const size_t bytes = std::max(shares.bytes(), kStackBytes);
   const int64_t tile = SumType<T>::loops().width;
-  const Blocks blocks(conv, tile, static_cast<int64_t>(bytes / sizeof(T)));
-  const int64_t items = Convolver<T>::items(conv, blocks);
-  if (shares.bytes() < kStackBytes) {
-    alignas(64) uint8_t stack[kStackBytes];
-    Convolver<T> convolver(conv, blocks, reinterpret_cast<T*>(stack));
-    for (int64_t item = 0; item < items; ++item) convolver.run(item);
-    return;
-  }
-  shares.run(ctx, items, [&](int64_t share, int64_t first, int64_t step) {
-    Convolver<T> convolver(conv, blocks, static_cast<T*>(shares.memory(share)));
-    for (int64_t item = first; item < items; item += step) convolver.run(item);
-  });
+  const Blocks blocks(conv, tile, static_cast<int64_t>(share_bytes(shares) / sizeof(T)));
+  run_items(ctx, shares, Convolver<T>::items(conv, blocks),
+            [&](void* memory) { return Convolver<T>(conv, blocks, static_cast<T*>(memory)); });
 }
 
 }  // namespace

@@ -100,12 +100,11 @@ Status run(KernelContext& ctx, const Gradients& g) {
   return g.out[2] != nullptr ? run_bias_gradient(ctx, g.grad, *g.out[2]) : Status{};
 }
 
-// The products convert what they read once for every tap that meets it, and groups leave only
-// parts of vectors that run along channels: copies as float32, groups contiguous, cost less.
+// The products convert what they read once for every tap that meets it: copies as float32 cost
+// less. Where channels lie side by side, boxes of them are copied anyway.
 bool wants_copies(const Gradients& g) {
-  const DType dtype = g.input.dtype;
-  if (dtype == DType::Float16 || dtype == DType::BFloat16) return true;
-  return dtype == DType::Float32 && g.forward.groups > 1 && g.forward.input.inner_step == 1;
+  const bool half = g.input.dtype == DType::Float16 || g.input.dtype == DType::BFloat16;
+  return half && g.forward.input.inner_step != 1;
 }
 
 // Of how many groups copies fit into seven eighths of the scratch memory: products need some.
@@ -123,8 +122,7 @@ struct GroupRange {
   int64_t of;  // groups in all
 };
 
-// A float32 copy of such a part in scratch memory: contiguous if there are groups, else in the
-// order of the tensor.
+// A float32 copy of such a part in scratch memory, in the order of the tensor.
 class FloatCopy {
  public:
   FloatCopy(KernelContext& ctx, const Tensor& like, size_t dim, const GroupRange& groups)
@@ -133,8 +131,6 @@ class FloatCopy {
     offset_ = groups.first * each * like.strides[dim];
     std::copy_n(like.sizes, like.rank, sizes_);
     sizes_[dim] = static_cast<int32_t>(groups.count * each);
-    static constexpr uint8_t kOrder[] = {0, 1, 2, 3, 4};
-    if (groups.of > 1) tensor_.dim_order = kOrder;
     strides_of({sizes_, like.rank}, tensor_.dim_order, strides_);
     count_elements({sizes_, like.rank}, &tensor_.numel);
     tensor_.sizes = sizes_;

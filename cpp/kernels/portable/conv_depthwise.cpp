@@ -114,17 +114,6 @@ bool run_contiguous(const Workspace& work, const Conv& conv, bool mirror) {
   return true;
 }
 
-// The position that a tap at an output meets along one dimension, or -1.
-int64_t met_by(const Conv& conv, size_t s, int64_t output, int64_t tap) {
-  const int64_t shift = tap * conv.dilation[s] - conv.padding[s];
-  int64_t at = output * conv.stride[s] + shift;
-  if (conv.transposed) {
-    if ((output - shift) % conv.stride[s] != 0) return -1;
-    at = (output - shift) / conv.stride[s];
-  }
-  return at >= 0 && at < conv.input.size[s] ? at : -1;
-}
-
 // The input under each tap at one output pixel, or nullptr where it lies in the padding.
 void find_taps(const Conv& conv, const float* image, int64_t y, int64_t x, const float** taps) {
   for (int64_t i = 0; i < conv.weight.size[kY]; ++i) {

@@ -5,6 +5,7 @@
 #include "rushlight/core/allocator.h"
 #include "rushlight/core/message.h"
 #include "rushlight/kernels/portable/conv.h"
+#include "rushlight/kernels/portable/loops/channels.h"
 #include "rushlight/kernels/portable/strided_copy.h"
 #include "rushlight/kernels/portable/view.h"
 
@@ -20,27 +21,32 @@ struct Tile {
   int32_t pixels[kMaxSpatial];
 };
 
-// Input positions along one dimension that outputs `first` to `last` - 1 depend on.
+// Input positions along one dimension that outputs `first` to `last` - 1 depend on, with those in
+// the padding or without.
 struct Reach {
   int64_t begin;
   int64_t end;
 };
-Reach reach_of(const Conv& conv, size_t s, int64_t first, int64_t last) {
+Reach reach_of(const Conv& conv, size_t s, int64_t first, int64_t last, bool padded) {
   const int64_t stride = conv.stride[s];
   const int64_t span = int64_t{conv.dilation[s]} * (conv.weight.size[s] - 1);
   int64_t begin = first * stride - conv.padding[s];
   int64_t end = (last - 1) * stride - conv.padding[s] + span + 1;
   if (conv.transposed) {
     const int64_t lowest = first + conv.padding[s] - span;
-    begin = lowest > 0 ? (lowest + stride - 1) / stride : 0;
+    begin = lowest > 0 ? (lowest + stride - 1) / stride : -(-lowest / stride);
     end = (last - 1 + conv.padding[s]) / stride + 1;
   }
+  if (padded) return {begin, std::max(end, begin)};
   begin = std::max<int64_t>(begin, 0);
   return {begin, std::max(std::min<int64_t>(end, conv.input.size[s]), begin)};
 }
 
-// Weights that are float32 are read where they lie.
-bool copies_weights(const Conv& conv) { return conv.weight.tensor->dtype != DType::Float32; }
+// Weights that are as they should be are read where they lie.
+bool copies_weights(const Conv& conv) {
+  if (wants_channels(conv)) return conv.packed == nullptr;
+  return conv.weight.tensor->dtype != DType::Float32;
+}
 
 // The most floats that a tile takes, with its bias.
 int64_t tile_floats(const Conv& conv, const Tile& tile) {
@@ -53,10 +59,11 @@ int64_t tile_floats(const Conv& conv, const Tile& tile) {
     const int64_t span = int64_t{conv.dilation[s]} * (conv.weight.size[s] - 1);
     const int64_t met =
         conv.transposed ? (n - 1 + span) / conv.stride[s] + 2 : (n - 1) * conv.stride[s] + span + 1;
-    in *= std::min<int64_t>(met, conv.input.size[s]);
+    in = many(in, wants_channels(conv) ? met : std::min<int64_t>(met, conv.input.size[s]));
     out *= n;
   }
   constexpr int64_t kRounding = 4 * KernelContext::kScratchAlignment;
+  static_assert(kRounding >= 2 * kChannelSlack + 4 * 16, "of four allocations, two with slack");
   return in + out + weights + bias + kRounding;
 }
 
@@ -65,25 +72,28 @@ int64_t tile_floats(const Conv& conv, const Tile& tile) {
 bool choose_channels_tile(const Conv& conv, int64_t room, Tile* tile) {
   *tile = {conv.groups, conv.group_out, {conv.out.size[0], conv.out.size[1], conv.out.size[2]}};
   const auto shrink = [&](int64_t fewest) {
-    while (tile_floats(conv, *tile) > room && tile->groups * conv.group_in >= 2 * fewest) {
+    while (tile_floats(conv, *tile) > room && tile->groups > 1 &&
+           tile->groups * conv.group_in >= 2 * fewest) {
       tile->groups = (tile->groups + 1) / 2;
     }
   };
-  shrink(wants_planes(conv) ? kFewChannels : 4 * kFewChannels);
+  shrink(4 * kFewChannels);
   for (size_t s = 0; s < kMaxSpatial; ++s) {
     while (tile_floats(conv, *tile) > room && tile->pixels[s] > 1) {
       tile->pixels[s] = (tile->pixels[s] + 1) / 2;
     }
   }
-  shrink(kFewChannels);
+  shrink(wants_channels(conv) ? 1 : kFewChannels);
   return tile_floats(conv, *tile) <= room;
 }
 
 // False if even the smallest tile does not fit.
 bool choose_tile(const Conv& conv, int64_t room, Tile* tile) {
+  if (wants_channels(conv)) return choose_channels_tile(conv, room, tile);
   const bool depthwise = conv.group_in == 1 && conv.group_out == 1;
-  const bool beside = conv.input.inner_step == 1 && (depthwise || wants_planes(conv));
-  if (beside && choose_channels_tile(conv, room, tile)) return true;
+  if (depthwise && conv.input.inner_step == 1 && choose_channels_tile(conv, room, tile)) {
+    return true;
+  }
   *tile = {1, conv.group_out, {conv.out.size[0], conv.out.size[1], conv.out.size[2]}};
   const int64_t one_group = tile_floats(conv, *tile);
   if (one_group <= room) {
@@ -145,7 +155,7 @@ Place place_of(const Conv& conv, const Tile& tile, int64_t item) {
 class Tiles {
  public:
   Tiles(const Conv& conv, void* memory, size_t bytes)
-      : conv_(conv), planes_(wants_planes(conv)), allocator_(memory, bytes), part_(conv) {}
+      : conv_(conv), channels_(wants_channels(conv)), allocator_(memory, bytes), part_(conv) {}
 
   void run(const Place& at) {
     allocator_.reset();
@@ -155,14 +165,19 @@ class Tiles {
     part_.batch = 1;
     part_.groups = at.groups;
     part_.group_out = at.channels;
-    int64_t from =
+    ChannelBox box;
+    box.offset =
         at.image * conv_.input.outer_step + at.group * conv_.group_in * conv_.input.inner_step;
+    box.channels = ins;
+    int64_t from = box.offset;
     int64_t to = at.image * conv_.out.outer_step + first * conv_.out.inner_step;
     for (size_t s = 0; s < kMaxSpatial; ++s) {
-      const Reach reach = reach_of(conv_, s, at.pixel[s], at.pixel[s] + at.pixels[s]);
+      const Reach reach = reach_of(conv_, s, at.pixel[s], at.pixel[s] + at.pixels[s], channels_);
       const int64_t moved = conv_.transposed ? at.pixel[s] - reach.begin * conv_.stride[s]
                                              : reach.begin - at.pixel[s] * conv_.stride[s];
-      part_.input.size[s] = static_cast<int32_t>(reach.end - reach.begin);
+      box.first[s] = reach.begin;
+      box.size[s] = reach.end - reach.begin;
+      part_.input.size[s] = static_cast<int32_t>(box.size[s]);
       part_.out.size[s] = static_cast<int32_t>(at.pixels[s]);
       part_.padding[s] = static_cast<int32_t>(conv_.padding[s] + moved);
       from += reach.begin * conv_.input.step[s];
@@ -170,12 +185,17 @@ class Tiles {
     }
     place(1, ins, conv_.input, &part_.input, &input_);
     place(1, outs, conv_.out, &part_.out, &out_);
-    copy(conv_.input, from, part_.input, 1, ins, true);
     take_weights(at);
     if (conv_.bias != nullptr) take_bias(first, outs);
-    Message message;
-    KernelContext ctx(message, &allocator_);
-    conv_float(ctx, part_);
+    if (channels_) {
+      copy_box(conv_.input, box, input_.as<float>());
+      conv_channels(part_);
+    } else {
+      copy(conv_.input, from, part_.input, 1, ins, true);
+      Message message;
+      KernelContext ctx(message, &allocator_);
+      conv_float(ctx, part_);
+    }
     copy(conv_.out, to, part_.out, 1, outs, false);
   }
 
@@ -189,7 +209,7 @@ class Tiles {
   void place(int64_t outer, int64_t inner, const ConvTensor& like, ConvTensor* part,
              Tensor* tensor) {
     int64_t pixels = 1;
-    const bool inner_last = like.inner_step == 1 && !planes_;
+    const bool inner_last = like.inner_step == 1 || channels_;
     for (size_t s = kMaxSpatial; s-- > 0;) {
       part->step[s] = pixels * (inner_last ? inner : 1);
       pixels *= part->size[s];
@@ -197,7 +217,7 @@ class Tiles {
     part->inner_step = inner_last ? 1 : pixels;
     part->outer_step = inner * pixels;
     tensor->numel = outer * inner * pixels;
-    tensor->data = allocate(tensor->numel);
+    tensor->data = allocate(tensor->numel + (channels_ ? kChannelSlack : 0));
     part->tensor = tensor;
   }
 
@@ -225,6 +245,7 @@ class Tiles {
     const int64_t from = conv_.transposed
                              ? at.group * conv_.group_in * w.outer_step + at.channel * w.inner_step
                              : (at.group * conv_.group_out + at.channel) * w.outer_step;
+    if (channels_) return take_packed(at, ins * at.channels * conv_.taps());
     if (!copies_weights(conv_)) {
       weight_.data = element_at(*w.tensor, from);
       part_.weight.tensor = &weight_;
@@ -236,6 +257,16 @@ class Tiles {
     copy(w, from, part_.weight, outer, inner, true);
   }
 
+  void take_packed(const Place& at, int64_t floats) {
+    if (conv_.packed != nullptr) {
+      part_.packed = conv_.packed + at.group * (floats / at.groups);
+      return;
+    }
+    float* const packed = static_cast<float*>(allocate(floats + kChannelSlack));
+    pack_weights(conv_, at.group, at.groups, packed);
+    part_.packed = packed;
+  }
+
   void take_bias(int64_t first, int64_t count) {
     bias_.data = allocate(count);
     bias_.numel = count;
@@ -245,7 +276,7 @@ class Tiles {
   }
 
   const Conv& conv_;
-  bool planes_;
+  bool channels_;
   Allocator allocator_;
   Conv part_;
   Tensor input_;
@@ -258,17 +289,19 @@ class Tiles {
 
 void take_float_weights(KernelContext& ctx, Conv* conv, Tensor* copy) {
   const Tensor& weight = *conv->weight.tensor;
-  const size_t bytes = static_cast<size_t>(weight.numel) * sizeof(float);
+  const bool packs = wants_channels(*conv);
+  const size_t slack = packs ? static_cast<size_t>(kChannelSlack) : 0;
+  const size_t bytes = (static_cast<size_t>(weight.numel) + slack) * sizeof(float);
   if (bytes > ctx.scratch_left() / 4) return;
   copy->data = ctx.scratch(bytes);
   if (copy->data == nullptr) return;
+  if (packs) {
+    pack_weights(*conv, 0, conv->groups, copy->as<float>());
+    conv->packed = copy->as<float>();
+    return;
+  }
   convert(weight.data, weight.dtype, copy->data, DType::Float32, static_cast<size_t>(weight.numel));
   conv->weight.tensor = copy;
-}
-
-bool wants_planes(const Conv& conv) {
-  const bool grouped = conv.groups > 1 && conv.group_in * conv.group_out > 1;
-  return grouped && conv.input.inner_step == 1 && conv.group_out <= 2 * kFewChannels;
 }
 
 bool conv_tiles(KernelContext& ctx, const ScratchShares& shares, const Conv& conv) {

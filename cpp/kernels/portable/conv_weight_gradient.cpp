@@ -3,8 +3,7 @@
 // both are converted to the type that is summed in.
 #include <algorithm>
 
-#include "rushlight/kernels/portable/conv.h"
-#include "rushlight/kernels/portable/pool.h"
+#include "rushlight/kernels/portable/conv_gradient.h"
 #include "rushlight/kernels/portable/rows.h"
 #include "rushlight/kernels/portable/strided_copy.h"
 #include "rushlight/kernels/portable/sum_type.h"
@@ -16,23 +15,6 @@ constexpr int64_t kPixels = 128;    // of a block: a panel of columns of this le
 constexpr int64_t kRows = 144;      // (tap, channel)s of a block
 constexpr int64_t kFewColumns = 4;  // up to which dot products beat tiles
 constexpr int64_t kFewRows = 8;     // up to which gathering them beats a transposition
-constexpr size_t kStackBytes = 6 * 1024;
-
-// Row (tap, channel) by column: the sum over images and pixels of what the tap of that channel of
-// `wide` meets times the element of `narrow`.
-struct Gradient {
-  ConvTensor wide;
-  ConvTensor narrow;
-  ConvTensor result;  // [columns of all groups, channels, taps…]
-  int64_t batch;
-  int64_t groups;
-  int64_t channels;  // of one group of `wide`
-  int64_t columns;   // channels of one group of `narrow`
-  PoolAxis axes[kMaxSpatial];
-
-  int64_t rows() const { return channels * axes[0].kernel * axes[1].kernel * axes[2].kernel; }
-  int64_t pixels() const { return axes[0].out * axes[1].out * axes[2].out; }
-};
 
 // All pixels become one line, which is longer, where they lie so and each meets but itself.
 void join_lines(Gradient* g) {
@@ -300,21 +282,11 @@ class Multiplier {
 };
 
 template <typename T>
-void run(KernelContext& ctx, const Gradient& g) {
-  const ScratchShares shares(ctx);
-  const size_t bytes = std::max(shares.bytes(), kStackBytes);
-  const Blocks blocks(g, SumType<T>::loops().width, static_cast<int64_t>(bytes / sizeof(T)));
-  const int64_t items = g.groups * blocks.down(g) * blocks.across(g);
-  if (shares.bytes() < kStackBytes) {
-    alignas(64) uint8_t stack[kStackBytes];
-    Multiplier<T> multiplier(g, blocks, reinterpret_cast<T*>(stack));
-    for (int64_t item = 0; item < items; ++item) multiplier.run(item);
-    return;
-  }
-  shares.run(ctx, items, [&](int64_t share, int64_t first, int64_t step) {
-    Multiplier<T> multiplier(g, blocks, static_cast<T*>(shares.memory(share)));
-    for (int64_t item = first; item < items; item += step) multiplier.run(item);
-  });
+void run(KernelContext& ctx, const ScratchShares& shares, const Gradient& g) {
+  const int64_t tile = SumType<T>::loops().width;
+  const Blocks blocks(g, tile, static_cast<int64_t>(share_bytes(shares) / sizeof(T)));
+  run_items(ctx, shares, g.groups * blocks.down(g) * blocks.across(g),
+            [&](void* memory) { return Multiplier<T>(g, blocks, static_cast<T*>(memory)); });
 }
 
 }  // namespace
@@ -337,9 +309,11 @@ void conv_weight_gradient(KernelContext& ctx, const Conv& forward, const Tensor&
     g.axes[s].padding = forward.padding[s];
     g.axes[s].dilation = forward.dilation[s];
   }
+  const ScratchShares shares(ctx);
+  if (channels_gradient(ctx, shares, g)) return;
   join_lines(&g);
-  if (result.dtype == DType::Float64) return run<double>(ctx, g);
-  run<float>(ctx, g);
+  if (result.dtype == DType::Float64) return run<double>(ctx, shares, g);
+  run<float>(ctx, shares, g);
 }
 
 }  // namespace rushlight::kernels

@@ -105,6 +105,16 @@ Status check_output_padding(KernelContext& ctx, const Conv& conv, const int32_t*
 
 }  // namespace
 
+int64_t met_by(const Conv& conv, size_t s, int64_t output, int64_t tap) {
+  const int64_t shift = tap * conv.dilation[s] - conv.padding[s];
+  int64_t at = output * conv.stride[s] + shift;
+  if (conv.transposed) {
+    if ((output - shift) % conv.stride[s] != 0) return -1;
+    at = (output - shift) / conv.stride[s];
+  }
+  return at >= 0 && at < conv.input.size[s] ? at : -1;
+}
+
 ConvTensor conv_tensor(const Tensor& tensor) {
   ConvTensor spread;
   spread.tensor = &tensor;
@@ -130,13 +140,13 @@ void run_convolution(KernelContext& ctx, const Conv& conv) {
   const Tensor& input = *conv.input.tensor;
   const bool half = input.dtype == DType::Float16 || input.dtype == DType::BFloat16;
   const bool single = input.dtype == DType::Float32;
-  const bool planes = single && wants_planes(conv);
-  if (single && !planes && input.numel <= INT32_MAX) return conv_float(ctx, conv);
+  const bool channels = single && wants_channels(conv);
+  if (single && !channels && input.numel <= INT32_MAX) return conv_float(ctx, conv);
   Conv tiled = conv;
   Tensor weights;
-  if (half) take_float_weights(ctx, &tiled, &weights);
+  if (half || channels) take_float_weights(ctx, &tiled, &weights);
   const ScratchShares shares(ctx);
-  if ((half || planes) && conv_tiles(ctx, shares, tiled)) return;
+  if ((half || channels) && conv_tiles(ctx, shares, tiled)) return;
   if (conv.group_in == 1) return conv_lines(ctx, conv);
   conv_any(ctx, shares, conv);
 }

@@ -96,6 +96,7 @@ Status channelwise_gated_delta_rule_out(KernelContext& ctx, EValue* const* args)
   if (state.data != initial.data && initial.numel > 0) {
     std::memcpy(state.data, initial.data, initial.nbytes());
   }
+  if (b == 0 || h == 0) return {};  // the other sizes are then any
   const int64_t each = int64_t{t} * k * v + 1;
   ctx.parallel(int64_t{b} * h, kGrain / each + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

@@ -39,6 +39,10 @@ inline double double_at(const Tensor& tensor, int64_t offset) {
   return value;
 }
 
+inline float float_at(const Tensor& tensor, int64_t offset) {
+  return static_cast<float>(double_at(tensor, offset));
+}
+
 // The same of an integer or bool tensor.
 inline int64_t int64_at(const Tensor& tensor, int64_t offset) {
   if (tensor.dtype == DType::Int64) return tensor.as<int64_t>()[offset];

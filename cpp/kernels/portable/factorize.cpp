@@ -45,7 +45,9 @@ void for_matrices(KernelContext& ctx, const Tensor& out, int64_t each, Body body
   });
 }
 
+// 0 of no matrices, whose sizes are any.
 int64_t cubed(const Tensor& t) {
+  if (t.numel == 0) return 0;
   const int64_t rows = t.sizes[t.rank - size_t{2}];
   const int64_t cols = t.sizes[t.rank - size_t{1}];
   return rows * cols * (rows < cols ? rows : cols);
@@ -124,7 +126,8 @@ template <typename T>
 T length(const T* x, int64_t step, int64_t n) {
   double greatest = 0;
   for (int64_t i = 0; i < n; ++i) {
-    greatest = std::fmax(greatest, std::abs(static_cast<double>(x[i * step])));
+    const double size = std::abs(static_cast<double>(x[i * step]));
+    if (size > greatest || std::isnan(size)) greatest = size;
   }
   if (greatest == 0 || !std::isfinite(greatest)) return static_cast<T>(greatest);
   double sum = 0;

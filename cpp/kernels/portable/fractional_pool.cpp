@@ -118,6 +118,7 @@ Status check_samples(KernelContext& ctx, const Tensor& samples) {
 template <typename T>
 void run(KernelContext& ctx, const Pool& pool, const Tensor& self, const Tensor& samples,
          const Tensor& out, const Tensor& indices) {
+  if (self.numel == 0) return;  // the sizes of no channels are any
   const int64_t channels = self.numel / pool.in();
   ctx.parallel(channels, kGrain / pool.in() + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -148,7 +149,8 @@ Status fractional(KernelContext& ctx, EValue* const* args, size_t dims) {
   for (size_t d = 0; d < dims; ++d) {
     shape.sizes[shape.rank - dims + d] = static_cast<int32_t>(pool.axis[3 - dims + d].out);
   }
-  const int64_t channels = self.numel / pool.in();
+  int64_t channels = 1;
+  for (size_t d = 0; d + dims < self.rank; ++d) channels *= self.sizes[d];
   if (samples.rank != 3 || samples.numel != channels * static_cast<int64_t>(dims) ||
       samples.sizes[2] != static_cast<int32_t>(dims) || !samples.is_contiguous()) {
     return ctx.fail(Code::InvalidArgument,

@@ -49,10 +49,11 @@ Status run_row(KernelContext& ctx, const Walk& walk, const T* index, int64_t n, 
     const T* here = index + done * step;
     bool fits = true;
     for (int64_t k = 0; k < count; ++k) {
-      // Unsigned, a negative index is greater than any limit, and a product may overflow.
+      // Unsigned, a negative index is greater than any limit, and its place may overflow.
       const uint64_t i = static_cast<uint64_t>(here[k * step]);
       fits &= i < limit;
-      places[k] = table + (done + k) * table_step + static_cast<int64_t>(i * dim_stride);
+      const uint64_t start = static_cast<uint64_t>(table + (done + k) * table_step);
+      places[k] = static_cast<int64_t>(start + i * dim_stride);
     }
     for (int64_t k = 0; k < count && !fits; ++k) {
       const int64_t i = static_cast<int64_t>(here[k * step]);
@@ -100,8 +101,8 @@ Status run(KernelContext& ctx, const Walk& walk, Body body) {
   }
 }
 
-// Copies a block of `each` elements of the table to the other tensor for every index. Before large
-// ones are shared out, all indices are checked.
+// Copies a block of `each` elements of the table to the other tensor for every index. All indices
+// are checked first.
 Status copy_blocks(KernelContext& ctx, const Walk& walk, const Tensor& table, const Tensor& other,
                    const StridedCopy& copy, int64_t each) {
   const int64_t size = static_cast<int64_t>(element_size(table.dtype));
@@ -111,13 +112,13 @@ Status copy_blocks(KernelContext& ctx, const Walk& walk, const Tensor& table, co
     copy.run(from_start + from * size, to_start + to * size);
   };
   const Tensor& index = *walk.index;
+  RL_TRY(check_indices(ctx, index, walk.dim, walk.limit, 0));
   const int64_t grain = kGrain / std::max<int64_t>(each, 1) + 1;
   if (ctx.threads() == 1 || index.numel <= grain) {
     return run(ctx, walk, [&](const int64_t* places, int64_t to, int64_t step, int64_t n) {
       for (int64_t k = 0; k < n; ++k) copy_block(places[k], to + k * step);
     });
   }
-  RL_TRY(run(ctx, walk, [](const int64_t*, int64_t, int64_t, int64_t) {}));
   Nest places;
   for (size_t d = index.rank; d-- > 0;) {
     places.add(index.sizes[d], index.strides[d], walk.other[d]);
@@ -242,17 +243,14 @@ Status gather_inner(KernelContext& ctx, const Tensor& self, size_t dim, const Te
     if (d != dim) rows.add(self.sizes[d], self.strides[d], out.strides[d]);
   }
   const size_t size = element_size(self.dtype);
+  RL_TRY(check_indices(ctx, index, dim, self.sizes[dim], 0));
+  if (out.numel == 0) return {};
   int32_t offsets[kChunk];
   for (int64_t done = 0; done < index.numel; done += static_cast<int64_t>(kChunk)) {
     const int64_t n = std::min(static_cast<int64_t>(kChunk), index.numel - done);
     for (int64_t k = 0; k < n; ++k) {
-      const int64_t i = index_at(index, done + k);
-      if (i < 0 || i >= self.sizes[dim]) {
-        return index_out_of_range(ctx, i, dim, self.sizes[dim], 0);
-      }
-      offsets[k] = static_cast<int32_t>(i * self.strides[dim]);
+      offsets[k] = static_cast<int32_t>(index_at(index, done + k) * self.strides[dim]);
     }
-    if (out.numel == 0) continue;
     ctx.parallel(rows.count(), kGrain / n + 1, [&](int64_t begin, int64_t end) {
       RowReader reader(self, self.dtype);
       Nest here = rows;
@@ -331,6 +329,7 @@ Status gather_out(KernelContext& ctx, EValue* const* args) {
   RL_TRY(check_index_type(ctx, "index", index));
   RL_TRY(check_index_shape(ctx, index, "self", self, dim));
   RL_TRY(check_same_type(ctx, "self", self, out));
+  RL_TRY(check_indices(ctx, index, dim, self.rank == 0 ? 1 : self.sizes[dim], 0));
   RL_TRY(ctx.resize_like(out, index));
   const MoveFn move = move_of<false>(element_size(self.dtype));
   const Walk walk = elementwise_walk(index, self, dim, out);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "rushlight/kernels/portable/declarations.h"
+#include "rushlight/kernels/portable/element.h"
 #include "rushlight/kernels/portable/gemm.h"
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/promote.h"
@@ -40,12 +41,6 @@ constexpr Blocks kLarge = {64, 128, 256};
 constexpr Blocks kSmall = {8, 8, 64};
 constexpr int64_t kPanels = 8192;  // floats that the product itself should have beside a large one
 
-float parameter(const Tensor& tensor, int64_t i) {
-  float value = 0;
-  convert(element_at(tensor, i), tensor.dtype, &value, DType::Float32, 1);
-  return value;
-}
-
 // Elements first..first+n-1 of a row of weight.
 void dequantize(const MixedProduct& p, int64_t row, int64_t first, int64_t n, float* to) {
   const int64_t width = p.weight.sizes[1];
@@ -53,8 +48,8 @@ void dequantize(const MixedProduct& p, int64_t row, int64_t first, int64_t n, fl
   const int8_t* from = p.weight.as<const int8_t>() + row * width;
   for (int64_t i = first; i < first + n;) {
     const int64_t place = row * p.groups() + i / group;
-    const float scale = parameter(p.scales, place);
-    const float zero = p.zeros == nullptr ? 0.0F : parameter(*p.zeros, place);
+    const float scale = float_at(p.scales, place);
+    const float zero = p.zeros == nullptr ? 0.0F : float_at(*p.zeros, place);
     const int64_t end = std::min(first + n, (i / group + 1) * group);
     for (; i < end; ++i) *to++ = (static_cast<float>(from[i]) - zero) * scale;
   }

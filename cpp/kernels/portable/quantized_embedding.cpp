@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "rushlight/kernels/portable/declarations.h"
+#include "rushlight/kernels/portable/element.h"
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/indexing.h"
 #include "rushlight/kernels/portable/promote.h"
@@ -47,20 +48,14 @@ void unpack(const Table& table, const uint8_t* row, int64_t first, int64_t n, fl
   }
 }
 
-float read_float(const Tensor& tensor, int64_t i) {
-  float value = 0;
-  convert(element_at(tensor, i), tensor.dtype, &value, DType::Float32, 1);
-  return value;
-}
-
 void write_row(const Table& table, int64_t index, const Tensor& out, int64_t to) {
   const uint8_t* row = table.weight.as<const uint8_t>() + index * table.weight.sizes[1];
   const int64_t group = table.width() / table.groups();
   float values[kChunk];
   for (int64_t g = 0; g < table.groups(); ++g) {
-    const float scale = read_float(table.scales, index * table.groups() + g);
+    const float scale = float_at(table.scales, index * table.groups() + g);
     const float zero =
-        table.zeros == nullptr ? 0.0F : read_float(*table.zeros, index * table.groups() + g);
+        table.zeros == nullptr ? 0.0F : float_at(*table.zeros, index * table.groups() + g);
     for (int64_t done = 0; done < group; done += static_cast<int64_t>(kChunk)) {
       const int64_t first = g * group + done;
       const int64_t n = std::min(static_cast<int64_t>(kChunk), group - done);

@@ -4,6 +4,7 @@
 
 #include "rushlight/kernels/portable/declarations.h"
 #include "rushlight/kernels/portable/rows.h"
+#include "rushlight/kernels/portable/strided_copy.h"
 
 namespace rushlight::kernels {
 namespace {
@@ -234,9 +235,15 @@ class Resampler {
   alignas(64) Weight table_[kTableBytes / sizeof(Weight)];
 };
 
-Status resample(KernelContext& ctx, const Tensor& in, const Upsampling& u, Resampling how,
-                Tensor& out) {
+Status resample(KernelContext& ctx, const Tensor& in, Upsampling u, Resampling how, Tensor& out) {
   if (out.numel == 0) return {};
+  if (how.antialias || in.dtype == DType::UInt8) {
+    if (u.h.in == u.h.out && u.w.in == u.w.out) {
+      copy_all(in, out);
+      return {};
+    }
+    u.ignore_factors_of_kept_sizes();
+  }
   if (in.dtype == DType::UInt8) {
     how.fold_border = true;
     Resampler<double, Bytes>(u, how, in, out).run(ctx);

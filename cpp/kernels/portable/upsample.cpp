@@ -72,6 +72,23 @@ Status prepare(KernelContext& ctx, const Tensor& in, const Request& request, Ten
 
 }  // namespace
 
+bool Upsampling::channels_last() const {
+  const int64_t sizes[] = {c, w.in, h.in, d.in, n};
+  const int64_t strides[] = {in_c, w.in_stride, h.in_stride, d.in_stride, in_n};
+  int64_t inner = 1;
+  for (size_t k = 0; k < 5; ++k) {
+    if (sizes[k] != 1 && strides[k] != inner) return false;
+    inner *= sizes[k];
+  }
+  return true;
+}
+
+void Upsampling::ignore_factors_of_kept_sizes() {
+  for (UpsampleAxis* axis : {&d, &h, &w}) {
+    if (axis->in == axis->out) axis->factor = 0.0;
+  }
+}
+
 int64_t Upsampling::plane_grain() const {
   constexpr int64_t kElements = 1 << 14;
   return std::max<int64_t>(1, kElements / (d.out * h.out * w.out));

@@ -54,6 +54,10 @@ struct Upsampling {
 
   int64_t in_plane(int64_t plane) const { return plane / c * in_n + plane % c * in_c; }
   int64_t out_plane(int64_t plane) const { return plane / c * out_n + plane % c * out_c; }
+  // Whether eager knows the input's memory as channels-last: dimensions of size 1 may lie anywhere.
+  bool channels_last() const;
+  // For operators that copy along an axis that keeps its size, whatever the scale factor.
+  void ignore_factors_of_kept_sizes();
   // Planes that make some 16K elements of output.
   int64_t plane_grain() const;
 };

@@ -22,6 +22,7 @@ struct Between {
 // Computed in the type T that eager PyTorch computes in, so that the parts agree to the last digit.
 template <typename T>
 Between between(const UpsampleAxis& axis, bool align_corners, int64_t o) {
+  if (axis.in == axis.out) return {o, o, 0};  // whatever the scale factor
   T position = axis.position<T>(align_corners, o);
   if (!(position > 0)) position = 0;
   const int64_t last = axis.in - 1;

@@ -47,8 +47,7 @@ def _cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Tensor
 
 
 def _cholesky_inverse(self: Tensor, upper: bool = False) -> Tensor:
-    factor = self.triu() if upper else self.tril()
-    return _cholesky_solve(_identity(self), factor, upper)
+    return _cholesky_solve(_identity(self), self, upper)
 
 
 def _solve(
@@ -93,7 +92,7 @@ def _lu_factor(a: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor]:
 
 def _lu(a: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     factors, pivots, _ = aten.linalg_lu_factor_ex.default(a, pivot=pivot)
-    return aten.lu_unpack.default(factors, pivots)  # type: ignore[no-any-return]
+    return aten.lu_unpack.default(factors, pivots, True, pivot)  # type: ignore[no-any-return]
 
 
 def _sign_of(pivots: Tensor) -> Tensor:
@@ -135,7 +134,7 @@ def _ormqr(
     self: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False
 ) -> Tensor:
     rows, cols = self.shape[-2], self.shape[-1]
-    square = torch.nn.functional.pad(self, (0, rows - cols)) if rows > cols else self
+    square = torch.nn.functional.pad(self, (0, rows - cols)) if rows > cols else self[..., :rows]
     q = aten.linalg_householder_product.default(square, input2)
     q = _transposed(q) if transpose else q
     return q @ input3 if left else input3 @ q

@@ -60,7 +60,9 @@ def remove_asserts(
     counts = bounds.counts if bounds is not None else {}
     for node in list(graph.nodes):
         scalar = node.target is aten._assert_scalar.default
-        done = not keep or (scalar and _holds(node.args[0], told, counts))
+        done = not keep or (
+            scalar and (_about_offset(node.args[0]) or _holds(node.args[0], told, counts))
+        )
         if node.target in _SETTLED or (node.target in _ASSERTS and done):
             graph.erase_node(node)
         elif node.target in _IDENTITIES:
@@ -86,6 +88,16 @@ def _name_symbols(node: Node, names: Mapping[str, str]) -> None:
     value = condition.meta.get("val") if isinstance(condition, Node) else None
     if isinstance(value, torch.SymBool):
         node.args = (condition, in_words(value.node.expr, names))
+
+
+def _about_offset(condition: object) -> bool:
+    """Whether it is about where torch's own view of unknown bounds begins: ours is a copy."""
+    inputs = condition.all_input_nodes if isinstance(condition, Node) else []
+    return bool(inputs) and all(
+        n.target is aten.sym_storage_offset.default
+        and n.meta["val"].node.expr in n.all_input_nodes[0].meta.get("unbacked_bindings", {})
+        for n in inputs
+    )
 
 
 def _holds(
