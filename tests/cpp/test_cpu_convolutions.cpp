@@ -286,6 +286,9 @@ void test_network_geometries(PoolWorkers& two) {
     // Padding wider than the kernel needs.
     check_case(square(Kind::Depthwise, size / 7, 33, 33, 3, 1, 4), 9, two);
     check_case(square(Kind::Depthwise, size / 2, 16, 16, 5, 2, 6), 10, two);
+    Case grouped = square(Kind::Dense, size, 40, 60, 3, 1, 1);
+    grouped.g.groups = 5;
+    check_case(grouped, 11, two);
     Case first = square(Kind::Dense, size, 3, 24, 3, 2, 1);
     first.channels_first = true;
     check_case(first, 7, two);

@@ -36,13 +36,15 @@ void run_column(const BlockGrid& grid, int64_t first, int64_t last, int64_t pane
   tile.columns = least(n_panels * kPanel, grid.columns - panel * kPanel);
   finish.set(grid.finish, panel * kPanel, tile.columns, n_panels, &tile);
   const char* ahead = set_ahead(grid, panel, n_panels, &tile);
+  const int64_t ahead_block = grid.terms * tile.ahead_step;
+  ahead += first % grid.group * ahead_block;
   int64_t row = -1;
   int64_t finished = 0;
   for (int64_t block = first; block < last; ++block) {
     const int64_t next = grid.place(grid.data, block, &tile);
     if (row < 0) finished = row = next - tile.rows;
     tile.c = grid.c + row * grid.c_step + panel * kPanel;
-    tile.ahead = ahead + block % grid.group * grid.terms * tile.ahead_step;
+    tile.ahead = ahead + (block - first) * ahead_block;
     loops.tile[tile.rows - 1][n_panels - 1](tile);
     row = next;
     if (row - finished + tile.rows > kFinishRows || block + 1 == last) {

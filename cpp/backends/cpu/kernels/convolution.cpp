@@ -39,6 +39,32 @@ bool is_empty(const ConvGeometry& g) {
   return g.batch <= 0 || g.out_height <= 0 || g.out_width <= 0 || g.out_channels <= 0;
 }
 
+// One group of channels of one image.
+struct Group {
+  int64_t image = 0;
+  int64_t in_channel = 0;
+  const float* weights = nullptr;
+  float* out = nullptr;
+  PartFinish finish;
+};
+
+Group group_of(const Convolution& conv, int64_t image, int64_t index) {
+  const ConvGeometry& g = conv.geometry;
+  const int64_t inputs = g.in_channels / g.groups;
+  const int64_t outputs = g.out_channels / g.groups;
+  const int64_t pixels = g.out_height * g.out_width;
+  Group group;
+  group.image = image;
+  group.in_channel = index * inputs;
+  group.weights =
+      conv.weights + index * panels_of(outputs) * kPanel * inputs * g.kernel_y * g.kernel_x;
+  group.out = conv.out + image * pixels * g.out_channels + index * outputs;
+  group.finish.whole = conv.finish;
+  group.finish.row = image * pixels;
+  group.finish.column = index * outputs;
+  return group;
+}
+
 // --- a copy of the image ------------------------------------------------------------------------
 
 struct CopyJob {
@@ -115,17 +141,20 @@ int64_t place_tile(const void* data, int64_t block, GemmTile* tile) {
     return y * kFirstRows + tile->rows;
   }
   const int64_t y = block / tiling.row.blocks;
-  const int64_t x = tiling.row.start(block % tiling.row.blocks);
-  tile->rows = tiling.row.height(block % tiling.row.blocks);
+  const int64_t in_row = block - y * tiling.row.blocks;
+  const int64_t x = tiling.row.start(in_row);
+  tile->rows = tiling.row.height(in_row);
   tile->a[0] = tiling.image.data + y * row_step + x * tile->a_step;
   tile->a[1] = tile->a[0] + kFirstRows * tile->a_step;
   return y * g.out_width + x + tile->rows;
 }
 
-void convolve_image(const Convolution& conv, const Image& image, const float* weights, float* out,
-                    const Finish& finish, Workers* workers) {
+void convolve_image(const Convolution& conv, const Image& source, const Group& group,
+                    Workers* workers) {
   const ConvGeometry& g = conv.geometry;
   const int64_t highest = gemm_loops().rows;
+  Image image = source;
+  image.data += group.in_channel;
   Tiling tiling = {image, &g, EvenBlocks(g.out_width, highest), false};
   tiling.pairs = g.out_width == kFirstRows && highest == 2 * kFirstRows;
   const int64_t channels = g.in_channels / g.groups;
@@ -145,10 +174,10 @@ void convolve_image(const Convolution& conv, const Image& image, const float* we
     grid.tile.tap_x_step = image.column_step * g.dilation_x;
   }
   grid.set_group(image_height(g) * image_width(g) * channels * 4 / grid.row_blocks);
-  grid.panels = weights;
-  grid.c = out;
+  grid.panels = group.weights;
+  grid.c = group.out;
   grid.c_step = g.out_channels;
-  grid.finish = finish;
+  grid.finish = group.finish.part();
   grid.place = place_tile;
   grid.data = &tiling;
   run_blocks(grid, workers);
@@ -166,19 +195,37 @@ Product pointwise_product(const ConvGeometry& g) {
   return product;
 }
 
-void pointwise(const Convolution& conv, const float* in, const float* weights, float* out,
-               const Finish& finish, void* scratch, Workers* workers) {
+void pointwise(const Convolution& conv, const Group& group, void* scratch, Workers* workers) {
   const ConvGeometry& g = conv.geometry;
   Product product = pointwise_product(g);
-  product.a = in;
+  product.a = conv.in + group.image * conv.in_batch_step + group.in_channel;
   product.a_step = conv.in_column_step * g.stride_x;
-  product.panels = weights;
-  product.c = out;
-  product.finish = finish;
+  product.panels = group.weights;
+  product.c = group.out;
+  product.finish = group.finish.part();
   RowRuns runs;
   runs.run_step = conv.in_row_step * g.stride_y;
   if (runs.run_step != g.out_width * product.a_step) runs.run = g.out_width;
   multiply_runs(product, runs, scratch, runs_scratch(product, runs), workers);
+}
+
+// --- groups -------------------------------------------------------------------------------------
+
+constexpr int64_t kManyGroups = 4;  // from so many on, threads take a group each
+
+struct GroupJob {
+  const Convolution* convolution;
+  Image source;
+  int64_t image;
+  Workers* workers;  // that share a group
+};
+
+void run_groups(void* data, int64_t begin, int64_t end) {
+  const GroupJob& job = *static_cast<const GroupJob*>(data);
+  for (int64_t group = begin; group < end; ++group) {
+    convolve_image(*job.convolution, job.source, group_of(*job.convolution, job.image, group),
+                   job.workers);
+  }
 }
 
 }  // namespace
@@ -197,28 +244,24 @@ size_t convolution_scratch(const ConvGeometry& g) {
 void convolve(const Convolution& conv, void* scratch, Workers* workers) {
   const ConvGeometry& g = conv.geometry;
   if (is_empty(g)) return;
-  const int64_t in_channels = g.in_channels / g.groups;
-  const int64_t out_channels = g.out_channels / g.groups;
-  const int64_t group_floats =
-      panels_of(out_channels) * kPanel * in_channels * g.kernel_y * g.kernel_x;
-  const bool product = is_pointwise(g) && conv.in_channel_step == 1;
-  const int64_t pixels = g.out_height * g.out_width;
-  for (int64_t n = 0; n < g.batch; ++n) {
-    const float* in = conv.in + n * conv.in_batch_step;
-    Image image;
-    if (!product) image = padded_image(conv, in, scratch, workers);
-    for (int64_t group = 0; group < g.groups; ++group) {
-      const PartFinish part = {conv.finish, n * pixels, group * out_channels};
-      const float* weights = conv.weights + group * group_floats;
-      float* out = conv.out + n * pixels * g.out_channels + group * out_channels;
-      if (product) {
-        pointwise(conv, in + group * in_channels, weights, out, part.part(), scratch, workers);
-        continue;
+  GroupJob job = {&conv, {}, 0, workers};
+  for (; job.image < g.batch; ++job.image) {
+    const float* in = conv.in + job.image * conv.in_batch_step;
+    if (is_pointwise(g) && conv.in_channel_step == 1) {
+      for (int64_t group = 0; group < g.groups; ++group) {
+        pointwise(conv, group_of(conv, job.image, group), scratch, workers);
       }
-      Image channels = image;
-      channels.data += group * in_channels;
-      convolve_image(conv, channels, weights, out, part.part(), workers);
+      continue;
     }
+    job.source = padded_image(conv, in, scratch, workers);
+    if (g.groups < kManyGroups) {
+      run_groups(&job, 0, g.groups);
+      continue;
+    }
+    job.workers = nullptr;
+    const int64_t terms = g.in_channels / g.groups * g.kernel_y * g.kernel_x;
+    share_out(g.groups, g.out_height * g.out_width * g.out_channels * terms, run_groups, &job,
+              workers);
   }
 }
 

@@ -81,7 +81,7 @@ bool pays_to_pack(const Product& p, const RowRuns& runs) {
 }
 
 size_t packed_bytes(const Product& p) {
-  const int64_t blocks = EvenBlocks(p.rows, gemm_loops().rows).blocks;
+  const int64_t blocks = p.rows / gemm_loops().rows + 1;
   const int64_t floats = p.rows * p.depth + (blocks + 1) * kPackSlack;
   return static_cast<size_t>(floats) * sizeof(float) + kCacheLine;
 }
