@@ -5,7 +5,6 @@
 namespace rushlight::cpu {
 namespace {
 
-constexpr int64_t kPackColumns = 128;  // from so many on, packing A is soon paid back
 constexpr int64_t kPackSlack = 16;     // floats behind each packed block
 
 struct Plan {
@@ -77,7 +76,9 @@ void narrow_panels(void* data, int64_t begin, int64_t end) {
 bool pays_to_pack(const Product& p, const RowRuns& runs) {
   if (runs.run != 0) return true;  // tiles cannot cross from run to run
   if (p.rows <= kNarrowRows) return false;
-  return p.columns >= kPackColumns || p.a_step % 1024 == 0;
+  // Rows that all meet in one set of the first-level cache drive each other out; others are read
+  // as they lie at full speed.
+  return p.a_step % 1024 == 0;
 }
 
 size_t packed_bytes(const Product& p) {
