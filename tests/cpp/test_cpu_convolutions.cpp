@@ -269,6 +269,24 @@ Case square(Kind kind, int64_t size, int64_t in_channels, int64_t out_channels, 
   return test;
 }
 
+// 1 by 1 in every way in which its pixels may lie: one after the other, strided, colliding in the
+// cache, channels first, several images.
+void test_pointwise(PoolWorkers& two) {
+  for (int64_t stride : {1, 2}) {
+    for (int64_t channels : {24, 512, 1024}) {
+      for (bool channels_first : {false, true}) {
+        for (int64_t groups : {1, 4}) {
+          Case test = square(Kind::Dense, 6, channels, 20, 1, stride, 0);
+          test.g.batch = 2;
+          test.g.groups = groups;
+          test.channels_first = channels_first;
+          check_case(test, 12, two);
+        }
+      }
+    }
+  }
+}
+
 // What networks are made of: the widths that tiles fit, pairs of rows, strided 1 by 1, first layers
 // whose input is channels first, every depthwise kernel.
 void test_network_geometries(PoolWorkers& two) {
@@ -394,6 +412,7 @@ int main() {
   on_each_isa([&] {
     test_drawn_geometries(two);
     test_network_geometries(two);
+    test_pointwise(two);
     test_pools(two);
     test_max_keeps_nan();
   });

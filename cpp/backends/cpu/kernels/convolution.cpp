@@ -11,7 +11,7 @@ namespace {
 // An image, padded if need be, whose windows can be read without looking where they end.
 struct Image {
   const float* data = nullptr;
-  int64_t row_step = 0, column_step = 0;
+  int64_t row_step = 0, column_step = 0, channel_step = 1;
 };
 
 int64_t reach(int64_t outs, int64_t stride, int64_t kernel, int64_t dilation) {
@@ -27,10 +27,10 @@ bool needs_padding(const ConvGeometry& g) {
   return g.pad_top != 0 || g.pad_left != 0 || image_height(g) > g.in_height ||
          image_width(g) > g.in_width;
 }
-// Pixels of the copy that tiles read together shall not all meet in one set of the first-level
-// cache.
+// Whether pixels that a tile reads together would all meet in one set of the first-level cache.
+bool pixels_collide(const ConvGeometry& g) { return g.in_channels * g.stride_x % 1024 == 0; }
 int64_t pixel_step(const ConvGeometry& g) {
-  return g.in_channels * g.stride_x % 1024 == 0 ? g.in_channels + kPanel : g.in_channels;
+  return pixels_collide(g) ? g.in_channels + kPanel : g.in_channels;
 }
 bool is_pointwise(const ConvGeometry& g) {
   return g.kernel_y == 1 && g.kernel_x == 1 && !needs_padding(g);
@@ -111,12 +111,12 @@ void copy_rows(void* data, int64_t begin, int64_t end) {
 Image padded_image(const Convolution& conv, const float* in, void* scratch, Workers* workers) {
   const ConvGeometry& g = conv.geometry;
   if (!needs_padding(g) && conv.in_channel_step == 1) {
-    return {in, conv.in_row_step, conv.in_column_step};
+    return {in, conv.in_row_step, conv.in_column_step, 1};
   }
   CopyJob job = {&conv, in, align_floats(scratch)};
   const int64_t height = image_height(g);
   share_out(height, height * image_width(g) * g.in_channels, copy_rows, &job, workers);
-  return {job.out, image_width(g) * pixel_step(g), pixel_step(g)};
+  return {job.out, image_width(g) * pixel_step(g), pixel_step(g), 1};
 }
 
 // --- tiles over the rows of an image ------------------------------------------------------------
@@ -154,7 +154,7 @@ void convolve_image(const Convolution& conv, const Image& source, const Group& g
   const ConvGeometry& g = conv.geometry;
   const int64_t highest = gemm_loops().rows;
   Image image = source;
-  image.data += group.in_channel;
+  image.data += group.in_channel * image.channel_step;
   Tiling tiling = {image, &g, EvenBlocks(g.out_width, highest), false};
   tiling.pairs = g.out_width == kFirstRows && highest == 2 * kFirstRows;
   const int64_t channels = g.in_channels / g.groups;
@@ -164,6 +164,7 @@ void convolve_image(const Convolution& conv, const Image& source, const Group& g
   grid.rows = g.out_height * g.out_width;
   grid.columns = g.out_channels / g.groups;
   grid.tile.a_step = image.column_step * g.stride_x;
+  grid.tile.k_step = image.channel_step;
   grid.tile.taps_y = g.kernel_y;
   grid.tile.tap_y_step = image.row_step * g.dilation_y;
   if (channels == image.column_step && g.dilation_x == 1) {
@@ -185,16 +186,25 @@ void convolve_image(const Convolution& conv, const Image& source, const Group& g
 
 // --- 1 by 1 -------------------------------------------------------------------------------------
 
-// Of one image and group; the runs are its rows.
+// Of one group of all images.
 Product pointwise_product(const ConvGeometry& g) {
   Product product;
-  product.rows = g.out_height * g.out_width;
+  product.rows = g.batch * g.out_height * g.out_width;
   product.depth = g.in_channels / g.groups;
   product.columns = g.out_channels / g.groups;
   product.c_step = g.out_channels;
   return product;
 }
 
+// Whether the pixels of a 1 by 1 convolution lie one after the other, as rows of a product do.
+bool pixels_follow(const Convolution& conv) {
+  const ConvGeometry& g = conv.geometry;
+  const int64_t row = g.out_width * conv.in_column_step * g.stride_x;
+  return conv.in_channel_step == 1 && conv.in_row_step * g.stride_y == row &&
+         (g.batch == 1 || conv.in_batch_step == g.out_height * row);
+}
+
+// One image, or all of them if their pixels follow each other.
 void pointwise(const Convolution& conv, const Group& group, void* scratch, Workers* workers) {
   const ConvGeometry& g = conv.geometry;
   Product product = pointwise_product(g);
@@ -204,9 +214,12 @@ void pointwise(const Convolution& conv, const Group& group, void* scratch, Worke
   product.c = group.out;
   product.finish = group.finish.part();
   RowRuns runs;
-  runs.run_step = conv.in_row_step * g.stride_y;
-  if (runs.run_step != g.out_width * product.a_step) runs.run = g.out_width;
-  multiply_runs(product, runs, scratch, runs_scratch(product, runs), workers);
+  if (!pixels_follow(conv)) {
+    product.rows /= g.batch;
+    runs.run = g.out_width;
+    runs.run_step = conv.in_row_step * g.stride_y;
+  }
+  multiply_runs(product, runs, scratch, convolution_scratch(g), workers);
 }
 
 // --- groups -------------------------------------------------------------------------------------
@@ -232,28 +245,31 @@ void run_groups(void* data, int64_t begin, int64_t end) {
 
 size_t convolution_scratch(const ConvGeometry& g) {
   if (is_empty(g)) return 0;
-  // Of a 1 by 1 convolution too, whose input may be channels first.
+  if (is_pointwise(g)) {
+    RowRuns runs;
+    runs.run = g.out_width;
+    return pixels_collide(g) ? runs_scratch(pointwise_product(g), runs) : 0;
+  }
   const int64_t floats = image_height(g) * image_width(g) * pixel_step(g);
-  const size_t image = static_cast<size_t>(floats) * sizeof(float) + kCacheLine;
-  RowRuns runs;
-  runs.run = g.out_width;
-  const size_t packed = is_pointwise(g) ? runs_scratch(pointwise_product(g), runs) : 0;
-  return image > packed ? image : packed;
+  return static_cast<size_t>(floats) * sizeof(float) + kCacheLine;
 }
 
 void convolve(const Convolution& conv, void* scratch, Workers* workers) {
   const ConvGeometry& g = conv.geometry;
   if (is_empty(g)) return;
+  const bool at_once = is_pointwise(g) && pixels_follow(conv);
+  const bool packed = is_pointwise(g) && pixels_collide(g) && conv.in_channel_step == 1;
   GroupJob job = {&conv, {}, 0, workers};
-  for (; job.image < g.batch; ++job.image) {
-    const float* in = conv.in + job.image * conv.in_batch_step;
-    if (is_pointwise(g) && conv.in_channel_step == 1) {
+  for (; job.image < (at_once ? 1 : g.batch); ++job.image) {
+    if (at_once || packed) {
       for (int64_t group = 0; group < g.groups; ++group) {
         pointwise(conv, group_of(conv, job.image, group), scratch, workers);
       }
       continue;
     }
-    job.source = padded_image(conv, in, scratch, workers);
+    const float* in = conv.in + job.image * conv.in_batch_step;
+    job.source = {in, conv.in_row_step, conv.in_column_step, conv.in_channel_step};
+    if (!is_pointwise(g)) job.source = padded_image(conv, in, scratch, workers);
     if (g.groups < kManyGroups) {
       run_groups(&job, 0, g.groups);
       continue;
