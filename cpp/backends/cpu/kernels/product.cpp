@@ -5,7 +5,7 @@
 namespace rushlight::cpu {
 namespace {
 
-constexpr int64_t kPackSlack = 16;     // floats behind each packed block
+constexpr int64_t kPackSlack = 16;  // floats behind each packed block
 
 struct Plan {
   const Product* product;
@@ -82,7 +82,7 @@ bool pays_to_pack(const Product& p, const RowRuns& runs) {
 }
 
 size_t packed_bytes(const Product& p) {
-  const int64_t blocks = p.rows / gemm_loops().rows + 1;
+  const int64_t blocks = p.rows / kLeastTileRows + 1;  // for any instruction set
   const int64_t floats = p.rows * p.depth + (blocks + 1) * kPackSlack;
   return static_cast<size_t>(floats) * sizeof(float) + kCacheLine;
 }

@@ -19,6 +19,7 @@ constexpr int kPanels = 1;
 constexpr int kRows = 3;
 constexpr int kPanels = 1;
 #endif
+static_assert(kRows >= kLeastTileRows && kRows <= kMaxTileRows, "tables are too small");
 constexpr int kPanelVectors = kPanel / kLanes;
 
 // sums[i] += A[i] * right for row I and those after it.
