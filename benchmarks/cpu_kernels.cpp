@@ -126,6 +126,7 @@ constexpr ProductCase kProducts[] = {
     {"mbv2 49x160x960", 49, 160, 960},       {"mbv2 49x960x320", 49, 960, 320},
     {"mbv2 49x320x1280", 49, 320, 1280},     {"gemv 1x768x3072", 1, 768, 3072},
     {"gemv 1x768x50257", 1, 768, 50257},     {"rows 4x768x3072", 4, 768, 3072},
+    {"rows 6x768x3072", 6, 768, 3072},
 };
 
 void run_product(const ProductCase& test, bool cold, PoolWorkers& workers) {

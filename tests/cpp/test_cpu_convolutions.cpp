@@ -269,6 +269,24 @@ Case square(Kind kind, int64_t size, int64_t in_channels, int64_t out_channels, 
   return test;
 }
 
+// 1 by 1 in every way in which its pixels may lie: one after the other, strided, colliding in the
+// cache, channels first, several images.
+void test_pointwise(PoolWorkers& two) {
+  for (int64_t stride : {1, 2}) {
+    for (int64_t channels : {24, 512, 1024}) {
+      for (bool channels_first : {false, true}) {
+        for (int64_t groups : {1, 4}) {
+          Case test = square(Kind::Dense, 6, channels, 20, 1, stride, 0);
+          test.g.batch = 2;
+          test.g.groups = groups;
+          test.channels_first = channels_first;
+          check_case(test, 12, two);
+        }
+      }
+    }
+  }
+}
+
 // What networks are made of: the widths that tiles fit, pairs of rows, strided 1 by 1, first layers
 // whose input is channels first, every depthwise kernel.
 void test_network_geometries(PoolWorkers& two) {
@@ -286,6 +304,9 @@ void test_network_geometries(PoolWorkers& two) {
     // Padding wider than the kernel needs.
     check_case(square(Kind::Depthwise, size / 7, 33, 33, 3, 1, 4), 9, two);
     check_case(square(Kind::Depthwise, size / 2, 16, 16, 5, 2, 6), 10, two);
+    Case grouped = square(Kind::Dense, size, 40, 60, 3, 1, 1);
+    grouped.g.groups = 5;
+    check_case(grouped, 11, two);
     Case first = square(Kind::Dense, size, 3, 24, 3, 2, 1);
     first.channels_first = true;
     check_case(first, 7, two);
@@ -391,6 +412,7 @@ int main() {
   on_each_isa([&] {
     test_drawn_geometries(two);
     test_network_geometries(two);
+    test_pointwise(two);
     test_pools(two);
     test_max_keeps_nan();
   });

@@ -16,12 +16,19 @@ void finish_rows(const BlockGrid& grid, int64_t row, int64_t end, int64_t panel,
   grid.finish.block(grid.finish.data, row, end - row, panel * kPanel, columns);
 }
 
-// Sets the next panels to be fetched while the blocks of a group work on these.
-const char* set_ahead(const BlockGrid& grid, int64_t panel, int64_t n_panels, GemmTile* tile) {
+// Sets the panels that follow to be fetched while blocks of rows from `first` on work on these.
+// After the last ones of the last group come those of the next operator, if weights lie in the
+// order of their use; what is fetched in vain is little, and no address is refused.
+const char* set_ahead(const BlockGrid& grid, int64_t first, int64_t panel, int64_t n_panels,
+                      GemmTile* tile) {
   const int64_t blocks = least(grid.group, grid.row_blocks);
-  const int64_t next = panel + n_panels < panels_of(grid.columns) ? panel + n_panels : 0;
+  const bool last_group = first / grid.group == (grid.row_blocks - 1) / grid.group;
+  int64_t next = panel + n_panels;
+  if (next >= panels_of(grid.columns) && !last_group) next = 0;
   tile->ahead_step = (n_panels * kPanel * 4 + blocks - 1) / blocks;
-  return reinterpret_cast<const char*>(grid.panels + next * grid.terms * kPanel);
+  const auto address = reinterpret_cast<uintptr_t>(grid.panels);
+  return reinterpret_cast<const char*>(address +
+                                       static_cast<uintptr_t>(next * grid.terms * kPanel * 4));
 }
 
 // Blocks of rows first..last-1 of `n_panels` panels from `panel` on.
@@ -35,14 +42,16 @@ void run_column(const BlockGrid& grid, int64_t first, int64_t last, int64_t pane
   tile.c_step = grid.c_step;
   tile.columns = least(n_panels * kPanel, grid.columns - panel * kPanel);
   finish.set(grid.finish, panel * kPanel, tile.columns, n_panels, &tile);
-  const char* ahead = set_ahead(grid, panel, n_panels, &tile);
+  const char* ahead = set_ahead(grid, first, panel, n_panels, &tile);
+  const int64_t ahead_block = grid.terms * tile.ahead_step;
+  ahead += first % grid.group * ahead_block;
   int64_t row = -1;
   int64_t finished = 0;
   for (int64_t block = first; block < last; ++block) {
     const int64_t next = grid.place(grid.data, block, &tile);
     if (row < 0) finished = row = next - tile.rows;
     tile.c = grid.c + row * grid.c_step + panel * kPanel;
-    tile.ahead = ahead + block % grid.group * grid.terms * tile.ahead_step;
+    tile.ahead = ahead + (block - first) * ahead_block;
     loops.tile[tile.rows - 1][n_panels - 1](tile);
     row = next;
     if (row - finished + tile.rows > kFinishRows || block + 1 == last) {

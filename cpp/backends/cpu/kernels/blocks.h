@@ -16,16 +16,14 @@ void share_out(int64_t items, int64_t work, Workers::Task task, void* data, Work
 
 // Blocks of rows whose heights differ by one at most: 128 rows are 8 of 13 and 2 of 12.
 struct EvenBlocks {
-  int64_t rows = 0;
-  int64_t blocks = 0;
+  int64_t blocks;
+  int64_t least;   // rows of a block
+  int64_t longer;  // blocks, the first ones, have one more
 
-  EvenBlocks(int64_t n_rows, int64_t highest)
-      : rows(n_rows), blocks((n_rows + highest - 1) / highest) {}
-  int64_t start(int64_t block) const {
-    const int64_t longer = rows % blocks;
-    return rows / blocks * block + (block < longer ? block : longer);
-  }
-  int64_t height(int64_t block) const { return start(block + 1) - start(block); }
+  EvenBlocks(int64_t rows, int64_t highest)
+      : blocks((rows + highest - 1) / highest), least(rows / blocks), longer(rows % blocks) {}
+  int64_t start(int64_t block) const { return least * block + (block < longer ? block : longer); }
+  int64_t height(int64_t block) const { return least + (block < longer ? 1 : 0); }
 };
 
 // A result of packed panels, cut into blocks of rows and into columns as wide as a tile. A column
@@ -57,10 +55,10 @@ struct TileFinish {
   void set(const Finish& finish, int64_t column, int64_t columns, int64_t panels, GemmTile* tile);
 };
 
-// A finish for a part of a result.
+// A finish for a part of a result, which must outlive what part() gives.
 struct PartFinish {
   Finish whole;
-  int64_t row, column;
+  int64_t row = 0, column = 0;
   Finish part() const;
 
  private:

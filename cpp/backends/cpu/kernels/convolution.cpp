@@ -11,7 +11,7 @@ namespace {
 // An image, padded if need be, whose windows can be read without looking where they end.
 struct Image {
   const float* data = nullptr;
-  int64_t row_step = 0, column_step = 0;
+  int64_t row_step = 0, column_step = 0, channel_step = 1;
 };
 
 int64_t reach(int64_t outs, int64_t stride, int64_t kernel, int64_t dilation) {
@@ -27,16 +27,42 @@ bool needs_padding(const ConvGeometry& g) {
   return g.pad_top != 0 || g.pad_left != 0 || image_height(g) > g.in_height ||
          image_width(g) > g.in_width;
 }
-// Pixels of the copy that tiles read together shall not all meet in one set of the first-level
-// cache.
+// Whether pixels that a tile reads together would all meet in one set of the first-level cache.
+bool pixels_collide(const ConvGeometry& g) { return g.in_channels * g.stride_x % 1024 == 0; }
 int64_t pixel_step(const ConvGeometry& g) {
-  return g.in_channels * g.stride_x % 1024 == 0 ? g.in_channels + kPanel : g.in_channels;
+  return pixels_collide(g) ? g.in_channels + kPanel : g.in_channels;
 }
 bool is_pointwise(const ConvGeometry& g) {
   return g.kernel_y == 1 && g.kernel_x == 1 && !needs_padding(g);
 }
 bool is_empty(const ConvGeometry& g) {
   return g.batch <= 0 || g.out_height <= 0 || g.out_width <= 0 || g.out_channels <= 0;
+}
+
+// One group of channels of one image.
+struct Group {
+  int64_t image = 0;
+  int64_t in_channel = 0;
+  const float* weights = nullptr;
+  float* out = nullptr;
+  PartFinish finish;
+};
+
+Group group_of(const Convolution& conv, int64_t image, int64_t index) {
+  const ConvGeometry& g = conv.geometry;
+  const int64_t inputs = g.in_channels / g.groups;
+  const int64_t outputs = g.out_channels / g.groups;
+  const int64_t pixels = g.out_height * g.out_width;
+  Group group;
+  group.image = image;
+  group.in_channel = index * inputs;
+  group.weights =
+      conv.weights + index * panels_of(outputs) * kPanel * inputs * g.kernel_y * g.kernel_x;
+  group.out = conv.out + image * pixels * g.out_channels + index * outputs;
+  group.finish.whole = conv.finish;
+  group.finish.row = image * pixels;
+  group.finish.column = index * outputs;
+  return group;
 }
 
 // --- a copy of the image ------------------------------------------------------------------------
@@ -85,12 +111,12 @@ void copy_rows(void* data, int64_t begin, int64_t end) {
 Image padded_image(const Convolution& conv, const float* in, void* scratch, Workers* workers) {
   const ConvGeometry& g = conv.geometry;
   if (!needs_padding(g) && conv.in_channel_step == 1) {
-    return {in, conv.in_row_step, conv.in_column_step};
+    return {in, conv.in_row_step, conv.in_column_step, 1};
   }
   CopyJob job = {&conv, in, align_floats(scratch)};
   const int64_t height = image_height(g);
   share_out(height, height * image_width(g) * g.in_channels, copy_rows, &job, workers);
-  return {job.out, image_width(g) * pixel_step(g), pixel_step(g)};
+  return {job.out, image_width(g) * pixel_step(g), pixel_step(g), 1};
 }
 
 // --- tiles over the rows of an image ------------------------------------------------------------
@@ -115,17 +141,20 @@ int64_t place_tile(const void* data, int64_t block, GemmTile* tile) {
     return y * kFirstRows + tile->rows;
   }
   const int64_t y = block / tiling.row.blocks;
-  const int64_t x = tiling.row.start(block % tiling.row.blocks);
-  tile->rows = tiling.row.height(block % tiling.row.blocks);
+  const int64_t in_row = block - y * tiling.row.blocks;
+  const int64_t x = tiling.row.start(in_row);
+  tile->rows = tiling.row.height(in_row);
   tile->a[0] = tiling.image.data + y * row_step + x * tile->a_step;
   tile->a[1] = tile->a[0] + kFirstRows * tile->a_step;
   return y * g.out_width + x + tile->rows;
 }
 
-void convolve_image(const Convolution& conv, const Image& image, const float* weights, float* out,
-                    const Finish& finish, Workers* workers) {
+void convolve_image(const Convolution& conv, const Image& source, const Group& group,
+                    Workers* workers) {
   const ConvGeometry& g = conv.geometry;
   const int64_t highest = gemm_loops().rows;
+  Image image = source;
+  image.data += group.in_channel * image.channel_step;
   Tiling tiling = {image, &g, EvenBlocks(g.out_width, highest), false};
   tiling.pairs = g.out_width == kFirstRows && highest == 2 * kFirstRows;
   const int64_t channels = g.in_channels / g.groups;
@@ -135,6 +164,7 @@ void convolve_image(const Convolution& conv, const Image& image, const float* we
   grid.rows = g.out_height * g.out_width;
   grid.columns = g.out_channels / g.groups;
   grid.tile.a_step = image.column_step * g.stride_x;
+  grid.tile.k_step = image.channel_step;
   grid.tile.taps_y = g.kernel_y;
   grid.tile.tap_y_step = image.row_step * g.dilation_y;
   if (channels == image.column_step && g.dilation_x == 1) {
@@ -145,10 +175,10 @@ void convolve_image(const Convolution& conv, const Image& image, const float* we
     grid.tile.tap_x_step = image.column_step * g.dilation_x;
   }
   grid.set_group(image_height(g) * image_width(g) * channels * 4 / grid.row_blocks);
-  grid.panels = weights;
-  grid.c = out;
+  grid.panels = group.weights;
+  grid.c = group.out;
   grid.c_step = g.out_channels;
-  grid.finish = finish;
+  grid.finish = group.finish.part();
   grid.place = place_tile;
   grid.data = &tiling;
   run_blocks(grid, workers);
@@ -156,69 +186,98 @@ void convolve_image(const Convolution& conv, const Image& image, const float* we
 
 // --- 1 by 1 -------------------------------------------------------------------------------------
 
-// Of one image and group; the runs are its rows.
+// Of one group of all images.
 Product pointwise_product(const ConvGeometry& g) {
   Product product;
-  product.rows = g.out_height * g.out_width;
+  product.rows = g.batch * g.out_height * g.out_width;
   product.depth = g.in_channels / g.groups;
   product.columns = g.out_channels / g.groups;
   product.c_step = g.out_channels;
   return product;
 }
 
-void pointwise(const Convolution& conv, const float* in, const float* weights, float* out,
-               const Finish& finish, void* scratch, Workers* workers) {
+// Whether the pixels of a 1 by 1 convolution lie one after the other, as rows of a product do.
+bool pixels_follow(const Convolution& conv) {
+  const ConvGeometry& g = conv.geometry;
+  const int64_t row = g.out_width * conv.in_column_step * g.stride_x;
+  return conv.in_channel_step == 1 && conv.in_row_step * g.stride_y == row &&
+         (g.batch == 1 || conv.in_batch_step == g.out_height * row);
+}
+
+// One image, or all of them if their pixels follow each other.
+void pointwise(const Convolution& conv, const Group& group, void* scratch, Workers* workers) {
   const ConvGeometry& g = conv.geometry;
   Product product = pointwise_product(g);
-  product.a = in;
+  product.a = conv.in + group.image * conv.in_batch_step + group.in_channel;
   product.a_step = conv.in_column_step * g.stride_x;
-  product.panels = weights;
-  product.c = out;
-  product.finish = finish;
+  product.panels = group.weights;
+  product.c = group.out;
+  product.finish = group.finish.part();
   RowRuns runs;
-  runs.run_step = conv.in_row_step * g.stride_y;
-  if (runs.run_step != g.out_width * product.a_step) runs.run = g.out_width;
-  multiply_runs(product, runs, scratch, runs_scratch(product, runs), workers);
+  if (!pixels_follow(conv)) {
+    product.rows /= g.batch;
+    runs.run = g.out_width;
+    runs.run_step = conv.in_row_step * g.stride_y;
+  }
+  multiply_runs(product, runs, scratch, convolution_scratch(g), workers);
+}
+
+// --- groups -------------------------------------------------------------------------------------
+
+constexpr int64_t kManyGroups = 4;  // from so many on, threads take a group each
+
+struct GroupJob {
+  const Convolution* convolution;
+  Image source;
+  int64_t image;
+  Workers* workers;  // that share a group
+};
+
+void run_groups(void* data, int64_t begin, int64_t end) {
+  const GroupJob& job = *static_cast<const GroupJob*>(data);
+  for (int64_t group = begin; group < end; ++group) {
+    convolve_image(*job.convolution, job.source, group_of(*job.convolution, job.image, group),
+                   job.workers);
+  }
 }
 
 }  // namespace
 
 size_t convolution_scratch(const ConvGeometry& g) {
   if (is_empty(g)) return 0;
-  // Of a 1 by 1 convolution too, whose input may be channels first.
+  if (is_pointwise(g)) {
+    RowRuns runs;
+    runs.run = g.out_width;
+    return pixels_collide(g) ? runs_scratch(pointwise_product(g), runs) : 0;
+  }
   const int64_t floats = image_height(g) * image_width(g) * pixel_step(g);
-  const size_t image = static_cast<size_t>(floats) * sizeof(float) + kCacheLine;
-  RowRuns runs;
-  runs.run = g.out_width;
-  const size_t packed = is_pointwise(g) ? runs_scratch(pointwise_product(g), runs) : 0;
-  return image > packed ? image : packed;
+  return static_cast<size_t>(floats) * sizeof(float) + kCacheLine;
 }
 
 void convolve(const Convolution& conv, void* scratch, Workers* workers) {
   const ConvGeometry& g = conv.geometry;
   if (is_empty(g)) return;
-  const int64_t in_channels = g.in_channels / g.groups;
-  const int64_t out_channels = g.out_channels / g.groups;
-  const int64_t group_floats =
-      panels_of(out_channels) * kPanel * in_channels * g.kernel_y * g.kernel_x;
-  const bool product = is_pointwise(g) && conv.in_channel_step == 1;
-  const int64_t pixels = g.out_height * g.out_width;
-  for (int64_t n = 0; n < g.batch; ++n) {
-    const float* in = conv.in + n * conv.in_batch_step;
-    Image image;
-    if (!product) image = padded_image(conv, in, scratch, workers);
-    for (int64_t group = 0; group < g.groups; ++group) {
-      const PartFinish part = {conv.finish, n * pixels, group * out_channels};
-      const float* weights = conv.weights + group * group_floats;
-      float* out = conv.out + n * pixels * g.out_channels + group * out_channels;
-      if (product) {
-        pointwise(conv, in + group * in_channels, weights, out, part.part(), scratch, workers);
-        continue;
+  const bool at_once = is_pointwise(g) && pixels_follow(conv);
+  const bool packed = is_pointwise(g) && pixels_collide(g) && conv.in_channel_step == 1;
+  GroupJob job = {&conv, {}, 0, workers};
+  for (; job.image < (at_once ? 1 : g.batch); ++job.image) {
+    if (at_once || packed) {
+      for (int64_t group = 0; group < g.groups; ++group) {
+        pointwise(conv, group_of(conv, job.image, group), scratch, workers);
       }
-      Image channels = image;
-      channels.data += group * in_channels;
-      convolve_image(conv, channels, weights, out, part.part(), workers);
+      continue;
     }
+    const float* in = conv.in + job.image * conv.in_batch_step;
+    job.source = {in, conv.in_row_step, conv.in_column_step, conv.in_channel_step};
+    if (!is_pointwise(g)) job.source = padded_image(conv, in, scratch, workers);
+    if (g.groups < kManyGroups) {
+      run_groups(&job, 0, g.groups);
+      continue;
+    }
+    job.workers = nullptr;
+    const int64_t terms = g.in_channels / g.groups * g.kernel_y * g.kernel_x;
+    share_out(g.groups, g.out_height * g.out_width * g.out_channels * terms, run_groups, &job,
+              workers);
   }
 }
 

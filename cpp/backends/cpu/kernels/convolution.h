@@ -32,6 +32,7 @@ struct Convolution {
   Finish finish;         // rows are pixels: (batch * out_height + y) * out_width + x
 };
 
+// Bytes; 0 for most 1 by 1 convolutions.
 size_t convolution_scratch(const ConvGeometry& geometry);
 // Dense and grouped. `scratch` has convolution_scratch() bytes.
 void convolve(const Convolution& convolution, void* scratch, Workers* workers);

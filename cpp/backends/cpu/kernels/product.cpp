@@ -5,8 +5,7 @@
 namespace rushlight::cpu {
 namespace {
 
-constexpr int64_t kPackColumns = 128;  // from so many on, packing A is soon paid back
-constexpr int64_t kPackSlack = 16;     // floats behind each packed block
+constexpr int64_t kPackSlack = 16;  // floats behind each packed block
 
 struct Plan {
   const Product* product;
@@ -77,11 +76,13 @@ void narrow_panels(void* data, int64_t begin, int64_t end) {
 bool pays_to_pack(const Product& p, const RowRuns& runs) {
   if (runs.run != 0) return true;  // tiles cannot cross from run to run
   if (p.rows <= kNarrowRows) return false;
-  return p.columns >= kPackColumns || p.a_step % 1024 == 0;
+  // Rows that all meet in one set of the first-level cache drive each other out; others are read
+  // as they lie at full speed.
+  return p.a_step % 1024 == 0;
 }
 
 size_t packed_bytes(const Product& p) {
-  const int64_t blocks = EvenBlocks(p.rows, gemm_loops().rows).blocks;
+  const int64_t blocks = p.rows / kLeastTileRows + 1;  // for any instruction set
   const int64_t floats = p.rows * p.depth + (blocks + 1) * kPackSlack;
   return static_cast<size_t>(floats) * sizeof(float) + kCacheLine;
 }

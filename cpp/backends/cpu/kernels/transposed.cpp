@@ -31,7 +31,6 @@ struct Job {
   const float* columns;
   float* out;
   Finish finish;
-  int64_t first_row;  // of the image, among all pixels
 };
 
 // The pixels of a row that tap `tap_x` of pixels of the input adds to.
@@ -109,7 +108,7 @@ void convolve_transposed(const Convolution& convolution, void* scratch, Workers*
       const PartFinish part = {convolution.finish, image * pixels, group * out_channels};
       Job job = {&convolution, product.c,
                  convolution.out + image * pixels * g.out_channels + group * out_channels,
-                 part.part(), image * pixels};
+                 part.part()};
       share_out(g.out_height, product.rows * product.columns, add_rows, &job, workers);
     }
   }

@@ -19,6 +19,7 @@ constexpr int kPanels = 1;
 constexpr int kRows = 3;
 constexpr int kPanels = 1;
 #endif
+static_assert(kRows >= kLeastTileRows && kRows <= kMaxTileRows, "tables are too small");
 constexpr int kPanelVectors = kPanel / kLanes;
 
 // sums[i] += A[i] * right for row I and those after it.
@@ -103,7 +104,8 @@ void tile(const GemmTile& t) {
 template <int H>
 void narrow(const GemmTile& t) {
   constexpr int V = kPanelVectors;
-  constexpr int U = (H == 1 ? 8 : 4) * kLanes / 16 < 1 ? 1 : (H == 1 ? 8 : 4) * kLanes / 16;
+  constexpr int kMost = kPanels * kRows * kPanelVectors / (H * V);  // that stay in registers
+  constexpr int U = kMost < 1 ? 1 : (kMost < 8 ? kMost : 8);
   Vec parts[U][H][V] = {};
   const float* b = t.b;
   int64_t k = 0;
@@ -113,7 +115,7 @@ void narrow(const GemmTile& t) {
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) {
         const Vec right = load(b + u * kPanel + v * kLanes);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int i = 0; i < H; ++i) parts[u][i][v] += splat(t.a[0][i * t.a_step + k + u]) * right;
       }
     }
@@ -219,7 +221,7 @@ const GemmLoops gemm_loops = {
     {RL_TILES(1), RL_TILES(2), RL_TILES(3), RL_TILES(4), RL_TILES(5), RL_TILES(6), RL_TILES(7),
      RL_TILES(8), RL_TILES(9), RL_TILES(10), RL_TILES(11), RL_TILES(12), RL_TILES(13),
      RL_TILES(14)},
-    {narrow<1>, narrow<2>, narrow<3>},
+    {narrow<1>, narrow<2>, narrow<3>, narrow<4>, narrow<5>, narrow<6>},
     pack_rows,
     pack_panel,
 };

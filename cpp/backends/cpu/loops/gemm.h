@@ -10,9 +10,10 @@
 namespace rushlight::cpu {
 
 constexpr int64_t kMaxTileRows = 14;
-constexpr int64_t kFirstRows = 7;  // rows of a tile that are addressed from its first base
-constexpr int64_t kMaxPanels = 2;  // of a tile
-constexpr int64_t kNarrowRows = 3;
+constexpr int64_t kLeastTileRows = 3;  // greatest height of a tile with the fewest registers
+constexpr int64_t kFirstRows = 7;      // rows of a tile that are addressed from its first base
+constexpr int64_t kMaxPanels = 2;      // of a tile
+constexpr int64_t kNarrowRows = 6;
 
 // A tile of C = bias + sum over taps and k of A B. Rows 0..6 and the rest have each a base of their
 // own in A, so that a tile may lie on two rows of an image.
