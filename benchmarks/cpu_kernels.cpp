@@ -2,106 +2,23 @@
 // which is measured by turns with them, so that a busy machine slows both.
 //
 //   cpu_kernels [threads] [word of a case's name]
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <vector>
 
+#include "cpu_timing.h"
 #include "rushlight/backends/cpu/kernels/convolution.h"
 #include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/module/thread_pool.h"
 
 using namespace rushlight;
+using namespace rushlight::benchmark;
 using namespace rushlight::cpu;
 
 namespace {
 
-constexpr int kRounds = 25;
-constexpr double kRoundSeconds = 4e-3;
 constexpr size_t kColdBytes = size_t{96} << 20;  // of weights, more than a cache holds
-
-float* aligned(std::vector<float>& memory, size_t n) {
-  memory.assign(n + 32, 0.0f);
-  uint32_t state = 1;
-  for (float& x : memory) {
-    state = state * 1664525u + 1013904223u;
-    x = static_cast<float>(state >> 8) / 16777216.0f - 0.5f;
-  }
-  const auto address = reinterpret_cast<uintptr_t>(memory.data());
-  return reinterpret_cast<float*>((address + 63) / 64 * 64);
-}
-
-// Time of this thread alone where no other works, so that other programs do not count.
-double now(size_t threads) {
-  timespec time;
-  clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
-// Multiply-adds in registers alone.
-using PeakVec = float __attribute__((vector_size(64)));
-
-#if defined(__x86_64__)
-__attribute__((target("avx512f,prefer-vector-width=512")))
-#endif
-double peak_flops(int64_t rounds) {
-  constexpr int kSums = 24;
-  PeakVec sums[kSums];
-#pragma GCC unroll 24
-  for (int i = 0; i < kSums; ++i) {
-    sums[i] = PeakVec{};
-    asm volatile("" : "+v"(sums[i]));  // else they are all one
-  }
-  PeakVec x = PeakVec{} + 0.5f;
-  PeakVec y = PeakVec{} + 0.25f;
-  const double start = now(1);
-  for (int64_t round = 0; round < rounds; ++round) {
-    asm volatile("" : "+v"(x), "+v"(y));
-#pragma GCC unroll 24
-    for (int i = 0; i < kSums; ++i) sums[i] = sums[i] * x + y;
-  }
-  const double seconds = now(1) - start;
-  PeakVec sum = {};
-#pragma GCC unroll 24
-  for (int i = 0; i < kSums; ++i) sum += sums[i];
-  volatile float sink = sum[0];
-  (void)sink;
-  return static_cast<double>(rounds) * kSums * 16 * 2 / seconds;
-}
-
-struct Timing {
-  double best = 1e9, peak = 0, median_share = 0;
-};
-
-template <class Body>
-Timing measure(double flops, size_t threads, Body body) {
-  body();
-  double start = now(threads);
-  body();
-  const int calls = std::max(1, static_cast<int>(kRoundSeconds / (now(threads) - start)));
-  Timing timing;
-  std::vector<double> shares;
-  for (int round = 0; round < kRounds; ++round) {
-    const double peak = peak_flops(40000) * static_cast<double>(threads);
-    start = now(threads);
-    for (int i = 0; i < calls; ++i) body();
-    const double seconds = (now(threads) - start) / calls;
-    timing.best = std::min(timing.best, seconds);
-    timing.peak = std::max(timing.peak, peak);
-    shares.push_back(flops / seconds / peak);
-  }
-  std::sort(shares.begin(), shares.end());
-  timing.median_share = shares[shares.size() / 2];
-  return timing;
-}
-
-void print(const char* name, double flops, const Timing& t) {
-  std::printf("%-34s %9.1f us %7.1f GFLOP/s  %5.1f %% of peak %5.0f (median of shares %5.1f %%)\n",
-              name, t.best * 1e6, flops / t.best * 1e-9, 100 * flops / t.best / t.peak,
-              t.peak * 1e-9, 100 * t.median_share);
-}
 
 struct ProductCase {
   const char* name;

@@ -25,13 +25,15 @@ struct Attention {
   float scale = 1;
   bool causal = false;  // query i sees keys 0..i
   // Added to scores; element (b, h, i, j) at b * batch + h * head + i * row + j * column. Steps may
-  // be 0. A row of which all is -infinity gives zeros... as eager's does (NaN): see attention.cpp.
+  // be 0. A row that sees no key, or only keys whose mask is -infinity, gives zeros, as eager's
+  // does.
   const float* mask = nullptr;
   HeadSteps mask_steps;
   int64_t mask_column = 0;
 };
 
-// Bytes of scratch for `threads` threads.
+// Bytes of scratch, aligned to 64, for `threads` threads; attend() gets them for at least
+// workers->count(). They grow with the keys up to a few hundred KiB a thread.
 size_t attention_scratch(const Attention& attention, size_t threads);
 void attend(const Attention& attention, void* scratch, Workers* workers);
 

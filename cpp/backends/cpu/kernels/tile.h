@@ -18,6 +18,7 @@ namespace rushlight::cpu {
 constexpr int64_t kTileFloats = 512;
 constexpr size_t kTileRegisters = 8;
 constexpr size_t kTileOperands = 16;  // inputs and outputs together
+constexpr size_t kTileInstructions = 256;
 constexpr size_t kTileRank = 4;
 
 enum class TileOp : uint8_t {
@@ -68,7 +69,7 @@ enum class TileOp : uint8_t {
   Relu,
   Hardswish,
   Hardsigmoid,
-  Elu,
+  Elu,  // value * (e^a - 1) below 0
   Floor,
   Ceil,
   Round,
@@ -102,8 +103,9 @@ struct TileRun {
   int64_t sizes[kTileRank] = {1, 1, 1, 1};
 };
 
-// False if a register, an operand or an op is out of range, or a register is read before it is
-// written: what comes from a file is checked with this before it is run.
+// False if there are too many instructions, if a register, an operand or an op is out of range, or
+// if a register is read before it is written: what comes from a file is checked with this before it
+// is run.
 bool tile_program_valid(Span<const TileInstruction> program, size_t operands);
 
 void run_tiles(const TileRun& run, Workers* workers);

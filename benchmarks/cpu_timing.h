@@ -1,0 +1,107 @@
+// For benchmarks of the CPU engine's kernels: times taken by turns with those of a reference (the
+// float32 peak, a copy of memory), so that a busy machine slows both.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <ctime>
+#include <vector>
+
+namespace rushlight {
+namespace benchmark {
+
+constexpr int kRounds = 25;
+constexpr double kRoundSeconds = 4e-3;
+
+inline float* aligned(std::vector<float>& memory, size_t n) {
+  memory.assign(n + 32, 0.0f);
+  uint32_t state = 1;
+  for (float& x : memory) {
+    state = state * 1664525u + 1013904223u;
+    x = static_cast<float>(state >> 8) / 16777216.0f - 0.5f;
+  }
+  const auto address = reinterpret_cast<uintptr_t>(memory.data());
+  return reinterpret_cast<float*>((address + 63) / 64 * 64);
+}
+
+// Time of this thread alone where no other works, so that other programs do not count.
+inline double now(size_t threads) {
+  timespec time;
+  clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// Multiply-adds in registers alone.
+using PeakVec = float __attribute__((vector_size(64)));
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f,prefer-vector-width=512")))
+#endif
+inline double peak_flops(int64_t rounds) {
+  constexpr int kSums = 24;
+  PeakVec sums[kSums];
+#pragma GCC unroll 24
+  for (int i = 0; i < kSums; ++i) {
+    sums[i] = PeakVec{};
+    asm volatile("" : "+v"(sums[i]));  // else they are all one
+  }
+  PeakVec x = PeakVec{} + 0.5f;
+  PeakVec y = PeakVec{} + 0.25f;
+  const double start = now(1);
+  for (int64_t round = 0; round < rounds; ++round) {
+    asm volatile("" : "+v"(x), "+v"(y));
+#pragma GCC unroll 24
+    for (int i = 0; i < kSums; ++i) sums[i] = sums[i] * x + y;
+  }
+  const double seconds = now(1) - start;
+  PeakVec sum = {};
+#pragma GCC unroll 24
+  for (int i = 0; i < kSums; ++i) sum += sums[i];
+  volatile float sink = sum[0];
+  (void)sink;
+  return static_cast<double>(rounds) * kSums * 16 * 2 / seconds;
+}
+
+struct Timing {
+  double best = 1e9, peak = 0, median_share = 0;
+};
+
+// `work` (operations, bytes) of each call of `body` beside reference(), in work per second.
+template <class Reference, class Body>
+Timing measure_beside(Reference reference, double work, size_t threads, Body body) {
+  body();
+  double start = now(threads);
+  body();
+  const int calls = std::max(1, static_cast<int>(kRoundSeconds / (now(threads) - start)));
+  Timing timing;
+  std::vector<double> shares;
+  for (int round = 0; round < kRounds; ++round) {
+    const double peak = reference();
+    start = now(threads);
+    for (int i = 0; i < calls; ++i) body();
+    const double seconds = (now(threads) - start) / calls;
+    timing.best = std::min(timing.best, seconds);
+    timing.peak = std::max(timing.peak, peak);
+    shares.push_back(work / seconds / peak);
+  }
+  std::sort(shares.begin(), shares.end());
+  timing.median_share = shares[shares.size() / 2];
+  return timing;
+}
+
+// Beside the float32 peak.
+template <class Body>
+Timing measure(double flops, size_t threads, Body body) {
+  const auto peak = [=] { return peak_flops(40000) * static_cast<double>(threads); };
+  return measure_beside(peak, flops, threads, body);
+}
+
+inline void print(const char* name, double flops, const Timing& t) {
+  std::printf("%-34s %9.1f us %7.1f GFLOP/s  %5.1f %% of peak %5.0f (median of shares %5.1f %%)\n",
+              name, t.best * 1e6, flops / t.best * 1e-9, 100 * flops / t.best / t.peak,
+              t.peak * 1e-9, 100 * t.median_share);
+}
+
+}  // namespace benchmark
+}  // namespace rushlight

@@ -1,0 +1,251 @@
+#include "rushlight/backends/cpu/loops/tile.h"
+
+#include "rushlight/kernel/loops/trig.h"
+#include "rushlight/kernel/loops/vec.h"
+#include "rushlight/kernel/loops/vec_math.h"
+
+namespace rushlight::cpu::RL_ISA {
+using namespace ::rushlight::kernels::RL_ISA;
+
+namespace {
+
+// --- functions ----------------------------------------------------------------------------------
+
+#define RL_TILE_FN(Name, expression)                                                     \
+  void Name([[maybe_unused]] const float* a, [[maybe_unused]] const float* b,            \
+            [[maybe_unused]] const float* c, [[maybe_unused]] float value, float* out,   \
+            int64_t n) {                                                                 \
+    n = n / kTilePad * kTilePad; /* for the compiler: there are no elements left over */ \
+    RL_VECTORIZE                                                                         \
+    for (int64_t i = 0; i < n; ++i) out[i] = expression;                                 \
+  }
+
+inline float condition(bool x) { return x ? 1.0f : 0.0f; }
+inline bool holds(float x) { return x != 0.0f; }
+// NaN, where one of them is NaN.
+inline float least(float x, float y) { return x < y || x != x ? x : y; }
+inline float greatest(float x, float y) { return x > y || x != x ? x : y; }
+
+inline float remainder_of(float x, float y) {
+  const float r = fmodf(x, y);
+  return r != 0.0f && (r < 0.0f) != (y < 0.0f) ? r + y : r;
+}
+
+inline float gelu(float x) { return 0.5f * x * (1.0f + verf(x * 0.707106781186547524f)); }
+
+// 0.5 * (1 + tanh(u)) is a sigmoid of 2 * u.
+inline float gelu_tanh(float x) {
+  const float u = 0.797884560802865356f * (x + 0.044715f * x * x * x);
+  return x * vsigmoid(2.0f * u);
+}
+
+// ln(1 + e^x); from 20 on it is x.
+inline float softplus(float x) { return x > 20.0f ? x : vlog1p(vexp(x > 20.0f ? 20.0f : x)); }
+
+inline float relu6(float x) {
+  const float low = x < 0.0f ? 0.0f : x;
+  return low > 6.0f ? 6.0f : low;
+}
+
+inline float sign(float x) { return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : 0.0f; }
+
+RL_TILE_FN(Add, a[i] + b[i])
+RL_TILE_FN(Sub, a[i] - b[i])
+RL_TILE_FN(Mul, a[i] * b[i])
+RL_TILE_FN(Div, a[i] / b[i])
+RL_TILE_FN(Min, b[i] != b[i] ? b[i] : least(a[i], b[i]))
+RL_TILE_FN(Max, b[i] != b[i] ? b[i] : greatest(a[i], b[i]))
+RL_TILE_FN(Pow, vpow(a[i], b[i]))
+RL_TILE_FN(Fmod, fmodf(a[i], b[i]))
+RL_TILE_FN(Remainder, remainder_of(a[i], b[i]))
+RL_TILE_FN(MulAdd, a[i] * b[i] + c[i])
+RL_TILE_FN(Equal, condition(a[i] == b[i]))
+RL_TILE_FN(NotEqual, condition(a[i] != b[i]))
+RL_TILE_FN(Less, condition(a[i] < b[i]))
+RL_TILE_FN(LessEqual, condition(a[i] <= b[i]))
+RL_TILE_FN(Greater, condition(a[i] > b[i]))
+RL_TILE_FN(GreaterEqual, condition(a[i] >= b[i]))
+RL_TILE_FN(And, condition(holds(a[i]) & holds(b[i])))
+RL_TILE_FN(Or, condition(holds(a[i]) | holds(b[i])))
+RL_TILE_FN(Not, condition(!holds(a[i])))
+RL_TILE_FN(Where, holds(a[i]) ? b[i] : c[i])
+RL_TILE_FN(Neg, -a[i])
+RL_TILE_FN(Abs, vabs(a[i]))
+RL_TILE_FN(Square, a[i] * a[i])
+RL_TILE_FN(Sqrt, sqrtf(a[i]))
+RL_TILE_FN(Rsqrt, 1.0f / sqrtf(a[i]))
+RL_TILE_FN(Reciprocal, 1.0f / a[i])
+RL_TILE_FN(Exp, vexp(a[i]))
+RL_TILE_FN(Exp2, vexp2(a[i]))
+RL_TILE_FN(Expm1, vexpm1(a[i]))
+RL_TILE_FN(Log, vlog(a[i]))
+RL_TILE_FN(Log1p, vlog1p(a[i]))
+RL_TILE_FN(FastSin, vsin(a[i]))
+RL_TILE_FN(FastCos, vcos(a[i]))
+RL_TILE_FN(Tanh, vtanh(a[i]))
+RL_TILE_FN(Sigmoid, vsigmoid(a[i]))
+RL_TILE_FN(Erf, verf(a[i]))
+RL_TILE_FN(Gelu, gelu(a[i]))
+RL_TILE_FN(GeluTanh, gelu_tanh(a[i]))
+RL_TILE_FN(Silu, a[i] * vsigmoid(a[i]))
+RL_TILE_FN(Mish, a[i] * vtanh(softplus(a[i])))
+RL_TILE_FN(Softplus, softplus(a[i]))
+RL_TILE_FN(Relu, a[i] < 0.0f ? 0.0f : a[i])
+RL_TILE_FN(Hardswish, a[i] * (relu6(a[i] + 3.0f) * (1.0f / 6.0f)))
+RL_TILE_FN(Hardsigmoid, relu6(a[i] + 3.0f) * (1.0f / 6.0f))
+RL_TILE_FN(Elu, a[i] > 0.0f ? a[i] : value * vexpm1(a[i]))
+RL_TILE_FN(Floor, vfloor(a[i]))
+RL_TILE_FN(Ceil, vceil(a[i]))
+RL_TILE_FN(Round, vround(a[i]))
+RL_TILE_FN(Trunc, vtrunc(a[i]))
+RL_TILE_FN(Sign, sign(a[i]))
+RL_TILE_FN(AddValue, a[i] + value)
+RL_TILE_FN(MulValue, a[i] * value)
+RL_TILE_FN(MinValue, least(a[i], value))
+RL_TILE_FN(MaxValue, greatest(a[i], value))
+
+// Arguments beyond the reach of the fast reduction are the C library's, element by element.
+template <TileFn kFast, float (*kExact)(float)>
+void trig(const float* a, const float*, const float*, float, float* out, int64_t n) {
+  int beyond = 0;
+  for (int64_t i = 0; i < n; ++i) beyond |= vabs(a[i]) > kTrigLimit;
+  if (beyond == 0) return kFast(a, nullptr, nullptr, 0, out, n);
+  for (int64_t i = 0; i < n; i += kTilePad) {
+    float x[kTilePad];
+    for (int64_t k = 0; k < kTilePad; ++k) x[k] = a[i + k];
+    kFast(x, nullptr, nullptr, 0, out + i, kTilePad);
+    for (int64_t k = 0; k < kTilePad; ++k) {
+      if (vabs(x[k]) > kTrigLimit) out[i + k] = kExact(x[k]);
+    }
+  }
+}
+
+float exact_sin(float x) { return sinf(x); }
+float exact_cos(float x) { return cosf(x); }
+
+// --- loads and stores ---------------------------------------------------------------------------
+
+inline void pad(float* out, int64_t n) {
+  for (; n % kTilePad != 0; ++n) out[n] = 0;
+}
+
+void fill(float value, float* out, int64_t n) {
+  n = n / kTilePad * kTilePad;
+  for (int64_t i = 0; i < n; ++i) out[i] = value;
+}
+
+// Writes whole vectors: what lies behind a row is the next one's, or padding.
+inline void load_row(const float* from, int64_t step, int64_t n, float* out) {
+  if (step == 1) {
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) store(out + i, kernels::RL_ISA::load(from + i));
+    if (i < n) store(out + i, load_first(from + i, n - i));
+  } else if (step == 0) {
+    for (int64_t i = 0; i < n; i += kLanes) store(out + i, splat(*from));
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] = from[i * step];
+  }
+}
+inline void load_row(const uint8_t* from, int64_t step, int64_t n, float* out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = from[i * step] != 0 ? 1.0f : 0.0f;
+}
+
+inline void store_row(const float* in, int64_t step, int64_t n, float* to) {
+  if (step == 1) {
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) store(to + i, kernels::RL_ISA::load(in + i));
+    if (i < n) store_first(to + i, kernels::RL_ISA::load(in + i), n - i);
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i * step] = in[i];
+  }
+}
+inline void store_row(const float* in, int64_t step, int64_t n, uint8_t* to) {
+  for (int64_t i = 0; i < n; ++i) to[i * step] = in[i] != 0.0f ? 1 : 0;
+}
+
+template <typename T>
+void load_block(const TileBlock& from, float* out) {
+  const T* row = static_cast<const T*>(from.data);
+  const int64_t n = from.rows * from.columns;
+  for (int64_t r = 0; r < from.rows; ++r, row += from.row_step) {
+    load_row(row, from.column_step, from.columns, out + r * from.columns);
+  }
+  pad(out, n);
+}
+
+template <typename T>
+void store_block(const float* in, const TileBlock& to) {
+  T* row = static_cast<T*>(to.data);
+  for (int64_t r = 0; r < to.rows; ++r, row += to.row_step) {
+    store_row(in + r * to.columns, to.column_step, to.columns, row);
+  }
+}
+
+}  // namespace
+
+const TileLoops tile_loops = {
+    {nullptr,
+     nullptr,
+     nullptr,
+     Add,
+     Sub,
+     Mul,
+     Div,
+     Min,
+     Max,
+     Pow,
+     Fmod,
+     Remainder,
+     MulAdd,
+     Equal,
+     NotEqual,
+     Less,
+     LessEqual,
+     Greater,
+     GreaterEqual,
+     And,
+     Or,
+     Not,
+     Where,
+     Neg,
+     Abs,
+     Square,
+     Sqrt,
+     Rsqrt,
+     Reciprocal,
+     Exp,
+     Exp2,
+     Expm1,
+     Log,
+     Log1p,
+     trig<FastSin, exact_sin>,
+     trig<FastCos, exact_cos>,
+     Tanh,
+     Sigmoid,
+     Erf,
+     Gelu,
+     GeluTanh,
+     Silu,
+     Mish,
+     Softplus,
+     Relu,
+     Hardswish,
+     Hardsigmoid,
+     Elu,
+     Floor,
+     Ceil,
+     Round,
+     Trunc,
+     Sign,
+     AddValue,
+     MulValue,
+     MinValue,
+     MaxValue},
+    fill,
+    load_block<float>,
+    load_block<uint8_t>,
+    store_block<float>,
+    store_block<uint8_t>,
+};
+
+}  // namespace rushlight::cpu::RL_ISA
