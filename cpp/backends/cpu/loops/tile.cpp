@@ -126,8 +126,10 @@ RL_TILE_FN(MulValue, a[i] * value)
 RL_TILE_FN(MinValue, least(a[i], value))
 RL_TILE_FN(MaxValue, greatest(a[i], value))
 
+using Exact = float (*)(float);
+
 // Arguments beyond the reach of the fast reduction are the C library's, element by element.
-template <TileFn kFast, float (*kExact)(float)>
+template <TileFn kFast, Exact kExact>
 void trig(const float* a, const float*, const float*, float, float* out, int64_t n) {
   int beyond = 0;
   for (int64_t i = 0; i < n; ++i) beyond |= vabs(a[i]) > kTrigLimit;
