@@ -71,12 +71,13 @@ void run_attention(const AttentionCase& test, PoolWorkers& workers) {
 
 // --- what memory limits -------------------------------------------------------------------------
 
-// `floats` are read and as many written.
+// `floats` are read and as many written, of buffers of `room` floats if that is not 0.
 template <class Body>
-void run_rows(const char* name, const char* word, int64_t floats, PoolWorkers& workers, Body body) {
+void run_rows(const char* name, const char* word, int64_t floats, PoolWorkers& workers, Body body,
+              int64_t room = 0) {
   if (std::strstr(name, word) == nullptr) return;
   std::vector<float> from, to;
-  const auto n = static_cast<size_t>(floats);
+  const auto n = static_cast<size_t>(room != 0 ? room : floats);
   const float* const in = aligned(from, n);
   float* const out = aligned(to, n);
   const double bytes = static_cast<double>(floats) * 8;
@@ -84,7 +85,7 @@ void run_rows(const char* name, const char* word, int64_t floats, PoolWorkers& w
     const double start = now(1);
     int64_t copied = 0;
     for (; copied < int64_t{1} << 20; copied += floats) {
-      std::memcpy(out, in, n * 4);
+      std::memcpy(out, in, static_cast<size_t>(floats) * 4);
       asm volatile("" ::"r"(out) : "memory");
     }
     return static_cast<double>(copied) * 8 / (now(1) - start);
@@ -198,19 +199,22 @@ void run_functions(const char* word, PoolWorkers& workers) {
         {TileOp::Load, 0, 0, 0, 0, 0}, {test.op, 1, 0, 0, 0, 0}, {TileOp::Store, 1, 1, 0, 0, 0}};
     TileOperand operands[2];
     const TileRun run{program, operands, {1, 1, test.rows, test.columns}};
-    run_rows(test.name, word, test.rows * test.step, workers, [&](const float* in, float* out) {
-      operands[0].data = const_cast<float*>(in);
-      operands[1].data = out;
-      for (TileOperand& operand : operands) {
-        operand.steps[2] = test.step;
-        operand.steps[3] = 1;
-      }
-      if (test.rows == 14) {
-        run_tile_block(run, 0, test.rows, 0, test.columns);
-      } else {
-        run_tiles(run, &workers);
-      }
-    });
+    run_rows(
+        test.name, word, test.rows * test.columns, workers,
+        [&](const float* in, float* out) {
+          operands[0].data = const_cast<float*>(in);
+          operands[1].data = out;
+          for (TileOperand& operand : operands) {
+            operand.steps[2] = test.step;
+            operand.steps[3] = 1;
+          }
+          if (test.rows == 14) {
+            run_tile_block(run, 0, test.rows, 0, test.columns);
+          } else {
+            run_tiles(run, &workers);
+          }
+        },
+        test.rows * test.step);
   }
 }
 

@@ -34,9 +34,7 @@ struct Plan {
   bool values_too;    // and values
 };
 
-Plan plan_of(const Attention& a) {
-  const int64_t tile_rows = attention_loops().tile_rows;
-  const int64_t lanes = attention_loops().panel / 2;
+Plan plan_of(const Attention& a, int64_t tile_rows, int64_t lanes) {
   Plan plan = {};
   const int64_t key_heads = a.batch * a.key_heads;
   plan.tiles = quotient_up(a.queries, tile_rows);
@@ -207,14 +205,21 @@ void clear(const Attention& a) {
 
 size_t attention_scratch(const Attention& attention, size_t threads) {
   if (is_empty(attention)) return 0;
-  const Plan plan = plan_of(attention);
-  return static_cast<size_t>(layout_of(attention, plan).size) * sizeof(float) * threads;
+  // Enough for any instruction set, whose tiles have other heights; values are packed by some.
+  int64_t most = 0;
+  for (int64_t tile_rows = 1; tile_rows <= kMostTileRows; ++tile_rows) {
+    const Plan plan = plan_of(attention, tile_rows, kUnlimited);
+    const int64_t size = layout_of(attention, plan).size;
+    most = size > most ? size : most;
+  }
+  return static_cast<size_t>(most) * sizeof(float) * threads;
 }
 
 void attend(const Attention& attention, void* scratch, Workers* workers) {
   if (is_empty(attention)) return;
   if (attention.keys == 0) return clear(attention);
-  const Plan plan = plan_of(attention);
+  const AttentionLoops& loops = attention_loops();
+  const Plan plan = plan_of(attention, loops.tile_rows, loops.panel / 2);
   const Layout layout = layout_of(attention, plan);
   const int64_t threads = workers == nullptr ? 1 : static_cast<int64_t>(workers->count());
   std::atomic<int64_t> next{0};

@@ -10,6 +10,15 @@ namespace {
 
 constexpr int64_t kUnroll = 4;
 
+// The first n lanes from memory, -infinity in the others: what adds nothing to either pass.
+inline Vec load_part(const float* p, int64_t n) {
+  IntVec lanes;
+#pragma GCC unroll 16
+  for (int32_t i = 0; i < static_cast<int32_t>(kLanes); ++i) lanes[i] = i;
+  const Vec v = load_first(p, n);
+  return lanes < splat_int(static_cast<int32_t>(n)) ? v : splat(-kInf);
+}
+
 // NaN may be lost: the exponentials bring it back.
 float greatest(const float* x, int64_t n) {
   Vec most[kUnroll];
@@ -20,9 +29,8 @@ float greatest(const float* x, int64_t n) {
     for (int64_t u = 0; u < kUnroll; ++u) most[u] = max_of(load(x + i + u * kLanes), most[u]);
   }
   for (; i + kLanes <= n; i += kLanes) most[0] = max_of(load(x + i), most[0]);
-  float max = max_lanes(max_of(max_of(most[0], most[1]), max_of(most[2], most[3])));
-  for (; i < n; ++i) max = x[i] > max ? x[i] : max;
-  return max;
+  if (i < n) most[1] = max_of(load_part(x + i, n - i), most[1]);
+  return max_lanes(max_of(max_of(most[0], most[1]), max_of(most[2], most[3])));
 }
 
 // The sum of e^(x - max), whose terms are stored unless this is a logarithm.
@@ -48,14 +56,9 @@ double sum_exp(const float* x, int64_t n, float max, float* out) {
     total += static_cast<double>(sum_lanes(even + odd));
   }
   if (i == n) return total;
-  const Vec last = exp_nonpositive(load_first(x + i, n - i) - max);
-  float terms[kLanes];
-  store(terms, last);
-  for (int64_t k = 0; k < n - i; ++k) {
-    total += static_cast<double>(terms[k]);
-    if (!kLog) out[i + k] = terms[k];
-  }
-  return total;
+  const Vec last = exp_nonpositive(load_part(x + i, n - i) - max);
+  if (!kLog) store_first(out + i, last, n - i);
+  return total + static_cast<double>(sum_lanes(last));
 }
 
 void row(const float* x, int64_t n, float* out, bool log) {
