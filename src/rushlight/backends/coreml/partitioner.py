@@ -66,6 +66,7 @@ def _why_not_values(node: Node, options: Options) -> str | None:
     results = node.meta.get("val")
     values = [n.meta.get("val") for n in node.all_input_nodes]
     values += results if isinstance(results, list | tuple) else [results]
+    stores = getattr(node.target, "namespace", "") == _QUANTISING
     for value in values:
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
             return "it takes a size that is computed, which Core ML cannot be given"
@@ -73,7 +74,7 @@ def _why_not_values(node: Node, options: Options) -> str | None:
             continue
         if value.dtype not in _DTYPES:
             return f"Core ML has no {value.dtype}".replace("torch.", "")
-        if value.dtype in _STORED and node.target.namespace != _QUANTISING:  # type: ignore[union-attr]
+        if value.dtype in _STORED and not stores:
             return f"Core ML stores {value.dtype}, and does not compute with it".replace(
                 "torch.", ""
             )

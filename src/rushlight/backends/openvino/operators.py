@@ -242,7 +242,8 @@ def _choosing(node: Node) -> str | None:
 
 def _scaling(node: Node) -> str | None:
     """A scale as given, 1.7 of 4, need not be that of the sizes, 6 of 4."""
-    before, after = node.args[0].meta["val"].shape, node.meta["val"].shape  # type: ignore[union-attr]
+    before = node.args[0].meta["val"].shape  # type: ignore[union-attr]
+    after = node.meta["val"].shape
     names = [a.name for a in node.target._schema.arguments]  # type: ignore[union-attr]
     scales = [_given(node, i, name) for i, name in enumerate(names) if name.startswith("scales")]
     sizes = zip(before[2:], after[2:], scales, strict=True)
