@@ -155,8 +155,49 @@ def test_compile_specs_reach_the_model(precision: ct.precision, dtype: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("compute_unit", "cpu_only", "compute_unit is 'cpu_only'; allowed are ComputeUnit.ALL"),
+        ("minimum_deployment_target", "iOS17", "minimum_deployment_target is 'iOS17'; allowed are"),
+        ("compute_precision", None, "compute_precision is None; allowed are"),
+        ("model_type", "model", "model_type is 'model'; allowed are ModelType.MODEL"),
+    ],
+)
+def test_wrong_options_are_refused(option: str, value: Any, message: str) -> None:
+    with pytest.raises(ExportError, match=message):
+        CoreMLBackend.generate_compile_specs(**{option: value})
+
+
+def test_one_name_is_no_list_of_names() -> None:
+    with pytest.raises(ExportError, match=r"delegation is 'relu': give a list of names"):
+        CoreMLPartitioner(skip_ops_for_coreml_delegation="relu")
+
+
+def test_what_core_ml_takes_from_a_later_system_on() -> None:
+    x = torch.randn(2, 3).half()
+    reason = left(lowered(nn.ReLU(), (x,)))["aten.relu.default"]
+    assert "float16 from iOS 16 on: generate_compile_specs(minimum_deployment_target" in reason
+    later = CoreMLBackend.generate_compile_specs(minimum_deployment_target=ct.target.iOS16)
+    assert len(delegates(lowered(nn.ReLU(), (x,), compile_specs=later))) == 1
+
+
+def test_tensors_that_core_ml_cannot_be_given_stay() -> None:
+    class Model(nn.Module):
+        def forward(self, x: torch.Tensor, n: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return torch.relu(x), n.float() * 2, n + n, n.transpose(0, 1)
+
+    args = (IMAGE.to(memory_format=torch.channels_last), torch.ones(2, 3, dtype=torch.int8))
+    found = left(lowered(Model(), args))
+    assert found["aten.relu.default"].startswith("it has a tensor that is not in row-major order")
+    stored = "Core ML stores int8, and does not compute with it"
+    assert found["aten.add.Tensor"] == found["aten.permute_copy.default"] == stored
+    assert found["dim_order_ops._to_dim_order_copy.default"] == stored
+
+
+@pytest.mark.parametrize(
     ("key", "value", "message"),
     [
+        ("compute_units", b"\xff", r"compute_units is b'\\xff', and must be text in bytes"),
         ("compute_units", b"toaster", "compute_units is 'toaster'; allowed are all, cpu_and_gpu"),
         ("model_type", b"compiled_model", "needs Core ML's compiler, which is on macOS only"),
         ("speed", b"1", r"unknown compile specs \['speed'\]; allowed are compute_units"),
@@ -224,7 +265,13 @@ def test_a_folder_comes_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"}{", b"nonsense", b'}]}"x":"eman",0:"dnik"{[:"sedon"{'],
+    [
+        *(b"", b"}{", b"nonsense", b'}]}"x":"eman",0:"dnik"{[:"sedon"{'),
+        b'{"nodes":[{"kind":1,"children":{"":0}}]}'[::-1],
+        b'{"nodes":[{"kind":1,"children":{"a":-1}}]}'[::-1],
+        b'{"nodes":[{"kind":1,"children":{"a":7}}]}'[::-1],
+        b"[" * 100_000,
+    ],
 )
 def test_bytes_that_are_no_folder_are_refused(data: bytes) -> None:
     with pytest.raises(ValueError):

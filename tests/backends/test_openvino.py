@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -43,7 +44,7 @@ def load(manager: EdgeProgramManager, **options: Any) -> rushlight.Module:
     return rushlight.load(manager.to_executorch().buffer, **options)
 
 
-def same(got: Any, expected: Any, **tolerances: float) -> None:
+def same(got: Any, expected: Any, **tolerances: Any) -> None:
     pairs = zip(pytree.tree_leaves(got), pytree.tree_leaves(expected), strict=True)
     for mine, wanted in pairs:
         torch.testing.assert_close(torch.as_tensor(mine), wanted, **tolerances)
@@ -97,6 +98,54 @@ def test_sizes_may_change_from_call_to_call() -> None:
         for count in (2, 5, 1, 8):
             x = torch.randn(count, 3, 16, 16)
             same(module(x), model(x))
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x: torch.relu(x).mean(0),
+        lambda x: torch.relu(x).mean(),
+        lambda x: torch.relu(x).var((0, 1), correction=0, keepdim=True),
+        lambda x: torch.relu(x).half().mean((0, 1)),
+        lambda x: torch.softmax(x, 0) @ x.t(),
+        lambda x: torch.cat([x, x.flip(0)]).sum(0),
+    ],
+)
+def test_a_size_may_be_0(compute: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    class Model(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return compute(x)
+
+    manager = lowered(
+        Model(), (torch.rand(3, 4),), dynamic_shapes=({0: torch.export.Dim("rows", min=0, max=8)},)
+    )
+    assert len(delegates(manager)) == 1 and not left(manager)
+    with load(manager) as module:
+        for count in (0, 8, 0, 1):
+            x = torch.rand(count, 4)
+            same(module(x), Model()(x), equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x, number: x.clamp(max=number),
+        lambda x, number: x > number,
+        lambda x, number: x * torch.full((4,), number),
+    ],
+)
+def test_numbers_that_are_computed_are_no_sizes(compute: Callable[..., torch.Tensor]) -> None:
+    class Model(nn.Module):
+        def forward(self, x: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
+            return compute(torch.relu(x), number.item())
+
+    args = (torch.rand(3, 4), torch.tensor(0.5))
+    manager = lowered(Model(), args)
+    assert "it takes a number that is computed, and OpenVINO is given sizes only" in set(
+        left(manager).values()
+    )
+    with load(manager) as module:
+        same(module(*args), Model()(*args))
 
 
 def test_computed_sizes_stay_inside() -> None:
@@ -189,10 +238,11 @@ def test_what_is_declined_has_its_reason() -> None:
 
 
 def test_operators_and_nodes_can_be_left_out() -> None:
-    manager = lowered(Small(), (IMAGE,), op_types_to_skip={"aten._softmax.default"})
-    assert left(manager) == {
-        "aten._softmax.default": "op_types_to_skip names aten._softmax.default"
-    }
+    for name in ("aten._softmax.default", torch.ops.aten._softmax.default):
+        manager = lowered(Small(), (IMAGE,), op_types_to_skip=[name])
+        assert left(manager) == {
+            "aten._softmax.default": "op_types_to_skip names aten._softmax.default"
+        }
     model = Small().eval()
     manager = lowered(model, (IMAGE,), op_names_to_skip={"relu"})
     assert left(manager) == {"aten.relu.default": "op_names_to_skip names relu"}
@@ -255,21 +305,67 @@ def test_options_of_a_load_reach_openvino() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "message"),
+    ("spec", "message"),
     [
-        ("payload", b"onnx", "compile spec payload is 'onnx'; allowed are ir, blob"),
-        ("speed", b"1", "unknown compile spec 'speed'"),
+        (CompileSpec("payload", b"onnx"), "compile spec payload is 'onnx'; allowed are ir, blob"),
+        (CompileSpec("speed", b"1"), "unknown compile spec 'speed'"),
+        (CompileSpec("device", "CPU"), r"device is 'CPU', and must be text in bytes"),
+        (CompileSpec("device", b"\xff"), r"device is b'\\xff', and must be text in bytes"),
+        (("device", b"CPU"), r"\('device', b'CPU'\) is no compile spec: write CompileSpec"),
     ],
 )
-def test_wrong_compile_specs_are_refused(key: str, value: bytes, message: str) -> None:
+def test_wrong_compile_specs_are_refused(spec: Any, message: str) -> None:
     with pytest.raises(ExportError, match=message):
-        OpenvinoPartitioner([CompileSpec(key, value)])
+        OpenvinoPartitioner([spec])
+
+
+@pytest.mark.parametrize("argument", ["op_types_to_skip", "op_names_to_skip"])
+@pytest.mark.parametrize("given", ["aten.add.Tensor", 3])
+def test_one_name_is_no_list_of_names(argument: str, given: Any) -> None:
+    with pytest.raises(ExportError, match=rf"{argument} is {given!r}: give a list of names"):
+        OpenvinoPartitioner(**{argument: given})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_threads": 2}, "unknown option 'num_threads' of OpenvinoBackend: allowed are device"),
+        ({"device": 2}, "the option device is 2, and must be a name such as 'CPU'"),
+        ({"device": ""}, "the option device is '', and must be a name such as 'CPU'"),
+        ({"device": "TOASTER"}, r"cannot compile it for 'TOASTER'.*the devices here are .*CPU"),
+        ({"INFERENCE_NUM_THREADS": "two"}, r"'INFERENCE_NUM_THREADS': 'two'.*non negative integer"),
+    ],
+)
+def test_wrong_options_of_a_load_are_refused(options: dict[str, Any], message: str) -> None:
+    manager = lowered(nn.ReLU(), (torch.rand(3),))
+    with pytest.raises(
+        LoadError, match=rf"(?s)forward: delegate 0 \(OpenvinoBackend\): .*{message}"
+    ):
+        load(manager, backend_options={"OpenvinoBackend": options})
+
+
+def test_a_blob_for_a_device_that_is_missing_is_refused() -> None:
+    with pytest.raises(ExportError, match=r"(?s)blob for 'TOASTER'.*devices here are .*CPU"):
+        lowered(
+            nn.ReLU(),
+            (torch.rand(3),),
+            compile_spec=[CompileSpec("payload", b"blob")],
+            device="TOASTER",
+        )
 
 
 def test_a_blob_has_no_dim_orders() -> None:
     x = IMAGE.to(memory_format=torch.channels_last)
     with pytest.raises(ExportError, match=r"OpenvinoBackend: .*channels-last.*payload=ir"):
         lowered(Small(), (x,), compile_spec=[CompileSpec("payload", b"blob")])
+
+
+@pytest.mark.parametrize("inputs", ["[[1e999]]", "[" * 5000, "[1]", "{}}"])
+def test_a_damaged_header_is_refused(inputs: str) -> None:
+    parts = '"parts": {"xml": ["0", "0"], "weights": ["0", "0"]}'
+    header = f'{{{parts}, "inputs": {inputs}}}'.encode()
+    with pytest.raises(ValueError, match="the payload's header is damaged"):
+        read_payload(memoryview(struct.pack("<4sII", b"RLOV", 1, len(header)) + header))
 
 
 def test_weights_are_read_in_place() -> None:
@@ -290,8 +386,10 @@ def test_weights_are_read_in_place() -> None:
         (lambda d: d[:-40], "the payload is cut: weights ends at byte"),
         (lambda d: d[:4] + b"\x09" + d[5:], "has version 9, and this runtime reads 1"),
         (lambda d: d.replace(b'"parts"', b'"harts"'), "header is damaged"),
-        (lambda d: d.replace(b"<net", b"<bad"), "cannot compile it for CPU"),
-        (lambda d: b"none of OpenVINO's", "cannot compile it for CPU"),
+        (lambda d: d.replace(b": [[]]", b":[[9]]"), r"header is damaged: \(9,\) is no dim order"),
+        (lambda d: d.replace(b": [[]]", b":[[0]]"), r"has the dim order \(0,\) for input 0"),
+        (lambda d: d.replace(b"<net", b"<bad"), "cannot compile it for 'CPU'"),
+        (lambda d: b"none of OpenVINO's", "cannot compile it for 'CPU'"),
     ],
 )
 def test_damaged_payloads_are_refused_at_load(

@@ -103,5 +103,45 @@ def test_calls_that_the_database_has_otherwise(call: Callable[[torch.Tensor], An
         torch.testing.assert_close(loaded(x), Model()(x))
 
 
+SPREAD = "it has one size for both dimensions, which OpenVINO does not spread"
+BOOLS = "it compares bools, which OpenVINO compares with each other only"
+SCALE = "it computes with the scale that it is given, and OpenVINO with that of the sizes"
+NO_DIMENSION = "OpenVINO takes no dimension of a tensor that has none"
+interpolate = torch.nn.functional.interpolate
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (lambda x: torch.ops.aten.avg_pool2d(x, [2, 2], [2, 2], [1]), SPREAD),
+        (lambda x: (x > 0) == (x > 1).float(), BOOLS),
+        (lambda x: (x > 0) >= (x > 1), BOOLS),
+        (
+            lambda x: torch.where(x > 0, x > 0, x < 0),
+            "OpenVINO does not choose between bools in all cases",
+        ),
+        (lambda x: interpolate(x, scale_factor=1.7, mode="bicubic"), SCALE),
+        (lambda x: interpolate(x[0], scale_factor=1.7), SCALE),
+        (lambda x: x.sum().mean(0), NO_DIMENSION),
+        (lambda x: x.sum().amax(0), NO_DIMENSION),
+        (lambda x: x.sum().amin(0, keepdim=True), NO_DIMENSION),
+    ],
+)
+def test_calls_that_openvino_computes_otherwise_stay(
+    call: Callable[[torch.Tensor], Any], reason: str
+) -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return call(torch.sin(x))
+
+    x = torch.randn(1, 3, 4, 4)
+    captured = torch.export.export(Model(), (x,))
+    manager = to_edge_transform_and_lower(captured, partitioner=[OpenvinoPartitioner()])
+    nodes = manager.exported_program().graph.nodes
+    assert reason in {d for n in nodes for d in n.meta.get("declined", {}).values()}
+    with rushlight.load(manager.to_executorch().buffer) as loaded:
+        torch.testing.assert_close(loaded(x), Model()(x))
+
+
 def test_the_table_knows_operators_only() -> None:
     assert all(isinstance(target, torch._ops.OpOverload) for target in _TABLE)

@@ -17,6 +17,7 @@ from rushlight.partition.graphs import (
 )
 from rushlight.partition.lowered import LoweredBackendModule
 from rushlight.partition.named_data import NamedDataStore, NamedDataStoreOutput
+from rushlight.partition.options import names_in, spec_texts
 from rushlight.partition.partitioner import DelegationSpec, Partitioner, PartitionResult
 from rushlight.partition.partitioners import (
     AllNodePartitioner,
@@ -88,7 +89,9 @@ __all__ = [
     "get_non_lowered_nodes",
     "is_identical_graph",
     "is_shape_dynamic",
+    "names_in",
     "remove_first_quant_and_last_dequant",
+    "spec_texts",
     "tag_constant_data",
     "tag_mutated_buffer",
     "tag_partitions",

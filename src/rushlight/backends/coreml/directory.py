@@ -54,19 +54,20 @@ def read_files(data: bytes | memoryview) -> dict[str, bytes]:
         table, _ = json.JSONDecoder().raw_decode(data[::-1].decode("utf-8", "replace"))
         nodes = table["nodes"]
         found: dict[str, bytes] = {}
-        todo = [("", len(nodes) - 1)]
+        todo, seen = [("", len(nodes) - 1)], set()
         while todo:
             path, index = todo.pop()
+            if index in seen or not 0 <= index < len(nodes):
+                raise ValueError(f"the row {index} of {len(nodes)} is missing or in two folders")
+            seen.add(index)
             node = nodes[index]
             if node["kind"] == _FILE:
                 at, size = node["dataRegion"]["offset"], node["dataRegion"]["size"]
                 if not 0 <= at <= at + size <= len(data) or path in found:
                     raise ValueError(f"the file {path!r} lies outside of the {len(data)} bytes")
                 found[path] = data[at : at + size]
-            elif len(path) > len(data):
-                raise ValueError("a folder contains itself")
             for name, child in node["children"].items():
                 todo.append((f"{path}/{name}" if path else name, child))
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"these bytes are no flattened folder: {error!r}") from None
     return found

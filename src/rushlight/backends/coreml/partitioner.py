@@ -7,17 +7,20 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
+import coremltools as ct
 import torch
 from coremltools.converters.mil.frontend.torch import is_torch_fx_node_supported
 from torch._ops import OpOverload
 from torch.fx import Node
 
 from rushlight.backends.coreml.preprocess import CoreMLBackend
-from rushlight.backends.coreml.specs import read_specs
+from rushlight.backends.coreml.specs import Options, read_specs
+from rushlight.ir.spec import dim_order_of
 from rushlight.partition import (
     CompileSpec,
     DelegationSpec,
     SupportedOperatorPartitioner,
+    names_in,
 )
 
 aten = torch.ops.aten
@@ -26,13 +29,15 @@ _MOST_DIMENSIONS = 5
 _DTYPES = frozenset(
     {torch.float32, torch.float16, torch.int32, torch.int64, torch.bool, torch.int8, torch.uint8}
 )
+_QUANTISING = "quantized_decomposed"
+_STORED = frozenset({torch.int8, torch.uint8})  # quantised weights and activations
 # coremltools has rules for these, which fail or give something else than eager.
 _WRONG = frozenset(
     {"diagonal", "diagonal_copy", "acosh", "asinh", "rand", "argsort", "repeat_interleave"}
 )
 
 
-def _why_not(node: Node, skipped: Collection[str]) -> str | None:
+def _why_not(node: Node, skipped: Collection[str], options: Options) -> str | None:
     """Why Core ML does not take a call; None if it does."""
     target = node.target
     if target is operator.getitem:
@@ -40,7 +45,7 @@ def _why_not(node: Node, skipped: Collection[str]) -> str | None:
     if not isinstance(target, OpOverload):
         return "Core ML takes operators only, no control flow and no sizes"
     name = target.overloadpacket.__name__
-    if {str(target), str(target).removeprefix("aten."), name} & set(skipped):
+    if not {str(target), str(target).removeprefix("aten."), name}.isdisjoint(skipped):
         return f"skip_ops_for_coreml_delegation names {target}"
     if name in _WRONG:
         return f"coremltools does not convert {target} to what eager computes"
@@ -50,17 +55,18 @@ def _why_not(node: Node, skipped: Collection[str]) -> str | None:
         return "coremltools ignores its alpha"
     if target in (aten.argmax.default, aten.argmin.default) and _dimension(node) is None:
         return "Core ML has no reduction over all dimensions that gives an index"
-    return _why_not_values(node)
+    return _why_not_values(node, options)
 
 
 def _dimension(node: Node) -> Any:
     return node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
 
 
-def _why_not_values(node: Node) -> str | None:
+def _why_not_values(node: Node, options: Options) -> str | None:
     results = node.meta.get("val")
     values = [n.meta.get("val") for n in node.all_input_nodes]
     values += results if isinstance(results, list | tuple) else [results]
+    stores = getattr(node.target, "namespace", "") == _QUANTISING
     for value in values:
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
             return "it takes a size that is computed, which Core ML cannot be given"
@@ -68,11 +74,26 @@ def _why_not_values(node: Node) -> str | None:
             continue
         if value.dtype not in _DTYPES:
             return f"Core ML has no {value.dtype}".replace("torch.", "")
+        if value.dtype in _STORED and not stores:
+            return f"Core ML stores {value.dtype}, and does not compute with it".replace(
+                "torch.", ""
+            )
+        if value.dtype == torch.float16 and not _takes_halves(options):
+            return (
+                "Core ML takes float16 from iOS 16 on: generate_compile_specs("
+                "minimum_deployment_target=coremltools.target.iOS16)"
+            )
+        if dim_order_of(value) != tuple(range(value.dim())):
+            return "it has a tensor that is not in row-major order, such as a channels-last one"
         if value.dim() > _MOST_DIMENSIONS:
             return f"it has a tensor of {value.dim()} dimensions; Core ML has {_MOST_DIMENSIONS}"
         if any(size == 0 for size in value.shape if isinstance(size, int)):
             return "it has a tensor without elements"
     return None
+
+
+def _takes_halves(options: Options) -> bool:
+    return options.target is not None and options.target >= ct.target.iOS16
 
 
 class CoreMLPartitioner(SupportedOperatorPartitioner):
@@ -81,12 +102,12 @@ class CoreMLPartitioner(SupportedOperatorPartitioner):
     Buffers that the model writes stay outside and are passed at every call.
 
     Args:
-        skip_ops_for_coreml_delegation: operators to leave out, by name (`"aten.add.Tensor"`,
-            `"add"`).
+        skip_ops_for_coreml_delegation: operators to leave out, or their names
+            (`"aten.add.Tensor"`, `"add"`).
         compile_specs: options, as `CoreMLBackend.generate_compile_specs` makes them.
 
     Raises:
-        ExportError: for a compile spec that is not known.
+        ExportError: for a compile spec that is not known, and for one string in place of a list.
     """
 
     def __init__(
@@ -95,9 +116,10 @@ class CoreMLPartitioner(SupportedOperatorPartitioner):
         skip_ops_for_coreml_delegation: Collection[str] = (),
         compile_specs: Sequence[CompileSpec] = (),
     ) -> None:
-        read_specs(compile_specs)
+        skipped = names_in("skip_ops_for_coreml_delegation", skip_ops_for_coreml_delegation)
+        options = read_specs(compile_specs)
         super().__init__(
             DelegationSpec(CoreMLBackend.__name__, list(compile_specs)),
-            partial(_why_not, skipped=skip_ops_for_coreml_delegation),
+            partial(_why_not, skipped=skipped, options=options),
             own_state=False,
         )

@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import tempfile
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
@@ -26,6 +27,7 @@ from rushlight.partition import BackendDetails, CompileSpec, PreprocessResult
 _ROOT = "lowered_module"
 _PACKAGE = "model.mlpackage"
 _MAPPING = "executorch_debug_handle_mapping.json"  # coremltools' name
+_CONVERTING = threading.Lock()  # coremltools and `_quiet` change what the whole process shares
 _DATE = "com.github.apple.coremltools.conversion_date"
 
 
@@ -83,7 +85,7 @@ class CoreMLBackend(BackendDetails):
 def _convert(program: ExportedProgram, options: Options) -> Any:
     """coremltools' model of the program."""
     try:
-        with _quiet():
+        with _CONVERTING, _quiet():
             return ct.convert(
                 program,
                 source="pytorch",

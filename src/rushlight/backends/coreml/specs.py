@@ -10,7 +10,7 @@ from typing import TypeVar
 import coremltools as ct
 
 from rushlight.errors import Code, ExportError
-from rushlight.partition import CompileSpec
+from rushlight.partition import CompileSpec, spec_texts
 
 T = TypeVar("T")
 _UNITS = {unit.name.lower(): unit for unit in ct.ComputeUnit}
@@ -43,7 +43,22 @@ class Options:
 def write_specs(
     units: ct.ComputeUnit, target: ct.target | None, precision: ct.precision, kind: ModelType
 ) -> list[CompileSpec]:
-    """Options as compile specs."""
+    """Options as compile specs.
+
+    Raises:
+        ExportError: for a value of another type.
+    """
+    for name, value, kind_of in (
+        ("compute_unit", units, ct.ComputeUnit),
+        ("minimum_deployment_target", target, ct.target),
+        ("compute_precision", precision, ct.precision),
+        ("model_type", kind, ModelType),
+    ):
+        if not isinstance(value, kind_of) and (name, value) != ("minimum_deployment_target", None):
+            raise ExportError(
+                f"{name} is {value!r}; allowed are {', '.join(str(one) for one in kind_of)}",
+                code=Code.INVALID_ARGUMENT,
+            )
     values = {
         "compute_units": units.name.lower(),
         "min_deployment_target": "" if target is None else str(target.value),
@@ -59,7 +74,7 @@ def read_specs(specs: Sequence[CompileSpec]) -> Options:
     Raises:
         ExportError: for a key or a value that is not known, with those that are.
     """
-    given = {spec.key: bytes(spec.value).decode() for spec in specs}
+    given = spec_texts(specs)
     units = _one_of(given, "compute_units", _UNITS, Options.units)
     precision = _one_of(given, "model_compute_precision", _PRECISIONS, Options.precision)
     target = _one_of(given, "min_deployment_target", {"": None, **_TARGETS}, None)

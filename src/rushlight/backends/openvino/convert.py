@@ -56,6 +56,7 @@ def convert(program: ExportedProgram) -> openvino.Model:
             code=Code.INTERNAL,
         )
     _as_in_memory(model, program, module)
+    _let_means_of_nothing_be_nan(model)
     return model
 
 
@@ -157,6 +158,21 @@ def _as_in_memory(model: openvino.Model, program: ExportedProgram, module: Graph
                 use.replace_source_output(logical.output(0))
             model.replace_parameter(i, stored)
     model.validate_nodes_and_infer_types()
+
+
+def _let_means_of_nothing_be_nan(model: openvino.Model) -> None:
+    """Write means over sizes that may be 0 as sums by counts; OpenVINO's mean of nothing is 0."""
+    for mean in [op for op in model.get_ops() if op.get_type_name() == "ReduceMean"]:
+        given, dims = mean.input_value(0), mean.input_value(1)
+        if not any(size.min_length == 0 for size in given.get_partial_shape()):
+            continue
+        sizes = opset.gather(opset.shape_of(given), dims, opset.constant(0))
+        count = opset.convert(opset.reduce_prod(sizes, opset.constant(0)), given.element_type)
+        total = opset.reduce_sum(given, dims, mean.get_attributes()["keep_dims"])
+        quotient = opset.divide(total, count)
+        quotient.set_friendly_name(mean.get_friendly_name())
+        for use in mean.output(0).get_target_inputs():
+            use.replace_source_output(quotient.output(0))
 
 
 def _dimension(bounds: Bounds, size: int | torch.SymInt) -> openvino.Dimension:

@@ -33,28 +33,31 @@ _MOVING = """
     unbind.int unsqueeze.default view.default pixel_shuffle.default pixel_unshuffle.default
     where.self full_like.default full.default
 """
-# Floats in, floats or bools out.
+# Floats in, floats out.
 _COMPUTING = """
     _adaptive_avg_pool2d.default _adaptive_avg_pool3d.default _log_softmax.default
     _native_batch_norm_legit_no_training.default _softmax.default abs.default acos.default
     acosh.default add.Scalar add.Tensor addmm.default amax.default amin.default asin.default
     asinh.default atan.default atan2.default atanh.default avg_pool2d.default bmm.default
     ceil.default clamp.Tensor clamp.default convolution.default cos.default cosh.default
-    cumsum.default div.Scalar div.Tensor div.Tensor_mode elu.default eq.Scalar eq.Tensor
-    erf.default erfc.default exp.default expm1.default floor.default fmod.Scalar fmod.Tensor
-    ge.Scalar ge.Tensor gelu.default glu.default grid_sampler_2d.default gt.Scalar gt.Tensor
-    hardsigmoid.default hardswish.default hardtanh.default isinf.default isnan.default le.Scalar
-    le.Tensor leaky_relu.default linear.default log.default log10.default log1p.default
-    log2.default lt.Scalar lt.Tensor max.default max.dim max_pool2d_with_indices.default
-    max_pool3d_with_indices.default maximum.default mean.default mean.dim min.default min.dim
-    minimum.default mish.default mm.default mul.Scalar mul.Tensor native_group_norm.default
-    native_layer_norm.default ne.Scalar ne.Tensor neg.default pow.Scalar pow.Tensor_Scalar
-    pow.Tensor_Tensor prod.default prod.dim_int reciprocal.default relu.default remainder.Scalar
-    remainder.Tensor round.default rsqrt.default rsub.Scalar sigmoid.default sign.default
-    silu.default sin.default sinh.default sqrt.default sub.Tensor sum.default
-    sum.dim_IntList tan.default tanh.default upsample_bicubic2d.default
-    upsample_bilinear2d.default upsample_bilinear2d.vec upsample_nearest1d.default
-    upsample_nearest2d.default upsample_nearest2d.vec var.correction
+    cumsum.default div.Scalar div.Tensor div.Tensor_mode elu.default erf.default erfc.default
+    exp.default expm1.default floor.default fmod.Scalar fmod.Tensor gelu.default glu.default
+    grid_sampler_2d.default hardsigmoid.default hardswish.default hardtanh.default
+    leaky_relu.default linear.default log.default log10.default log1p.default log2.default
+    max.default max.dim max_pool2d_with_indices.default max_pool3d_with_indices.default
+    maximum.default mean.default mean.dim min.default min.dim minimum.default mish.default
+    mm.default mul.Scalar mul.Tensor native_group_norm.default native_layer_norm.default
+    neg.default pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor prod.default prod.dim_int
+    reciprocal.default relu.default remainder.Scalar remainder.Tensor round.default
+    rsqrt.default rsub.Scalar sigmoid.default sign.default silu.default sin.default sinh.default
+    sqrt.default sub.Tensor sum.default sum.dim_IntList tan.default tanh.default
+    upsample_bicubic2d.default upsample_bilinear2d.default upsample_bilinear2d.vec
+    upsample_nearest1d.default upsample_nearest2d.default upsample_nearest2d.vec var.correction
+"""
+# Floats in, bools out.
+_COMPARING = """
+    eq.Scalar eq.Tensor ge.Scalar ge.Tensor gt.Scalar gt.Tensor isinf.default isnan.default
+    le.Scalar le.Tensor lt.Scalar lt.Tensor ne.Scalar ne.Tensor
 """
 _LOGICAL = """
     any.default any.dim any.dims logical_and.default logical_not.default logical_or.default
@@ -78,7 +81,8 @@ def _table() -> dict[OpOverload, Roles]:
     found: dict[OpOverload, Roles] = {}
     for names, dtypes in (
         (_MOVING, _MOVED),
-        (_COMPUTING, _FLOATS | {torch.bool}),
+        (_COMPUTING, _FLOATS),
+        (_COMPARING, _FLOATS | {torch.bool}),
         (_LOGICAL, frozenset({torch.bool})),
     ):
         found |= {_overload(name): (dtypes, None) for name in names.split()}
@@ -155,6 +159,8 @@ def _why_not_values(
     else:
         values.append((results, False))
     for value, is_index in values:
+        if isinstance(value, torch.SymFloat | torch.SymBool):
+            return "it takes a number that is computed, and OpenVINO is given sizes only"
         if not isinstance(value, torch.Tensor):
             continue
         if value.dtype not in (_INDICES if is_index else dtypes):
@@ -220,7 +226,30 @@ def _only_first_result(node: Node) -> str | None:
 
 def _no_scalar(node: Node) -> str | None:
     value = node.args[0].meta["val"]  # type: ignore[union-attr]
-    return "OpenVINO cannot index a tensor without dimensions" if value.dim() == 0 else None
+    return "OpenVINO takes no dimension of a tensor that has none" if value.dim() == 0 else None
+
+
+def _no_bools(node: Node) -> str | None:
+    if any(n.meta["val"].dtype == torch.bool for n in node.all_input_nodes):
+        return "it compares bools, which OpenVINO compares with each other only"
+    return None
+
+
+def _choosing(node: Node) -> str | None:
+    is_bool = node.meta["val"].dtype == torch.bool
+    return "OpenVINO does not choose between bools in all cases" if is_bool else None
+
+
+def _scaling(node: Node) -> str | None:
+    """A scale as given, 1.7 of 4, need not be that of the sizes, 6 of 4."""
+    before = node.args[0].meta["val"].shape  # type: ignore[union-attr]
+    after = node.meta["val"].shape
+    names = [a.name for a in node.target._schema.arguments]  # type: ignore[union-attr]
+    scales = [_given(node, i, name) for i, name in enumerate(names) if name.startswith("scales")]
+    sizes = zip(before[2:], after[2:], scales, strict=True)
+    if any(scale is not None and one * scale != other for one, other, scale in sizes):
+        return "it computes with the scale that it is given, and OpenVINO with that of the sizes"
+    return None
 
 
 def _indexing(node: Node) -> str | None:
@@ -234,9 +263,16 @@ def _given(node: Node, at: int, name: str) -> Any:
     return node.args[at] if len(node.args) > at else node.kwargs.get(name)
 
 
+_POOL_SIZES = {1: "kernel_size", 2: "stride", 3: "padding"}
+
+
 def _pooling(node: Node) -> str | None:
-    divisor = _given(node, 6, "divisor_override")
-    return None if divisor is None else "OpenVINO has no divisor_override"
+    if _given(node, 6, "divisor_override") is not None:
+        return "OpenVINO has no divisor_override"
+    sizes = (_given(node, at, name) for at, name in _POOL_SIZES.items())
+    if any(given and len(given) == 1 for given in sizes):
+        return "it has one size for both dimensions, which OpenVINO does not spread"
+    return None
 
 
 def _slicing(node: Node) -> str | None:
@@ -250,10 +286,13 @@ def _squeezing(node: Node) -> str | None:
 def _variance(node: Node) -> str | None:
     if not _given(node, 1, "dim") or _given(node, 2, "correction") not in (0, 1):
         return "OpenVINO computes variances over given dimensions, with a correction of 0 or 1"
-    return None
+    return _no_scalar(node)
 
 
 _SPECIAL: dict[OpOverload, Callable[[Node], str | None]] = {
+    **{_overload(name): _no_bools for name in _COMPARING.split()},
+    aten.amax.default: _no_scalar,
+    aten.amin.default: _no_scalar,
     aten.avg_pool2d.default: _pooling,
     aten.gather.default: _no_scalar,
     aten.index.Tensor: _indexing,
@@ -261,6 +300,7 @@ _SPECIAL: dict[OpOverload, Callable[[Node], str | None]] = {
     aten.max.dim: _no_scalar,
     aten.max_pool2d_with_indices.default: _only_first_result,
     aten.max_pool3d_with_indices.default: _only_first_result,
+    aten.mean.dim: _no_scalar,
     aten.min.dim: _no_scalar,
     aten._native_batch_norm_legit_no_training.default: _only_first_result,
     aten.native_group_norm.default: _only_first_result,
@@ -268,5 +308,10 @@ _SPECIAL: dict[OpOverload, Callable[[Node], str | None]] = {
     aten.prod.dim_int: _no_scalar,
     aten.slice.Tensor: _slicing,
     aten.squeeze.dims: _squeezing,
+    aten.upsample_bicubic2d.default: _scaling,
+    aten.upsample_bilinear2d.default: _scaling,
+    aten.upsample_nearest1d.default: _scaling,
+    aten.upsample_nearest2d.default: _scaling,
     aten.var.correction: _variance,
+    aten.where.self: _choosing,
 }

@@ -13,6 +13,7 @@ from rushlight.partition import (
     DelegationSpec,
     PartitionResult,
     SupportedOperatorPartitioner,
+    names_in,
 )
 from rushlight.partition.extract import data_of
 
@@ -25,12 +26,12 @@ class OpenvinoPartitioner(SupportedOperatorPartitioner):
 
     Args:
         compile_spec: options of `OpenvinoBackend`, which lists them.
-        op_types_to_skip: operators to leave out, by name (`"aten.add.Tensor"`).
+        op_types_to_skip: operators to leave out, or their names (`"aten.add.Tensor"`).
         op_names_to_skip: nodes to leave out, by name in the Edge graph.
         device: OpenVINO's name of the device, unless a compile spec gives one.
 
     Raises:
-        ExportError: for a compile spec that is not known.
+        ExportError: for a compile spec that is not known, and for one string in place of a list.
     """
 
     def __init__(
@@ -43,8 +44,11 @@ class OpenvinoPartitioner(SupportedOperatorPartitioner):
     ) -> None:
         specs = list(compile_spec)
         if "device" not in read_specs(specs):
-            specs.append(CompileSpec("device", device.encode()))
-        self._openvino = OpenvinoSupport(set(op_types_to_skip), set(op_names_to_skip))
+            specs.append(CompileSpec("device", str(device).encode()))
+        self._openvino = OpenvinoSupport(
+            names_in("op_types_to_skip", op_types_to_skip),
+            names_in("op_names_to_skip", op_names_to_skip),
+        )
         super().__init__(
             DelegationSpec(OpenvinoBackend.__name__, specs),
             self._openvino.why_not,

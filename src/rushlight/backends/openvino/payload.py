@@ -78,7 +78,7 @@ def read_payload(data: memoryview) -> Payload | None:
         places: Mapping[str, Sequence[str]] = header["parts"]
         spans = {name: (int(places[name][0]), int(places[name][1])) for name in ("xml", "weights")}
         orders = [tuple(map(int, order)) for order in header["inputs"]]
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"the payload's header is damaged: {error}") from None
     for name, (offset, size) in spans.items():
         if offset < 0 or size < 0 or offset + size > len(data):

@@ -11,7 +11,7 @@ from torch.export import ExportedProgram
 from rushlight.backends.openvino.convert import convert, debug_handle_map, orders_of
 from rushlight.backends.openvino.payload import Payload, write_payload
 from rushlight.errors import Code, ExportError
-from rushlight.partition import BackendDetails, CompileSpec, PreprocessResult
+from rushlight.partition import BackendDetails, CompileSpec, PreprocessResult, spec_texts
 
 FORMATS = ("ir", "blob")
 
@@ -54,7 +54,7 @@ def read_specs(specs: list[CompileSpec]) -> dict[str, str]:
     Raises:
         ExportError: for a key or a value that is not known.
     """
-    options = {spec.key: bytes(spec.value).decode() for spec in specs}
+    options = spec_texts(specs)
     for key, value in options.items():
         if not (key in ("device", "payload") or key.isupper()):
             raise ExportError(
@@ -86,5 +86,14 @@ def _blob(model: openvino.Model, program: ExportedProgram, options: dict[str, st
         )
     config = {"INFERENCE_PRECISION_HINT": "f32"}
     config |= {k: v for k, v in options.items() if k.isupper()}
-    compiled = openvino.Core().compile_model(model, options.get("device", "CPU"), config)
-    return bytes(compiled.export_model().getvalue())
+    core, device = openvino.Core(), options.get("device", "CPU")
+    try:
+        compiled = core.compile_model(model, device, config)
+        return bytes(compiled.export_model().getvalue())
+    except RuntimeError as error:
+        raise ExportError(
+            f"OpenVINO {openvino.__version__} cannot compile a blob for {device!r} with {config}: "
+            f"{str(error).strip()}. The devices here are {', '.join(core.available_devices)}; "
+            f"payload=ir needs none at export",
+            code=Code.NOT_SUPPORTED,
+        ) from error

@@ -47,17 +47,15 @@ class _Port:
     Attributes:
         index: among OpenVINO's inputs or outputs.
         order: the dim order in which the model takes it; () is row-major.
-        dtype: OpenVINO's type.
         is_static: its sizes never change.
-        bound: address and sizes of the program's memory that the request holds now.
+        bound: address, sizes and strides of the program's memory that the request holds now.
         copied: what it holds instead.
     """
 
     index: int
     order: Order
-    dtype: Any
     is_static: bool
-    bound: tuple[int, tuple[int, ...]] | None = None
+    bound: tuple[int, tuple[int, ...], tuple[int, ...]] | None = None
     copied: Array | None = None
 
 
@@ -96,7 +94,7 @@ class OpenvinoRuntime:
         """Compile the payload.
 
         Raises:
-            ValueError: if it is damaged.
+            ValueError: if it is damaged, or an option is not known.
             RuntimeError: if OpenVINO refuses it, with its own text.
         """
         return _compile(context, is_profiled=False)
@@ -160,7 +158,8 @@ def _compile(context: BackendContext, *, is_profiled: bool) -> _Delegate:
     except RuntimeError as error:
         _blame(context, str(error))
         raise RuntimeError(
-            f"OpenVINO {openvino.__version__} cannot compile it for {device}: {error}"
+            f"OpenVINO {openvino.__version__} cannot compile it for {device!r} with {config} (the "
+            f"devices here are {', '.join(core.available_devices)}): {error}"
         ) from None
     return _Delegate(
         compiled.create_infer_request(),
@@ -174,9 +173,17 @@ def _compile(context: BackendContext, *, is_profiled: bool) -> _Delegate:
 def _config(context: BackendContext) -> tuple[str, dict[str, Any]]:
     """The device and OpenVINO's properties: of the load, else of the program, else our own."""
     given: dict[str, Any] = {k: v.decode() for k, v in context.compile_specs.items()}
-    given |= context.options
-    config = _DEFAULTS | {k: v for k, v in given.items() if k.isupper()}
-    return str(given.get("device", "CPU")), config
+    for key, value in context.options.items():
+        if key != "device" and not key.isupper():
+            raise ValueError(
+                f"unknown option {key!r} of OpenvinoBackend: allowed are device and OpenVINO's "
+                f"properties in capital letters, such as INFERENCE_NUM_THREADS"
+            )
+        given[key] = value
+    device = given.get("device", "CPU")
+    if not isinstance(device, str) or not device:
+        raise ValueError(f"the option device is {device!r}, and must be a name such as 'CPU'")
+    return device, _DEFAULTS | {k: v for k, v in given.items() if k.isupper()}
 
 
 def _ports(found: Any, orders: Sequence[Order]) -> list[_Port]:
@@ -186,16 +193,21 @@ def _ports(found: Any, orders: Sequence[Order]) -> list[_Port]:
         raise ValueError(
             f"the payload's header names {len(orders)} inputs, its model has {len(listed)}"
         )
-    return [
-        _Port(i, order, port.get_element_type(), port.get_partial_shape().is_static)
-        for i, (port, order) in enumerate(zip(listed, orders, strict=True))
-    ]
+    ports = []
+    for i, (port, order) in enumerate(zip(listed, orders, strict=True)):
+        shape = port.get_partial_shape()
+        if order and len(order) != len(shape):
+            raise ValueError(
+                f"the payload's header has the dim order {order} for input {i}: {shape}"
+            )
+        ports.append(_Port(i, order, shape.is_static))
+    return ports
 
 
 def _bind(port: _Port, given: Any, set_tensor: Any) -> None:
     """Point the request to the memory of an argument, if it does not already."""
     if isinstance(given, np.ndarray):
-        here = (given.__array_interface__["data"][0], given.shape)
+        here = (given.__array_interface__["data"][0], given.shape, given.strides)
         if here == port.bound:
             return
         array = given.transpose(port.order) if port.order else given

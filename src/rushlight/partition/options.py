@@ -1,0 +1,49 @@
+"""What users give partitioners and backends, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rushlight.errors import Code, ExportError
+from rushlight.schema.program import CompileSpec
+
+
+def spec_texts(specs: Iterable[CompileSpec]) -> dict[str, str]:
+    """Compile specs whose values are text: {key: value}.
+
+    Raises:
+        ExportError: for what is no compile spec, and for a value that is no UTF-8 text.
+    """
+    found = {}
+    for spec in specs:
+        if not isinstance(spec, CompileSpec) or not isinstance(spec.key, str):
+            raise _wrong(f"{spec!r} is no compile spec: write CompileSpec('key', b'value')")
+        try:
+            found[spec.key] = bytes(memoryview(spec.value)).decode()
+        except (TypeError, UnicodeDecodeError):
+            raise _wrong(
+                f"the compile spec {spec.key} is {spec.value!r}, and must be text in bytes: "
+                f"CompileSpec({spec.key!r}, b'value')"
+            ) from None
+    return found
+
+
+def names_in(argument: str, given: Iterable[Any]) -> frozenset[str]:
+    """The names of operators or nodes in an argument; operators and nodes may stand themselves.
+
+    Args:
+        argument: how the message calls it.
+        given: names (`"aten.add.Tensor"`), operators or nodes.
+
+    Raises:
+        ExportError: if it is one string, which would be taken for a list of its letters, or no
+            list at all.
+    """
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise _wrong(f"{argument} is {given!r}: give a list of names, {argument}=[{str(given)!r}]")
+    return frozenset(str(name) for name in given)
+
+
+def _wrong(message: str) -> ExportError:
+    return ExportError(message, code=Code.INVALID_ARGUMENT)
