@@ -3,8 +3,9 @@
 Commands, each also callable by hand as ``executorch_side.py COMMAND name=value ...``. `program`
 is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0`` ...:
 
-* ``export program= pte= [own_operators=]``: lower a program for the portable kernels,
-  write the file; answers with the CPU and wall seconds that this took without reading and writing.
+* ``export program= pte= [own_operators=] [xnnpack=]``: lower a program for the portable kernels,
+  or for XNNPACK and these, write the file; answers with the CPU and wall seconds that this took
+  without reading and writing.
 * ``delegate program= pte= leave=``: the same with a backend that stores nothing, which takes all
   operators but those whose names contain `leave`; answers with the delegates' number, too.
 * ``delegate_demo program= pte=``: lower it with ExecuTorch's own demo backend for add and mul.
@@ -13,6 +14,7 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
 * ``operators``: the names of all kernels.
 * ``plan pte=``: arena sizes in bytes by memory id.
 * ``latency pte= data= [calls=] [warmup=]``: seconds of each call.
+* ``threads count=``: how many threads XNNPACK uses from now on.
 * ``forget``: let go of the programs that ``latency`` and ``overhead`` keep loaded.
 * ``overhead pte= data= calls=``: mean seconds of a call of a tiny program.
 * ``load pte= data=``: time and memory of loading; for a fresh process.
@@ -41,15 +43,23 @@ def _inputs(data: str) -> list[torch.Tensor]:
     return [torch.from_numpy(array) for array in side.read_inputs(data)]
 
 
-def export(program: str, pte: str, own_operators: bool = False) -> dict[str, float]:
+def export(
+    program: str, pte: str, own_operators: bool = False, xnnpack: bool = False
+) -> dict[str, float]:
     from executorch.exir import to_edge_transform_and_lower
 
     if own_operators:
         _import_own_operators()
     exported = torch.export.load(program)
+    partitioners: list[Any] = []
+    if xnnpack:
+        from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+
+        partitioners = [XnnpackPartitioner()]
 
     def lower() -> bytes:
-        return to_edge_transform_and_lower(exported).to_executorch().buffer
+        edge = to_edge_transform_and_lower(exported, partitioner=partitioners)
+        return edge.to_executorch().buffer
 
     buffer, seconds = side.measure_once(lower)
     Path(pte).write_bytes(buffer)
@@ -173,6 +183,13 @@ def latency(pte: str, data: str, calls: int = 5, warmup: int = 1) -> list[float]
     return side.measure_calls(_call(pte, data), int(calls), int(warmup))
 
 
+def threads(count: int) -> int:
+    from executorch.extension.pybindings import portable_lib
+
+    portable_lib._unsafe_reset_threadpool(int(count))
+    return portable_lib._threadpool_get_thread_count()
+
+
 def forget() -> None:
     _CALLS.clear()
 
@@ -219,6 +236,7 @@ COMMANDS: dict[str, side.Command] = {
     "operators": operators,
     "plan": plan,
     "latency": latency,
+    "threads": threads,
     "forget": forget,
     "overhead": overhead,
     "load": load,

@@ -11,6 +11,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
+from rushlight.backends.cpu import pack
 from rushlight.backends.cpu.clusters import Cluster, clusters_of, is_elementwise
 from rushlight.backends.cpu.graph import Graph, Memory, Step, View, order_of, strided
 from rushlight.backends.cpu.tiles import Term, TileOp, TooLongError, assemble, constant, term_of
@@ -78,6 +79,11 @@ class Builder:
         if key not in self._packed:
             self._packed[key] = self.graph.constant(make())
         return self._packed[key]
+
+    def bias(self, node: Any) -> View | None:
+        """A constant bias as products read it; None for none."""
+        data = self.data(node)
+        return None if data is None else self.constant((node, "bias"), lambda: pack.bias(data))
 
     def new(
         self, sizes: Sequence[int], order: Sequence[int] | None = None, dtype: Any = torch.float32
@@ -238,8 +244,8 @@ class Builder:
 
     def _return(self, node: Node, index: int) -> None:
         view = self.value(node)
-        val = node.meta["val"]
-        wanted = torch.empty_strided(val.shape, val.stride(), dtype=val.dtype, device="meta")
+        # Results of delegates are row-major, whatever the graph says of their strides.
+        wanted = strided(view.shape, range(view.meta.dim()), view.meta.dtype)
         memory = view.memory
         exact = wanted.numel() * wanted.element_size() == memory.size
         if (
@@ -266,7 +272,7 @@ def same_steps(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 def merged(metas: Sequence[torch.Tensor], order: Sequence[int]) -> list[torch.Tensor]:
     """Tensors of equal sizes with their dimensions in this order and as few as can be."""
-    metas = [m.permute(*order) for m in metas]
+    metas = [m.permute(list(order)) for m in metas]
     sizes: list[int] = []
     steps: list[list[int]] = []  # of each dimension: one number for each tensor
     for dim, size in enumerate(metas[0].shape):

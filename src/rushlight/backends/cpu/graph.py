@@ -15,6 +15,8 @@ from torch.fx import Node
 
 from rushlight.schema.cpu_engine import Place
 
+CHANNELS_LAST = (0, 2, 3, 1)
+
 
 @dataclass(eq=False)
 class Memory:

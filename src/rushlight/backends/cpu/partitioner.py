@@ -69,9 +69,12 @@ def why_not(node: Node, is_constant: Any) -> str | None:
 
 def _why_not_value(one: Node, node: Node) -> str | None:
     vals = one.meta.get("val")
-    for val in vals if isinstance(vals, list | tuple) else [vals]:
-        if val is None:
-            continue  # a result that nothing computes
+    if isinstance(vals, list | tuple):
+        used = {user.args[1] for user in one.users if user.target is operator.getitem}
+        vals = [val for i, val in enumerate(vals) if i in used]
+    else:
+        vals = [vals]
+    for val in vals:
         if not isinstance(val, torch.Tensor):
             return f"{one.name} is no tensor"
         if any(not isinstance(size, int) for size in val.shape):

@@ -1,0 +1,84 @@
+"""Scaled dot product attention."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from rushlight.backends.cpu import tiles
+from rushlight.backends.cpu.build import Builder
+from rushlight.backends.cpu.graph import View
+from rushlight.backends.cpu.operator_facts import Operator, arguments, val_of
+from rushlight.schema import cpu_engine as fb
+
+aten = torch.ops.aten
+
+
+def _attention_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    args = arguments(node)
+    for name in ("query", "key", "value"):
+        if val_of(args[name]).dim() != 4 or val_of(args[name]).dtype != torch.float32:
+            return "the engine's attention takes [batch, heads, length, width] of float32"
+    if args["dropout_p"]:
+        return "the engine's attention has no dropout"
+    mask = args["attn_mask"]
+    if mask is not None and val_of(mask).dtype not in (torch.float32, torch.bool):
+        return "the engine's attention takes masks of float32 or bool"
+    return None
+
+
+def _attention(b: Builder, node: Node) -> View:
+    args = arguments(node)
+    views = [_in_rows(b, b.value(args[n])) for n in ("query", "key", "value")]
+    shape = val_of(node).shape
+    sizes = (*shape[:3], views[1].shape[2])
+    mask, causal = _mask(b, args["attn_mask"], sizes)
+    scale = args["scale"] if args["scale"] is not None else views[0].shape[3] ** -0.5
+    # Rows of all heads lie beside one another, as the projection behind them wants it.
+    out = b.new(shape, (0, 2, 1, 3))
+    operation = fb.Attention(scale, causal or bool(args["is_causal"]))
+    b.emit(operation, [*views, mask], [out])
+    return out
+
+
+def _mask(b: Builder, node: Any, sizes: Sequence[int]) -> tuple[View | None, bool]:
+    """What is added to scores, and whether that is what causal attention does by itself."""
+    if node is None:
+        return None, False
+    data = b.data(node)
+    if data is not None and data.dtype == torch.bool:
+        if bool(data.all()):
+            return None, False
+        rows = data.expand(*data.shape[:-2], *sizes[-2:]) if data.dim() >= 2 else data
+        if data.dim() >= 2 and torch.equal(rows, torch.ones_like(rows).tril()):
+            return None, True
+        view = b.constant((node, "added"), lambda: added(data))
+    else:
+        view = b.value(node)
+        if view.meta.dtype == torch.bool:
+            view = b.term(lambda load: added_term(load(view)), view.shape)
+    return view.moved(view.meta.expand(*sizes)), False
+
+
+def added(allowed: torch.Tensor) -> torch.Tensor:
+    """What is added to scores for a mask of what is allowed."""
+    return torch.zeros(allowed.shape).masked_fill(~allowed, -math.inf).contiguous()
+
+
+def added_term(allowed: tiles.Term) -> tiles.Term:
+    """The same of a mask that is computed."""
+    never = tiles.constant(-math.inf)
+    return tiles.Term(tiles.TileOp.WHERE, (allowed, tiles.constant(0), never))
+
+
+def _in_rows(b: Builder, view: View) -> View:
+    return view if view.shape[3] <= 1 or view.meta.stride(3) == 1 else b.dense(view)
+
+
+OPERATORS = {
+    aten.scaled_dot_product_attention.default: Operator(_attention, _attention_why_not),
+}

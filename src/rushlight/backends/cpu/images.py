@@ -1,0 +1,159 @@
+"""Convolutions, pads and pools over images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from rushlight.backends.cpu import pack
+from rushlight.backends.cpu.build import Builder
+from rushlight.backends.cpu.graph import CHANNELS_LAST, View
+from rushlight.backends.cpu.operator_facts import (
+    Operator,
+    arguments,
+    needs_constants,
+    only_first,
+    val_of,
+)
+from rushlight.schema import cpu_engine as fb
+
+aten = torch.ops.aten
+
+
+def _conv_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    args = arguments(node)
+    if val_of(args["input"]).dim() not in (3, 4):
+        return "the engine's convolutions have one or two dimensions"
+    if args["transposed"] and any(d != 1 for d in args["dilation"]):
+        return "the engine's transposed convolutions are not dilated"
+    return needs_constants("weight", "bias")(node, is_constant)
+
+
+def _convolution(b: Builder, node: Node) -> View:
+    args = arguments(node)
+    image, edges = _padded(b, args["input"])
+    weight, groups = b.data(args["weight"]), args["groups"]
+    assert weight is not None
+    stride, padding, dilation = (list(args[n]) for n in ("stride", "padding", "dilation"))
+    out_sizes = list(val_of(node).shape)
+    is_line = image.meta.dim() == 3
+    if is_line:
+        image = image.moved(image.meta.unsqueeze(2))
+        weight = weight.unsqueeze(2)
+        stride, dilation, out_sizes = (
+            [1, *stride],
+            [1, *dilation],
+            [*out_sizes[:2], 1, out_sizes[2]],
+        )
+        padding = [0, *padding]
+    kernel = list(weight.shape[2:])
+    padding = [p + e for p, e in zip((*padding, *padding), edges, strict=True)]
+    kind = fb.ConvolutionKind.DENSE
+    if args["transposed"]:
+        kind = fb.ConvolutionKind.TRANSPOSED
+    elif groups == image.shape[1] and groups > 1:
+        kind = fb.ConvolutionKind.DEPTHWISE
+    if kind is not fb.ConvolutionKind.DENSE:
+        image = b.in_order(image, CHANNELS_LAST)
+    weights = b.constant((args["weight"], kind), lambda: pack.convolution(weight, groups, kind))
+    out = b.new(out_sizes, CHANNELS_LAST)
+    operation = fb.Convolution(kind, kernel, stride, padding, dilation, groups)
+    b.emit(operation, [image, weights, b.bias(args["bias"])], [out])
+    return out.moved(out.meta.squeeze(2)) if is_line else out
+
+
+def _is_zero_pad(node: Any) -> bool:
+    """Whether a call pads images with zeros, and only convolutions read it."""
+    if not isinstance(node, Node) or node.target is not aten.constant_pad_nd.default:
+        return False
+    args = arguments(node)
+    pad = list(args["pad"])
+    return (
+        args["value"] == 0
+        and len(pad) <= 4
+        and val_of(node).dim() == 4
+        and min(pad) >= 0
+        and all(
+            u.target is aten.convolution.default and u.args[0] is node and not u.args[6]
+            for u in node.users
+        )
+    )
+
+
+def _padded(b: Builder, node: Node) -> tuple[View, list[int]]:
+    """An image, and the zeros around it: top, left, bottom, right."""
+    if not _is_zero_pad(node):
+        return b.value(node), [0] * 4
+    args = arguments(node)
+    left, right, top, bottom = (*args["pad"], 0, 0)[:4]
+    return b.value(args["self"]), [top, left, bottom, right]
+
+
+def _pad(b: Builder, node: Node) -> View | None:
+    if _is_zero_pad(node):
+        return None  # the convolutions do it
+    args = arguments(node)
+    source = b.value(args["self"])
+    out = b.new(val_of(node).shape, dtype=val_of(node).dtype)
+    inner = out.meta
+    pad = list(args["pad"])
+    for i in range(len(pad) // 2):
+        dim, (low, high) = -1 - i, pad[2 * i : 2 * i + 2]
+        first = max(low, 0)
+        inner = inner.narrow(dim, first, inner.shape[dim] - first - max(high, 0))
+        cut = -min(low, 0)
+        size = source.shape[dim] - cut - -min(high, 0)
+        source = source.moved(source.meta.narrow(dim, cut, size))
+    fill = b.constant(
+        (float(args["value"]), out.meta.dtype),
+        lambda: torch.full((1,), args["value"]).to(out.meta.dtype),
+    )
+    b.copy(fill.moved(fill.meta.expand(out.shape)), out)
+    b.copy(source, out.moved(inner))
+    return out
+
+
+def _window(args: dict[str, Any]) -> tuple[list[int], list[int], list[int], list[int]]:
+    kernel = _pair(args["kernel_size"])
+    stride = _pair(args["stride"] or kernel)
+    padding = _pair(args["padding"])
+    return kernel, stride, [*padding, *padding], _pair(args.get("dilation") or 1)
+
+
+def _pair(numbers: Any) -> list[int]:
+    pair = [numbers] if isinstance(numbers, int) else list(numbers)
+    return pair * 2 if len(pair) == 1 else pair
+
+
+def _pool_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    args = arguments(node)
+    if val_of(args["self"]).dim() != 4:
+        return "the engine pools images [N, C, H, W]"
+    if args["ceil_mode"]:
+        return "the engine's pools do not round up"
+    return only_first(node, is_constant) if "dilation" in args else None
+
+
+def _pool(b: Builder, node: Node) -> Any:
+    args = arguments(node)
+    is_max = "dilation" in args
+    image = b.in_order(b.value(args["self"]), CHANNELS_LAST)
+    val = val_of(node)[0] if is_max else val_of(node)
+    out = b.new(val.shape, CHANNELS_LAST)
+    operation = fb.Pooling(not is_max, *_window(args))
+    if not is_max:
+        operation.count_padding = bool(args["count_include_pad"])
+        operation.divisor = args["divisor_override"] or 0
+    b.emit(operation, [image], [out])
+    return [out] if is_max else out
+
+
+OPERATORS = {
+    aten.convolution.default: Operator(_convolution, _conv_why_not),
+    aten.max_pool2d_with_indices.default: Operator(_pool, _pool_why_not),
+    aten.avg_pool2d.default: Operator(_pool, _pool_why_not),
+    aten.constant_pad_nd.default: Operator(_pad),
+}

@@ -1,0 +1,67 @@
+"""What the engine knows of an operator that is a step of its own."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from rushlight.backends.cpu.build import Builder
+
+WhyNot = Callable[[Node, Callable[[Any], bool]], str | None]
+
+
+def always(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    """No reason against it."""
+    return None
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What the engine knows of an operator.
+
+    Attributes:
+        translate: makes the steps of a call, and returns its value: a view or a list of them.
+        why_not: given the call and which of its arguments are constants, why it is not taken.
+    """
+
+    translate: Callable[[Builder, Node], Any]
+    why_not: WhyNot = always
+
+
+def arguments(node: Node) -> dict[str, Any]:
+    """The arguments of a call by the names of its schema, defaults filled in."""
+    schema = node.target._schema.arguments  # type: ignore[union-attr]
+    given = dict(zip((a.name for a in schema), node.args, strict=False))
+    return {a.name: given.get(a.name, node.kwargs.get(a.name, a.default_value)) for a in schema}
+
+
+def val_of(node: Any) -> torch.Tensor:
+    """Sizes and dtype of a node's value."""
+    val: torch.Tensor = node.meta["val"]
+    return val
+
+
+def only_first(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    """Why not, if another result than the first is used."""
+    for user in node.users:
+        if user.target is operator.getitem and user.args[1] != 0 and user.users:
+            return f"its result {user.args[1]} is used, which the engine does not compute"
+    return None
+
+
+def needs_constants(*names: str) -> WhyNot:
+    """Why not, if one of these arguments is computed."""
+
+    def why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+        args = arguments(node)
+        for name in names:
+            if args[name] is not None and not is_constant(args[name]):
+                return f"its {name} is computed: the engine packs weights ahead of time"
+        return None
+
+    return why_not

@@ -1,0 +1,141 @@
+"""Norms, softmax and reductions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from rushlight.backends.cpu.build import Builder
+from rushlight.backends.cpu.graph import CHANNELS_LAST, View, order_of
+from rushlight.backends.cpu.operator_facts import (
+    Operator,
+    arguments,
+    only_first,
+    val_of,
+)
+from rushlight.schema import cpu_engine as fb
+
+aten = torch.ops.aten
+
+
+def _layer_norm(b: Builder, node: Node) -> list[View]:
+    args = arguments(node)
+    x = b.dense(b.value(args["input"]))
+    width = math.prod(args["normalized_shape"])
+    out = b.new(x.shape)
+    rows = [v.moved(v.meta.view(-1, width)) for v in (x, out)]
+    scale, shift = (_vector(b, args[n]) for n in ("weight", "bias"))
+    b.emit(fb.Norm(False, args["eps"]), [rows[0], scale, shift], [rows[1]])
+    return [out]
+
+
+def _rms_norm(b: Builder, node: Node) -> View:
+    args = arguments(node)
+    x = b.dense(b.value(args["input"]))
+    width = math.prod(args["normalized_shape"])
+    epsilon = args["eps"] if args["eps"] is not None else torch.finfo(x.meta.dtype).eps
+    out = b.new(x.shape)
+    rows = [v.moved(v.meta.view(-1, width)) for v in (x, out)]
+    b.emit(fb.Norm(True, epsilon), [rows[0], _vector(b, args["weight"])], [rows[1]])
+    return out
+
+
+def _vector(b: Builder, node: Any) -> View | None:
+    if node is None:
+        return None
+    view = b.dense(b.value(node))
+    return view.moved(view.meta.view(-1))
+
+
+def _group_norm(b: Builder, node: Node) -> list[View]:
+    args = arguments(node)
+    x = b.value(args["input"])
+    last = tuple(order_of(x.meta)) == CHANNELS_LAST
+    x = b.in_order(x, CHANNELS_LAST if last else range(x.meta.dim()))
+    out = b.new(x.shape, order_of(x.meta))
+    scale, shift = (_vector(b, args[n]) for n in ("weight", "bias"))
+    b.emit(fb.GroupNorm(args["group"], args["eps"]), [x, scale, shift], [out])
+    return [out]
+
+
+def _softmax(log: bool) -> Callable[[Builder, Node], View]:
+    def translate(b: Builder, node: Node) -> View:
+        args = arguments(node)
+        x = b.dense(b.value(args["self"]))
+        out = b.new(x.shape)
+        dim = args["dim"] % max(x.meta.dim(), 1)
+        views = [v.moved(v.meta.view(1)) if v.meta.dim() == 0 else v for v in (x, out)]
+        b.emit(fb.Softmax(dim, log), views[:1], views[1:])
+        return out
+
+    return translate
+
+
+def _softmax_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    return "its half_to_float is for halves" if arguments(node)["half_to_float"] else None
+
+
+def _dims(node: Node) -> list[int]:
+    args = arguments(node)
+    rank = val_of(args["self"]).dim()
+    dims = args["dim"]
+    dims = [dims] if isinstance(dims, int) else dims
+    return sorted({d % rank for d in dims} if dims else range(rank))
+
+
+def _reduction(kind: fb.ReductionKind) -> Callable[[Builder, Node], View]:
+    def translate(b: Builder, node: Node) -> View:
+        args = arguments(node)
+        x, dims = b.value(args["self"]), _dims(node)
+        order = order_of(x.meta)
+        at = sorted(order.index(d) for d in dims)
+        if at != list(range(at[0], at[-1] + 1)) or not is_without_gaps(x):
+            order = [*(d for d in range(x.meta.dim()) if d not in dims), *dims]
+            at = list(range(x.meta.dim() - len(dims), x.meta.dim()))
+            x = b.in_order(x, order)
+        kept = [d for d in order if d not in dims]
+        # The result lies as what is left of the input does.
+        out = b.new([x.shape[d] for d in sorted(kept)], [sorted(kept).index(d) for d in kept])
+        lying = out.meta.permute([sorted(kept).index(d) for d in kept])
+        b.emit(
+            fb.Reduction(kind, at[0], at[-1] + 1),
+            [x.moved(x.meta.permute(order))],
+            [out.moved(lying)],
+        )
+        meta = out.meta
+        for d in dims if args["keepdim"] else []:
+            meta = meta.unsqueeze(d)
+        return out.moved(meta)
+
+    return translate
+
+
+def is_without_gaps(view: View) -> bool:
+    """Whether elements lie without gaps, in some order."""
+    ordered = view.meta.permute(order_of(view.meta))
+    return bool(ordered.is_contiguous())
+
+
+def _reduction_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    if arguments(node).get("dtype") not in (None, torch.float32):
+        return "the engine reduces float32 to float32"
+    if val_of(arguments(node)["self"]).dim() == 0:
+        return "it reduces a single number"
+    return None
+
+
+OPERATORS = {
+    aten.native_layer_norm.default: Operator(_layer_norm, only_first),
+    aten.native_group_norm.default: Operator(_group_norm, only_first),
+    aten.rms_norm.default: Operator(_rms_norm),
+    aten._softmax.default: Operator(_softmax(False), _softmax_why_not),
+    aten._log_softmax.default: Operator(_softmax(True), _softmax_why_not),
+    aten.mean.dim: Operator(_reduction(fb.ReductionKind.MEAN), _reduction_why_not),
+    aten.sum.dim_IntList: Operator(_reduction(fb.ReductionKind.SUM), _reduction_why_not),
+    aten.amax.default: Operator(_reduction(fb.ReductionKind.MAX), _reduction_why_not),
+    aten.amin.default: Operator(_reduction(fb.ReductionKind.MIN), _reduction_why_not),
+}
