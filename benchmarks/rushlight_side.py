@@ -15,22 +15,27 @@ import side
 import rushlight
 
 
-def export(program: str, pte: str, whole: bool = False) -> dict[str, float]:
+def export(program: str, pte: str, whole: bool = False, backend: str = "") -> dict[str, float]:
     """Lower a traced program; the seconds that this takes without reading and writing.
 
-    `whole` keeps attention and root-mean-square norm as one operator each.
+    `whole` keeps attention and root-mean-square norm as one operator each; `backend` is the name
+    of one that takes what it can.
     """
     import torch
 
     from rushlight.edge import EdgeCompileConfig
+    from rushlight.partition.registry import find_partitioner
 
     exported = torch.export.load(program)
     aten = torch.ops.aten
     kept = [aten.scaled_dot_product_attention.default, aten.rms_norm.default]
     config = EdgeCompileConfig(preserve_ops=kept if whole else [])
+    partitioners = [find_partitioner(backend)] if backend else []
 
     def lower() -> bytes:
-        edge = rushlight.to_edge_transform_and_lower(exported, compile_config=config)
+        edge = rushlight.to_edge_transform_and_lower(
+            exported, partitioner=partitioners, compile_config=config
+        )
         return edge.to_executorch().buffer
 
     buffer, seconds = side.measure_once(lower)
@@ -90,16 +95,36 @@ def plan(program: str) -> dict[str, Any]:
 _CALLS: dict[tuple[str, str, str], side.Call] = {}
 
 
+def run(pte: str, data: str, outputs: str) -> None:
+    """Run a program and write its outputs ``out0`` ..."""
+    import numpy as np
+
+    results = rushlight.load(pte)(*side.read_inputs(data))
+    found = results if isinstance(results, list | tuple) else [results]
+    np.savez(outputs, **{f"out{i}": x for i, x in enumerate(found)})
+
+
+_threads: int | None = None  # as the environment has it
+
+
 def _call(pte: str, data: str, kind: str = "numpy") -> side.Call:
     """A call of the program's ``forward`` on its inputs, loaded once and kept."""
     if (pte, data, kind) not in _CALLS:
-        module, inputs = rushlight.load(pte), side.read_inputs(data)
+        module, inputs = rushlight.load(pte, threads=_threads), side.read_inputs(data)
         if kind == "torch":
             import torch
 
             inputs = [torch.from_numpy(array) for array in inputs]
         _CALLS[pte, data, kind] = lambda: module(*inputs)
     return _CALLS[pte, data, kind]
+
+
+def threads(count: int) -> int:
+    """How many threads programs use that are loaded from now on."""
+    global _threads
+    _threads = count
+    _CALLS.clear()
+    return count
 
 
 def latency(pte: str, data: str, calls: int = 5, warmup: int = 1) -> list[float]:
@@ -164,7 +189,9 @@ COMMANDS: dict[str, side.Command] = {
     "delegate": delegate,
     "verify": verify,
     "plan": plan,
+    "run": run,
     "latency": latency,
+    "threads": threads,
     "eager": eager,
     "overhead": overhead,
     "load": load,

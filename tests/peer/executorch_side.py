@@ -186,6 +186,7 @@ def latency(pte: str, data: str, calls: int = 5, warmup: int = 1) -> list[float]
 def threads(count: int) -> int:
     from executorch.extension.pybindings import portable_lib
 
+    forget()  # what is loaded keeps its threads
     portable_lib._unsafe_reset_threadpool(int(count))
     return portable_lib._threadpool_get_thread_count()
 
