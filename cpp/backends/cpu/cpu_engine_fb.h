@@ -93,7 +93,7 @@ class TileProgram : public Table {
   bool has_operands() const { return field(1) != nullptr; }
 };
 
-// What is done to the results of a matrix product or convolution before they leave the cache.
+// What is done to results of a product or convolution before they leave the cache.
 class Finish : public Table {
  public:
   using Table::Table;

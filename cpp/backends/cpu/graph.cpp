@@ -1,5 +1,7 @@
 #include "rushlight/backends/cpu/graph.h"
 
+#include "rushlight/platform/platform.h"
+
 namespace rushlight::cpu {
 namespace {
 
@@ -223,10 +225,15 @@ Status Graph::run(const BackendRun& run, EValue* const* args, size_t n_args) {
   if (workers != nullptr && workers->count() > threads_) workers = nullptr;
   const Frame frame = {bases_, scratch_, scratch_size_, workers, run.message};
   for (size_t i = 0; i < n_steps_; ++i) {
+    const uint64_t start = run.tracer != nullptr ? now_ns() : 0;
     const Status status = steps_[i]->run(frame);
-    if (status.ok()) continue;
-    run.place->set(static_cast<int64_t>(i));
-    return status;
+    if (!status.ok()) {
+      run.place->set(static_cast<int64_t>(i));
+      return status;
+    }
+    if (run.tracer != nullptr) {
+      run.tracer->delegate_event(nullptr, static_cast<int64_t>(i), start, now_ns());
+    }
   }
   return {};
 }

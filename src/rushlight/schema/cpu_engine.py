@@ -84,8 +84,7 @@ class TileProgram:
 
 @dataclass(slots=True)
 class Finish:
-    """What is done to the results of a matrix product or convolution before they leave the cache.
-    """
+    """What is done to results of a product or convolution before they leave the cache."""
 
     clamped: bool = False
     low: float = 0.0

@@ -1,0 +1,77 @@
+"""What tests of the cpu backend share: lowering, comparison with eager, and the steps made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+import rushlight as rl
+from delegates import flat, lowered_modules
+from rushlight.backends.cpu import CpuPartitioner
+from rushlight.partition import get_non_lowered_nodes
+from rushlight.schema import cpu_engine as fb
+
+
+def lowered(model: nn.Module, *args: Any) -> rl.EdgeProgramManager:
+    exported = torch.export.export(model.eval(), args)
+    return rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
+
+
+def steps_of(edge: rl.EdgeProgramManager) -> list[str]:
+    """The steps of all delegates, with a + for those that finish their results."""
+    graphs = [fb.unpack(m.processed_bytes) for m in lowered_modules(edge.exported_program())]
+    return [
+        type(step.operation).__name__ + ("+" if getattr(step.operation, "finish", None) else "")
+        for graph in graphs
+        for step in graph.steps
+    ]
+
+
+def whole(model: nn.Module, *args: Any, tolerance: float = 1e-5) -> list[str]:
+    """Holds the results to eager's, of the output's scale; the steps of the only delegate."""
+    edge = lowered(model, *args)
+    left = {
+        n.name: n.meta.get("declined") for n in get_non_lowered_nodes(edge.exported_program().graph)
+    }
+    assert not left
+    module = rl.load(bytes(edge.to_executorch().buffer), check_backends=True, threads=2)
+    with torch.no_grad():
+        equal(module(*args), model(*args), tolerance)
+        equal(module(*args), model(*args), tolerance)  # scratch that is no longer fresh
+    return steps_of(edge)
+
+
+def equal(ours: Any, eager: Any, tolerance: float = 1e-5) -> None:
+    for one, other in zip(flat(ours), flat(eager), strict=True):
+        assert one.shape == other.shape and one.dtype == other.dtype
+        if not other.is_floating_point():
+            assert torch.equal(one, other)
+            continue
+        finite = other[other.isfinite()].abs()
+        scale = float(finite.max()) if finite.numel() else 1.0
+        torch.testing.assert_close(
+            one, other, rtol=tolerance, atol=tolerance * max(scale, 1e-6), equal_nan=True
+        )
+
+
+class Call(nn.Module):
+    """A function of its inputs."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        return self.function(*inputs)
+
+
+def call(function: Callable[..., Any], *inputs: torch.Tensor) -> list[str]:
+    return whole(Call(function), *inputs)
+
+
+IMAGE = torch.randn(2, 6, 9, 11)
+LAST = IMAGE.to(memory_format=torch.channels_last)
+X = torch.randn(3, 5, 7)
