@@ -49,6 +49,11 @@ def arange_start(make: Maker) -> Iterator[Sample]:
     yield Sample(0.5, 9.0, 0.3, dtype=torch.float32)
     yield Sample(1, 0, -0.125, dtype=torch.float64)
     yield Sample(2**60, 2**60 + 5, 1, dtype=torch.int64)
+    for dtype in (torch.int64, torch.int32, torch.int16, torch.uint8):  # without the fractions
+        yield Sample(0.9, 8.1, 1.9, dtype=dtype)
+        yield Sample(1.1, 9.0, 2, dtype=dtype)
+    for dtype in (torch.int64, torch.int32):
+        yield Sample(0.1, -7.9, -4.0, dtype=dtype)
 
 
 def scalar_tensor(make: Maker) -> Iterator[Sample]:

@@ -41,6 +41,8 @@ aten = torch.ops.aten
 # The order of sums and the last bits of a function differ from eager's by more than one rounding
 # where a value comes of many: float32 (relative, absolute), on values of up to 10.
 TOLERANCE = (2e-5, 2e-5)
+# A recurrence of many steps in float32 multiplies every rounding.
+RECURRENCES = (1e-4, 1e-4)
 # Which of equal values comes first is not promised, so their indices may differ.
 TIES = frozenset({"aten::topk.values"})
 # Eager's own float64 results have seven to nine digits: cases_special.py and cases_bessel.py hold
@@ -49,6 +51,7 @@ INEXACT = frozenset(
     {
         *("aten::igamma.out", "aten::igammac.out", "aten::polygamma.out"),
         *(f"aten::special_bessel_{name}.out" for name in ("j0", "j1", "y0", "y1")),
+        "aten::special_airy_ai.out",
     }
 )
 # What a program never runs: layouts and devices are settled at export.
@@ -183,6 +186,8 @@ class OverKernels(TorchDispatchMode):
         name = target._schema.name.removesuffix("_")
         if name in LEFT_OUT or torch.Tag.nondeterministic_seeded in target.tags:
             return
+        if target is aten._embedding_bag_forward_only.default and args[7:8] == (True,):
+            return  # eager's bookkeeping has other sizes than torch's rule, which programs follow
         found = kernel_of(target)
         if found is None:
             self.tally.gaps[str(target)] += 1
@@ -212,7 +217,8 @@ class OverKernels(TorchDispatchMode):
             return
         doubles = any(e.dtype == torch.float64 for e in pytree.tree_leaves(expected))
         values = op not in ARBITRARY and not (op in INEXACT and doubles)
-        cases = OpCases(op, (), lambda *_, **__: expected, TOLERANCE, values=values)
+        tolerance = RECURRENCES if "_polynomial_" in op else TOLERANCE
+        cases = OpCases(op, (), lambda *_, **__: expected, tolerance, values=values)
         try:
             check(cases, sample, self.isas)
         except AssertionError:

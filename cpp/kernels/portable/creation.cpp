@@ -79,28 +79,35 @@ void write_arange(Tensor& out, DType dtype, T start, T step) {
   }
 }
 
+double number_for(const Tensor& out, const EValue& number) {
+  return is_floating(out.dtype) ? number.to_double() : static_cast<double>(number.to_int());
+}
+
+// Of integers, eager leaves the fractions of all three numbers out; but only of int64 does it count
+// the elements without them.
 Status arange(KernelContext& ctx, const EValue& start, const EValue& end, const EValue& step,
               Tensor& out) {
   RL_TRY(check_real(ctx, "out", out));
-  const bool floating =
+  const bool fractions =
       start.tag == Tag::Double || end.tag == Tag::Double || step.tag == Tag::Double;
-  const double first = start.to_double();
-  const double last = end.to_double();
-  const double delta = step.to_double();
+  const double first = number_for(out, start);
+  const double last = number_for(out, end);
+  const double delta = number_for(out, step);
   if (delta == 0.0 || !((delta > 0.0 && last >= first) || (delta < 0.0 && last <= first))) {
     return ctx.fail(Code::InvalidArgument,
                     "from %g to %g in steps of %g: step must not be 0 and must lead to the end",
                     first, last, delta);
   }
-  const int64_t count = floating ? arange_count(first, last, delta)
-                                 : arange_count_int(start.to_int(), end.to_int(), step.to_int());
+  const int64_t count = fractions && out.dtype != DType::Int64
+                            ? arange_count(start.to_double(), end.to_double(), step.to_double())
+                            : arange_count_int(start.to_int(), end.to_int(), step.to_int());
   Shape shape;
   if (!shape.push(count)) {
     return ctx.fail(Code::InvalidArgument, "from %g to %g in steps of %g: too many elements", first,
                     last, delta);
   }
   RL_TRY(ctx.resize(out, shape.span()));
-  if (floating || is_floating(out.dtype)) {
+  if (is_floating(out.dtype)) {
     write_arange<double>(out, DType::Float64, first, delta);
   } else {
     // Unsigned, so that what does not fit wraps.
