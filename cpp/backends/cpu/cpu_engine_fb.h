@@ -204,6 +204,8 @@ class Reduction : public Table {
 class Gather : public Table {
  public:
   using Table::Table;
+  // Of a table in panels, whose columns are taken: how many there are. 0 of a table [rows, width].
+  int64_t columns() const { return scalar<int64_t>(0, 0); }
 };
 
 // A copy between memory of different steps.
@@ -345,6 +347,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 2},  // first
     {FieldKind::Scalar, 2},  // last
     // Gather
+    {FieldKind::Scalar, 3},  // columns
     // Copy
     // Attention
     {FieldKind::Scalar, 2},  // scale
@@ -372,11 +375,11 @@ inline constexpr TableLayout kTables[] = {
     {37, 2},  // 10 GroupNorm
     {39, 2},  // 11 Softmax
     {41, 3},  // 12 Reduction
-    {44, 0},  // 13 Gather
-    {44, 0},  // 14 Copy
-    {44, 2},  // 15 Attention
-    {46, 4},  // 16 Finish
-    {50, 2},  // 17 TileProgram
+    {44, 1},  // 13 Gather
+    {45, 0},  // 14 Copy
+    {45, 2},  // 15 Attention
+    {47, 4},  // 16 Finish
+    {51, 2},  // 17 TileProgram
 };
 inline constexpr UnionLayout kUnions[] = {
     {0, 12},  // Operation

@@ -185,6 +185,10 @@ class Reduction:
 class Gather:
     """Rows of a table. Inputs: table, indices."""
 
+    #: Of a table in panels, whose columns are taken: how many there are. 0 of a table [rows,
+    #: width].
+    columns: int = 0
+
 
 @dataclass(slots=True)
 class Copy:
@@ -322,7 +326,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("first", 1, "I", 0),
         codec.Scalar("last", 2, "I", 0),
     ),
-    Gather: (),
+    Gather: (codec.Scalar("columns", 0, "q", 0),),
     Copy: (),
     Attention: (
         codec.Scalar("scale", 0, "f", 0.0),

@@ -106,6 +106,24 @@ def test_a_transformer_needs_no_copies() -> None:
     assert steps == {"Norm": 2, "Product": 1, "Product+": 3, "Attention": 1}
 
 
+def test_a_tied_embedding_is_stored_once() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding, self.out = nn.Embedding(1003, 40), nn.Linear(40, 1003, bias=False)
+            self.out.weight = self.embedding.weight
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.out(self.embedding(x).relu())
+
+    x = torch.randint(0, 1003, (2, 5))
+    assert whole(Tied(), x) == ["Gather", "Elementwise", "Product"]
+    file = lowered(Tied(), x).to_executorch().buffer
+    assert len(file) < 1.2 * 1003 * 40 * 4
+    with pytest.raises(rl.RunError, match=r"index 1003 at position 9 is not within 0\.\.1002"):
+        rl.load(bytes(file))(x.flatten().index_fill(0, torch.tensor(9), 1003).view(2, 5))
+
+
 def test_steps_are_traced_to_their_lines() -> None:
     class Network(nn.Module):
         def __init__(self) -> None:

@@ -1,11 +1,21 @@
 // Rows of a table by their numbers, which are all checked before anything is written.
 #include "rushlight/backends/cpu/kernels/rows.h"
+
+#include "rushlight/backends/cpu/kernels/product.h"
 #include "rushlight/backends/cpu/loops/copy.h"
 
 namespace rushlight::cpu {
 namespace {
 
 constexpr int64_t kGrainBytes = int64_t{1} << 17;
+
+// A column of a matrix in panels: an element of each row of its panel.
+void copy_column(const Gather& gather, int64_t column, float* out) {
+  const int64_t depth = gather.width_bytes / static_cast<int64_t>(sizeof(float));
+  const float* from =
+      static_cast<const float*>(gather.table) + column / kPanel * depth * kPanel + column % kPanel;
+  for (int64_t k = 0; k < depth; ++k) out[k] = from[k * kPanel];
+}
 
 }  // namespace
 
@@ -23,6 +33,10 @@ bool gather(const Gather& gather, int64_t* index_bad, Workers* workers) {
   char* const out = static_cast<char*>(gather.out);
   share_out(workers, gather.count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
+      if (gather.panels) {
+        copy_column(gather, gather.indices[i], reinterpret_cast<float*>(out + i * width));
+        continue;
+      }
       loops.runs(table + gather.indices[i] * width, 0, out + i * width, 0, 1, width);
     }
   });

@@ -54,8 +54,10 @@ struct Reduce {
 void reduce(const Reduce& reduce, Workers* workers);
 
 // out[i] = table[indices[i]], rows of `width` bytes. False, and nothing written, if an index is not
-// within 0..rows-1 (index_bad is then its position).
+// within 0..rows-1 (index_bad is then its position). `panels`: the table is the matrix of a product
+// (product.h) of float32, whose columns are the rows.
 struct Gather {
+  bool panels = false;
   int64_t rows = 0, width_bytes = 0, count = 0;
   const void* table = nullptr;
   const int64_t* indices = nullptr;

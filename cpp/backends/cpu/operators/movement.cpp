@@ -1,4 +1,5 @@
 // Data movement: rows of a table, and copies between layouts.
+#include "rushlight/backends/cpu/kernels/product.h"
 #include "rushlight/backends/cpu/kernels/rows.h"
 #include "rushlight/backends/cpu/operator.h"
 
@@ -15,13 +16,27 @@ class GatherOperator final : public Operator {
       return setup.refuse("a value is missing");
     }
     if (indices_->dtype != DType::Int64) return setup.refuse("its indices are no int64");
-    if (table_->rank != 2 || table_->dtype != out_->dtype || !is_dense(*table_) ||
-        !is_dense(*indices_) || !is_dense(*out_) ||
-        out_->numel != indices_->numel * table_->sizes[1]) {
+    const int64_t columns = setup.step().operation_as_Gather().columns();
+    gather_.panels = columns != 0;
+    int64_t width = table_->rank == 2 ? table_->sizes[1] : 0;
+    gather_.rows = table_->rank == 2 ? table_->sizes[0] : 0;
+    if (gather_.panels) {
+      if (columns < 0 || columns > kMaxViewNumel || table_->dtype != DType::Float32) {
+        return setup.refuse("its panels are not valid");
+      }
+      gather_.rows = columns;
+      width = table_->numel / (panels_of(columns) * kPanel);
+      if (table_->numel != panels_of(columns) * kPanel * width) {
+        return setup.refuse("its panels have other sizes");
+      }
+    } else if (table_->rank != 2) {
+      return setup.refuse("its table is not [rows, width]");
+    }
+    if (table_->dtype != out_->dtype || !is_dense(*table_) || !is_dense(*indices_) ||
+        !is_dense(*out_) || out_->numel != indices_->numel * width) {
       return setup.refuse("its values have other sizes, or gaps");
     }
-    gather_.rows = table_->sizes[0];
-    gather_.width_bytes = table_->sizes[1] * static_cast<int64_t>(element_size(table_->dtype));
+    gather_.width_bytes = width * static_cast<int64_t>(element_size(table_->dtype));
     gather_.count = indices_->numel;
     return {};
   }

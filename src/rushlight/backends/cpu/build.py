@@ -80,6 +80,11 @@ class Builder:
             self._packed[key] = self.graph.constant(make())
         return self._packed[key]
 
+    def linear_weight(self, node: Node) -> View:
+        """The panels of a constant matrix [columns, depth], as a linear layer has it."""
+        data = self._data[node]
+        return self.constant((node, "rows"), lambda: pack.panels(data.t()))
+
     def bias(self, node: Any) -> View | None:
         """A constant bias as products read it; None for none."""
         data = self.data(node)

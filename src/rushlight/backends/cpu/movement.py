@@ -19,9 +19,16 @@ aten = torch.ops.aten
 
 def _embedding(b: Builder, node: Node) -> View:
     args = arguments(node)
-    table, indices = b.dense(b.value(args["weight"])), b.dense(b.value(args["indices"]))
-    out = b.new(val_of(node).shape)
-    b.emit(fb.Gather(), [table, indices], [out])
+    weight, indices = args["weight"], b.dense(b.value(args["indices"]))
+    out = b.new(val_of(node).shape, dtype=val_of(node).dtype)
+    data = b.data(weight)
+    layers = [u for u in weight.users if u.target is aten.linear.default]
+    if data is not None and any(u.args[1] is weight for u in layers):
+        # The output layer has these weights, too: they are stored once, as it reads them.
+        table, columns = b.linear_weight(weight), len(data)
+    else:
+        table, columns = b.dense(b.value(weight)), 0
+    b.emit(fb.Gather(columns), [table, indices], [out])
     return out
 
 

@@ -33,7 +33,7 @@ def _linear(b: Builder, node: Node) -> View:
     args = arguments(node)
     weight = b.data(args["weight"])
     assert weight is not None
-    matrix = b.constant((args["weight"], "rows"), lambda: pack.panels(weight.t()))
+    matrix = b.linear_weight(args["weight"])
     bias = b.bias(args["bias"])
     return _product(b, b.value(args["input"]), matrix, bias, weight.shape[0])
 
