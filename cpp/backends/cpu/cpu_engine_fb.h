@@ -103,6 +103,9 @@ class Finish : public Table {
   // Over the rows and columns of the result, which is among its operands.
   TileProgram program() const { return TileProgram(target(3)); }
   bool has_program() const { return field(3) != nullptr; }
+  // A value [rows, columns] that is added before the clamp, if `added` is set.
+  uint32_t residual() const { return scalar<uint32_t>(4, 0); }
+  bool added() const { return scalar<bool>(5, false); }
 };
 
 // A matrix product with packed weights. Inputs: a, panels, bias.
@@ -357,6 +360,8 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 2},  // low
     {FieldKind::Scalar, 2},  // high
     {FieldKind::Table, 17},  // program
+    {FieldKind::Scalar, 2},  // residual
+    {FieldKind::Scalar, 0},  // added
     // TileProgram
     {FieldKind::Vector, 2},  // code
     {FieldKind::Vector, 2},  // operands
@@ -378,8 +383,8 @@ inline constexpr TableLayout kTables[] = {
     {44, 1},  // 13 Gather
     {45, 0},  // 14 Copy
     {45, 2},  // 15 Attention
-    {47, 4},  // 16 Finish
-    {51, 2},  // 17 TileProgram
+    {47, 6},  // 16 Finish
+    {53, 2},  // 17 TileProgram
 };
 inline constexpr UnionLayout kUnions[] = {
     {0, 12},  // Operation

@@ -91,6 +91,9 @@ class Finish:
     high: float = 0.0
     #: Over the rows and columns of the result, which is among its operands.
     program: TileProgram | None = None
+    #: A value [rows, columns] that is added before the clamp, if `added` is set.
+    residual: int = 0
+    added: bool = False
 
 
 @dataclass(slots=True)
@@ -337,6 +340,8 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("low", 1, "f", 0.0),
         codec.Scalar("high", 2, "f", 0.0),
         codec.Child("program", 3, TileProgram, optional=True),
+        codec.Scalar("residual", 4, "I", 0),
+        codec.Scalar("added", 5, "?", False),
     ),
     TileProgram: (
         codec.Numbers("code", 0, "I"),

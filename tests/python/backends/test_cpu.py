@@ -42,6 +42,26 @@ def test_what_follows_a_product_is_part_of_it() -> None:
     assert whole(Call(lambda a, r: linear(a) + r), x, torch.randn(5, 1)) == ["Copy", "Product+"]
 
 
+@pytest.mark.parametrize("rows", [1, 5, 15, 40])
+@pytest.mark.parametrize("columns", [1, 7, 17, 32, 40])
+def test_a_residual_is_added_in_registers(rows: int, columns: int) -> None:
+    linear = nn.Linear(9, columns)
+    x, r = torch.randn(rows, 9), torch.randn(rows, columns)
+    edge = lowered(Call(lambda x, r: F.relu(r + linear(x))), x, r)
+    [part] = lowered_modules(edge.exported_program())
+    [step] = fb.unpack(part.processed_bytes).steps
+    assert step.operation.finish.added and step.operation.finish.program is None
+    module = rl.load(bytes(edge.to_executorch().buffer))
+    with torch.no_grad():
+        equal(module(x, r), F.relu(r + linear(x)))
+    grouped = nn.Conv2d(4, 2 * columns, 3, padding=1, groups=2)
+    whole(
+        Call(lambda x, r: grouped(x) + r),
+        torch.randn(2, 4, 5, rows),
+        torch.randn(2, 2 * columns, 5, rows),
+    )
+
+
 def test_what_follows_a_convolution_is_part_of_it() -> None:
     one, two = nn.Conv2d(6, 6, 3, padding=1), nn.Conv2d(6, 6, 1)
 

@@ -42,6 +42,7 @@ void run_column(const BlockGrid& grid, int64_t first, int64_t last, int64_t pane
   tile.c_step = grid.c_step;
   tile.columns = least(n_panels * kPanel, grid.columns - panel * kPanel);
   finish.set(grid.finish, panel * kPanel, tile.columns, n_panels, &tile);
+  const float* residual = tile.residual;
   const char* ahead = set_ahead(grid, first, panel, n_panels, &tile);
   const int64_t ahead_block = grid.terms * tile.ahead_step;
   ahead += first % grid.group * ahead_block;
@@ -51,6 +52,7 @@ void run_column(const BlockGrid& grid, int64_t first, int64_t last, int64_t pane
     const int64_t next = grid.place(grid.data, block, &tile);
     if (row < 0) finished = row = next - tile.rows;
     tile.c = grid.c + row * grid.c_step + panel * kPanel;
+    if (residual != nullptr) tile.residual = residual + row * tile.residual_step;
     tile.ahead = ahead + (block - first) * ahead_block;
     loops.tile[tile.rows - 1][n_panels - 1](tile);
     row = next;
@@ -108,6 +110,8 @@ void TileFinish::set(const Finish& finish, int64_t column, int64_t columns, int6
     for (int64_t j = 0; j < panels * kPanel; ++j) bias[j] = j < columns ? tile->bias[j] : 0.0f;
     tile->bias = bias;
   }
+  tile->residual = finish.residual == nullptr ? nullptr : finish.residual + column;
+  tile->residual_step = finish.residual_step;
   tile->clamp = finish.low > -__builtin_inff() || finish.high < __builtin_inff();
   tile->low = finish.low;
   tile->high = finish.high;
@@ -116,6 +120,9 @@ void TileFinish::set(const Finish& finish, int64_t column, int64_t columns, int6
 Finish PartFinish::part() const {
   Finish finish = whole;
   if (whole.bias != nullptr) finish.bias = whole.bias + column;
+  if (whole.residual != nullptr) {
+    finish.residual = whole.residual + row * whole.residual_step + column;
+  }
   if (whole.block != nullptr) {
     finish.block = &PartFinish::block;
     finish.data = this;

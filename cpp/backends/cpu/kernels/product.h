@@ -22,6 +22,9 @@ constexpr int64_t panels_of(int64_t columns) { return (columns + kPanel - 1) / k
 // and still in cache.
 struct Finish {
   const float* bias = nullptr;  // one per column, filled up with zeros to whole panels
+  // Added; element (i, j) at i * residual_step + j. Not of depthwise and transposed convolutions.
+  const float* residual = nullptr;
+  int64_t residual_step = 0;
   float low = -__builtin_inff();
   float high = __builtin_inff();  // results are clamped: low <= x <= high (NaN stays NaN)
   // Called once for each block of the result, which it may change in place; from several threads.

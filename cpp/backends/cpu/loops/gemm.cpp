@@ -42,6 +42,22 @@ inline const float* b_vector(const float* b, int64_t b_panel, int v) {
 
 template <int H, int V>
 inline void finish(const GemmTile& t, Vec (&sums)[H][V]) {
+  const bool whole = t.columns == V * kLanes;
+  if (t.residual != nullptr) {
+#pragma GCC unroll 14
+    for (int i = 0; i < H; ++i) {
+      const float* row = t.residual + i * t.residual_step;
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) {
+        const int64_t left = t.columns - v * kLanes;
+        if (left >= kLanes) {
+          sums[i][v] += load(row + v * kLanes);
+        } else if (left > 0) {
+          sums[i][v] += load_part(row + v * kLanes, left);
+        }
+      }
+    }
+  }
   if (t.clamp) {
     const Vec low = splat(t.low);
     const Vec high = splat(t.high);
@@ -51,7 +67,6 @@ inline void finish(const GemmTile& t, Vec (&sums)[H][V]) {
       for (int v = 0; v < V; ++v) sums[i][v] = clamp(sums[i][v], low, high);
     }
   }
-  const bool whole = t.columns == V * kLanes;
 #pragma GCC unroll 14
   for (int i = 0; i < H; ++i) {
     float* c = t.c + i * t.c_step;

@@ -29,8 +29,10 @@ struct GemmTile {
   int64_t b_panel = 0;  // from one panel of B to the next
   float* c = nullptr;
   int64_t c_step = 0;
-  int64_t columns = 0;          // that are stored: more than those of all panels but the last
-  const float* bias = nullptr;  // of whole panels, or nullptr
+  int64_t columns = 0;              // that are stored: more than those of all panels but the last
+  const float* bias = nullptr;      // of whole panels, or nullptr
+  const float* residual = nullptr;  // added, as C lies
+  int64_t residual_step = 0;
   bool clamp = false;
   float low = 0, high = 0;
   // What will be needed next, fetched into the second-level cache a few bytes with each term.

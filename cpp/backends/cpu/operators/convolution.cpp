@@ -40,8 +40,12 @@ class Convolve final : public Operator {
       return setup.refuse("its image does not lie channels last");
     }
     setup.want_scratch(scratch(g));
-    return finish_.prepare(setup, given.finish(), setup.input(2),
-                           g.batch * g.out_height * g.out_width, g.out_channels);
+    RL_TRY(finish_.prepare(setup, given.finish(), setup.input(2),
+                           g.batch * g.out_height * g.out_width, g.out_channels));
+    if (finish_.has_residual() && kind_ != ConvolutionKind::DENSE) {
+      return setup.refuse("only dense convolutions add to their results");
+    }
+    return {};
   }
 
   Status run(const Frame& frame) const override {

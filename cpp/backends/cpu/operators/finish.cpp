@@ -18,6 +18,13 @@ Status FinishPlan::prepare(Setup& setup, fb::cpu_engine::Finish finish, const Vi
   clamped_ = finish.clamped();
   low_ = finish.low();
   high_ = finish.high();
+  if (finish.added()) {
+    residual_ = setup.value(finish.residual());
+    const bool fits = residual_ != nullptr && residual_->dtype == DType::Float32 &&
+                      residual_->rank == 2 && residual_->sizes[0] == rows &&
+                      residual_->sizes[1] == columns && (residual_->steps[1] == 1 || columns <= 1);
+    if (!fits) return setup.refuse("what is added to its results has other sizes, or gaps");
+  }
   if (!finish.has_program()) return {};
   RL_TRY(tiles_.prepare(setup, finish.program()));
   const int64_t* sizes = tiles_.sizes();
@@ -30,6 +37,10 @@ Status FinishPlan::prepare(Setup& setup, fb::cpu_engine::Finish finish, const Vi
 Finish FinishPlan::bind(const Frame& frame, BoundTiles& bound) const {
   Finish finish;
   finish.bias = frame.at(bias_);
+  if (residual_ != nullptr) {
+    finish.residual = frame.at(residual_);
+    finish.residual_step = residual_->steps[0];
+  }
   if (clamped_) {
     finish.low = low_;
     finish.high = high_;

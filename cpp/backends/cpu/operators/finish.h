@@ -13,11 +13,13 @@ class FinishPlan {
   // `columns` of results; the bias, if there is one, has so many, filled up to whole panels.
   Status prepare(Setup& setup, fb::cpu_engine::Finish finish, const View* bias, int64_t rows,
                  int64_t columns);
+  bool has_residual() const { return residual_ != nullptr; }
   // For one run. `bound` must live until the run is over.
   Finish bind(const Frame& frame, BoundTiles& bound) const;
 
  private:
   const View* bias_ = nullptr;
+  const View* residual_ = nullptr;
   bool clamped_ = false;
   float low_ = 0;
   float high_ = 0;

@@ -238,9 +238,15 @@ class Builder:
             return self._as_rows(self.in_order(view, order), is_image)
 
     def _finish(self, step: Step, term: Term, result: View) -> fb.Finish:
-        limits = _as_clamp(term, result)
-        if limits is not None:
-            return fb.Finish(True, *limits)
+        inner, low, high = _clamped(term)
+        clamp = fb.Finish((low, high) != (-math.inf, math.inf), low, high)
+        if inner.source is result:
+            return clamp
+        residual = _added_to(inner, result)
+        if residual is not None and _adds(step.operation):
+            step.operands = [residual]
+            clamp.added = True
+            return clamp
         program = assemble([term], [result])
         step.operands = program.sources
         return fb.Finish(program=fb.TileProgram(program.code))
@@ -319,10 +325,10 @@ def _pixels_last(meta: torch.Tensor) -> list[int]:
     return [0, *range(2, meta.dim()), 1]
 
 
-def _as_clamp(term: Term, result: View) -> tuple[float, float] | None:
-    """Low and high, if a term only clamps a product's result."""
-    low, high = -math.inf, math.inf
-    while term.op is not TileOp.LOAD:
+def _clamped(term: Term) -> tuple[Term, float, float]:
+    """What a term clamps last, and the limits; no limits if it does not."""
+    first, low, high = term, -math.inf, math.inf
+    while True:
         if term.op is TileOp.RELU:
             low = max(low, 0.0)
         elif term.op is TileOp.MAX_VALUE:
@@ -330,6 +336,23 @@ def _as_clamp(term: Term, result: View) -> tuple[float, float] | None:
         elif term.op is TileOp.MIN_VALUE:
             high = min(high, term.value)
         else:
-            return None
+            return (term, low, high) if low <= high else (first, -math.inf, math.inf)
         [term] = term.inputs
-    return (low, high) if term.source is result and low <= high else None
+
+
+def _added_to(term: Term, result: View) -> View | None:
+    """The other one, if a term adds a view of dense rows to a product's result."""
+    if term.op is not TileOp.ADD or any(one.op is not TileOp.LOAD for one in term.inputs):
+        return None
+    sources = [one.source for one in term.inputs]
+    others = [view for view in sources if view is not result]
+    if len(others) != 1 or others[0].meta.dtype != torch.float32:
+        return None
+    meta = others[0].meta
+    return others[0] if meta.shape[1] <= 1 or meta.stride(1) == 1 else None
+
+
+def _adds(operation: Any) -> bool:
+    """Whether the step can add to its results."""
+    dense = fb.ConvolutionKind.DENSE
+    return isinstance(operation, fb.Product) or operation.kind is dense

@@ -76,6 +76,9 @@ def _step(step: Step, number: Any) -> fb.Step:
     program = getattr(step.operation, "program", None) or (finish.program if finish else None)
     if program is not None:
         program.operands = [number(v) for v in step.operands]
+    if finish is not None and finish.added:
+        [residual] = step.operands
+        finish.residual = number(residual)
     inputs, outputs = ([number(v) for v in views] for views in (step.inputs, step.outputs))
     return fb.Step(step.operation, inputs, outputs)
 
