@@ -153,8 +153,9 @@ void copy_elements(const uint8_t* from, uint8_t* to, CopyBlock block) {
 void copy_rows(const uint8_t* from, uint8_t* to, const CopyBlock& block, size_t element) {
   const size_t last = block.rank - 1;
   const size_t bytes = static_cast<size_t>(block.sizes[last]) * element;
+  // A program may have laid its tensors over one another: the result is arbitrary then, no fault.
   for_each_outer(block, last, static_cast<int64_t>(element), from, to,
-                 [&](const uint8_t* f, uint8_t* t) { std::memcpy(t, f, bytes); });
+                 [&](const uint8_t* f, uint8_t* t) { std::memmove(t, f, bytes); });
 }
 
 // Makes pairs of consecutive elements into elements of twice the size, while that fits everywhere.
@@ -386,7 +387,7 @@ void converting_copy(KernelContext& ctx, const void* from, DType from_type, void
 void copy_all(const Tensor& from, const Tensor& to) {
   if (to.numel == 0 || from.data == to.data) return;
   if (same_layout(from, to)) {
-    std::memcpy(to.data, from.data, to.nbytes());
+    std::memmove(to.data, from.data, to.nbytes());
     return;
   }
   CopyBlock block;

@@ -68,7 +68,7 @@ class StridedCopy {
         std::memcpy(to, from, 32);
         return;
       default:
-        std::memcpy(to, from, run_bytes_);
+        std::memmove(to, from, run_bytes_);
     }
   }
 
