@@ -296,7 +296,7 @@ class Damage {
   Damage(const std::vector<uint8_t>& payload, uint32_t seed) : slots_(payload), random_(seed) {}
 
   void operator()(std::vector<uint8_t>& payload) {
-    const unsigned n = 1 + random_() % 3;
+    const unsigned n = random_() % 3 == 0 ? 2 : 1;
     for (unsigned i = 0; i < n; ++i) {
       const unsigned way = random_() % 20;
       if (way == 0) payload.resize(1 + random_() % payload.size());
@@ -324,7 +324,10 @@ class Damage {
     const int64_t old = get(payload, slot);
     int64_t to = number();
     const unsigned way = random_() % 4;
-    if (way == 0) to = old + (random_() % 2 != 0 ? 1 : -1);
+    if (way == 0) {  // a neighbour, that of the greatest too
+      to = static_cast<int64_t>(static_cast<uint64_t>(old) +
+                                (random_() % 2 != 0 ? 1u : ~uint64_t{0}));
+    }
     if (way == 1) to = get(payload, slots_[random_() % slots_.size()]);
     if (!all) return put(payload, slot, to);
     for (size_t i = 0; i < slots_.size(); ++i) {
