@@ -391,7 +391,7 @@ void test_pools(PoolWorkers& two) {
 void test_max_keeps_nan() {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (int64_t bad = 0; bad < 4; ++bad) {
-    std::vector<float> in(4 * 20, 1.0f);
+    std::vector<float> in(size_t{4} * 20, 1.0f);
     in[static_cast<size_t>(bad * 20 + 19)] = nan;
     Guarded<float> out(20);
     Pooling p;

@@ -6,7 +6,6 @@ namespace rushlight::cpu {
 namespace {
 
 using fb::cpu_engine::Operation;
-using fb::cpu_engine::Place;
 
 using Make = Result<const Operator*> (*)(Setup&);
 

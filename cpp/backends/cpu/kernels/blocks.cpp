@@ -6,8 +6,8 @@ namespace {
 constexpr double kLittleWork = 100'000;  // multiplications: less than waking a thread takes
 // More shares than threads, should one of them come late or be slower.
 constexpr int64_t kSharesPerThread = 4;
-constexpr int64_t kGroupBytes = 512 * 1024;  // of A, in the second-level cache
-constexpr int64_t kFinishRows = 56;          // whose results are surely in the first-level cache
+constexpr int64_t kGroupBytes = int64_t{512} * 1024;  // of A, in the second-level cache
+constexpr int64_t kFinishRows = 56;  // whose results are surely in the first-level cache
 
 int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 

@@ -32,7 +32,7 @@ struct Band {
 uint32_t bits_inside(int64_t start, int64_t n, int64_t size) {
   const int64_t first = start < 0 ? least(-start, n) : 0;
   const int64_t end = least(n, size - start);
-  return end <= first ? 0 : (1u << end) - (1u << first);
+  return first < 0 || end <= first ? 0 : (1u << end) - (1u << first);
 }
 
 DepthwiseTile tile_of(const Depthwise& job, const Band& band) {
