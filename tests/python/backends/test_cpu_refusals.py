@@ -1,6 +1,6 @@
-"""What the compiler of the cpu backend leaves to others, and what its runtime refuses: payloads that
-are not as the compiler writes them, and inputs that they cannot take.
+"""What the compiler of the cpu backend leaves to others, and what its runtime refuses.
 
+Refused are payloads that are not as the compiler writes them, and inputs that they cannot take.
 tests/cpp/fuzz_cpu_engine.cpp damages payloads in greater number.
 """
 
