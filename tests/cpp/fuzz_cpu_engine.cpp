@@ -277,6 +277,9 @@ class Slots {
     add_program(step.operation_as_Convolution().finish().program());
     add_program(step.operation_as_Product().finish().program());
     add_program(step.operation_as_Elementwise().program());
+    add_fields(step.operation_as_Convolution().finish(), {{0, 1}, {4, 4}, {5, 1}});
+    add_fields(step.operation_as_Product().finish(), {{0, 1}, {4, 4}, {5, 1}});
+    add_fields(step.operation_as_Gather(), {{0, 8}});
     add_fields(step, {{0, 1}});
     add_fields(step.operation_as_Convolution(), {{0, 1}, {5, 8}});
     add_fields(step.operation_as_Pooling(), {{0, 1}, {5, 1}, {6, 8}});

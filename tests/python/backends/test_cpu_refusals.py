@@ -1,6 +1,5 @@
-"""What the compiler of the cpu backend leaves to others, and what its runtime refuses.
+"""What the runtime says of payloads of the cpu backend that are not as its compiler writes them.
 
-Refused are payloads that are not as the compiler writes them, and inputs that they cannot take.
 tests/cpp/fuzz_cpu_engine.cpp damages payloads in greater number.
 """
 
@@ -17,7 +16,6 @@ from torch import nn
 import rushlight as rl
 from delegates import lowered_modules
 from rushlight.backends.cpu import CpuPartitioner
-from rushlight.partition import get_non_lowered_nodes
 from rushlight.schema import cpu_engine as fb
 
 HUGE = 1 << 62
@@ -169,21 +167,3 @@ def test_refused(model: Any, damage: Callable[[fb.Graph], None], reason: str) ->
     part.processed_bytes = fb.pack(graph)
     with pytest.raises(rl.LoadError, match=reason):
         rl.load(bytes(edge.to_executorch().buffer))
-
-
-def test_an_index_that_is_not_there() -> None:
-    exported = torch.export.export(nn.Embedding(10, 6), (torch.zeros(3, dtype=torch.int64),))
-    edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
-    module = rl.load(bytes(edge.to_executorch().buffer))
-    with pytest.raises(rl.RunError, match=r"index 10 at position 1 is not within 0\.\.9"):
-        module(torch.tensor([1, 10, 2]))
-
-
-def test_dynamic_sizes_are_left_to_the_kernels() -> None:
-    batch = torch.export.Dim("batch", max=8)
-    exported = torch.export.export(
-        nn.Linear(4, 3), (torch.randn(2, 4),), dynamic_shapes=[{0: batch}]
-    )
-    edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
-    [node] = get_non_lowered_nodes(edge.exported_program().graph)
-    assert "dynamic size" in str(node.meta["declined"])
