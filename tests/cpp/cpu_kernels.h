@@ -1,5 +1,6 @@
-// For tests of the CPU engine's kernels: random numbers, outputs with guards behind them, and every
-// case on each instruction set, alone and shared out.
+// For tests of the CPU engine's kernels: random numbers, outputs with guards around them,
+// comparison with results in double precision, and every case on each instruction set, alone and
+// shared out.
 #pragma once
 
 #include <cmath>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "check.h"
+#include "rushlight/backends/cpu/kernels/product.h"
 #include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/module/thread_pool.h"
 
@@ -47,31 +49,56 @@ class Random {
   uint64_t state_;
 };
 
-// What a kernel writes to: filled with a pattern, as are some bytes before and behind it.
+// What a kernel writes to, at a multiple of 64 bytes: filled with a pattern, as are some bytes
+// before and behind it.
 template <typename T>
 class Guarded {
  public:
-  explicit Guarded(int64_t n) : n_(static_cast<size_t>(n)), bytes_(kGuard * 2 + n_ * sizeof(T)) {
-    std::memset(bytes_.data(), kPattern, bytes_.size());
+  explicit Guarded(int64_t n)
+      : n_(static_cast<size_t>(n)), bytes_(2 * kGuard + kAlignment + n_ * sizeof(T)) {
+    reset();
+    const auto address = reinterpret_cast<uintptr_t>(bytes_.data() + kGuard);
+    first_ = kGuard + (kAlignment - address % kAlignment) % kAlignment;
   }
-  T* data() { return reinterpret_cast<T*>(bytes_.data() + kGuard); }
-  const T* data() const { return reinterpret_cast<const T*>(bytes_.data() + kGuard); }
+  Guarded(int64_t n, T value) : Guarded(n) {
+    for (size_t i = 0; i < n_; ++i) data()[i] = value;
+  }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+  // As it was when it was made.
+  void reset() { std::memset(bytes_.data(), kPattern, bytes_.size()); }
+  T* data() { return reinterpret_cast<T*>(bytes_.data() + first_); }
+  const T* data() const { return reinterpret_cast<const T*>(bytes_.data() + first_); }
   const T& operator[](int64_t i) const { return data()[i]; }
   size_t size() const { return n_; }
+  // Nothing was written before or behind it.
   bool intact() const {
-    for (size_t i = 0; i < kGuard; ++i) {
-      if (bytes_[i] != kPattern || bytes_[bytes_.size() - 1 - i] != kPattern) return false;
-    }
-    return true;
+    return is_pattern(0, first_) && is_pattern(first_ + n_ * sizeof(T), bytes_.size());
+  }
+  // Neither was element i.
+  bool untouched(int64_t i) const {
+    const size_t at = first_ + static_cast<size_t>(i) * sizeof(T);
+    return is_pattern(at, at + sizeof(T));
   }
   // Both the results and what was left alone are equal, bit by bit.
-  bool operator==(const Guarded& other) const { return bytes_ == other.bytes_; }
+  bool operator==(const Guarded& other) const {
+    return n_ == other.n_ && (n_ == 0 || std::memcmp(data(), other.data(), n_ * sizeof(T)) == 0);
+  }
 
  private:
   static constexpr size_t kGuard = 192;
+  static constexpr size_t kAlignment = 64;
   static constexpr unsigned char kPattern = 0xa5;
+  bool is_pattern(size_t begin, size_t end) const {
+    for (size_t i = begin; i < end; ++i) {
+      if (bytes_[i] != kPattern) return false;
+    }
+    return true;
+  }
+
   size_t n_;
   std::vector<unsigned char> bytes_;
+  size_t first_ = 0;
 };
 
 // Equal to the reference within `tolerance` of `scale`; NaN and infinities exactly.
@@ -97,23 +124,69 @@ inline bool all_close(const float* values, const std::vector<double>& expected, 
   return true;
 }
 
+// One element of a result as it should be, and what rounding may add up to.
+struct Expected {
+  double value = 0;
+  double size = 0;  // sum of the terms' absolute values
+  void add(double term) {
+    value += term;
+    size += std::fabs(term);
+  }
+  bool holds(float result, const cpu::Finish& finish) const {
+    double wanted = value;
+    if (wanted < finish.low) wanted = finish.low;
+    if (wanted > finish.high) wanted = finish.high;
+    return std::fabs(result - wanted) <= 2e-6 * size + 1e-30;
+  }
+};
+
+inline float* panel_element(float* panels, int64_t depth, int64_t k, int64_t column) {
+  return panels + ((column / cpu::kPanel) * depth + k) * cpu::kPanel + column % cpu::kPanel;
+}
+
+// Bias of whole panels.
+inline std::vector<float> bias_of(Random& random, int64_t columns) {
+  std::vector<float> bias = random.reals(cpu::panels_of(columns) * cpu::kPanel, -1, 1);
+  for (size_t j = static_cast<size_t>(columns); j < bias.size(); ++j) bias[j] = 0;
+  return bias;
+}
+
+// A Finish::block that adds 1 to each element, by which a test sees that it comes by once.
+struct Increment {
+  float* c;
+  int64_t c_step;
+  static void block(const void* data, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+    const Increment& self = *static_cast<const Increment*>(data);
+    for (int64_t i = row; i < row + rows; ++i) {
+      for (int64_t j = column; j < column + columns; ++j) self.c[i * self.c_step + j] += 1;
+    }
+  }
+};
+
+// body() on each instruction set that the processor has.
+template <typename Body>
+void on_each_isa(Body body) {
+  using kernels::Isa;
+  const Isa before = kernels::current_isa();
+  for (Isa isa : {Isa::Plain, Isa::Avx2, Isa::Avx512}) {
+    if (kernels::select_isa(isa)) body();
+  }
+  kernels::select_isa(before);
+}
+
 // check(out) for run(out, workers) on each instruction set; two threads must write the same bits.
 template <typename T, typename Run, typename Check>
 void everywhere(int64_t n, Run run, Check check) {
-  using kernels::Isa;
   static PoolWorkers two(2);
-  const Isa before = kernels::current_isa();
-  for (Isa isa : {Isa::Plain, Isa::Avx2, Isa::Avx512}) {
-    if (!kernels::select_isa(isa)) continue;
+  on_each_isa([&] {
     Guarded<T> alone(n);
     Guarded<T> shared(n);
     run(alone.data(), static_cast<Workers*>(nullptr));
     run(shared.data(), static_cast<Workers*>(&two));
-    CHECK(alone.intact());
+    CHECK(alone.intact() && shared.intact());
     CHECK(alone == shared);
     check(static_cast<const T*>(alone.data()));
-  }
-  kernels::select_isa(before);
+  });
 }
 
 }  // namespace test

@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "delegates.h"
+#include "rushlight/backends/cpu/cpu_backend.h"
 #include "rushlight/backends/demo/demo_backend.h"
 #include "rushlight/delegate/plugin.h"
 #include "rushlight/module/module.h"
@@ -151,11 +152,15 @@ void test_delegates() {
   }
 }
 
-// Programs of the golden folder, with the portable kernels.
-void test_golden(const char* path) {
+// Programs of the golden folder, with the portable kernels and the cpu backend.
+void test_golden(const char* path, size_t threads) {
+  CpuBackend cpu;
+  BackendTable table;
+  CHECK(table.add(CpuBackend::kId, &cpu).ok());
   Module module;
   ModuleOptions options;
-  options.threads = 3;
+  options.backends = &table;
+  options.threads = threads;
   CHECK(module.open(path, options).ok());
   Result<Method*> method = module.method("forward");
   if (!method.ok()) std::fprintf(stderr, "%s\n", module.message().text());
@@ -178,6 +183,8 @@ int main(int argc, char** argv) {
   CHECK(g_allocations == before + 1);  // the counter counts
   test_method();
   test_delegates();
-  for (int i = 1; i < argc; ++i) test_golden(argv[i]);
+  for (int i = 1; i < argc; ++i) {
+    for (const size_t threads : {1, 2, 3}) test_golden(argv[i], threads);
+  }
   return check_result();
 }

@@ -2,7 +2,7 @@
 // without scratch, bias, clamp and what follows a block; the same bits with any number of threads.
 #include <limits>
 
-#include "cpu_products.h"
+#include "cpu_kernels.h"
 
 using namespace rushlight;
 using namespace rushlight::cpu;
@@ -18,11 +18,11 @@ struct Case {
 
 struct Operands {
   std::vector<float> a, b, bias;
-  Buffer panels;
-  Operands(const Case& test, Numbers& numbers)
-      : a(numbers.floats(test.rows * (test.depth + test.a_gap))),
-        b(numbers.floats(test.depth * test.columns)),
-        bias(bias_of(numbers, test.columns)),
+  Guarded<float> panels;
+  Operands(const Case& test, Random& random)
+      : a(random.reals(test.rows * (test.depth + test.a_gap), -1, 1)),
+        b(random.reals(test.depth * test.columns, -1, 1)),
+        bias(bias_of(random, test.columns)),
         panels(panels_of(test.columns) * kPanel * test.depth) {}
 };
 
@@ -36,7 +36,7 @@ std::vector<float> run(const Case& test, Operands& operands, bool scratch, Worke
   p.panels = operands.panels.data();
   p.c_step = test.columns + test.c_gap;
   const int64_t size = test.rows == 0 ? 0 : (test.rows - 1) * p.c_step + test.columns;
-  Buffer c(size);
+  Guarded<float> c(size);
   p.c = c.data();
   if (test.bias) p.finish.bias = operands.bias.data();
   if (test.clamp) {
@@ -51,10 +51,10 @@ std::vector<float> run(const Case& test, Operands& operands, bool scratch, Worke
   const size_t bytes = scratch ? product_scratch(p) : 0;
   std::vector<char> room(bytes);
   multiply(p, room.data(), bytes, workers);
-  CHECK(c.guards_hold());
+  CHECK(c.intact());
   for (int64_t i = 0; i + 1 < test.rows; ++i) {
     for (int64_t j = test.columns; j < p.c_step; ++j) {
-      CHECK(c.data()[i * p.c_step + j] == Buffer::kGuard);
+      CHECK(c.untouched(i * p.c_step + j));
     }
   }
   return std::vector<float>(c.data(), c.data() + size);
@@ -85,8 +85,8 @@ bool as_expected(const Case& test, const Operands& operands, const std::vector<f
 }
 
 void check_case(const Case& test, uint32_t seed, PoolWorkers& two) {
-  Numbers numbers(seed);
-  Operands operands(test, numbers);
+  Random random(seed);
+  Operands operands(test, random);
   pack_panels(operands.b.data(), test.columns, 1, test.depth, test.columns, operands.panels.data(),
               &two);
   const std::vector<float> result = run(test, operands, true, nullptr);
@@ -104,17 +104,17 @@ void check_case(const Case& test, uint32_t seed, PoolWorkers& two) {
 }
 
 void test_drawn_shapes(PoolWorkers& two) {
-  Numbers numbers(7);
+  Random random(7);
   for (uint32_t i = 0; i < 150; ++i) {
     Case test;
-    test.rows = numbers.from(0, i % 3 == 0 ? 100 : 16);
-    test.depth = numbers.from(0, i % 5 == 0 ? 200 : 40);
-    test.columns = numbers.from(i % 7 == 0 ? 0 : 1, i % 4 == 0 ? 300 : 70);
-    test.a_gap = numbers.from(0, 3);
-    test.c_gap = numbers.from(0, 2);
-    test.bias = numbers.from(0, 1) == 1;
-    test.clamp = numbers.from(0, 1) == 1;
-    test.block = numbers.from(0, 2) == 0;
+    test.rows = random.whole(0, i % 3 == 0 ? 100 : 16);
+    test.depth = random.whole(0, i % 5 == 0 ? 200 : 40);
+    test.columns = random.whole(i % 7 == 0 ? 0 : 1, i % 4 == 0 ? 300 : 70);
+    test.a_gap = random.whole(0, 3);
+    test.c_gap = random.whole(0, 2);
+    test.bias = random.whole(0, 1) == 1;
+    test.clamp = random.whole(0, 1) == 1;
+    test.block = random.whole(0, 2) == 0;
     check_case(test, i, two);
   }
 }
@@ -141,8 +141,8 @@ void test_nan_stays() {
   for (int64_t rows : {2, 9}) {
     std::vector<float> a(static_cast<size_t>(rows) * 4, 1.0f);
     a[0] = nan;
-    Buffer panels(4 * kPanel, 1.0f);
-    Buffer c(rows * kPanel);
+    Guarded<float> panels(4 * kPanel, 1.0f);
+    Guarded<float> c(rows * kPanel);
     Product p;
     p.rows = rows;
     p.depth = 4;
@@ -161,15 +161,15 @@ void test_nan_stays() {
 }
 
 void test_packing(PoolWorkers& two) {
-  Numbers numbers(11);
+  Random random(11);
   for (int64_t depth : {1, 5, 16, 33}) {
     for (int64_t columns : {1, 7, 16, 18, 40}) {
-      const std::vector<float> matrix = numbers.floats(depth * columns);
+      const std::vector<float> matrix = random.reals(depth * columns, -1, 1);
       for (bool turned : {false, true}) {
-        Buffer panels(panels_of(columns) * kPanel * depth);
+        Guarded<float> panels(panels_of(columns) * kPanel * depth);
         pack_panels(matrix.data(), turned ? 1 : columns, turned ? depth : 1, depth, columns,
                     panels.data(), &two);
-        CHECK(panels.guards_hold());
+        CHECK(panels.intact());
         for (int64_t k = 0; k < depth; ++k) {
           for (int64_t j = 0; j < panels_of(columns) * kPanel; ++j) {
             const int64_t at = turned ? j * depth + k : k * columns + j;

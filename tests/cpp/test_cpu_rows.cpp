@@ -101,12 +101,12 @@ void test_norm_of_nan() {
   Norm norm;
   norm.rows = 3;
   norm.width = 37;
-  std::vector<float> in = Random(3).reals(3 * 37);
+  std::vector<float> in = Random(3).reals(int64_t{3} * 37);
   in[40] = kNotANumber;
   in[80] = kInfinity;
   norm.in = in.data();
   everywhere<float>(
-      3 * 37,
+      int64_t{3} * 37,
       [&](float* out, Workers* workers) {
         norm.out = out;
         normalize(norm, workers);
@@ -129,6 +129,7 @@ void check_group_norm(const GroupNorm& given, const std::vector<float>& in) {
     const int64_t b = item / given.groups;
     const int64_t first = item % given.groups * group;
     std::vector<size_t> at;
+    at.reserve(static_cast<size_t>(group * given.space));
     for (int64_t i = 0; i < group * given.space; ++i) {
       at.push_back(index(b, first + i / given.space, i % given.space));
     }

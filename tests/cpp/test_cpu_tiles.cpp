@@ -266,8 +266,7 @@ void test_blocks() {
     everywhere<float>(
         rows * step,
         [&](float* out, Workers* workers) {
-          Guarded<float> fresh(rows * step);
-          whole = fresh;
+          whole.reset();
           run_tiles(make(whole.data(), operands), workers);
           const TileRun run = make(out, operands);
           for (int64_t r = 0; r < rows; r += high) {

@@ -127,8 +127,12 @@ def main() -> None:
         compile_config=EdgeCompileConfig(_check_ir_validity=False),  # masked_select is not core
     )
 
-    expected = {"unbounded.forward": [Positive()(ones(2, 3)).tolist()]}
-    for path in sorted(set(HERE.glob("*.pte")) - {HERE / "unbounded.pte"}):
+    # Of make_cpu_engine.py's programs it has no backend.
+    others = set(HERE.glob("cpu_engine_*.pte")) | {HERE / "unbounded.pte"}
+    kept = json.loads((HERE / "expected.json").read_text())
+    expected = {name: kept[name] for name in kept if name.startswith("cpu_engine_")}
+    expected["unbounded.forward"] = [Positive()(ones(2, 3)).tolist()]
+    for path in sorted(set(HERE.glob("*.pte")) - others):
         program = Runtime.get().load_program(path.read_bytes())
         for name in sorted(program.method_names):
             method = program.load_method(name)

@@ -6,7 +6,6 @@ namespace rushlight::cpu {
 namespace {
 
 using fb::cpu_engine::Operation;
-using fb::cpu_engine::Place;
 
 using Make = Result<const Operator*> (*)(Setup&);
 
@@ -89,7 +88,8 @@ Status Graph::load(BackendInit& init) {
   RL_TRY(read_constants(graph, init));
   capacities_[n_bases - 1] = graph.scratch_size();
   RL_TRY(read_values(graph, init));
-  void* scratch = init.allocator->allocate(graph.scratch_size(), kAlignment);
+  if (graph.scratch_size() > SIZE_MAX) return no_memory(message);
+  void* scratch = init.allocator->allocate(static_cast<size_t>(graph.scratch_size()), kAlignment);
   if (scratch == nullptr && graph.scratch_size() > 0) return no_memory(message);
   bases_[n_bases - 1] = static_cast<uint8_t*>(scratch);
   return read_steps(graph, init);
@@ -109,7 +109,7 @@ Status Graph::read_constants(fb::cpu_engine::Graph graph, BackendInit& init) {
                                 key.data());
     }
     uint8_t* data = const_cast<uint8_t*>(found.value().data());  // written by nothing
-    if (reinterpret_cast<uintptr_t>(data) % alignof(float) != 0) {
+    if (reinterpret_cast<uintptr_t>(data) % alignof(int64_t) != 0) {
       return refuse(*init.message, "constants of the payload are not aligned");
     }
     bases_[n_inputs_ + i] = data;

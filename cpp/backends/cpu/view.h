@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "rushlight/core/dtype.h"
 #include "rushlight/core/span.h"
@@ -10,7 +11,8 @@
 namespace rushlight::cpu {
 
 constexpr size_t kMaxViewRank = 8;
-// Sizes and products of sizes stay far below what 64 bits hold.
+// Sizes, steps and products of sizes stay far below what 64 bits hold, so that whatever is computed
+// from a few of them does not overflow.
 constexpr int64_t kMaxViewNumel = int64_t{1} << 40;
 
 struct View {
@@ -25,6 +27,10 @@ struct View {
 
   int64_t size(size_t dim) const { return sizes[dim]; }
 };
+
+// The product of sizes; -1 if one is negative or the product is beyond kMaxViewNumel, sizes of 0
+// not counted: they must not hide what overflows without them.
+int64_t bounded_product(std::initializer_list<int64_t> sizes);
 
 // Sets numel and extent; false if a size or step is negative or something is too large.
 bool measure(View& view);
@@ -41,9 +47,10 @@ struct Rows {
 };
 bool as_rows(const View& view, Rows* rows);
 
-// Elements without gaps in row-major order.
+// Elements without gaps in row-major order, or none.
 bool is_dense(const View& view);
-// True if some elements are the same memory: a dimension is repeated with step 0.
+// True if some elements are the same memory: a dimension is repeated with step 0, or steps are
+// shorter than what lies between them.
 bool has_repeats(const View& view);
 bool same_sizes(const View& a, const View& b);
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import sys
 from collections import Counter
@@ -241,36 +240,3 @@ def test_dynamic_sizes_are_left_to_the_kernels() -> None:
     edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
     [node] = get_non_lowered_nodes(edge.exported_program().graph)
     assert "dynamic size" in str(node.meta["declined"])
-
-
-def _payload_of(file: bytes) -> tuple[int, int]:
-    at = file.index(b"RC01") - 4
-    return at, at + 2000
-
-
-def test_damaged_payloads_never_crash() -> None:
-    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(288, 5))
-    x = torch.randn(1, 3, 6, 6)
-    file = bytes(lowered(model, x).to_executorch().buffer)
-    begin, end = _payload_of(file)
-    source = random.Random(1)
-    refused = 0
-    for _ in range(3000):
-        damaged = bytearray(file)
-        for _ in range(source.randint(1, 3)):
-            damaged[source.randrange(begin, min(end, len(file)))] = source.choice((0, 1, 127, 255))
-        try:
-            rl.load(bytes(damaged))(x)
-        except rl.Error:
-            refused += 1
-    assert refused > 300
-
-
-def test_a_newer_payload() -> None:
-    edge = lowered(nn.Linear(4, 3), torch.randn(2, 4))
-    [part] = lowered_modules(edge.exported_program())
-    graph = fb.unpack(part.processed_bytes)
-    graph.version = 2
-    part.processed_bytes = fb.pack(graph)
-    with pytest.raises(rl.LoadError, match=r"the payload has version 2, this runtime reads 1 to 1"):
-        rl.load(bytes(edge.to_executorch().buffer))

@@ -3,11 +3,11 @@
 namespace rushlight::cpu {
 namespace {
 
-constexpr int64_t kLittleWork = 100'000;  // multiplications: less than waking a thread takes
+constexpr double kLittleWork = 100'000;  // multiplications: less than waking a thread takes
 // More shares than threads, should one of them come late or be slower.
 constexpr int64_t kSharesPerThread = 4;
-constexpr int64_t kGroupBytes = 512 * 1024;  // of A, in the second-level cache
-constexpr int64_t kFinishRows = 56;          // whose results are surely in the first-level cache
+constexpr int64_t kGroupBytes = int64_t{512} * 1024;  // of A, in the second-level cache
+constexpr int64_t kFinishRows = 56;  // whose results are surely in the first-level cache
 
 int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -83,7 +83,13 @@ void run_cells(void* data, int64_t begin, int64_t end) {
 
 }  // namespace
 
-void share_out(int64_t items, int64_t work, Workers::Task task, void* data, Workers* workers) {
+double work_of(std::initializer_list<int64_t> sizes) {
+  double work = 1;
+  for (const int64_t size : sizes) work *= static_cast<double>(size);
+  return work;
+}
+
+void share_out(int64_t items, double work, Workers::Task task, void* data, Workers* workers) {
   if (items <= 0) return;
   const auto threads = workers == nullptr ? 1 : static_cast<int64_t>(workers->count());
   if (threads == 1 || work < kLittleWork) return task(data, 0, items);

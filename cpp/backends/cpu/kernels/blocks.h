@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "rushlight/backends/cpu/kernels/product.h"
 #include "rushlight/backends/cpu/loops/gemm.h"
@@ -10,9 +11,11 @@
 
 namespace rushlight::cpu {
 
-// Cuts 0..items-1 into equal shares for the threads; on this thread if it is little work (`work` is
-// a number of multiplications).
-void share_out(int64_t items, int64_t work, Workers::Task task, void* data, Workers* workers);
+// A number of multiplications, about: the product of sizes, which may be beyond what integers hold.
+double work_of(std::initializer_list<int64_t> sizes);
+
+// Cuts 0..items-1 into equal shares for the threads; on this thread if it is little work.
+void share_out(int64_t items, double work, Workers::Task task, void* data, Workers* workers);
 
 // Blocks of rows whose heights differ by one at most: 128 rows are 8 of 13 and 2 of 12.
 struct EvenBlocks {
@@ -43,7 +46,7 @@ struct BlockGrid {
   int64_t (*place)(const void* data, int64_t block, GemmTile* tile) = nullptr;
   const void* data = nullptr;
 
-  int64_t work() const { return rows * terms * columns; }
+  double work() const { return work_of({rows, terms, columns}); }
   // The group whose part of A, `block_bytes` for a block, lies in cache beside panels.
   void set_group(int64_t block_bytes);
 };

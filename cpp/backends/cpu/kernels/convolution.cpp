@@ -90,7 +90,8 @@ void copy_row(const CopyJob& job, int64_t row) {
   const float* in = job.in + y * conv.in_row_step;
   float* middle = out + left * step;
   set_zero(out, left * step);
-  if (conv.in_channel_step == 1 && conv.in_column_step == step) {
+  const bool is_dense = conv.in_column_step == step && g.in_channels == step;
+  if (conv.in_channel_step == 1 && is_dense) {
     std::memcpy(middle, in, static_cast<size_t>(columns * step) * sizeof(float));
   } else if (conv.in_channel_step == 1) {
     for (int64_t x = 0; x < columns; ++x) {
@@ -115,7 +116,7 @@ Image padded_image(const Convolution& conv, const float* in, void* scratch, Work
   }
   CopyJob job = {&conv, in, align_floats(scratch)};
   const int64_t height = image_height(g);
-  share_out(height, height * image_width(g) * g.in_channels, copy_rows, &job, workers);
+  share_out(height, work_of({height, image_width(g), g.in_channels}), copy_rows, &job, workers);
   return {job.out, image_width(g) * pixel_step(g), pixel_step(g), 1};
 }
 
@@ -276,8 +277,8 @@ void convolve(const Convolution& conv, void* scratch, Workers* workers) {
     }
     job.workers = nullptr;
     const int64_t terms = g.in_channels / g.groups * g.kernel_y * g.kernel_x;
-    share_out(g.groups, g.out_height * g.out_width * g.out_channels * terms, run_groups, &job,
-              workers);
+    share_out(g.groups, work_of({g.out_height, g.out_width, g.out_channels, terms}), run_groups,
+              &job, workers);
   }
 }
 

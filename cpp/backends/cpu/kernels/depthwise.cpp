@@ -32,7 +32,7 @@ struct Band {
 uint32_t bits_inside(int64_t start, int64_t n, int64_t size) {
   const int64_t first = start < 0 ? least(-start, n) : 0;
   const int64_t end = least(n, size - start);
-  return end <= first ? 0 : (1u << end) - (1u << first);
+  return first < 0 || end <= first ? 0 : (1u << end) - (1u << first);
 }
 
 DepthwiseTile tile_of(const Depthwise& job, const Band& band) {
@@ -71,7 +71,7 @@ void band_by_tiles(const Depthwise& job, const Band& band) {
     // Padding beyond what a kernel covers leaves columns outside that are not at the sides.
     DepthwiseEdge edge = DepthwiseEdge::None;
     if (tile.columns_inside != (1u << columns) - 1) edge = DepthwiseEdge::Sides;
-    const bool deep = -first >= g.kernel_x || first + columns - g.in_width >= g.kernel_x;
+    const bool deep = first + columns - g.in_width >= g.kernel_x;
     if (tile.pixels < kDepthwisePixels || deep) edge = DepthwiseEdge::Any;
     job.tiles[static_cast<size_t>(edge)](tile);
   }
@@ -140,7 +140,10 @@ void convolve_depthwise(const Convolution& convolution, Workers* workers) {
   const bool square = g.kernel_x == g.kernel_y && g.stride_x == g.stride_y;
   const bool odd = g.kernel_x == 3 || g.kernel_x == 5 || g.kernel_x == 7;
   const bool dilated = g.dilation_x != 1 || g.dilation_y != 1;
-  if (square && odd && g.stride_x <= 2 && !dilated && g.out_channels == g.in_channels) {
+  // Tiles form addresses outside of the image, which must not be far from it.
+  const bool is_near = g.pad_top < g.kernel_y && g.pad_left < g.kernel_x;
+  const bool multiplied = g.out_channels != g.in_channels;
+  if (square && odd && g.stride_x <= 2 && !dilated && is_near && !multiplied) {
     const auto width = static_cast<size_t>(g.kernel_x / 2 - 1);
     job.tiles = depthwise_loops().tile[width][g.stride_x - 1];
     job.rows = depthwise_loops().rows[width];
@@ -151,7 +154,7 @@ void convolve_depthwise(const Convolution& convolution, Workers* workers) {
   }
   job.bands = (g.out_height + job.rows - 1) / job.rows;
   share_out(g.batch * job.bands * job.chunks,
-            g.batch * g.out_height * g.out_width * g.out_channels * g.kernel_y * g.kernel_x,
+            work_of({g.batch, g.out_height, g.out_width, g.out_channels, g.kernel_y, g.kernel_x}),
             run_bands, &job, workers);
 }
 

@@ -33,11 +33,14 @@ bool gather(const Gather& gather, int64_t* index_bad, Workers* workers) {
   char* const out = static_cast<char*>(gather.out);
   share_out(workers, gather.count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
+      const int64_t index = gather.indices[i];
+      // They were good, and still are unless a file lets the result lie over them.
+      if (index < 0 || index >= gather.rows) continue;
       if (gather.panels) {
-        copy_column(gather, gather.indices[i], reinterpret_cast<float*>(out + i * width));
+        copy_column(gather, index, reinterpret_cast<float*>(out + i * width));
         continue;
       }
-      loops.runs(table + gather.indices[i] * width, 0, out + i * width, 0, 1, width);
+      loops.runs(table + index * width, 0, out + i * width, 0, 1, width);
     }
   });
   return true;

@@ -67,7 +67,7 @@ void pool(const Pooling& pooling, Workers* workers) {
   const ConvGeometry& g = pooling.geometry;
   Job job = {&pooling, (g.in_channels + kChannels - 1) / kChannels};
   const int64_t rows = g.batch * g.out_height;
-  share_out(rows * job.chunks, rows * g.out_width * g.in_channels * g.kernel_y * g.kernel_x,
+  share_out(rows * job.chunks, work_of({rows, g.out_width, g.in_channels, g.kernel_y, g.kernel_x}),
             pool_rows, &job, workers);
 }
 

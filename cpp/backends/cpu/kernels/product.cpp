@@ -147,7 +147,7 @@ void multiply(const Product& product, void* scratch, size_t scratch_size, Worker
 void pack_panels(const float* matrix, int64_t row_step, int64_t column_step, int64_t depth,
                  int64_t columns, float* panels, Workers* workers) {
   Packing packing = {matrix, row_step, column_step, depth, columns, panels};
-  share_out(panels_of(columns), depth * columns, pack_panel_range, &packing, workers);
+  share_out(panels_of(columns), work_of({depth, columns}), pack_panel_range, &packing, workers);
 }
 
 }  // namespace rushlight::cpu

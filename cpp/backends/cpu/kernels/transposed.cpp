@@ -100,6 +100,7 @@ void convolve_transposed(const Convolution& convolution, void* scratch, Workers*
   const int64_t out_channels = g.out_channels / g.groups;
   const int64_t group_floats = panels_of(product.columns) * kPanel * product.depth;
   const int64_t pixels = g.out_height * g.out_width;
+  if (pixels * g.out_channels == 0) return;
   for (int64_t image = 0; image < g.batch; ++image) {
     for (int64_t group = 0; group < g.groups; ++group) {
       product.a = convolution.in + image * convolution.in_batch_step + group * in_channels;
@@ -109,7 +110,7 @@ void convolve_transposed(const Convolution& convolution, void* scratch, Workers*
       Job job = {&convolution, product.c,
                  convolution.out + image * pixels * g.out_channels + group * out_channels,
                  part.part()};
-      share_out(g.out_height, product.rows * product.columns, add_rows, &job, workers);
+      share_out(g.out_height, work_of({product.rows, product.columns}), add_rows, &job, workers);
     }
   }
 }

@@ -103,7 +103,7 @@ void tile(const float* a, const float* b, int64_t b_step, int64_t depth, float* 
 using TileFn = void (*)(const float*, const float*, int64_t, int64_t, float*, int64_t, bool);
 
 template <int H, int V>
-constexpr TileFn tile_or_null() {
+constexpr TileFn tile_or_null() noexcept {
   if constexpr (H <= kHeight) {
     return tile<H, V>;
   } else {

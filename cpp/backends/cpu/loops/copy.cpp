@@ -39,7 +39,7 @@ void runs(const void* in, int64_t in_step, void* out, int64_t out_step, int64_t 
   char* to = static_cast<char*>(out);
   for (int64_t r = 0; r < rows; ++r, from += in_step, to += out_step) {
     if (bytes >= kLongRun) {
-      std::memcpy(to, from, static_cast<size_t>(bytes));
+      std::memmove(to, from, static_cast<size_t>(bytes));  // a file may let them overlap
     } else if (bytes < 64) {
       short_run(from, to, bytes);
     } else {

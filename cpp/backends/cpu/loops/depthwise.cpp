@@ -15,9 +15,9 @@ constexpr int kPixels = static_cast<int>(kDepthwisePixels);
 
 // Rows of results at once: two, whose inputs overlap, if there are registers for their sums.
 #if defined(__AVX512F__) || defined(__aarch64__)
-constexpr int rows_at_once(int kernel) { return kernel == 3 ? 2 : 1; }
+constexpr int rows_at_once(int kernel) noexcept { return kernel == 3 ? 2 : 1; }
 #else
-constexpr int rows_at_once(int) { return 1; }
+constexpr int rows_at_once(int) noexcept { return 1; }
 #endif
 
 // What stays the same while a tile goes through its channels.

@@ -216,7 +216,7 @@ void pack_panel(const float* in, int64_t row_step, int64_t column_step, int64_t 
 }
 
 template <int H>
-constexpr GemmTileFn tile_or_null(int panels) {
+constexpr GemmTileFn tile_or_null(int panels) noexcept {
   if constexpr (H > kRows) {
     return nullptr;
   } else if constexpr (kPanels == 1) {

@@ -8,8 +8,13 @@ namespace {
 
 HeadSteps steps_of(const View& view) { return {view.steps[0], view.steps[1], view.steps[2]}; }
 
+constexpr int64_t kMostQueries = int64_t{1} << 31;
+
+// Rows of neighbouring elements that do not overlap, nor are one row many times: work is bounded by
+// the memory that there is. Batches and heads may repeat.
 bool has_rows(const View& view) {
-  return view.rank == 4 && (view.steps[3] == 1 || view.sizes[3] <= 1);
+  return view.rank == 4 && (view.steps[3] == 1 || view.sizes[3] <= 1) &&
+         (view.steps[2] >= view.sizes[3] || view.sizes[2] <= 1);
 }
 
 class AttentionOperator final : public Operator {
@@ -33,7 +38,7 @@ class AttentionOperator final : public Operator {
     a.keys = k.sizes[2];
     a.width = q.sizes[3];
     a.value_width = v.sizes[3];
-    if (!fits(k, v)) return setup.refuse("its sizes do not fit");
+    if (!fits(k, v) || a.queries > kMostQueries) return setup.refuse("its sizes do not fit");
     a.q_steps = steps_of(q);
     a.k_steps = steps_of(k);
     a.v_steps = steps_of(v);

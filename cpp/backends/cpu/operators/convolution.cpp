@@ -32,13 +32,7 @@ class Convolve final : public Operator {
     if (!is_dense(*weights_) || weights_->numel != weight_floats(g)) {
       return setup.refuse("its weights have other sizes");
     }
-    convolution_.in_batch_step = in_->steps[0];
-    convolution_.in_channel_step = in_->steps[1];
-    convolution_.in_row_step = in_->steps[2];
-    convolution_.in_column_step = in_->steps[3];
-    if (kind_ != ConvolutionKind::DENSE && !is_channels_last(*in_)) {
-      return setup.refuse("its image does not lie channels last");
-    }
+    RL_TRY(read_steps(setup));
     setup.want_scratch(scratch(g));
     RL_TRY(finish_.prepare(setup, given.finish(), setup.input(2),
                            g.batch * g.out_height * g.out_width, g.out_channels));
@@ -72,21 +66,38 @@ class Convolve final : public Operator {
  private:
   // -1 if there are more than any view has.
   int64_t weight_floats(const ConvGeometry& g) const {
-    const int64_t taps = g.kernel_y * g.kernel_x;
-    int64_t rows = taps;
-    int64_t columns = g.out_channels;
-    if (kind_ != ConvolutionKind::DEPTHWISE) {
-      columns /= g.groups;
-      rows = g.in_channels / g.groups;
-      (kind_ == ConvolutionKind::DENSE ? rows : columns) *= taps;
+    const int64_t inputs = g.in_channels / g.groups;
+    const int64_t outputs = g.out_channels / g.groups;
+    if (kind_ == ConvolutionKind::DEPTHWISE) {
+      return bounded_product({g.kernel_y, g.kernel_x, panels_of(g.out_channels) * kPanel});
     }
-    const int64_t groups = kind_ == ConvolutionKind::DEPTHWISE ? 1 : g.groups;
-    int64_t floats = 0;
-    if (__builtin_mul_overflow(rows, panels_of(columns) * kPanel, &floats) ||
-        __builtin_mul_overflow(floats, groups, &floats)) {
-      return -1;
+    if (kind_ == ConvolutionKind::DENSE) {
+      return bounded_product(
+          {g.kernel_y, g.kernel_x, inputs, panels_of(outputs) * kPanel, g.groups});
     }
-    return floats;
+    const int64_t columns = bounded_product({g.kernel_y, g.kernel_x, outputs});
+    // All columns of an image are there at once.
+    if (bounded_product({g.in_height, g.in_width, columns}) < 0) return -1;
+    return bounded_product({inputs, panels_of(columns) * kPanel, g.groups});
+  }
+
+  Status read_steps(const Setup& setup) {
+    ConvGeometry& g = convolution_.geometry;
+    if (kind_ == ConvolutionKind::DENSE) {
+      convolution_.in_batch_step = in_->steps[0];
+      convolution_.in_channel_step = in_->steps[1];
+      convolution_.in_row_step = in_->steps[2];
+      convolution_.in_column_step = in_->steps[3];
+      // A stride that is never taken must not be multiplied with a step that is not either.
+      if (g.out_height == 1) g.stride_y = 1;
+      if (g.out_width == 1) g.stride_x = 1;
+      return {};
+    }
+    if (!is_channels_last(*in_)) return setup.refuse("its image does not lie channels last");
+    convolution_.in_column_step = g.in_channels;
+    convolution_.in_row_step = g.in_width * g.in_channels;
+    convolution_.in_batch_step = g.in_height * convolution_.in_row_step;
+    return {};
   }
 
   size_t scratch(const ConvGeometry& g) const {

@@ -81,6 +81,11 @@ Status read_geometry(const Setup& setup, const View& in, const View& out, const 
               transposed)) {
     return setup.refuse("the sizes of its images do not fit its window");
   }
+  const int64_t height = g.in_height + g.pad_top + bottom;
+  const int64_t width = g.in_width + g.pad_left + right;
+  if (!transposed && bounded_product({height, width, g.in_channels + kPanel}) < 0) {
+    return setup.refuse("its padded image is too large");
+  }
   return {};
 }
 

@@ -14,6 +14,7 @@ struct Window {
   fb::Vector<int64_t> dilation;
 };
 
+// Products of what is read have no overflow: a padded image has at most kMaxViewNumel elements.
 // Images are [N, C, H, W]. The output must lie channels last and without gaps, and have the sizes
 // that follow from the input's and the window (of a transposed convolution, the other way round:
 // output padding may make it larger by less than a stride).

@@ -33,7 +33,7 @@ class GatherOperator final : public Operator {
       return setup.refuse("its table is not [rows, width]");
     }
     if (table_->dtype != out_->dtype || !is_dense(*table_) || !is_dense(*indices_) ||
-        !is_dense(*out_) || out_->numel != indices_->numel * width) {
+        !is_dense(*out_) || out_->numel != bounded_product({indices_->numel, width})) {
       return setup.refuse("its values have other sizes, or gaps");
     }
     gather_.width_bytes = width * static_cast<int64_t>(element_size(table_->dtype));

@@ -22,12 +22,12 @@ class NormOperator final : public Operator {
     residual_ = setup.input(3);
     out_ = setup.output(0);
     sum_ = setup.output(1);
-    const View* alike[] = {in_, out_, residual_, sum_};
+    const View* alike[] = {out_, residual_, sum_};
+    bool are_dense = is_dense(*in_);
     for (const View* view : alike) {
-      if (view != nullptr && (!same_sizes(*view, *in_) || !is_dense(*view))) {
-        return setup.refuse("its values have other sizes, or gaps");
-      }
+      are_dense = are_dense && (view == nullptr || (same_sizes(*view, *in_) && is_dense(*view)));
     }
+    if (!are_dense) return setup.refuse("its values have other sizes, or gaps");
     if (in_->rank == 0 || (sum_ != nullptr && residual_ == nullptr)) {
       return setup.refuse("it has no rows, or a sum of nothing");
     }

@@ -83,6 +83,7 @@ class BatchProduct final : public Operator {
   }
 
   Status run(const Frame& frame) const override {
+    if (out_->numel == 0) return {};
     float* panels = static_cast<float*>(frame.scratch);
     const size_t used = panels_ * sizeof(float);
     for (int64_t i = 0; i < out_->sizes[0]; ++i) {

@@ -68,12 +68,16 @@ Status TilePlan::read_code(Setup& setup, fb::Vector<uint32_t> code) {
 }
 
 Status TilePlan::check_stores(Setup& setup) const {
+  bool stores = false;
   for (const TileInstruction& instruction : program_) {
     if (instruction.op != TileOp::Store) continue;
+    stores = true;
     const View& view = *views_[instruction.out];
     if (!setup.may_write(view)) return setup.refuse("its program writes an input or a constant");
     if (has_repeats(view)) return setup.refuse("its program writes elements many times");
   }
+  // Only what is stored bounds the sizes of the others, whose elements may all be one.
+  if (!stores) return setup.refuse("its program stores nothing");
   return {};
 }
 
