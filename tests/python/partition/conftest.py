@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from delegates import Interpreter
 
+from delegates import Interpreter
 from rushlight import runtime
 
 

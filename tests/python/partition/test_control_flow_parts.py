@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from delegated_models import arrays, runs_like
-from delegates import calls_of, flat, lowered_modules, taking
 from torch.export import ExportedProgram
 from torch.fx import Node
 from torch.fx.passes.operator_support import OperatorSupportBase, any_chain
 
 import rushlight as rl
+from delegated_models import arrays, runs_like
+from delegates import calls_of, flat, lowered_modules, taking
 from rushlight.partition import (
     BackendDetails,
     CompileSpec,

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from delegated_models import AddMul, Sine, arrays, edge_of, runs_like
-from delegates import flat, lowered_modules, taking
 from torch.export import ExportedProgram
 
 import rushlight as rl
+from delegated_models import AddMul, Sine, arrays, edge_of, runs_like
+from delegates import flat, lowered_modules, taking
 from rushlight.edge import EdgeCompileConfig
 from rushlight.errors import ExportError
 from rushlight.partition import (

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from delegates import flat, lowered_modules
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.export import ExportedProgram
@@ -16,6 +15,7 @@ from torch.fx import Node
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 import rushlight as rl
+from delegates import flat, lowered_modules
 from rushlight.ir.branches import branches
 from rushlight.ir.programs import copy_program
 from rushlight.partition import DelegationSpec, SupportedOperatorPartitioner

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import torch
-from delegates import Takes, calls_of, lowered_modules, taking
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node, symbolic_trace
 from torch.fx.passes.operator_support import any_chain, chain
 
 import rushlight as rl
+from delegates import Takes, calls_of, lowered_modules, taking
 from rushlight.errors import ExportError
 from rushlight.partition import (
     ConfigerationBasedPartitioner,

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from delegates import flat, lowered_modules, taking
 from torch.export import ExportedProgram
 
 import rushlight as rl
+from delegates import flat, lowered_modules, taking
 from rushlight.errors import ExportError
 from rushlight.partition import (
     AllNodePartitioner,
