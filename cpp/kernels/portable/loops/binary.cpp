@@ -1,7 +1,7 @@
 #include "rushlight/kernels/portable/loops/binary.h"
 
-#include "rushlight/kernel/loops/vec_math.h"
 #include "rushlight/kernel/loops/trig.h"
+#include "rushlight/kernel/loops/vec_math.h"
 
 namespace rushlight::kernels::RL_ISA {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "rushlight/kernel/loops/vec.h"
 #include "rushlight/kernel/loops/trig.h"
+#include "rushlight/kernel/loops/vec.h"
 
 namespace rushlight::kernels::RL_ISA {
 namespace {
