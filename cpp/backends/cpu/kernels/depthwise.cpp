@@ -70,7 +70,7 @@ void band_by_tiles(const Depthwise& job, const Band& band) {
     tile.pixels = least(g.out_width - x, kDepthwisePixels);
     // Padding beyond what a kernel covers leaves columns outside that are not at the sides.
     DepthwiseEdge edge = DepthwiseEdge::None;
-    if (tile.columns_inside != (1u << columns) - 1) edge = DepthwiseEdge::Sides;
+    if (first < 0 || first + columns > g.in_width) edge = DepthwiseEdge::Sides;
     const bool deep = first + columns - g.in_width >= g.kernel_x;
     if (tile.pixels < kDepthwisePixels || deep) edge = DepthwiseEdge::Any;
     job.tiles[static_cast<size_t>(edge)](tile);
