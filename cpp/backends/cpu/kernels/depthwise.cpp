@@ -28,11 +28,14 @@ struct Band {
   int64_t channel, channels;
 };
 
-// Bits first..end-1 of `n`, as far as they are inside 0..size-1 when bit 0 lies at `start`.
+uint32_t lowest_bits(int64_t n) {
+  if (n <= 0) return 0;
+  return n >= 32 ? UINT32_MAX : (uint32_t{1} << n) - 1;
+}
+
+// The bits of `n` that are inside 0..size-1 when bit 0 lies at `start`.
 uint32_t bits_inside(int64_t start, int64_t n, int64_t size) {
-  const int64_t first = start < 0 ? least(-start, n) : 0;
-  const int64_t end = least(n, size - start);
-  return first < 0 || end <= first ? 0 : (1u << end) - (1u << first);
+  return lowest_bits(least(n, size - start)) & ~lowest_bits(-start);
 }
 
 DepthwiseTile tile_of(const Depthwise& job, const Band& band) {
