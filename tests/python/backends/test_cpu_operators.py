@@ -115,6 +115,23 @@ def test_linear(rows: int, columns: int, depth: int) -> None:
     assert whole(nn.Linear(depth, columns), torch.randn(rows, depth)) == ["Product"]
 
 
+def test_variants_of_activations() -> None:
+    x = torch.randn(5, 7) * 10
+    call(lambda a: F.elu(a, 0.7), x)
+    call(F.selu, x)
+    call(F.celu, x)
+    call(lambda a: F.softplus(a, 2.0), x)
+    call(lambda a: F.softplus(a, 0.5, 4.0), x)
+
+
+def test_shapes_at_the_edge() -> None:
+    one = nn.Linear(7, 1)
+    whole(Call(lambda a: one(a).view([]).relu() + 1), torch.randn(1, 7))
+    call(lambda a: (a[:, :0].t() @ a).relu(), torch.randn(3, 4))
+    call(lambda a: a.mean(0), torch.randn(0, 3))
+    whole(nn.LayerNorm(5), torch.randn(0, 5))
+
+
 def test_products() -> None:
     weight, bias = nn.Parameter(torch.randn(7, 9)), nn.Parameter(torch.randn(9))
 
@@ -205,6 +222,11 @@ def test_norms() -> None:
     whole(nn.LayerNorm((5, 7)), X)
     for image in (IMAGE, LAST):
         whole(nn.GroupNorm(3, 6), image)
+        # Of a batch norm that no convolution took in, each channel has a factor and a term.
+        for affine in (True, False):
+            norm = nn.BatchNorm2d(6, affine=affine)
+            norm.running_mean, norm.running_var = torch.randn(6), torch.rand(6) + 0.5
+            whole(nn.Sequential(nn.ReLU(), norm), image)
 
 
 @pytest.mark.parametrize("dim", [0, 1, -1])

@@ -48,7 +48,7 @@ class Builder:
                 self._values[node] = self._input(node)
             else:
                 self._data[node] = tensors[str(spec.target)].detach()
-        for cluster in clusters_of(program.graph):
+        for cluster in clusters_of(program.graph, self._data.__contains__):
             self._build(cluster)
         returned: Any = program.graph.output_node().args[0]
         for i, node in enumerate(returned):
@@ -113,6 +113,8 @@ class Builder:
         wanted = strided(view.shape, order, view.meta.dtype)
         if same_steps(view.meta, wanted):
             return view
+        if view.meta.numel() == 0:
+            return view.moved(wanted)
         target = self.new(view.shape, order, view.meta.dtype)
         self.copy(view, target)
         return target
@@ -274,8 +276,6 @@ class Builder:
 
 def same_steps(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether elements of equal sizes lie alike; dimensions of one element lie anyhow."""
-    if one.numel() == 0:
-        return True
     return all(
         a == b for a, b, n in zip(one.stride(), other.stride(), one.shape, strict=True) if n != 1
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import torch
@@ -11,15 +11,14 @@ from torch.fx import Graph, Node
 from rushlight.backends.cpu.tiles import TERMS
 
 aten = torch.ops.aten
-ANCHORS = frozenset(
-    {
-        aten.linear.default,
-        aten.addmm.default,
-        aten.mm.default,
-        aten.convolution.default,
-    }
-)
-"""Calls whose results elementwise calls can follow while they are in cache."""
+_WEIGHTS = {
+    aten.linear.default: 1,
+    aten.addmm.default: 2,
+    aten.mm.default: 1,
+    aten.convolution.default: 1,
+}
+"""Calls whose results elementwise calls can follow while they are in cache, if this argument, the
+weights, is a constant."""
 
 
 @dataclass(eq=False)
@@ -43,12 +42,17 @@ class Cluster:
         return [*before, *self.reshapes, *self.nodes]
 
 
-def clusters_of(graph: Graph) -> list[Cluster]:
+def clusters_of(graph: Graph, is_constant: Callable[[Node], bool]) -> list[Cluster]:
     """The calls of a graph, fused and in an order in which they can run.
 
     A call joins the chain of its users if they all are in the same one: nothing else needs its
     result, and no way leads out of a chain and back.
     """
+
+    def is_anchor(node: Node) -> bool:
+        weights = node.args[_WEIGHTS[node.target]] if node.target in _WEIGHTS else None
+        return isinstance(weights, Node) and is_constant(weights)
+
     calls = [n for n in graph.nodes if n.op == "call_function"]
     of: dict[Node, Cluster] = {}
     for node in reversed(calls):
@@ -65,7 +69,7 @@ def clusters_of(graph: Graph) -> list[Cluster]:
     clusters = list({id(c): c for c in (of[n] for n in calls)}.values())
     for cluster in clusters:
         if is_elementwise(cluster.nodes[0]):
-            _take_anchor(cluster, of)
+            _take_anchor(cluster, of, is_anchor)
     return _in_order([c for c in clusters if of[c.nodes[0]] is c], of)
 
 
@@ -79,7 +83,9 @@ def _shape(node: Node) -> torch.Size:
     return shape
 
 
-def _take_anchor(cluster: Cluster, of: dict[Node, Cluster]) -> None:
+def _take_anchor(
+    cluster: Cluster, of: dict[Node, Cluster], is_anchor: Callable[[Node], bool]
+) -> None:
     """Let the chain follow a product of which it uses the result alone, if there is one."""
     inside = set(cluster.nodes)
     operands = {arg: None for n in cluster.nodes for arg in n.all_input_nodes if arg not in inside}
@@ -89,9 +95,9 @@ def _take_anchor(cluster: Cluster, of: dict[Node, Cluster]) -> None:
         while node.target is aten.view_copy.default and _only(node, inside | set(reshapes)):
             reshapes.insert(0, node)
             node = node.all_input_nodes[0]
-        if node.target not in ANCHORS or not _only(node, inside | set(reshapes)):
+        if not is_anchor(node) or not _only(node, inside | set(reshapes)):
             continue
-        if _shape(operand) != _shape(cluster.nodes[0]) or _columns(operand) != _columns(node):
+        if _shape(operand) != _shape(cluster.nodes[0]) or not _keeps_rows(node, operand):
             continue
         cluster.anchor, cluster.reshapes = node, reshapes
         for one in (node, *reshapes):
@@ -103,11 +109,12 @@ def _only(node: Node, users: set[Node]) -> bool:
     return bool(node.users) and set(node.users) <= users
 
 
-def _columns(node: Node) -> tuple[int, int]:
-    """Where rows end: a reshape that keeps it leaves rows as they are."""
-    shape = _shape(node)
-    dim = 1 if node.target is aten.convolution.default else len(shape) - 1
-    return dim if node.target is aten.convolution.default else -1, shape[dim]
+def _keeps_rows(anchor: Node, reshaped: Node) -> bool:
+    """Whether the rows of a product are whole after a reshape; there is none of images."""
+    if anchor is reshaped:
+        return True
+    is_image = anchor.target is aten.convolution.default
+    return not is_image and _shape(anchor)[-1:] == _shape(reshaped)[-1:]
 
 
 def _in_order(clusters: Iterable[Cluster], of: dict[Node, Cluster]) -> list[Cluster]:

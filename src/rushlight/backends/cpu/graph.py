@@ -100,9 +100,9 @@ class Graph:
 
     Attributes:
         steps: in the order of execution.
-        constants: (memory, bytes), by index.
-        n_inputs: arguments that are read.
-        outputs: memories of results, by index.
+        constants: their elements as they are stored, by index.
+        n_inputs: how many arguments are read.
+        n_outputs: how many results there are.
     """
 
     n_inputs: int = 0

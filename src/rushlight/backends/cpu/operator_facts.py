@@ -61,7 +61,7 @@ def needs_constants(*names: str) -> WhyNot:
         args = arguments(node)
         for name in names:
             if args[name] is not None and not is_constant(args[name]):
-                return f"its {name} is computed: the engine packs weights ahead of time"
+                return f"its {name} is computed: the engine prepares weights ahead of time"
         return None
 
     return why_not

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -14,9 +14,11 @@ from rushlight.backends.cpu.graph import CHANNELS_LAST, View, order_of
 from rushlight.backends.cpu.operator_facts import (
     Operator,
     arguments,
+    needs_constants,
     only_first,
     val_of,
 )
+from rushlight.backends.cpu.tiles import Term, TileOp
 from rushlight.schema import cpu_engine as fb
 
 aten = torch.ops.aten
@@ -24,24 +26,53 @@ aten = torch.ops.aten
 
 def _layer_norm(b: Builder, node: Node) -> list[View]:
     args = arguments(node)
-    x = b.dense(b.value(args["input"]))
-    width = math.prod(args["normalized_shape"])
-    out = b.new(x.shape)
-    rows = [v.moved(v.meta.view(-1, width)) for v in (x, out)]
-    scale, shift = (_vector(b, args[n]) for n in ("weight", "bias"))
-    b.emit(fb.Norm(False, args["eps"]), [rows[0], scale, shift], [rows[1]])
-    return [out]
+    vectors = [_vector(b, args[n]) for n in ("weight", "bias")]
+    return [_of_rows(b, args, fb.Norm(False, args["eps"]), vectors)]
 
 
 def _rms_norm(b: Builder, node: Node) -> View:
     args = arguments(node)
+    epsilon = args["eps"] if args["eps"] is not None else torch.finfo(val_of(node).dtype).eps
+    return _of_rows(b, args, fb.Norm(True, epsilon), [_vector(b, args["weight"])])
+
+
+def _of_rows(
+    b: Builder, args: dict[str, Any], norm: fb.Norm, vectors: Sequence[View | None]
+) -> View:
+    """A norm over the last dimensions, as rows."""
     x = b.dense(b.value(args["input"]))
     width = math.prod(args["normalized_shape"])
-    epsilon = args["eps"] if args["eps"] is not None else torch.finfo(x.meta.dtype).eps
+    sizes = (x.meta.numel() // width if width else 0, width)
     out = b.new(x.shape)
-    rows = [v.moved(v.meta.view(-1, width)) for v in (x, out)]
-    b.emit(fb.Norm(True, epsilon), [rows[0], _vector(b, args["weight"])], [rows[1]])
+    b.emit(norm, [x.moved(x.meta.view(sizes)), *vectors], [out.moved(out.meta.view(sizes))])
     return out
+
+
+def _batch_norm(b: Builder, node: Node) -> list[View]:
+    """One that no convolution took in: a product and a sum for each channel."""
+    args = arguments(node)
+    mean, variance = b.data(args["running_mean"]), b.data(args["running_var"])
+    weight, bias = b.data(args["weight"]), b.data(args["bias"])
+    assert mean is not None and variance is not None
+    scale = torch.rsqrt(variance + args["eps"]) * (1 if weight is None else weight)
+    shift = (0 if bias is None else bias) - mean * scale
+    x = b.value(args["input"])
+    channels = [len(mean), *([1] * (x.meta.dim() - 2))]
+
+    def make(load: Callable[[View], Term]) -> Term:
+        vectors = [
+            b.constant((node, name), lambda data=data: data.view(channels))  # type: ignore[misc]
+            for name, data in (("scale", scale), ("shift", shift))
+        ]
+        terms = [load(x), *(load(v.moved(v.meta.expand(x.shape))) for v in vectors)]
+        return Term(TileOp.MUL_ADD, tuple(terms))
+
+    return [b.term(make, x.shape)]
+
+
+def _batch_norm_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    constant = needs_constants("weight", "bias", "running_mean", "running_var")
+    return only_first(node, is_constant) or constant(node, is_constant)
 
 
 def _vector(b: Builder, node: Any) -> View | None:
@@ -130,6 +161,7 @@ def _reduction_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | 
 
 OPERATORS = {
     aten.native_layer_norm.default: Operator(_layer_norm, only_first),
+    aten._native_batch_norm_legit_no_training.default: Operator(_batch_norm, _batch_norm_why_not),
     aten.native_group_norm.default: Operator(_group_norm, only_first),
     aten.rms_norm.default: Operator(_rms_norm),
     aten._softmax.default: Operator(_softmax(False), _softmax_why_not),

@@ -191,6 +191,27 @@ def _leaky_relu(x: Any, slope: float = 0.01) -> Term:
     return Term(TileOp.ADD, (Term(TileOp.RELU, (term,)), negative))
 
 
+def _elu(x: Any, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Term:
+    term = _term(x)
+    if input_scale == 1:
+        result = Term(TileOp.ELU, (term,), float(alpha))
+    else:
+        negative = Term(TileOp.EXPM1, (_mul(term, input_scale),))
+        positive = Term(TileOp.GREATER, (term, constant(0)))
+        result = Term(TileOp.WHERE, (positive, term, _mul(negative, alpha)))
+    return result if scale == 1 else _mul(result, scale)
+
+
+def _softplus(x: Any, beta: float = 1, threshold: float = 20) -> Term:
+    term = _term(x)
+    scaled = term if beta == 1 else _mul(term, beta)
+    if threshold == 20:  # the instruction's own
+        result = Term(TileOp.SOFTPLUS, (scaled,))
+        return result if beta == 1 else _mul(result, 1 / beta)
+    curve = _mul(Term(TileOp.LOG1P, (Term(TileOp.EXP, (scaled,)),)), 1 / beta)
+    return Term(TileOp.WHERE, (Term(TileOp.GREATER, (scaled, constant(threshold))), term, curve))
+
+
 TERMS: dict[Any, Callable[..., Term]] = {
     aten.add.Tensor: _add,
     aten.add.Scalar: _add,
@@ -202,6 +223,10 @@ TERMS: dict[Any, Callable[..., Term]] = {
     aten.div.Scalar: _binary(TileOp.DIV),
     aten.minimum.default: _binary(TileOp.MIN),
     aten.maximum.default: _binary(TileOp.MAX),
+    aten.fmod.Tensor: _binary(TileOp.FMOD),
+    aten.fmod.Scalar: _binary(TileOp.FMOD),
+    aten.remainder.Tensor: _binary(TileOp.REMAINDER),
+    aten.remainder.Scalar: _binary(TileOp.REMAINDER),
     aten.pow.Tensor_Scalar: _pow,
     aten.pow.Tensor_Tensor: _pow,
     aten.eq.Tensor: _binary(TileOp.EQUAL),
@@ -242,6 +267,8 @@ TERMS: dict[Any, Callable[..., Term]] = {
     aten.hardswish.default: _unary(TileOp.HARDSWISH),
     aten.hardsigmoid.default: _unary(TileOp.HARDSIGMOID),
     aten.leaky_relu.default: _leaky_relu,
+    aten.elu.default: _elu,
+    aten.softplus.default: _softplus,
     aten.hardtanh.default: lambda x, low=-1, high=1: _clamp(x, low, high),
     aten.clamp.default: _clamp,
     aten.floor.default: _unary(TileOp.FLOOR),
@@ -259,6 +286,8 @@ KEPT_WHOLE = [
     aten.hardswish.default,
     aten.hardsigmoid.default,
     aten.leaky_relu.default,
+    aten.elu.default,
+    aten.softplus.default,
 ]
 
 
