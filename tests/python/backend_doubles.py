@@ -8,7 +8,8 @@ from typing import Any
 
 from rushlight import runtime
 
-DEMO = "BackendWithCompilerDemo"  # registered from the beginning
+CPU = "CpuBackend"  # registered from the beginning, as is
+DEMO = "BackendWithCompilerDemo"
 
 
 class Recorder:
