@@ -1,5 +1,5 @@
 // The different elements of a tensor, or its different slices along a dimension: sorted, or as
-// they follow one another. And how often each integer occurs.
+// they follow one another.
 //
 // Elements are sorted by digits, slices as pairs of their first element's key and their number, in
 // scratch memory; without it the next one in order is searched for, which takes time by the square
@@ -275,6 +275,78 @@ void copy_first_ones(const Tensor& self, const Order& order, const Tensor& value
   }
 }
 
+// Runs of equal elements that lie in a row, their first elements: all that is asked for most often.
+// A NaN equals none.
+template <typename T>
+Status first_of_runs(KernelContext& ctx, const Tensor& self, const Results& results) {
+  const T* from = self.as<const T>();
+  const int64_t n = self.numel;
+  int64_t runs = n > 0 ? 1 : 0;
+  for (int64_t i = 1; i < n; ++i) runs += !(from[i] == from[i - 1]);
+  RL_TRY(resize_all(ctx, self, true, 0, runs, results));
+  T* to = results.values.as<T>();
+  // Without a branch: what is written in vain is written over by the next one.
+  int64_t done = 0;
+  for (int64_t i = 0; done < runs; ++i) {
+    to[done] = from[i];
+    done += i == 0 || !(from[i] == from[i - 1]);
+  }
+  return {};
+}
+
+Status first_of_runs(KernelContext& ctx, const Tensor& self, const Results& results) {
+  switch (self.dtype) {
+    case DType::Float32:
+      return first_of_runs<float>(ctx, self, results);
+    case DType::Float64:
+      return first_of_runs<double>(ctx, self, results);
+    default:
+      break;
+  }
+  switch (element_size(self.dtype)) {
+    case 1:
+      return first_of_runs<uint8_t>(ctx, self, results);
+    case 2:
+      return first_of_runs<uint16_t>(ctx, self, results);
+    case 4:
+      return first_of_runs<uint32_t>(ctx, self, results);
+    default:
+      return first_of_runs<uint64_t>(ctx, self, results);
+  }
+}
+
+// Elements of one byte that lie in a row: how often each byte occurs says everything.
+Status unique_bytes(KernelContext& ctx, const Tensor& self, const Results& results) {
+  const uint8_t* from = self.as<const uint8_t>();
+  constexpr int64_t kTables = 4;  // so that equal neighbours do not wait for one another
+  uint32_t counts[kTables][256] = {};
+  for (int64_t i = 0; i < self.numel; ++i) ++counts[i % kTables][from[i]];
+  const bool is_signed = self.dtype == DType::Int8;
+  uint8_t bytes[256];
+  uint8_t group_of[256] = {};
+  int64_t totals[256];
+  int64_t groups = 0;
+  for (size_t k = 0; k < 256; ++k) {
+    const uint8_t byte = static_cast<uint8_t>(is_signed ? k ^ 0x80 : k);
+    const int64_t total =
+        int64_t{counts[0][byte]} + counts[1][byte] + counts[2][byte] + counts[3][byte];
+    if (total == 0) continue;
+    group_of[byte] = static_cast<uint8_t>(groups);
+    bytes[groups] = byte;
+    totals[groups++] = total;
+  }
+  RL_TRY(resize_all(ctx, self, true, 0, groups, results));
+  std::copy_n(bytes, groups, results.values.as<uint8_t>());
+  if (results.with_counts) std::copy_n(totals, groups, results.counts.as<int64_t>());
+  if (!results.with_inverse) return {};
+  int64_t* inverse = results.inverse.as<int64_t>();
+  const bool in_a_row = results.inverse.is_contiguous();
+  for (int64_t i = 0; i < self.numel; ++i) {
+    inverse[in_a_row ? i : offset_of(results.inverse, i)] = group_of[from[i]];
+  }
+  return {};
+}
+
 Status unique(KernelContext& ctx, const Tensor& self, bool flat, size_t dim, bool sorted,
               const Results& results) {
   RL_TRY(check_types(ctx, self, results));
@@ -290,6 +362,12 @@ Status unique(KernelContext& ctx, const Tensor& self, bool flat, size_t dim, boo
                     static_cast<long long>(self.numel));
   }
   const Slices slices(self, flat, dim);
+  if (slices.in_a_row() && sorted && element_size(self.dtype) == 1) {
+    return unique_bytes(ctx, self, results);
+  }
+  const bool values_only = slices.in_a_row() && !results.with_inverse && !results.with_counts;
+  const bool is_half = is_floating(self.dtype) && element_size(self.dtype) == 2;
+  if (values_only && !sorted && !is_half) return first_of_runs(ctx, self, results);
   const Order order(ctx, slices, sorted);
   const int64_t groups = order.each([](int64_t, int64_t) {});
   RL_TRY(resize_all(ctx, self, flat, dim, groups, results));
@@ -297,7 +375,7 @@ Status unique(KernelContext& ctx, const Tensor& self, bool flat, size_t dim, boo
   for (size_t d = 0; d < self.rank && !flat; ++d) {
     if (d != dim) block.push(self.sizes[d], self.strides[d], results.values.strides[d]);
   }
-  if (flat && slices.in_a_row() && !results.with_inverse && !results.with_counts) {
+  if (values_only) {
     copy_first_ones(self, order, results.values);
     return {};
   }
@@ -317,32 +395,6 @@ Status unique(KernelContext& ctx, const Tensor& self, bool flat, size_t dim, boo
     }
   });
   return {};
-}
-
-// Calls body(first, n, values) for pieces of the integers.
-template <typename Body>
-void each_piece(const Tensor& self, Body body) {
-  int64_t values[kChunk];
-  for (int64_t i = 0; i < self.numel; i += static_cast<int64_t>(kChunk)) {
-    const size_t n = static_cast<size_t>(std::min(static_cast<int64_t>(kChunk), self.numel - i));
-    convert(element_at(self, i), self.dtype, values, DType::Int64, n);
-    body(i, n, values);
-  }
-}
-
-// Adds the weights, or ones, at the places that the integers name.
-template <typename T>
-void add_weights(const Tensor& self, const Tensor* weights, const Tensor& out) {
-  T* sums = out.as<T>();
-  std::fill_n(sums, out.numel, T(0));
-  T piece[kChunk];
-  std::fill_n(piece, kChunk, T(1));
-  each_piece(self, [&](int64_t first, size_t n, const int64_t* places) {
-    if (weights != nullptr) {
-      convert(element_at(*weights, first), weights->dtype, piece, out.dtype, n);
-    }
-    for (size_t i = 0; i < n; ++i) sums[places[i]] += piece[i];
-  });
 }
 
 }  // namespace
@@ -374,57 +426,6 @@ Status unique_consecutive_out(KernelContext& ctx, EValue* const* args) {
   size_t dim = 0;
   if (all) RL_TRY(wrap_dim(ctx, args[3]->to_int(), self.rank, &dim));
   return unique(ctx, self, flat, dim, false, results);
-}
-
-// bincount(self, weights, minlength, *, out)
-Status bincount_out(KernelContext& ctx, EValue* const* args) {
-  const Tensor& self = args[0]->tensor();
-  const Tensor* weights = args[1]->tensor_or_null();
-  const int64_t least = args[2]->to_int();
-  Tensor& out = args[3]->tensor();
-  RL_TRY(check_rank(ctx, "self", self, 1));
-  RL_TRY(check_real(ctx, "self", self));
-  if (is_floating(self.dtype) || self.dtype == DType::Bool) {
-    return ctx.fail(Code::NotSupported, "self is %s, but must be of integers",
-                    dtype_name(self.dtype));
-  }
-  if (weights != nullptr) {
-    RL_TRY(check_real(ctx, "weights", *weights));
-    RL_TRY(check_rank(ctx, "weights", *weights, 1));
-    if (weights->numel != self.numel) {
-      return ctx.fail(Code::InvalidArgument, "self has %lld elements and weights %lld",
-                      static_cast<long long>(self.numel), static_cast<long long>(weights->numel));
-    }
-  }
-  const bool single = weights != nullptr && weights->dtype == DType::Float32;
-  const DType type = weights == nullptr ? DType::Int64 : (single ? DType::Float32 : DType::Float64);
-  RL_TRY(check_dtype(ctx, "out", out, type));
-  int64_t lowest = std::min<int64_t>(least, 0);
-  int64_t size = std::max<int64_t>(least, 0);
-  each_piece(self, [&](int64_t, size_t n, const int64_t* values) {
-    for (size_t i = 0; i < n; ++i) {
-      lowest = std::min(lowest, values[i]);
-      // The greatest integer has no size above it.
-      size = std::max(size, values[i] == INT64_MAX ? values[i] : values[i] + 1);
-    }
-  });
-  Shape shape;
-  if (lowest < 0 || !shape.push(size)) {
-    return ctx.fail(Code::InvalidArgument,
-                    "self holds %lld to %lld and minlength is %lld; nothing may be negative, nor "
-                    "too great for a size",
-                    static_cast<long long>(lowest), static_cast<long long>(size - 1),
-                    static_cast<long long>(least));
-  }
-  RL_TRY(ctx.resize(out, shape.span()));
-  if (type == DType::Int64) {
-    add_weights<int64_t>(self, nullptr, out);
-  } else if (type == DType::Float32) {
-    add_weights<float>(self, weights, out);
-  } else {
-    add_weights<double>(self, weights, out);
-  }
-  return {};
 }
 
 }  // namespace rushlight::kernels
