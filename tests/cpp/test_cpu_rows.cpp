@@ -31,17 +31,13 @@ void normalize_reference(Doubles* x, const std::vector<size_t>& at, bool rms, do
 
 struct NormCase {
   Norm norm;
-  std::vector<float> in, residual, scale, shift;
-  bool with_residual, with_sum, in_place;
+  std::vector<float> in, scale, shift;
+  bool in_place;
 };
 
 void check_norm(NormCase c) {
   const int64_t n = c.norm.rows * c.norm.width;
-  Doubles sums(c.in.begin(), c.in.end());
-  for (size_t i = 0; c.with_residual && i < sums.size(); ++i) {
-    sums[i] += static_cast<double>(c.residual[i]);
-  }
-  Doubles expected = sums;
+  Doubles expected(c.in.begin(), c.in.end());
   for (int64_t r = 0; r < c.norm.rows; ++r) {
     std::vector<size_t> at;
     for (int64_t i = 0; i < c.norm.width; ++i) at.push_back(r * c.norm.width + i);
@@ -52,25 +48,19 @@ void check_norm(NormCase c) {
       if (c.norm.shift != nullptr) expected[i] += static_cast<double>(c.shift[column]);
     }
   }
-  // The results, and behind them the sums.
   everywhere<float>(
-      2 * n,
+      n,
       [&](float* out, Workers* workers) {
         Norm norm = c.norm;
         norm.in = c.in.data();
         norm.out = out;
-        norm.residual = c.with_residual ? c.residual.data() : nullptr;
-        norm.sum = c.with_sum ? out + n : nullptr;
         if (c.in_place && n != 0) {
           std::memcpy(out, c.in.data(), static_cast<size_t>(n) * 4);
           norm.in = out;
         }
         normalize(norm, workers);
       },
-      [&](const float* out) {
-        CHECK(all_close(out, expected, 2e-5, "norm", 1));
-        if (c.with_residual && c.with_sum) CHECK(all_close(out + n, sums, kTolerance, "sum"));
-      });
+      [&](const float* out) { CHECK(all_close(out, expected, 2e-5, "norm", 1)); });
 }
 
 void test_norms() {
@@ -83,15 +73,12 @@ void test_norms() {
     const int64_t n = c.norm.rows * c.norm.width;
     const float offset = c.norm.width > 30 && random.chance(3) ? 100.0f : 0.0f;
     c.in = random.reals(n, offset - 2, offset + 2);
-    c.residual = random.reals(n);
     c.scale = random.reals(c.norm.width);
     c.shift = random.reals(c.norm.width);
     c.norm.scale = random.chance(2) ? c.scale.data() : nullptr;
     c.norm.shift = random.chance(2) ? c.shift.data() : nullptr;
     c.norm.epsilon = random.chance(2) ? 1e-5f : 1e-3f;
     c.norm.rms = offset == 0 && random.chance(3);
-    c.with_residual = random.chance(2);
-    c.with_sum = random.chance(2);
     c.in_place = random.chance(3);
     check_norm(c);
   }

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "rushlight/backends/cpu/graph.h"
+#include "rushlight/backends/cpu/payload.h"
 
 namespace rushlight {
 
@@ -13,7 +14,9 @@ Result<void*> CpuBackend::init(BackendInit& init) {
                               "the method's memory has no room for the delegate");
   }
   cpu::Graph* graph = new (memory) cpu::Graph();
-  RL_TRY(graph->load(init));
+  cpu::GraphParts parts;
+  RL_TRY(cpu::read_payload(init, &parts));
+  RL_TRY(graph->load(parts, init));
   init.keeps_payload = false;  // all of it was read; weights lie in named data
   return static_cast<void*>(graph);
 }

@@ -168,8 +168,7 @@ class Elementwise : public Table {
   bool has_program() const { return field(0) != nullptr; }
 };
 
-// Layer norm or RMS norm of dense rows. Inputs: x, scale, shift, residual. Outputs: y, x +
-// residual.
+// Layer norm or RMS norm of dense rows. Inputs: x, scale, shift.
 class Norm : public Table {
  public:
   using Table::Table;

@@ -2,28 +2,28 @@
 
 namespace rushlight::cpu {
 
-Status Setup::begin(fb::cpu_engine::Step next) {
-  step_ = next;
-  for (size_t i = 0; i < next.inputs().size(); ++i) {
-    if (next.inputs()[i] >= 0 && input(i) == nullptr) return refuse("it names no value");
+Status Setup::begin(const Step& next) {
+  step_ = &next;
+  for (size_t i = 0; i < next.inputs.size(); ++i) {
+    if (next.inputs[i] >= 0 && input(i) == nullptr) return refuse("it names no value");
   }
-  for (size_t i = 0; i < next.outputs().size(); ++i) {
+  for (size_t i = 0; i < next.outputs.size(); ++i) {
     const View* view = output(i);
-    if (next.outputs()[i] < 0) continue;
+    if (next.outputs[i] < 0) continue;
     if (view == nullptr) return refuse("it names no value");
     if (!may_write(*view)) return refuse("it writes an input or a constant");
   }
   return {};
 }
 
-const View* Setup::named(fb::Vector<int32_t> numbers, size_t i) const {
+const View* Setup::named(Span<const int32_t> numbers, size_t i) const {
   if (i >= numbers.size() || numbers[i] < 0) return nullptr;
   return value(static_cast<size_t>(numbers[i]));
 }
 
 Status Setup::check_floats(size_t inputs, size_t needed, size_t outputs) const {
-  const size_t given = step_.inputs().size();
-  if (given > inputs || step_.outputs().size() > outputs) return refuse("it has too many values");
+  const size_t given = step_->inputs.size();
+  if (given > inputs || step_->outputs.size() > outputs) return refuse("it has too many values");
   for (size_t i = 0; i < inputs; ++i) {
     const View* view = input(i);
     if (view == nullptr && i < needed) return refuse("an input is missing");

@@ -6,8 +6,7 @@
 #include <cstdint>
 #include <new>
 
-#include "rushlight/backends/cpu/cpu_engine_fb.h"
-#include "rushlight/backends/cpu/view.h"
+#include "rushlight/backends/cpu/graph_parts.h"
 #include "rushlight/core/allocator.h"
 #include "rushlight/core/message.h"
 #include "rushlight/platform/workers.h"
@@ -44,7 +43,7 @@ class Operator {
 // What an operator is made from.
 class Setup {
  public:
-  Setup(Span<const View> values, size_t first_writable, size_t threads, Allocator* allocator,
+  Setup(Span<const Value> values, size_t first_writable, size_t threads, Allocator* allocator,
         Message* message)
       : threads(threads),
         allocator(allocator),
@@ -54,15 +53,14 @@ class Setup {
 
   // The next step. DelegateInvalidCompatibility if it names values that are not there, or writes
   // what nothing may write.
-  Status begin(fb::cpu_engine::Step next);
-  fb::cpu_engine::Step step() const { return step_; }
+  Status begin(const Step& next);
 
   // nullptr if it is left out.
-  const View* input(size_t i) const { return named(step_.inputs(), i); }
-  const View* output(size_t i) const { return named(step_.outputs(), i); }
+  const View* input(size_t i) const { return named(step_->inputs, i); }
+  const View* output(size_t i) const { return named(step_->outputs, i); }
   // The value of that number; nullptr if there is none.
   const View* value(size_t number) const {
-    return number < values_.size() ? &values_[number] : nullptr;
+    return number < values_.size() ? &values_[number].view : nullptr;
   }
   // False for inputs and constants.
   bool may_write(const View& view) const { return view.base >= first_writable_; }
@@ -78,17 +76,14 @@ class Setup {
   }
   size_t scratch() const { return scratch_; }
 
-  // Room for `n` objects in the method's memory; nullptr if there is none.
-  template <typename T>
-  T* allocate(size_t n) {
-    return allocator->allocate_array<T>(n);
-  }
-  // The operator, in the method's memory.
-  template <typename T>
-  Result<const Operator*> make(const T& from) {
-    T* memory = allocate<T>(1);
+  // An operator of type T in the method's memory, prepared from its parameters.
+  template <typename T, typename Given>
+  Result<const Operator*> make(const Given& given) {
+    T made;
+    RL_TRY(made.prepare(given, *this));
+    T* memory = allocator->allocate_array<T>(1);
     if (memory == nullptr) return out_of_memory();
-    return static_cast<const Operator*>(new (memory) T(from));
+    return static_cast<const Operator*>(new (memory) T(made));
   }
   Status out_of_memory() const;
 
@@ -97,26 +92,27 @@ class Setup {
   Message* const message;
 
  private:
-  const View* named(fb::Vector<int32_t> numbers, size_t i) const;
+  const View* named(Span<const int32_t> numbers, size_t i) const;
 
-  fb::cpu_engine::Step step_;
-  Span<const View> values_;
+  const Step* step_ = nullptr;
+  Span<const Value> values_;
   size_t first_writable_;
   size_t scratch_ = 0;
 };
 
-// One for each operation of the schema, in operators/.
-Result<const Operator*> make_product(Setup& setup);
-Result<const Operator*> make_batch_product(Setup& setup);
-Result<const Operator*> make_convolution(Setup& setup);
-Result<const Operator*> make_pooling(Setup& setup);
-Result<const Operator*> make_elementwise(Setup& setup);
-Result<const Operator*> make_norm(Setup& setup);
-Result<const Operator*> make_group_norm(Setup& setup);
-Result<const Operator*> make_softmax(Setup& setup);
-Result<const Operator*> make_reduction(Setup& setup);
-Result<const Operator*> make_gather(Setup& setup);
-Result<const Operator*> make_copy(Setup& setup);
-Result<const Operator*> make_attention(Setup& setup);
+// One for each kind of parameters, in operators/. DelegateInvalidCompatibility if the values or the
+// parameters are none that the operator can run with.
+Result<const Operator*> make_operator(const ProductParameters& given, Setup& setup);
+Result<const Operator*> make_operator(const BatchProductParameters& given, Setup& setup);
+Result<const Operator*> make_operator(const ConvolutionParameters& given, Setup& setup);
+Result<const Operator*> make_operator(const PoolingParameters& given, Setup& setup);
+Result<const Operator*> make_operator(const ElementwiseParameters& given, Setup& setup);
+Result<const Operator*> make_operator(const NormParameters& given, Setup& setup);
+Result<const Operator*> make_operator(const GroupNormParameters& given, Setup& setup);
+Result<const Operator*> make_operator(const SoftmaxParameters& given, Setup& setup);
+Result<const Operator*> make_operator(const ReductionParameters& given, Setup& setup);
+Result<const Operator*> make_operator(const GatherParameters& given, Setup& setup);
+Result<const Operator*> make_operator(const CopyParameters& given, Setup& setup);
+Result<const Operator*> make_operator(const AttentionParameters& given, Setup& setup);
 
 }  // namespace rushlight::cpu

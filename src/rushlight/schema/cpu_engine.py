@@ -149,10 +149,7 @@ class Elementwise:
 
 @dataclass(slots=True)
 class Norm:
-    """Layer norm or RMS norm of dense rows.
-
-    Inputs: x, scale, shift, residual. Outputs: y, x + residual.
-    """
+    """Layer norm or RMS norm of dense rows. Inputs: x, scale, shift."""
 
     rms: bool = False
     epsilon: float = 0.0

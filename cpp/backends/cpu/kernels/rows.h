@@ -14,11 +14,10 @@ constexpr size_t kCopyRank = 6;
 
 // out = (x - mean) / sqrt(variance + epsilon) * scale + shift over each of `rows` dense rows of
 // `width` elements; scale and shift (of `width` elements) may be nullptr. rms: without the mean.
-// residual, if not nullptr, is added first, and the sum is stored to `sum` unless that is nullptr.
 struct Norm {
   int64_t rows = 0, width = 0;
-  const float *in = nullptr, *residual = nullptr, *scale = nullptr, *shift = nullptr;
-  float *out = nullptr, *sum = nullptr;
+  const float *in = nullptr, *scale = nullptr, *shift = nullptr;
+  float* out = nullptr;
   float epsilon = 0;
   bool rms = false;
 };

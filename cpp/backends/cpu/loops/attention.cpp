@@ -1,5 +1,6 @@
 #include "rushlight/backends/cpu/loops/attention.h"
 
+#include "rushlight/backends/cpu/loops/vec_edge.h"
 #include "rushlight/backends/cpu/loops/vec_exp.h"
 
 namespace rushlight::cpu::RL_ISA {
@@ -23,8 +24,6 @@ constexpr int64_t kHeight = 4;
 #endif
 
 // --- packing ------------------------------------------------------------------------------------
-
-inline Vec load_some(const float* p, int64_t n) { return n >= kLanes ? load(p) : load_first(p, n); }
 
 // kLanes columns of a panel from as many keys, of which `count` are there.
 void pack_key_vector(const float* k, int64_t step, int64_t count, int64_t width, float* out) {

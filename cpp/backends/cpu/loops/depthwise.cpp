@@ -50,7 +50,7 @@ struct Kernel {
     if constexpr (J < kColumns) {
       if (!minds(J) || (t.columns_inside & (1u << J)) != 0) {
         const float* at = f.column.at<J % 7>(in);
-        Vec v = kPart ? load_part(at, part) : load(at);
+        Vec v = kPart ? load_first(at, part) : load(at);
         keep(v);
 #pragma GCC unroll 2
         for (int r = 0; r < R; ++r) {
@@ -111,7 +111,7 @@ struct Kernel {
         if (kEdge == DepthwiseEdge::Any && p >= t.pixels) break;
         const Vec result = clamp(sums[r][p], low, high);
         if (kPart) {
-          store_first(out, result, part);
+          store_some(out, result, part);
         } else {
           store(out, result);
         }
@@ -122,7 +122,7 @@ struct Kernel {
 
   static RL_INLINE void run(const DepthwiseTile& t, Frame& f, int64_t c, int64_t part) {
     Vec start = {};
-    if (t.bias != nullptr) start = kPart ? load_part(t.bias + c, part) : load(t.bias + c);
+    if (t.bias != nullptr) start = kPart ? load_first(t.bias + c, part) : load(t.bias + c);
     Sums sums;
 #pragma GCC unroll 2
     for (int r = 0; r < R; ++r) {
@@ -159,8 +159,7 @@ inline Vec load_multiplied(const float* in, int64_t c, int64_t n, int64_t multip
 void point(const DepthwisePoint& t) {
   for (int64_t c = 0; c < t.channels; c += kLanes) {
     const int64_t n = t.channels - c < kLanes ? t.channels - c : kLanes;
-    Vec sum =
-        t.bias == nullptr ? Vec{} : (n == kLanes ? load(t.bias + c) : load_part(t.bias + c, n));
+    Vec sum = t.bias == nullptr ? Vec{} : load_some(t.bias + c, n);
     for (int64_t y = 0; y < t.taps_y; ++y) {
       for (int64_t x = 0; x < t.taps_x; ++x) {
         const float* in = t.in + y * t.y_step + x * t.x_step;
@@ -169,11 +168,11 @@ void point(const DepthwisePoint& t) {
           sum += weight * load_multiplied(in, t.channel + c, n, t.multiplier);
         } else {
           const float* at = in + t.channel + c;
-          sum += weight * (n == kLanes ? load(at) : load_part(at, n));
+          sum += weight * load_some(at, n);
         }
       }
     }
-    store_first(t.out + c, clamp(sum, splat(t.low), splat(t.high)), n);
+    store_some(t.out + c, clamp(sum, splat(t.low), splat(t.high)), n);
   }
 }
 

@@ -50,11 +50,7 @@ inline void finish(const GemmTile& t, Vec (&sums)[H][V]) {
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) {
         const int64_t left = t.columns - v * kLanes;
-        if (left >= kLanes) {
-          sums[i][v] += load(row + v * kLanes);
-        } else if (left > 0) {
-          sums[i][v] += load_part(row + v * kLanes, left);
-        }
+        if (left > 0) sums[i][v] += load_some(row + v * kLanes, left);
       }
     }
   }
@@ -75,7 +71,7 @@ inline void finish(const GemmTile& t, Vec (&sums)[H][V]) {
       for (int v = 0; v < V; ++v) store(c + v * kLanes, sums[i][v]);
     } else {
 #pragma GCC unroll 8
-      for (int v = 0; v < V; ++v) store_first(c + v * kLanes, sums[i][v], t.columns - v * kLanes);
+      for (int v = 0; v < V; ++v) store_some(c + v * kLanes, sums[i][v], t.columns - v * kLanes);
     }
   }
 }

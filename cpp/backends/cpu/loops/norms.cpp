@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "rushlight/kernel/loops/vec.h"
+#include "rushlight/backends/cpu/loops/vec_edge.h"
 
 namespace rushlight::cpu::RL_ISA {
 using namespace ::rushlight::kernels::RL_ISA;
@@ -40,12 +40,6 @@ inline void for_vectors(int64_t n, Body body) {
   if (i < n) body(i, n - i);
 }
 
-inline Vec load_some(const float* p, int64_t n) { return n == kLanes ? load(p) : load_first(p, n); }
-inline void store_some(float* p, Vec v, int64_t n) {
-  if (n == kLanes) return store(p, v);
-  store_first(p, v, n);
-}
-
 double sum(const float* x, int64_t n) {
   return sum_terms(n, [=](int64_t i, int64_t count) { return load_some(x + i, count); });
 }
@@ -62,15 +56,6 @@ double squares(const float* x, int64_t n, float mean) {
   });
 }
 
-// The sum of in + residual, which goes to `out`.
-double add(const float* in, const float* residual, int64_t n, float* out) {
-  return sum_terms(n, [=](int64_t i, int64_t count) {
-    const Vec v = load_some(in + i, count) + load_some(residual + i, count);
-    store_some(out + i, v, count);
-    return v;
-  });
-}
-
 template <bool kScale, bool kShift>
 void finish(const float* x, int64_t n, float mean, float factor, const float* scale,
             const float* shift, float* out) {
@@ -84,18 +69,10 @@ void finish(const float* x, int64_t n, float mean, float factor, const float* sc
 
 void normalize_row(const Norm& norm, int64_t row) {
   const int64_t n = norm.width;
-  const float* x = norm.in + row * n;
+  const float* const x = norm.in + row * n;
   float* const out = norm.out + row * n;
-  double total = 0;
-  if (norm.residual != nullptr) {
-    float* const stored = norm.sum != nullptr ? norm.sum + row * n : out;
-    total = add(x, norm.residual + row * n, n, stored);
-    x = stored;
-  } else if (!norm.rms) {
-    total = sum(x, n);
-  }
   const double width = static_cast<double>(n);
-  const float mean = norm.rms ? 0.0f : static_cast<float>(total / width);
+  const float mean = norm.rms ? 0.0f : static_cast<float>(sum(x, n) / width);
   const double variance = squares(x, n, mean) / width;
   const float factor = static_cast<float>(1.0 / sqrt(variance + static_cast<double>(norm.epsilon)));
   if (norm.scale != nullptr && norm.shift != nullptr) {

@@ -70,7 +70,7 @@ void clamp_all(float* values, int64_t n, float low, float high) {
     store(values + i, clamp(load(values + i), splat(low), splat(high)));
   }
   if (i < n) {
-    store_first(values + i, clamp(load_part(values + i, n - i), splat(low), splat(high)), n - i);
+    store_some(values + i, clamp(load_first(values + i, n - i), splat(low), splat(high)), n - i);
   }
 }
 
@@ -81,7 +81,7 @@ inline Vec reduce_window(const PoolWindow& w, int64_t c, int64_t part) {
   for (int64_t y = 0; y < w.taps_y; ++y) {
     const float* in = w.in + y * w.y_step + c;
     for (int64_t x = 0; x < w.taps_x; ++x) {
-      const Vec v = kPart ? load_part(in, part) : load(in);
+      const Vec v = kPart ? load_first(in, part) : load(in);
       if constexpr (kMax) {
         result = result > v ? result : v;
         nan |= v != v;
@@ -104,7 +104,7 @@ inline void pool(const PoolWindow& window, int64_t channels, float factor, float
   }
   if (c < channels) {
     const Vec result = reduce_window<kMax, true>(window, c, channels - c);
-    store_first(out + c, kMax ? result : result * scale, channels - c);
+    store_some(out + c, kMax ? result : result * scale, channels - c);
   }
 }
 

@@ -19,7 +19,7 @@ bool has_rows(const View& view) {
 
 class AttentionOperator final : public Operator {
  public:
-  Status prepare(Setup& setup) {
+  Status prepare(const AttentionParameters& given, Setup& setup) {
     for (size_t i = 0; i < 3; ++i) views_[i] = setup.input(i);
     mask_ = setup.input(3);
     out_ = setup.output(0);
@@ -43,21 +43,21 @@ class AttentionOperator final : public Operator {
     a.k_steps = steps_of(k);
     a.v_steps = steps_of(v);
     a.out_steps = steps_of(*out_);
-    a.scale = setup.step().operation_as_Attention().scale();
-    a.causal = setup.step().operation_as_Attention().causal();
+    a.scale = given.scale;
+    a.causal = given.causal;
     RL_TRY(read_mask(setup));
     setup.want_scratch(attention_scratch(a, setup.threads));
     return {};
   }
 
   Status run(const Frame& frame) const override {
-    Attention given = attention_;
-    given.q = frame.at(views_[0]);
-    given.k = frame.at(views_[1]);
-    given.v = frame.at(views_[2]);
-    given.mask = frame.at(mask_);
-    given.out = frame.at(out_);
-    attend(given, frame.scratch, frame.workers);
+    Attention attention = attention_;
+    attention.q = frame.at(views_[0]);
+    attention.k = frame.at(views_[1]);
+    attention.v = frame.at(views_[2]);
+    attention.mask = frame.at(mask_);
+    attention.out = frame.at(out_);
+    attend(attention, frame.scratch, frame.workers);
     return {};
   }
 
@@ -90,10 +90,8 @@ class AttentionOperator final : public Operator {
 
 }  // namespace
 
-Result<const Operator*> make_attention(Setup& setup) {
-  AttentionOperator made;
-  RL_TRY(made.prepare(setup));
-  return setup.make(made);
+Result<const Operator*> make_operator(const AttentionParameters& given, Setup& setup) {
+  return setup.make<AttentionOperator>(given);
 }
 
 }  // namespace rushlight::cpu

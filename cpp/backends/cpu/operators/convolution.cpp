@@ -7,26 +7,22 @@
 namespace rushlight::cpu {
 namespace {
 
-using fb::cpu_engine::ConvolutionKind;
-
 class Convolve final : public Operator {
  public:
-  Status prepare(Setup& setup) {
+  Status prepare(const ConvolutionParameters& given, Setup& setup) {
     RL_TRY(setup.check_floats(3, 2));
-    const auto given = setup.step().operation_as_Convolution();
     in_ = setup.input(0);
     weights_ = setup.input(1);
     out_ = setup.output(0);
-    kind_ = given.kind();
-    if (kind_ > ConvolutionKind::TRANSPOSED) return setup.refuse("it is of an unknown kind");
-    const Window window = {given.kernel(), given.stride(), given.padding(), given.dilation()};
+    kind_ = given.kind;
     ConvGeometry& g = convolution_.geometry;
-    RL_TRY(read_geometry(setup, *in_, *out_, window, kind_ == ConvolutionKind::TRANSPOSED, &g));
-    g.groups = given.groups();
+    RL_TRY(
+        read_geometry(setup, *in_, *out_, given.window, kind_ == ConvolutionKind::Transposed, &g));
+    g.groups = given.groups;
     if (g.groups < 1 || g.in_channels % g.groups != 0 || g.out_channels % g.groups != 0) {
       return setup.refuse("its channels do not fit its groups");
     }
-    if (kind_ == ConvolutionKind::DEPTHWISE && g.groups != g.in_channels) {
+    if (kind_ == ConvolutionKind::Depthwise && g.groups != g.in_channels) {
       return setup.refuse("its channels do not fit its groups");
     }
     if (!is_dense(*weights_) || weights_->numel != weight_floats(g)) {
@@ -34,9 +30,9 @@ class Convolve final : public Operator {
     }
     RL_TRY(read_steps(setup));
     setup.want_scratch(scratch(g));
-    RL_TRY(finish_.prepare(setup, given.finish(), setup.input(2),
+    RL_TRY(finish_.prepare(setup, given.finish, setup.input(2),
                            g.batch * g.out_height * g.out_width, g.out_channels));
-    if (finish_.has_residual() && kind_ != ConvolutionKind::DENSE) {
+    if (finish_.has_residual() && kind_ != ConvolutionKind::Dense) {
       return setup.refuse("only dense convolutions add to their results");
     }
     return {};
@@ -50,13 +46,13 @@ class Convolve final : public Operator {
     convolution.out = frame.at(out_);
     convolution.finish = finish_.bind(frame, bound);
     switch (kind_) {
-      case ConvolutionKind::DENSE:
+      case ConvolutionKind::Dense:
         convolve(convolution, frame.scratch, frame.workers);
         break;
-      case ConvolutionKind::DEPTHWISE:
+      case ConvolutionKind::Depthwise:
         convolve_depthwise(convolution, frame.workers);
         break;
-      case ConvolutionKind::TRANSPOSED:
+      case ConvolutionKind::Transposed:
         convolve_transposed(convolution, frame.scratch, frame.workers);
         break;
     }
@@ -68,10 +64,10 @@ class Convolve final : public Operator {
   int64_t weight_floats(const ConvGeometry& g) const {
     const int64_t inputs = g.in_channels / g.groups;
     const int64_t outputs = g.out_channels / g.groups;
-    if (kind_ == ConvolutionKind::DEPTHWISE) {
+    if (kind_ == ConvolutionKind::Depthwise) {
       return bounded_product({g.kernel_y, g.kernel_x, panels_of(g.out_channels) * kPanel});
     }
-    if (kind_ == ConvolutionKind::DENSE) {
+    if (kind_ == ConvolutionKind::Dense) {
       return bounded_product(
           {g.kernel_y, g.kernel_x, inputs, panels_of(outputs) * kPanel, g.groups});
     }
@@ -83,7 +79,7 @@ class Convolve final : public Operator {
 
   Status read_steps(const Setup& setup) {
     ConvGeometry& g = convolution_.geometry;
-    if (kind_ == ConvolutionKind::DENSE) {
+    if (kind_ == ConvolutionKind::Dense) {
       convolution_.in_batch_step = in_->steps[0];
       convolution_.in_channel_step = in_->steps[1];
       convolution_.in_row_step = in_->steps[2];
@@ -102,17 +98,17 @@ class Convolve final : public Operator {
 
   size_t scratch(const ConvGeometry& g) const {
     switch (kind_) {
-      case ConvolutionKind::DENSE:
+      case ConvolutionKind::Dense:
         return convolution_scratch(g);
-      case ConvolutionKind::TRANSPOSED:
+      case ConvolutionKind::Transposed:
         return transposed_scratch(g);
-      case ConvolutionKind::DEPTHWISE:
+      case ConvolutionKind::Depthwise:
         break;
     }
     return 0;
   }
 
-  ConvolutionKind kind_ = ConvolutionKind::DENSE;
+  ConvolutionKind kind_ = ConvolutionKind::Dense;
   const View* in_ = nullptr;
   const View* weights_ = nullptr;
   const View* out_ = nullptr;
@@ -122,10 +118,8 @@ class Convolve final : public Operator {
 
 }  // namespace
 
-Result<const Operator*> make_convolution(Setup& setup) {
-  Convolve made;
-  RL_TRY(made.prepare(setup));
-  return setup.make(made);
+Result<const Operator*> make_operator(const ConvolutionParameters& given, Setup& setup) {
+  return setup.make<Convolve>(given);
 }
 
 }  // namespace rushlight::cpu

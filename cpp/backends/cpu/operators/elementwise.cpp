@@ -6,8 +6,8 @@ namespace {
 
 class Elementwise final : public Operator {
  public:
-  Status prepare(Setup& setup) {
-    return plan_.prepare(setup, setup.step().operation_as_Elementwise().program());
+  Status prepare(const ElementwiseParameters& given, Setup& setup) {
+    return plan_.prepare(setup, given.program);
   }
   Status run(const Frame& frame) const override {
     BoundTiles bound;
@@ -22,10 +22,8 @@ class Elementwise final : public Operator {
 
 }  // namespace
 
-Result<const Operator*> make_elementwise(Setup& setup) {
-  Elementwise made;
-  RL_TRY(made.prepare(setup));
-  return setup.make(made);
+Result<const Operator*> make_operator(const ElementwiseParameters& given, Setup& setup) {
+  return setup.make<Elementwise>(given);
 }
 
 }  // namespace rushlight::cpu

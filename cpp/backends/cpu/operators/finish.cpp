@@ -9,24 +9,24 @@ void run_block(const void* data, int64_t row, int64_t rows, int64_t column, int6
 
 }  // namespace
 
-Status FinishPlan::prepare(Setup& setup, fb::cpu_engine::Finish finish, const View* bias,
+Status FinishPlan::prepare(Setup& setup, const FinishParameters& given, const View* bias,
                            int64_t rows, int64_t columns) {
   if (bias != nullptr && (!is_dense(*bias) || bias->numel != panels_of(columns) * kPanel)) {
     return setup.refuse("its bias has other sizes");
   }
   bias_ = bias;
-  clamped_ = finish.clamped();
-  low_ = finish.low();
-  high_ = finish.high();
-  if (finish.added()) {
-    residual_ = setup.value(finish.residual());
+  clamped_ = given.clamped;
+  low_ = given.low;
+  high_ = given.high;
+  if (given.residual >= 0) {
+    residual_ = setup.value(static_cast<size_t>(given.residual));
     const bool fits = residual_ != nullptr && residual_->dtype == DType::Float32 &&
                       residual_->rank == 2 && residual_->sizes[0] == rows &&
                       residual_->sizes[1] == columns && (residual_->steps[1] == 1 || columns <= 1);
     if (!fits) return setup.refuse("what is added to its results has other sizes, or gaps");
   }
-  if (!finish.has_program()) return {};
-  RL_TRY(tiles_.prepare(setup, finish.program()));
+  if (!given.program.present()) return {};
+  RL_TRY(tiles_.prepare(setup, given.program));
   const int64_t* sizes = tiles_.sizes();
   if (sizes[0] != 1 || sizes[1] != 1 || sizes[2] != rows || sizes[3] != columns) {
     return setup.refuse("what follows its results has other sizes");

@@ -5,18 +5,14 @@ namespace {
 
 constexpr int64_t kMost = int64_t{1} << 20;  // of a window's numbers
 
-bool read_pair(fb::Vector<int64_t> pair, int64_t least, int64_t* y, int64_t* x) {
-  if (pair.size() != 2 || pair[0] < least || pair[1] < least || pair[0] > kMost ||
-      pair[1] > kMost) {
-    return false;
-  }
+bool read_pair(const int64_t (&pair)[2], int64_t* y, int64_t* x) {
+  if (pair[0] < 1 || pair[1] < 1 || pair[0] > kMost || pair[1] > kMost) return false;
   *y = pair[0];
   *x = pair[1];
   return true;
 }
 
-bool read_padding(fb::Vector<int64_t> padding, ConvGeometry* g, int64_t* bottom, int64_t* right) {
-  if (padding.size() != 4) return false;
+bool read_padding(const int64_t (&padding)[4], ConvGeometry* g, int64_t* bottom, int64_t* right) {
   for (size_t i = 0; i < 4; ++i) {
     if (padding[i] < 0 || padding[i] > kMost) return false;
   }
@@ -62,10 +58,10 @@ Status read_geometry(const Setup& setup, const View& in, const View& out, const 
   int64_t bottom = 0;
   int64_t right = 0;
   if (!is_channels_last(out)) return setup.refuse("its result does not lie channels last");
-  if (!read_pair(window.kernel, 1, &g.kernel_y, &g.kernel_x) ||
-      !read_pair(window.stride, 1, &g.stride_y, &g.stride_x) ||
+  if (!read_pair(window.kernel, &g.kernel_y, &g.kernel_x) ||
+      !read_pair(window.stride, &g.stride_y, &g.stride_x) ||
       !read_padding(window.padding, &g, &bottom, &right) ||
-      !read_pair(window.dilation, 1, &g.dilation_y, &g.dilation_x)) {
+      !read_pair(window.dilation, &g.dilation_y, &g.dilation_x)) {
     return setup.refuse("its window is not valid");
   }
   g.batch = in.sizes[0];

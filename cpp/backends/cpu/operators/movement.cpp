@@ -8,7 +8,7 @@ namespace {
 
 class GatherOperator final : public Operator {
  public:
-  Status prepare(Setup& setup) {
+  Status prepare(const GatherParameters& given, Setup& setup) {
     table_ = setup.input(0);
     indices_ = setup.input(1);
     out_ = setup.output(0);
@@ -16,7 +16,7 @@ class GatherOperator final : public Operator {
       return setup.refuse("a value is missing");
     }
     if (indices_->dtype != DType::Int64) return setup.refuse("its indices are no int64");
-    const int64_t columns = setup.step().operation_as_Gather().columns();
+    const int64_t columns = given.columns;
     gather_.panels = columns != 0;
     int64_t width = table_->rank == 2 ? table_->sizes[1] : 0;
     gather_.rows = table_->rank == 2 ? table_->sizes[0] : 0;
@@ -63,7 +63,7 @@ class GatherOperator final : public Operator {
 
 class CopyOperator final : public Operator {
  public:
-  Status prepare(Setup& setup) {
+  Status prepare(const CopyParameters&, Setup& setup) {
     in_ = setup.input(0);
     out_ = setup.output(0);
     if (in_ == nullptr || out_ == nullptr) return setup.refuse("a value is missing");
@@ -83,10 +83,10 @@ class CopyOperator final : public Operator {
   }
 
   Status run(const Frame& frame) const override {
-    Copy given = copy_;
-    given.in = frame.at<void>(in_);
-    given.out = frame.at<void>(out_);
-    copy(given, frame.workers);
+    Copy kernel = copy_;
+    kernel.in = frame.at<void>(in_);
+    kernel.out = frame.at<void>(out_);
+    copy(kernel, frame.workers);
     return {};
   }
 
@@ -98,16 +98,12 @@ class CopyOperator final : public Operator {
 
 }  // namespace
 
-Result<const Operator*> make_gather(Setup& setup) {
-  GatherOperator made;
-  RL_TRY(made.prepare(setup));
-  return setup.make(made);
+Result<const Operator*> make_operator(const GatherParameters& given, Setup& setup) {
+  return setup.make<GatherOperator>(given);
 }
 
-Result<const Operator*> make_copy(Setup& setup) {
-  CopyOperator made;
-  RL_TRY(made.prepare(setup));
-  return setup.make(made);
+Result<const Operator*> make_operator(const CopyParameters& given, Setup& setup) {
+  return setup.make<CopyOperator>(given);
 }
 
 }  // namespace rushlight::cpu

@@ -7,21 +7,19 @@ namespace {
 
 class PoolOperator final : public Operator {
  public:
-  Status prepare(Setup& setup) {
+  Status prepare(const PoolingParameters& given, Setup& setup) {
     RL_TRY(setup.check_floats(1, 1));
-    const auto given = setup.step().operation_as_Pooling();
     in_ = setup.input(0);
     out_ = setup.output(0);
-    const Window window = {given.kernel(), given.stride(), given.padding(), given.dilation()};
-    RL_TRY(read_geometry(setup, *in_, *out_, window, false, &pooling_.geometry));
+    RL_TRY(read_geometry(setup, *in_, *out_, given.window, false, &pooling_.geometry));
     if (!is_channels_last(*in_)) return setup.refuse("its image does not lie channels last");
     const ConvGeometry& g = pooling_.geometry;
     if (g.in_channels != g.out_channels || g.pad_top >= g.kernel_y || g.pad_left >= g.kernel_x) {
       return setup.refuse("its channels or its padding do not fit");
     }
-    pooling_.kind = given.average() ? Pool::Average : Pool::Max;
-    pooling_.count_padding = given.count_padding();
-    pooling_.divisor = given.divisor();
+    pooling_.kind = given.average ? Pool::Average : Pool::Max;
+    pooling_.count_padding = given.count_padding;
+    pooling_.divisor = given.divisor;
     return {};
   }
 
@@ -41,10 +39,8 @@ class PoolOperator final : public Operator {
 
 }  // namespace
 
-Result<const Operator*> make_pooling(Setup& setup) {
-  PoolOperator made;
-  RL_TRY(made.prepare(setup));
-  return setup.make(made);
+Result<const Operator*> make_operator(const PoolingParameters& given, Setup& setup) {
+  return setup.make<PoolOperator>(given);
 }
 
 }  // namespace rushlight::cpu

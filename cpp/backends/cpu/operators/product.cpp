@@ -12,7 +12,7 @@ size_t panel_floats(int64_t depth, int64_t columns) {
 
 class PackedProduct final : public Operator {
  public:
-  Status prepare(Setup& setup) {
+  Status prepare(const ProductParameters& given, Setup& setup) {
     RL_TRY(setup.check_floats(3, 2));
     a_ = setup.input(0);
     panels_ = setup.input(1);
@@ -32,8 +32,7 @@ class PackedProduct final : public Operator {
     product_.a_step = a.step;
     product_.c_step = out.step;
     setup.want_scratch(product_scratch(product_));
-    return finish_.prepare(setup, setup.step().operation_as_Product().finish(), setup.input(2),
-                           out.count, out.width);
+    return finish_.prepare(setup, given.finish, setup.input(2), out.count, out.width);
   }
 
   Status run(const Frame& frame) const override {
@@ -58,7 +57,7 @@ class PackedProduct final : public Operator {
 // [batch, rows, depth] by [batch, depth, columns]: the right matrices are packed, one by one.
 class BatchProduct final : public Operator {
  public:
-  Status prepare(Setup& setup) {
+  Status prepare(const BatchProductParameters&, Setup& setup) {
     RL_TRY(setup.check_floats(2, 2));
     a_ = setup.input(0);
     b_ = setup.input(1);
@@ -108,16 +107,12 @@ class BatchProduct final : public Operator {
 
 }  // namespace
 
-Result<const Operator*> make_product(Setup& setup) {
-  PackedProduct made;
-  RL_TRY(made.prepare(setup));
-  return setup.make(made);
+Result<const Operator*> make_operator(const ProductParameters& given, Setup& setup) {
+  return setup.make<PackedProduct>(given);
 }
 
-Result<const Operator*> make_batch_product(Setup& setup) {
-  BatchProduct made;
-  RL_TRY(made.prepare(setup));
-  return setup.make(made);
+Result<const Operator*> make_operator(const BatchProductParameters& given, Setup& setup) {
+  return setup.make<BatchProduct>(given);
 }
 
 }  // namespace rushlight::cpu

@@ -22,11 +22,11 @@ Split split(const View& view, size_t first, size_t last) {
 
 class SoftmaxOperator final : public Operator {
  public:
-  Status prepare(Setup& setup) {
+  Status prepare(const SoftmaxParameters& given, Setup& setup) {
     RL_TRY(setup.check_floats(1, 1));
     in_ = setup.input(0);
     out_ = setup.output(0);
-    const size_t dim = setup.step().operation_as_Softmax().dim();
+    const size_t dim = given.dim;
     if (dim >= in_->rank || !same_sizes(*in_, *out_) || !is_dense(*in_) || !is_dense(*out_)) {
       return setup.refuse("its values have other sizes, or gaps");
     }
@@ -34,15 +34,15 @@ class SoftmaxOperator final : public Operator {
     softmax_.outer = sizes.outer;
     softmax_.width = sizes.width;
     softmax_.inner = sizes.inner;
-    softmax_.log = setup.step().operation_as_Softmax().log();
+    softmax_.log = given.log;
     return {};
   }
 
   Status run(const Frame& frame) const override {
-    Softmax given = softmax_;
-    given.in = frame.at(in_);
-    given.out = frame.at(out_);
-    softmax(given, frame.workers);
+    Softmax kernel = softmax_;
+    kernel.in = frame.at(in_);
+    kernel.out = frame.at(out_);
+    softmax(kernel, frame.workers);
     return {};
   }
 
@@ -54,22 +54,17 @@ class SoftmaxOperator final : public Operator {
 
 class ReduceOperator final : public Operator {
  public:
-  Status prepare(Setup& setup) {
+  Status prepare(const ReductionParameters& given, Setup& setup) {
     RL_TRY(setup.check_floats(1, 1));
     in_ = setup.input(0);
     out_ = setup.output(0);
-    const auto given = setup.step().operation_as_Reduction();
-    const size_t first = given.first();
-    const size_t last = given.last();
-    if (first >= last || last > in_->rank || !is_dense(*in_) || !is_dense(*out_)) {
+    if (given.first >= given.last || given.last > in_->rank || !is_dense(*in_) ||
+        !is_dense(*out_)) {
       return setup.refuse("its dimensions are wrong, or its values have gaps");
     }
-    const Split sizes = split(*in_, first, last);
+    const Split sizes = split(*in_, given.first, given.last);
     if (out_->numel != sizes.outer * sizes.inner) return setup.refuse("its result has other sizes");
-    if (given.kind() > fb::cpu_engine::ReductionKind::MIN) {
-      return setup.refuse("it is of an unknown kind");
-    }
-    reduce_.kind = static_cast<Reduction>(given.kind());
+    reduce_.kind = given.kind;
     const bool is_extreme = reduce_.kind == Reduction::Max || reduce_.kind == Reduction::Min;
     if (is_extreme && sizes.width == 0) return setup.refuse("it has no elements to choose from");
     reduce_.outer = sizes.outer;
@@ -79,10 +74,10 @@ class ReduceOperator final : public Operator {
   }
 
   Status run(const Frame& frame) const override {
-    Reduce given = reduce_;
-    given.in = frame.at(in_);
-    given.out = frame.at(out_);
-    reduce(given, frame.workers);
+    Reduce kernel = reduce_;
+    kernel.in = frame.at(in_);
+    kernel.out = frame.at(out_);
+    reduce(kernel, frame.workers);
     return {};
   }
 
@@ -94,16 +89,12 @@ class ReduceOperator final : public Operator {
 
 }  // namespace
 
-Result<const Operator*> make_softmax(Setup& setup) {
-  SoftmaxOperator made;
-  RL_TRY(made.prepare(setup));
-  return setup.make(made);
+Result<const Operator*> make_operator(const SoftmaxParameters& given, Setup& setup) {
+  return setup.make<SoftmaxOperator>(given);
 }
 
-Result<const Operator*> make_reduction(Setup& setup) {
-  ReduceOperator made;
-  RL_TRY(made.prepare(setup));
-  return setup.make(made);
+Result<const Operator*> make_operator(const ReductionParameters& given, Setup& setup) {
+  return setup.make<ReduceOperator>(given);
 }
 
 }  // namespace rushlight::cpu

@@ -1,39 +1,25 @@
 #include "rushlight/backends/cpu/operators/tile_program.h"
 
-#include <cstring>
-
 namespace rushlight::cpu {
 namespace {
-
-constexpr size_t kWords = 3;  // of an instruction
-
-TileInstruction instruction_of(fb::Vector<uint32_t> code, size_t i) {
-  TileInstruction instruction = {};
-  const uint32_t first = code[i * kWords];
-  instruction.op = static_cast<TileOp>(first & 0xff);
-  instruction.out = static_cast<uint8_t>(first >> 8);
-  instruction.a = static_cast<uint8_t>(first >> 16);
-  instruction.b = static_cast<uint8_t>(first >> 24);
-  instruction.c = static_cast<uint8_t>(code[i * kWords + 1]);
-  const uint32_t bits = code[i * kWords + 2];
-  std::memcpy(&instruction.value, &bits, sizeof(bits));
-  return instruction;
-}
 
 // Where dimension `d` of a view of this rank lies among kTileRank: at the end.
 size_t place_of(const View& view, size_t d) { return kTileRank - view.rank + d; }
 
 }  // namespace
 
-Status TilePlan::prepare(Setup& setup, fb::cpu_engine::TileProgram program) {
-  n_operands_ = program.operands().size();
+Status TilePlan::prepare(Setup& setup, const TileProgram& program) {
+  n_operands_ = program.operands.size();
   if (n_operands_ == 0 || n_operands_ > kTileOperands) {
     return setup.refuse("its program has too many operands, or none");
   }
   for (size_t i = 0; i < n_operands_; ++i) {
-    RL_TRY(read_operand(setup, i, program.operands()[i]));
+    RL_TRY(read_operand(setup, i, program.operands[i]));
   }
-  RL_TRY(read_code(setup, program.code()));
+  program_ = program.code;
+  if (program_.empty() || !tile_program_valid(program_, n_operands_)) {
+    return setup.refuse("its program is not valid");
+  }
   return check_stores(setup);
 }
 
@@ -51,19 +37,6 @@ Status TilePlan::read_operand(Setup& setup, size_t i, size_t number) {
   }
   if (i > 0 && view->rank != views_[0]->rank) return setup.refuse("its operands differ in rank");
   views_[i] = view;
-  return {};
-}
-
-Status TilePlan::read_code(Setup& setup, fb::Vector<uint32_t> code) {
-  if (code.size() % kWords != 0) return setup.refuse("its program is cut");
-  const size_t n = code.size() / kWords;
-  TileInstruction* instructions = setup.allocate<TileInstruction>(n);
-  if (instructions == nullptr && n > 0) return setup.out_of_memory();
-  for (size_t i = 0; i < n; ++i) instructions[i] = instruction_of(code, i);
-  program_ = {instructions, n};
-  if (n == 0 || !tile_program_valid(program_, n_operands_)) {
-    return setup.refuse("its program is not valid");
-  }
   return {};
 }
 

@@ -1,4 +1,4 @@
-// A tile program of the payload with the values that it reads and writes.
+// A tile program with the values that it reads and writes.
 #pragma once
 
 #include "rushlight/backends/cpu/kernels/tile.h"
@@ -16,13 +16,12 @@ class TilePlan {
  public:
   // All operands must have the same sizes, of at most kTileRank dimensions; a step of 0 repeats
   // elements. What is stored to must have no such step, and may be written.
-  Status prepare(Setup& setup, fb::cpu_engine::TileProgram program);
+  Status prepare(Setup& setup, const TileProgram& program);
   bool empty() const { return program_.empty(); }
   const int64_t* sizes() const { return sizes_; }
   void bind(const Frame& frame, BoundTiles& bound) const;
 
  private:
-  Status read_code(Setup& setup, fb::Vector<uint32_t> code);
   Status read_operand(Setup& setup, size_t i, size_t number);
   Status check_stores(Setup& setup) const;
 

@@ -1,0 +1,277 @@
+#include "rushlight/backends/cpu/payload.h"
+
+#include <cstring>
+#include <new>
+
+#include "rushlight/backends/cpu/cpu_engine_fb.h"
+
+namespace rushlight::cpu {
+namespace {
+
+namespace engine = fb::cpu_engine;
+using engine::Operation;
+
+// More than any operator takes: vectors that many tables share must not be copied without end.
+constexpr size_t kStepValues = 16;
+constexpr size_t kWords = 3;  // of an instruction
+
+TileInstruction instruction_of(fb::Vector<uint32_t> code, size_t i) {
+  TileInstruction instruction = {};
+  const uint32_t first = code[i * kWords];
+  instruction.op = static_cast<TileOp>(first & 0xff);
+  instruction.out = static_cast<uint8_t>(first >> 8);
+  instruction.a = static_cast<uint8_t>(first >> 16);
+  instruction.b = static_cast<uint8_t>(first >> 24);
+  instruction.c = static_cast<uint8_t>(code[i * kWords + 1]);
+  const uint32_t bits = code[i * kWords + 2];
+  std::memcpy(&instruction.value, &bits, sizeof(bits));
+  return instruction;
+}
+
+template <size_t n>
+bool read_numbers(fb::Vector<int64_t> from, int64_t (&to)[n]) {
+  if (from.size() != n) return false;
+  for (size_t i = 0; i < n; ++i) to[i] = from[i];
+  return true;
+}
+
+template <typename Table>
+bool read_window(const Table& from, Window* to) {
+  return read_numbers(from.kernel(), to->kernel) && read_numbers(from.stride(), to->stride) &&
+         read_numbers(from.padding(), to->padding) && read_numbers(from.dilation(), to->dilation);
+}
+
+class Reader {
+ public:
+  explicit Reader(BackendInit& init) : init_(init), message_(*init.message) {}
+
+  Status read(GraphParts* parts);
+
+ private:
+  Status read_values(engine::Graph graph, GraphParts* parts);
+  Status read_constants(engine::Graph graph, GraphParts* parts);
+  Status read_steps(engine::Graph graph, GraphParts* parts);
+  Status read_step(engine::Step from, Step* to);
+  Status read_parameters(engine::Step from, Parameters* to);
+  Status read_program(engine::TileProgram from, TileProgram* to);
+  Status read_finish(engine::Finish from, FinishParameters* to);
+  Status read_convolution(engine::Convolution from, Parameters* to);
+  Status read_pooling(engine::Pooling from, Parameters* to);
+  Status read_reduction(engine::Reduction from, Parameters* to);
+
+  Status refuse(const char* why) {
+    return message_.fail(Code::DelegateInvalidCompatibility, "%s", why);
+  }
+  // Room for `n` objects, made by their default constructors.
+  template <typename T>
+  Status allocate(size_t n, Span<T>* span) {
+    T* data = init_.allocator->allocate_array<T>(n);
+    if (data == nullptr && n > 0) {
+      return message_.fail(Code::DelegateMemoryAllocationFailed,
+                           "the method's memory has no room for the delegate");
+    }
+    for (size_t i = 0; i < n; ++i) new (data + i) T();
+    *span = {data, n};
+    return {};
+  }
+  template <typename T>
+  Status copy(fb::Vector<T> from, Span<const T>* to) {
+    Span<T> copied;
+    RL_TRY(allocate(from.size(), &copied));
+    for (size_t i = 0; i < from.size(); ++i) copied[i] = from[i];
+    *to = copied;
+    return {};
+  }
+
+  BackendInit& init_;
+  Message& message_;
+};
+
+Status Reader::read(GraphParts* parts) {
+  const uint8_t* data = init_.payload.data();
+  if (!engine::verify_Graph(data, init_.payload.size())) {
+    return refuse("the payload is cut or damaged; export the model again");
+  }
+  const engine::Graph graph = engine::root_Graph(data);
+  if (graph.version() == 0 || graph.version() > kVersion) {
+    return message_.fail(
+        Code::DelegateInvalidCompatibility,
+        "the payload has version %u, this runtime reads 1 to %u; update the runtime",
+        graph.version(), kVersion);
+  }
+  parts->n_inputs = graph.n_inputs();
+  parts->n_outputs = graph.n_outputs();
+  parts->scratch_size = graph.scratch_size();
+  RL_TRY(read_constants(graph, parts));
+  RL_TRY(read_values(graph, parts));
+  return read_steps(graph, parts);
+}
+
+Status Reader::read_constants(engine::Graph graph, GraphParts* parts) {
+  Span<Constant> constants;
+  RL_TRY(allocate(graph.constants().size(), &constants));
+  for (size_t i = 0; i < constants.size(); ++i) {
+    const engine::Constant constant = graph.constants()[i];
+    const StringView key = constant.key();
+    const auto found = init_.named_data != nullptr ? init_.named_data->get(key)
+                                                   : Result<Span<const uint8_t>>(Code::NotFound);
+    if (!found.ok() || found.value().size() < constant.size()) {
+      return message_.fail(Code::DelegateInvalidCompatibility,
+                           "the file's named data has no %llu bytes under '%.*s'; if weights "
+                           "lie in a file beside the program, load it as well",
+                           static_cast<unsigned long long>(constant.size()), key.len(), key.data());
+    }
+    constants[i] = {found.value().data(), constant.size()};
+  }
+  parts->constants = constants;
+  return {};
+}
+
+Status Reader::read_values(engine::Graph graph, GraphParts* parts) {
+  RL_TRY(allocate(graph.values().size(), &parts->values));
+  for (size_t i = 0; i < parts->values.size(); ++i) {
+    const engine::Value from = graph.values()[i];
+    Value& to = parts->values[i];
+    const size_t rank = from.sizes().size();
+    if (rank > kMaxViewRank || from.steps().size() != rank ||
+        from.place() > engine::Place::CONSTANT) {
+      return message_.fail(Code::DelegateInvalidCompatibility,
+                           "value %zu: its rank or place is wrong; export the model again", i);
+    }
+    to.view.dtype = static_cast<DType>(from.dtype());
+    to.view.rank = static_cast<uint8_t>(rank);
+    for (size_t d = 0; d < rank; ++d) {
+      to.view.sizes[d] = from.sizes()[d];
+      to.view.steps[d] = from.steps()[d];
+    }
+    to.view.offset = from.offset();
+    to.place = static_cast<Place>(from.place());
+    to.index = from.index();
+  }
+  return {};
+}
+
+Status Reader::read_steps(engine::Graph graph, GraphParts* parts) {
+  Span<Step> steps;
+  RL_TRY(allocate(graph.steps().size(), &steps));
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Status status = read_step(graph.steps()[i], &steps[i]);
+    if (status.ok()) continue;
+    init_.place->set(static_cast<int64_t>(i));
+    message_.append("; export the model again");
+    return status;
+  }
+  parts->steps = steps;
+  return {};
+}
+
+Status Reader::read_step(engine::Step from, Step* to) {
+  if (from.inputs().size() > kStepValues || from.outputs().size() > kStepValues) {
+    return refuse("it has too many values");
+  }
+  RL_TRY(copy(from.inputs(), &to->inputs));
+  RL_TRY(copy(from.outputs(), &to->outputs));
+  return read_parameters(from, &to->parameters);
+}
+
+Status Reader::read_parameters(engine::Step from, Parameters* to) {
+  switch (from.operation_type()) {
+    case Operation::Product:
+      return read_finish(from.operation_as_Product().finish(),
+                         &to->emplace<ProductParameters>().finish);
+    case Operation::BatchProduct:
+      *to = BatchProductParameters();
+      return {};
+    case Operation::Convolution:
+      return read_convolution(from.operation_as_Convolution(), to);
+    case Operation::Pooling:
+      return read_pooling(from.operation_as_Pooling(), to);
+    case Operation::Elementwise:
+      return read_program(from.operation_as_Elementwise().program(),
+                          &to->emplace<ElementwiseParameters>().program);
+    case Operation::Norm: {
+      const engine::Norm norm = from.operation_as_Norm();
+      *to = NormParameters{norm.rms(), norm.epsilon()};
+      return {};
+    }
+    case Operation::GroupNorm: {
+      const engine::GroupNorm norm = from.operation_as_GroupNorm();
+      *to = GroupNormParameters{norm.groups(), norm.epsilon()};
+      return {};
+    }
+    case Operation::Softmax: {
+      const engine::Softmax softmax = from.operation_as_Softmax();
+      *to = SoftmaxParameters{softmax.dim(), softmax.log()};
+      return {};
+    }
+    case Operation::Reduction:
+      return read_reduction(from.operation_as_Reduction(), to);
+    case Operation::Gather:
+      *to = GatherParameters{from.operation_as_Gather().columns()};
+      return {};
+    case Operation::Copy:
+      *to = CopyParameters();
+      return {};
+    case Operation::Attention: {
+      const engine::Attention attention = from.operation_as_Attention();
+      *to = AttentionParameters{attention.scale(), attention.causal()};
+      return {};
+    }
+    case Operation::NONE:
+      break;
+  }
+  return refuse("it is of a kind that this runtime does not know");
+}
+
+Status Reader::read_program(engine::TileProgram from, TileProgram* to) {
+  const size_t n = from.code().size() / kWords;
+  if (from.operands().size() > kTileOperands || n > kTileInstructions) {
+    return refuse("its program has too many operands or instructions");
+  }
+  if (from.code().size() % kWords != 0) return refuse("its program is cut");
+  Span<TileInstruction> code;
+  RL_TRY(allocate(n, &code));
+  for (size_t i = 0; i < n; ++i) code[i] = instruction_of(from.code(), i);
+  to->code = code;
+  return copy(from.operands(), &to->operands);
+}
+
+Status Reader::read_finish(engine::Finish from, FinishParameters* to) {
+  to->clamped = from.clamped();
+  to->low = from.low();
+  to->high = from.high();
+  if (from.added()) to->residual = from.residual();
+  return read_program(from.program(), &to->program);
+}
+
+Status Reader::read_convolution(engine::Convolution from, Parameters* to) {
+  ConvolutionParameters& convolution = to->emplace<ConvolutionParameters>();
+  if (from.kind() > engine::ConvolutionKind::TRANSPOSED) {
+    return refuse("it is of an unknown kind");
+  }
+  convolution.kind = static_cast<ConvolutionKind>(from.kind());
+  if (!read_window(from, &convolution.window)) return refuse("its window is not valid");
+  convolution.groups = from.groups();
+  return read_finish(from.finish(), &convolution.finish);
+}
+
+Status Reader::read_pooling(engine::Pooling from, Parameters* to) {
+  PoolingParameters& pooling = to->emplace<PoolingParameters>();
+  if (!read_window(from, &pooling.window)) return refuse("its window is not valid");
+  pooling.average = from.average();
+  pooling.count_padding = from.count_padding();
+  pooling.divisor = from.divisor();
+  return {};
+}
+
+Status Reader::read_reduction(engine::Reduction from, Parameters* to) {
+  if (from.kind() > engine::ReductionKind::MIN) return refuse("it is of an unknown kind");
+  *to = ReductionParameters{static_cast<Reduction>(from.kind()), from.first(), from.last()};
+  return {};
+}
+
+}  // namespace
+
+Status read_payload(BackendInit& init, GraphParts* parts) { return Reader(init).read(parts); }
+
+}  // namespace rushlight::cpu

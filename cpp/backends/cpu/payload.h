@@ -1,0 +1,15 @@
+// Reads the payload of the cpu backend (schema/cpu_engine.fbs) into the parts of a graph.
+#pragma once
+
+#include "rushlight/backends/cpu/graph_parts.h"
+#include "rushlight/delegate/backend.h"
+
+namespace rushlight::cpu {
+
+constexpr uint32_t kVersion = 1;  // the newest payload that is read
+
+// Everything but constants is copied into init's allocator. DelegateInvalidCompatibility for a
+// payload that is damaged or of a newer version, or whose constants are not among the named data.
+Status read_payload(BackendInit& init, GraphParts* parts);
+
+}  // namespace rushlight::cpu
