@@ -19,6 +19,18 @@ enum class Place : uint8_t {
   CONSTANT = 3,
 };
 
+// How a size, step or offset follows from the inputs' sizes.
+enum class ExpressionKind : uint8_t {
+  CONSTANT = 0,
+  INPUT_SIZE = 1,
+  ADD = 2,
+  MULTIPLY = 3,
+  FLOOR_DIVIDE = 4,
+  MODULO = 5,
+  MAXIMUM = 6,
+  MINIMUM = 7,
+};
+
 // How a convolution's weights are packed, and which way it goes.
 enum class ConvolutionKind : uint8_t {
   DENSE = 0,
@@ -51,8 +63,19 @@ enum class Operation : uint8_t {
   Attention = 12,
 };
 
+// Rounding is that of Python's // and %.
+class Expression : public Table {
+ public:
+  using Table::Table;
+  ExpressionKind kind() const { return scalar<ExpressionKind>(0, ExpressionKind::CONSTANT); }
+  // `a` and `b` number earlier expressions. Of CONSTANT, a is the value. Of INPUT_SIZE, a is the
+  // input and b its dimension, or -1 where the input itself is the integer.
+  int64_t a() const { return scalar<int64_t>(1, 0); }
+  int64_t b() const { return scalar<int64_t>(2, 0); }
+};
+
 // A view of memory. Its dimensions are the operator's, whatever their order in memory: steps say
-// it.
+// it. Sizes, steps and offset are those at the upper bounds of the inputs' sizes.
 class Value : public Table {
  public:
   using Table::Table;
@@ -68,6 +91,13 @@ class Value : public Table {
   uint32_t index() const { return scalar<uint32_t>(4, 0); }
   // Bytes from the start of the input, output, constant or scratch.
   uint64_t offset() const { return scalar<uint64_t>(5, 0); }
+  // An expression for each dimension, -1 where the above holds whatever the inputs' sizes; empty if
+  // it does in all. Of the offset, in bytes.
+  Vector<int32_t> dynamic_sizes() const { return Vector<int32_t>(target(6)); }
+  bool has_dynamic_sizes() const { return field(6) != nullptr; }
+  Vector<int32_t> dynamic_steps() const { return Vector<int32_t>(target(7)); }
+  bool has_dynamic_steps() const { return field(7) != nullptr; }
+  int32_t dynamic_offset() const { return scalar<int32_t>(8, -1); }
 };
 
 // Bytes in the program's named data, aligned to 64.
@@ -285,6 +315,14 @@ class Graph : public Table {
   uint32_t n_outputs() const { return scalar<uint32_t>(5, 0); }
   // Bytes of the memory that values in scratch share.
   uint64_t scratch_size() const { return scalar<uint64_t>(6, 0); }
+  // Sizes that follow from the inputs' sizes: since version 2. Without any, all is as the values
+  // say.
+  Tables<Expression> expressions() const { return Tables<Expression>(target(7)); }
+  bool has_expressions() const { return field(7) != nullptr; }
+  // For each input, then each output: the value that has its own sizes, which are those at the
+  // upper bounds; -1 for a number. There where there are expressions.
+  Vector<int32_t> arguments() const { return Vector<int32_t>(target(8)); }
+  bool has_arguments() const { return field(8) != nullptr; }
 };
 
 // What verify_flatbuffer walks.
@@ -299,6 +337,8 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 2},  // n_inputs
     {FieldKind::Scalar, 2},  // n_outputs
     {FieldKind::Scalar, 3},  // scratch_size
+    {FieldKind::Tables, 4},  // expressions
+    {FieldKind::Vector, 2},  // arguments
     // Value
     {FieldKind::Scalar, 0},  // dtype
     {FieldKind::Vector, 3},  // sizes
@@ -306,6 +346,9 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 0},  // place
     {FieldKind::Scalar, 2},  // index
     {FieldKind::Scalar, 3},  // offset
+    {FieldKind::Vector, 2},  // dynamic_sizes
+    {FieldKind::Vector, 2},  // dynamic_steps
+    {FieldKind::Scalar, 2},  // dynamic_offset
     // Constant
     {FieldKind::String, 0},  // key
     {FieldKind::Scalar, 3},  // size
@@ -314,8 +357,12 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::UnionValue, 0},  // operation
     {FieldKind::Vector, 2},      // inputs
     {FieldKind::Vector, 2},      // outputs
+    // Expression
+    {FieldKind::Scalar, 0},  // kind
+    {FieldKind::Scalar, 3},  // a
+    {FieldKind::Scalar, 3},  // b
     // Product
-    {FieldKind::Table, 16},  // finish
+    {FieldKind::Table, 17},  // finish
     // BatchProduct
     // Convolution
     {FieldKind::Scalar, 0},  // kind
@@ -324,7 +371,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Vector, 3},  // padding
     {FieldKind::Vector, 3},  // dilation
     {FieldKind::Scalar, 3},  // groups
-    {FieldKind::Table, 16},  // finish
+    {FieldKind::Table, 17},  // finish
     // Pooling
     {FieldKind::Scalar, 0},  // average
     {FieldKind::Vector, 3},  // kernel
@@ -334,7 +381,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 0},  // count_padding
     {FieldKind::Scalar, 3},  // divisor
     // Elementwise
-    {FieldKind::Table, 17},  // program
+    {FieldKind::Table, 18},  // program
     // Norm
     {FieldKind::Scalar, 0},  // rms
     {FieldKind::Scalar, 2},  // epsilon
@@ -358,7 +405,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 0},  // clamped
     {FieldKind::Scalar, 2},  // low
     {FieldKind::Scalar, 2},  // high
-    {FieldKind::Table, 17},  // program
+    {FieldKind::Table, 18},  // program
     {FieldKind::Scalar, 2},  // residual
     {FieldKind::Scalar, 0},  // added
     // TileProgram
@@ -366,41 +413,42 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Vector, 2},  // operands
 };
 inline constexpr TableLayout kTables[] = {
-    {0, 7},   // 0 Graph
-    {7, 6},   // 1 Value
-    {13, 2},  // 2 Constant
-    {15, 4},  // 3 Step
-    {19, 1},  // 4 Product
-    {20, 0},  // 5 BatchProduct
-    {20, 7},  // 6 Convolution
-    {27, 7},  // 7 Pooling
-    {34, 1},  // 8 Elementwise
-    {35, 2},  // 9 Norm
-    {37, 2},  // 10 GroupNorm
-    {39, 2},  // 11 Softmax
-    {41, 3},  // 12 Reduction
-    {44, 1},  // 13 Gather
-    {45, 0},  // 14 Copy
-    {45, 2},  // 15 Attention
-    {47, 6},  // 16 Finish
-    {53, 2},  // 17 TileProgram
+    {0, 9},   // 0 Graph
+    {9, 9},   // 1 Value
+    {18, 2},  // 2 Constant
+    {20, 4},  // 3 Step
+    {24, 3},  // 4 Expression
+    {27, 1},  // 5 Product
+    {28, 0},  // 6 BatchProduct
+    {28, 7},  // 7 Convolution
+    {35, 7},  // 8 Pooling
+    {42, 1},  // 9 Elementwise
+    {43, 2},  // 10 Norm
+    {45, 2},  // 11 GroupNorm
+    {47, 2},  // 12 Softmax
+    {49, 3},  // 13 Reduction
+    {52, 1},  // 14 Gather
+    {53, 0},  // 15 Copy
+    {53, 2},  // 16 Attention
+    {55, 6},  // 17 Finish
+    {61, 2},  // 18 TileProgram
 };
 inline constexpr UnionLayout kUnions[] = {
     {0, 12},  // Operation
 };
 inline constexpr uint8_t kMembers[] = {
-    4,   // Product
-    5,   // BatchProduct
-    6,   // Convolution
-    7,   // Pooling
-    8,   // Elementwise
-    9,   // Norm
-    10,  // GroupNorm
-    11,  // Softmax
-    12,  // Reduction
-    13,  // Gather
-    14,  // Copy
-    15,  // Attention
+    5,   // Product
+    6,   // BatchProduct
+    7,   // Convolution
+    8,   // Pooling
+    9,   // Elementwise
+    10,  // Norm
+    11,  // GroupNorm
+    12,  // Softmax
+    13,  // Reduction
+    14,  // Gather
+    15,  // Copy
+    16,  // Attention
 };
 inline constexpr Layout kGraph = {kFields, kTables, kUnions, kMembers};
 

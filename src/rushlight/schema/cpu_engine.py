@@ -26,6 +26,19 @@ class Place(IntEnum):
     CONSTANT = 3
 
 
+class ExpressionKind(IntEnum):
+    """How a size, step or offset follows from the inputs' sizes."""
+
+    CONSTANT = 0
+    INPUT_SIZE = 1
+    ADD = 2
+    MULTIPLY = 3
+    FLOOR_DIVIDE = 4
+    MODULO = 5
+    MAXIMUM = 6
+    MINIMUM = 7
+
+
 class ConvolutionKind(IntEnum):
     """How a convolution's weights are packed, and which way it goes."""
 
@@ -44,10 +57,22 @@ class ReductionKind(IntEnum):
 
 
 @dataclass(slots=True)
+class Expression:
+    """Rounding is that of Python's // and %."""
+
+    kind: ExpressionKind = ExpressionKind.CONSTANT
+    #: `a` and `b` number earlier expressions. Of CONSTANT, a is the value. Of INPUT_SIZE, a is the
+    #: input and b its dimension, or -1 where the input itself is the integer.
+    a: int = 0
+    b: int = 0
+
+
+@dataclass(slots=True)
 class Value:
     """A view of memory.
 
-    Its dimensions are the operator's, whatever their order in memory: steps say it.
+    Its dimensions are the operator's, whatever their order in memory: steps say it. Sizes, steps
+    and offset are those at the upper bounds of the inputs' sizes.
     """
 
     dtype: ScalarType = ScalarType.FLOAT
@@ -60,6 +85,11 @@ class Value:
     index: int = 0
     #: Bytes from the start of the input, output, constant or scratch.
     offset: int = 0
+    #: An expression for each dimension, -1 where the above holds whatever the inputs' sizes; empty
+    #: if it does in all. Of the offset, in bytes.
+    dynamic_sizes: list[int] = field(default_factory=list)
+    dynamic_steps: list[int] = field(default_factory=list)
+    dynamic_offset: int = -1
 
 
 @dataclass(slots=True)
@@ -242,6 +272,12 @@ class Graph:
     n_outputs: int = 0
     #: Bytes of the memory that values in scratch share.
     scratch_size: int = 0
+    #: Sizes that follow from the inputs' sizes: since version 2. Without any, all is as the values
+    #: say.
+    expressions: list[Expression] = field(default_factory=list)
+    #: For each input, then each output: the value that has its own sizes, which are those at the
+    #: upper bounds; -1 for a number. There where there are expressions.
+    arguments: list[int] = field(default_factory=list)
 
 
 _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
@@ -253,6 +289,8 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("n_inputs", 4, "I", 0),
         codec.Scalar("n_outputs", 5, "I", 0),
         codec.Scalar("scratch_size", 6, "Q", 0),
+        codec.Children("expressions", 7, Expression),
+        codec.Numbers("arguments", 8, "i"),
     ),
     Value: (
         codec.Scalar("dtype", 0, "b", ScalarType.FLOAT, ScalarType),
@@ -261,6 +299,9 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("place", 3, "B", Place.SCRATCH, Place),
         codec.Scalar("index", 4, "I", 0),
         codec.Scalar("offset", 5, "Q", 0),
+        codec.Numbers("dynamic_sizes", 6, "i"),
+        codec.Numbers("dynamic_steps", 7, "i"),
+        codec.Scalar("dynamic_offset", 8, "i", -1),
     ),
     Constant: (
         codec.Text("key", 0),
@@ -287,6 +328,11 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         ),
         codec.Numbers("inputs", 2, "i"),
         codec.Numbers("outputs", 3, "i"),
+    ),
+    Expression: (
+        codec.Scalar("kind", 0, "B", ExpressionKind.CONSTANT, ExpressionKind),
+        codec.Scalar("a", 1, "q", 0),
+        codec.Scalar("b", 2, "q", 0),
     ),
     Product: (codec.Child("finish", 0, Finish, optional=True),),
     BatchProduct: (),
