@@ -5,6 +5,7 @@
 #pragma once
 
 #include "rushlight/backends/cpu/graph_parts.h"
+#include "rushlight/backends/cpu/sizes.h"
 #include "rushlight/delegate/backend.h"
 
 namespace rushlight::cpu {
@@ -16,6 +17,7 @@ constexpr size_t kAlignment = 64;
 class Graph {
  public:
   // Everything that the parts say is checked here; `init` says what is wrong, and at which step.
+  // Memory is taken here, for inputs of any sizes within their bounds.
   Status load(const GraphParts& parts, BackendInit& init);
   Status run(const BackendRun& run, EValue* const* args, size_t n_args);
 
@@ -27,22 +29,30 @@ class Graph {
     bool used = false;
   };
 
+  Status prepare(const GraphParts& parts, BackendInit& init);
+  Status take_memory(const GraphParts& parts, BackendInit& init);
+  Status place_values(Message& message);
   Status place_value(Value& value, Message& message);
-  Status make_operators(Span<const Step> steps, BackendInit& init);
+  Status make_operators(Allocator* allocator, Message& message, DelegatePlace& place);
+  Status fit(const BackendRun& run, EValue* const* args);
+  Status fit_anew(const BackendRun& run, EValue* const* args);
   Status bind(EValue& arg, size_t number, bool is_input, Message& message);
+  Status run_operators(const BackendRun& run, void* scratch, size_t scratch_size);
 
   size_t n_inputs_ = 0;
   size_t n_constants_ = 0;
   size_t n_outputs_ = 0;
-  size_t n_operators_ = 0;
   size_t threads_ = 1;  // that scratch is there for
   Span<Value> values_;
-  Argument* arguments_ = nullptr;  // inputs, then outputs
-  const Operator** operators_ = nullptr;
+  Span<const Step> steps_;
+  Sizes sizes_;
+  Argument* arguments_ = nullptr;   // inputs, then outputs
+  Operator** operators_ = nullptr;  // of each step
   uint8_t** bases_ = nullptr;
   uint64_t* capacities_ = nullptr;  // bytes of each memory; of arguments what they must have
   void* scratch_ = nullptr;         // of operators
   size_t scratch_size_ = 0;
+  size_t scratch_wanted_ = 0;  // more if operators on smaller sizes want more
 };
 
 }  // namespace rushlight::cpu

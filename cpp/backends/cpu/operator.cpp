@@ -2,8 +2,9 @@
 
 namespace rushlight::cpu {
 
-Status Setup::begin(const Step& next) {
+Status Setup::begin(const Step& next, Operator* former) {
   step_ = &next;
+  former_ = former;
   for (size_t i = 0; i < next.inputs.size(); ++i) {
     if (next.inputs[i] >= 0 && input(i) == nullptr) return refuse("it names no value");
   }

@@ -1,10 +1,11 @@
-// What an operator of the engine's graph is: prepared once when the graph is loaded, where all that
-// can be wrong is found, and then run without a check.
+// What an operator of the engine's graph is: prepared when the graph is loaded, and again when
+// sizes have changed, where all that can be wrong is found; and then run without a check.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <type_traits>
 
 #include "rushlight/backends/cpu/graph_parts.h"
 #include "rushlight/core/allocator.h"
@@ -23,7 +24,8 @@ struct Frame {
 
   template <typename T = float>
   T* at(const View& view) const {
-    return reinterpret_cast<T*>(bases[view.base] + view.offset);
+    // Of an empty view, the offset may be beyond its memory.
+    return reinterpret_cast<T*>(bases[view.base] + (view.numel > 0 ? view.offset : 0));
   }
   template <typename T = float>
   T* at(const View* view) const {
@@ -53,7 +55,8 @@ class Setup {
 
   // The next step. DelegateInvalidCompatibility if it names values that are not there, or writes
   // what nothing may write.
-  Status begin(const Step& next);
+  // `former` is what was made from that step before: the next operator takes its place.
+  Status begin(const Step& next, Operator* former);
 
   // nullptr if it is left out.
   const View* input(size_t i) const { return named(step_->inputs, i); }
@@ -76,14 +79,17 @@ class Setup {
   }
   size_t scratch() const { return scratch_; }
 
-  // An operator of type T in the method's memory, prepared from its parameters.
+  // An operator of type T in the method's memory, prepared from its parameters. Nothing is
+  // allocated if there is a former one.
   template <typename T, typename Given>
-  Result<const Operator*> make(const Given& given) {
+  Result<Operator*> make(const Given& given) {
+    static_assert(std::is_trivially_destructible<T>::value, "it is replaced and dropped as it is");
     T made;
     RL_TRY(made.prepare(given, *this));
-    T* memory = allocator->allocate_array<T>(1);
+    T* memory = static_cast<T*>(former_);
+    if (memory == nullptr) memory = allocator->allocate_array<T>(1);
     if (memory == nullptr) return out_of_memory();
-    return static_cast<const Operator*>(new (memory) T(made));
+    return static_cast<Operator*>(new (memory) T(made));
   }
   Status out_of_memory() const;
 
@@ -95,6 +101,7 @@ class Setup {
   const View* named(Span<const int32_t> numbers, size_t i) const;
 
   const Step* step_ = nullptr;
+  Operator* former_ = nullptr;
   Span<const Value> values_;
   size_t first_writable_;
   size_t scratch_ = 0;
@@ -102,17 +109,17 @@ class Setup {
 
 // One for each kind of parameters, in operators/. DelegateInvalidCompatibility if the values or the
 // parameters are none that the operator can run with.
-Result<const Operator*> make_operator(const ProductParameters& given, Setup& setup);
-Result<const Operator*> make_operator(const BatchProductParameters& given, Setup& setup);
-Result<const Operator*> make_operator(const ConvolutionParameters& given, Setup& setup);
-Result<const Operator*> make_operator(const PoolingParameters& given, Setup& setup);
-Result<const Operator*> make_operator(const ElementwiseParameters& given, Setup& setup);
-Result<const Operator*> make_operator(const NormParameters& given, Setup& setup);
-Result<const Operator*> make_operator(const GroupNormParameters& given, Setup& setup);
-Result<const Operator*> make_operator(const SoftmaxParameters& given, Setup& setup);
-Result<const Operator*> make_operator(const ReductionParameters& given, Setup& setup);
-Result<const Operator*> make_operator(const GatherParameters& given, Setup& setup);
-Result<const Operator*> make_operator(const CopyParameters& given, Setup& setup);
-Result<const Operator*> make_operator(const AttentionParameters& given, Setup& setup);
+Result<Operator*> make_operator(const ProductParameters& given, Setup& setup);
+Result<Operator*> make_operator(const BatchProductParameters& given, Setup& setup);
+Result<Operator*> make_operator(const ConvolutionParameters& given, Setup& setup);
+Result<Operator*> make_operator(const PoolingParameters& given, Setup& setup);
+Result<Operator*> make_operator(const ElementwiseParameters& given, Setup& setup);
+Result<Operator*> make_operator(const NormParameters& given, Setup& setup);
+Result<Operator*> make_operator(const GroupNormParameters& given, Setup& setup);
+Result<Operator*> make_operator(const SoftmaxParameters& given, Setup& setup);
+Result<Operator*> make_operator(const ReductionParameters& given, Setup& setup);
+Result<Operator*> make_operator(const GatherParameters& given, Setup& setup);
+Result<Operator*> make_operator(const CopyParameters& given, Setup& setup);
+Result<Operator*> make_operator(const AttentionParameters& given, Setup& setup);
 
 }  // namespace rushlight::cpu

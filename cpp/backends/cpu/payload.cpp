@@ -49,6 +49,8 @@ class Reader {
 
  private:
   Status read_values(engine::Graph graph, GraphParts* parts);
+  Status read_value(engine::Value from, Value* to);
+  Status read_expressions(engine::Graph graph, GraphParts* parts);
   Status read_constants(engine::Graph graph, GraphParts* parts);
   Status read_steps(engine::Graph graph, GraphParts* parts);
   Status read_step(engine::Step from, Step* to);
@@ -104,6 +106,7 @@ Status Reader::read(GraphParts* parts) {
   parts->scratch_size = graph.scratch_size();
   RL_TRY(read_constants(graph, parts));
   RL_TRY(read_values(graph, parts));
+  RL_TRY(read_expressions(graph, parts));
   return read_steps(graph, parts);
 }
 
@@ -130,25 +133,43 @@ Status Reader::read_constants(engine::Graph graph, GraphParts* parts) {
 Status Reader::read_values(engine::Graph graph, GraphParts* parts) {
   RL_TRY(allocate(graph.values().size(), &parts->values));
   for (size_t i = 0; i < parts->values.size(); ++i) {
-    const engine::Value from = graph.values()[i];
-    Value& to = parts->values[i];
-    const size_t rank = from.sizes().size();
-    if (rank > kMaxViewRank || from.steps().size() != rank ||
-        from.place() > engine::Place::CONSTANT) {
-      return message_.fail(Code::DelegateInvalidCompatibility,
-                           "value %zu: its rank or place is wrong; export the model again", i);
-    }
-    to.view.dtype = static_cast<DType>(from.dtype());
-    to.view.rank = static_cast<uint8_t>(rank);
-    for (size_t d = 0; d < rank; ++d) {
-      to.view.sizes[d] = from.sizes()[d];
-      to.view.steps[d] = from.steps()[d];
-    }
-    to.view.offset = from.offset();
-    to.place = static_cast<Place>(from.place());
-    to.index = from.index();
+    const Status status = read_value(graph.values()[i], &parts->values[i]);
+    if (status.ok()) continue;
+    message_.prepend("value %zu: ", i);
+    return status;
   }
   return {};
+}
+
+Status Reader::read_value(engine::Value from, Value* to) {
+  const size_t rank = from.sizes().size();
+  if (rank > kMaxViewRank || from.steps().size() != rank || from.dynamic_sizes().size() > rank ||
+      from.dynamic_steps().size() > rank || from.place() > engine::Place::CONSTANT) {
+    return refuse("its rank or place is wrong; export the model again");
+  }
+  to->view.dtype = static_cast<DType>(from.dtype());
+  to->view.rank = static_cast<uint8_t>(rank);
+  for (size_t d = 0; d < rank; ++d) {
+    to->view.sizes[d] = from.sizes()[d];
+    to->view.steps[d] = from.steps()[d];
+  }
+  to->view.offset = from.offset();
+  to->place = static_cast<Place>(from.place());
+  to->index = from.index();
+  to->dynamic_offset = from.dynamic_offset();
+  RL_TRY(copy(from.dynamic_sizes(), &to->dynamic_sizes));
+  return copy(from.dynamic_steps(), &to->dynamic_steps);
+}
+
+Status Reader::read_expressions(engine::Graph graph, GraphParts* parts) {
+  Span<Expression> expressions;
+  RL_TRY(allocate(graph.expressions().size(), &expressions));
+  for (size_t i = 0; i < expressions.size(); ++i) {
+    const engine::Expression from = graph.expressions()[i];
+    expressions[i] = {static_cast<ExpressionKind>(from.kind()), from.a(), from.b()};
+  }
+  parts->expressions = expressions;
+  return copy(graph.arguments(), &parts->arguments);
 }
 
 Status Reader::read_steps(engine::Graph graph, GraphParts* parts) {

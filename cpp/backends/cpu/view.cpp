@@ -30,8 +30,9 @@ bool measure(View& view) {
     if (reach > kMaxViewNumel || last > kMaxViewNumel) return false;
   }
   view.numel = is_empty ? 0 : product;
-  const uint64_t bytes =
-      is_empty ? 0 : (static_cast<uint64_t>(last) + 1) * element_size(view.dtype);
+  view.extent = 0;
+  if (is_empty) return true;
+  const uint64_t bytes = (static_cast<uint64_t>(last) + 1) * element_size(view.dtype);
   return !__builtin_add_overflow(bytes, view.offset, &view.extent);
 }
 

@@ -23,7 +23,7 @@ struct View {
   uint32_t base = 0;                 // which of the graph's memories
   uint64_t offset = 0;               // bytes from its start
   int64_t numel = 0;
-  uint64_t extent = 0;  // bytes from the memory's start to the end of the last element
+  uint64_t extent = 0;  // bytes from the memory's start to the end of the last element; 0 if empty
 
   int64_t size(size_t dim) const { return sizes[dim]; }
 };

@@ -90,7 +90,7 @@ class AttentionOperator final : public Operator {
 
 }  // namespace
 
-Result<const Operator*> make_operator(const AttentionParameters& given, Setup& setup) {
+Result<Operator*> make_operator(const AttentionParameters& given, Setup& setup) {
   return setup.make<AttentionOperator>(given);
 }
 

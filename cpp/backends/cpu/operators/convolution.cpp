@@ -118,7 +118,7 @@ class Convolve final : public Operator {
 
 }  // namespace
 
-Result<const Operator*> make_operator(const ConvolutionParameters& given, Setup& setup) {
+Result<Operator*> make_operator(const ConvolutionParameters& given, Setup& setup) {
   return setup.make<Convolve>(given);
 }
 

@@ -22,7 +22,7 @@ class Elementwise final : public Operator {
 
 }  // namespace
 
-Result<const Operator*> make_operator(const ElementwiseParameters& given, Setup& setup) {
+Result<Operator*> make_operator(const ElementwiseParameters& given, Setup& setup) {
   return setup.make<Elementwise>(given);
 }
 

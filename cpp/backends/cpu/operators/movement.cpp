@@ -98,11 +98,11 @@ class CopyOperator final : public Operator {
 
 }  // namespace
 
-Result<const Operator*> make_operator(const GatherParameters& given, Setup& setup) {
+Result<Operator*> make_operator(const GatherParameters& given, Setup& setup) {
   return setup.make<GatherOperator>(given);
 }
 
-Result<const Operator*> make_operator(const CopyParameters& given, Setup& setup) {
+Result<Operator*> make_operator(const CopyParameters& given, Setup& setup) {
   return setup.make<CopyOperator>(given);
 }
 

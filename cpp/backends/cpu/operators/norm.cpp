@@ -76,11 +76,11 @@ class NormOperator final : public Operator {
 
 }  // namespace
 
-Result<const Operator*> make_operator(const NormParameters& given, Setup& setup) {
+Result<Operator*> make_operator(const NormParameters& given, Setup& setup) {
   return setup.make<NormOperator<Norm, normalize>>(given);
 }
 
-Result<const Operator*> make_operator(const GroupNormParameters& given, Setup& setup) {
+Result<Operator*> make_operator(const GroupNormParameters& given, Setup& setup) {
   return setup.make<NormOperator<GroupNorm, normalize_groups>>(given);
 }
 

@@ -39,7 +39,7 @@ class PoolOperator final : public Operator {
 
 }  // namespace
 
-Result<const Operator*> make_operator(const PoolingParameters& given, Setup& setup) {
+Result<Operator*> make_operator(const PoolingParameters& given, Setup& setup) {
   return setup.make<PoolOperator>(given);
 }
 

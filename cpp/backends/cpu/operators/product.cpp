@@ -107,11 +107,11 @@ class BatchProduct final : public Operator {
 
 }  // namespace
 
-Result<const Operator*> make_operator(const ProductParameters& given, Setup& setup) {
+Result<Operator*> make_operator(const ProductParameters& given, Setup& setup) {
   return setup.make<PackedProduct>(given);
 }
 
-Result<const Operator*> make_operator(const BatchProductParameters& given, Setup& setup) {
+Result<Operator*> make_operator(const BatchProductParameters& given, Setup& setup) {
   return setup.make<BatchProduct>(given);
 }
 

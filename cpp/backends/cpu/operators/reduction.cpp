@@ -89,11 +89,11 @@ class ReduceOperator final : public Operator {
 
 }  // namespace
 
-Result<const Operator*> make_operator(const SoftmaxParameters& given, Setup& setup) {
+Result<Operator*> make_operator(const SoftmaxParameters& given, Setup& setup) {
   return setup.make<SoftmaxOperator>(given);
 }
 
-Result<const Operator*> make_operator(const ReductionParameters& given, Setup& setup) {
+Result<Operator*> make_operator(const ReductionParameters& given, Setup& setup) {
   return setup.make<ReduceOperator>(given);
 }
 
