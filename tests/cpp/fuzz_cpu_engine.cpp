@@ -3,18 +3,21 @@
 // block of scratch is a heap block of its own, of exactly the size asked for.
 //
 // Usage: fuzz_cpu_engine ROUNDS FILE...: the payloads of each file's delegates are damaged ROUNDS
-// times each, always in the same way; they run on one thread or two, on each instruction set.
+// times each, always in the same way; they run on one thread or two, on each instruction set. What
+// has dynamic sizes runs with inputs of several.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "engine_damage.h"
+#include "engine_payload.h"
 #include "rushlight/backends/cpu/cpu_backend.h"
-#include "rushlight/backends/cpu/cpu_engine_fb.h"
 #include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/module/module.h"
 #include "rushlight/module/thread_pool.h"
@@ -22,9 +25,10 @@
 namespace {
 
 using namespace rushlight;
-namespace engine = rushlight::fb::cpu_engine;
+using namespace rushlight::test;
 
 constexpr size_t kMemoryLimit = size_t{8} << 20;
+constexpr size_t kMethodScratch = size_t{1} << 16;
 constexpr size_t kAlignment = 64;
 
 // Bytes of the heap without one more behind them.
@@ -65,8 +69,11 @@ class ExactAllocator : public Allocator {
 
 struct Argument {
   bool is_tensor = false;
-  Tensor tensor;
+  DType dtype = DType::Float32;
+  std::vector<int32_t> sizes;
+  std::vector<uint8_t> dim_order;
   std::vector<uint8_t> bytes;
+  int64_t number = 0;  // of what is no tensor
 };
 
 struct Constant {
@@ -115,8 +122,13 @@ class Recorder : public Backend {
       Argument argument;
       argument.is_tensor = args[i]->is_tensor();
       if (argument.is_tensor) {
-        argument.tensor = args[i]->tensor();
-        argument.bytes = copy_of({argument.tensor.as<uint8_t>(), argument.tensor.nbytes()});
+        const Tensor& tensor = args[i]->tensor();
+        argument.dtype = tensor.dtype;
+        argument.sizes.assign(tensor.sizes, tensor.sizes + tensor.rank);
+        argument.dim_order.assign(tensor.dim_order, tensor.dim_order + tensor.rank);
+        argument.bytes = copy_of({tensor.as<uint8_t>(), tensor.nbytes()});
+      } else {
+        argument.number = args[i]->to_int();
       }
       recording.args.push_back(argument);
     }
@@ -166,205 +178,96 @@ class Constants : public NamedData {
   std::vector<std::unique_ptr<Block>> blocks_;
 };
 
+// Gives sizes other ones, the same for equal ones.
+class Sizing {
+ public:
+  // Those that there were if `seed` is 0.
+  explicit Sizing(uint32_t seed) : seed_(seed), random_(seed) {}
+  int32_t operator()(int32_t size) {
+    if (seed_ == 0 || size <= 0) return size;
+    const auto [found, is_new] = sizes_.emplace(size, size);
+    if (is_new && random_() % 2 == 0) {
+      found->second = static_cast<int32_t>(random_() % (static_cast<unsigned>(size) + 1));
+    }
+    return found->second;
+  }
+
+ private:
+  uint32_t seed_;
+  std::mt19937 random_;
+  std::map<int32_t, int32_t> sizes_;
+};
+
 // Arguments of one run, in memory of their own.
 class Arguments {
  public:
-  explicit Arguments(const Recording& recording)
-      : recording_(recording), tensors_(recording.args.size()), values_(recording.args.size()) {
-    for (size_t i = 0; i < values_.size(); ++i) {
-      const Argument& from = recording.args[i];
+  Arguments(const Recording& recording, uint32_t seed)
+      : n_inputs_(recording.n_inputs), args_(recording.args), values_(args_.size()) {
+    Sizing sizing(seed);
+    tensors_.resize(args_.size());
+    strides_.resize(args_.size());
+    for (size_t i = 0; i < args_.size(); ++i) {
+      Argument& arg = args_[i];
+      const int64_t most = static_cast<int64_t>(arg.bytes.size() / element_size(arg.dtype));
+      Tensor& tensor = tensors_[i];
+      if (i < n_inputs_) {
+        std::transform(arg.sizes.begin(), arg.sizes.end(), arg.sizes.begin(), sizing);
+      }
+      tensor.dtype = arg.dtype;
+      tensor.rank = static_cast<uint8_t>(arg.sizes.size());
+      tensor.sizes = arg.sizes.data();
+      tensor.dim_order = arg.dim_order.data();
+      strides_[i].resize(arg.sizes.size());
+      tensor.strides = strides_[i].data();
+      tensor.dynamism = Dynamism::Bounded;
+      if (!count_elements(tensor.shape(), &tensor.numel) || tensor.numel > most) std::abort();
+      if (!strides_of(tensor.shape(), tensor.dim_order, tensor.strides)) std::abort();
+      tensor.capacity = i < n_inputs_ ? tensor.numel : most;
+      arg.bytes.resize(static_cast<size_t>(tensor.capacity) * element_size(arg.dtype));
       blocks_.push_back(
-          std::make_unique<Block>(Span<const uint8_t>(from.bytes.data(), from.bytes.size())));
-      tensors_[i] = from.tensor;
-      tensors_[i].data = blocks_[i]->data();
-      values_[i].tag = from.is_tensor ? Tag::Tensor : Tag::None;
-      values_[i].t = &tensors_[i];
+          std::make_unique<Block>(Span<const uint8_t>(arg.bytes.data(), arg.bytes.size())));
+      tensor.data = blocks_[i]->data();
+      values_[i].set_int(arg.number);
+      if (arg.is_tensor) {
+        values_[i].tag = Tag::Tensor;
+        values_[i].t = &tensor;
+      }
       pointers_.push_back(&values_[i]);
     }
   }
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
   EValue* const* data() const { return pointers_.data(); }
   size_t size() const { return pointers_.size(); }
   bool inputs_unchanged() const {
-    for (size_t i = 0; i < recording_.n_inputs; ++i) {
-      if (!blocks_[i]->holds(recording_.args[i].bytes)) return false;
-    }
-    return true;
-  }
-  bool equals(const Arguments& other) const {
-    for (size_t i = 0; i < blocks_.size(); ++i) {
-      if (!other.blocks_[i]->holds(copy_of(blocks_[i]->bytes()))) return false;
+    for (size_t i = 0; i < n_inputs_; ++i) {
+      if (!blocks_[i]->holds(args_[i].bytes)) return false;
     }
     return true;
   }
 
  private:
-  const Recording& recording_;
+  size_t n_inputs_;
+  std::vector<Argument> args_;
   std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<std::vector<int32_t>> strides_;
   std::vector<Tensor> tensors_;
   std::vector<EValue> values_;
   std::vector<EValue*> pointers_;
 };
 
-// --- damage -------------------------------------------------------------------------------------
-
-// Where a number lies in a payload.
-struct Slot {
-  size_t at;
-  size_t width;
-};
-
-// The numbers of a payload, found through its tables.
-class Slots {
- public:
-  explicit Slots(const std::vector<uint8_t>& payload) : base_(payload.data()) {
-    const engine::Graph graph = engine::root_Graph(base_);
-    for (size_t i = 0; i < graph.values().size(); ++i) {
-      const engine::Value value = graph.values()[i];
-      add(value.sizes());
-      add(value.steps());
-      add_fields(value, {{0, 1}, {3, 1}, {4, 4}, {5, 8}});
-    }
-    for (size_t i = 0; i < graph.constants().size(); ++i) {
-      add_fields(graph.constants()[i], {{1, 8}});
-    }
-    for (size_t i = 0; i < graph.steps().size(); ++i) {
-      add(graph.steps()[i].inputs());
-      add(graph.steps()[i].outputs());
-      add_operation(graph.steps()[i]);
-    }
-    add_fields(graph, {{4, 4}, {5, 4}, {6, 8}});
-  }
-  const Slot& operator[](size_t i) const { return slots_[i]; }
-  size_t size() const { return slots_.size(); }
-
- private:
-  struct Fields : fb::Table {
-    explicit Fields(const fb::Table& table) : Table(table) {}
-    using fb::Table::field;
-  };
-  struct Field {
-    unsigned id;
-    size_t width;
-  };
-
-  template <typename T>
-  void add(fb::Vector<T> numbers, size_t width = sizeof(T)) {
-    for (size_t i = 0; i < numbers.size() * sizeof(T); i += width) {
-      slots_.push_back({static_cast<size_t>(numbers.bytes() - base_) + i, width});
-    }
-  }
-  void add_fields(const fb::Table& table, std::initializer_list<Field> fields) {
-    for (const Field& field : fields) {
-      const uint8_t* at = Fields(table).field(field.id);
-      if (at != nullptr) slots_.push_back({static_cast<size_t>(at - base_), field.width});
-    }
-  }
-  void add_program(engine::TileProgram program) {
-    add(program.code(), 1);
-    add(program.code());
-    add(program.operands());
-  }
-  template <typename Operation>
-  void add_window(Operation operation) {
-    add(operation.kernel());
-    add(operation.stride());
-    add(operation.padding());
-    add(operation.dilation());
-  }
-  void add_operation(engine::Step step) {
-    add_window(step.operation_as_Convolution());
-    add_window(step.operation_as_Pooling());
-    add_program(step.operation_as_Convolution().finish().program());
-    add_program(step.operation_as_Product().finish().program());
-    add_program(step.operation_as_Elementwise().program());
-    add_fields(step.operation_as_Convolution().finish(), {{0, 1}, {4, 4}, {5, 1}});
-    add_fields(step.operation_as_Product().finish(), {{0, 1}, {4, 4}, {5, 1}});
-    add_fields(step.operation_as_Gather(), {{0, 8}});
-    add_fields(step, {{0, 1}});
-    add_fields(step.operation_as_Convolution(), {{0, 1}, {5, 8}});
-    add_fields(step.operation_as_Pooling(), {{0, 1}, {5, 1}, {6, 8}});
-    add_fields(step.operation_as_Norm(), {{0, 1}, {1, 4}});
-    add_fields(step.operation_as_GroupNorm(), {{0, 8}, {1, 4}});
-    add_fields(step.operation_as_Softmax(), {{0, 4}, {1, 1}});
-    add_fields(step.operation_as_Reduction(), {{0, 1}, {1, 4}, {2, 4}});
-    add_fields(step.operation_as_Attention(), {{0, 4}, {1, 1}});
-  }
-
-  const uint8_t* base_;
-  std::vector<Slot> slots_;
-};
-
-class Damage {
- public:
-  Damage(const std::vector<uint8_t>& payload, uint32_t seed) : slots_(payload), random_(seed) {}
-
-  void operator()(std::vector<uint8_t>& payload) {
-    const unsigned n = random_() % 3 == 0 ? 2 : 1;
-    for (unsigned i = 0; i < n; ++i) {
-      const unsigned way = random_() % 20;
-      if (way == 0) payload.resize(1 + random_() % payload.size());
-      if (way == 1) payload[random_() % payload.size()] ^= static_cast<uint8_t>(random_());
-      if (way == 2) put(payload, {random_() % payload.size(), 4}, number());
-      if (way > 2) change_numbers(payload, way < 8);
-    }
-  }
-
- private:
-  int64_t number() {
-    static constexpr int64_t kNumbers[] = {
-        0, 1, -1, 2, 3, 5, 7, 15, 16, 17, 64, 1000, 1 << 14, 1 << 16, 1 << 20, 1 << 24, 0x7fffffff};
-    static constexpr int kShifts[] = {10, 30, 31, 32, 33, 39, 40, 41, 48, 59, 60, 61, 62, 63};
-    const unsigned way = random_() % 3;
-    if (way == 0) return static_cast<int64_t>(random_() % 40);
-    if (way == 1) return kNumbers[random_() % (sizeof kNumbers / sizeof kNumbers[0])];
-    const int shift = kShifts[random_() % (sizeof kShifts / sizeof kShifts[0])];
-    return static_cast<int64_t>((uint64_t{1} << shift) - random_() % 2);
-  }
-
-  // One number, or all of this width that are equal to it, so that sizes still fit each other.
-  void change_numbers(std::vector<uint8_t>& payload, bool all) {
-    const Slot& slot = slots_[random_() % slots_.size()];
-    const int64_t old = get(payload, slot);
-    int64_t to = number();
-    const unsigned way = random_() % 4;
-    if (way == 0) {  // a neighbour, that of the greatest too
-      to = static_cast<int64_t>(static_cast<uint64_t>(old) +
-                                (random_() % 2 != 0 ? 1u : ~uint64_t{0}));
-    }
-    if (way == 1) to = get(payload, slots_[random_() % slots_.size()]);
-    if (!all) return put(payload, slot, to);
-    for (size_t i = 0; i < slots_.size(); ++i) {
-      const Slot& other = slots_[i];
-      if (other.width == slot.width && get(payload, other) == old) put(payload, other, to);
-    }
-  }
-
-  static int64_t get(const std::vector<uint8_t>& payload, const Slot& slot) {
-    int64_t number = 0;
-    if (slot.at + slot.width > payload.size()) return 0;
-    std::memcpy(&number, &payload[slot.at], slot.width);
-    return number;
-  }
-  static void put(std::vector<uint8_t>& payload, const Slot& slot, int64_t number) {
-    if (slot.at + slot.width > payload.size()) return;
-    std::memcpy(&payload[slot.at], &number, slot.width);
-  }
-
-  Slots slots_;
-  std::mt19937 random_;
-};
-
 // --- runs ---------------------------------------------------------------------------------------
 
 struct Counts {
-  size_t mutants = 0;
+  uint32_t mutants = 0;
   size_t loaded = 0;
-  size_t ran = 0;
-  double slowest = 0;  // seconds
+  size_t ran = 0;          // with the sizes of the recording
+  size_t other_sizes = 0;  // runs
+  double slowest = 0;      // seconds
 };
 
 void give_up(const Counts& counts, const char* what) {
-  std::fprintf(stderr, "mutant %zu: %s\n", counts.mutants, what);
+  std::fprintf(stderr, "mutant %u: %s\n", counts.mutants, what);
   std::abort();
 }
 
@@ -389,15 +292,28 @@ void run(const Recording& recording, const std::vector<uint8_t>& payload, Worker
   if (!handle.ok() && message.empty()) give_up(*counts, "was refused without a reason");
   if (!handle.ok()) return;
   ++counts->loaded;
-  BackendRun call = {};
-  call.message = &message;
-  call.place = &place;
-  call.workers = workers;
-  const Arguments args(recording);
-  const Status status = backend.execute(call, handle.value(), args.data(), args.size());
-  if (status.ok()) ++counts->ran;
+  // The sizes of the recording come first and last.
+  const bool is_dynamic = engine::root_Graph(recording.payload.data()).expressions().size() > 0;
+  const std::vector<uint32_t> seeds =
+      is_dynamic ? std::vector<uint32_t>{0, counts->mutants * 2 + 1, counts->mutants * 2 + 2, 0}
+                 : std::vector<uint32_t>{0};
+  bool all_ran = true;
+  for (const uint32_t seed : seeds) {
+    std::vector<uint8_t> memory(kMethodScratch);
+    Allocator scratch(memory.data(), memory.size());
+    BackendRun call = {};
+    call.scratch = &scratch;
+    call.message = &message;
+    call.place = &place;
+    call.workers = workers;
+    const Arguments args(recording, seed);
+    const Status status = backend.execute(call, handle.value(), args.data(), args.size());
+    all_ran = all_ran && (seed != 0 || status.ok());
+    if (seed != 0 && status.ok()) ++counts->other_sizes;
+    if (!args.inputs_unchanged()) give_up(*counts, "wrote to an input");
+  }
+  if (all_ran) ++counts->ran;
   backend.destroy(handle.value());
-  if (!args.inputs_unchanged()) give_up(*counts, "wrote to an input");
   if (!constants.unchanged()) give_up(*counts, "wrote to a constant");
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   if (taken.count() > counts->slowest) counts->slowest = taken.count();
@@ -417,8 +333,8 @@ bool fuzz(const char* name, const Recording& recording, size_t rounds) {
     (void)kernels::select_isa(kIsas[round % 3]);  // where there is none, the former stays
     run(recording, payload, round % 2 == 0 ? nullptr : &two, &counts);
   }
-  std::printf("%s: %zu mutants, %zu loaded, %zu ran, %.3f s at most\n", name, counts.mutants,
-              counts.loaded, counts.ran, counts.slowest);
+  std::printf("%s: %u mutants, %zu loaded, %zu ran, %zu runs with other sizes, %.3f s at most\n",
+              name, counts.mutants, counts.loaded, counts.ran, counts.other_sizes, counts.slowest);
   return whole.ran == 1;
 }
 
@@ -443,14 +359,28 @@ bool record(const char* path, std::vector<Recording>* recordings) {
   }
   if (!method.value()->execute().ok()) return false;
   *recordings = recorder.recordings;
-  // Only data, dtype and size of arguments are used; their shapes end with the method.
-  for (Recording& recording : *recordings) {
-    for (Argument& argument : recording.args) {
-      argument.tensor.sizes = argument.tensor.strides = nullptr;
-      argument.tensor.dim_order = nullptr;
-    }
-  }
   return !recordings->empty();
+}
+
+// A graph without constants, with these inputs and outputs, all of ones.
+Recording recording_of(const EngineGraph& graph, const std::vector<std::vector<int32_t>>& shapes) {
+  Recording recording;
+  recording.payload = graph.bytes();
+  recording.n_inputs = graph.n_inputs;
+  for (const std::vector<int32_t>& shape : shapes) {
+    Argument argument;
+    argument.is_tensor = true;
+    argument.sizes = shape;
+    size_t numel = 1;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      argument.dim_order.push_back(static_cast<uint8_t>(d));
+      numel *= static_cast<size_t>(shape[d]);
+    }
+    const std::vector<float> ones(numel, 1.0f);
+    argument.bytes = copy_of({reinterpret_cast<const uint8_t*>(ones.data()), numel * 4});
+    recording.args.push_back(argument);
+  }
+  return recording;
 }
 
 }  // namespace
@@ -461,6 +391,13 @@ int main(int argc, char** argv) {
     return 2;
   }
   const size_t rounds = std::strtoul(argv[1], nullptr, 10);
+  const Recording join = recording_of(join_graph(), {{6, 4}, {5, 4}, {11, 4}, {6}});
+  const Recording attention =
+      recording_of(attention_graph(), {{1, 1, 10, 8}, {1, 1, 10, 8}, {1, 1, 10, 8}});
+  if (!fuzz("join", join, rounds) || !fuzz("attention", attention, rounds)) {
+    std::fprintf(stderr, "a graph made here does not run undamaged\n");
+    return 1;
+  }
   for (int i = 2; i < argc; ++i) {
     std::vector<Recording> recordings;
     if (!record(argv[i], &recordings)) {
