@@ -5,7 +5,6 @@
 // Usage: fuzz_cpu_engine ROUNDS FILE...: the payloads of each file's delegates are damaged ROUNDS
 // times each, always in the same way; they run on one thread or two, on each instruction set. What
 // has dynamic sizes runs with inputs of several.
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -207,31 +206,11 @@ class Arguments {
     tensors_.resize(args_.size());
     strides_.resize(args_.size());
     for (size_t i = 0; i < args_.size(); ++i) {
-      Argument& arg = args_[i];
-      const int64_t most = static_cast<int64_t>(arg.bytes.size() / element_size(arg.dtype));
-      Tensor& tensor = tensors_[i];
-      if (i < n_inputs_) {
-        std::transform(arg.sizes.begin(), arg.sizes.end(), arg.sizes.begin(), sizing);
-      }
-      tensor.dtype = arg.dtype;
-      tensor.rank = static_cast<uint8_t>(arg.sizes.size());
-      tensor.sizes = arg.sizes.data();
-      tensor.dim_order = arg.dim_order.data();
-      strides_[i].resize(arg.sizes.size());
-      tensor.strides = strides_[i].data();
-      tensor.dynamism = Dynamism::Bounded;
-      if (!count_elements(tensor.shape(), &tensor.numel) || tensor.numel > most) std::abort();
-      if (!strides_of(tensor.shape(), tensor.dim_order, tensor.strides)) std::abort();
-      tensor.capacity = i < n_inputs_ ? tensor.numel : most;
-      arg.bytes.resize(static_cast<size_t>(tensor.capacity) * element_size(arg.dtype));
-      blocks_.push_back(
-          std::make_unique<Block>(Span<const uint8_t>(arg.bytes.data(), arg.bytes.size())));
-      tensor.data = blocks_[i]->data();
-      values_[i].set_int(arg.number);
-      if (arg.is_tensor) {
-        values_[i].tag = Tag::Tensor;
-        values_[i].t = &tensor;
-      }
+      values_[i].set_int(args_[i].number);
+      if (args_[i].is_tensor) make_tensor(i, sizing);
+      blocks_.push_back(std::make_unique<Block>(
+          Span<const uint8_t>(args_[i].bytes.data(), args_[i].bytes.size())));
+      tensors_[i].data = blocks_[i]->data();
       pointers_.push_back(&values_[i]);
     }
   }
@@ -247,6 +226,28 @@ class Arguments {
   }
 
  private:
+  void make_tensor(size_t i, Sizing& sizing) {
+    Argument& arg = args_[i];
+    Tensor& tensor = tensors_[i];
+    if (i < n_inputs_)
+      for (int32_t& size : arg.sizes) size = sizing(size);
+    strides_[i].resize(arg.sizes.size());
+    tensor.dtype = arg.dtype;
+    tensor.rank = static_cast<uint8_t>(arg.sizes.size());
+    tensor.sizes = arg.sizes.data();
+    tensor.dim_order = arg.dim_order.data();
+    tensor.strides = strides_[i].data();
+    tensor.dynamism = Dynamism::Bounded;
+    const size_t element = element_size(arg.dtype);
+    const int64_t most = static_cast<int64_t>(arg.bytes.size() / element);
+    if (!count_elements(tensor.shape(), &tensor.numel) || tensor.numel > most) std::abort();
+    if (!strides_of(tensor.shape(), tensor.dim_order, tensor.strides)) std::abort();
+    tensor.capacity = i < n_inputs_ ? tensor.numel : most;
+    arg.bytes.resize(static_cast<size_t>(tensor.capacity) * element);
+    values_[i].tag = Tag::Tensor;
+    values_[i].t = &tensor;
+  }
+
   size_t n_inputs_;
   std::vector<Argument> args_;
   std::vector<std::unique_ptr<Block>> blocks_;

@@ -1,6 +1,7 @@
 // Program files that ExecuTorch wrote, and those with payloads of our own: inputs of ones give the
 // outputs that it, or eager PyTorch, computed.
 // Usage: test_golden FOLDER
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +18,8 @@ using namespace rushlight;
 namespace {
 
 // The numbers of expected.json, read with just enough of JSON: "file.method": [outputs], an output
-// being a number, true, false, a string or nested lists of numbers.
+// being a number, true, false, a string or nested lists of numbers. "file.method 2,3 4" is what
+// inputs of sizes [2, 3] and [4] give; else they have the greatest sizes.
 struct Expected {
   std::string name;
   std::vector<std::vector<double>> numbers;  // per output, flattened
@@ -119,10 +121,24 @@ void compare(const EValue& output, const std::vector<double>& numbers, const std
   }
 }
 
+// "2,3 4" -> {{2, 3}, {4}}
+std::vector<std::vector<int32_t>> sizes_in(const std::string& text) {
+  std::vector<std::vector<int32_t>> all;
+  for (const char* at = text.c_str(); *at != '\0';) {
+    char* end = nullptr;
+    if (*at != ',') all.emplace_back();
+    all.back().push_back(static_cast<int32_t>(std::strtol(*at == ',' ? at + 1 : at, &end, 10)));
+    at = end;
+  }
+  return all;
+}
+
 void run(const std::string& folder, const Expected& expected) {
   const size_t dot = expected.name.find('.');
+  const size_t space = std::min(expected.name.find(' '), expected.name.size());
   const std::string path = folder + "/" + expected.name.substr(0, dot) + ".pte";
-  const std::string name = expected.name.substr(dot + 1);
+  const std::string name = expected.name.substr(dot + 1, space - dot - 1);
+  const std::vector<std::vector<int32_t>> sizes = sizes_in(expected.name.substr(space));
   // Sums of the engine are in the order of its instruction set.
   const double tolerance = expected.name.find("cpu_engine") == 0 ? 2e-5 : 1e-6;
   CpuBackend cpu;
@@ -140,7 +156,9 @@ void run(const std::string& folder, const Expected& expected) {
   const std::vector<float> ones(1 << 12, 1.0f);
   for (size_t i = 0; i < method.n_inputs(); ++i) {
     const TensorMeta meta = method.meta().input(i).tensor;
-    CHECK(method.set_input(i, HostTensor(meta.dtype, meta.shape(), ones.data())).ok());
+    const Span<const int32_t> shape =
+        sizes.empty() ? meta.shape() : Span<const int32_t>(sizes.at(i).data(), sizes[i].size());
+    CHECK(method.set_input(i, HostTensor(meta.dtype, shape, ones.data())).ok());
   }
   const Status status = method.execute();
   if (!status.ok()) std::fprintf(stderr, "%s: %s\n", path.c_str(), method.message().text());
@@ -163,7 +181,7 @@ int main(int argc, char** argv) {
   for (size_t n; (n = std::fread(buffer, 1, sizeof(buffer), file)) > 0;) text.append(buffer, n);
   std::fclose(file);
   const std::vector<Expected> all = Reader(text).read();
-  CHECK(all.size() >= 17);
+  CHECK(all.size() >= 23);
   for (const Expected& expected : all) run(folder, expected);
   return test::check_result();
 }

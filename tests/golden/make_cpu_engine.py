@@ -1,16 +1,19 @@
-"""Makes the programs of this folder whose delegates are the cpu backend's: `python
-make_cpu_engine.py`.
+"""Makes programs of this folder whose delegates are the cpu backend's: `python make_cpu_engine.py
+NAME...`.
 
-They hold payloads of version 1, which every later runtime must load, and together every operation
-of schema/cpu_engine.fbs. A new version of the payload gets files of its own: these stay as they
-are. Eager PyTorch's outputs for inputs of ones go to expected.json.
+Every later runtime must load them. Those of version 1 hold together every operation that it has,
+those of version 2 sizes that follow from the inputs' sizes. A new version of the payload gets files
+of its own: these stay as they are. Eager PyTorch's outputs for inputs of ones go to expected.json,
+of version 2 for several sizes of the inputs: "name.method 2,3 4" is that of inputs [2, 3] and [4].
 """
 
 from __future__ import annotations
 
 import json
 import pathlib
-import typing
+import sys
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +24,6 @@ from rushlight.backends.cpu import CpuPartitioner
 from rushlight.schema import cpu_engine
 
 HERE = pathlib.Path(__file__).parent
-VERSION = 1
 
 
 class Images(nn.Module):
@@ -83,40 +85,107 @@ class Sequence(nn.Module):
         )
 
 
-def write(name: str, model: nn.Module, inputs: tuple[torch.Tensor, ...]) -> set[str]:
-    """The kinds of its steps."""
-    exported = torch.export.export(model.eval(), inputs)
+class SizedImages(nn.Module):
+    """Convolutions and pools over images of any number and height."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Buffer(torch.randn(1, 3, 1, 12))
+        self.dense = nn.Conv2d(3, 20, 3, padding=1)
+        self.depthwise = nn.Conv2d(20, 20, 3, stride=2, padding=1, groups=20)
+        self.grouped = nn.Conv2d(20, 8, 3, padding=2, dilation=2, groups=4)
+        self.pointwise = nn.Conv2d(8, 18, 1)
+        self.transposed = nn.ConvTranspose2d(18, 4, 3, stride=2, padding=1, output_padding=1)
+        self.head = nn.Linear(4, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = F.relu6(self.dense(x * self.scale))
+        z = self.grouped(F.hardswish(self.depthwise(y)))
+        z = F.silu(self.pointwise(z)) + self.pointwise(z)
+        z = F.max_pool2d(self.transposed(z), 3, 2, 1)
+        return self.head(z.mean((2, 3)))
+
+
+class SizedSequence(nn.Module):
+    """A transformer's block over sequences of any number and length, and rows behind others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Buffer(torch.randn(24))
+        self.table = nn.Embedding(7, 24)
+        self.norm = nn.LayerNorm(24)
+        self.rms = nn.RMSNorm(24)
+        self.qkv = nn.Linear(24, 72)
+        self.out = nn.Linear(24, 24)
+        self.up = nn.Linear(24, 60)
+        self.down = nn.Linear(60, 24, bias=False)
+        self.mask = nn.Buffer(torch.randn(16, 16))
+        self.steps = nn.Buffer(torch.arange(16.0))
+
+    def forward(self, x: torch.Tensor, past: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        n, length = x.shape
+        indices = (x * self.steps[:length] * 0.7).to(torch.int64)
+        y = self.table(indices) + self.scale
+        q, k, v = self.qkv(self.norm(y)).view(n, length, 3, 3, 8).permute(2, 0, 3, 1, 4)
+        seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        mask = self.mask[:length, :length]
+        masked = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        y = y + self.out((seen + masked).transpose(1, 2).reshape(n, length, 24))
+        y = y + self.down(F.gelu(self.up(self.rms(y))))
+        product = torch.bmm(y, y.transpose(1, 2)) * 0.1
+        longer = torch.cat([past, y], 1)
+        return (
+            torch.softmax(product, -1),
+            torch.log_softmax(product, 1).amax(1),
+            longer[:, 1:].amin(-1),
+            torch.where(longer > 0.5, longer.tanh(), longer.sigmoid()).sum(1),
+            longer.transpose(1, 2).contiguous(),
+        )
+
+
+def write(name: str, model: nn.Module, inputs: tuple[torch.Tensor, ...], sizes: Any) -> None:
+    """The program; `sizes` are the dynamic ones."""
+    exported = torch.export.export(model.eval(), inputs, dynamic_shapes=sizes)
     edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
     (HERE / f"{name}.pte").write_bytes(bytes(edge.to_executorch().buffer))
-    steps = set()
+    version = int(name.removeprefix("cpu_engine_v")[0])
     for node in edge.exported_program().graph.nodes:
         if node.op == "get_attr":
             lowered = getattr(edge.exported_program().graph_module, node.target)
-            graph = cpu_engine.unpack(lowered.processed_bytes)
-            assert graph.version == VERSION
-            steps |= {type(step.operation).__name__ for step in graph.steps}
-    return steps
+            assert cpu_engine.unpack(lowered.processed_bytes).version == version
 
 
-def main() -> None:
-    torch.manual_seed(0)
+def main(names: list[str]) -> None:
     path = HERE / "expected.json"
     expected = json.loads(path.read_text())
-    programs = {
-        "images": (Images(), (torch.ones(2, 3, 12, 12),)),
-        "sequence": (Sequence(), (torch.ones(2, 9), torch.ones(64, 24))),
+    images, rows = torch.export.Dim("n", max=3), torch.export.Dim("rows", min=8, max=12)
+    length, past = torch.export.Dim("length", min=2, max=9), torch.export.Dim("past", max=5)
+    sized_images = [[(3, 3, 12, 12)], [(1, 3, 9, 12)], [(2, 3, 10, 12)]]
+    sized_rows = [[(3, 9), (3, 5, 24)], [(1, 2), (1, 1, 24)], [(2, 7), (2, 3, 24)]]
+    programs: dict[str, tuple[Callable[[], nn.Module], list[Any], Any]] = {
+        "cpu_engine_v1_images": (Images, [[(2, 3, 12, 12)]], None),
+        "cpu_engine_v1_sequence": (Sequence, [[(2, 9), (64, 24)]], None),
+        "cpu_engine_v2_images": (SizedImages, sized_images, ({0: images, 2: rows},)),
+        "cpu_engine_v2_sequence": (
+            SizedSequence,
+            sized_rows,
+            ({0: images, 1: length}, {0: images, 1: past}),
+        ),
     }
-    steps = set()
-    for name, (model, inputs) in programs.items():
-        name = f"cpu_engine_v{VERSION}_{name}"
-        steps |= write(name, model, inputs)
-        with torch.no_grad():
-            outputs = model(*inputs)
-        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-        expected[f"{name}.forward"] = [output.tolist() for output in outputs]
-    assert steps == {kind.__name__ for kind in typing.get_args(cpu_engine.Operation)}
+    for name in names:
+        make, shapes, sizes = programs[name]
+        torch.manual_seed(0)
+        model = make()
+        write(name, model, tuple(torch.ones(s) for s in shapes[-1]), sizes)
+        for case in shapes:
+            with torch.no_grad():
+                outputs = model(*(torch.ones(shape) for shape in case))
+            outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+            shown = " ".join(",".join(map(str, shape)) for shape in case) if sizes else ""
+            key = f"{name}.forward {shown}".strip()
+            expected[key] = [output.tolist() for output in outputs]
     path.write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

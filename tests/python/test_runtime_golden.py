@@ -29,12 +29,16 @@ def same(result: Any, expected: Any, tolerance: float) -> bool:
 # Of equal elements either may come first: topk has a test of its own.
 @pytest.mark.parametrize("case", sorted(set(EXPECTED) - {"topk.forward"}))
 def test_ones_in(case: str) -> None:
-    name, _, method_name = case.partition(".")
+    name, _, rest = case.partition(".")
+    method_name, *shapes = rest.split(" ")
     program = Runtime.get().load_program(GOLDEN / f"{name}.pte")
     method = program.load_method(method_name)
     meta = method.metadata
     inputs = [
-        np.ones(meta.input_tensor_meta(i).sizes(), meta.input_tensor_meta(i).dtype())
+        np.ones(
+            [int(n) for n in shapes[i].split(",")] if shapes else meta.input_tensor_meta(i).sizes(),
+            meta.input_tensor_meta(i).dtype(),
+        )
         for i in range(meta.num_inputs())
     ]
     results = method.execute(inputs)
