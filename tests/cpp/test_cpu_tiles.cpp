@@ -307,6 +307,29 @@ bool sound(const Program& program, size_t operands) {
   return true;
 }
 
+// What is loaded as it lies ends with its memory, however rows are cut to store them.
+void test_nothing_behind_an_operand_is_read() {
+  Random random(5);
+  const TileInstruction program[] = {{TileOp::Load, 0, 0, 0, 0, 0}, {TileOp::Store, 1, 0, 0, 0, 0}};
+  for (const int64_t columns : {1, 3, 17, 33}) {
+    const int64_t rows = 16;
+    std::vector<float> in = random.reals(rows * columns);  // a heap block of exactly this size
+    everywhere<float>(
+        rows * (columns + 2),
+        [&](float* out, Workers* workers) {
+          TileOperand operands[2];
+          operands[0] = {in.data(), DType::Float32, {0, 0, columns, 1}};
+          operands[1] = {out, DType::Float32, {0, 0, columns + 2, 1}};
+          run_tiles({program, operands, {1, 1, rows, columns}}, workers);
+        },
+        [&](const float* out) {
+          for (int64_t i = 0; i < rows * columns; ++i) {
+            CHECK(out[i / columns * (columns + 2) + i % columns] == in[static_cast<size_t>(i)]);
+          }
+        });
+  }
+}
+
 void test_refusals() {
   Random random(4);
   int accepted = 0;
@@ -341,6 +364,7 @@ void test_refusals() {
 int main() {
   test_programs();
   test_blocks();
+  test_nothing_behind_an_operand_is_read();
   test_refusals();
   return check_result();
 }

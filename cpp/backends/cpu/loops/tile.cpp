@@ -178,7 +178,7 @@ inline void store_row(const float* in, int64_t step, int64_t n, float* to) {
   if (step == 1) {
     int64_t i = 0;
     for (; i + kLanes <= n; i += kLanes) store(to + i, kernels::RL_ISA::load(in + i));
-    if (i < n) store_first(to + i, kernels::RL_ISA::load(in + i), n - i);
+    if (i < n) store_first(to + i, load_first(in + i, n - i), n - i);
   } else {
     for (int64_t i = 0; i < n; ++i) to[i * step] = in[i];
   }
