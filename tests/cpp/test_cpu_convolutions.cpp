@@ -2,6 +2,7 @@
 // strides, padding, dilation, groups, both orders of the input; the same bits with any number of
 // threads.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "cpu_kernels.h"
@@ -13,7 +14,7 @@ using namespace rushlight::test;
 
 namespace {
 
-enum class Kind { Dense, Depthwise, Transposed };
+enum class Kind { Dense, Depthwise, Transposed, Winograd };
 
 struct Case {
   Kind kind;
@@ -42,7 +43,8 @@ struct Weights {
     const ConvGeometry& g = test.g;
     plain = random.reals(g.out_channels * inputs * g.kernel_y * g.kernel_x, -1, 1);
     std::fill_n(packed.data(), packed.size(), 0.0f);
-    for (int64_t o = 0; o < g.out_channels; ++o) {
+    if (test.kind == Kind::Winograd) pack_winograd(g);
+    for (int64_t o = 0; o < g.out_channels && test.kind != Kind::Winograd; ++o) {
       for (int64_t i = 0; i < inputs; ++i) {
         for (int64_t tap = 0; tap < g.kernel_y * g.kernel_x; ++tap) {
           *place(test, o, i, tap) = at(g, o, i, tap);
@@ -60,8 +62,31 @@ struct Weights {
     const int64_t taps = g.kernel_y * g.kernel_x;
     if (test.kind == Kind::Depthwise) return taps * panels_of(g.out_channels) * kPanel;
     const int64_t outputs = g.out_channels / g.groups;
+    if (test.kind == Kind::Winograd) return kWinogradProducts * g.in_channels * g.out_channels;
     if (test.kind == Kind::Dense) return g.in_channels * taps * panels_of(outputs) * kPanel;
     return g.in_channels * panels_of(taps * outputs) * kPanel;
+  }
+  // The taps as polynomials in y and x, at the points 0, +-sqrt(1/2), +-sqrt(2) and infinity, by
+  // the distances to the other points.
+  void pack_winograd(const ConvGeometry& g) {
+    double at_point[6][3] = {{1, 0, 0}, {}, {}, {}, {}, {0, 0, 1}};
+    for (int p = 1; p < 5; ++p) {
+      const double point = (p % 2 == 1 ? 1 : -1) * std::sqrt(p < 3 ? 0.5 : 2.0);
+      for (int k = 0; k < 3; ++k) at_point[p][k] = std::pow(point, k) / (p < 3 ? -1.5 : 6.0);
+    }
+    for (int64_t o = 0; o < g.out_channels; ++o) {
+      for (int64_t i = 0; i < inputs; ++i) {
+        for (int64_t product = 0; product < kWinogradProducts; ++product) {
+          double value = 0;
+          for (int64_t tap = 0; tap < 9; ++tap) {
+            value += at_point[product / 6][tap / 3] * at_point[product % 6][tap % 3] *
+                     static_cast<double>(at(g, o, i, tap));
+          }
+          float* const matrix = packed.data() + product * inputs * g.out_channels;
+          *panel_element(matrix, inputs, i, o) = static_cast<float>(value);
+        }
+      }
+    }
   }
   float* place(const Case& test, int64_t o, int64_t i, int64_t tap) {
     const ConvGeometry& g = test.g;
@@ -138,13 +163,16 @@ std::vector<float> run(const Case& test, std::vector<float>& in, Weights& weight
     conv.finish.block = Increment::block;
     conv.finish.data = &increment;
   }
+  const size_t threads = workers == nullptr ? 1 : workers->count();
   const size_t bytes = test.kind == Kind::Dense        ? convolution_scratch(g)
                        : test.kind == Kind::Transposed ? transposed_scratch(g)
+                       : test.kind == Kind::Winograd   ? winograd_scratch(g, threads)
                                                        : 0;
   std::vector<char> scratch(bytes, '\x7f');  // garbage
   if (test.kind == Kind::Dense) convolve(conv, scratch.data(), workers);
   if (test.kind == Kind::Depthwise) convolve_depthwise(conv, workers);
   if (test.kind == Kind::Transposed) convolve_transposed(conv, scratch.data(), workers);
+  if (test.kind == Kind::Winograd) convolve_winograd(conv, scratch.data(), workers);
   CHECK(out.intact());
   return std::vector<float>(out.data(), out.data() + out.size());
 }
@@ -166,6 +194,8 @@ bool as_expected(const Case& test, const std::vector<float>& in, const Weights& 
     Expected expected = expected_at(input, weights, n, y, x, o);
     if (test.bias) expected.add(bias[static_cast<size_t>(o)]);
     expected.size += 1;
+    // Sums of a tile's 36 pixels, of which each result takes nine, are of that much greater size.
+    if (test.kind == Kind::Winograd) expected.size *= 8;
     const float result = out[static_cast<size_t>(i)] - (test.block ? 1.0f : 0.0f);
     if (!expected.holds(result, finish)) return false;
   }
@@ -315,6 +345,23 @@ void test_network_geometries(PoolWorkers& two) {
   }
 }
 
+// Tiles that lie outside on any side, images of less than a tile, blocks of fewer tiles than one.
+void test_winograd(PoolWorkers& two) {
+  Random random(5);
+  for (uint32_t i = 0; i < 60; ++i) {
+    Case test = drawn_case(Kind::Winograd, random);
+    ConvGeometry& g = test.g;
+    g.kernel_y = g.kernel_x = 3;
+    g.stride_y = g.stride_x = g.dilation_y = g.dilation_x = g.groups = 1;
+    g.in_channels = kPanel * random.whole(1, 3);
+    g.out_channels = kPanel * random.whole(1, 3);
+    g.out_height = out_of(g.in_height, 3, 1, 1, g.pad_top);
+    g.out_width = out_of(g.in_width, 3, 1, 1, g.pad_left);
+    check_case(test, i, two);
+  }
+  check_case(square(Kind::Winograd, 28, 64, 80, 3, 1, 1), 1, two);
+}
+
 // --- pools --------------------------------------------------------------------------------------
 
 float pooled(const Pooling& p, const Input& in, int64_t n, int64_t y, int64_t x, int64_t c) {
@@ -412,6 +459,7 @@ int main() {
     test_drawn_geometries(two);
     test_network_geometries(two);
     test_pointwise(two);
+    test_winograd(two);
     test_pools(two);
     test_max_keeps_nan();
   });

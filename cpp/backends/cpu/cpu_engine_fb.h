@@ -36,6 +36,7 @@ enum class ConvolutionKind : uint8_t {
   DENSE = 0,
   DEPTHWISE = 1,
   TRANSPOSED = 2,
+  WINOGRAD = 3,
 };
 
 // What a reduction computes.

@@ -45,7 +45,7 @@ struct ProductParameters {
 // Products of matrices that are both computed, in batches. Inputs: a, b.
 struct BatchProductParameters {};
 
-enum class ConvolutionKind : uint8_t { Dense, Depthwise, Transposed };
+enum class ConvolutionKind : uint8_t { Dense, Depthwise, Transposed, Winograd };
 
 // Inputs: images [N, C, H, W], weights, bias.
 struct ConvolutionParameters {

@@ -267,7 +267,7 @@ Status Reader::read_finish(engine::Finish from, FinishParameters* to) {
 
 Status Reader::read_convolution(engine::Convolution from, Parameters* to) {
   ConvolutionParameters& convolution = to->emplace<ConvolutionParameters>();
-  if (from.kind() > engine::ConvolutionKind::TRANSPOSED) {
+  if (from.kind() > engine::ConvolutionKind::WINOGRAD) {
     return refuse("it is of an unknown kind");
   }
   convolution.kind = static_cast<ConvolutionKind>(from.kind());

@@ -45,6 +45,7 @@ class ConvolutionKind(IntEnum):
     DENSE = 0
     DEPTHWISE = 1
     TRANSPOSED = 2
+    WINOGRAD = 3
 
 
 class ReductionKind(IntEnum):

@@ -13,7 +13,9 @@ from cpu_models import IMAGE, LAST, Call, X, call, lowered, whole
 from torch import nn
 
 import rushlight as rl
+from delegates import lowered_modules
 from rushlight.backends.cpu.tiles import TERMS
+from rushlight.schema import cpu_engine as fb
 
 aten = torch.ops.aten
 
@@ -171,6 +173,26 @@ def test_products() -> None:
 def test_convolutions(image: torch.Tensor, settings: dict[str, Any]) -> None:
     steps = whole(nn.Conv2d(6, 12, **settings), image)
     assert steps.count("Convolution") == 1
+
+
+@pytest.mark.parametrize("size", [(16, 16), (17, 30), (8, 40)])
+def test_winograd(size: tuple[int, int]) -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Conv2d(16, 32, 3, padding=1)
+            self.second = nn.Conv2d(32, 16, 3, padding=1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return F.relu(x + self.second(F.gelu(self.first(x))))
+
+    model, image = Block(), torch.randn(2, 16, *size)
+    steps = whole(model, image)
+    assert len([step for step in steps if step.startswith("Convolution")]) == 2
+    [delegate] = lowered_modules(lowered(model, image).exported_program())
+    operations = [step.operation for step in fb.unpack(delegate.processed_bytes).steps]
+    kinds = [one.kind for one in operations if isinstance(one, fb.Convolution)]
+    assert kinds == [fb.ConvolutionKind.WINOGRAD] * 2
 
 
 @pytest.mark.parametrize(

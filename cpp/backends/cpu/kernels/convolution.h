@@ -39,6 +39,15 @@ void convolve(const Convolution& convolution, void* scratch, Workers* workers);
 // Depthwise: groups == in_channels, out_channels a multiple of them. Needs no scratch.
 void convolve_depthwise(const Convolution& convolution, Workers* workers);
 
+// Dense ones of 3 by 3 taps without strides, dilation or groups, by Winograd's algorithm. Both
+// numbers of channels are multiples of kPanel and channels of the image neighbours. The weights are
+// 36 matrices, for each product one, as panels. `scratch` is for so many threads.
+constexpr int64_t kWinogradIn = 6;   // pixels along each side of a tile of the image
+constexpr int64_t kWinogradOut = 4;  // and of the results that come of it
+constexpr int64_t kWinogradProducts = kWinogradIn * kWinogradIn;
+size_t winograd_scratch(const ConvGeometry& geometry, size_t threads);
+void convolve_winograd(const Convolution& convolution, void* scratch, Workers* workers);
+
 size_t transposed_scratch(const ConvGeometry& geometry);
 // Transposed: `geometry` is that of the transposed convolution itself (in is the smaller image),
 // the panels are of a matrix with a row for each input channel (of a group) and a column for each

@@ -25,14 +25,18 @@ class Convolve final : public Operator {
     if (kind_ == ConvolutionKind::Depthwise && g.groups != g.in_channels) {
       return setup.refuse("its channels do not fit its groups");
     }
+    if (kind_ == ConvolutionKind::Winograd && !suits_winograd(g)) {
+      return setup.refuse("Winograd's algorithm is for 3 by 3 taps and whole panels of channels");
+    }
     if (!is_dense(*weights_) || weights_->numel != weight_floats(g)) {
       return setup.refuse("its weights have other sizes");
     }
     RL_TRY(read_steps(setup));
-    setup.want_scratch(scratch(g));
+    setup.want_scratch(scratch(g, setup.threads));
     RL_TRY(finish_.prepare(setup, given.finish, setup.input(2),
                            g.batch * g.out_height * g.out_width, g.out_channels));
-    if (finish_.has_residual() && kind_ != ConvolutionKind::Dense) {
+    const bool adds = kind_ == ConvolutionKind::Dense || kind_ == ConvolutionKind::Winograd;
+    if (finish_.has_residual() && !adds) {
       return setup.refuse("only dense convolutions add to their results");
     }
     return {};
@@ -55,11 +59,20 @@ class Convolve final : public Operator {
       case ConvolutionKind::Transposed:
         convolve_transposed(convolution, frame.scratch, frame.workers);
         break;
+      case ConvolutionKind::Winograd:
+        convolve_winograd(convolution, frame.scratch, frame.workers);
+        break;
     }
     return {};
   }
 
  private:
+  static bool suits_winograd(const ConvGeometry& g) {
+    return g.kernel_y == 3 && g.kernel_x == 3 && g.stride_y == 1 && g.stride_x == 1 &&
+           g.dilation_y == 1 && g.dilation_x == 1 && g.groups == 1 && g.in_channels % kPanel == 0 &&
+           g.out_channels % kPanel == 0;
+  }
+
   // -1 if there are more than any view has.
   int64_t weight_floats(const ConvGeometry& g) const {
     const int64_t inputs = g.in_channels / g.groups;
@@ -70,6 +83,9 @@ class Convolve final : public Operator {
     if (kind_ == ConvolutionKind::Dense) {
       return bounded_product(
           {g.kernel_y, g.kernel_x, inputs, panels_of(outputs) * kPanel, g.groups});
+    }
+    if (kind_ == ConvolutionKind::Winograd) {
+      return bounded_product({kWinogradProducts, inputs, outputs});
     }
     const int64_t columns = bounded_product({g.kernel_y, g.kernel_x, outputs});
     // All columns of an image are there at once.
@@ -96,12 +112,14 @@ class Convolve final : public Operator {
     return {};
   }
 
-  size_t scratch(const ConvGeometry& g) const {
+  size_t scratch(const ConvGeometry& g, size_t threads) const {
     switch (kind_) {
       case ConvolutionKind::Dense:
         return convolution_scratch(g);
       case ConvolutionKind::Transposed:
         return transposed_scratch(g);
+      case ConvolutionKind::Winograd:
+        return winograd_scratch(g, threads);
       case ConvolutionKind::Depthwise:
         break;
     }

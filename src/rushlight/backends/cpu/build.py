@@ -354,5 +354,5 @@ def _added_to(term: Term, result: View) -> View | None:
 
 def _adds(operation: Any) -> bool:
     """Whether the step can add to its results."""
-    dense = fb.ConvolutionKind.DENSE
-    return isinstance(operation, fb.Product) or operation.kind is dense
+    adding = (fb.ConvolutionKind.DENSE, fb.ConvolutionKind.WINOGRAD)
+    return isinstance(operation, fb.Product) or operation.kind in adding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -56,6 +57,8 @@ def _convolution(b: Builder, node: Node) -> View:
         kind = fb.ConvolutionKind.TRANSPOSED
     elif groups == image.shape[1] and groups > 1:
         kind = fb.ConvolutionKind.DEPTHWISE
+    elif _suits_winograd(weight, stride, dilation, groups, out_sizes):
+        kind = fb.ConvolutionKind.WINOGRAD
     if kind is not fb.ConvolutionKind.DENSE:
         image = b.in_order(image, CHANNELS_LAST)
     weights = b.constant((args["weight"], kind), lambda: pack.convolution(weight, groups, kind))
@@ -63,6 +66,28 @@ def _convolution(b: Builder, node: Node) -> View:
     operation = fb.Convolution(kind, kernel, stride, padding, dilation, groups)
     b.emit(operation, [image, weights, b.bias(args["bias"])], [out])
     return out.moved(out.meta.squeeze(2)) if is_line else out
+
+
+# Winograd's weights are four times as large: what a convolution's may be beyond the plain ones.
+_MOST_MORE_BYTES = 2 << 20
+# Fewer tiles of results than the tallest tile of a product has rows are no quicker.
+_LEAST_TILES = 14
+
+
+def _suits_winograd(
+    weight: torch.Tensor, stride: list[int], dilation: list[int], groups: int, sizes: list[int]
+) -> bool:
+    """Whether Winograd's algorithm is quicker, and its weights not much larger."""
+    outputs, inputs, *kernel = weight.shape
+    if kernel != [3, 3] or stride != [1, 1] or dilation != [1, 1] or groups != 1:
+        return False
+    if outputs % pack.PANEL or inputs % pack.PANEL:
+        return False
+    if outputs * inputs * (36 - 9) * weight.element_size() > _MOST_MORE_BYTES:
+        return False
+    # In a third of its results a tile may lie outside the image.
+    tiles = math.prod(-(-size // 4) for size in sizes[2:])
+    return tiles * 12 <= math.prod(sizes[2:]) and tiles * sizes[0] >= _LEAST_TILES
 
 
 def _is_zero_pad(node: Any) -> bool:

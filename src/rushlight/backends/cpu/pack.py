@@ -37,7 +37,10 @@ def convolution(weight: torch.Tensor, groups: int, kind: ConvolutionKind) -> tor
     Returns:
         a vector. Dense: panels for each group, with rows (y, x, in). Transposed: panels for each
         group, with columns (y, x, out). Depthwise: [y, x, out], filled up to whole panels.
+        Winograd: panels of the matrix [in, out] of each product.
     """
+    if kind is ConvolutionKind.WINOGRAD:
+        return torch.cat([panels(matrix) for matrix in winograd(weight)])
     if kind is ConvolutionKind.TRANSPOSED:
         parts = weight.permute(0, 2, 3, 1).chunk(groups, 0)
         return torch.cat([panels(part.reshape(part.shape[0], -1)) for part in parts])
@@ -45,3 +48,24 @@ def convolution(weight: torch.Tensor, groups: int, kind: ConvolutionKind) -> tor
     if kind is ConvolutionKind.DEPTHWISE:
         return functional.pad(rows, (0, -rows.shape[1] % PANEL)).contiguous().view(-1)
     return torch.cat([panels(part) for part in rows.chunk(groups, 1)])
+
+
+# The polynomials of Winograd's algorithm are taken at 0, ±√½, ±√2 and infinity; each row is divided
+# by the product of its point's distances to the others (cpp/backends/cpu/loops/winograd.cpp).
+_POINTS = (0.0, 0.5**0.5, -(0.5**0.5), 2**0.5, -(2**0.5))
+_DISTANCES = (1.0, -1.5, -1.5, 6.0, 6.0)
+
+
+def winograd(weight: torch.Tensor) -> torch.Tensor:
+    """The values of 3 by 3 taps at 6 by 6 points.
+
+    Args:
+        weight: [out, in, 3, 3].
+
+    Returns:
+        [36, in, out], computed in float64.
+    """
+    rows = [[p**k / d for k in range(3)] for p, d in zip(_POINTS, _DISTANCES, strict=True)]
+    at_points = torch.tensor([*rows, [0, 0, 1]], dtype=torch.float64)
+    values = torch.einsum("ya,oiab,xb->yxio", at_points, weight.double(), at_points)
+    return values.reshape(36, weight.shape[1], weight.shape[0]).to(weight.dtype)

@@ -21,7 +21,6 @@ from rushlight.partition import (
 from rushlight.plan import Block, plan_memory
 from rushlight.schema import cpu_engine as fb
 
-VERSION = 1
 _ALIGNMENT = 64
 
 
@@ -68,7 +67,15 @@ def _payload(graph: Graph, store: NamedDataStore) -> fb.Graph:
 
     steps = [_step(step, number) for step in graph.steps]
     constants = [_constant(tensor, store) for tensor in graph.constants]
-    return fb.Graph(VERSION, values, constants, steps, graph.n_inputs, graph.n_outputs, size)
+    return fb.Graph(
+        _version(graph), values, constants, steps, graph.n_inputs, graph.n_outputs, size
+    )
+
+
+def _version(graph: Graph) -> int:
+    """The lowest version whose readers know all that is in a graph."""
+    kinds = {getattr(step.operation, "kind", None) for step in graph.steps}
+    return 2 if fb.ConvolutionKind.WINOGRAD in kinds else 1
 
 
 def _step(step: Step, number: Any) -> fb.Step:
