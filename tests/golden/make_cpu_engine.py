@@ -2,9 +2,10 @@
 NAME...`.
 
 Every later runtime must load them. Those of version 1 hold together every operation that it has,
-those of version 2 sizes that follow from the inputs' sizes. A new version of the payload gets files
-of its own: these stay as they are. Eager PyTorch's outputs for inputs of ones go to expected.json,
-of version 2 for several sizes of the inputs: "name.method 2,3 4" is that of inputs [2, 3] and [4].
+those of version 2 Winograd's algorithm and sizes that follow from the inputs' sizes. A new version
+of the payload gets files of its own: these stay as they are. Eager PyTorch's outputs for inputs of
+ones go to expected.json, for several sizes of the inputs where these are dynamic: "name.method 2,3
+4" is that of inputs [2, 3] and [4].
 """
 
 from __future__ import annotations
@@ -106,6 +107,20 @@ class SizedImages(nn.Module):
         return self.head(z.mean((2, 3)))
 
 
+class Winograd(nn.Module):
+    """Convolutions of 3 by 3 taps by Winograd's algorithm, with all that may follow them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Buffer(torch.randn(1, 16, 16, 17))
+        self.first = nn.Conv2d(16, 32, 3, padding=1)
+        self.second = nn.Conv2d(32, 16, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * self.scale
+        return F.relu6(y + self.second(F.silu(self.first(y)))).mean((2, 3))
+
+
 class SizedSequence(nn.Module):
     """A transformer's block over sequences of any number and length, and rows behind others."""
 
@@ -166,6 +181,7 @@ def main(names: list[str]) -> None:
         "cpu_engine_v1_images": (Images, [[(2, 3, 12, 12)]], None),
         "cpu_engine_v1_sequence": (Sequence, [[(2, 9), (64, 24)]], None),
         "cpu_engine_v2_images": (SizedImages, sized_images, ({0: images, 2: rows},)),
+        "cpu_engine_v2_winograd": (Winograd, [[(2, 16, 16, 17)]], None),
         "cpu_engine_v2_sequence": (
             SizedSequence,
             sized_rows,
