@@ -13,6 +13,7 @@ from rushlight.backends.cpu import tiles
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.graph import View
 from rushlight.backends.cpu.operator_facts import Operator, arguments, val_of
+from rushlight.backends.cpu.sizes import Size, all_same, at_most_one, same, shape_of, sizes_of
 from rushlight.schema import cpu_engine as fb
 
 aten = torch.ops.aten
@@ -23,6 +24,8 @@ def _attention_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | 
     for name in ("query", "key", "value"):
         if val_of(args[name]).dim() != 4 or val_of(args[name]).dtype != torch.float32:
             return "the engine's attention takes [batch, heads, length, width] of float32"
+    if not isinstance(val_of(args["query"]).shape[3], int):
+        return "the width of its heads is dynamic"
     if args["dropout_p"]:
         return "the engine's attention has no dropout"
     mask = args["attn_mask"]
@@ -34,10 +37,12 @@ def _attention_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | 
 def _attention(b: Builder, node: Node) -> View:
     args = arguments(node)
     views = [_in_rows(b, b.value(args[n])) for n in ("query", "key", "value")]
-    shape = val_of(node).shape
+    shape = shape_of(node)
     sizes = (*shape[:3], views[1].shape[2])
     mask, causal = _mask(b, args["attn_mask"], sizes)
-    scale = args["scale"] if args["scale"] is not None else views[0].shape[3] ** -0.5
+    scale = args["scale"]
+    if scale is None:
+        scale = val_of(args["query"]).shape[3] ** -0.5
     # Rows of all heads lie beside one another, as the projection behind them wants it.
     out = b.new(shape, (0, 2, 1, 3))
     operation = fb.Attention(scale, causal or bool(args["is_causal"]))
@@ -45,7 +50,7 @@ def _attention(b: Builder, node: Node) -> View:
     return out
 
 
-def _mask(b: Builder, node: Any, sizes: Sequence[int]) -> tuple[View | None, bool]:
+def _mask(b: Builder, node: Any, sizes: Sequence[Size]) -> tuple[View | None, bool]:
     """What is added to scores, and whether that is what causal attention does by itself."""
     if node is None:
         return None, False
@@ -53,15 +58,16 @@ def _mask(b: Builder, node: Any, sizes: Sequence[int]) -> tuple[View | None, boo
     if data is not None and data.dtype == torch.bool:
         if bool(data.all()):
             return None, False
-        rows = data.expand(*data.shape[:-2], *sizes[-2:]) if data.dim() >= 2 else data
-        if data.dim() >= 2 and torch.equal(rows, torch.ones_like(rows).tril()):
+        if all_same(sizes_of(data.shape[-2:]), sizes[-2:]) and torch.equal(
+            data, torch.ones_like(data).tril()
+        ):
             return None, True
         view = b.constant((node, "added"), lambda: added(data))
     else:
         view = b.value(node)
         if view.meta.dtype == torch.bool:
             view = b.term(lambda load: added_term(load(view)), view.shape)
-    return view.moved(view.meta.expand(*sizes)), False
+    return view.moved(view.meta.expand(sizes)), False
 
 
 def added(allowed: torch.Tensor) -> torch.Tensor:
@@ -76,7 +82,8 @@ def added_term(allowed: tiles.Term) -> tiles.Term:
 
 
 def _in_rows(b: Builder, view: View) -> View:
-    return view if view.shape[3] <= 1 or view.meta.stride(3) == 1 else b.dense(view)
+    is_row = at_most_one(view.shape[3]) or same(view.meta.steps[3], 1)
+    return view if is_row else b.dense(view)
 
 
 OPERATORS = {

@@ -12,9 +12,12 @@ from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
 from rushlight.backends.cpu import pack
-from rushlight.backends.cpu.clusters import Cluster, clusters_of, is_elementwise
-from rushlight.backends.cpu.graph import Graph, Memory, Step, View, order_of, strided
+from rushlight.backends.cpu.clusters import Cluster, clusters_of, is_elementwise, is_number
+from rushlight.backends.cpu.graph import Graph, Memory, Step, View, bytes_of
+from rushlight.backends.cpu.layout import Layout, NoViewError
+from rushlight.backends.cpu.sizes import Size, Sizes, at_most_one, product, same, shape_of, size_of
 from rushlight.backends.cpu.tiles import Term, TileOp, TooLongError, assemble, constant, term_of
+from rushlight.ir.spec import dim_order_of
 from rushlight.schema import cpu_engine as fb
 
 _MAX_TILE_RANK = 4
@@ -45,7 +48,7 @@ class Builder:
                 continue
             spec = specs[node.name]
             if spec.kind == InputKind.USER_INPUT:
-                self._values[node] = self._input(node)
+                self._input(node)
             else:
                 self._data[node] = tensors[str(spec.target)].detach()
         for cluster in clusters_of(program.graph, self._data.__contains__):
@@ -53,14 +56,16 @@ class Builder:
         returned: Any = program.graph.output_node().args[0]
         for i, node in enumerate(returned):
             self._return(node, i)
-        self.graph.n_outputs = len(returned)
 
-    def _input(self, node: Node) -> View:
+    def _input(self, node: Node) -> None:
         val = node.meta["val"]
-        meta = torch.empty_strided(val.shape, val.stride(), dtype=val.dtype, device="meta")
-        memory = Memory(fb.Place.INPUT, val.numel() * val.element_size(), self.graph.n_inputs)
-        self.graph.n_inputs += 1
-        return View(memory, meta)
+        if is_number(node):
+            self.graph.inputs.append(size_of(val))
+            return
+        meta = Layout.dense(shape_of(val), dim_order_of(val), val.dtype)
+        memory = Memory(fb.Place.INPUT, bytes_of(meta), len(self.graph.inputs))
+        self._values[node] = View(memory, meta)
+        self.graph.inputs.append(self._values[node])
 
     # --- values ---------------------------------------------------------------------------------
 
@@ -91,10 +96,10 @@ class Builder:
         return None if data is None else self.constant((node, "bias"), lambda: pack.bias(data))
 
     def new(
-        self, sizes: Sequence[int], order: Sequence[int] | None = None, dtype: Any = torch.float32
+        self, sizes: Sequence[Size], order: Sequence[int] | None = None, dtype: Any = torch.float32
     ) -> View:
         """Memory for a result, row-major unless another order of dimensions is asked for."""
-        return self.graph.scratch(strided(sizes, order or range(len(sizes)), dtype))
+        return self.graph.scratch(Layout.dense(sizes, order or range(len(sizes)), dtype))
 
     def emit(self, operation: Any, inputs: Sequence[View | None], outputs: Sequence[View]) -> Step:
         """Add a step."""
@@ -104,16 +109,16 @@ class Builder:
 
     def copy(self, source: View, target: View) -> None:
         """Add a step that copies elements between memories of different steps."""
-        metas = merged([source.meta, target.meta], order_of(target.meta))
+        metas = merged([source.meta, target.meta], target.meta.order())
         one, other = (v.moved(m) for v, m in zip((source, target), metas, strict=True))
         self.emit(fb.Copy(), [one], [other])
 
     def in_order(self, view: View, order: Sequence[int]) -> View:
         """The value without gaps in this order of dimensions, copied if need be."""
-        wanted = strided(view.shape, order, view.meta.dtype)
+        wanted = Layout.dense(view.shape, order, view.meta.dtype)
         if same_steps(view.meta, wanted):
             return view
-        if view.meta.numel() == 0:
+        if same(view.meta.numel(), 0):
             return view.moved(wanted)
         target = self.new(view.shape, order, view.meta.dtype)
         self.copy(view, target)
@@ -126,12 +131,11 @@ class Builder:
     def rows(self, view: View) -> View:
         """The value as [rows, columns] with neighbouring elements in a row, copied if need be."""
         width = view.shape[-1]
-        sizes = (math.prod(view.shape[:-1]), width)
         try:
-            meta = view.meta.view(sizes)
-        except RuntimeError:
+            meta = view.meta.view((product(view.shape[:-1]), width))
+        except NoViewError:
             return self.rows(self.dense(view))
-        if width > 1 and meta.stride(1) != 1:
+        if not at_most_one(width) and not same(meta.steps[1], 1):
             return self.rows(self.dense(view))
         return view.moved(meta)
 
@@ -165,7 +169,7 @@ class Builder:
         self, nodes: Sequence[Node], load: Callable[[View], View], result: tuple[Node, View] | None
     ) -> Term:
         """The value of the last node; `load` fits operands, `result` is the anchor's."""
-        shape = nodes[-1].meta["val"].shape
+        shape = shape_of(nodes[-1])
         terms: dict[Node, Term] = {}
 
         def of(node: Node) -> Term:
@@ -187,21 +191,21 @@ class Builder:
 
     def _elementwise(self, nodes: Sequence[Node]) -> View:
         val = nodes[-1].meta["val"]
-        return self._tiles(self._terms(nodes, lambda view: view, None), val.shape, val.dtype)
+        return self._tiles(self._terms(nodes, lambda view: view, None), shape_of(val), val.dtype)
 
-    def term(self, make: Callable[[Callable[[View], Term]], Term], sizes: Sequence[int]) -> View:
+    def term(self, make: Callable[[Callable[[View], Term]], Term], sizes: Sizes) -> View:
         """A float32 value that a term computes; `make` is given what loads a view."""
         return self._tiles(make(lambda v: Term(TileOp.LOAD, source=v)), sizes, torch.float32)
 
-    def _tiles(self, term: Term, sizes: Sequence[int], dtype: torch.dtype) -> View:
-        full = [v.meta for v in loads_of(term) if not any(s == 0 for s in v.meta.stride())]
-        order = next((order_of(m) for m in full if not m.is_contiguous()), range(len(sizes)))
+    def _tiles(self, term: Term, sizes: Sizes, dtype: torch.dtype) -> View:
+        full = [v.meta for v in loads_of(term) if not any(same(s, 0) for s in v.meta.steps)]
+        order = next((m.order() for m in full if not m.is_contiguous()), range(len(sizes)))
         result = self.new(sizes, order, dtype)
         program = assemble([term], [result])
-        metas = merged([v.meta for v in program.sources], order_of(result.meta))
+        metas = merged([v.meta for v in program.sources], result.meta.order())
         if metas[0].dim() > _MAX_TILE_RANK:
             sources = [v if v is result else self.in_order(v, order) for v in program.sources]
-            metas = merged([v.meta for v in sources], order_of(result.meta))
+            metas = merged([v.meta for v in sources], result.meta.order())
             program.sources[:] = sources
         step = self.emit(fb.Elementwise(fb.TileProgram(program.code)), [], [])
         step.operands = [v.moved(m) for v, m in zip(program.sources, metas, strict=True)]
@@ -227,15 +231,13 @@ class Builder:
         del self.graph.steps[mark:]
         self.graph.steps[mark - 1 : mark - 1] = copies
         step.operation.finish = self._finish(step, term, result)
-        shape = cluster.nodes[-1].meta["val"].shape
-        return view if is_image else view.moved(view.meta.view(shape))
+        return view if is_image else view.moved(view.meta.view(shape_of(cluster.nodes[-1])))
 
     def _as_rows(self, view: View, is_image: bool) -> View:
-        meta = view.meta.permute(*_pixels_last(view.meta)) if is_image else view.meta
-        sizes = (math.prod(meta.shape[:-1]), meta.shape[-1])
+        meta = view.meta.permute(_pixels_last(view.meta)) if is_image else view.meta
         try:
-            return view.moved(meta.view(sizes))
-        except RuntimeError:
+            return view.moved(meta.view((product(meta.shape[:-1]), meta.shape[-1])))
+        except NoViewError:
             order = _pixels_last(view.meta) if is_image else range(meta.dim())
             return self._as_rows(self.in_order(view, order), is_image)
 
@@ -258,40 +260,40 @@ class Builder:
     def _return(self, node: Node, index: int) -> None:
         view = self.value(node)
         # Results of delegates are row-major, whatever the graph says of their strides.
-        wanted = strided(view.shape, range(view.meta.dim()), view.meta.dtype)
+        wanted = Layout.dense(view.shape, range(view.meta.dim()), view.meta.dtype)
         memory = view.memory
-        exact = wanted.numel() * wanted.element_size() == memory.size
         if (
             memory.place is fb.Place.SCRATCH
-            and exact
-            and view.meta.storage_offset() == 0
+            and same(bytes_of(wanted), memory.size)
+            and same(view.meta.offset, 0)
             and same_steps(view.meta, wanted)
         ):
             memory.place, memory.index = fb.Place.OUTPUT, index
-            return
-        self._nodes = [node]
-        size = wanted.numel() * wanted.element_size()
-        self.copy(view, View(Memory(fb.Place.OUTPUT, size, index), wanted))
+        else:
+            self._nodes = [node]
+            memory = Memory(fb.Place.OUTPUT, bytes_of(wanted), index)
+            self.copy(view, View(memory, wanted))
+        self.graph.outputs.append(View(memory, wanted))
 
 
-def same_steps(one: torch.Tensor, other: torch.Tensor) -> bool:
+def same_steps(one: Layout, other: Layout) -> bool:
     """Whether elements of equal sizes lie alike; dimensions of one element lie anyhow."""
     return all(
-        a == b for a, b, n in zip(one.stride(), other.stride(), one.shape, strict=True) if n != 1
+        same(a, b) for a, b, n in zip(one.steps, other.steps, one.shape, strict=True) if n != 1
     )
 
 
-def merged(metas: Sequence[torch.Tensor], order: Sequence[int]) -> list[torch.Tensor]:
-    """Tensors of equal sizes with their dimensions in this order and as few as can be."""
-    metas = [m.permute(list(order)) for m in metas]
-    sizes: list[int] = []
-    steps: list[list[int]] = []  # of each dimension: one number for each tensor
+def merged(metas: Sequence[Layout], order: Sequence[int]) -> list[Layout]:
+    """Layouts of equal sizes with their dimensions in this order and as few as can be."""
+    metas = [m.permute(order) for m in metas]
+    sizes: list[Size] = []
+    steps: list[list[Size]] = []  # of each dimension: one number for each tensor
     for dim, size in enumerate(metas[0].shape):
-        own = [m.stride(dim) for m in metas]
-        if size == 1:
+        own = [m.steps[dim] for m in metas]
+        if same(size, 1):
             continue
-        if sizes and all(a == b * size for a, b in zip(steps[-1], own, strict=True)):
-            sizes[-1] *= size
+        if sizes and all(same(a, product((b, size))) for a, b in zip(steps[-1], own, strict=True)):
+            sizes[-1] = product((sizes[-1], size))
             steps[-1] = own
         else:
             sizes.append(size)
@@ -299,7 +301,7 @@ def merged(metas: Sequence[torch.Tensor], order: Sequence[int]) -> list[torch.Te
     if not sizes:
         sizes, steps = [1], [[1] * len(metas)]
     return [
-        torch.as_strided(m, sizes, [s[i] for s in steps], m.storage_offset())
+        m.as_strided(tuple(sizes), tuple(s[i] for s in steps), m.offset)
         for i, m in enumerate(metas)
     ]
 
@@ -320,7 +322,7 @@ def loads_of(term: Term) -> list[View]:
     return list(found.values())
 
 
-def _pixels_last(meta: torch.Tensor) -> list[int]:
+def _pixels_last(meta: Layout) -> list[int]:
     """Channels behind all other dimensions."""
     return [0, *range(2, meta.dim()), 1]
 
@@ -349,7 +351,7 @@ def _added_to(term: Term, result: View) -> View | None:
     if len(others) != 1 or others[0].meta.dtype != torch.float32:
         return None
     meta = others[0].meta
-    return others[0] if meta.shape[1] <= 1 or meta.stride(1) == 1 else None
+    return others[0] if at_most_one(meta.shape[1]) or same(meta.steps[1], 1) else None
 
 
 def _adds(operation: Any) -> bool:

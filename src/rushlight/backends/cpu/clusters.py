@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch.fx import Graph, Node
 
+from rushlight.backends.cpu.sizes import all_same, shape_of
 from rushlight.backends.cpu.tiles import TERMS
 
 aten = torch.ops.aten
@@ -53,7 +54,7 @@ def clusters_of(graph: Graph, is_constant: Callable[[Node], bool]) -> list[Clust
         weights = node.args[_WEIGHTS[node.target]] if node.target in _WEIGHTS else None
         return isinstance(weights, Node) and is_constant(weights)
 
-    calls = [n for n in graph.nodes if n.op == "call_function"]
+    calls = [n for n in graph.nodes if n.op == "call_function" and not is_number(n)]
     of: dict[Node, Cluster] = {}
     for node in reversed(calls):
         users = {of.get(user) for user in node.users}
@@ -62,7 +63,7 @@ def clusters_of(graph: Graph, is_constant: Callable[[Node], bool]) -> list[Clust
             chain is not None
             and is_elementwise(node)
             and is_elementwise(chain.nodes[0])
-            and _shape(node) == _shape(chain.nodes[0])
+            and all_same(shape_of(node), shape_of(chain.nodes[0]))
         )
         of[node] = chain if fits and chain is not None else Cluster()
         of[node].nodes.insert(0, node)
@@ -78,9 +79,9 @@ def is_elementwise(node: Node) -> bool:
     return node.op == "call_function" and node.target in TERMS
 
 
-def _shape(node: Node) -> torch.Size:
-    shape: torch.Size = node.meta["val"].shape
-    return shape
+def is_number(node: Node) -> bool:
+    """Whether a call computes a size, which takes no step of the engine."""
+    return isinstance(node.meta.get("val"), int | torch.SymInt)
 
 
 def _take_anchor(
@@ -97,7 +98,9 @@ def _take_anchor(
             node = node.all_input_nodes[0]
         if not is_anchor(node) or not _only(node, inside | set(reshapes)):
             continue
-        if _shape(operand) != _shape(cluster.nodes[0]) or not _keeps_rows(node, operand):
+        if not all_same(shape_of(operand), shape_of(cluster.nodes[0])):
+            continue
+        if not _keeps_rows(node, operand):
             continue
         cluster.anchor, cluster.reshapes = node, reshapes
         for one in (node, *reshapes):
@@ -114,7 +117,7 @@ def _keeps_rows(anchor: Node, reshaped: Node) -> bool:
     if anchor is reshaped:
         return True
     is_image = anchor.target is aten.convolution.default
-    return not is_image and _shape(anchor)[-1:] == _shape(reshaped)[-1:]
+    return not is_image and all_same(shape_of(anchor)[-1:], shape_of(reshaped)[-1:])
 
 
 def _in_order(clusters: Iterable[Cluster], of: dict[Node, Cluster]) -> list[Cluster]:

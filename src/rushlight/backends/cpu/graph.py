@@ -1,18 +1,15 @@
-"""The engine's graph while it is built: views of memory, and steps over them.
-
-A view is a strided tensor without data (`device="meta"`): torch's own operators on it say how
-slices, permutations and reshapes lie in memory, and which of them need a copy.
-"""
+"""The engine's graph while it is built: views of memory, and steps over them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.fx import Node
 
+from rushlight.backends.cpu.layout import Layout
+from rushlight.backends.cpu.sizes import Size, Sizes, product
 from rushlight.schema.cpu_engine import Place
 
 CHANNELS_LAST = (0, 2, 3, 1)
@@ -29,7 +26,7 @@ class Memory:
     """
 
     place: Place
-    size: int
+    size: Size
     index: int = 0
 
 
@@ -43,32 +40,21 @@ class View:
     """
 
     memory: Memory
-    meta: torch.Tensor
+    meta: Layout
 
     @property
-    def shape(self) -> torch.Size:
+    def shape(self) -> Sizes:
         """Sizes."""
         return self.meta.shape
 
-    def moved(self, meta: torch.Tensor) -> View:
+    def moved(self, meta: Layout) -> View:
         """Another view of the same memory."""
         return View(self.memory, meta)
 
 
-def strided(sizes: Sequence[int], order: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-    """A dense tensor without data whose dimensions lie in `order`, the outermost first."""
-    steps = [0] * len(sizes)
-    step = 1
-    for dim in reversed(order):
-        steps[dim] = step
-        step *= max(sizes[dim], 1)
-    return torch.empty_strided(list(sizes), steps, dtype=dtype, device="meta")
-
-
-def order_of(meta: torch.Tensor) -> list[int]:
-    """The dimensions of a tensor from the outermost in memory to the innermost."""
-    steps = meta.stride()
-    return sorted(range(meta.dim()), key=lambda d: (-steps[d], d))
+def bytes_of(meta: Layout) -> Size:
+    """The bytes of as many elements."""
+    return product((meta.numel(), meta.itemsize))
 
 
 @dataclass(eq=False)
@@ -101,23 +87,22 @@ class Graph:
     Attributes:
         steps: in the order of execution.
         constants: their elements as they are stored, by index.
-        n_inputs: how many arguments are read.
-        n_outputs: how many results there are.
+        inputs: the arguments in their own sizes; of a number what it is.
+        outputs: the results in their own sizes.
     """
 
-    n_inputs: int = 0
     steps: list[Step] = field(default_factory=list)
     constants: list[torch.Tensor] = field(default_factory=list)
-    n_outputs: int = 0
+    inputs: list[View | Size] = field(default_factory=list)
+    outputs: list[View] = field(default_factory=list)
 
-    def scratch(self, meta: torch.Tensor) -> View:
-        """New memory for a dense tensor."""
-        return View(Memory(Place.SCRATCH, meta.numel() * meta.element_size()), meta)
+    def scratch(self, meta: Layout) -> View:
+        """New memory for dense elements."""
+        return View(Memory(Place.SCRATCH, bytes_of(meta)), meta)
 
     def constant(self, data: torch.Tensor) -> View:
         """Constant memory of these elements, as they lie."""
-        meta = torch.empty_strided(data.shape, data.stride(), dtype=data.dtype, device="meta")
-        size = data.numel() * data.element_size()
-        view = View(Memory(Place.CONSTANT, size, len(self.constants)), meta)
+        meta = Layout.of(data)
+        view = View(Memory(Place.CONSTANT, bytes_of(meta), len(self.constants)), meta)
         self.constants.append(data)
         return view

@@ -19,6 +19,7 @@ from rushlight.backends.cpu.operator_facts import (
     only_first,
     val_of,
 )
+from rushlight.backends.cpu.sizes import greater, shape_of, simple, sizes_of
 from rushlight.schema import cpu_engine as fb
 
 aten = torch.ops.aten
@@ -39,7 +40,7 @@ def _convolution(b: Builder, node: Node) -> View:
     weight, groups = b.data(args["weight"]), args["groups"]
     assert weight is not None
     stride, padding, dilation = (list(args[n]) for n in ("stride", "padding", "dilation"))
-    out_sizes = list(val_of(node).shape)
+    out_sizes = list(shape_of(node))
     is_line = image.meta.dim() == 3
     if is_line:
         image = image.moved(image.meta.unsqueeze(2))
@@ -65,7 +66,7 @@ def _convolution(b: Builder, node: Node) -> View:
     out = b.new(out_sizes, CHANNELS_LAST)
     operation = fb.Convolution(kind, kernel, stride, padding, dilation, groups)
     b.emit(operation, [image, weights, b.bias(args["bias"])], [out])
-    return out.moved(out.meta.squeeze(2)) if is_line else out
+    return out.moved(out.meta.squeeze([2])) if is_line else out
 
 
 # Winograd's weights are four times as large: what a convolution's may be beyond the plain ones.
@@ -100,7 +101,7 @@ def _is_zero_pad(node: Any) -> bool:
         args["value"] == 0
         and len(pad) <= 4
         and val_of(node).dim() == 4
-        and min(pad) >= 0
+        and all(isinstance(n, int) and n >= 0 for n in pad)
         and all(
             u.target is aten.convolution.default and u.args[0] is node and not u.args[6]
             for u in node.users
@@ -122,15 +123,14 @@ def _pad(b: Builder, node: Node) -> View | None:
         return None  # the convolutions do it
     args = arguments(node)
     source = b.value(args["self"])
-    out = b.new(val_of(node).shape, dtype=val_of(node).dtype)
+    out = b.new(shape_of(node), dtype=val_of(node).dtype)
     inner = out.meta
-    pad = list(args["pad"])
+    pad = sizes_of(args["pad"])
     for i in range(len(pad) // 2):
         dim, (low, high) = -1 - i, pad[2 * i : 2 * i + 2]
-        first = max(low, 0)
-        inner = inner.narrow(dim, first, inner.shape[dim] - first - max(high, 0))
-        cut = -min(low, 0)
-        size = source.shape[dim] - cut - -min(high, 0)
+        first, cut = greater(low, 0), greater(-low, 0)
+        size = simple(inner.shape[dim] - first - greater(high, 0))
+        inner = inner.narrow(dim, first, size)
         source = source.moved(source.meta.narrow(dim, cut, size))
     fill = b.constant(
         (float(args["value"]), out.meta.dtype),
@@ -167,7 +167,7 @@ def _pool(b: Builder, node: Node) -> Any:
     is_max = "dilation" in args
     image = b.in_order(b.value(args["self"]), CHANNELS_LAST)
     val = val_of(node)[0] if is_max else val_of(node)
-    out = b.new(val.shape, CHANNELS_LAST)
+    out = b.new(shape_of(val), CHANNELS_LAST)
     operation = fb.Pooling(not is_max, *_window(args))
     if not is_max:
         operation.count_padding = bool(args["count_include_pad"])

@@ -12,12 +12,16 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from rushlight.backends.cpu import tiles
-from rushlight.backends.cpu.clusters import is_elementwise
+from rushlight.backends.cpu.clusters import is_elementwise, is_number
+from rushlight.backends.cpu.dynamic import DynamicSizes, hidden_sizes
 from rushlight.backends.cpu.operators import ANY_DTYPE, KEPT_WHOLE, OPERATORS
 from rushlight.backends.cpu.preprocess import CpuBackend
 from rushlight.partition import DelegationSpec, PartitionResult, SupportedOperatorPartitioner
 from rushlight.partition.extract import data_of
+from rushlight.partition.partitioner import TAG
+from rushlight.partition.tags import graphs_of
 
+aten = torch.ops.aten
 _MAX_RANK = 6
 
 
@@ -26,6 +30,8 @@ class CpuPartitioner(SupportedOperatorPartitioner):
 
     def __init__(self) -> None:
         self._constants: Container[Node] = ()
+        self._sizes: DynamicSizes | None = None
+        self._hidden: dict[Node, str] = {}
         super().__init__(
             DelegationSpec(CpuBackend.__name__),
             self._why_not,
@@ -37,34 +43,54 @@ class CpuPartitioner(SupportedOperatorPartitioner):
         """Tag what it takes."""
         data = data_of(exported_program)
         self._constants = {n for n, s in data.specs.items() if str(s.target) not in data.written}
-        return super().partition(exported_program)
+        self._sizes, self._hidden = DynamicSizes(exported_program), {}
+        while True:
+            result = super().partition(exported_program)
+            hidden = hidden_sizes(exported_program)
+            if not hidden:
+                return result
+            self._hidden.update(hidden)
+            for module in list(graphs_of(exported_program)):
+                for node in module.graph.nodes:
+                    node.meta.pop(TAG, None)
 
     def _why_not(self, node: Node) -> str | None:
-        return why_not(node, partial(_is_in, self._constants))
+        assert self._sizes is not None
+        if node in self._hidden:
+            return self._hidden[node]
+        return why_not(node, partial(_is_in, self._constants), self._sizes)
 
 
 def _is_in(constants: Container[Node], node: Any) -> bool:
     return isinstance(node, Node) and node in constants
 
 
-def why_not(node: Node, is_constant: Any) -> str | None:
+def why_not(node: Node, is_constant: Any, sizes: DynamicSizes) -> str | None:
     """Why the engine does not take a call; None if it does.
 
     Args:
         node: of the Edge dialect.
         is_constant: whether an argument is a constant of the program.
+        sizes: those that depend on the inputs.
     """
+    if is_number(node) and (node.target is aten.sym_size.int or _is_of_numbers(node)):
+        return sizes.why_not(node)
     if not is_elementwise(node) and node.target not in OPERATORS:
         return f"the engine has no {node.target}"
     if node.target is operator.getitem:
-        return why_not(node.all_input_nodes[0], is_constant)
+        return why_not(node.all_input_nodes[0], is_constant, sizes)
     for one in (*node.all_input_nodes, node):
-        reason = _why_not_value(one, node)
+        reason = None if is_number(one) else _why_not_value(one, node)
         if reason is not None:
             return reason
-    if is_elementwise(node):
-        return None
+    reason = sizes.why_not(node)
+    if reason is not None or is_elementwise(node):
+        return reason
     return OPERATORS[node.target].why_not(node, is_constant)
+
+
+def _is_of_numbers(node: Node) -> bool:
+    return all(is_number(one) for one in node.all_input_nodes)
 
 
 def _why_not_value(one: Node, node: Node) -> str | None:
@@ -77,8 +103,6 @@ def _why_not_value(one: Node, node: Node) -> str | None:
     for val in vals:
         if not isinstance(val, torch.Tensor):
             return f"{one.name} is no tensor"
-        if any(not isinstance(size, int) for size in val.shape):
-            return f"{one.name} has a dynamic size, which the engine cannot take yet"
         if val.dim() > _MAX_RANK:
             return f"{one.name} has more than {_MAX_RANK} dimensions"
         if is_elementwise(node):

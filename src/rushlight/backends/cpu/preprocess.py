@@ -9,8 +9,11 @@ import torch
 from torch.export import ExportedProgram
 
 from rushlight.backends.cpu.build import Builder
+from rushlight.backends.cpu.expressions import Known, Table
 from rushlight.backends.cpu.graph import Graph, Memory, Step, View
 from rushlight.backends.cpu.operators import OPERATORS
+from rushlight.backends.cpu.sizes import Size, at_bounds, limits, product, simple
+from rushlight.ir.bounds import Bounds
 from rushlight.ir.spec import SCALAR_TYPES, raw_bytes
 from rushlight.partition import (
     BackendDetails,
@@ -34,7 +37,7 @@ class CpuBackend(BackendDetails):
         """The payload; weights go to the program's named data, by a hash of their bytes."""
         graph = Builder(edge_program, {k: v.translate for k, v in OPERATORS.items()}).graph
         store = NamedDataStore()
-        payload = fb.pack(_payload(graph, store))
+        payload = fb.pack(_Writer(graph, Bounds.of(edge_program)).write(store))
         handles = {
             i: tuple(
                 dict.fromkeys(
@@ -50,56 +53,83 @@ class CpuBackend(BackendDetails):
         )
 
 
-def _payload(graph: Graph, store: NamedDataStore) -> fb.Graph:
-    offsets, size = _place_scratch(graph)
-    values: list[fb.Value] = []
-    numbers: dict[Any, int] = {}
+class _Writer:
+    """Writes the payload of a graph."""
 
-    def number(view: View | None) -> int:
+    def __init__(self, graph: Graph, bounds: Bounds) -> None:
+        self._graph = graph
+        self._bounds = bounds
+        shown = [given.shape if isinstance(given, View) else given for given in graph.inputs]
+        self._table = Table(Known(shown))
+        self._offsets, self._size = _place_scratch(graph, bounds)
+        self._values: list[fb.Value] = []
+        self._numbers: dict[Any, int] = {}
+
+    def write(self, store: NamedDataStore) -> fb.Graph:
+        """The payload; constants go to `store`."""
+        graph = self._graph
+        steps = [self._step(step) for step in graph.steps]
+        given = [view.meta for view in (*graph.inputs, *graph.outputs) if isinstance(view, View)]
+        is_dynamic = any(not isinstance(s, int) for meta in given for s in meta.shape)
+        arguments = [*graph.inputs, *graph.outputs] if is_dynamic or self._table.rows else []
+        numbers = [self._number(v) if isinstance(v, View) else -1 for v in arguments]
+        return fb.Graph(
+            _version(graph, bool(self._table.rows)),
+            self._values,
+            [_constant(tensor, store) for tensor in graph.constants],
+            steps,
+            len(graph.inputs),
+            len(graph.outputs),
+            self._size,
+            self._table.rows,
+            numbers,
+        )
+
+    def _number(self, view: View | None) -> int:
         if view is None:
             return -1
         meta = view.meta
-        key = (id(view.memory), meta.dtype, meta.shape, meta.stride(), meta.storage_offset())
-        if key not in numbers:
-            numbers[key] = len(values)
-            values.append(_value(view, offsets.get(id(view.memory), 0)))
-        return numbers[key]
+        key = (id(view.memory), meta.dtype, meta.shape, meta.steps, meta.offset)
+        if key not in self._numbers:
+            self._numbers[key] = len(self._values)
+            self._values.append(self._value(view))
+        return self._numbers[key]
 
-    steps = [_step(step, number) for step in graph.steps]
-    constants = [_constant(tensor, store) for tensor in graph.constants]
-    return fb.Graph(
-        _version(graph), values, constants, steps, graph.n_inputs, graph.n_outputs, size
-    )
+    def _value(self, view: View) -> fb.Value:
+        meta, memory = view.meta, view.memory
+        base = self._offsets.get(id(memory), 0)
+        offset = simple(base + product((meta.offset, meta.itemsize)))
+        return fb.Value(
+            SCALAR_TYPES[meta.dtype],
+            [self._greatest(size) for size in meta.shape],
+            [self._greatest(step) for step in meta.steps],
+            memory.place,
+            memory.index,
+            self._greatest(offset),
+            self._table.numbers(meta.shape),
+            self._table.numbers(meta.steps),
+            self._table.number(offset),
+        )
+
+    def _greatest(self, size: Size) -> int:
+        return at_bounds(size, self._bounds)
+
+    def _step(self, step: Step) -> fb.Step:
+        finish = getattr(step.operation, "finish", None)
+        program = getattr(step.operation, "program", None) or (finish.program if finish else None)
+        if program is not None:
+            program.operands = [self._number(v) for v in step.operands]
+        if finish is not None and finish.added:
+            [residual] = step.operands
+            finish.residual = self._number(residual)
+        inputs, outputs = ([self._number(v) for v in vs] for vs in (step.inputs, step.outputs))
+        return fb.Step(step.operation, inputs, outputs)
 
 
-def _version(graph: Graph) -> int:
+def _version(graph: Graph, is_dynamic: bool) -> int:
     """The lowest version whose readers know all that is in a graph."""
     kinds = {getattr(step.operation, "kind", None) for step in graph.steps}
-    return 2 if fb.ConvolutionKind.WINOGRAD in kinds else 1
-
-
-def _step(step: Step, number: Any) -> fb.Step:
-    finish = getattr(step.operation, "finish", None)
-    program = getattr(step.operation, "program", None) or (finish.program if finish else None)
-    if program is not None:
-        program.operands = [number(v) for v in step.operands]
-    if finish is not None and finish.added:
-        [residual] = step.operands
-        finish.residual = number(residual)
-    inputs, outputs = ([number(v) for v in views] for views in (step.inputs, step.outputs))
-    return fb.Step(step.operation, inputs, outputs)
-
-
-def _value(view: View, base: int) -> fb.Value:
-    meta, memory = view.meta, view.memory
-    return fb.Value(
-        SCALAR_TYPES[meta.dtype],
-        list(meta.shape),
-        list(meta.stride()),
-        memory.place,
-        memory.index,
-        base + int(meta.storage_offset()) * meta.element_size(),
-    )
+    return 2 if is_dynamic or fb.ConvolutionKind.WINOGRAD in kinds else 1
 
 
 def _constant(tensor: torch.Tensor, store: NamedDataStore) -> fb.Constant:
@@ -109,18 +139,19 @@ def _constant(tensor: torch.Tensor, store: NamedDataStore) -> fb.Constant:
     return fb.Constant(key, len(data))
 
 
-def _place_scratch(graph: Graph) -> tuple[dict[int, int], int]:
-    """Where each memory of values in between lies, and the bytes of all."""
+def _place_scratch(graph: Graph, bounds: Bounds) -> tuple[dict[int, int], int]:
+    """Where each memory of values in between lies at the sizes' bounds, and the bytes of all."""
     lives: dict[int, tuple[Memory, int, int]] = {}
     for at, step in enumerate(graph.steps):
         for view in step.views():
             if view.memory.place is fb.Place.SCRATCH:
                 _, first, _ = lives.get(id(view.memory), (view.memory, at, at))
                 lives[id(view.memory)] = (view.memory, first, at)
-    blocks = [
-        Block(key, -(-memory.size // _ALIGNMENT) * _ALIGNMENT, first, last, alignment=_ALIGNMENT)
-        for key, (memory, first, last) in lives.items()
-    ]
+    blocks = []
+    for key, (memory, first, last) in lives.items():
+        most = max(limits(memory.size, bounds)[1] or 0, at_bounds(memory.size, bounds))
+        size = -(-most // _ALIGNMENT) * _ALIGNMENT
+        blocks.append(Block(key, size, first, last, alignment=_ALIGNMENT))
     if not blocks:
         return {}, 0
     plan = plan_memory(blocks)

@@ -17,6 +17,7 @@ from rushlight.backends.cpu.operator_facts import (
     needs_constants,
     val_of,
 )
+from rushlight.backends.cpu.sizes import at_most_one, same, shape_of
 from rushlight.schema import cpu_engine as fb
 
 aten = torch.ops.aten
@@ -63,7 +64,7 @@ def _mm(b: Builder, node: Node) -> View:
     x, weight = node.args
     if b.data(weight) is not None:
         return _mm_constant(b, x, weight, None)
-    out = b.new(val_of(node).shape)
+    out = b.new(shape_of(node))
     one, other, result = (
         v.moved(v.meta.unsqueeze(0))
         for v in (b.value(x), b.value(weight), out)  # type: ignore[arg-type]
@@ -73,14 +74,14 @@ def _mm(b: Builder, node: Node) -> View:
 
 
 def _bmm(b: Builder, node: Node) -> View:
-    out = b.new(val_of(node).shape)
+    out = b.new(shape_of(node))
     one, other = (b.value(arg) for arg in node.args)  # type: ignore[arg-type]
     _batch_product(b, one, other, out)
     return out
 
 
 def _batch_product(b: Builder, one: View, other: View, out: View) -> None:
-    if one.shape[2] > 1 and one.meta.stride(2) != 1:
+    if not at_most_one(one.shape[2]) and not same(one.meta.steps[2], 1):
         one = b.dense(one)
     b.emit(fb.BatchProduct(), [one, other], [out])
 

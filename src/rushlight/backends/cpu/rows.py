@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import torch
 from torch.fx import Node
 
 from rushlight.backends.cpu.build import Builder
-from rushlight.backends.cpu.graph import CHANNELS_LAST, View, order_of
+from rushlight.backends.cpu.graph import CHANNELS_LAST, View
 from rushlight.backends.cpu.operator_facts import (
     Operator,
     arguments,
@@ -18,6 +17,7 @@ from rushlight.backends.cpu.operator_facts import (
     only_first,
     val_of,
 )
+from rushlight.backends.cpu.sizes import product, sizes_of
 from rushlight.backends.cpu.tiles import Term, TileOp
 from rushlight.schema import cpu_engine as fb
 
@@ -41,8 +41,8 @@ def _of_rows(
 ) -> View:
     """A norm over the last dimensions, as rows."""
     x = b.dense(b.value(args["input"]))
-    width = math.prod(args["normalized_shape"])
-    sizes = (x.meta.numel() // width if width else 0, width)
+    last = sizes_of(args["normalized_shape"])
+    sizes = (product(x.shape[: x.meta.dim() - len(last)]), product(last))
     out = b.new(x.shape)
     b.emit(norm, [x.moved(x.meta.view(sizes)), *vectors], [out.moved(out.meta.view(sizes))])
     return out
@@ -79,15 +79,15 @@ def _vector(b: Builder, node: Any) -> View | None:
     if node is None:
         return None
     view = b.dense(b.value(node))
-    return view.moved(view.meta.view(-1))
+    return view.moved(view.meta.view([view.meta.numel()]))
 
 
 def _group_norm(b: Builder, node: Node) -> list[View]:
     args = arguments(node)
     x = b.value(args["input"])
-    last = tuple(order_of(x.meta)) == CHANNELS_LAST
+    last = tuple(x.meta.order()) == CHANNELS_LAST
     x = b.in_order(x, CHANNELS_LAST if last else range(x.meta.dim()))
-    out = b.new(x.shape, order_of(x.meta))
+    out = b.new(x.shape, x.meta.order())
     scale, shift = (_vector(b, args[n]) for n in ("weight", "bias"))
     b.emit(fb.GroupNorm(args["group"], args["eps"]), [x, scale, shift], [out])
     return [out]
@@ -99,7 +99,7 @@ def _softmax(log: bool) -> Callable[[Builder, Node], View]:
         x = b.dense(b.value(args["self"]))
         out = b.new(x.shape)
         dim = args["dim"] % max(x.meta.dim(), 1)
-        views = [v.moved(v.meta.view(1)) if v.meta.dim() == 0 else v for v in (x, out)]
+        views = [v.moved(v.meta.view([1])) if v.meta.dim() == 0 else v for v in (x, out)]
         b.emit(fb.Softmax(dim, log), views[:1], views[1:])
         return out
 
@@ -122,7 +122,7 @@ def _reduction(kind: fb.ReductionKind) -> Callable[[Builder, Node], View]:
     def translate(b: Builder, node: Node) -> View:
         args = arguments(node)
         x, dims = b.value(args["self"]), _dims(node)
-        order = order_of(x.meta)
+        order = x.meta.order()
         at = sorted(order.index(d) for d in dims)
         if at != list(range(at[0], at[-1] + 1)) or not is_without_gaps(x):
             order = [*(d for d in range(x.meta.dim()) if d not in dims), *dims]
@@ -147,8 +147,7 @@ def _reduction(kind: fb.ReductionKind) -> Callable[[Builder, Node], View]:
 
 def is_without_gaps(view: View) -> bool:
     """Whether elements lie without gaps, in some order."""
-    ordered = view.meta.permute(order_of(view.meta))
-    return bool(ordered.is_contiguous())
+    return view.meta.permute(view.meta.order()).is_contiguous()
 
 
 def _reduction_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:

@@ -1,0 +1,190 @@
+"""Which sizes that depend on the inputs the engine can follow, and why it cannot follow others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import sympy
+import torch
+import torch.utils._pytree as pytree
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+from rushlight.backends.cpu.clusters import is_elementwise, is_number
+from rushlight.backends.cpu.expressions import Known, is_written
+from rushlight.backends.cpu.operator_facts import arguments, val_of
+from rushlight.backends.cpu.sizes import (
+    Size,
+    Sizes,
+    at_bounds,
+    limits,
+    same,
+    shape_of,
+    size_of,
+    sizes_of,
+)
+from rushlight.ir.bounds import Bounds
+from rushlight.partition.partitioner import TAG
+from rushlight.partition.tags import graphs_of
+
+aten = torch.ops.aten
+
+_TAKE_NUMBERS = {
+    aten.view_copy.default,
+    aten.expand_copy.default,
+    aten.slice_copy.Tensor,
+    aten.select_copy.int,
+    aten.as_strided_copy.default,
+    aten.split_with_sizes_copy.default,
+    aten.constant_pad_nd.default,
+    aten.native_layer_norm.default,
+    aten.rms_norm.default,
+}
+"""Operators among whose arguments may be sizes that are known only when the delegate runs."""
+
+_PLACES: dict[Any, str] = {aten.slice_copy.Tensor: "start", aten.select_copy.int: "index"}
+"""Arguments that count from the end if they are negative."""
+
+
+class DynamicSizes:
+    """The sizes of a program that depend on its inputs.
+
+    Args:
+        program: what is partitioned.
+    """
+
+    def __init__(self, program: ExportedProgram) -> None:
+        self._program = program
+        self._found: dict[Any, str | None] = {}
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """The ranges of sizes."""
+        return Bounds.of(self._program)
+
+    def why_not(self, node: Node) -> str | None:
+        """Why the engine does not take a call for its sizes; None if it does.
+
+        Sizes that must be equal must be so whatever the inputs are.
+        """
+        numbers = [n for n in node.all_input_nodes if is_number(n)]
+        if numbers and node.target not in _TAKE_NUMBERS and not is_number(node):
+            return f"its argument {numbers[0].name} is a number that only a run knows"
+        for one in (*node.all_input_nodes, node):
+            for size in _numbers_of(one):
+                reason = self._why_not_size(size, one)
+                if reason is not None:
+                    return reason
+        place = arguments(node)[_PLACES[node.target]] if node.target in _PLACES else 0
+        if isinstance(place, Node) and (limits(size_of(place), self.bounds)[0] or -1) < 0:
+            return f"its {_PLACES[node.target]} may count from the start or from the end"
+        for a, b in _alike(node):
+            if not same(a, b):
+                return f"its sizes {a} and {b} may differ"
+        return None
+
+    def _why_not_size(self, size: Any, node: Node) -> str | None:
+        if isinstance(size, int):
+            return None
+        key = size.node.expr
+        if key not in self._found:
+            self._found[key] = self._look_at(size, node)
+        return self._found[key]
+
+    def _look_at(self, number: Any, node: Node) -> str | None:
+        if free_unbacked_symbols(number):
+            return f"{node.name} has a size that depends on the values of a tensor"
+        size = size_of(number)
+        if not is_written(size):
+            return f"the engine cannot compute the size {size} of {node.name}"
+        for symbol in sorted(getattr(size, "free_symbols", ()), key=str):
+            if limits(symbol, self.bounds)[1] is None:
+                return self._unbounded(symbol)
+        if at_bounds(size, self.bounds) < 0 and not is_number(node):
+            return f"the size {size} of {node.name} is negative where all inputs are largest"
+        return None
+
+    def _unbounded(self, symbol: sympy.Symbol) -> str:
+        specs = self._program.graph_signature.input_specs
+        given = {s.arg.name for s in specs if s.kind == InputKind.USER_INPUT}
+        for node in self._program.graph.find_nodes(op="placeholder"):
+            shape = shape_of(node) if isinstance(node.meta["val"], torch.Tensor) else ()
+            for dim, size in enumerate(shape if node.name in given else ()):
+                if symbol in getattr(size, "free_symbols", ()):
+                    return (
+                        f"size {dim} of {node.name} has no maximum; give it one: dynamic_shapes="
+                        f'{{"{node.name}": {{{dim}: Dim("size", max=64)}}}}, or Dim.AUTO(max=64)'
+                    )
+        return f"the size {symbol} has no maximum"
+
+
+def _numbers_of(node: Node) -> Iterator[Any]:
+    """The sizes of a node's tensors, or the number that it is."""
+    for value in pytree.tree_leaves(node.meta.get("val")):
+        if isinstance(value, torch.Tensor):
+            yield from value.shape
+        elif isinstance(value, int | torch.SymInt):
+            yield value
+
+
+def _alike(node: Node) -> Iterator[tuple[Size, Size]]:
+    """Sizes that must be equal."""
+    if is_number(node):
+        return
+    if is_elementwise(node):
+        for one in node.all_input_nodes:
+            yield from _repeated(shape_of(one), shape_of(node))
+    elif node.target is aten.cat.default:
+        args = arguments(node)
+        shape = shape_of(node)
+        dim = args["dim"] % len(shape)
+        for one in args["tensors"]:
+            pairs = enumerate(zip(shape_of(one), shape, strict=False))
+            yield from (pair for d, pair in pairs if d != dim and len(shape_of(one)) == len(shape))
+    elif node.target in (aten.bmm.default, aten.mm.default):
+        left, right = (shape_of(arg) for arg in node.args)
+        yield from zip((*left[:-2], left[-1]), right[:-1], strict=True)
+    elif node.target is aten.scaled_dot_product_attention.default:
+        yield from _alike_in_attention(arguments(node))
+
+
+def _alike_in_attention(args: dict[str, Any]) -> Iterator[tuple[Size, Size]]:
+    q, k, v = (shape_of(args[name]) for name in ("query", "key", "value"))
+    yield from ((q[0], k[0]), (q[0], v[0]), (k[1], v[1]), (k[2], v[2]), (q[3], k[3]))
+    if args["attn_mask"] is not None:
+        yield from _repeated(shape_of(args["attn_mask"]), (*q[:3], k[2]))
+
+
+def _repeated(shape: Sizes, to: Sizes) -> Iterator[tuple[Size, Size]]:
+    """Sizes that must be equal for a tensor to be broadcast."""
+    behind = to[len(to) - len(shape) :]
+    yield from (pair for pair in zip(shape, behind, strict=True) if pair[0] != 1)
+
+
+def hidden_sizes(program: ExportedProgram) -> dict[Node, str]:
+    """The tagged calls whose sizes do not follow from what their partition is given, and why."""
+    found: dict[Node, str] = {}
+    for module in graphs_of(program):
+        parts: dict[str, list[Node]] = {}
+        for node in module.graph.nodes:
+            if node.op == "call_function" and TAG in node.meta:
+                parts.setdefault(node.meta[TAG], []).append(node)
+        for nodes in parts.values():
+            found.update(_hidden_in(nodes))
+    return found
+
+
+def _hidden_in(nodes: list[Node]) -> Iterator[tuple[Node, str]]:
+    sizes = {node: sizes_of(_numbers_of(node)) for node in nodes}
+    if all(isinstance(size, int) for shape in sizes.values() for size in shape):
+        return
+    used = dict.fromkeys(n for node in nodes for n in node.all_input_nodes if n not in sizes)
+    known = Known([size_of(n) if is_number(n) else shape_of(val_of(n)) for n in used])
+    for node, shape in sizes.items():
+        hidden = [size for size in shape if not known.tells(size)]
+        if hidden:
+            yield node, f"its size {hidden[0]} does not follow from the sizes of its inputs"
