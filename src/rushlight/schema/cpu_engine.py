@@ -88,8 +88,8 @@ class Value:
     offset: int = 0
     #: An expression for each dimension, -1 where the above holds whatever the inputs' sizes; empty
     #: if it does in all. Of the offset, in bytes.
-    dynamic_sizes: list[int] = field(default_factory=list)
-    dynamic_steps: list[int] = field(default_factory=list)
+    dynamic_sizes: list[int] | None = None
+    dynamic_steps: list[int] | None = None
     dynamic_offset: int = -1
 
 
@@ -275,10 +275,10 @@ class Graph:
     scratch_size: int = 0
     #: Sizes that follow from the inputs' sizes: since version 2. Without any, all is as the values
     #: say.
-    expressions: list[Expression] = field(default_factory=list)
+    expressions: list[Expression] | None = None
     #: For each input, then each output: the value that has its own sizes, which are those at the
     #: upper bounds; -1 for a number. There where there are expressions.
-    arguments: list[int] = field(default_factory=list)
+    arguments: list[int] | None = None
 
 
 _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
@@ -290,8 +290,8 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("n_inputs", 4, "I", 0),
         codec.Scalar("n_outputs", 5, "I", 0),
         codec.Scalar("scratch_size", 6, "Q", 0),
-        codec.Children("expressions", 7, Expression),
-        codec.Numbers("arguments", 8, "i"),
+        codec.Children("expressions", 7, Expression, optional=True),
+        codec.Numbers("arguments", 8, "i", optional=True),
     ),
     Value: (
         codec.Scalar("dtype", 0, "b", ScalarType.FLOAT, ScalarType),
@@ -300,8 +300,8 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("place", 3, "B", Place.SCRATCH, Place),
         codec.Scalar("index", 4, "I", 0),
         codec.Scalar("offset", 5, "Q", 0),
-        codec.Numbers("dynamic_sizes", 6, "i"),
-        codec.Numbers("dynamic_steps", 7, "i"),
+        codec.Numbers("dynamic_sizes", 6, "i", optional=True),
+        codec.Numbers("dynamic_steps", 7, "i", optional=True),
         codec.Scalar("dynamic_offset", 8, "i", -1),
     ),
     Constant: (

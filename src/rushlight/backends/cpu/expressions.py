@@ -96,9 +96,9 @@ class Table:
             self._found[size] = self._write(sympy.sympify(self._known.of(size)))
         return self._found[size]
 
-    def numbers(self, sizes: Sizes) -> list[int]:
-        """The row of each size; none if all are the same whatever the inputs are."""
-        return [] if all(isinstance(s, int) for s in sizes) else [self.number(s) for s in sizes]
+    def numbers(self, sizes: Sizes) -> list[int] | None:
+        """The row of each size; None if all are the same whatever the inputs are."""
+        return None if all(isinstance(s, int) for s in sizes) else [self.number(s) for s in sizes]
 
     def _write(self, expression: sympy.Expr) -> int:
         if expression.is_Integer:

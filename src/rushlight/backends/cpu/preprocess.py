@@ -69,20 +69,21 @@ class _Writer:
         """The payload; constants go to `store`."""
         graph = self._graph
         steps = [self._step(step) for step in graph.steps]
-        given = [view.meta for view in (*graph.inputs, *graph.outputs) if isinstance(view, View)]
-        is_dynamic = any(not isinstance(s, int) for meta in given for s in meta.shape)
-        arguments = [*graph.inputs, *graph.outputs] if is_dynamic or self._table.rows else []
-        numbers = [self._number(v) if isinstance(v, View) else -1 for v in arguments]
+        arguments = [*graph.inputs, *graph.outputs]
+        for view in arguments:
+            self._table.numbers(view.shape if isinstance(view, View) else ())
+        is_dynamic = bool(self._table.rows)
+        numbers = [self._number(v) if isinstance(v, View) else -1 for v in arguments if is_dynamic]
         return fb.Graph(
-            _version(graph, bool(self._table.rows)),
+            _version(graph, is_dynamic),
             self._values,
             [_constant(tensor, store) for tensor in graph.constants],
             steps,
             len(graph.inputs),
             len(graph.outputs),
             self._size,
-            self._table.rows,
-            numbers,
+            self._table.rows or None,
+            numbers or None,
         )
 
     def _number(self, view: View | None) -> int:
