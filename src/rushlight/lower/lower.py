@@ -24,7 +24,7 @@ from rushlight.ir.findings import refusal
 from rushlight.ir.operators import out_arguments, out_variant
 from rushlight.ir.rewrite import KEPT_META
 from rushlight.ir.source import source_of
-from rushlight.ir.spec import TensorSpec
+from rushlight.ir.spec import TensorSpec, dim_order_of
 from rushlight.ir.verify import fail, verify
 from rushlight.lower.control_flow import lower_control_flow
 from rushlight.lower.method import Buffer, Constant, LoweredMethod, spec_of
@@ -194,12 +194,34 @@ class _Lowering:
 
     def _delegate(self, node: Node) -> None:
         """A call of a lowered module: its results are tensors, in any structure."""
-        module, *inputs = self._map(node.args)
+        module, *given = node.args
+        module = self._map(module)
+        inputs = [self._as_captured(node, one) for one in pytree.tree_leaves(given)]
         leaves, structure = pytree.tree_flatten(node.meta["val"])
         outs = [self.alloc(node, self.specs.of_value(node, value)) for value in leaves]
-        call = self.emit(node, call_delegate, (module, pytree.tree_leaves(inputs), outs), {})
+        call = self.emit(node, call_delegate, (module, inputs, outs), {})
         call.meta["outs"] = outs
         self.values[node] = pytree.tree_unflatten(outs, structure)
+
+    def _as_captured(self, call: Node, value: Any) -> Any:
+        """A delegate's input in the layout that its backend was shown."""
+        given = self._map(value)
+        spec = spec_of(given) if isinstance(given, Node) else None
+        if spec is None:
+            return given
+        order = dim_order_of(value.meta["val"])
+        if order == spec.dim_order:
+            return given
+        name = f"{given.name}_laid_out"
+        new = replace(spec, dim_order=order, const=False, alias_of=None, name=name)
+        return self._clone(call, given, new)
+
+    def _clone(self, like: Node, value: Node, spec: TensorSpec) -> Node:
+        out = self.alloc(like, spec)
+        target = torch.ops.dim_order_ops._clone_dim_order.out
+        kwargs = {"dim_order": list(spec.dim_order), "out": out}
+        self.emit(like, target, (value,), kwargs).meta["outs"] = [out]
+        return out
 
     def _share(self, node: Node, args: tuple[Any, ...], result: TensorSpec) -> bool:
         """Make the result a view of its input's memory if that is right; True if it was."""
@@ -247,12 +269,7 @@ class _Lowering:
         new = self.values[value] if isinstance(value, Node) else value
         if new not in self.method.buffers:
             return new
-        spec = replace(new.meta["spec"], name=f"{new.name}_old")
-        out = self.alloc(node, spec)
-        target = torch.ops.dim_order_ops._clone_dim_order.out
-        kwargs = {"dim_order": list(spec.dim_order), "out": out}
-        self.emit(node, target, (new,), kwargs).meta["outs"] = [out]
-        return out
+        return self._clone(node, new, replace(new.meta["spec"], name=f"{new.name}_old"))
 
     def _write_back(self, node: Node, buffer: Node, new: Node) -> None:
         call = self.emit(node, aten.copy_.default, (buffer, new), {})

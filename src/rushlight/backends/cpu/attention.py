@@ -66,13 +66,17 @@ def _mask(b: Builder, node: Any, sizes: Sequence[Size]) -> tuple[View | None, bo
     else:
         view = b.value(node)
         if view.meta.dtype == torch.bool:
-            view = b.term(lambda load: added_term(load(view)), view.shape)
+            view = b.once((node, "added"), lambda: _added(b, view))
     return view.moved(view.meta.expand(sizes)), False
 
 
 def added(allowed: torch.Tensor) -> torch.Tensor:
     """What is added to scores for a mask of what is allowed."""
     return torch.zeros(allowed.shape).masked_fill(~allowed, -math.inf).contiguous()
+
+
+def _added(b: Builder, allowed: View) -> View:
+    return b.term(lambda load: added_term(load(allowed)), allowed.shape)
 
 
 def added_term(allowed: tiles.Term) -> tiles.Term:

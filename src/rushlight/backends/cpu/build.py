@@ -38,7 +38,7 @@ class Builder:
         self.graph = Graph()
         self._translate = translate
         self._values: dict[Node, Any] = {}
-        self._packed: dict[tuple[Any, ...], View] = {}
+        self._made: dict[tuple[Any, ...], View] = {}
         self._data: dict[Node, torch.Tensor] = {}
         self._nodes: list[Node] = []
         tensors = {**program.constants, **program.state_dict}
@@ -81,9 +81,13 @@ class Builder:
 
     def constant(self, key: tuple[Any, ...], make: Callable[[], torch.Tensor]) -> View:
         """A constant made once for each key."""
-        if key not in self._packed:
-            self._packed[key] = self.graph.constant(make())
-        return self._packed[key]
+        return self.once(key, lambda: self.graph.constant(make()))
+
+    def once(self, key: tuple[Any, ...], make: Callable[[], View]) -> View:
+        """A value made once for each key."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
     def linear_weight(self, node: Node) -> View:
         """The panels of a constant matrix [columns, depth], as a linear layer has it."""

@@ -20,7 +20,10 @@ OPERATORS: dict[Any, Operator] = {
 }
 """What the engine takes beside elementwise calls."""
 
-ANY_DTYPE = frozenset({*movement.OPERATORS, *attention.OPERATORS, aten.constant_pad_nd.default})
+MOVING = frozenset({*movement.OPERATORS, aten.constant_pad_nd.default}) - {aten.embedding.default}
+"""Those that move elements as they lie."""
+
+ANY_DTYPE = frozenset({*MOVING, *attention.OPERATORS, aten.embedding.default})
 """Those that only move elements, or look at dtypes themselves; all others take float32."""
 
 KEPT_WHOLE = [

@@ -8,13 +8,14 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.fx import Node
 
 from rushlight.backends.cpu import tiles
 from rushlight.backends.cpu.clusters import is_elementwise, is_number
 from rushlight.backends.cpu.dynamic import DynamicSizes, hidden_sizes
-from rushlight.backends.cpu.operators import ANY_DTYPE, KEPT_WHOLE, OPERATORS
+from rushlight.backends.cpu.operators import ANY_DTYPE, KEPT_WHOLE, MOVING, OPERATORS
 from rushlight.backends.cpu.preprocess import CpuBackend
 from rushlight.partition import DelegationSpec, PartitionResult, SupportedOperatorPartitioner
 from rushlight.partition.extract import data_of
@@ -31,7 +32,7 @@ class CpuPartitioner(SupportedOperatorPartitioner):
     def __init__(self) -> None:
         self._constants: Container[Node] = ()
         self._sizes: DynamicSizes | None = None
-        self._hidden: dict[Node, str] = {}
+        self._reasons: dict[Node, str | None] = {}
         super().__init__(
             DelegationSpec(CpuBackend.__name__),
             self._why_not,
@@ -43,22 +44,36 @@ class CpuPartitioner(SupportedOperatorPartitioner):
         """Tag what it takes."""
         data = data_of(exported_program)
         self._constants = {n for n, s in data.specs.items() if str(s.target) not in data.written}
-        self._sizes, self._hidden = DynamicSizes(exported_program), {}
+        self._sizes, self._reasons = DynamicSizes(exported_program), {}
         while True:
             result = super().partition(exported_program)
             hidden = hidden_sizes(exported_program)
             if not hidden:
                 return result
-            self._hidden.update(hidden)
+            self._reasons.update(hidden)
             for module in list(graphs_of(exported_program)):
                 for node in module.graph.nodes:
                     node.meta.pop(TAG, None)
 
     def _why_not(self, node: Node) -> str | None:
         assert self._sizes is not None
-        if node in self._hidden:
-            return self._hidden[node]
-        return why_not(node, partial(_is_in, self._constants), self._sizes)
+        if node not in self._reasons:
+            reason = why_not(node, partial(_is_in, self._constants), self._sizes)
+            if reason is None and _moves_integers(node) and not self._is_wanted(node):
+                reason = "it moves integers for calls that are not taken"
+            self._reasons[node] = reason
+        return self._reasons[node]
+
+    def _is_wanted(self, node: Node) -> bool:
+        """Whether all that uses the call's results is taken, or the program returns them."""
+        return all(u.op == "output" or self._why_not(u) is None for u in node.users)
+
+
+def _moves_integers(node: Node) -> bool:
+    if node.target not in MOVING:
+        return False
+    vals = pytree.tree_leaves(node.meta["val"])
+    return any(isinstance(v, torch.Tensor) and not v.is_floating_point() for v in vals)
 
 
 def _is_in(constants: Container[Node], node: Any) -> bool:
