@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
@@ -41,6 +41,39 @@ def whole(model: nn.Module, *args: Any, tolerance: float = 1e-5) -> list[str]:
     with torch.no_grad():
         equal(module(*args), model(*args), tolerance)
         equal(module(*args), model(*args), tolerance)  # scratch that is no longer fresh
+    return steps_of(edge)
+
+
+def follows(
+    model: nn.Module,
+    sizes: Any,
+    *calls: tuple[Any, ...],
+    tolerance: float = 1e-5,
+    left: Collection[str] = (),
+) -> list[str]:
+    """Holds a program with dynamic sizes to eager for each of the calls, in this order and back.
+
+    Args:
+        sizes: `dynamic_shapes`, for each input.
+        calls: arguments; the model is captured with the first.
+        left: operators that stay outside of delegates.
+
+    Returns:
+        the steps of the delegates.
+    """
+    sizes = (tuple(sizes),) if isinstance(model, Call) else tuple(sizes)
+    exported = torch.export.export(model.eval(), calls[0], dynamic_shapes=sizes)
+    edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
+    program = edge.exported_program()
+    outside = {n.name: n for n in get_non_lowered_nodes(program.graph)}
+    declined = {k: n.meta.get("declined") for k, n in outside.items() if str(n.target) not in left}
+    assert not declined
+    for part in lowered_modules(program):
+        assert fb.unpack(part.processed_bytes).version == 2
+    module = rl.load(bytes(edge.to_executorch().buffer), check_backends=True, threads=2)
+    with torch.no_grad():
+        for args in (*calls, *reversed(calls)):
+            equal(module(*args), model(*args), tolerance)
     return steps_of(edge)
 
 

@@ -230,13 +230,3 @@ def test_reasons(function: Callable[..., Any], inputs: tuple[Any, ...], reason: 
     left = get_non_lowered_nodes(edge.exported_program().graph)
     said = [r for node in left for r in node.meta.get("declined", {}).values()]
     assert any(reason in text for text in said), said
-
-
-def test_dynamic_sizes_are_left_to_the_kernels() -> None:
-    batch = torch.export.Dim("batch", max=8)
-    exported = torch.export.export(
-        nn.Linear(4, 3), (torch.randn(2, 4),), dynamic_shapes=[{0: batch}]
-    )
-    edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
-    [node] = get_non_lowered_nodes(edge.exported_program().graph)
-    assert "dynamic size" in str(node.meta["declined"])

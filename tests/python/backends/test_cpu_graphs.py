@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from cpu_models import whole
+from cpu_models import follows, whole
 from torch import nn
 
 N = 6
@@ -46,12 +47,38 @@ TWO: list[Callable[[Value, Value], Value]] = [
 ]
 
 
+# Of [n, N] where n is dynamic.
+ONE_SIZED: list[Callable[[Value], Value]] = [
+    *ONE[:6],
+    lambda x: x.softmax(0),
+    lambda x: x.t().contiguous().t(),
+    lambda x: x.reshape(-1).reshape(-1, N),
+    lambda x: x[None].expand(2, -1, N)[1],
+    lambda x: torch.cat([x[2:], x[:2]]),
+    lambda x: torch.stack([x, x], 1).flatten(0, 1)[::2],
+    lambda x: x.view(1, -1, N).permute(1, 0, 2).reshape(-1, N),
+    lambda x: x.view(-1, 2, 3).transpose(1, 2).flatten(1),
+    lambda x: F.layer_norm(x, (N,)),
+    lambda x: x - x.mean(0, keepdim=True),
+    lambda x: x / (x.abs().amax(0) + 1),
+    lambda x: F.pad(x, (1, 0, 0, 2))[2:, 1:],
+]
+TWO_SIZED: list[Callable[[Value, Value], Value]] = [
+    *TWO[:4],
+    lambda x, y: torch.tanh(x @ y.t()) @ y.softmax(0),
+    lambda x, y: torch.where(x > y, x, y.t().contiguous().t()),
+    lambda x, y: x + y[:1],
+    lambda x, y: x * torch.sigmoid(y[:, 2:3]),
+]
+
+
 class Generated(nn.Module):
     """A graph of 15 calls, drawn with this seed; later calls read any earlier result."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, one: Sequence[Any] = ONE, two: Sequence[Any] = TWO) -> None:
         super().__init__()
         self.seed = seed
+        self.one, self.two = one, two
         self.layers = nn.ModuleList([nn.Linear(N, N), nn.Linear(N, N, bias=False)])
         self.convolution = nn.Conv2d(2, 2, 3, padding=1)
 
@@ -66,9 +93,9 @@ class Generated(nn.Module):
             elif kind < 0.25:
                 new = self.convolution(torch.stack([x, y])[None])[0, 1].tanh()
             elif kind < 0.6:
-                new = draw.choice(ONE)(x)
+                new = draw.choice(self.one)(x)
             else:
-                new = draw.choice(TWO)(x, y)
+                new = draw.choice(self.two)(x, y)
             values.append(new)
         return [values[-1], draw.choice(values[2:]), draw.choice(values[2:]).t()]
 
@@ -77,3 +104,11 @@ class Generated(nn.Module):
 def test_graphs(seed: int) -> None:
     torch.manual_seed(seed)
     whole(Generated(seed), torch.randn(N, N), torch.randn(N, N), tolerance=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_graphs_of_dynamic_sizes(seed: int) -> None:
+    torch.manual_seed(seed)
+    calls = [(torch.randn(n, N), torch.randn(n, N)) for n in (6, 4, 17, 5)]
+    size = {0: torch.export.Dim("n", min=4, max=17)}
+    follows(Generated(seed, ONE_SIZED, TWO_SIZED), [(size, size)], *calls, tolerance=1e-4)

@@ -10,7 +10,6 @@ import sympy
 import torch
 import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
@@ -42,6 +41,7 @@ _TAKE_NUMBERS = {
     aten.split_with_sizes_copy.default,
     aten.constant_pad_nd.default,
     aten.native_layer_norm.default,
+    aten.native_group_norm.default,
     aten.rms_norm.default,
 }
 """Operators among whose arguments may be sizes that are known only when the delegate runs."""
@@ -103,23 +103,19 @@ class DynamicSizes:
             return f"the engine cannot compute the size {size} of {node.name}"
         for symbol in sorted(getattr(size, "free_symbols", ()), key=str):
             if limits(symbol, self.bounds)[1] is None:
-                return self._unbounded(symbol)
+                return f"the size {size} of {node.name} {self._unbounded(symbol)}"
         if at_bounds(size, self.bounds) < 0 and not is_number(node):
             return f"the size {size} of {node.name} is negative where all inputs are largest"
         return None
 
     def _unbounded(self, symbol: sympy.Symbol) -> str:
-        specs = self._program.graph_signature.input_specs
-        given = {s.arg.name for s in specs if s.kind == InputKind.USER_INPUT}
+        """What to say of a symbol without a maximum: an integer among the inputs. (Sizes of tensors
+        without one are refused before a program is partitioned.)"""
         for node in self._program.graph.find_nodes(op="placeholder"):
-            shape = shape_of(node) if isinstance(node.meta["val"], torch.Tensor) else ()
-            for dim, size in enumerate(shape if node.name in given else ()):
-                if symbol in getattr(size, "free_symbols", ()):
-                    return (
-                        f"size {dim} of {node.name} has no maximum; give it one: dynamic_shapes="
-                        f'{{"{node.name}": {{{dim}: Dim("size", max=64)}}}}, or Dim.AUTO(max=64)'
-                    )
-        return f"the size {symbol} has no maximum"
+            if is_number(node) and size_of(node) == symbol:
+                name = node.name
+                return f"follows from {name}, which has no maximum: torch._check({name} <= 64)"
+        return f"follows from {symbol}, which has no maximum"
 
 
 def _numbers_of(node: Node) -> Iterator[Any]:

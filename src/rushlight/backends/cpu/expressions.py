@@ -63,7 +63,23 @@ class Known:
 
     def of(self, size: Size) -> Size:
         """A size by the inputs' sizes, as far as they tell it."""
-        return size if isinstance(size, int) else simple(size.xreplace(self._terms))
+        return size if isinstance(size, int) else simple(self._replaced(size))
+
+    def _replaced(self, expression: sympy.Expr) -> sympy.Expr:
+        if expression in self._terms:
+            return self._terms[expression]
+        if not expression.args:
+            return expression
+        if isinstance(expression, FloorDiv) and expression.args[1].is_Integer:
+            # (s + 3) // 4 from (s + 1) // 2: torch makes one quotient of two.
+            whole, divisor = expression.args
+            for term in self._terms:
+                part = term.args[1] if isinstance(term, FloorDiv) else divisor
+                if part != divisor and divisor % part == 0:
+                    once = sympy.sympify(self.of(simple(FloorDiv(whole, part))))
+                    if self._is_known(once):
+                        return FloorDiv(once, divisor // part)
+        return expression.func(*map(self._replaced, expression.args))
 
     def tells(self, size: Size) -> bool:
         """Whether a size follows from the inputs' sizes."""

@@ -126,7 +126,12 @@ def _divided(whole: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr:
         return FloorDiv(whole, divisor)
     taken = sum((c // divisor * term for c, term in terms_of(whole)), sympy.S.Zero)
     left = sum((c % divisor * term for c, term in terms_of(whole)), sympy.S.Zero)
-    return taken if left.is_Integer else sympy.expand(taken + FloorDiv(left, divisor))
+    if left.is_Integer:
+        return taken
+    quotient = FloorDiv(left, divisor)
+    if isinstance(quotient, FloorDiv) and quotient.args != (left, divisor):
+        quotient = _divided(*quotient.args)  # of what was a quotient itself
+    return sympy.expand(taken + quotient)
 
 
 def _rest(whole: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr:
