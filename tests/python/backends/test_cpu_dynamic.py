@@ -162,6 +162,7 @@ def test_embeddings() -> None:
     "layer",
     [
         nn.Conv2d(6, 20, 3, padding=1),
+        nn.Sequential(nn.Conv2d(6, 16, 1), nn.Conv2d(16, 16, 3, padding=1)),
         nn.Conv2d(6, 6, 3, stride=2, padding=1, groups=6),
         nn.Conv2d(6, 4, (3, 5), stride=(2, 1), padding=(0, 2), dilation=2, groups=2),
         nn.ConvTranspose2d(6, 5, 3, stride=2, padding=1, output_padding=1),
@@ -225,7 +226,7 @@ def test_sizes_that_are_passed_as_numbers() -> None:
     left = ["aten.sym_size.int", "aten.arange.start_step"]
     follows(Call(function), [SEQUENCE], *((x,) for x in sequences(6)), left=left)
     given = Call(lambda x, n: x[:, :n] * 2)
-    calls = [(torch.randn(2, s, 6), n) for s, n in ((8, 3), (33, 20), (3, 2), (5, 1))]
+    calls = [(torch.randn(2, s, 6), n) for s, n in ((8, 3), (33, 20), (3, 2), (5, 4))]
     follows(given, [{1: STEPS}, Dim.DYNAMIC], *calls)
 
 

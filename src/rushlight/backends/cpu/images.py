@@ -19,7 +19,7 @@ from rushlight.backends.cpu.operator_facts import (
     only_first,
     val_of,
 )
-from rushlight.backends.cpu.sizes import greater, shape_of, simple, sizes_of
+from rushlight.backends.cpu.sizes import Size, greater, magnitude, shape_of, simple, sizes_of
 from rushlight.schema import cpu_engine as fb
 
 aten = torch.ops.aten
@@ -76,7 +76,7 @@ _LEAST_TILES = 14
 
 
 def _suits_winograd(
-    weight: torch.Tensor, stride: list[int], dilation: list[int], groups: int, sizes: list[int]
+    weight: torch.Tensor, stride: list[int], dilation: list[int], groups: int, sizes: list[Size]
 ) -> bool:
     """Whether Winograd's algorithm is quicker, and its weights not much larger."""
     outputs, inputs, *kernel = weight.shape
@@ -86,9 +86,11 @@ def _suits_winograd(
         return False
     if outputs * inputs * (36 - 9) * weight.element_size() > _MOST_MORE_BYTES:
         return False
+    batch = sizes[0] if isinstance(sizes[0], int) else 1
+    image = [magnitude(size) for size in sizes[2:]]  # of any size: it is taken for a large one
     # In a third of its results a tile may lie outside the image.
-    tiles = math.prod(-(-size // 4) for size in sizes[2:])
-    return tiles * 12 <= math.prod(sizes[2:]) and tiles * sizes[0] >= _LEAST_TILES
+    tiles = math.prod(-(-size // 4) for size in image)
+    return tiles * 12 <= math.prod(image) and tiles * batch >= _LEAST_TILES
 
 
 def _is_zero_pad(node: Any) -> bool:
