@@ -1,0 +1,40 @@
+#include "rushlight/backends/xnnpack/plan_memory.h"
+
+#include <new>
+
+namespace rushlight::xnnpack {
+namespace {
+
+constexpr size_t kPiece = size_t{64} << 10;  // at least
+
+}  // namespace
+
+void PlanMemory::clear() {
+  for (Piece* piece = pieces_; piece != nullptr; piece = piece->next) piece->rest.reset();
+}
+
+PlanMemory::Piece* PlanMemory::add_piece(size_t bytes) {
+  if (parent_ == nullptr) return nullptr;
+  if (bytes < kPiece) bytes = kPiece;
+  Piece* piece = parent_->allocate_array<Piece>(1);
+  void* data = piece != nullptr ? parent_->allocate(bytes, 64) : nullptr;
+  if (data == nullptr) return nullptr;
+  new (piece) Piece();
+  piece->rest = Allocator(data, bytes);
+  piece->next = pieces_;
+  pieces_ = piece;
+  return piece;
+}
+
+void* PlanMemory::allocate(size_t bytes, size_t alignment) {
+  Piece* best = nullptr;
+  for (Piece* piece = pieces_; piece != nullptr; piece = piece->next) {
+    const size_t left = piece->rest.left(alignment);
+    if (left < bytes) continue;
+    if (best == nullptr || left < best->rest.left(alignment)) best = piece;
+  }
+  if (best == nullptr) best = add_piece(bytes);
+  return best != nullptr ? best->rest.allocate(bytes, alignment) : nullptr;
+}
+
+}  // namespace rushlight::xnnpack
