@@ -154,7 +154,11 @@ Status Delegate::run(const BackendRun& run, EValue* const* args, size_t n_args) 
     init.message = run.message;
     init.place = run.place;
     init.workers = workers_;
-    RL_TRY(plan(init));
+    const Status status = plan(init);
+    if (!status.ok()) {
+      run.message->prepend("for the sizes of this call's inputs, ");
+      return Code::InvalidArgument;
+    }
   }
   RL_TRY(resize_outputs(run, args));
   for (size_t k = 0; k < arguments_.size(); ++k) {

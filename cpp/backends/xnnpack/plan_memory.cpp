@@ -13,6 +13,13 @@ void PlanMemory::clear() {
   for (Piece* piece = pieces_; piece != nullptr; piece = piece->next) piece->rest.reset();
 }
 
+void PlanMemory::stop_growing() {
+  size_t bytes = 0;
+  for (Piece* piece = pieces_; piece != nullptr; piece = piece->next) bytes += piece->rest.capacity();
+  (void)add_piece(bytes / 4);
+  parent_ = nullptr;
+}
+
 PlanMemory::Piece* PlanMemory::add_piece(size_t bytes) {
   if (parent_ == nullptr) return nullptr;
   if (bytes < kPiece) bytes = kPiece;

@@ -9,7 +9,8 @@ namespace rushlight::xnnpack {
 class PlanMemory final : public Allocator {
  public:
   void grow_from(Allocator* allocator) { parent_ = allocator; }
-  void stop_growing() { parent_ = nullptr; }
+  // Sets a quarter of what there is aside, which is touched only if a later plan needs it.
+  void stop_growing();
   // Forgets what was allocated.
   void clear();
   // From the piece that has the least to spare; nullptr if none has so much.

@@ -72,6 +72,10 @@ Status Translator::translate(uint32_t i) {
       return pooling(node);
     case NodeKind::GlobalAvgPooling2d:
       return global_pooling(node);
+    case NodeKind::ArgMaxPooling2d:
+      return arg_max(node);
+    case NodeKind::StaticResizeBilinear2D:
+      return resize(node);
     case NodeKind::Softmax:
       return softmax(node);
     case NodeKind::Concatenate2:

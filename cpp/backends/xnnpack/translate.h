@@ -91,6 +91,8 @@ class Translator {
   // --- the rest (translate_movement.cpp)
   Status pooling(const Node& node);
   Status global_pooling(const Node& node);
+  Status arg_max(const Node& node);
+  Status resize(const Node& node);
   Status softmax(const Node& node);
   Status concatenate(const Node& node);
   Status transpose(const Node& node);

@@ -39,6 +39,39 @@ Status Translator::global_pooling(const Node& node) {
   return limit(node);
 }
 
+// The places are an output: they are int64, as the program has them, which no node could read.
+Status Translator::arg_max(const Node& node) {
+  const auto table = node.body.as<wire::ArgMaxPooling2d>();
+  const Value& of_places = graph_.values[node.outputs[1]];
+  if (of_places.role != Role::Output || of_places.uses > 0) {
+    return message_.fail(Code::NotSupported, "other nodes read where its maxima are");
+  }
+  cpu::Value image = builder_.dense(view(node.inputs[0]));
+  cpu::Value out = target(node.outputs[0]);
+  cpu::Value places = target(node.outputs[1]);
+  places.view.dtype = DType::Int64;
+  store(node.outputs[0], out);
+  store(node.outputs[1], places);
+  for (cpu::Value* value : {&image, &out, &places}) {
+    value->view = permuted(value->view, kChannelsFirst);
+  }
+  cpu::ArgMaxParameters parameters;
+  parameters.kernel[0] = table.pooling_height();
+  parameters.kernel[1] = table.pooling_width();
+  builder_.emit(parameters, {&image}, {&out, &places});
+  return {};
+}
+
+Status Translator::resize(const Node& node) {
+  cpu::Value image = builder_.dense(view(node.inputs[0]));
+  cpu::Value out = target(node.outputs[0]);
+  store(node.outputs[0], out);
+  image.view = permuted(image.view, kChannelsFirst);
+  out.view = permuted(out.view, kChannelsFirst);
+  builder_.emit(cpu::ResizeParameters{(node.flags & kAlignCorners) != 0}, {&image}, {&out});
+  return {};
+}
+
 Status Translator::softmax(const Node& node) {
   const cpu::Value in = builder_.dense(view(node.inputs[0]));
   const cpu::Value out = target(node.outputs[0]);
