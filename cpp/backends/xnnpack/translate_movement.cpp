@@ -108,7 +108,9 @@ Status Translator::transpose(const Node& node) {
     return {};
   }
   State& to = states_[node.outputs[0]];
+  const uint32_t home = to.home;
   to = from;
+  to.home = home;
   to.value.view = permuted(from.value.view, perm);
   for (size_t d = 0; d < from.value.view.rank; ++d) {
     to.before[d] = from.before[perm[d]];
@@ -126,6 +128,7 @@ Status Translator::reshape(const Node& node) {
 Status Translator::pad(const Node& node) {
   const auto table = node.body.as<wire::StaticConstantPad>();
   State padded;
+  padded.home = states_[node.outputs[0]].home;
   padded.ready = true;
   padded.value = view(node.inputs[0]);
   padded.fill = table.padding_value();
