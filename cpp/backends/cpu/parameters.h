@@ -118,10 +118,11 @@ struct AttentionParameters {
   bool causal = false;
 };
 
-using Parameters = std::variant<ProductParameters, BatchProductParameters, ConvolutionParameters,
-                                PoolingParameters, ArgMaxParameters, ResizeParameters, ElementwiseParameters, NormParameters,
-                                GroupNormParameters, SoftmaxParameters, ReductionParameters,
-                                GatherParameters, CopyParameters, AttentionParameters>;
+using Parameters =
+    std::variant<ProductParameters, BatchProductParameters, ConvolutionParameters,
+                 PoolingParameters, ArgMaxParameters, ResizeParameters, ElementwiseParameters,
+                 NormParameters, GroupNormParameters, SoftmaxParameters, ReductionParameters,
+                 GatherParameters, CopyParameters, AttentionParameters>;
 
 // One fused operator.
 struct Step {

@@ -137,8 +137,8 @@ void Builder::measure_lives() {
   }
 }
 
-// The largest first, each at the lowest place that is free as long as it lives. Returns the bytes of
-// all.
+// The largest first, each at the lowest place that is free as long as it lives. Returns the bytes
+// of all.
 uint64_t Builder::place_blocks() {
   const size_t n = blocks_.size();
   uint32_t* order = allocator_->allocate_array<uint32_t>(2 * n);

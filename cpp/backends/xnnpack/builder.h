@@ -1,5 +1,5 @@
-// Makes the parts of an engine's graph: values, steps, and where in scratch memory what lies between
-// steps goes. Memory that runs out is remembered, and said at the end.
+// Makes the parts of an engine's graph: values, steps, and where in scratch memory what lies
+// between steps goes. Memory that runs out is remembered, and said at the end.
 #pragma once
 
 #include <initializer_list>
@@ -11,7 +11,8 @@
 
 namespace rushlight::xnnpack {
 
-// A list that grows in an allocator. Without memory nothing is added, and ok() is false from then on.
+// A list that grows in an allocator. Without memory nothing is added, and ok() is false from then
+// on.
 template <typename T>
 class List {
  public:
@@ -82,8 +83,8 @@ class Builder {
   cpu::Value dense(const cpu::Value& value) { return in_order(value, Order()); }
   // The value in other sizes, copied if need be.
   cpu::Value reshape(const cpu::Value& value, const Shape& shape);
-  // The value as [rows, columns], of which the last dimension are the columns; neighbouring elements
-  // of a row lie side by side. Copied if need be.
+  // The value as [rows, columns], of which the last dimension are the columns; neighbouring
+  // elements of a row lie side by side. Copied if need be.
   cpu::Value rows(const cpu::Value& value);
 
   // False if memory ran out. Values in scratch get their place.

@@ -1,6 +1,6 @@
-// A graph of ExecuTorch's XNNPACK delegate as plain structs, read from a payload and checked: values
-// are numbered in the order of the payload, every node follows those whose results it uses, and
-// constants have all their bytes. Images are [N, H, W, C].
+// A graph of ExecuTorch's XNNPACK delegate as plain structs, read from a payload and checked:
+// values are numbered in the order of the payload, every node follows those whose results it uses,
+// and constants have all their bytes. Images are [N, H, W, C].
 #pragma once
 
 #include <cstddef>
@@ -36,11 +36,11 @@ struct Value {
   uint32_t id = 0;  // in the payload
   Role role = Role::Internal;
   Datatype datatype = Datatype::FP32;
-  Shape shape;                 // as the payload has it: of inputs an upper bound
-  Span<const uint8_t> data;    // of a constant; aligned to nothing
-  uint32_t argument = 0;       // of an input or output: which argument of the delegate
-  uint32_t producer = kNone;   // the node that writes it
-  uint32_t uses = 0;           // by inputs of nodes
+  Shape shape;                // as the payload has it: of inputs an upper bound
+  Span<const uint8_t> data;   // of a constant; aligned to nothing
+  uint32_t argument = 0;      // of an input or output: which argument of the delegate
+  uint32_t producer = kNone;  // the node that writes it
+  uint32_t uses = 0;          // by inputs of nodes
 };
 
 // The table of a node, whatever its kind.

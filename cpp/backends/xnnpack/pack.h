@@ -9,7 +9,8 @@
 
 namespace rushlight::xnnpack {
 
-// The filter of a convolution, [outputs, taps, inputs / groups]; of a depthwise one [taps, outputs].
+// The filter of a convolution, [outputs, taps, inputs / groups]; of a depthwise one [taps,
+// outputs].
 struct Filter {
   const float* data = nullptr;
   int64_t taps = 1;     // height * width

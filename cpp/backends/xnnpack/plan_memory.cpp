@@ -15,7 +15,8 @@ void PlanMemory::clear() {
 
 void PlanMemory::stop_growing() {
   size_t bytes = 0;
-  for (Piece* piece = pieces_; piece != nullptr; piece = piece->next) bytes += piece->rest.capacity();
+  for (Piece* piece = pieces_; piece != nullptr; piece = piece->next)
+    bytes += piece->rest.capacity();
   (void)add_piece(bytes / 4);
   parent_ = nullptr;
 }

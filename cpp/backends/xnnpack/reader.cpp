@@ -24,8 +24,7 @@ struct Named {
 
 class Reader {
  public:
-  Reader(BackendInit& init, Graph* graph)
-      : init_(init), message_(*init.message), graph_(*graph) {}
+  Reader(BackendInit& init, Graph* graph) : init_(init), message_(*init.message), graph_(*graph) {}
 
   Status read();
 
@@ -170,7 +169,8 @@ Status Reader::read_role(wire::TensorValue from, Value* to) {
   return read_constant(from.constant_buffer_idx(), to);
 }
 
-// Quantised constants are looked up for the sake of the error, but not measured: no node takes them.
+// Quantised constants are looked up for the sake of the error, but not measured: no node takes
+// them.
 Status Reader::read_constant(uint32_t index, Value* to) {
   RL_TRY(find_bytes(index, &to->data));
   if (to->datatype != Datatype::FP32) return {};
@@ -180,8 +180,8 @@ Status Reader::read_constant(uint32_t index, Value* to) {
   }
   if (to->data.size() < bytes) {
     return message_.fail(Code::DelegateInvalidCompatibility,
-                         "its constant has %zu bytes, its dimensions ask for %llu",
-                         to->data.size(), static_cast<unsigned long long>(bytes));
+                         "its constant has %zu bytes, its dimensions ask for %llu", to->data.size(),
+                         static_cast<unsigned long long>(bytes));
   }
   to->data = {to->data.data(), static_cast<size_t>(bytes)};
   return {};
@@ -221,15 +221,14 @@ Status Reader::sort_ids() {
   std::sort(ids_.begin(), ids_.end(), [](Named a, Named b) { return a.id < b.id; });
   for (size_t i = 1; i < ids_.size(); ++i) {
     if (ids_[i - 1].id != ids_[i].id) continue;
-    return message_.fail(Code::DelegateInvalidCompatibility, "value %u is there twice",
-                         ids_[i].id);
+    return message_.fail(Code::DelegateInvalidCompatibility, "value %u is there twice", ids_[i].id);
   }
   return {};
 }
 
 uint32_t Reader::find(uint32_t id) const {
-  const Named* found = std::lower_bound(ids_.begin(), ids_.end(), id,
-                                        [](Named named, uint32_t wanted) { return named.id < wanted; });
+  const Named* found = std::lower_bound(
+      ids_.begin(), ids_.end(), id, [](Named named, uint32_t wanted) { return named.id < wanted; });
   return found != ids_.end() && found->id == id ? found->index : kNone;
 }
 
@@ -398,9 +397,9 @@ Status Reader::read_operands(Node* node) {
 
 // Whether a node reads input `i` of its table as something that may be left out.
 bool is_optional(const Node& node, size_t i) {
-  const bool is_weighted =
-      node.kind == NodeKind::FullyConnected || node.kind == NodeKind::Conv2d ||
-      node.kind == NodeKind::DepthwiseConv2d || node.kind == NodeKind::ConvTranspose2d;
+  const bool is_weighted = node.kind == NodeKind::FullyConnected || node.kind == NodeKind::Conv2d ||
+                           node.kind == NodeKind::DepthwiseConv2d ||
+                           node.kind == NodeKind::ConvTranspose2d;
   return is_weighted && i == 2;
 }
 

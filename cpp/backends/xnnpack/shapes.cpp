@@ -238,11 +238,11 @@ Status Inference::infer_arg_max(Shape* out) {
   const auto table = node_.body.as<wire::ArgMaxPooling2d>();
   const int64_t height = table.pooling_height();
   const int64_t width = table.pooling_width();
-  const Sliding s = {{height, width},
-                     {height, width},
-                     {table.padding_top(), table.padding_left(), table.padding_bottom(),
-                      table.padding_right()},
-                     {1, 1}};
+  const Sliding s = {
+      {height, width},
+      {height, width},
+      {table.padding_top(), table.padding_left(), table.padding_bottom(), table.padding_right()},
+      {1, 1}};
   RL_TRY(slide(s, out));
   for (const int64_t padding : s.padding) {
     if (padding != 0) return message_.fail(Code::NotSupported, "it pads its images");
@@ -253,7 +253,8 @@ Status Inference::infer_arg_max(Shape* out) {
 Status Inference::infer_batch_product(Shape* out) {
   const Shape& a = input(0);
   const Shape& b = input(1);
-  if (a.rank != b.rank || a.rank < 2) return refuse("its inputs differ in rank, or are no matrices");
+  if (a.rank != b.rank || a.rank < 2)
+    return refuse("its inputs differ in rank, or are no matrices");
   Shape left = a;
   Shape right = b;
   left.rank -= 2;

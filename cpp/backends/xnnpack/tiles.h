@@ -8,8 +8,8 @@ namespace rushlight::xnnpack {
 
 using cpu::TileOp;
 
-// One chain of elementwise operators with one result. What does not fit is remembered: then there is
-// no program, and the operators must be taken one at a time.
+// One chain of elementwise operators with one result. What does not fit is remembered: then there
+// is no program, and the operators must be taken one at a time.
 class Tiles {
  public:
   using Term = uint16_t;

@@ -1,6 +1,6 @@
 // From a graph of XNNPACK's nodes to the parts of an engine's graph: transposes, slices and most
-// reshapes are views, biases, limits and what else goes over the results of a product or convolution
-// are done there, and chains of elementwise nodes are one step.
+// reshapes are views, biases, limits and what else goes over the results of a product or
+// convolution are done there, and chains of elementwise nodes are one step.
 #pragma once
 
 #include "rushlight/backends/xnnpack/builder.h"
@@ -34,7 +34,7 @@ class Translator {
   struct State {
     bool ready = false;
     uint32_t home = kNone;  // the output whose memory it may be computed in
-    cpu::Value value;  // without its padding
+    cpu::Value value;       // without its padding
     // Elements of `fill` around it, that nobody has written yet.
     bool padded = false;
     int64_t before[kMaxRank] = {};
@@ -75,8 +75,8 @@ class Translator {
   cpu::Value fitted(uint32_t value, const Shape& shape, bool as_rows);
 
   // --- products and convolutions (translate_products.cpp)
-  // With all of a cluster, or alone if `root` is kNone. *fits becomes false, and nothing is computed,
-  // if the cluster is too long.
+  // With all of a cluster, or alone if `root` is kNone. *fits becomes false, and nothing is
+  // computed, if the cluster is too long.
   Status anchored(const Node& node, uint32_t root, bool* fits);
   Status fully_connected(const Node& node, uint32_t root, bool* fits);
   Status convolution(const Node& node, uint32_t root, bool* fits);

@@ -186,10 +186,12 @@ bool Translator::terms(Members members, const cpu::Value* anchored, Tiles* tiles
     Tiles::Term term = 0;
     if (known.find(value, &term)) return term;
     const uint32_t producer = graph_.values[value].producer;
-    const bool is_one = graph_.values[value].role == Role::Constant && numel_of(shapes_[value]) == 1;
-    if (anchor != kNone && (producer == anchor || (producer != kNone &&
-                            graph_.nodes[producer].kind == NodeKind::StaticReshape &&
-                            clusters_.root(producer) == members.root))) {
+    const bool is_one =
+        graph_.values[value].role == Role::Constant && numel_of(shapes_[value]) == 1;
+    if (anchor != kNone &&
+        (producer == anchor ||
+         (producer != kNone && graph_.nodes[producer].kind == NodeKind::StaticReshape &&
+          clusters_.root(producer) == members.root))) {
       // The anchor's result, or what a reshape makes of it: they are loaded once.
       value = result_of(anchor);
       if (known.find(value, &term)) return term;

@@ -197,7 +197,8 @@ Status Translator::batch_product(const Node& node) {
     operands[k] = view(node.inputs[k]);
     operands[k].view = expanded(operands[k].view, whole);
     const cpu::View& view = operands[k].view;
-    const bool has_rows = k == 1 || view.sizes[view.rank - 1] <= 1 || view.steps[view.rank - 1] == 1;
+    const bool has_rows =
+        k == 1 || view.sizes[view.rank - 1] <= 1 || view.steps[view.rank - 1] == 1;
     if (cpu::has_repeats(view) || !has_rows) operands[k] = builder_.dense(operands[k]);
     operands[k] = builder_.reshape(operands[k], shape_of_batches(whole));
   }

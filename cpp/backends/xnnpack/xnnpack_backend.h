@@ -1,5 +1,5 @@
-// The backend `XnnpackBackend`: runs what ExecuTorch's exporter made for its XNNPACK delegate on the
-// engine of the cpu backend. Weights are packed once, when a method is loaded.
+// The backend `XnnpackBackend`: runs what ExecuTorch's exporter made for its XNNPACK delegate on
+// the engine of the cpu backend. Weights are packed once, when a method is loaded.
 #pragma once
 
 #include "rushlight/delegate/backend.h"

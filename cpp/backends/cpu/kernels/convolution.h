@@ -68,7 +68,7 @@ void pool(const Pooling& pooling, Workers* workers);
 // The maximum of each window, and the number of its first place (y * kernel_x + x); NaN counts as
 // the greatest. Windows lie side by side; what is left at the edges is in none.
 struct ArgMax {
-  ConvGeometry geometry;  // stride == kernel
+  ConvGeometry geometry;      // stride == kernel
   const float* in = nullptr;  // dense, channels last
   float* out = nullptr;
   int64_t* places = nullptr;

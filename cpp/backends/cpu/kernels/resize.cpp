@@ -14,8 +14,9 @@ struct Between {
 Between between(int64_t i, int64_t in, int64_t out, bool align_corners) {
   float at = 0;
   if (align_corners) {
-    at = out > 1 ? static_cast<float>(i) * (static_cast<float>(in - 1) / static_cast<float>(out - 1))
-                 : 0;
+    at = out > 1
+             ? static_cast<float>(i) * (static_cast<float>(in - 1) / static_cast<float>(out - 1))
+             : 0;
   } else {
     const float scale = static_cast<float>(in) / static_cast<float>(out);
     at = (static_cast<float>(i) + 0.5f) * scale - 0.5f;
