@@ -323,6 +323,36 @@ void take_arg_max(wire::ArgMaxPooling2d table, Node* node) {
   node->flags = table.flags();
 }
 
+// Nodes with one input and one result.
+void take_one(const Body& body, Node* node) {
+  switch (node->kind) {
+    case NodeKind::StaticTranspose:
+      take_unary(body.as<wire::StaticTranspose>(), node);
+      break;
+    case NodeKind::StaticReshape:
+      take_unary(body.as<wire::StaticReshape>(), node);
+      break;
+    case NodeKind::StaticResizeBilinear2D:
+      take_unary(body.as<wire::StaticResizeBilinear2D>(), node);
+      break;
+    case NodeKind::StaticConstantPad:
+      take_unary(body.as<wire::StaticConstantPad>(), node);
+      break;
+    case NodeKind::StaticSlice:
+      take_unary(body.as<wire::StaticSlice>(), node);
+      break;
+    case NodeKind::LeakyReLU:
+      take_unary(body.as<wire::LeakyReLU>(), node);
+      break;
+    case NodeKind::ELU:
+      take_unary(body.as<wire::ELU>(), node);
+      break;
+    default:
+      take_unary(body.as<wire::Unary>(), node);
+      break;
+  }
+}
+
 Status Reader::read_operands(Node* node) {
   const Body& body = node->body;
   if (!body.has_xnode_union() || node->kind > NodeKind::Cos || node->kind == NodeKind::NONE) {
@@ -368,29 +398,8 @@ Status Reader::read_operands(Node* node) {
     case NodeKind::Concatenate5:
       take_concatenate(body.as<wire::Concatenate>(), 5, node);
       return {};
-    case NodeKind::StaticTranspose:
-      take_unary(body.as<wire::StaticTranspose>(), node);
-      return {};
-    case NodeKind::StaticReshape:
-      take_unary(body.as<wire::StaticReshape>(), node);
-      return {};
-    case NodeKind::StaticResizeBilinear2D:
-      take_unary(body.as<wire::StaticResizeBilinear2D>(), node);
-      return {};
-    case NodeKind::StaticConstantPad:
-      take_unary(body.as<wire::StaticConstantPad>(), node);
-      return {};
-    case NodeKind::StaticSlice:
-      take_unary(body.as<wire::StaticSlice>(), node);
-      return {};
-    case NodeKind::LeakyReLU:
-      take_unary(body.as<wire::LeakyReLU>(), node);
-      return {};
-    case NodeKind::ELU:
-      take_unary(body.as<wire::ELU>(), node);
-      return {};
     default:
-      take_unary(body.as<wire::Unary>(), node);
+      take_one(body, node);
       return {};
   }
 }

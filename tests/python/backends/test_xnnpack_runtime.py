@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from benchmarks.models import build
 from torch import nn
+from xnnpack_files import Peer, kinds_of
 
 import rushlight as rl
 from delegates import flat
-from xnnpack_files import Peer, kinds_of
 
 pytestmark = pytest.mark.interop
 
@@ -251,7 +252,8 @@ def test_movement(peer: Peer) -> None:
         t = x.permute(0, 2, 3, 1)
         return (
             *(t, t.sin(), (t + 1).reshape(6, 20), x.reshape(2, 12, 5) * 2, x.unsqueeze(1)),
-            *(x[:, 1:], x[..., 2:4].exp(), torch.cat([x, y], 2), torch.cat([x, t.permute(0, 3, 1, 2).exp(), x[..., :3]], 3)),
+            *(x[:, 1:], x[..., 2:4].exp(), torch.cat([x, y], 2)),
+            torch.cat([x[..., :3], t.permute(0, 3, 1, 2).exp(), x], 3),
             *(F.pad(x, (1, 2, 3, 0), value=1.5), F.pad(t, (0, 1)).cos(), F.softmax(x, -1)),
             *(F.softmax(t, -1), torch.cat([x + i for i in range(5)], 0)),
         )
@@ -284,9 +286,7 @@ def test_heads_of_attention(peer: Peer) -> None:
             mixed = (scores.softmax(-1) @ v).transpose(1, 2).reshape(2, 7, 24)
             return self.o(mixed) + x
 
-    check(
-        peer, Attention(), (torch.randn(2, 7, 24), torch.randn(1, 1, 7, 7)), "Softmax"
-    )
+    check(peer, Attention(), (torch.randn(2, 7, 24), torch.randn(1, 1, 7, 7)), "Softmax")
 
 
 def test_sizes_that_only_the_call_knows(peer: Peer) -> None:
@@ -310,3 +310,24 @@ def test_sizes_that_only_the_call_knows(peer: Peer) -> None:
         with torch.no_grad():
             close(module(x), model(x))
         close(flat(module(x)), peer.run(pte, (x,)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "resnet50_tiny",
+        "minilm_tiny",
+        "gpt2_tiny",
+        pytest.param("mobilenet_v2_tiny", marks=pytest.mark.full),
+        pytest.param("vit_b16_tiny", marks=pytest.mark.full),
+    ],
+)
+def test_models(peer: Peer, name: str) -> None:
+    case = build(name)
+    pte = peer.export(case.module, case.args, kwargs=case.kwargs)
+    module = rl.load(pte, threads=2)
+    with torch.no_grad():
+        eager = case.module(*case.args, **case.kwargs)
+    close(module(*case.args, **case.kwargs), eager, tolerance=1e-4)
+    leaves = tuple(case.leaves())
+    close(flat(module(*case.args, **case.kwargs)), peer.run(pte, leaves), tolerance=1e-4)
