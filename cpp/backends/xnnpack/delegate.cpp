@@ -32,7 +32,7 @@ Status Delegate::load(BackendInit& init) {
   workers_ = init.workers;
   BackendInit inner = init;
   inner.allocator = &memory_;
-  memory_.grow_from(init.allocator);
+  memory_.grow_from(init.allocator, workspace_);
   const Status status = plan(inner);
   memory_.stop_growing();
   return status;

@@ -12,6 +12,10 @@ namespace rushlight::xnnpack {
 
 class Delegate {
  public:
+  // `workspace` is that of its method, and is left to whoever made the delegate.
+  explicit Delegate(Workspace* workspace) : workspace_(workspace) {}
+  Workspace* workspace() const { return workspace_; }
+
   // Everything that the payload says is checked, and its weights are packed.
   Status load(BackendInit& init);
   Status run(const BackendRun& run, EValue* const* args, size_t n_args);
@@ -25,6 +29,7 @@ class Delegate {
   Status plan(BackendInit& init);
   Status resize_outputs(const BackendRun& run, EValue* const* args);
 
+  Workspace* workspace_;
   Graph graph_;
   Weights weights_;
   Span<Shape> shapes_;        // of values

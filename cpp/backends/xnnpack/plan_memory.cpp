@@ -5,11 +5,19 @@
 namespace rushlight::xnnpack {
 namespace {
 
-constexpr size_t kPiece = size_t{64} << 10;  // at least
+constexpr size_t kPiece = size_t{16} << 10;  // at least
+constexpr size_t kScratchAlignment = 64;
 
 }  // namespace
 
+void PlanMemory::grow_from(Allocator* allocator, Workspace* workspace) {
+  parent_ = allocator;
+  workspace_ = workspace;
+  workspace_->grow_from(allocator);
+}
+
 void PlanMemory::clear() {
+  workspace_->begin();
   for (Piece* piece = pieces_; piece != nullptr; piece = piece->next) piece->rest.reset();
 }
 
@@ -19,13 +27,14 @@ void PlanMemory::stop_growing() {
     bytes += piece->rest.capacity();
   (void)add_piece(bytes / 4);
   parent_ = nullptr;
+  workspace_->grow_from(nullptr);
 }
 
 PlanMemory::Piece* PlanMemory::add_piece(size_t bytes) {
   if (parent_ == nullptr) return nullptr;
   if (bytes < kPiece) bytes = kPiece;
   Piece* piece = parent_->allocate_array<Piece>(1);
-  void* data = piece != nullptr ? parent_->allocate(bytes, 64) : nullptr;
+  void* data = piece != nullptr ? parent_->allocate(bytes) : nullptr;
   if (data == nullptr) return nullptr;
   new (piece) Piece();
   piece->rest = Allocator(data, bytes);
@@ -35,6 +44,7 @@ PlanMemory::Piece* PlanMemory::add_piece(size_t bytes) {
 }
 
 void* PlanMemory::allocate(size_t bytes, size_t alignment) {
+  if (alignment >= kScratchAlignment) return workspace_->take(bytes);
   Piece* best = nullptr;
   for (Piece* piece = pieces_; piece != nullptr; piece = piece->next) {
     const size_t left = piece->rest.left(alignment);

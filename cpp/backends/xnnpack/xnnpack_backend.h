@@ -2,6 +2,7 @@
 // the engine of the cpu backend. Weights are packed once, when a method is loaded.
 #pragma once
 
+#include "rushlight/backends/xnnpack/workspace.h"
 #include "rushlight/delegate/backend.h"
 
 namespace rushlight {
@@ -13,7 +14,10 @@ class XnnpackBackend final : public Backend {
   bool available() const override { return true; }
   Result<void*> init(BackendInit& init) override;
   Status execute(const BackendRun& run, void* handle, EValue* const* args, size_t n_args) override;
-  void destroy(void*) override {}  // all that it has lies in the method's memory
+  void destroy(void* handle) override;  // all that it has lies in the method's memory
+
+ private:
+  xnnpack::Workspaces workspaces_;
 };
 
 }  // namespace rushlight
