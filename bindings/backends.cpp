@@ -10,6 +10,7 @@
 #include "python_backend.h"
 #include "rushlight/backends/cpu/cpu_backend.h"
 #include "rushlight/backends/demo/demo_backend.h"
+#include "rushlight/backends/xnnpack/xnnpack_backend.h"
 #include "rushlight/module/backend_library.h"
 
 namespace rushlight::python {
@@ -108,8 +109,10 @@ void init_backends(nb::module_& m) {
   // Those that are always there.
   static CpuBackend cpu;
   static DemoBackend demo;
+  static XnnpackBackend xnnpack;
   (void)backend_table().add(CpuBackend::kId, &cpu);
   (void)backend_table().add(DemoBackend::kId, &demo);
+  (void)backend_table().add(XnnpackBackend::kId, &xnnpack);
   m.def("backend_names", names);
   m.def("backend_is_available", is_available, nb::arg("id"));
   m.def("register_backend", register_object, nb::arg("id"), nb::arg("backend"));

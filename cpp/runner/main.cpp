@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rushlight/backends/cpu/cpu_backend.h"
+#include "rushlight/backends/xnnpack/xnnpack_backend.h"
 #include "rushlight/module/backend_library.h"
 #include "rushlight/module/failure_lines.h"
 #include "rushlight/module/module.h"
@@ -235,8 +236,10 @@ int main(int argc, char** argv) {
   }
   std::vector<BackendLibrary> libraries(arguments.backends.size());
   static CpuBackend cpu;
+  static XnnpackBackend xnnpack;
   BackendTable backends;
   (void)backends.add(CpuBackend::kId, &cpu);
+  (void)backends.add(XnnpackBackend::kId, &xnnpack);
   Message message;
   for (size_t i = 0; i < libraries.size(); ++i) {
     Status status = libraries[i].open(arguments.backends[i].c_str(), message);

@@ -11,6 +11,7 @@
 #include "engine_payload.h"
 #include "rushlight/backends/cpu/cpu_backend.h"
 #include "rushlight/backends/demo/demo_backend.h"
+#include "rushlight/backends/xnnpack/xnnpack_backend.h"
 #include "rushlight/delegate/plugin.h"
 #include "rushlight/module/module.h"
 #include "rushlight/module/thread_pool.h"
@@ -184,8 +185,10 @@ void test_dynamic_sizes() {
 // Programs of the golden folder, with the portable kernels and the cpu backend.
 void test_golden(const char* path, size_t threads) {
   CpuBackend cpu;
+  XnnpackBackend xnnpack;
   BackendTable table;
   CHECK(table.add(CpuBackend::kId, &cpu).ok());
+  CHECK(table.add(XnnpackBackend::kId, &xnnpack).ok());
   Module module;
   ModuleOptions options;
   options.backends = &table;

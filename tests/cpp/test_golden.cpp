@@ -11,6 +11,7 @@
 
 #include "check.h"
 #include "rushlight/backends/cpu/cpu_backend.h"
+#include "rushlight/backends/xnnpack/xnnpack_backend.h"
 #include "rushlight/module/module.h"
 
 using namespace rushlight;
@@ -140,10 +141,14 @@ void run(const std::string& folder, const Expected& expected) {
   const std::string name = expected.name.substr(dot + 1, space - dot - 1);
   const std::vector<std::vector<int32_t>> sizes = sizes_in(expected.name.substr(space));
   // Sums of the engine are in the order of its instruction set.
-  const double tolerance = expected.name.find("cpu_engine") == 0 ? 2e-5 : 1e-6;
+  const bool by_engine =
+      expected.name.find("cpu_engine") == 0 || expected.name.find("xnnpack") == 0;
+  const double tolerance = by_engine ? 2e-5 : 1e-6;
   CpuBackend cpu;
+  XnnpackBackend xnnpack;
   BackendTable table;
   CHECK(table.add(CpuBackend::kId, &cpu).ok());
+  CHECK(table.add(XnnpackBackend::kId, &xnnpack).ok());
   ModuleOptions options;
   options.backends = &table;
   Module module;

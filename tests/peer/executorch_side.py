@@ -6,8 +6,9 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
 * ``export program= pte= [own_operators=] [xnnpack=]``: lower a program for the portable kernels,
   or for XNNPACK and these, write the file; answers with the CPU and wall seconds that this took
   without reading and writing.
-* ``delegate program= pte= leave=``: the same with a backend that stores nothing, which takes all
-  operators but those whose names contain `leave`; answers with the delegates' number, too.
+* ``delegate program= pte= leave= [xnnpack=]``: the same with a backend that stores nothing, or with
+  XNNPACK's, which takes all operators but those whose names contain `leave`, whatever its own
+  partitioner would take; answers with the delegates' number, too.
 * ``delegate_demo program= pte=``: lower it with ExecuTorch's own demo backend for add and mul.
 * ``run pte= data= outputs= [method=] [calls=] [own_operators=]``: run a program, write
   its outputs ``out0`` ... of the last call. `own_operators` brings in the libraries beside torch's.
@@ -66,7 +67,7 @@ def export(
     return seconds
 
 
-def delegate(program: str, pte: str, leave: str) -> dict[str, float]:
+def delegate(program: str, pte: str, leave: str, xnnpack: bool = False) -> dict[str, float]:
     from executorch.exir import to_edge_transform_and_lower
     from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult
     from executorch.exir.backend.canonical_partitioners.pattern_op_partitioner import (
@@ -87,7 +88,7 @@ def delegate(program: str, pte: str, leave: str) -> dict[str, float]:
 
     class Takes(Partitioner):
         def partition(self, exported_program: Any) -> PartitionResult:
-            spec, tags = DelegationSpec("Nothing", []), {}
+            spec, tags = DelegationSpec("XnnpackBackend" if xnnpack else "Nothing", []), {}
             for part in generate_partitions_from_list_of_nodes(
                 exported_program.graph_module, op_support=Supported()
             ):
@@ -97,6 +98,8 @@ def delegate(program: str, pte: str, leave: str) -> dict[str, float]:
             tag_constant_data(exported_program)
             return PartitionResult(exported_program, tags)
 
+    if xnnpack:
+        import executorch.backends.xnnpack.xnnpack_preprocess  # noqa: F401
     exported = torch.export.load(program)
 
     def lower() -> tuple[bytes, int]:

@@ -113,6 +113,8 @@ Result<Operator*> make_operator(const ProductParameters& given, Setup& setup);
 Result<Operator*> make_operator(const BatchProductParameters& given, Setup& setup);
 Result<Operator*> make_operator(const ConvolutionParameters& given, Setup& setup);
 Result<Operator*> make_operator(const PoolingParameters& given, Setup& setup);
+Result<Operator*> make_operator(const ArgMaxParameters& given, Setup& setup);
+Result<Operator*> make_operator(const ResizeParameters& given, Setup& setup);
 Result<Operator*> make_operator(const ElementwiseParameters& given, Setup& setup);
 Result<Operator*> make_operator(const NormParameters& given, Setup& setup);
 Result<Operator*> make_operator(const GroupNormParameters& given, Setup& setup);

@@ -63,6 +63,17 @@ struct PoolingParameters {
   int64_t divisor = 0;  // of averages, if not 0
 };
 
+// The maximum of each window of images [N, C, H, W] without padding, and where in its window it is:
+// windows lie side by side. Outputs: the maxima, and their places as int64.
+struct ArgMaxParameters {
+  int64_t kernel[2] = {1, 1};
+};
+
+// Images [N, C, H, W] at another size, by bilinear interpolation.
+struct ResizeParameters {
+  bool align_corners = false;
+};
+
 // The first Store has the sizes of all. The step's own inputs and outputs are not looked at.
 struct ElementwiseParameters {
   TileProgram program;
@@ -107,10 +118,11 @@ struct AttentionParameters {
   bool causal = false;
 };
 
-using Parameters = std::variant<ProductParameters, BatchProductParameters, ConvolutionParameters,
-                                PoolingParameters, ElementwiseParameters, NormParameters,
-                                GroupNormParameters, SoftmaxParameters, ReductionParameters,
-                                GatherParameters, CopyParameters, AttentionParameters>;
+using Parameters =
+    std::variant<ProductParameters, BatchProductParameters, ConvolutionParameters,
+                 PoolingParameters, ArgMaxParameters, ResizeParameters, ElementwiseParameters,
+                 NormParameters, GroupNormParameters, SoftmaxParameters, ReductionParameters,
+                 GatherParameters, CopyParameters, AttentionParameters>;
 
 // One fused operator.
 struct Step {

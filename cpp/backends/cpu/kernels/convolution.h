@@ -65,4 +65,24 @@ struct Pooling {
 };
 void pool(const Pooling& pooling, Workers* workers);
 
+// The maximum of each window, and the number of its first place (y * kernel_x + x); NaN counts as
+// the greatest. Windows lie side by side; what is left at the edges is in none.
+struct ArgMax {
+  ConvGeometry geometry;      // stride == kernel
+  const float* in = nullptr;  // dense, channels last
+  float* out = nullptr;
+  int64_t* places = nullptr;
+};
+void arg_max(const ArgMax& given, Workers* workers);
+
+// Bilinear interpolation between the centres of pixels, or, align_corners, between their corners
+// (torch.nn.functional.interpolate has both).
+struct Resize {
+  ConvGeometry geometry;  // the sizes alone
+  bool align_corners = false;
+  const float* in = nullptr;  // dense, channels last
+  float* out = nullptr;
+};
+void resize_bilinear(const Resize& given, Workers* workers);
+
 }  // namespace rushlight::cpu

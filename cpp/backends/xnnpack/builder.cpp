@@ -1,0 +1,192 @@
+#include "rushlight/backends/xnnpack/builder.h"
+
+#include <algorithm>
+
+namespace rushlight::xnnpack {
+namespace {
+
+constexpr uint64_t kBlockAlignment = 64;
+
+const cpu::TileProgram* program_of(const cpu::Parameters& parameters) {
+  if (const auto* p = std::get_if<cpu::ElementwiseParameters>(&parameters)) return &p->program;
+  if (const auto* p = std::get_if<cpu::ProductParameters>(&parameters)) return &p->finish.program;
+  if (const auto* p = std::get_if<cpu::ConvolutionParameters>(&parameters)) {
+    return &p->finish.program;
+  }
+  return nullptr;
+}
+
+int64_t residual_of(const cpu::Parameters& parameters) {
+  if (const auto* p = std::get_if<cpu::ProductParameters>(&parameters)) return p->finish.residual;
+  if (const auto* p = std::get_if<cpu::ConvolutionParameters>(&parameters)) {
+    return p->finish.residual;
+  }
+  return -1;
+}
+
+}  // namespace
+
+cpu::Value Builder::scratch(const cpu::View& view) {
+  cpu::Value value;
+  value.view = view;
+  value.view.offset = 0;
+  cpu::measure(value.view);
+  value.place = cpu::Place::Scratch;
+  value.index = static_cast<uint32_t>(blocks_.size());
+  Block block;
+  block.size = (value.view.extent + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment;
+  blocks_.push(block);
+  return value;
+}
+
+cpu::Value Builder::constant(const float* data, const cpu::View& view) {
+  cpu::Value value;
+  value.view = view;
+  value.place = cpu::Place::Constant;
+  value.index = static_cast<uint32_t>(constants_.size());
+  constants_.push({reinterpret_cast<const uint8_t*>(data), view.extent});
+  return value;
+}
+
+uint32_t Builder::number(const cpu::Value& value) {
+  values_.push(value);
+  return static_cast<uint32_t>(values_.size() - 1);
+}
+
+void Builder::emit(const cpu::Parameters& parameters,
+                   std::initializer_list<const cpu::Value*> inputs,
+                   std::initializer_list<const cpu::Value*> outputs) {
+  constexpr size_t kMost = 4;
+  int32_t numbers[2][kMost];
+  size_t counts[2] = {0, 0};
+  for (const cpu::Value* value : inputs) {
+    numbers[0][counts[0]++] = value == nullptr ? -1 : static_cast<int32_t>(number(*value));
+  }
+  for (const cpu::Value* value : outputs) {
+    numbers[1][counts[1]++] = static_cast<int32_t>(number(*value));
+  }
+  cpu::Step step;
+  step.parameters = parameters;
+  step.inputs = keep(Span<const int32_t>(numbers[0], counts[0]));
+  step.outputs = keep(Span<const int32_t>(numbers[1], counts[1]));
+  steps_.push(step);
+}
+
+void Builder::copy(const cpu::Value& from, const cpu::Value& to) {
+  cpu::View views[2] = {from.view, to.view};
+  merge(views, order_of(to.view));
+  cpu::Value source = from;
+  cpu::Value target = to;
+  source.view = views[0];
+  target.view = views[1];
+  emit(cpu::CopyParameters(), {&source}, {&target});
+}
+
+cpu::Value Builder::in_order(const cpu::Value& value, const Order& order) {
+  const cpu::View wanted = dense_view(shape_of(value.view), order);
+  if (same_steps(value.view, wanted)) return value;
+  const cpu::Value target = scratch(wanted);
+  copy(value, target);
+  return target;
+}
+
+cpu::Value Builder::reshape(const cpu::Value& value, const Shape& shape) {
+  cpu::Value out = value;
+  if (reshaped(value.view, shape, &out.view)) return out;
+  out = dense(value);
+  const cpu::View view = out.view;
+  (void)reshaped(view, shape, &out.view);  // what has no gaps has any shape
+  return out;
+}
+
+cpu::Value Builder::rows(const cpu::Value& value) {
+  Shape shape;
+  shape.rank = 2;
+  shape.sizes[1] = shape_of(value.view).last();
+  shape.sizes[0] = shape.sizes[1] > 0 ? value.view.numel / shape.sizes[1] : 1;
+  for (size_t d = 0; shape.sizes[1] == 0 && d + 1 < value.view.rank; ++d) {
+    shape.sizes[0] *= value.view.sizes[d];
+  }
+  cpu::Value out = value;
+  const bool is_view = reshaped(value.view, shape, &out.view);
+  if (is_view && (shape.sizes[1] <= 1 || out.view.steps[1] == 1)) return out;
+  return reshape(dense(value), shape);
+}
+
+void Builder::use(uint32_t number, size_t step) {
+  const cpu::Value& value = values_[number];
+  if (value.place != cpu::Place::Scratch) return;
+  Block& block = blocks_[value.index];
+  block.first = std::min(block.first, step);
+  block.last = std::max(block.last, step);
+}
+
+void Builder::measure_lives() {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const cpu::Step& step = steps_[i];
+    for (const int32_t number : step.inputs) {
+      if (number >= 0) use(static_cast<uint32_t>(number), i);
+    }
+    for (const int32_t number : step.outputs) use(static_cast<uint32_t>(number), i);
+    const cpu::TileProgram* program = program_of(step.parameters);
+    if (program != nullptr) {
+      for (const uint32_t number : program->operands) use(number, i);
+    }
+    const int64_t residual = residual_of(step.parameters);
+    if (residual >= 0) use(static_cast<uint32_t>(residual), i);
+  }
+}
+
+// The largest first, each at the lowest place that is free as long as it lives. Returns the bytes
+// of all.
+uint64_t Builder::place_blocks() {
+  const size_t n = blocks_.size();
+  uint32_t* order = allocator_->allocate_array<uint32_t>(2 * n);
+  if (order == nullptr && n > 0) {
+    ok_ = false;
+    return 0;
+  }
+  for (uint32_t i = 0; i < n; ++i) order[i] = i;
+  std::sort(order, order + n, [&](uint32_t a, uint32_t b) {
+    return blocks_[a].size != blocks_[b].size ? blocks_[a].size > blocks_[b].size : a < b;
+  });
+  uint32_t* placed = order + n;  // by their offsets
+  size_t n_placed = 0;
+  uint64_t total = 0;
+  for (size_t k = 0; k < n; ++k) {
+    Block& block = blocks_[order[k]];
+    if (block.first == SIZE_MAX) continue;
+    uint64_t offset = 0;
+    for (size_t i = 0; i < n_placed; ++i) {
+      const Block& other = blocks_[placed[i]];
+      if (other.last < block.first || block.last < other.first) continue;
+      if (other.offset >= offset && other.offset - offset >= block.size) break;
+      offset = std::max(offset, other.offset + other.size);
+    }
+    block.offset = offset;
+    total = std::max(total, offset + block.size);
+    size_t at = n_placed++;
+    for (; at > 0 && blocks_[placed[at - 1]].offset > offset; --at) placed[at] = placed[at - 1];
+    placed[at] = order[k];
+  }
+  return total;
+}
+
+bool Builder::finish(size_t n_inputs, size_t n_outputs, cpu::GraphParts* parts) {
+  if (!values_.ok() || !constants_.ok() || !steps_.ok() || !blocks_.ok() || !ok_) return false;
+  measure_lives();
+  parts->scratch_size = place_blocks();
+  for (cpu::Value& value : values_.span()) {
+    if (value.place != cpu::Place::Scratch) continue;
+    value.view.offset += blocks_[value.index].offset;
+    value.index = 0;
+  }
+  parts->values = values_.span();
+  parts->constants = constants_.span();
+  parts->steps = steps_.span();
+  parts->n_inputs = n_inputs;
+  parts->n_outputs = n_outputs;
+  return ok_;
+}
+
+}  // namespace rushlight::xnnpack

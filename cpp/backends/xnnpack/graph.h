@@ -1,0 +1,81 @@
+// A graph of ExecuTorch's XNNPACK delegate as plain structs, read from a payload and checked:
+// values are numbered in the order of the payload, every node follows those whose results it uses,
+// and constants have all their bytes. Images are [N, H, W, C].
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/backends/xnnpack/xnnpack_fb.h"
+#include "rushlight/core/span.h"
+
+namespace rushlight::xnnpack {
+
+using fb::xnnpack::Datatype;
+using fb::xnnpack::NodeKind;
+
+constexpr size_t kMaxRank = 6;
+constexpr size_t kMaxInputs = 5;
+constexpr uint32_t kNone = 0xFFFFFFFF;
+
+// Bits of the flags of nodes.
+constexpr uint32_t kTransposeWeights = 1;
+constexpr uint32_t kAlignCorners = 8;
+constexpr uint32_t kKeepDims = 64;
+
+struct Shape {
+  size_t rank = 0;
+  int64_t sizes[kMaxRank] = {};
+
+  int64_t last() const { return rank > 0 ? sizes[rank - 1] : 1; }
+};
+
+enum class Role : uint8_t { Internal, Constant, Input, Output };
+
+struct Value {
+  uint32_t id = 0;  // in the payload
+  Role role = Role::Internal;
+  Datatype datatype = Datatype::FP32;
+  Shape shape;                // as the payload has it: of inputs an upper bound
+  Span<const uint8_t> data;   // of a constant; aligned to nothing
+  uint32_t argument = 0;      // of an input or output: which argument of the delegate
+  uint32_t producer = kNone;  // the node that writes it
+  uint32_t uses = 0;          // by inputs of nodes
+};
+
+// The table of a node, whatever its kind.
+class Body : public fb::xnnpack::Node {
+ public:
+  using fb::xnnpack::Node::Node;
+  explicit Body(fb::xnnpack::Node node) : fb::xnnpack::Node(node) {}
+
+  template <typename Table>
+  Table as() const {
+    return Table(target(1));
+  }
+};
+
+struct Node {
+  NodeKind kind = NodeKind::NONE;
+  uint32_t inputs[kMaxInputs] = {};  // values; kNone for a bias that is left out
+  uint8_t n_inputs = 0;
+  uint32_t outputs[2] = {};
+  uint8_t n_outputs = 0;
+  uint32_t flags = 0;
+  float low = -__builtin_inff();  // what its results are limited to
+  float high = __builtin_inff();
+  Body body;  // the rest of its parameters
+};
+
+struct Graph {
+  Span<Value> values;
+  Span<Node> nodes;
+  size_t n_arguments = 0;  // that a call must have at least
+};
+
+// "FullyConnected", "Add", ...; "?" for an unknown kind.
+const char* name_of(NodeKind kind);
+// "fp32", "qint8", ...
+const char* name_of(Datatype datatype);
+
+}  // namespace rushlight::xnnpack

@@ -1,0 +1,36 @@
+// Weights of XNNPACK graphs in the order in which the engine's kernels read them: see
+// backends/cpu/kernels/{product,convolution}.h, and src/rushlight/backends/cpu/pack.py for the same
+// ahead of time.
+#pragma once
+
+#include <cstdint>
+
+#include "rushlight/platform/workers.h"
+
+namespace rushlight::xnnpack {
+
+// The filter of a convolution, [outputs, taps, inputs / groups]; of a depthwise one [taps,
+// outputs].
+struct Filter {
+  const float* data = nullptr;
+  int64_t taps = 1;     // height * width
+  int64_t inputs = 1;   // of a group
+  int64_t outputs = 1;  // of a group
+  int64_t groups = 1;
+};
+
+// Floats that the packed form has; -1 if there are too many.
+int64_t dense_floats(const Filter& filter);
+int64_t depthwise_floats(const Filter& filter);
+int64_t transposed_floats(const Filter& filter);
+int64_t bias_floats(int64_t outputs);
+
+// A fully connected layer is a dense filter of one tap; `is_transposed`: it lies as [inputs,
+// outputs].
+void pack_linear(const Filter& filter, bool is_transposed, float* to, Workers* workers);
+void pack_dense(const Filter& filter, float* to, Workers* workers);
+void pack_depthwise(const Filter& filter, float* to);
+void pack_transposed(const Filter& filter, float* to);
+void pack_bias(const float* bias, int64_t outputs, float* to);
+
+}  // namespace rushlight::xnnpack

@@ -1,0 +1,467 @@
+#include "rushlight/backends/xnnpack/reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "rushlight/backends/cpu/view.h"
+
+namespace rushlight::xnnpack {
+namespace {
+
+namespace wire = fb::xnnpack;
+
+constexpr size_t kHeaderSize = 30;
+constexpr uint32_t kMaxExternals = 4096;
+constexpr uint32_t kInputFlag = 1;
+constexpr uint32_t kOutputFlag = 2;
+
+// The number that the payload has for a value, and ours.
+struct Named {
+  uint32_t id;
+  uint32_t index;
+};
+
+class Reader {
+ public:
+  Reader(BackendInit& init, Graph* graph) : init_(init), message_(*init.message), graph_(*graph) {}
+
+  Status read();
+
+ private:
+  Status open();
+  Status read_values();
+  Status read_value(size_t i);
+  Status read_tensor(wire::TensorValue from, Value* to);
+  Status read_role(wire::TensorValue from, Value* to);
+  Status read_constant(uint32_t index, Value* to);
+  Status find_bytes(uint32_t index, Span<const uint8_t>* found);
+  Status sort_ids();
+  Status check_arguments();
+  Status read_nodes();
+  Status read_node(uint32_t number);
+  Status read_operands(Node* node);
+  Status resolve(Node* node, uint32_t number);
+  Status check_outputs();
+
+  Status refuse(const char* why) {
+    return message_.fail(Code::DelegateInvalidCompatibility, "%s", why);
+  }
+  Status no_memory() {
+    return message_.fail(Code::DelegateMemoryAllocationFailed,
+                         "the method's memory has no room for the delegate");
+  }
+  // Room for `n` objects, made by their default constructors.
+  template <typename T>
+  Status allocate(size_t n, Span<T>* span) {
+    T* data = init_.allocator->allocate_array<T>(n);
+    if (data == nullptr && n > 0) return no_memory();
+    for (size_t i = 0; i < n; ++i) new (data + i) T();
+    *span = {data, n};
+    return {};
+  }
+  uint32_t find(uint32_t id) const;
+
+  BackendInit& init_;
+  Message& message_;
+  Graph& graph_;
+  wire::Graph root_;
+  bool has_header_ = false;
+  Span<const uint8_t> region_;  // of inline constants, if there is a header
+  Span<Named> ids_;             // in the order of ids
+};
+
+Status Reader::read() {
+  RL_TRY(open());
+  RL_TRY(read_values());
+  RL_TRY(sort_ids());
+  RL_TRY(check_arguments());
+  RL_TRY(read_nodes());
+  return check_outputs();
+}
+
+Status Reader::open() {
+  const Span<const uint8_t> blob = init_.payload;
+  Span<const uint8_t> flatbuffer = blob;
+  has_header_ = blob.size() >= kHeaderSize && std::memcmp(blob.data() + 4, "XH00", 4) == 0;
+  if (has_header_) {
+    const uint8_t* at = blob.data() + 8;
+    const auto length = fb::read<uint16_t>(at);
+    const uint64_t start = fb::read<uint32_t>(at + 2);
+    const uint64_t size = fb::read<uint32_t>(at + 6);
+    const uint64_t constants = fb::read<uint32_t>(at + 10);
+    const uint64_t constants_size = fb::read<uint64_t>(at + 14);
+    if (length < kHeaderSize || start > blob.size() || size > blob.size() - start ||
+        constants > blob.size() || constants_size > blob.size() - constants) {
+      return refuse("the header of the payload is cut or damaged; export the model again");
+    }
+    flatbuffer = {blob.data() + start, static_cast<size_t>(size)};
+    region_ = {blob.data() + constants, static_cast<size_t>(constants_size)};
+  }
+  const uint8_t* data = flatbuffer.data();
+  if (!fb::has_identifier(data, flatbuffer.size(), "XN00") &&
+      !fb::has_identifier(data, flatbuffer.size(), "XN01")) {
+    return refuse("the payload is of no version that this runtime reads (XN00 and XN01)");
+  }
+  if (!wire::verify_Graph(data, flatbuffer.size())) {
+    return refuse("the payload is cut or damaged; export the model again");
+  }
+  root_ = wire::root_Graph(data);
+  if (root_.num_externs() > kMaxExternals) return refuse("the graph has too many arguments");
+  return {};
+}
+
+Status Reader::read_values() {
+  RL_TRY(allocate(root_.xvalues().size(), &graph_.values));
+  for (size_t i = 0; i < graph_.values.size(); ++i) {
+    const Status status = read_value(i);
+    if (status.ok()) continue;
+    message_.prepend("value %u: ", graph_.values[i].id);
+    return status;
+  }
+  return {};
+}
+
+Status Reader::read_value(size_t i) {
+  const wire::Value from = root_.xvalues()[i];
+  Value* to = &graph_.values[i];
+  wire::TensorValue tensor = from.xvalue_union_as_TensorValue();
+  if (from.xvalue_union_type() == wire::ValueKind::QuantizedTensorValue) {
+    tensor = from.xvalue_union_as_QuantizedTensorValue().tensor_value();
+  }
+  if (!tensor.present()) return refuse("it is no tensor");
+  to->id = tensor.id_out();
+  return read_tensor(tensor, to);
+}
+
+Status Reader::read_tensor(wire::TensorValue from, Value* to) {
+  to->datatype = from.datatype();
+  if (from.dq_datatype() != Datatype::INVALID) to->datatype = Datatype::QDINT8;
+  const size_t rank = from.dims().size();
+  if (rank > kMaxRank) return refuse("it has more than 6 dimensions");
+  if (from.num_dims() != rank) return refuse("its number of dimensions is wrong");
+  to->shape.rank = rank;
+  int64_t numel = 1;
+  for (size_t d = 0; d < rank; ++d) {
+    to->shape.sizes[d] = from.dims()[d];
+    // The sizes that are not 0 must not overflow either.
+    numel = cpu::bounded_product({numel, to->shape.sizes[d] > 0 ? to->shape.sizes[d] : 1});
+    if (numel < 0) return refuse("it has too many elements");
+  }
+  return read_role(from, to);
+}
+
+Status Reader::read_role(wire::TensorValue from, Value* to) {
+  const uint32_t flags = from.flags();
+  if ((flags & ~(kInputFlag | kOutputFlag)) != 0) return refuse("it has flags that are unknown");
+  if (flags == (kInputFlag | kOutputFlag)) return refuse("it is an input and an output");
+  if (flags != 0) {
+    if (from.constant_buffer_idx() != 0) return refuse("it is an argument and a constant");
+    if (from.external_id() >= root_.num_externs()) {
+      return refuse("its argument is beyond the number of arguments");
+    }
+    to->role = flags == kInputFlag ? Role::Input : Role::Output;
+    to->argument = from.external_id();
+    return {};
+  }
+  if (from.constant_buffer_idx() == 0) return {};
+  to->role = Role::Constant;
+  return read_constant(from.constant_buffer_idx(), to);
+}
+
+// Quantised constants are looked up for the sake of the error, but not measured: no node takes
+// them.
+Status Reader::read_constant(uint32_t index, Value* to) {
+  RL_TRY(find_bytes(index, &to->data));
+  if (to->datatype != Datatype::FP32) return {};
+  uint64_t bytes = sizeof(float);
+  for (size_t d = 0; d < to->shape.rank; ++d) {
+    bytes *= static_cast<uint64_t>(to->shape.sizes[d]);
+  }
+  if (to->data.size() < bytes) {
+    return message_.fail(Code::DelegateInvalidCompatibility,
+                         "its constant has %zu bytes, its dimensions ask for %llu", to->data.size(),
+                         static_cast<unsigned long long>(bytes));
+  }
+  to->data = {to->data.data(), static_cast<size_t>(bytes)};
+  return {};
+}
+
+Status Reader::find_bytes(uint32_t index, Span<const uint8_t>* found) {
+  if (!has_header_) {
+    if (index >= root_.constant_buffer().size()) return refuse("its constant is not there");
+    *found = fb::as_span(root_.constant_buffer()[index].storage());
+    return {};
+  }
+  if (index >= root_.constant_data().size()) return refuse("its constant is not there");
+  const wire::ConstantDataOffset place = root_.constant_data()[index];
+  if (!place.has_named_key()) {
+    if (place.offset() > region_.size() || place.size() > region_.size() - place.offset()) {
+      return refuse("its constant lies outside of the payload");
+    }
+    *found = {region_.data() + place.offset(), static_cast<size_t>(place.size())};
+    return {};
+  }
+  const StringView key = place.named_key();
+  const auto named = init_.named_data != nullptr ? init_.named_data->get(key)
+                                                 : Result<Span<const uint8_t>>(Code::NotFound);
+  if (!named.ok()) {
+    return message_.fail(Code::DelegateInvalidCompatibility,
+                         "the file's named data has nothing under '%.*s'; if weights lie in a file "
+                         "beside the program, load it as well",
+                         key.len(), key.data());
+  }
+  *found = named.value();
+  return {};
+}
+
+Status Reader::sort_ids() {
+  RL_TRY(allocate(graph_.values.size(), &ids_));
+  for (uint32_t i = 0; i < ids_.size(); ++i) ids_[i] = {graph_.values[i].id, i};
+  std::sort(ids_.begin(), ids_.end(), [](Named a, Named b) { return a.id < b.id; });
+  for (size_t i = 1; i < ids_.size(); ++i) {
+    if (ids_[i - 1].id != ids_[i].id) continue;
+    return message_.fail(Code::DelegateInvalidCompatibility, "value %u is there twice", ids_[i].id);
+  }
+  return {};
+}
+
+uint32_t Reader::find(uint32_t id) const {
+  const Named* found = std::lower_bound(
+      ids_.begin(), ids_.end(), id, [](Named named, uint32_t wanted) { return named.id < wanted; });
+  return found != ids_.end() && found->id == id ? found->index : kNone;
+}
+
+Status Reader::check_arguments() {
+  Span<bool> taken;
+  RL_TRY(allocate(root_.num_externs(), &taken));
+  for (const Value& value : graph_.values) {
+    if (value.role != Role::Input && value.role != Role::Output) continue;
+    if (taken[value.argument]) {
+      return message_.fail(Code::DelegateInvalidCompatibility,
+                           "value %u: another value is argument %u as well", value.id,
+                           value.argument);
+    }
+    taken[value.argument] = true;
+    graph_.n_arguments = std::max<size_t>(graph_.n_arguments, value.argument + size_t{1});
+  }
+  return {};
+}
+
+Status Reader::read_nodes() {
+  RL_TRY(allocate(root_.xnodes().size(), &graph_.nodes));
+  for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+    const Status status = read_node(i);
+    if (status.ok()) continue;
+    init_.place->set(static_cast<int64_t>(i));
+    message_.prepend("node %u (%s): ", i, name_of(graph_.nodes[i].kind));
+    return status;
+  }
+  return {};
+}
+
+Status Reader::read_node(uint32_t number) {
+  Node* node = &graph_.nodes[number];
+  node->body = Body(root_.xnodes()[number]);
+  node->kind = node->body.xnode_union_type();
+  if (node->body.has_output_min_max()) {
+    const wire::OutputMinMax limits = node->body.output_min_max();
+    node->low = limits.output_min();
+    node->high = limits.output_max();
+    if (!(node->low <= node->high)) return refuse("its limits are the wrong way round");
+  }
+  RL_TRY(read_operands(node));
+  return resolve(node, number);
+}
+
+template <typename Table>
+void take_unary(Table table, Node* node) {
+  node->n_inputs = node->n_outputs = 1;
+  node->inputs[0] = table.input_id();
+  node->outputs[0] = table.output_id();
+  node->flags = table.flags();
+}
+
+void take_binary(wire::Binary table, Node* node) {
+  node->n_inputs = 2;
+  node->n_outputs = 1;
+  node->inputs[0] = table.input1_id();
+  node->inputs[1] = table.input2_id();
+  node->outputs[0] = table.output_id();
+  node->flags = table.flags();
+}
+
+template <typename Table>
+void take_weighted(Table table, Node* node) {
+  node->n_inputs = 3;
+  node->n_outputs = 1;
+  node->inputs[0] = table.input1_id();
+  node->inputs[1] = table.filter_id();
+  node->inputs[2] = table.bias_id();
+  node->outputs[0] = table.output_id();
+  node->flags = table.flags();
+}
+
+void take_concatenate(wire::Concatenate table, uint8_t n, Node* node) {
+  node->n_inputs = n;
+  node->n_outputs = 1;
+  node->inputs[0] = table.input1_id();
+  node->inputs[1] = table.input2_id();
+  node->inputs[2] = table.input3_id();
+  node->inputs[3] = table.input4_id();
+  node->inputs[4] = table.input5_id();
+  node->outputs[0] = table.output_id();
+  node->flags = table.flags();
+}
+
+void take_arg_max(wire::ArgMaxPooling2d table, Node* node) {
+  node->n_inputs = 1;
+  node->n_outputs = 2;
+  node->inputs[0] = table.input_id();
+  node->outputs[0] = table.output_value_id();
+  node->outputs[1] = table.output_index_id();
+  node->flags = table.flags();
+}
+
+// Nodes with one input and one result.
+void take_one(const Body& body, Node* node) {
+  switch (node->kind) {
+    case NodeKind::StaticTranspose:
+      take_unary(body.as<wire::StaticTranspose>(), node);
+      break;
+    case NodeKind::StaticReshape:
+      take_unary(body.as<wire::StaticReshape>(), node);
+      break;
+    case NodeKind::StaticResizeBilinear2D:
+      take_unary(body.as<wire::StaticResizeBilinear2D>(), node);
+      break;
+    case NodeKind::StaticConstantPad:
+      take_unary(body.as<wire::StaticConstantPad>(), node);
+      break;
+    case NodeKind::StaticSlice:
+      take_unary(body.as<wire::StaticSlice>(), node);
+      break;
+    case NodeKind::LeakyReLU:
+      take_unary(body.as<wire::LeakyReLU>(), node);
+      break;
+    case NodeKind::ELU:
+      take_unary(body.as<wire::ELU>(), node);
+      break;
+    default:
+      take_unary(body.as<wire::Unary>(), node);
+      break;
+  }
+}
+
+Status Reader::read_operands(Node* node) {
+  const Body& body = node->body;
+  if (!body.has_xnode_union() || node->kind > NodeKind::Cos || node->kind == NodeKind::NONE) {
+    return refuse("it is of a kind that this runtime does not know; update the runtime");
+  }
+  switch (node->kind) {
+    case NodeKind::ScaledDotProductAttention:
+      return message_.fail(Code::NotImplemented, "no runtime has it; export the model again");
+    case NodeKind::Add:
+    case NodeKind::Subtract:
+    case NodeKind::Multiply:
+    case NodeKind::Div:
+    case NodeKind::Minimum:
+    case NodeKind::Maximum:
+    case NodeKind::PReLU:
+    case NodeKind::BatchMatrixMultiply:
+      take_binary(body.as<wire::Binary>(), node);
+      return {};
+    case NodeKind::FullyConnected:
+      take_weighted(body.as<wire::FullyConnected>(), node);
+      return {};
+    case NodeKind::Conv2d:
+    case NodeKind::DepthwiseConv2d:
+    case NodeKind::ConvTranspose2d:
+      take_weighted(body.as<wire::Convolution>(), node);
+      return {};
+    case NodeKind::AvgPooling2d:
+    case NodeKind::MaxPooling2d:
+      take_unary(body.as<wire::Pooling>(), node);
+      return {};
+    case NodeKind::ArgMaxPooling2d:
+      take_arg_max(body.as<wire::ArgMaxPooling2d>(), node);
+      return {};
+    case NodeKind::Concatenate2:
+      take_concatenate(body.as<wire::Concatenate>(), 2, node);
+      return {};
+    case NodeKind::Concatenate3:
+      take_concatenate(body.as<wire::Concatenate>(), 3, node);
+      return {};
+    case NodeKind::Concatenate4:
+      take_concatenate(body.as<wire::Concatenate>(), 4, node);
+      return {};
+    case NodeKind::Concatenate5:
+      take_concatenate(body.as<wire::Concatenate>(), 5, node);
+      return {};
+    default:
+      take_one(body, node);
+      return {};
+  }
+}
+
+// Whether a node reads input `i` of its table as something that may be left out.
+bool is_optional(const Node& node, size_t i) {
+  const bool is_weighted = node.kind == NodeKind::FullyConnected || node.kind == NodeKind::Conv2d ||
+                           node.kind == NodeKind::DepthwiseConv2d ||
+                           node.kind == NodeKind::ConvTranspose2d;
+  return is_weighted && i == 2;
+}
+
+// Puts our numbers in place of the payload's ids.
+Status Reader::resolve(Node* node, uint32_t number) {
+  const size_t n = size_t{node->n_inputs} + node->n_outputs;
+  for (size_t k = 0; k < n; ++k) {
+    const bool is_input = k < node->n_inputs;
+    uint32_t* id = is_input ? &node->inputs[k] : &node->outputs[k - node->n_inputs];
+    if (is_input && *id == kNone && is_optional(*node, k)) continue;
+    const uint32_t index = find(*id);
+    if (index == kNone) {
+      return message_.fail(Code::DelegateInvalidCompatibility,
+                           "it names value %u, which is not there", *id);
+    }
+    *id = index;
+    Value& value = graph_.values[index];
+    if (value.datatype != Datatype::FP32) {
+      return message_.fail(Code::NotSupported,
+                           "its value %u is %s; of XNNPACK's graphs this runtime runs those in "
+                           "float32: export the model without quantisation, in float32",
+                           value.id, name_of(value.datatype));
+    }
+    if (is_input) {
+      ++value.uses;
+      if (value.producer != kNone || value.role == Role::Input || value.role == Role::Constant) {
+        continue;
+      }
+      return message_.fail(Code::DelegateInvalidCompatibility,
+                           "it reads value %u, which no node before it has written", value.id);
+    }
+    if (value.role == Role::Input || value.role == Role::Constant || value.producer != kNone) {
+      return message_.fail(Code::DelegateInvalidCompatibility,
+                           "it writes value %u, which is an input, a constant or the result of "
+                           "another node",
+                           value.id);
+    }
+    value.producer = number;
+  }
+  return {};
+}
+
+Status Reader::check_outputs() {
+  for (const Value& value : graph_.values) {
+    if (value.role != Role::Output || value.producer != kNone) continue;
+    return message_.fail(Code::DelegateInvalidCompatibility,
+                         "value %u is an output that no node writes", value.id);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status read_graph(BackendInit& init, Graph* graph) { return Reader(init, graph).read(); }
+
+}  // namespace rushlight::xnnpack

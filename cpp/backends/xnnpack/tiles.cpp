@@ -1,0 +1,93 @@
+#include "rushlight/backends/xnnpack/tiles.h"
+
+#include <algorithm>
+
+namespace rushlight::xnnpack {
+namespace {
+
+using cpu::TileInstruction;
+
+// How many terms an instruction reads: they come before immediate numbers.
+size_t inputs_of(TileOp op) {
+  if (op == TileOp::Load || op == TileOp::Constant) return 0;
+  return op >= TileOp::Add && op <= TileOp::Remainder ? 2 : 1;
+}
+
+}  // namespace
+
+Tiles::Term Tiles::load(const cpu::Value& value) {
+  if (n_operands_ == cpu::kTileOperands) {
+    fits_ = false;
+    return 0;
+  }
+  operands_[n_operands_] = value;
+  return add(TileOp::Load, static_cast<Term>(n_operands_++));
+}
+
+Tiles::Term Tiles::number(float value) { return add(TileOp::Constant, 0, 0, value); }
+
+Tiles::Term Tiles::add(TileOp op, Term a, Term b, float value) {
+  if (n_terms_ == cpu::kTileInstructions) {
+    fits_ = false;
+    return 0;
+  }
+  const Term term = static_cast<Term>(n_terms_++);
+  terms_[term] = {op, a, b, value, term};
+  if (inputs_of(op) > 0) terms_[a].last_use = term;
+  if (inputs_of(op) > 1) terms_[b].last_use = term;
+  return term;
+}
+
+bool Tiles::is_same(size_t operand, const cpu::Value& value) const {
+  const cpu::Value& of = operands_[operand];
+  return of.place == value.place && of.index == value.index &&
+         of.view.offset == value.view.offset && same_steps(of.view, value.view);
+}
+
+void Tiles::merge_operands(const Order& order, Builder& builder) {
+  cpu::View views[cpu::kTileOperands];
+  for (size_t i = 0; i < n_operands_; ++i) views[i] = operands_[i].view;
+  merge(Span<cpu::View>(views, n_operands_), order);
+  if (views[0].rank > cpu::kTileRank) {
+    for (size_t i = 0; i < n_operands_; ++i) {
+      if (i + 1 < n_operands_) operands_[i] = builder.in_order(operands_[i], order);
+      views[i] = operands_[i].view;
+    }
+    merge(Span<cpu::View>(views, n_operands_), order);
+  }
+  for (size_t i = 0; i < n_operands_; ++i) operands_[i].view = views[i];
+}
+
+bool Tiles::assemble(Term result, size_t target, Builder& builder, cpu::TileProgram* program) {
+  if (!fits_ || n_terms_ >= cpu::kTileInstructions) return false;
+  TileInstruction code[cpu::kTileInstructions];
+  uint8_t registers[cpu::kTileInstructions];
+  uint32_t taken = 0;  // a bit for each register
+  terms_[result].last_use = static_cast<Term>(n_terms_);
+  for (Term term = 0; term < n_terms_; ++term) {
+    const Item& item = terms_[term];
+    TileInstruction& instruction = code[term];
+    instruction = {item.op, 0, 0, 0, 0, item.value};
+    if (item.op == TileOp::Load) instruction.a = static_cast<uint8_t>(item.a);
+    const Term inputs[2] = {item.a, item.b};
+    for (size_t i = 0; i < inputs_of(item.op); ++i) {
+      (i == 0 ? instruction.a : instruction.b) = registers[inputs[i]];
+    }
+    for (size_t i = 0; i < inputs_of(item.op); ++i) {
+      if (terms_[inputs[i]].last_use == term) taken &= ~(1u << registers[inputs[i]]);
+    }
+    uint8_t free = 0;
+    while ((taken >> free & 1u) != 0) ++free;
+    if (free >= cpu::kTileRegisters) return false;
+    registers[term] = instruction.out = free;
+    if (item.last_use != term) taken |= 1u << free;
+  }
+  code[n_terms_] = {TileOp::Store, static_cast<uint8_t>(target), registers[result], 0, 0, 0};
+  program->code = builder.keep(Span<const TileInstruction>(code, n_terms_ + 1));
+  uint32_t numbers[cpu::kTileOperands];
+  for (size_t i = 0; i < n_operands_; ++i) numbers[i] = builder.number(operands_[i]);
+  program->operands = builder.keep(Span<const uint32_t>(numbers, n_operands_));
+  return true;
+}
+
+}  // namespace rushlight::xnnpack

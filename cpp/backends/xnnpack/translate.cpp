@@ -1,0 +1,190 @@
+#include "rushlight/backends/xnnpack/translate.h"
+
+#include <new>
+
+#include "rushlight/backends/xnnpack/shapes.h"
+
+namespace rushlight::xnnpack {
+namespace {
+
+constexpr size_t kAlignment = 16;  // of constants
+
+}  // namespace
+
+Status Translator::run(size_t n_inputs, size_t n_outputs, cpu::GraphParts* parts, size_t* failed) {
+  RL_TRY(prepare());
+  for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+    if (clusters_.root(i) != i) continue;
+    *failed = i;
+    RL_TRY(translate(i));
+    if (out_of_memory_) return no_memory();
+  }
+  if (!builder_.finish(n_inputs, n_outputs, parts)) return no_memory();
+  return {};
+}
+
+Status Translator::prepare() {
+  const size_t n = graph_.values.size();
+  State* states = allocator_->allocate_array<State>(n);
+  if ((states == nullptr && n > 0) || !clusters_.find(graph_, shapes_, allocator_)) {
+    return no_memory();
+  }
+  for (size_t i = 0; i < n; ++i) new (states + i) State();
+  states_ = {states, n};
+  for (uint32_t i = 0; i < n; ++i) {
+    if (graph_.values[i].role != Role::Input) continue;
+    states_[i].ready = true;
+    states_[i].value.view = dense_view(shapes_[i]);
+    states_[i].value.place = cpu::Place::Input;
+    states_[i].value.index = ordinals_[i];
+  }
+  find_homes();
+  return {};
+}
+
+// What only reshapes read, the last of which gives an output, may be computed in the output.
+void Translator::find_homes() {
+  for (uint32_t i = 0; i < states_.size(); ++i) {
+    if (graph_.values[i].role == Role::Output) states_[i].home = i;
+  }
+  for (size_t i = graph_.nodes.size(); i-- > 0;) {
+    const Node& node = graph_.nodes[i];
+    const uint32_t home = states_[node.outputs[0]].home;
+    if (node.kind != NodeKind::StaticReshape || home == kNone) continue;
+    const Value& input = graph_.values[node.inputs[0]];
+    if (input.role == Role::Internal && input.uses == 1) states_[node.inputs[0]].home = home;
+  }
+}
+
+Status Translator::translate(uint32_t i) {
+  const Node& node = graph_.nodes[i];
+  if (is_elementwise(node.kind)) return elementwise(i);
+  switch (node.kind) {
+    case NodeKind::FullyConnected:
+    case NodeKind::Conv2d:
+    case NodeKind::DepthwiseConv2d:
+    case NodeKind::ConvTranspose2d:
+      return anchored(node, kNone, nullptr);
+    case NodeKind::BatchMatrixMultiply:
+      return batch_product(node);
+    case NodeKind::AvgPooling2d:
+    case NodeKind::MaxPooling2d:
+      return pooling(node);
+    case NodeKind::GlobalAvgPooling2d:
+      return global_pooling(node);
+    case NodeKind::ArgMaxPooling2d:
+      return arg_max(node);
+    case NodeKind::StaticResizeBilinear2D:
+      return resize(node);
+    case NodeKind::Softmax:
+      return softmax(node);
+    case NodeKind::Concatenate2:
+    case NodeKind::Concatenate3:
+    case NodeKind::Concatenate4:
+    case NodeKind::Concatenate5:
+      return concatenate(node);
+    case NodeKind::StaticTranspose:
+      return transpose(node);
+    case NodeKind::StaticReshape:
+      return reshape(node);
+    case NodeKind::StaticConstantPad:
+      return pad(node);
+    case NodeKind::StaticSlice:
+      return slice(node);
+    case NodeKind::Copy:
+    case NodeKind::Convert:  // float32 to float32: the reader takes no other
+      deliver(node.outputs[0], view(node.inputs[0]));
+      return {};
+    default:
+      return message_.fail(Code::NotSupported, "this runtime has no kernel for it");
+  }
+}
+
+cpu::Value Translator::constant(uint32_t value) {
+  const float* data = weights_.plain(value);
+  out_of_memory_ = out_of_memory_ || data == nullptr;
+  return builder_.constant(data, dense_view(shapes_[value]));
+}
+
+cpu::Value Translator::packed(Span<const float> floats) {
+  out_of_memory_ = out_of_memory_ || floats.data() == nullptr;
+  Shape shape;
+  shape.rank = 1;
+  shape.sizes[0] = static_cast<int64_t>(floats.size());
+  return builder_.constant(floats.data(), dense_view(shape));
+}
+
+cpu::Value Translator::view(uint32_t value) {
+  State& of = states_[value];
+  if (!of.ready) {
+    of.value = constant(value);
+    of.ready = true;
+  }
+  if (!of.padded) return of.value;
+  const cpu::Value whole = builder_.scratch(dense_view(shapes_[value]));
+  cpu::Value inner = whole;
+  for (size_t d = 0; d < whole.view.rank; ++d) {
+    inner.view = narrowed(inner.view, d, of.before[d], of.value.view.sizes[d]);
+  }
+  fill(of.fill, whole);
+  builder_.copy(of.value, inner);
+  of.value = whole;
+  of.padded = false;
+  return whole;
+}
+
+void Translator::fill(float number, const cpu::Value& to) {
+  struct alignas(kAlignment) Number {
+    float value;
+  };
+  const Number numbers[] = {{number}};
+  const Span<const Number> kept = builder_.keep(Span<const Number>(numbers));
+  if (kept.empty()) return;  // the builder says so at the end
+  cpu::Value one = builder_.constant(&kept[0].value, dense_view(Shape()));
+  one.view = expanded(one.view, shape_of(to.view));
+  builder_.copy(one, to);
+}
+
+cpu::Value Translator::target(uint32_t value, const Order& order) {
+  const uint32_t home = states_[value].home;
+  if (home == kNone) return builder_.scratch(dense_view(shapes_[value], order));
+  cpu::Value output;
+  output.view = dense_view(shapes_[value]);
+  output.place = cpu::Place::Output;
+  output.index = ordinals_[home];
+  return output;
+}
+
+void Translator::store(uint32_t value, const cpu::Value& computed) {
+  states_[value].value = computed;
+  states_[value].ready = true;
+}
+
+void Translator::deliver(uint32_t value, const cpu::Value& source) {
+  if (graph_.values[value].role != Role::Output) return store(value, source);
+  const cpu::Value output = target(value);
+  const bool is_there = source.place == cpu::Place::Output && source.index == output.index &&
+                        source.view.offset == 0 && same_steps(source.view, output.view);
+  if (!is_there) builder_.copy(source, output);
+  store(value, output);
+}
+
+Status Translator::limit(const Node& node) {
+  const bool is_limited = node.low != -__builtin_inff() || node.high != __builtin_inff();
+  if (!is_limited) return {};
+  const cpu::Value value = states_[node.outputs[0]].value;
+  cpu::View views[1] = {value.view};
+  merge(views, order_of(value.view));
+  cpu::Value flat = value;
+  flat.view = views[0];
+  Tiles tiles;
+  Tiles::Term term = tiles.load(flat);
+  term = tiles.add(TileOp::MaxValue, term, 0, node.low);
+  term = tiles.add(TileOp::MinValue, term, 0, node.high);
+  cpu::ElementwiseParameters parameters;
+  if (!tiles.assemble(term, 0, builder_, &parameters.program)) return no_memory();
+  builder_.emit(parameters, {}, {});
+  return {};
+}
+
+}  // namespace rushlight::xnnpack

@@ -1,0 +1,121 @@
+// From a graph of XNNPACK's nodes to the parts of an engine's graph: transposes, slices and most
+// reshapes are views, biases, limits and what else goes over the results of a product or
+// convolution are done there, and chains of elementwise nodes are one step.
+#pragma once
+
+#include "rushlight/backends/xnnpack/builder.h"
+#include "rushlight/backends/xnnpack/clusters.h"
+#include "rushlight/backends/xnnpack/tiles.h"
+#include "rushlight/backends/xnnpack/weights.h"
+#include "rushlight/core/message.h"
+
+namespace rushlight::xnnpack {
+
+class Translator {
+ public:
+  // `shapes` are those of all values; `inputs` and `outputs` number the arguments that are read and
+  // written among themselves, by value.
+  Translator(const Graph& graph, Span<const Shape> shapes, Span<const uint32_t> ordinals,
+             Weights& weights, Allocator* allocator, Message* message)
+      : graph_(graph),
+        shapes_(shapes),
+        ordinals_(ordinals),
+        weights_(weights),
+        allocator_(allocator),
+        message_(*message),
+        builder_(allocator) {}
+
+  // DelegateMemoryAllocationFailed if memory ran out, NotSupported for what the engine has no
+  // operator for; `failed` is the node then.
+  Status run(size_t n_inputs, size_t n_outputs, cpu::GraphParts* parts, size_t* failed);
+
+ private:
+  // What stands for a value so far.
+  struct State {
+    bool ready = false;
+    uint32_t home = kNone;  // the output whose memory it may be computed in
+    cpu::Value value;       // without its padding
+    // Elements of `fill` around it, that nobody has written yet.
+    bool padded = false;
+    int64_t before[kMaxRank] = {};
+    int64_t after[kMaxRank] = {};
+    float fill = 0;
+  };
+  // Nodes of one step: a cluster, or one of its nodes.
+  struct Members {
+    uint32_t root;
+    bool alone;
+  };
+
+  // --- values (translate.cpp)
+  Status prepare();
+  void find_homes();
+  Status translate(uint32_t i);
+  // Where a value lies, paddings included.
+  cpu::Value view(uint32_t value);
+  cpu::Value constant(uint32_t value);
+  cpu::Value packed(Span<const float> floats);
+  // Memory for what a node computes: an output, or scratch.
+  cpu::Value target(uint32_t value, const Order& order = Order());
+  // A view of other memory is the value: it is copied if the value is an output.
+  void deliver(uint32_t value, const cpu::Value& source);
+  void store(uint32_t value, const cpu::Value& computed);
+  void fill(float number, const cpu::Value& to);
+  // Limits results that were computed without them.
+  Status limit(const Node& node);
+
+  // --- elementwise nodes (translate_elementwise.cpp)
+  Status elementwise(uint32_t root);
+  // One step for each node of a cluster that is too long for one.
+  Status apart(uint32_t root);
+  // A step for a cluster, or for one node alone. False if it is too long.
+  bool chain(Members members);
+  // The terms of nodes. `anchored`: where the results of the anchor lie, as [rows, columns].
+  bool terms(Members members, const cpu::Value* anchored, Tiles* tiles, Tiles::Term* result);
+  cpu::Value fitted(uint32_t value, const Shape& shape, bool as_rows);
+
+  // --- products and convolutions (translate_products.cpp)
+  // With all of a cluster, or alone if `root` is kNone. *fits becomes false, and nothing is
+  // computed, if the cluster is too long.
+  Status anchored(const Node& node, uint32_t root, bool* fits);
+  Status fully_connected(const Node& node, uint32_t root, bool* fits);
+  Status convolution(const Node& node, uint32_t root, bool* fits);
+  Status computed_product(const Node& node);
+  Status batch_product(const Node& node);
+  cpu::Value padded_image(const Node& node, cpu::Window* window);
+  // What is done to the results of an anchor, which lie in `rows`. False if that is too long.
+  bool finish(const Node& node, uint32_t root, const cpu::Value& rows, cpu::FinishParameters* to);
+  bool find_residual(const Node& node, uint32_t root, uint32_t* residual,
+                     cpu::FinishParameters* to) const;
+
+  // --- the rest (translate_movement.cpp)
+  Status pooling(const Node& node);
+  Status global_pooling(const Node& node);
+  Status arg_max(const Node& node);
+  Status resize(const Node& node);
+  Status softmax(const Node& node);
+  Status concatenate(const Node& node);
+  Status transpose(const Node& node);
+  Status reshape(const Node& node);
+  Status pad(const Node& node);
+  Status slice(const Node& node);
+
+  Status no_memory() {
+    return message_.fail(Code::DelegateMemoryAllocationFailed,
+                         "the method's memory has no room for the delegate");
+  }
+  uint32_t result_of(uint32_t node) const { return graph_.nodes[node].outputs[0]; }
+
+  const Graph& graph_;
+  Span<const Shape> shapes_;
+  Span<const uint32_t> ordinals_;
+  Weights& weights_;
+  Allocator* allocator_;
+  Message& message_;
+  Builder builder_;
+  Clusters clusters_;
+  Span<State> states_;
+  bool out_of_memory_ = false;
+};
+
+}  // namespace rushlight::xnnpack

@@ -1,0 +1,163 @@
+// What moves elements, or is neither elementwise nor a product.
+#include "rushlight/backends/xnnpack/shapes.h"
+#include "rushlight/backends/xnnpack/translate.h"
+
+namespace rushlight::xnnpack {
+namespace {
+
+namespace wire = fb::xnnpack;
+
+constexpr uint8_t kChannelsFirst[] = {0, 3, 1, 2};  // [N, H, W, C] as [N, C, H, W]
+
+}  // namespace
+
+Status Translator::pooling(const Node& node) {
+  const Sliding s = sliding_of(node.body.as<wire::Pooling>());
+  cpu::Value image = builder_.dense(view(node.inputs[0]));
+  cpu::Value out = target(node.outputs[0]);
+  store(node.outputs[0], out);
+  image.view = permuted(image.view, kChannelsFirst);
+  out.view = permuted(out.view, kChannelsFirst);
+  cpu::PoolingParameters parameters;
+  parameters.average = node.kind == NodeKind::AvgPooling2d;
+  for (size_t d = 0; d < 2; ++d) {
+    parameters.window.kernel[d] = s.kernel[d];
+    parameters.window.stride[d] = s.stride[d];
+    parameters.window.dilation[d] = s.dilation[d];
+    parameters.window.padding[d] = s.padding[d];
+    parameters.window.padding[2 + d] = s.padding[2 + d];
+  }
+  builder_.emit(parameters, {&image}, {&out});
+  return limit(node);
+}
+
+Status Translator::global_pooling(const Node& node) {
+  const cpu::Value image = builder_.dense(view(node.inputs[0]));
+  const cpu::Value out = target(node.outputs[0]);
+  store(node.outputs[0], out);
+  builder_.emit(cpu::ReductionParameters{cpu::Reduction::Mean, 1, 3}, {&image}, {&out});
+  return limit(node);
+}
+
+// The places are an output: they are int64, as the program has them, which no node could read.
+Status Translator::arg_max(const Node& node) {
+  const auto table = node.body.as<wire::ArgMaxPooling2d>();
+  const Value& of_places = graph_.values[node.outputs[1]];
+  if (of_places.role != Role::Output || of_places.uses > 0) {
+    return message_.fail(Code::NotSupported, "other nodes read where its maxima are");
+  }
+  cpu::Value image = builder_.dense(view(node.inputs[0]));
+  cpu::Value out = target(node.outputs[0]);
+  cpu::Value places = target(node.outputs[1]);
+  places.view.dtype = DType::Int64;
+  store(node.outputs[0], out);
+  store(node.outputs[1], places);
+  for (cpu::Value* value : {&image, &out, &places}) {
+    value->view = permuted(value->view, kChannelsFirst);
+  }
+  cpu::ArgMaxParameters parameters;
+  parameters.kernel[0] = table.pooling_height();
+  parameters.kernel[1] = table.pooling_width();
+  builder_.emit(parameters, {&image}, {&out, &places});
+  return {};
+}
+
+Status Translator::resize(const Node& node) {
+  cpu::Value image = builder_.dense(view(node.inputs[0]));
+  cpu::Value out = target(node.outputs[0]);
+  store(node.outputs[0], out);
+  image.view = permuted(image.view, kChannelsFirst);
+  out.view = permuted(out.view, kChannelsFirst);
+  builder_.emit(cpu::ResizeParameters{(node.flags & kAlignCorners) != 0}, {&image}, {&out});
+  return {};
+}
+
+Status Translator::softmax(const Node& node) {
+  const cpu::Value in = builder_.dense(view(node.inputs[0]));
+  const cpu::Value out = target(node.outputs[0]);
+  store(node.outputs[0], out);
+  builder_.emit(cpu::SoftmaxParameters{in.view.rank - size_t{1}, false}, {&in}, {&out});
+  return {};
+}
+
+Status Translator::concatenate(const Node& node) {
+  const size_t axis = node.body.as<wire::Concatenate>().axis();
+  const cpu::Value out = target(node.outputs[0]);
+  int64_t start = 0;
+  for (size_t i = 0; i < node.n_inputs; ++i) {
+    const cpu::Value in = view(node.inputs[i]);
+    cpu::Value part = out;
+    part.view = narrowed(out.view, axis, start, in.view.sizes[axis]);
+    builder_.copy(in, part);
+    start += in.view.sizes[axis];
+  }
+  store(node.outputs[0], out);
+  return {};
+}
+
+// Paddings that nobody has written yet stay so.
+Status Translator::transpose(const Node& node) {
+  const auto table = node.body.as<wire::StaticTranspose>();
+  uint8_t perm[kMaxRank] = {};
+  for (size_t d = 0; d < table.perm().size(); ++d) perm[d] = static_cast<uint8_t>(table.perm()[d]);
+  const State& from = states_[node.inputs[0]];
+  if (!from.padded || graph_.values[node.outputs[0]].role == Role::Output) {
+    cpu::Value value = view(node.inputs[0]);
+    value.view = permuted(value.view, perm);
+    deliver(node.outputs[0], value);
+    return {};
+  }
+  State& to = states_[node.outputs[0]];
+  const uint32_t home = to.home;
+  to = from;
+  to.home = home;
+  to.value.view = permuted(from.value.view, perm);
+  for (size_t d = 0; d < from.value.view.rank; ++d) {
+    to.before[d] = from.before[perm[d]];
+    to.after[d] = from.after[perm[d]];
+  }
+  return {};
+}
+
+Status Translator::reshape(const Node& node) {
+  deliver(node.outputs[0], builder_.reshape(view(node.inputs[0]), shapes_[node.outputs[0]]));
+  return {};
+}
+
+// Nothing is written yet: a convolution pads by itself.
+Status Translator::pad(const Node& node) {
+  const auto table = node.body.as<wire::StaticConstantPad>();
+  State padded;
+  padded.home = states_[node.outputs[0]].home;
+  padded.ready = true;
+  padded.value = view(node.inputs[0]);
+  padded.fill = table.padding_value();
+  for (size_t d = 0; d < padded.value.view.rank; ++d) {
+    padded.before[d] = table.pre_paddings()[d];
+    padded.after[d] = table.post_paddings()[d];
+    padded.padded = padded.padded || padded.before[d] > 0 || padded.after[d] > 0;
+  }
+  if (!padded.padded) {
+    deliver(node.outputs[0], padded.value);
+    return {};
+  }
+  states_[node.outputs[0]] = padded;
+  if (graph_.values[node.outputs[0]].role == Role::Output) {
+    const cpu::Value whole = view(node.outputs[0]);
+    deliver(node.outputs[0], whole);
+  }
+  return {};
+}
+
+Status Translator::slice(const Node& node) {
+  const auto table = node.body.as<wire::StaticSlice>();
+  const Shape& shape = shapes_[node.outputs[0]];
+  cpu::Value value = view(node.inputs[0]);
+  for (size_t d = 0; d < shape.rank; ++d) {
+    value.view = narrowed(value.view, d, table.offsets()[d], shape.sizes[d]);
+  }
+  deliver(node.outputs[0], value);
+  return {};
+}
+
+}  // namespace rushlight::xnnpack

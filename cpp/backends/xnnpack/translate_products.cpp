@@ -1,0 +1,211 @@
+// Products and convolutions, and what is done to their results in the same step.
+#include <algorithm>
+
+#include "rushlight/backends/xnnpack/shapes.h"
+#include "rushlight/backends/xnnpack/translate.h"
+
+namespace rushlight::xnnpack {
+namespace {
+
+namespace wire = fb::xnnpack;
+
+constexpr float kInfinity = __builtin_inff();
+constexpr uint8_t kChannelsFirst[] = {0, 3, 1, 2};  // [N, H, W, C] as [N, C, H, W]
+
+bool has_limits(const Node& node) { return node.low != -kInfinity || node.high != kInfinity; }
+
+// The limits of `to`, and after them those of `node`.
+void add_limits(const Node& node, cpu::FinishParameters* to) {
+  if (!has_limits(node)) return;
+  if (!to->clamped) {
+    to->low = -kInfinity;
+    to->high = kInfinity;
+  }
+  to->clamped = true;
+  to->low = std::min(std::max(to->low, node.low), node.high);
+  to->high = std::min(std::max(to->high, node.low), node.high);
+}
+
+Shape shape_of_batches(const Shape& shape) {
+  Shape batches;
+  batches.rank = 3;
+  batches.sizes[0] = 1;
+  for (size_t d = 0; d + 2 < shape.rank; ++d) batches.sizes[0] *= shape.sizes[d];
+  batches.sizes[1] = shape.sizes[shape.rank - 2];
+  batches.sizes[2] = shape.last();
+  return batches;
+}
+
+}  // namespace
+
+Status Translator::anchored(const Node& node, uint32_t root, bool* fits) {
+  if (node.kind != NodeKind::FullyConnected) return convolution(node, root, fits);
+  const bool is_packed =
+      graph_.values[node.inputs[1]].role == Role::Constant &&
+      (node.inputs[2] == kNone || graph_.values[node.inputs[2]].role == Role::Constant);
+  return is_packed ? fully_connected(node, root, fits) : computed_product(node);
+}
+
+Status Translator::fully_connected(const Node& node, uint32_t root, bool* fits) {
+  const uint32_t value = root == kNone ? node.outputs[0] : result_of(root);
+  const cpu::Value a = builder_.rows(view(node.inputs[0]));
+  const cpu::Value out = target(value);
+  const cpu::Value rows = builder_.rows(out);
+  cpu::ProductParameters parameters;
+  if (!finish(node, root, rows, &parameters.finish)) {
+    *fits = false;
+    return {};
+  }
+  const cpu::Value panels = packed(weights_.filter_of(node));
+  const bool has_bias = node.inputs[2] != kNone;
+  const cpu::Value bias = has_bias ? packed(weights_.bias_of(node)) : cpu::Value();
+  builder_.emit(parameters, {&a, &panels, has_bias ? &bias : nullptr}, {&rows});
+  store(value, out);
+  return {};
+}
+
+Status Translator::convolution(const Node& node, uint32_t root, bool* fits) {
+  const Sliding s = sliding_of(node.body.as<wire::Convolution>());
+  const uint32_t value = root == kNone ? node.outputs[0] : result_of(root);
+  cpu::ConvolutionParameters parameters;
+  for (size_t d = 0; d < 2; ++d) {
+    parameters.window.kernel[d] = s.kernel[d];
+    parameters.window.stride[d] = s.stride[d];
+    parameters.window.dilation[d] = s.dilation[d];
+    parameters.window.padding[d] = s.padding[d];
+    parameters.window.padding[2 + d] = s.padding[2 + d];
+  }
+  cpu::Value image = padded_image(node, &parameters.window);
+  parameters.groups = node.body.as<wire::Convolution>().groups();
+  if (node.kind != NodeKind::Conv2d) {
+    image = builder_.dense(image);
+    parameters.kind = node.kind == NodeKind::DepthwiseConv2d ? cpu::ConvolutionKind::Depthwise
+                                                             : cpu::ConvolutionKind::Transposed;
+  }
+  image.view = permuted(image.view, kChannelsFirst);
+  const cpu::Value out = target(value);
+  cpu::Value result = builder_.reshape(out, shapes_[node.outputs[0]]);
+  if (!finish(node, root, builder_.rows(out), &parameters.finish)) {
+    *fits = false;
+    return {};
+  }
+  result.view = permuted(result.view, kChannelsFirst);
+  const cpu::Value filter = packed(weights_.filter_of(node));
+  const bool has_bias = node.inputs[2] != kNone;
+  const cpu::Value bias = has_bias ? packed(weights_.bias_of(node)) : cpu::Value();
+  builder_.emit(parameters, {&image, &filter, has_bias ? &bias : nullptr}, {&result});
+  store(value, out);
+  return {};
+}
+
+// What a convolution reads. Zeros around it that nobody has written yet become its padding.
+cpu::Value Translator::padded_image(const Node& node, cpu::Window* window) {
+  const State& of = states_[node.inputs[0]];
+  const bool pads_pixels = of.padded && of.fill == 0 && of.before[0] == 0 && of.after[0] == 0 &&
+                           of.before[3] == 0 && of.after[3] == 0 &&
+                           node.kind != NodeKind::ConvTranspose2d;
+  if (!pads_pixels) return view(node.inputs[0]);
+  for (size_t d = 0; d < 2; ++d) {
+    window->padding[d] += of.before[1 + d];
+    window->padding[2 + d] += of.after[1 + d];
+  }
+  return of.value;
+}
+
+bool Translator::finish(const Node& node, uint32_t root, const cpu::Value& rows,
+                        cpu::FinishParameters* to) {
+  add_limits(node, to);
+  if (root == kNone) return true;
+  uint32_t residual = kNone;
+  cpu::FinishParameters simple = *to;
+  if (find_residual(node, root, &residual, &simple)) {
+    *to = simple;
+    if (residual == kNone) return true;
+    const cpu::Value added = fitted(residual, shapes_[result_of(root)], true);
+    to->residual = builder_.number(added);
+    return true;
+  }
+  Tiles tiles;
+  Tiles::Term result = 0;
+  if (!terms({root, false}, &rows, &tiles, &result)) return false;
+  size_t target = 0;  // the anchor's result is where the cluster's goes
+  while (target < tiles.n_operands() && !tiles.is_same(target, rows)) ++target;
+  return target < tiles.n_operands() && tiles.assemble(result, target, builder_, &to->program);
+}
+
+// Whether a cluster is one addition and limits: what kernels do without a program.
+bool Translator::find_residual(const Node& node, uint32_t root, uint32_t* residual,
+                               cpu::FinishParameters* to) const {
+  const bool adds = node.kind == NodeKind::FullyConnected || node.kind == NodeKind::Conv2d;
+  uint32_t last = node.outputs[0];
+  for (uint32_t i = clusters_.first(root); i != kNone; i = clusters_.next(i)) {
+    const Node& member = graph_.nodes[i];
+    if (i == clusters_.anchor(root)) continue;
+    const bool is_first = to->residual < 0 && *residual == kNone && !has_limits(node);
+    if (member.kind == NodeKind::Add && adds && is_first && !to->clamped) {
+      const uint32_t other = member.inputs[member.inputs[0] == last ? 1 : 0];
+      if (other == last || (member.inputs[0] != last && member.inputs[1] != last)) return false;
+      if (!same_shape(shapes_[other], shapes_[member.outputs[0]])) return false;
+      *residual = other;
+    } else if (member.kind != NodeKind::StaticReshape && member.kind != NodeKind::Clamp) {
+      return false;
+    }
+    if (member.inputs[0] != last && member.kind != NodeKind::Add) return false;
+    add_limits(member, to);
+    last = member.outputs[0];
+  }
+  return true;
+}
+
+// A layer whose filter or bias is computed.
+Status Translator::computed_product(const Node& node) {
+  const cpu::Value out = target(node.outputs[0]);
+  cpu::Value a = builder_.rows(view(node.inputs[0]));
+  cpu::Value b = view(node.inputs[1]);
+  cpu::Value rows = builder_.rows(out);
+  constexpr uint8_t kSwapped[] = {1, 0};
+  if ((node.flags & kTransposeWeights) == 0) b.view = permuted(b.view, kSwapped);
+  for (cpu::Value* matrix : {&a, &b, &rows}) {
+    matrix->view = expanded(matrix->view, shape_of_batches(shape_of(matrix->view)));
+  }
+  builder_.emit(cpu::BatchProductParameters(), {&a, &b}, {&rows});
+  store(node.outputs[0], out);
+  if (node.inputs[2] == kNone) return limit(node);
+  Tiles tiles;
+  Tiles::Term term = tiles.load(builder_.rows(out));
+  cpu::Value bias = view(node.inputs[2]);
+  Shape one;
+  one.rank = 1;
+  one.sizes[0] = bias.view.numel;
+  bias = builder_.reshape(bias, one);
+  bias.view = expanded(bias.view, shape_of(tiles.operand(0).view));
+  term = tiles.add(TileOp::Add, term, tiles.load(bias));
+  cpu::ElementwiseParameters parameters;
+  if (!tiles.assemble(term, 0, builder_, &parameters.program)) return no_memory();
+  builder_.emit(parameters, {}, {});
+  return limit(node);
+}
+
+Status Translator::batch_product(const Node& node) {
+  const Shape& shape = shapes_[node.outputs[0]];
+  const cpu::Value out = target(node.outputs[0]);
+  cpu::Value operands[2];
+  for (size_t k = 0; k < 2; ++k) {
+    Shape whole = shape;
+    const Shape& own = shapes_[node.inputs[k]];
+    for (size_t d = shape.rank - 2; d < shape.rank; ++d) whole.sizes[d] = own.sizes[d];
+    operands[k] = view(node.inputs[k]);
+    operands[k].view = expanded(operands[k].view, whole);
+    const cpu::View& view = operands[k].view;
+    const bool has_rows =
+        k == 1 || view.sizes[view.rank - 1] <= 1 || view.steps[view.rank - 1] == 1;
+    if (cpu::has_repeats(view) || !has_rows) operands[k] = builder_.dense(operands[k]);
+    operands[k] = builder_.reshape(operands[k], shape_of_batches(whole));
+  }
+  const cpu::Value batches = builder_.reshape(out, shape_of_batches(shape));
+  builder_.emit(cpu::BatchProductParameters(), {&operands[0], &operands[1]}, {&batches});
+  store(node.outputs[0], out);
+  return {};
+}
+
+}  // namespace rushlight::xnnpack

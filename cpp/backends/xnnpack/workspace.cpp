@@ -1,0 +1,68 @@
+#include "rushlight/backends/xnnpack/workspace.h"
+
+#include <new>
+
+namespace rushlight::xnnpack {
+
+void Workspace::begin() {
+  for (Block* block = blocks_; block != nullptr; block = block->next) block->taken = false;
+}
+
+void* Workspace::take(size_t bytes) {
+  Block* best = nullptr;
+  for (Block* block = blocks_; block != nullptr; block = block->next) {
+    const bool fits = !block->taken && block->size >= bytes;
+    if (fits && (best == nullptr || block->size < best->size)) best = block;
+  }
+  if (best == nullptr && parent_ != nullptr) {
+    Block* block = parent_->allocate_array<Block>(1);
+    void* data = block != nullptr ? parent_->allocate(bytes, 64) : nullptr;
+    if (data == nullptr) return nullptr;
+    best = new (block) Block{data, bytes, false, blocks_};
+    blocks_ = best;
+  }
+  if (best == nullptr) return nullptr;
+  best->taken = true;
+  return best->data;
+}
+
+void Workspaces::lock() {
+  while (is_locked_.test_and_set(std::memory_order_acquire)) {
+  }
+}
+
+Workspace* Workspaces::acquire(const BackendInit& init) {
+  lock();
+  Workspace* found = first_;
+  while (found != nullptr &&
+         (found->allocator_ != init.allocator || found->named_data_ != init.named_data ||
+          found->method_ != init.method.data())) {
+    found = found->next_;
+  }
+  if (found == nullptr) {
+    Workspace* memory = init.allocator->allocate_array<Workspace>(1);
+    if (memory != nullptr) {
+      found = new (memory) Workspace();
+      found->allocator_ = init.allocator;
+      found->named_data_ = init.named_data;
+      found->method_ = init.method.data();
+      found->next_ = first_;
+      first_ = found;
+    }
+  }
+  if (found != nullptr) ++found->users_;
+  unlock();
+  return found;
+}
+
+void Workspaces::release(Workspace* workspace) {
+  lock();
+  if (--workspace->users_ == 0) {
+    Workspace** link = &first_;
+    while (*link != workspace) link = &(*link)->next_;
+    *link = workspace->next_;
+  }
+  unlock();
+}
+
+}  // namespace rushlight::xnnpack
