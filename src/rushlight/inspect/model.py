@@ -95,6 +95,22 @@ class Instruction:
 
 
 @dataclass(slots=True)
+class Work:
+    """What an operator does, from the sizes in the file; None is what they do not tell.
+
+    Attributes:
+        name: of the operator, or of a step inside a delegate; "+": with what follows it.
+        flops: multiplications and additions of a product, a convolution or attention, padding
+            counted as they count; None of other operators.
+        bytes: of everything that it reads and writes, each value once.
+    """
+
+    name: str
+    flops: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(slots=True)
 class Block:
     """A planned range of an arena and the time it is needed.
 
