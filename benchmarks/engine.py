@@ -195,7 +195,7 @@ def _load(
             for by, file in files.items():
                 with _side(pythons[by]) as fresh:
                     arguments = {"runtime": by, "file": file, "data": work.data(name)}
-                    found = fresh.call("load", **arguments, threads=1, cold=cold)
+                    found = fresh.call("open", **arguments, threads=1, cold=cold)
                 rounds[by][cold].append(found)
     sizes = {
         by: sum(path.stat().st_size for path in runtimes.RUNTIMES[by].files(file))

@@ -15,6 +15,7 @@ constexpr size_t kFloats = size_t{64} << 20;  // 256 MiB, more than a cache of t
 }  // namespace
 
 void init_peaks(nb::module_& m) {
+  m.def("usable_cores", &usable_cores);
   m.def(
       "measure_peaks",
       [](size_t threads) {

@@ -3,13 +3,14 @@
 It runs where NumPy and the runtime are, and imports nothing of Rushlight but `side.py` beside it
 (and the package itself, for our own programs). A process has one program open at a time.
 
-Commands (`serve` answers requests for them): `start`, `lower`, `open`, `close`, `outputs`,
-`latency`, `load`, `peaks`. `program` is a file of ``torch.export.save``, `data` an .npz with
-flattened inputs ``in0`` ...
+Commands (`serve` answers requests for them): `installed`, `start`, `lower`, `open`, `outputs`,
+`latency`, `peaks`. `program` is a file of ``torch.export.save``, `data` an .npz with flattened
+inputs ``in0`` ...
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -36,18 +37,21 @@ class Runtime(NamedTuple):
 
     Attributes:
         title: its name for people.
+        package: that has to be installed.
         suffix: of its files.
-        start: imports it; its version.
-        lower: from an exported program (and options) to what writes the runtime's file.
-        open: loads such a file for a number of threads, and binds inputs.
+        start: imports it.
+        open: loads such a file for a number of threads (and options), and binds inputs.
+        lower: from an exported program (and options) to what writes the runtime's file; None: it
+            runs what ``torch.export.save`` wrote.
         beside: what takes the suffix's place in further files that belong to one.
     """
 
     title: str
+    package: str
     suffix: str
-    start: Callable[[], str]
-    lower: Callable[..., Writer]
-    open: Callable[[str, int, Sequence[Array]], Opened]
+    start: Callable[[], object]
+    open: Callable[..., Opened]
+    lower: Callable[..., Writer] | None = None
     beside: tuple[str, ...] = ()
 
     def files(self, file: str | Path) -> list[Path]:
@@ -59,15 +63,8 @@ class Runtime(NamedTuple):
 # --- Rushlight ------------------------------------------------------------------------------------
 
 
-def _start_rushlight() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
+def _start_rushlight() -> None:
     import rushlight.runtime.load  # noqa: F401
-
-    try:
-        return version("rushlight")
-    except PackageNotFoundError:
-        return "from its sources"
 
 
 def _lower_rushlight(exported: Any, backend: str = "portable") -> Writer:
@@ -77,10 +74,10 @@ def _lower_rushlight(exported: Any, backend: str = "portable") -> Writer:
     return lambda path: path.write_bytes(buffer)
 
 
-def _open_rushlight(file: str, threads: int, inputs: Sequence[Array]) -> Opened:
-    from rushlight.runtime.load import load as load_program
+def _open_rushlight(file: str, threads: int, inputs: Sequence[Array], **options: Any) -> Opened:
+    from rushlight.runtime.load import load
 
-    method = load_program(file, threads=threads)["forward"]
+    method = load(file, threads=threads, **options)["forward"]
     args, kwargs = method.contract.in_spec.unflatten(iter(inputs))
     leaves = method.contract.out_spec.leaves
     return Opened(lambda: method.call(args, kwargs), leaves)
@@ -89,16 +86,8 @@ def _open_rushlight(file: str, threads: int, inputs: Sequence[Array]) -> Opened:
 # --- PyTorch --------------------------------------------------------------------------------------
 
 
-def _start_torch() -> str:
-    import torch
-
-    return str(torch.__version__)
-
-
-def _save_exported(exported: Any) -> Writer:
-    import torch
-
-    return lambda path: torch.export.save(exported, path)
+def _start_torch() -> None:
+    import torch  # noqa: F401
 
 
 def _open_torch(file: str, threads: int, inputs: Sequence[Array], compiled: bool = False) -> Opened:
@@ -131,14 +120,11 @@ def _open_compiled(file: str, threads: int, inputs: Sequence[Array]) -> Opened:
 # --- ExecuTorch -----------------------------------------------------------------------------------
 
 
-def _start_executorch() -> str:
-    from importlib.metadata import version
-
+def _start_executorch() -> None:
     from executorch.extension.pybindings import portable_lib  # noqa: F401
     from executorch.runtime import Runtime
 
     Runtime.get()
-    return version("executorch")
 
 
 def _lower_executorch(exported: Any) -> Writer:
@@ -170,10 +156,8 @@ def _open_executorch(file: str, threads: int, inputs: Sequence[Array]) -> Opened
 # --- ONNX Runtime ---------------------------------------------------------------------------------
 
 
-def _start_onnxruntime() -> str:
-    import onnxruntime
-
-    return str(onnxruntime.__version__)
+def _start_onnxruntime() -> None:
+    import onnxruntime  # noqa: F401
 
 
 def _lower_onnxruntime(exported: Any) -> Writer:
@@ -198,10 +182,8 @@ def _open_onnxruntime(file: str, threads: int, inputs: Sequence[Array]) -> Opene
 # --- OpenVINO -------------------------------------------------------------------------------------
 
 
-def _start_openvino() -> str:
-    import openvino
-
-    return str(openvino.__version__).partition("-")[0]
+def _start_openvino() -> None:
+    import openvino  # noqa: F401
 
 
 def _lower_openvino(exported: Any) -> Writer:
@@ -229,18 +211,33 @@ def _open_openvino(file: str, threads: int, inputs: Sequence[Array]) -> Opened:
 
 
 RUNTIMES = {
-    "rushlight": Runtime("Rushlight", ".pte", _start_rushlight, _lower_rushlight, _open_rushlight),
-    "eager": Runtime("PyTorch eager", ".pt2", _start_torch, _save_exported, _open_torch),
-    "compile": Runtime("torch.compile", ".pt2", _start_torch, _save_exported, _open_compiled),
+    "rushlight": Runtime(
+        *("Rushlight", "rushlight", ".pte"),
+        start=_start_rushlight,
+        lower=_lower_rushlight,
+        open=_open_rushlight,
+    ),
+    "eager": Runtime("PyTorch eager", "torch", ".pt2", _start_torch, _open_torch),
+    "compile": Runtime("torch.compile", "torch", ".pt2", _start_torch, _open_compiled),
     "executorch": Runtime(
-        "ExecuTorch", ".pte", _start_executorch, _lower_executorch, _open_executorch
+        *("ExecuTorch", "executorch", ".pte"),
+        start=_start_executorch,
+        lower=_lower_executorch,
+        open=_open_executorch,
     ),
     "onnxruntime": Runtime(
-        *("ONNX Runtime", ".onnx", _start_onnxruntime, _lower_onnxruntime, _open_onnxruntime),
+        *("ONNX Runtime", "onnxruntime", ".onnx"),
+        start=_start_onnxruntime,
+        lower=_lower_onnxruntime,
+        open=_open_onnxruntime,
         beside=(".onnx.data",),
     ),
     "openvino": Runtime(
-        *("OpenVINO", ".xml", _start_openvino, _lower_openvino, _open_openvino), beside=(".bin",)
+        *("OpenVINO", "openvino", ".xml"),
+        start=_start_openvino,
+        lower=_lower_openvino,
+        open=_open_openvino,
+        beside=(".bin",),
     ),
 }
 """By the name that options take."""
@@ -257,9 +254,20 @@ def _current() -> Opened:
     return _open
 
 
-def start(runtime: str) -> str:
-    """Import a runtime; its version."""
-    return RUNTIMES[runtime].start()
+def installed() -> dict[str, str]:
+    """The runtimes whose packages are installed here, with their versions; imports none."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for name, runtime in RUNTIMES.items():
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(runtime.package).partition("+")[0]
+    return found
+
+
+def start(runtime: str) -> None:
+    """Import a runtime."""
+    RUNTIMES[runtime].start()
 
 
 def lower(runtime: str, program: str, file: str, **options: Any) -> dict[str, float]:
@@ -267,22 +275,40 @@ def lower(runtime: str, program: str, file: str, **options: Any) -> dict[str, fl
     import torch
 
     exported = torch.export.load(program)
-    writer, seconds = side.measure_once(lambda: RUNTIMES[runtime].lower(exported, **options))
+    make = RUNTIMES[runtime].lower
+    if make is None:
+        raise ValueError(f"{runtime} runs what torch.export.save wrote")
+    writer, seconds = side.measure_once(lambda: make(exported, **options))
     writer(Path(file))
     return dict(seconds)
 
 
-def open_program(runtime: str, file: str, data: str, threads: int) -> None:
-    """Load a program, in place of the one that was open."""
-    close()
-    global _open
-    _open = RUNTIMES[runtime].open(file, threads, side.read_inputs(data))
+def open_program(
+    runtime: str, file: str, data: str, threads: int, cold: bool = False, **options: Any
+) -> dict[str, float]:
+    """Load a program, in place of the one that was open, and call it once.
 
+    Args:
+        cold: take it out of the page cache first.
+        options: of our own programs, what `rushlight.load` takes.
 
-def close() -> None:
-    """Let go of the open program."""
+    Returns:
+        Time and memory (see `side.measure_load`); the latter means something in a fresh process.
+    """
     global _open
     _open = None
+    found = RUNTIMES[runtime]
+    found.start()
+    inputs = side.read_inputs(data)
+    if cold:
+        side.drop_pages(found.files(file))
+
+    def load() -> Callable[[], Any]:
+        global _open
+        _open = found.open(file, threads, inputs, **options)
+        return _open.call
+
+    return dict(side.measure_load(load))
 
 
 def outputs(path: str) -> None:
@@ -299,17 +325,6 @@ def latency(calls: int = 1, warmup: int = 0) -> list[float]:
     return list(side.measure_calls(_current().call, calls, warmup))
 
 
-def load(runtime: str, file: str, data: str, threads: int, cold: bool) -> dict[str, float]:
-    """Time and memory of loading (see `side.measure_load`), for a fresh process; `cold`: none of
-    the program is in the page cache."""
-    found = RUNTIMES[runtime]
-    found.start()
-    inputs = side.read_inputs(data)
-    if cold:
-        side.drop_pages(found.files(file))
-    return dict(side.measure_load(lambda: found.open(file, threads, inputs).call))
-
-
 def peaks(threads: int) -> dict[str, float]:
     """What the machine reaches, measured by our runtime: see `rushlight.runtime.peaks`."""
     from rushlight.runtime.peaks import measure_peaks
@@ -318,13 +333,12 @@ def peaks(threads: int) -> dict[str, float]:
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
+    "installed": installed,
     "start": start,
     "lower": lower,
     "open": open_program,
-    "close": close,
     "outputs": outputs,
     "latency": latency,
-    "load": load,
     "peaks": peaks,
 }
 

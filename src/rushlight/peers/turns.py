@@ -18,6 +18,7 @@ def take_turns(
     turns: int,
     *,
     between: Callable[[], None] | None = None,
+    warmup: int = 1,
     least: int = 1,
 ) -> dict[str, list[list[float]]]:
     """Time calls of what is open in each of `sides`.
@@ -29,6 +30,7 @@ def take_turns(
         sides: processes of `runtimes`, by name.
         turns: of each; at least 1.
         between: is called a few times in between, at the beginning too.
+        warmup: calls of each that are not counted, before all turns.
         least: calls in a turn at least.
 
     Returns:
@@ -36,7 +38,7 @@ def take_turns(
     """
     calls = {}
     for name, side in sides.items():
-        first = min(side.call("latency", calls=2, warmup=1))
+        first = min(side.call("latency", calls=2, warmup=warmup))
         calls[name] = max(least, min(_MOST_CALLS, int(_TURN / max(first, 1e-6))))
     times: dict[str, list[list[float]]] = {name: [] for name in sides}
     for turn in range(turns):
