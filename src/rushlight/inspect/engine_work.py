@@ -35,8 +35,10 @@ def _work(graph: fb.Graph, step: fb.Step) -> Work:
 def _flops(graph: fb.Graph, step: fb.Step) -> int | None:
     """Multiplications and additions of products; nothing else has a number that all agree on."""
     operation = step.operation
+    if not isinstance(operation, fb.Product | fb.BatchProduct | fb.Convolution | fb.Attention):
+        return None
     inputs = [_sizes(graph, number) for number in step.inputs]
-    [out, *_] = [_sizes(graph, number) for number in step.outputs]
+    out = _sizes(graph, step.outputs[0])
     if isinstance(operation, fb.Product | fb.BatchProduct):
         return 2 * math.prod(out) * inputs[0][-1]
     if isinstance(operation, fb.Convolution):
@@ -44,14 +46,12 @@ def _flops(graph: fb.Graph, step: fb.Step) -> int | None:
         if operation.kind is fb.ConvolutionKind.TRANSPOSED:
             many, few = few, many
         return 2 * math.prod(many) * math.prod(operation.kernel) * few[1] // operation.groups
-    if isinstance(operation, fb.Attention):
-        (batch, heads, queries, width), keys, value_width = inputs[0], inputs[1][2], inputs[2][3]
-        pairs = queries * keys
-        if operation.causal:  # query i sees keys 0..i
-            full = min(queries, keys)
-            pairs = full * (full + 1) // 2 + (queries - full) * keys
-        return 2 * batch * heads * pairs * (width + value_width)
-    return None
+    (batch, heads, queries, width), keys, value_width = inputs[0], inputs[1][2], inputs[2][3]
+    pairs = queries * keys
+    if operation.causal:  # query i sees keys 0..i
+        full = min(queries, keys)
+        pairs = full * (full + 1) // 2 + (queries - full) * keys
+    return 2 * batch * heads * pairs * (width + value_width)
 
 
 def _bytes(graph: fb.Graph, step: fb.Step) -> int:

@@ -103,11 +103,15 @@ class Work:
         flops: multiplications and additions of a product, a convolution or attention, padding
             counted as they count; None of other operators.
         bytes: of everything that it reads and writes, each value once.
+        nodes: the operators of the model that it was made from.
+        sources: their Python lines, each once; empty if the file does not tell.
     """
 
     name: str
     flops: int | None = None
     bytes: int | None = None
+    nodes: list[str] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
 
 
 @dataclass(slots=True)

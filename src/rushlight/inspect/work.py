@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rushlight.errors import LoadError
 from rushlight.inspect.engine_work import engine_work
 from rushlight.inspect.model import Instruction, Value, Work
+from rushlight.inspect.origin import DEBUG, Row, delegate_rows, read_json
 from rushlight.inspect.program import methods_of
 from rushlight.schema.codec import Buffer
-from rushlight.serialize.segments import as_bytes
+from rushlight.serialize.segments import Data, as_bytes
 
 # The reader of a payload for each backend whose steps are known: the work of step 0, 1, ...
 _PAYLOADS: dict[str, Callable[[Buffer], list[Work]]] = {"CpuBackend": engine_work}
@@ -48,11 +49,15 @@ def work_of(source: str | os.PathLike[str] | Buffer) -> dict[str, list[Instructi
         LoadError: the file cannot be read, or is damaged.
     """
     pte, methods = methods_of(source)
+    debug = read_json(pte.named_data, DEBUG)
     found = {}
     for plan, method in zip(pte.program.execution_plan, methods, strict=True):
-        steps = [_steps(d.id, pte.delegate_blobs[d.processed.index]) for d in plan.delegates]
+        steps = []
+        for i, delegate in enumerate(plan.delegates):
+            read = _steps(delegate.id, pte.delegate_blobs[delegate.processed.index])
+            steps.append(_with_rows(read, delegate_rows(debug, method.name, i)))
         found[method.name] = [
-            _delegate_work(instruction, steps[instruction.delegate])
+            InstructionWork(Work(instruction.op), steps[instruction.delegate])
             if instruction.kind == "delegate"
             else InstructionWork(_kernel_work(instruction, method.values))
             for instruction in method.instructions
@@ -68,23 +73,32 @@ def flops_of(source: str | os.PathLike[str] | Buffer, method: str = "forward") -
     return total
 
 
-def _steps(backend: str, payload: object) -> list[Work]:
+def _steps(backend: str, payload: Data) -> list[Work]:
     reader = _PAYLOADS.get(backend)
     if reader is None:
         return []
     try:
-        return reader(as_bytes(payload))  # type: ignore[arg-type]
+        return reader(as_bytes(payload))
     except LoadError:
         return []
 
 
-def _delegate_work(instruction: Instruction, steps: Sequence[Work]) -> InstructionWork:
-    return InstructionWork(Work(instruction.op), {str(i): step for i, step in enumerate(steps)})
+def _with_rows(steps: Sequence[Work], rows: Mapping[str, Sequence[Row]]) -> dict[str, Work]:
+    """The steps of a delegate by the id that its events have, with the nodes that they come from;
+    those of other backends have no sizes."""
+    found = {str(i): step for i, step in enumerate(steps)}
+    for place, nodes in rows.items():
+        work = found.setdefault(place, Work(place))
+        work.nodes = list(dict.fromkeys(node.name for node in nodes))
+        sources = [node.source for node in nodes if node.source is not None]
+        work.sources = [s for i, s in enumerate(sources) if s not in sources[:i]]
+    return found
 
 
 def _kernel_work(instruction: Instruction, values: Sequence[Value]) -> Work:
     """Bytes are those of all tensors that it is given; unknown where a size may vary."""
-    work = Work(instruction.op)
+    source = instruction.source
+    work = Work(instruction.op, sources=[] if source is None else [source])
     if instruction.kind != "kernel":
         return work
     tensors = [values[i] for i in dict.fromkeys((*instruction.reads, *instruction.writes))]
