@@ -36,10 +36,8 @@ double measure_flops(Workers* workers) {
   double best = 0;
   for (int round = 0; round <= kRounds; ++round) {
     const double ns = time_all(workers, [&](int64_t) {
-      volatile float start = 0;
-      float sink = start;
+      float sink = 0;
       loops.multiply_adds(repeats, &sink);
-      start = sink;
     });
     if (round == 0) {  // says how long a round takes
       const double factor = kRoundNs / ns;
@@ -59,10 +57,8 @@ double measure_bandwidth(const float* data, size_t n, Workers* workers) {
   const int64_t part = static_cast<int64_t>(n) / count_of(workers);
   double best = 0;
   for (int round = 0; round < kRounds; ++round) {
-    const double ns = time_all(workers, [&](int64_t i) {
-      volatile float sum = loops.row(data + i * part, part, Reduction::Max);
-      static_cast<void>(sum);
-    });
+    const double ns =
+        time_all(workers, [&](int64_t i) { loops.row(data + i * part, part, Reduction::Max); });
     const double rate = static_cast<double>(part * count_of(workers)) * sizeof(float) / ns * 1e9;
     if (rate > best) best = rate;
   }

@@ -7,8 +7,12 @@ using namespace ::rushlight::kernels::RL_ISA;
 
 namespace {
 
-// As many sums as hide the latency of each, beside two factors, in 32 registers or in 16.
-constexpr int kSums = kLanes == 16 ? 24 : 12;
+// As many sums as hide the latency of each, beside two factors, in 32 registers or in x86's 16.
+#if defined(__SSE__) && !defined(__AVX512F__)
+constexpr int kSums = 12;
+#else
+constexpr int kSums = 24;
+#endif
 
 int64_t multiply_adds(int64_t rounds, float* sink) {
   Vec sums[kSums];
