@@ -346,6 +346,8 @@ def test_traceback_for_developers(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("args", [["run", "model.pte", "--random"], ["bench", "model.pte"],
+                                  ["profile", "model.pte"],
+                                  ["bench", "model.pte", "--compare", "--repeat", "2"],
                                   ["inspect", "model.pte", "--html", "p.html"]])  # fmt: skip
 def test_run_side_never_imports_torch(args: list[str], folder: Path) -> None:
     code = (
