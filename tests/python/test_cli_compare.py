@@ -110,6 +110,12 @@ def test_a_form_that_takes_nothing_says_so(folder: Path) -> None:
     assert re.search(r"Rushlight cpu +the backend takes no part of this model", text)
 
 
+def test_nothing_that_could_be_timed(folder: Path) -> None:
+    result = _run("model.py:whole", "--compare", *_only("cpu"))
+    assert result.exit_code == 1 and "nothing could be timed" in result.stderr
+    assert "takes no part of this model" in result.stdout
+
+
 def test_a_program_is_compared_with_itself_alone(folder: Path) -> None:
     x = (torch.randn(3, 8),)
     fat = rl.export(torch.nn.Linear(8, 4).eval(), x, backend=["cpu", "portable"])
@@ -188,16 +194,12 @@ def test_a_missing_matplotlib_is_said_before_anything_is_timed(
 
 def test_the_picture_where_matplotlib_is_installed(folder: Path) -> None:
     pytest.importorskip("matplotlib")
-    rows = [
-        Row("Rushlight cpu", seconds=[0.001, 0.002, 0.003]),
-        Row("slow", seconds=[0.2]),
-        Row("other", reason="not here"),
-    ]
+    rows = [Row("Rushlight cpu", seconds=[0.001, 0.002, 0.003]), Row("slow", seconds=[0.2])]
     plot.check("out.svg")
     plot.write("out.svg", "a title", rows)
     text = Path("out.svg").read_text()
     assert "<svg" in text and text.count("<!-- ") > 5
-    assert "Rushlight cpu" in text and "a title" in text and "other" not in text
+    assert "Rushlight cpu" in text and "a title" in text
     with pytest.raises(rl.RunError, match="cannot write"):
         Path("taken.png").mkdir()
         plot.write("taken.png", "a title", rows)

@@ -93,8 +93,17 @@ def main(
 ) -> None:
     """The command; `HELP` is its help page."""
     given = Options(
-        *(model, peer or [], plot, inputs or [], threads, repeat, warmup, seed, backend, data),
-        only or [],
+        model=model,
+        inputs=inputs or [],
+        threads=threads,
+        repeat=repeat,
+        warmup=warmup,
+        seed=seed,
+        backend=backend,
+        data=data,
+        peers=peer or [],
+        only=only or [],
+        plot=plot,
     )
     if not compare:
         if peer or plot or only:

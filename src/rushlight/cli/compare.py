@@ -31,16 +31,16 @@ class Options:
     """What the command was given; see `rushlight.cli.bench`."""
 
     model: str
-    peers: Sequence[str] = ()
-    plot: str | None = None
-    inputs: Sequence[str] = ()
-    threads: int | None = None
-    repeat: int = 50
-    warmup: int = 5
-    seed: int = 0
-    backend: str | None = None
-    data: str | None = None
-    only: Sequence[str] = ()
+    inputs: Sequence[str]
+    threads: int | None
+    repeat: int
+    warmup: int
+    seed: int
+    backend: str | None
+    data: str | None
+    peers: Sequence[str]
+    only: Sequence[str]
+    plot: str | None
 
     def takes(self, name: str) -> bool:
         """Whether a form or a runtime of this name takes part."""
@@ -88,14 +88,18 @@ def run_comparison(options: Options) -> None:
     rows += [Row(title, reason) for title, reason in found.unable]
     rows.sort(key=lambda row: row.median if row.seconds else float("inf"))
     title = f"{options.model}, {threads} thread{'s' if threads > 1 else ''}"
+    timed = [row for row in rows if row.seconds]
     out = console()
-    out.print(_table(title, [row for row in rows if row.seconds]))
-    if not all(row.seconds for row in rows):
+    if timed:
+        out.print(_table(title, timed))
+    if len(timed) < len(rows):
         out.print(_unable([row for row in rows if not row.seconds]))
     for note in found.notes:
         out.print(note, style="dim", markup=False)
+    if not timed:
+        raise RunError("nothing could be timed: see above", code=Code.NOT_SUPPORTED)
     if options.plot is not None:
-        plot.write(options.plot, title, rows)
+        plot.write(options.plot, title, timed)
         out.print(f"wrote {options.plot}", markup=False)
 
 

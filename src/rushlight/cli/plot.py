@@ -40,28 +40,27 @@ def check(path: str) -> None:
 
 
 def write(path: str, title: str, rows: Sequence[Row]) -> None:
-    """Draw the rows that have figures, with whiskers from the 10th to the 90th percentile.
+    """Draw rows that have figures, with whiskers from the 10th to the 90th percentile.
 
     Raises:
         RunError: the file cannot be written.
     """
     from matplotlib.figure import Figure
 
-    shown = [row for row in rows if row.seconds]
-    medians = [1e3 * row.median for row in shown]
-    cuts = [row.p10_p90 for row in shown]
+    medians = [1e3 * row.median for row in rows]
+    cuts = [row.p10_p90 for row in rows]
     below = [max(m - 1e3 * low, 0) for m, (low, _) in zip(medians, cuts, strict=True)]
     above = [max(1e3 * high - m, 0) for m, (_, high) in zip(medians, cuts, strict=True)]
-    figure = Figure(figsize=(8, 1.2 + 0.4 * len(shown)), layout="constrained")
+    figure = Figure(figsize=(8, 1.2 + 0.4 * len(rows)), layout="constrained")
     axes = figure.subplots()
-    colors = [_OURS if row.title.startswith("Rushlight") else _THEIRS for row in shown]
-    places = range(len(shown))
+    colors = [_OURS if row.title.startswith("Rushlight") else _THEIRS for row in rows]
+    places = range(len(rows))
     axes.barh(places, medians, xerr=(below, above), color=colors, height=0.65, capsize=2)
     for place, ms, more in zip(places, medians, above, strict=True):
         axes.annotate(f" {ms:.3g}", (ms + more, place), va="center", fontsize=9)
-    if medians and max(medians) > _WIDE * min(medians):
+    if max(medians) > _WIDE * min(medians):
         axes.set_xscale("log")
-    axes.set_yticks(places, [row.title for row in shown])
+    axes.set_yticks(places, [row.title for row in rows])
     axes.invert_yaxis()
     axes.margins(x=0.12)
     axes.spines[["top", "right"]].set_visible(False)
