@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,12 @@ from typer.testing import CliRunner
 
 import rushlight as rl
 from rushlight.cli import app
+from rushlight.inspect.engine_work import engine_work
 from rushlight.inspect.model import Work
 from rushlight.inspect.work import flops_of, work_of
+from rushlight.schema import cpu_engine as engine
 from rushlight.schema import program as fb
 from rushlight.serialize.pte import read_pte, write_pte
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 BACKENDS = ["portable", "cpu"]
 
@@ -227,3 +226,18 @@ def test_a_damaged_payload_has_unknown_steps(tmp_path: Path) -> None:
     [work] = work_of(bytes(write_pte(pte)))["forward"]
     assert work.whole.name == "CpuBackend"
     assert all(step.flops is None and step.bytes is None for step in work.inside.values())
+
+
+def test_sizes_of_a_payload_that_vary_are_not_guessed() -> None:
+    def payload(dynamic: list[int]) -> bytes:
+        sizes = [engine.Value(sizes=[3, 16], steps=[16, 1], place=place) for place in engine.Place]
+        rows, out, _, panels = sizes
+        rows.dynamic_sizes = dynamic
+        steps = [engine.Step(engine.Product(), [0, 3], [1])]
+        return engine.pack(
+            engine.Graph(2, [rows, out, rows, panels], [engine.Constant("k", 192)], steps, 1, 1)
+        )
+
+    assert engine_work(payload([])) == [Work("Product", 2 * 3 * 16 * 16, 3 * 3 * 16 * 4)]
+    assert engine_work(payload([-1, -1])) == engine_work(payload([]))
+    assert engine_work(payload([0, -1])) == [Work("Product")]

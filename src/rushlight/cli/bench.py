@@ -43,6 +43,34 @@ HELP = help_text(
     ),
 )
 
+CompareOption = Annotated[
+    bool, typer.Option("--compare", help="Time all forms of the model and other runtimes.")
+]
+PeerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--peer",
+        metavar="PYTHON",
+        help="With --compare: the Python of an environment with further runtimes. Give it once "
+        "for each.",
+    ),
+]
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        metavar="NAME",
+        help="With --compare: a form (portable, cpu, ...) or a runtime (eager, compile, "
+        "executorch, onnxruntime, openvino) to time; all by default. Give it once for each.",
+    ),
+]
+PlotOption = Annotated[
+    str | None,
+    typer.Option(
+        "--plot", metavar="FILE", help="With --compare: draw the table as a .png or .svg."
+    ),
+]
+
 _LOADS = 5  # times that the program is loaded
 
 
@@ -59,33 +87,10 @@ def main(
     operators: Annotated[
         bool, typer.Option("--operators", help="Also show the time that each operator takes.")
     ] = False,
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Time all forms of the model and other runtimes.")
-    ] = False,
-    peer: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--peer",
-            metavar="PYTHON",
-            help="With --compare: the Python of an environment with further runtimes. Give it once "
-            "for each.",
-        ),
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--only",
-            metavar="NAME",
-            help="With --compare: a form (portable, cpu, ...) or a runtime (eager, compile, "
-            "executorch, onnxruntime, openvino) to time; all by default. Give it once for each.",
-        ),
-    ] = None,
-    plot: Annotated[
-        str | None,
-        typer.Option(
-            "--plot", metavar="FILE", help="With --compare: draw the table as a .png or .svg."
-        ),
-    ] = None,
+    compare: CompareOption = False,
+    peer: PeerOption = None,
+    only: OnlyOption = None,
+    plot: PlotOption = None,
     seed: SeedOption = 0,
     backend: FormOption = None,
     data: DataOption = None,

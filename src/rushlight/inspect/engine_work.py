@@ -28,7 +28,7 @@ def _work(graph: fb.Graph, step: fb.Step) -> Work:
     name = type(operation).__name__ + ("+" if more else "")
     try:
         return Work(name, _flops(graph, step), _bytes(graph, step))
-    except (IndexError, ValueError):  # sizes that are not the operation's
+    except (IndexError, ValueError):  # sizes that vary, or are not the operation's
         return Work(name)
 
 
@@ -70,10 +70,22 @@ def _bytes(graph: fb.Graph, step: fb.Step) -> int:
 
 
 def _sizes(graph: fb.Graph, number: int) -> Sequence[int]:
-    return graph.values[number].sizes if number >= 0 else ()
+    return _fixed(graph.values[number]).sizes if number >= 0 else ()
+
+
+def _fixed(value: fb.Value) -> fb.Value:
+    """The value, if its sizes do not follow from the inputs' sizes.
+
+    Raises:
+        ValueError: they do.
+    """
+    if any(expression >= 0 for expression in value.dynamic_sizes):
+        raise ValueError("the sizes vary")
+    return value
 
 
 def _value_bytes(value: fb.Value) -> int:
     """Of its elements, those that repeat counted once."""
+    value = _fixed(value)
     counted = [n for n, step in zip(value.sizes, value.steps, strict=True) if step != 0]
     return math.prod(counted) * ELEMENT_SIZE[value.dtype]

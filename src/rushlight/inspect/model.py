@@ -100,8 +100,8 @@ class Work:
 
     Attributes:
         name: of the operator, or of a step inside a delegate; "+": with what follows it.
-        flops: multiplications and additions of a product, a convolution or attention, padding
-            counted as they count; None of other operators.
+        flops: multiplications and additions of a product, a convolution or attention by its
+            definition, whatever algorithm computes it; None of other operators.
         bytes: of everything that it reads and writes, each value once.
         nodes: the operators of the model that it was made from.
         sources: their Python lines, each once; empty if the file does not tell.
