@@ -26,6 +26,7 @@ TORCH_PIP_FLAGS ?=
 VENV := .venv
 PEER := .venv-executorch
 BACKENDS := .venv-backends
+ONNX := .venv-onnxruntime
 PY := $(VENV)/bin/python
 PIP_FLAGS := --quiet --disable-pip-version-check
 PIP := $(PY) -m pip install $(PIP_FLAGS)
@@ -143,6 +144,9 @@ peer: $(PEER)/.done-$(EXECUTORCH) ## Real ExecuTorch, in an environment of its o
 .PHONY: backends
 backends: $(BACKENDS)/.done-$(KEY) ## OpenVINO and coremltools, beside what .venv has, in another one
 
+.PHONY: onnxruntime
+onnxruntime: $(ONNX)/.done-$(KEY) ## ONNX Runtime, beside what .venv has, in another one, to time it
+
 .PHONY: clean
 clean: ## Remove what was built; the environments stay
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -185,14 +189,21 @@ $(PEER)/.done-$(EXECUTORCH):
 	  $(PIP_FLAGS) executorch==$(EXECUTORCH) torch==$(TORCH))
 	@touch $@
 
-# It sees what is installed in .venv, and has a project of its own, for its entry points.
+# $(call beside,folder,extras): an environment that sees what is installed in .venv, and has a project
+# of its own, for its entry points, and what these extras bring.
+beside = rm -rf $(1); $(PY) -m venv $(1); \
+  $(1)/bin/python -c 'import sysconfig; p = sysconfig.get_path("purelib"); open(p + "/shared.pth", \
+  "w").write("import site; site.addsitedir(\"" + p.replace("$(1)", "$(VENV)") + "\")\n")'; \
+  $(1)/bin/python -m pip install $(PIP_FLAGS) --config-settings=wheel.cmake=false \
+  --config-settings=editable.mode=inplace -e '.[$(2)]'
+
 $(BACKENDS)/.done-$(KEY): $(STAMP)/env-$(KEY)
 	@$(call say,Set-up of $(BACKENDS): for the tests of backends; a minute or two)
-	@rm -rf $(BACKENDS); $(PY) -m venv $(BACKENDS)
-	@$(BACKENDS)/bin/python -c 'import sysconfig; p = sysconfig.get_path("purelib"); open(p + \
-	  "/shared.pth", "w").write("import site; site.addsitedir(\"" + p.replace("$(BACKENDS)", \
-	  "$(VENV)") + "\")\n")'
-	@$(call timed,OpenVINO and coremltools in $(BACKENDS),$(BACKENDS)/bin/python -m pip install \
-	  $(PIP_FLAGS) --config-settings=wheel.cmake=false --config-settings=editable.mode=inplace \
-	  -e '.[openvino$(comma)coreml]')
+	@$(call timed,OpenVINO and coremltools in $(BACKENDS),\
+	  $(call beside,$(BACKENDS),openvino$(comma)coreml))
+	@touch $@
+
+$(ONNX)/.done-$(KEY): $(STAMP)/env-$(KEY)
+	@$(call say,Set-up of $(ONNX): only to compare with; a minute)
+	@$(call timed,ONNX Runtime in $(ONNX),$(call beside,$(ONNX),onnxruntime))
 	@touch $@

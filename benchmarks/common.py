@@ -15,7 +15,12 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from side import EXECUTORCH_SIDE, ROOT, RUSHLIGHT_SIDE, Side
+
+from rushlight.peers.side import Side
+
+ROOT = Path(__file__).resolve().parent.parent
+EXECUTORCH_SIDE = ROOT / "tests" / "peer" / "executorch_side.py"
+RUSHLIGHT_SIDE = ROOT / "benchmarks" / "rushlight_side.py"
 
 SEVEN = ("mobilenet_v2", "resnet50", "vit_b16", "minilm", "gpt2", "lstm2", "unet")
 
@@ -134,15 +139,28 @@ def ratio(ours: float, theirs: float) -> str:
     return f"{share:.2f}x" if share >= 0.095 else f"{share:.1g}x"
 
 
+def table_of(title: str, columns: Sequence[str]) -> Table:
+    """An empty table; the first column holds names, the others figures."""
+    table = Table(title=title, title_justify="left")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else "left")
+    return table
+
+
+def print_table(table: Table) -> None:
+    """Print it."""
+    # A file or a pipe has no width of its own; a table must not be cut there.
+    width = None if sys.stdout.isatty() else 120
+    Console(width=width).print(table)
+
+
 class Report:
     """Rows that appear as a table at the end, and as JSON if asked for."""
 
     def __init__(self, title: str, columns: Sequence[str]) -> None:
         self._columns = columns
         self._rows: list[dict[str, Any]] = []
-        self._table = Table(title=title, title_justify="left")
-        for i, column in enumerate(columns):
-            self._table.add_column(column, justify="right" if i else "left")
+        self._table = table_of(title, columns)
 
     def add(self, *cells: str, **figures: Any) -> None:
         """Add a row of `cells`, with the figures behind it; says so on standard error."""
@@ -152,8 +170,6 @@ class Report:
 
     def finish(self, path: Path | None) -> None:
         """Print the table; write the figures to `path`."""
-        # A file or a pipe has no width of its own; a table must not be cut there.
-        width = None if sys.stdout.isatty() else 120
-        Console(width=width).print(self._table)
+        print_table(self._table)
         if path is not None:
             path.write_text(json.dumps(self._rows, indent=1) + "\n")

@@ -8,6 +8,8 @@
 #include <ctime>
 #include <vector>
 
+#include "rushlight/backends/cpu/loops/peak.h"
+
 namespace rushlight {
 namespace benchmark {
 
@@ -32,35 +34,12 @@ inline double now(size_t threads) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// Multiply-adds in registers alone.
-using PeakVec = float __attribute__((vector_size(64)));
-
-#if defined(__x86_64__)
-__attribute__((target("avx512f,prefer-vector-width=512")))
-#endif
+// Operations per second of multiply-adds in registers alone.
 inline double peak_flops(int64_t rounds) {
-  constexpr int kSums = 24;
-  PeakVec sums[kSums];
-#pragma GCC unroll 24
-  for (int i = 0; i < kSums; ++i) {
-    sums[i] = PeakVec{};
-    asm volatile("" : "+v"(sums[i]));  // else they are all one
-  }
-  PeakVec x = PeakVec{} + 0.5f;
-  PeakVec y = PeakVec{} + 0.25f;
+  float sink = 0;
   const double start = now(1);
-  for (int64_t round = 0; round < rounds; ++round) {
-    asm volatile("" : "+v"(x), "+v"(y));
-#pragma GCC unroll 24
-    for (int i = 0; i < kSums; ++i) sums[i] = sums[i] * x + y;
-  }
-  const double seconds = now(1) - start;
-  PeakVec sum = {};
-#pragma GCC unroll 24
-  for (int i = 0; i < kSums; ++i) sum += sums[i];
-  volatile float sink = sum[0];
-  (void)sink;
-  return static_cast<double>(rounds) * kSums * 16 * 2 / seconds;
+  const int64_t operations = cpu::peak_loops().multiply_adds(rounds, &sink);
+  return static_cast<double>(operations) / (now(1) - start);
 }
 
 struct Timing {

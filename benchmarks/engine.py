@@ -1,25 +1,66 @@
-"""The cpu backend beside ExecuTorch with XNNPACK: latency, load, memory and export.
+"""The cpu backend beside ExecuTorch with XNNPACK, ONNX Runtime and OpenVINO.
 
-Each engine in its own process; they take turns call by call, medians in ms. The results of both are
-held to eager's. Export is the lowering of the same traced program, in CPU seconds.
+Each engine is in a process of its own, and all take turns. A turn waits until the threads of the
+one before are asleep, makes one call that is not counted, and then as many as take 50 ms or so.
+Ratios are those of medians over the turns, the time of the peer to ours, with the lower end of the
+95 % confidence interval (bootstrap over turns). The peaks are measured between the turns.
 
-  python benchmarks/engine.py --models mobilenet_v2,minilm --threads 1
+Results of all are held to eager's. Export is the lowering of the same traced program, in CPU
+seconds. Loads are measured in fresh processes: the load itself, and from opening the file to the
+first output, with the file in the page cache and with none of it there. Memory is the growth of the
+resident size as a ratio of the file.
+
+  python -m benchmarks engine --models minilm --peers openvino --threads 1
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import common
+import engine_tables
 import numpy as np
+from common import ROOT
+from engine_tables import Loads, Speed
+
+from rushlight.inspect.work import flops_of
+from rushlight.peers import runtimes
+from rushlight.peers.side import Side, SideError
+from rushlight.peers.turns import take_turns
 
 MODELS = ("mobilenet_v2", "resnet50", "vit_b16", "minilm", "gpt2")
+PEERS = {
+    "executorch": (".venv-executorch", "make peer"),
+    "onnxruntime": (".venv-onnxruntime", "make onnxruntime"),
+    "openvino": (".venv-backends", "make backends"),
+}
 TOLERANCE = 2e-4  # of the greatest output
 
 
 def main() -> None:
+    given = _options().parse_args()
+    pythons = _pythons(given)
+    speeds: list[Speed] = []
+    loads: list[Loads] = []
+    with ExitStack() as stack:
+        work = stack.enter_context(common.workshop(given.work))
+        makers = stack.enter_context(_started(pythons))
+        for name in given.models:
+            files, exported = _lower_all(work, makers, name)
+            flops = flops_of(files["rushlight"])
+            speeds += _measure(work, pythons, name, files, flops, given)
+            loads.append(_load(work, pythons, name, files, exported, given.loads))
+    engine_tables.show(speeds, loads)
+    if given.json is not None:
+        engine_tables.write(given.json, speeds, loads)
+
+
+def _options() -> argparse.ArgumentParser:
     options = common.parser(__doc__, models=MODELS, repeat=30)
     options.add_argument(
         "--threads",
@@ -27,120 +68,144 @@ def main() -> None:
         default=[1, 2],
         help="numbers of threads, with commas (default: 1,2)",
     )
-    given = options.parse_args()
-    latency = common.Report(
-        "Latency, ms: the cpu backend and ExecuTorch with XNNPACK",
-        ["model", "threads", "rushlight", "ExecuTorch", "ExecuTorch / ours", "least of each"],
+    options.add_argument(
+        "--peers",
+        type=lambda text: [name for name in text.split(",") if name],
+        default=list(PEERS),
+        help="who to measure beside, with commas (default: %(default)s)",
     )
-    rest = common.Report(
-        "Export (CPU s), file (MB), load (ms), memory after load and at its peak (MB)",
-        [
-            "model",
-            *(f"{w} {by}" for w in ("export", "file", "load", "peak") for by in ("rl", "ET")),
-        ],
+    options.add_argument(
+        "--loads", type=int, default=2, help="loads of each kind; 0: none (default: %(default)s)"
     )
+    for name in ("onnxruntime", "openvino"):
+        folder, target = PEERS[name]
+        options.add_argument(
+            f"--{name}",
+            default=str(ROOT / folder / "bin" / "python"),
+            metavar="PYTHON",
+            help=f"Python with it (`{target}` makes the default one)",
+        )
+    return options
+
+
+def _pythons(given: argparse.Namespace) -> dict[str, str]:
+    """The interpreter of each engine's environment, ours first; ends the run if one is missing."""
+    found = {"rushlight": sys.executable}
+    for name in given.peers:
+        if name not in PEERS:
+            sys.exit(f"--peers {name!r}: there are {', '.join(PEERS)}")
+        found[name] = getattr(given, name)
+        if not Path(found[name]).exists():
+            sys.exit(f"{found[name]} is missing: `{PEERS[name][1]}` makes it")
+    return found
+
+
+Sides = Mapping[str, Side]
+Files = Mapping[str, str]
+
+
+def _side(python: str) -> Side:
+    return Side(python, Path(runtimes.__file__), threads=2)
+
+
+@contextmanager
+def _started(pythons: Mapping[str, str]) -> Iterator[dict[str, Side]]:
+    """A process for each engine, with the engine imported."""
     with ExitStack() as stack:
-        work = stack.enter_context(common.workshop(given.work))
-        sides = stack.enter_context(common.both_sides(given.executorch))
-        for name in given.models:
-            files, exported = _programs(work, sides, name)
-            _check(work, sides, name, files)
-            for threads in given.threads:
-                _measure(latency, work, sides, name, files, threads, given.repeat)
-            _load(rest, work, name, files, exported, given.executorch)
-    latency.finish(given.json)
-    rest.finish(None)
+        sides = {name: stack.enter_context(_side(python)) for name, python in pythons.items()}
+        for name, side in sides.items():
+            side.call("start", runtime=name)
+        yield sides
 
 
-Files = dict[str, str]
-
-
-def _programs(
-    work: common.Workshop, sides: common.Sides, name: str
-) -> tuple[Files, dict[str, float]]:
-    """Both files, and the CPU seconds that they took."""
-    files, seconds = {}, {}
-    for by, engine, options in (
-        ("rl", sides.rushlight, {"backend": "cpu"}),
-        ("ET", sides.executorch, {"xnnpack": True}),
-    ):
-        files[by] = str(work.folder / f"{name}.{by}.cpu.pte")
-        found = engine.call("export", program=work.traced(name), pte=files[by], **options)
-        seconds[by] = found["cpu"]
+def _lower_all(
+    work: common.Workshop, makers: Sides, name: str
+) -> tuple[Files, dict[str, float | None]]:
+    """The file of each engine, and the CPU seconds that it took; None for one that was there."""
+    files: dict[str, str] = {}
+    seconds: dict[str, float | None] = {}
+    for by, side in makers.items():
+        # A process has lowered something before it is timed: what that imports is in memory.
+        _lower(work, side, by, "linear_relu")
+        files[by], seconds[by] = _lower(work, side, by, name)
     return files, seconds
 
 
-def _check(work: common.Workshop, sides: common.Sides, name: str, files: Files) -> None:
-    """Ends the run if a result is not eager's."""
-    with np.load(work.data(name)) as arrays:
-        eager = arrays["out0"]
-    out = str(work.folder / "out.npz")
-    for by, engine in (("rl", sides.rushlight), ("ET", sides.executorch)):
-        engine.call("run", pte=files[by], data=work.data(name), outputs=out)
-        with np.load(out) as arrays:
-            worst = np.abs(arrays["out0"] - eager).max() / np.abs(eager).max()
-        if worst > TOLERANCE:
-            sys.exit(f"{name}: {by} is {worst:.1e} of the greatest output off")
+def _lower(work: common.Workshop, side: Side, by: str, name: str) -> tuple[str, float | None]:
+    path = work.folder / f"{name}.{by}{runtimes.RUNTIMES[by].suffix}"
+    options = {"backend": "cpu"} if by == "rushlight" else {}
+    if path.exists() and by != "rushlight":
+        return str(path), None
+    print(f"{name}: lowering for {by}", file=sys.stderr, flush=True)
+    program = work.traced(name)
+    found = side.call("lower", runtime=by, program=program, file=str(path), **options)
+    return str(path), found["cpu"]
 
 
 def _measure(
-    report: common.Report,
     work: common.Workshop,
-    sides: common.Sides,
+    pythons: Mapping[str, str],
     name: str,
     files: Files,
-    threads: int,
-    repeat: int,
-) -> None:
-    engines = {"rl": sides.rushlight, "ET": sides.executorch}
-    for engine in engines.values():
-        engine.call("threads", count=threads)
-    times: dict[str, list[float]] = {"rl": [], "ET": []}
-    for turn in range(repeat + 2):
-        for by, engine in engines.items():
-            found = engine.call("latency", pte=files[by], data=work.data(name), calls=1, warmup=0)
-            if turn >= 2:
-                times[by] += found
-    middle = {by: 1e3 * common.median(found) for by, found in times.items()}
-    least = {by: 1e3 * min(found) for by, found in times.items()}
-    report.add(
-        name,
-        str(threads),
-        *(f"{middle[by]:.2f}" for by in engines),
-        common.ratio(middle["ET"], middle["rl"]),
-        f"{least['rl']:.2f} / {least['ET']:.2f}",
-        model=name,
-        threads=threads,
-        median=middle,
-        least=least,
-    )
+    flops: int,
+    given: argparse.Namespace,
+) -> list[Speed]:
+    found = []
+    with _started(pythons) as sides:
+        for threads in given.threads:
+            for by, side in sides.items():
+                side.call("open", runtime=by, file=files[by], data=work.data(name), threads=threads)
+                if threads == given.threads[0]:
+                    _check(work, side, name, by)
+            peaks: list[dict[str, float]] = []
+
+            def between(threads: int = threads, found: list[Any] = peaks) -> None:
+                found.append(sides["rushlight"].call("peaks", threads=threads))
+
+            times = take_turns(sides, given.repeat, between=between)
+            best = {key: max(p[key] for p in peaks) for key in ("flops", "bandwidth")}
+            found.append(Speed(name, threads, times, flops, best["flops"], best["bandwidth"]))
+            engine_tables.say(found[-1])
+    return found
+
+
+def _check(work: common.Workshop, side: Side, name: str, by: str) -> None:
+    """Ends the run if a result is not eager's."""
+    path = str(work.folder / "out.npz")
+    side.call("outputs", path=path)
+    with np.load(work.data(name)) as eager, np.load(path) as found:
+        worst = np.abs(found["out0"] - eager["out0"]).max() / np.abs(eager["out0"]).max()
+    if not worst <= TOLERANCE:
+        sys.exit(f"{name}: {by} is {worst:.1e} of the greatest output off")
 
 
 def _load(
-    report: common.Report,
     work: common.Workshop,
+    pythons: Mapping[str, str],
     name: str,
     files: Files,
-    exported: dict[str, float],
-    executorch: str,
-) -> None:
-    loads = {}
-    for by, start in (
-        ("rl", common.start_rushlight),
-        ("ET", lambda: common.start_executorch(executorch)),
-    ):
-        with start() as fresh:
-            loads[by] = fresh.call("load", pte=files[by], data=work.data(name))
-    sizes = {by: Path(file).stat().st_size for by, file in files.items()}
-    report.add(
-        name,
-        *(f"{exported[by]:.1f}" for by in files),
-        *(f"{sizes[by] / 1e6:.1f}" for by in files),
-        *(f"{1e3 * loads[by]['seconds']:.2f}" for by in files),
-        *(f"{loads[by]['run_peak'] / 1e6:.0f}" for by in files),
-        model=name,
-    )
+    exported: dict[str, float | None],
+    repeat: int,
+) -> Loads:
+    """Cold and warm loads by turns, each in a fresh process."""
+    rounds: dict[str, dict[bool, list[dict[str, float]]]]
+    rounds = {by: {True: [], False: []} for by in files}
+    for _ in range(repeat):
+        for cold in (True, False):
+            for by, file in files.items():
+                with _side(pythons[by]) as fresh:
+                    arguments = {"runtime": by, "file": file, "data": work.data(name)}
+                    found = fresh.call("open", **arguments, threads=1, cold=cold)
+                rounds[by][cold].append(found)
+    sizes = {
+        by: sum(path.stat().st_size for path in runtimes.RUNTIMES[by].files(file))
+        for by, file in files.items()
+    }
+    return Loads(name, rounds, sizes, exported)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except SideError as error:
+        sys.exit(str(error))

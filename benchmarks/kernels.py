@@ -27,14 +27,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from common import EXECUTORCH_SIDE, ROOT
 from executorch_cases import executorch_cases
 from kernel_cases import Case, Inputs, all_cases, untimed
 from linalg_cases import linalg_cases
 from model_cases import model_cases
 from order_cases import order_cases
 from pool_cases import pool_cases
-from side import EXECUTORCH_SIDE, ROOT, Side
 from signal_cases import signal_cases
+
+from rushlight.peers.side import Side
 
 sys.path.insert(0, str(ROOT))  # the operators' schemas and references are the tests'
 from tests.ops import harness

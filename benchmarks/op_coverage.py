@@ -26,10 +26,11 @@ sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "tests"))
 
 import torch  # noqa: E402
-from benchmarks import coverage_page, side  # noqa: E402
+from benchmarks import coverage_page  # noqa: E402
 
 from ops import opinfo, opinfo_path  # noqa: E402
 from ops.opinfo import Outcome  # noqa: E402
+from rushlight.peers import side  # noqa: E402
 
 PEER = ROOT / "tests" / "peer" / "opinfo_side.py"
 PAGE = ROOT / "docs" / "coverage.md"

@@ -27,7 +27,7 @@ from subprocess import PIPE
 from typing import Any
 
 import common
-from side import ROOT
+from common import ROOT
 
 GOAL = 1.05
 MODELS = ("mobilenet_v2", "minilm", "bert_base", "mobilenet_v2_int8")

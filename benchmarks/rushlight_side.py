@@ -10,32 +10,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import side
-
 import rushlight
+from rushlight.peers import side
 
 
-def export(program: str, pte: str, whole: bool = False, backend: str = "") -> dict[str, float]:
+def export(program: str, pte: str, whole: bool = False) -> dict[str, float]:
     """Lower a traced program; the seconds that this takes without reading and writing.
 
-    `whole` keeps attention and root-mean-square norm as one operator each; `backend` is the name
-    of one that takes what it can.
+    `whole` keeps attention and root-mean-square norm as one operator each.
     """
     import torch
 
     from rushlight.edge import EdgeCompileConfig
-    from rushlight.partition.registry import find_partitioner
 
     exported = torch.export.load(program)
     aten = torch.ops.aten
     kept = [aten.scaled_dot_product_attention.default, aten.rms_norm.default]
     config = EdgeCompileConfig(preserve_ops=kept if whole else [])
-    partitioners = [find_partitioner(backend)] if backend else []
 
     def lower() -> bytes:
-        edge = rushlight.to_edge_transform_and_lower(
-            exported, partitioner=partitioners, compile_config=config
-        )
+        edge = rushlight.to_edge_transform_and_lower(exported, compile_config=config)
         return edge.to_executorch().buffer
 
     buffer, seconds = side.measure_once(lower)
@@ -104,27 +98,16 @@ def run(pte: str, data: str, outputs: str) -> None:
     np.savez(outputs, **{f"out{i}": x for i, x in enumerate(found)})
 
 
-_threads: int | None = None  # as the environment has it
-
-
 def _call(pte: str, data: str, kind: str = "numpy") -> side.Call:
     """A call of the program's ``forward`` on its inputs, loaded once and kept."""
     if (pte, data, kind) not in _CALLS:
-        module, inputs = rushlight.load(pte, threads=_threads), side.read_inputs(data)
+        module, inputs = rushlight.load(pte), side.read_inputs(data)
         if kind == "torch":
             import torch
 
             inputs = [torch.from_numpy(array) for array in inputs]
         _CALLS[pte, data, kind] = lambda: module(*inputs)
     return _CALLS[pte, data, kind]
-
-
-def threads(count: int) -> int:
-    """How many threads programs use that are loaded from now on."""
-    global _threads
-    _threads = count
-    _CALLS.clear()
-    return count
 
 
 def latency(pte: str, data: str, calls: int = 5, warmup: int = 1) -> list[float]:
@@ -191,7 +174,6 @@ COMMANDS: dict[str, side.Command] = {
     "plan": plan,
     "run": run,
     "latency": latency,
-    "threads": threads,
     "eager": eager,
     "overhead": overhead,
     "load": load,

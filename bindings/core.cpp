@@ -19,5 +19,6 @@ NB_MODULE(_core, m) {
   rushlight::python::init_program(m);
   rushlight::python::init_registries(m);
   rushlight::python::init_backends(m);
+  rushlight::python::init_peaks(m);
   rushlight::bind_kernels(m);
 }

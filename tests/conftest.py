@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+EXECUTORCH_SIDE = ROOT / "tests" / "peer" / "executorch_side.py"
 sys.path.insert(0, str(ROOT))  # for `pytest` without `python -m`
 
-from benchmarks import side  # noqa: E402
-
 from packages import Package  # noqa: E402
+from rushlight.peers import side  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -89,7 +89,7 @@ class ExecuTorch:
     def call(self, command: str, **arguments: Any) -> Any:
         """Run a command; paths may be given as `Path`."""
         if self._side is None:
-            self._side = side.Side(self._python, side.EXECUTORCH_SIDE)
+            self._side = side.Side(self._python, EXECUTORCH_SIDE)
         given = {k: str(v) if isinstance(v, Path) else v for k, v in arguments.items()}
         try:
             return self._side.call(command, **given)

@@ -41,6 +41,7 @@ PYTHON_LAYERS = (
     ("forms",),
     ("backends", "skeleton"),
     ("api", "doctor"),
+    ("peers",),
     ("cli",),
 )
 CPP_LAYERS = (
@@ -58,7 +59,7 @@ CPP_LAYERS = (
 )
 TORCH_FREE = ("errors", "schema", "serialize", "runtime")
 # These may reach torch, and the compiler, but only inside the functions that need it.
-TORCH_LATE = ("__init__", "inspect", "cli")
+TORCH_LATE = ("__init__", "inspect", "peers", "cli")
 NEEDS_TORCH = (
     *("ir", "capture", "quantization", "edge", "partition", "lower", "plan", "emit"),
     *("pipeline", "check", "other_shapes", "forms", "api", "doctor"),

@@ -129,6 +129,12 @@ def describe_array(object: Any) -> tuple[str, tuple[int, ...]] | str | None:
     """(dtype, sizes) of an array; text that says why it cannot be passed; None for no array."""
 
 def operator_names() -> set[str]: ...
+def usable_cores() -> int:
+    """The physical cores that this process may use: how many threads `load` takes by default."""
+
+def measure_peaks(threads: int) -> tuple[float, float]:
+    """Operations and bytes per second: see `rushlight.runtime.peaks`. Takes 256 MiB meanwhile."""
+
 def backend_names() -> list[str]: ...
 def backend_is_available(id: str) -> bool: ...
 def register_backend(id: str, backend: Any) -> None:

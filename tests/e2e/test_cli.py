@@ -21,7 +21,7 @@ from rushlight.inspect import report_of
 from rushlight.ir.kernels import Manifest, manifest
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-COMMANDS = ("export", "run", "bench", "inspect", "ops", "new-backend")
+COMMANDS = ("export", "run", "bench", "profile", "inspect", "ops", "new-backend")
 MODEL = """
 import torch
 
@@ -326,7 +326,7 @@ def test_page_that_cannot_be_written(folder: Path) -> None:
 # --- errors ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["run", "bench", "inspect"])
+@pytest.mark.parametrize("command", ["run", "bench", "profile", "inspect"])
 def test_files_that_are_no_programs(command: str, folder: Path) -> None:
     good = Path("model.pte").read_bytes()
     Path("cut.pte").write_bytes(good[: len(good) // 2])
@@ -346,6 +346,8 @@ def test_traceback_for_developers(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("args", [["run", "model.pte", "--random"], ["bench", "model.pte"],
+                                  ["profile", "model.pte"],
+                                  ["bench", "model.pte", "--compare", "--repeat", "2"],
                                   ["inspect", "model.pte", "--html", "p.html"]])  # fmt: skip
 def test_run_side_never_imports_torch(args: list[str], folder: Path) -> None:
     code = (

@@ -22,12 +22,12 @@ from rushlight.partition import (
     PreprocessResult,
     SupportedOperatorPartitioner,
 )
+from rushlight.peers.side import SideError
 from rushlight.serialize.pte import read_pte
 
 if TYPE_CHECKING:
     from conftest import ExecuTorch
 
-from benchmarks.side import SideError
 
 pytestmark = pytest.mark.interop
 

@@ -15,12 +15,11 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
 * ``operators``: the names of all kernels.
 * ``plan pte=``: arena sizes in bytes by memory id.
 * ``latency pte= data= [calls=] [warmup=]``: seconds of each call.
-* ``threads count=``: how many threads XNNPACK uses from now on.
 * ``forget``: let go of the programs that ``latency`` and ``overhead`` keep loaded.
 * ``overhead pte= data= calls=``: mean seconds of a call of a tiny program.
 * ``load pte= data=``: time and memory of loading; for a fresh process.
 * ``sizes pte= sizes=``: memory after calls with square images of these sizes; for a fresh process.
-* ``serve``: answer requests (see ``benchmarks/side.py``).
+* ``serve``: answer requests (see ``rushlight/peers/side.py``).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src" / "rushlight" / "peers"))
 
 import numpy as np
 import side
@@ -186,14 +185,6 @@ def latency(pte: str, data: str, calls: int = 5, warmup: int = 1) -> list[float]
     return side.measure_calls(_call(pte, data), int(calls), int(warmup))
 
 
-def threads(count: int) -> int:
-    from executorch.extension.pybindings import portable_lib
-
-    forget()  # what is loaded keeps its threads
-    portable_lib._unsafe_reset_threadpool(int(count))
-    return portable_lib._threadpool_get_thread_count()
-
-
 def forget() -> None:
     _CALLS.clear()
 
@@ -240,7 +231,6 @@ COMMANDS: dict[str, side.Command] = {
     "operators": operators,
     "plan": plan,
     "latency": latency,
-    "threads": threads,
     "forget": forget,
     "overhead": overhead,
     "load": load,

@@ -8,7 +8,7 @@ equal. Commands, as in ``executorch_side.py``:
 * ``program path=``: the same for a file of ``torch.export.save`` with its example inputs.
 * ``suite folder=``: write every case of ExecuTorch's own operator suite that eager runs and
   torch.export captures as such a file, named by module, test and call; answers with how many.
-* ``serve``: answer requests (see ``benchmarks/side.py``).
+* ``serve``: answer requests (see ``rushlight/peers/side.py``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src" / "rushlight" / "peers"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import side

@@ -14,14 +14,15 @@ from rushlight.cli.common import (
     DataOption,
     FormOption,
     MethodOption,
-    ModelArgument,
     ThreadsOption,
     TracebackOption,
     console,
     help_text,
     reports_errors,
 )
+from rushlight.cli.compare import Options, run_comparison
 from rushlight.cli.run import InputOption, SeedOption
+from rushlight.errors import Code, RunError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -31,20 +32,53 @@ if TYPE_CHECKING:
 NAME = "bench"
 HELP = help_text(
     "Measure load time, latency and memory of a program. Needs no PyTorch; inputs that are not "
-    "given are made up.",
+    "given are made up. With --compare MODEL may be model.py:build as for export: it is timed in "
+    "every form that it can have, beside eager, torch.compile, ExecuTorch, ONNX Runtime and "
+    "OpenVINO where they are installed, all by turns.",
     (
         "rushlight bench model.pte",
         "rushlight bench model.pte --threads 1 --repeat 20 --warmup 3",
         "rushlight bench model.pte --input x.npy --operators",
+        "rushlight bench model.py:build --compare --only portable --only cpu --only eager",
     ),
 )
+
+CompareOption = Annotated[
+    bool, typer.Option("--compare", help="Time all forms of the model and other runtimes.")
+]
+PeerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--peer",
+        metavar="PYTHON",
+        help="With --compare: the Python of an environment with further runtimes. Give it once "
+        "for each.",
+    ),
+]
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        metavar="NAME",
+        help="With --compare: a form (portable, cpu, ...) or a runtime (eager, compile, "
+        "executorch, onnxruntime, openvino) to time; all by default. Give it once for each.",
+    ),
+]
+PlotOption = Annotated[
+    str | None,
+    typer.Option(
+        "--plot", metavar="FILE", help="With --compare: draw the table as a .png or .svg."
+    ),
+]
 
 _LOADS = 5  # times that the program is loaded
 
 
 @reports_errors
 def main(
-    model: ModelArgument,
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL.pte", help="The program file; or see --compare.")
+    ],
     inputs: InputOption = None,
     method: MethodOption = "forward",
     threads: ThreadsOption = None,
@@ -53,28 +87,70 @@ def main(
     operators: Annotated[
         bool, typer.Option("--operators", help="Also show the time that each operator takes.")
     ] = False,
+    compare: CompareOption = False,
+    peer: PeerOption = None,
+    only: OnlyOption = None,
+    plot: PlotOption = None,
     seed: SeedOption = 0,
     backend: FormOption = None,
     data: DataOption = None,
     traceback: TracebackOption = False,
 ) -> None:
     """The command; `HELP` is its help page."""
+    given = Options(
+        model=model,
+        inputs=inputs or [],
+        threads=threads,
+        repeat=repeat,
+        warmup=warmup,
+        seed=seed,
+        backend=backend,
+        data=data,
+        peers=peer or [],
+        only=only or [],
+        plot=plot,
+    )
+    if not compare:
+        if peer or plot or only:
+            raise RunError(
+                "--peer, --only and --plot go with --compare", code=Code.INVALID_ARGUMENT
+            )
+        _bench(given, method, operators)
+        return
+    others = {"--operators": operators, "--method": method != "forward", "--backend": backend}
+    wrong = [name for name, is_given in others.items() if is_given]
+    if wrong:
+        raise RunError(f"{wrong[0]} does not go with --compare", code=Code.INVALID_ARGUMENT)
+    run_comparison(given)
+
+
+def _bench(options: Options, method: str, operators: bool) -> None:
+    """One program: a table of its load, latency and memory."""
     from rushlight.cli.inputs import complete, read_inputs
     from rushlight.runtime.load import load
+
+    def opened(trace: bool = False) -> Module:
+        return load(
+            options.model,
+            threads=options.threads,
+            backend=options.backend,
+            data=options.data,
+            trace=trace,
+        )
 
     loads = []
     for _ in range(_LOADS):
         start = time.perf_counter_ns()
-        module = load(model, threads=threads, backend=backend, data=data)
+        module = opened()
         loads.append(time.perf_counter_ns() - start)
     chosen = module[method]
-    given = read_inputs(inputs or [], chosen.contract.inputs)
-    flat = complete(chosen, given, random=True, seed=seed)
+    values = read_inputs(options.inputs, chosen.contract.inputs)
+    flat = complete(chosen, values, random=True, seed=options.seed)
     args, kwargs = chosen.contract.in_spec.unflatten(iter(flat))
-    for _ in range(warmup):
+    for _ in range(options.warmup):
         chosen.call(args, kwargs)
     runs = []
-    for _ in range(repeat):
+    for _ in range(options.repeat):
         start = time.perf_counter_ns()
         chosen.call(args, kwargs)
         runs.append(time.perf_counter_ns() - start)
@@ -84,8 +160,8 @@ def main(
         out.print(f"form {form.form}: {'used, ' if form.chosen else ''}{form.why}", markup=False)
     out.print(_summary(module, loads, runs))
     if operators:
-        traced = load(model, threads=threads, backend=backend, data=data, trace=True)
-        for _ in range(warmup + 1):
+        traced = opened(trace=True)
+        for _ in range(options.warmup + 1):
             traced[method].call(args, kwargs)
         out.print(_operators(traced.trace()))
 

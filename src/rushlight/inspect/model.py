@@ -95,6 +95,26 @@ class Instruction:
 
 
 @dataclass(slots=True)
+class Work:
+    """What an operator does, from the sizes in the file; None is what they do not tell.
+
+    Attributes:
+        name: of the operator, or of a step inside a delegate; "+": with what follows it.
+        flops: multiplications and additions of a product, a convolution or attention by its
+            definition, whatever algorithm computes it; None of other operators.
+        bytes: of everything that it reads and writes, each value once.
+        nodes: the operators of the model that it was made from.
+        sources: their Python lines, each once; empty if the file does not tell.
+    """
+
+    name: str
+    flops: int | None = None
+    bytes: int | None = None
+    nodes: list[str] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Block:
     """A planned range of an arena and the time it is needed.
 

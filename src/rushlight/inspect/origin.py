@@ -96,6 +96,24 @@ def coverage_of(debug: Mapping[str, Any], method: str) -> list[Covered]:
     return covered
 
 
+def delegate_rows(debug: Mapping[str, Any], method: str, delegate: int) -> dict[str, list[Row]]:
+    """The graph nodes of each place inside a delegate, by the backend's id for it; their names are
+    operators ("linear"). Empty if the file does not tell."""
+
+    def read() -> dict[str, list[Row]]:
+        files = [str(file) for file in debug["files"]]
+        return {
+            str(place): [
+                Row(str(op).removeprefix("aten.").partition(".")[0], _source(files, where))
+                for _, op, *where in rows
+            ]
+            for place, rows in debug["delegates"][method][delegate].items()
+        }
+
+    found: dict[str, list[Row]] = _tolerant(read, {})
+    return found
+
+
 def _source(files: Sequence[str], place: Sequence[Any]) -> Source | None:
     """The Python line of a row's last five fields; None if they tell nothing."""
     file, line, function, text, module = place

@@ -22,11 +22,11 @@ from rushlight.inspect.model import (
     ProgramReport,
     Value,
 )
-from rushlight.inspect.origin import CONTRACT, DEBUG, KERNELS, read_json, signature_of
+from rushlight.inspect.origin import CONTRACT, DEBUG, KERNELS, Signature, read_json, signature_of
 from rushlight.runtime.forms import KEY as FORMS
 from rushlight.runtime.forms import Index, read_index
 from rushlight.schema.codec import Buffer
-from rushlight.serialize.pte import read_pte
+from rushlight.serialize.pte import PTEFile, read_pte
 from rushlight.serialize.segments import as_bytes
 
 __all__ = ["ProgramReport", "memory_of", "report_of"]
@@ -41,9 +41,8 @@ def report_of(source: str | os.PathLike[str] | Buffer) -> ProgramReport:
     Raises:
         LoadError: the file cannot be read, is not a program, or is damaged; says where.
     """
-    if isinstance(source, str | os.PathLike):
-        return _report(_map(source), Path(source).name)
-    return _report(source, "")
+    name = Path(source).name if isinstance(source, str | os.PathLike) else ""
+    return _report(_bytes_of(source), name)
 
 
 def memory_of(source: str | os.PathLike[str] | Buffer) -> dict[str, dict[str, int]]:
@@ -53,6 +52,32 @@ def memory_of(source: str | os.PathLike[str] | Buffer) -> dict[str, dict[str, in
         LoadError: as :func:`report_of`.
     """
     return report_of(source).memory()
+
+
+def methods_of(source: str | os.PathLike[str] | Buffer) -> tuple[PTEFile, list[Method]]:
+    """A program as it is read, and its methods, hidden forms among them, in order.
+
+    Raises:
+        LoadError: as :func:`report_of`.
+    """
+    pte = read_pte(_bytes_of(source))
+    return pte, _methods(pte, _signatures(pte))
+
+
+def _bytes_of(source: str | os.PathLike[str] | Buffer) -> Buffer:
+    return _map(source) if isinstance(source, str | os.PathLike) else source
+
+
+def _signatures(pte: PTEFile) -> dict[str, Signature | None]:
+    contract = read_json(pte.named_data, CONTRACT)
+    plans = pte.program.execution_plan
+    return {plan.name: signature_of(contract, plan.name) for plan in plans}
+
+
+def _methods(pte: PTEFile, signatures: Mapping[str, Signature | None]) -> list[Method]:
+    debug = read_json(pte.named_data, DEBUG)
+    plans = pte.program.execution_plan
+    return [read_method(pte, plan, signatures[plan.name], debug) for plan in plans]
 
 
 def _map(path: str | os.PathLike[str]) -> Buffer:
@@ -71,10 +96,9 @@ def _map(path: str | os.PathLike[str]) -> Buffer:
 
 def _report(data: Buffer, name: str) -> ProgramReport:
     pte = read_pte(data)
-    contract, debug = (read_json(pte.named_data, key) for key in (CONTRACT, DEBUG))
     plans = pte.program.execution_plan
-    signatures = {plan.name: signature_of(contract, plan.name) for plan in plans}
-    methods = [read_method(pte, plan, signatures[plan.name], debug) for plan in plans]
+    signatures = _signatures(pte)
+    methods = _methods(pte, signatures)
     forms = read_index(as_bytes(pte.named_data.get(FORMS, b"")), list(signatures))
     hidden = forms.hidden() if forms is not None else set()
     visible = [method for method in methods if method.name not in hidden]

@@ -4,7 +4,7 @@ Runtimes that are compared live in separate processes (and may live in separate 
 environments), stay up for a whole benchmark and answer one request at a time, so that runs can
 be interleaved. A request is one line of JSON ``{"command": name, "arguments": {...}}``, the
 answer one line ``{"result": ...}`` or ``{"error": text}``. Needs only the standard
-library, and NumPy to read inputs.
+library, and NumPy to read inputs: scripts in any environment may import it by its path.
 """
 
 from __future__ import annotations
@@ -17,13 +17,9 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
-
-ROOT = Path(__file__).resolve().parent.parent
-EXECUTORCH_SIDE = ROOT / "tests" / "peer" / "executorch_side.py"
-RUSHLIGHT_SIDE = ROOT / "benchmarks" / "rushlight_side.py"
 
 Result = TypeVar("Result")
 Command = Callable[..., Any]
@@ -107,23 +103,54 @@ def measure_load(load: Callable[[], Call]) -> dict[str, float]:
     """Time and memory of `load`, which returns the call of the loaded program.
 
     Returns:
-        seconds: wall time of the load; peak: growth of the peak resident size while loading;
-        run_peak: the same until after the first call; anonymous: growth of resident pages after
-        that call that no file backs. All but the first in bytes.
+        seconds: wall time of the load; first: the same until after the first call. In bytes, and
+        only where the system tells (Linux): resident: growth of the resident size while loading;
+        peak: growth of its peak while loading; run_peak: the same until after the first call;
+        anonymous: growth of resident pages after that call that no file backs.
     """
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew from here
+    told = Path("/proc/self/clear_refs")
+    if not told.exists():
+        return _timed_load(load)[1]
+    told.write_text("5")  # the peak starts anew from here
     resident, anonymous = status_bytes("VmRSS"), status_bytes("RssAnon")
+    memory = {}
+
+    def loaded() -> None:
+        memory["resident"] = status_bytes("VmRSS") - resident
+        memory["peak"] = status_bytes("VmHWM") - resident
+
+    kept, seconds = _timed_load(load, loaded)
+    memory["run_peak"] = status_bytes("VmHWM") - resident
+    memory["anonymous"] = status_bytes("RssAnon") - anonymous
+    del kept
+    return {**seconds, **memory}
+
+
+def _timed_load(
+    load: Callable[[], Call], loaded: Callable[[], None] = lambda: None
+) -> tuple[Call, dict[str, float]]:
+    """The call, and the seconds; `loaded` is called before the first call and not counted."""
     begin = time.perf_counter()
     call = load()
     seconds = time.perf_counter() - begin
-    peak = status_bytes("VmHWM") - resident
+    loaded()
+    begin = time.perf_counter()
     call()
-    return {
-        "seconds": seconds,
-        "peak": peak,
-        "run_peak": status_bytes("VmHWM") - resident,
-        "anonymous": status_bytes("RssAnon") - anonymous,
-    }
+    return call, {"seconds": seconds, "first": seconds + time.perf_counter() - begin}
+
+
+def drop_pages(files: Iterable[str | Path]) -> None:
+    """Take what the page cache holds of these files out of it; where nobody has mapped them and the
+    system can (Linux), they are read from the disk next."""
+    if not hasattr(os, "posix_fadvise"):
+        return
+    for path in files:
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(file)  # only clean pages can go
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(file)
 
 
 def measure_sizes(load: Callable[[], Callable[[int], Any]], sizes: Sequence[int]) -> list[int]:
@@ -140,6 +167,12 @@ def measure_sizes(load: Callable[[], Callable[[int], Any]], sizes: Sequence[int]
 
 class SideError(RuntimeError):
     """A command failed on the other side; the text is its traceback."""
+
+    @property
+    def reason(self) -> str:
+        """The traceback's last line: the error itself."""
+        lines = [line.strip() for line in str(self).splitlines() if line.strip()]
+        return lines[-1] if lines else "no reason given"
 
 
 class Side:

@@ -1,0 +1,18 @@
+// The most multiply-adds that a processor does: see kernels/peak.h.
+#pragma once
+
+#include <cstdint>
+
+#include "rushlight/kernel/loops/dispatch.h"
+
+namespace rushlight::cpu {
+
+struct PeakLoops {
+  // `rounds` times as many independent multiply-adds as fill the registers, which they do not
+  // leave; the floating-point operations that these were. `sink` gets a value that depends on all.
+  int64_t (*multiply_adds)(int64_t rounds, float* sink);
+};
+
+RL_LOOPS(PeakLoops, peak_loops)
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,91 @@
+"""What the steps of a cpu backend's payload do, from their sizes: operations and bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rushlight.inspect.model import Work
+from rushlight.schema import cpu_engine as fb
+from rushlight.schema.codec import Buffer
+from rushlight.schema.sizes import ELEMENT_SIZE
+
+
+def engine_work(payload: Buffer) -> list[Work]:
+    """The work of each step of a payload.
+
+    Raises:
+        LoadError: it is no payload.
+    """
+    graph = fb.unpack(payload)
+    return [_work(graph, step) for step in graph.steps]
+
+
+def _work(graph: fb.Graph, step: fb.Step) -> Work:
+    operation = step.operation
+    finish = getattr(operation, "finish", None)
+    more = finish is not None and (finish.clamped or finish.added or finish.program is not None)
+    name = type(operation).__name__ + ("+" if more else "")
+    try:
+        return Work(name, _flops(graph, step), _bytes(graph, step))
+    except (IndexError, ValueError):  # sizes that vary, or are not the operation's
+        return Work(name)
+
+
+def _flops(graph: fb.Graph, step: fb.Step) -> int | None:
+    """Multiplications and additions of products; nothing else has a number that all agree on."""
+    operation = step.operation
+    if not isinstance(operation, fb.Product | fb.BatchProduct | fb.Convolution | fb.Attention):
+        return None
+    inputs = [_sizes(graph, number) for number in step.inputs]
+    out = _sizes(graph, step.outputs[0])
+    if isinstance(operation, fb.Product | fb.BatchProduct):
+        return 2 * math.prod(out) * inputs[0][-1]
+    if isinstance(operation, fb.Convolution):
+        many, few = out, inputs[0]
+        if operation.kind is fb.ConvolutionKind.TRANSPOSED:
+            many, few = few, many
+        return 2 * math.prod(many) * math.prod(operation.kernel) * few[1] // operation.groups
+    (batch, heads, queries, width), keys, value_width = inputs[0], inputs[1][2], inputs[2][3]
+    pairs = queries * keys
+    if operation.causal:  # query i sees keys 0..i
+        full = min(queries, keys)
+        pairs = full * (full + 1) // 2 + (queries - full) * keys
+    return 2 * batch * heads * pairs * (width + value_width)
+
+
+def _bytes(graph: fb.Graph, step: fb.Step) -> int:
+    """Each value that the step reads or writes, once; of a gather's table the rows it takes."""
+    operation = step.operation
+    if isinstance(operation, fb.Gather):
+        out, indices = graph.values[step.outputs[0]], graph.values[step.inputs[1]]
+        return 2 * _value_bytes(out) + _value_bytes(indices)
+    numbers = {number for number in (*step.inputs, *step.outputs) if number >= 0}
+    finish = getattr(operation, "finish", None)
+    program = getattr(operation, "program", None) or (finish.program if finish else None)
+    numbers.update(program.operands if program is not None else ())
+    if finish is not None and finish.added:
+        numbers.add(finish.residual)
+    return sum(_value_bytes(graph.values[number]) for number in numbers)
+
+
+def _sizes(graph: fb.Graph, number: int) -> Sequence[int]:
+    return _fixed(graph.values[number]).sizes if number >= 0 else ()
+
+
+def _fixed(value: fb.Value) -> fb.Value:
+    """The value, if its sizes do not follow from the inputs' sizes.
+
+    Raises:
+        ValueError: they do.
+    """
+    if any(expression >= 0 for expression in value.dynamic_sizes):
+        raise ValueError("the sizes vary")
+    return value
+
+
+def _value_bytes(value: fb.Value) -> int:
+    """Of its elements, those that repeat counted once."""
+    value = _fixed(value)
+    counted = [n for n, step in zip(value.sizes, value.steps, strict=True) if step != 0]
+    return math.prod(counted) * ELEMENT_SIZE[value.dtype]

@@ -1,0 +1,186 @@
+"""Where the time of a program goes: its operators' times beside what they do and what the machine
+reaches."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from rushlight.inspect.model import Source, Work
+from rushlight.inspect.work import InstructionWork, work_of
+from rushlight.runtime.module import Module, TraceEvent
+from rushlight.runtime.peaks import Peaks
+from rushlight.schema.codec import Buffer
+
+_Key = tuple[str, int, str]  # method, instruction, place inside a delegate
+
+
+@dataclass(slots=True)
+class OperatorTime:
+    """One operator: a kernel's instruction, a step inside a delegate, or a whole delegate that
+    does not tell its steps.
+
+    Attributes:
+        name: of the kernel, the kind of step ("Product+": with what follows it), or the backend.
+        method, instruction, place: where it is; `place` is the id inside a delegate, or "".
+        ns: nanoseconds in one run: the median over the runs.
+        calls: in one run.
+        flops, bytes: of one run, from the sizes in the file; None where those do not tell.
+        nodes: the operators of the model that it was made from.
+        sources: their Python lines; empty if the file does not tell.
+    """
+
+    name: str
+    method: str
+    instruction: int
+    place: str
+    ns: float
+    calls: int
+    flops: int | None = None
+    bytes: int | None = None
+    nodes: list[str] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+
+    @property
+    def gflops(self) -> float | None:
+        """GFLOP/s."""
+        return None if self.flops is None or not self.ns else self.flops / self.ns
+
+    @property
+    def gbytes(self) -> float | None:
+        """GB/s of what it reads and writes, wherever that lies."""
+        return None if self.bytes is None or not self.ns else self.bytes / self.ns
+
+    def of_flops(self, peaks: Peaks) -> float | None:
+        """Its share of the operations that the machine reaches."""
+        return None if self.gflops is None else self.gflops * 1e9 / peaks.flops
+
+    def of_bandwidth(self, peaks: Peaks) -> float | None:
+        """Its share of what memory reaches; above 1 if a cache has what it reads."""
+        return None if self.gbytes is None else self.gbytes * 1e9 / peaks.bandwidth
+
+
+@dataclass(slots=True)
+class Profile:
+    """Where the time of a method goes.
+
+    Attributes:
+        method: the method.
+        runs: how many there were.
+        peaks: what the machine reaches on as many threads.
+        total_ns: of a run, from the call in Python to its return: the median.
+        outside_ns: of a run, what no operator accounts for: the median.
+        operators: the slowest first.
+    """
+
+    method: str
+    runs: int
+    peaks: Peaks
+    total_ns: float
+    outside_ns: float
+    operators: list[OperatorTime]
+
+    def to_json(self) -> dict[str, Any]:
+        """The profile as dicts, lists, strings and numbers."""
+        operators = [
+            {
+                **dataclasses.asdict(operator),
+                "gflops": operator.gflops,
+                "gbytes": operator.gbytes,
+                "of_flops": operator.of_flops(self.peaks),
+                "of_bandwidth": operator.of_bandwidth(self.peaks),
+            }
+            for operator in self.operators
+        ]
+        return {
+            "method": self.method,
+            "runs": self.runs,
+            "peaks": self.peaks._asdict(),
+            "total_ns": self.total_ns,
+            "outside_ns": self.outside_ns,
+            "operators": operators,
+        }
+
+
+def profile_of(
+    source: str | os.PathLike[str] | Buffer,
+    module: Module,
+    method: str,
+    call: Callable[[], object],
+    *,
+    runs: int,
+    peaks: Peaks,
+) -> Profile:
+    """Run a method and tell where its time went.
+
+    Args:
+        source: the program, a path or its bytes.
+        module: it, loaded with trace=True.
+        method: the method that `call` calls.
+        call: one run.
+        runs: how many, at least 1.
+        peaks: what the machine reaches on the module's threads.
+
+    Raises:
+        LoadError: the file cannot be read.
+        RunError: a run fails.
+    """
+    work = work_of(source)
+    totals: list[int] = []
+    outside: list[int] = []
+    spent: dict[_Key, list[int]] = defaultdict(list)
+    calls: dict[_Key, int] = {}
+    names: dict[_Key, str] = {}
+    for _ in range(runs):
+        start = time.perf_counter_ns()
+        call()
+        totals.append(time.perf_counter_ns() - start)
+        mine: dict[_Key, list[int]] = defaultdict(list)
+        for event in _operator_events(module.trace()):
+            key = (event.method, event.instruction, event.inside)
+            mine[key].append(event.ns)
+            names[key] = event.name
+        outside.append(totals[-1] - sum(map(sum, mine.values())))
+        for key, times in mine.items():
+            spent[key].append(sum(times))
+            calls[key] = max(calls.get(key, 0), len(times))
+    found = [
+        _operator(key, names[key], calls[key], median(times), work) for key, times in spent.items()
+    ]
+    found.sort(key=lambda operator: -operator.ns)
+    return Profile(method, runs, peaks, median(totals), max(median(outside), 0), found)
+
+
+def _operator_events(events: Sequence[TraceEvent]) -> list[TraceEvent]:
+    """Kernels, the stretches inside delegates, and delegates that report none."""
+    inside = {(e.method, e.instruction) for e in events if e.inside}
+    return [
+        event
+        for event in events
+        if event.inside
+        or event.kind == "kernel"
+        or (event.kind == "delegate" and (event.method, event.instruction) not in inside)
+    ]
+
+
+def _operator(
+    key: _Key, name: str, calls: int, ns: float, work: dict[str, list[InstructionWork]]
+) -> OperatorTime:
+    method, instruction, place = key
+    known = work[method][instruction]
+    found = known.inside.get(place, Work(f"{name} {place}")) if place else known.whole
+    if known.inside and not place:  # a delegate as a whole: all its lines
+        found.sources = [s for step in known.inside.values() for s in step.sources]
+    return OperatorTime(
+        *(found.name, method, instruction, place, ns, calls),
+        flops=None if found.flops is None else found.flops * calls,
+        bytes=None if found.bytes is None else found.bytes * calls,
+        nodes=found.nodes,
+        sources=found.sources,
+    )

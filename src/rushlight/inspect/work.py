@@ -1,0 +1,125 @@
+"""What the operators of a program do: operations and bytes, as far as the file's sizes tell."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rushlight.errors import LoadError
+from rushlight.inspect.engine_work import engine_work
+from rushlight.inspect.model import Instruction, Value, Work
+from rushlight.inspect.origin import DEBUG, Row, delegate_rows, read_json
+from rushlight.inspect.program import methods_of
+from rushlight.schema.codec import Buffer
+from rushlight.serialize.segments import Data, as_bytes
+
+# The reader of a payload for each backend whose steps are known: the work of step 0, 1, ...
+_PAYLOADS: dict[str, Callable[[Buffer], list[Work]]] = {"CpuBackend": engine_work}
+
+# Products: the positions of the left and of the right matrix [..., depth, columns].
+_PRODUCTS = {
+    "aten::mm": (0, 1),
+    "aten::bmm": (0, 1),
+    "aten::addmm": (1, 2),
+    "aten::baddbmm": (1, 2),
+}
+_TRANSPOSED = 6  # among the arguments of a convolution
+
+
+@dataclass(slots=True)
+class InstructionWork:
+    """The work of an instruction, and of the steps of a delegate by the id that events name."""
+
+    whole: Work
+    inside: dict[str, Work] = field(default_factory=dict)
+
+
+def work_of(source: str | os.PathLike[str] | Buffer) -> dict[str, list[InstructionWork]]:
+    """The work of every instruction of a program.
+
+    Args:
+        source: a path, or the bytes of the file.
+
+    Returns:
+        For each method (of a fat program: each method of each form), by index of the instruction.
+
+    Raises:
+        LoadError: the file cannot be read, or is damaged.
+    """
+    pte, methods = methods_of(source)
+    debug = read_json(pte.named_data, DEBUG)
+    found = {}
+    for plan, method in zip(pte.program.execution_plan, methods, strict=True):
+        steps = []
+        for i, delegate in enumerate(plan.delegates):
+            read = _steps(delegate.id, pte.delegate_blobs[delegate.processed.index])
+            steps.append(_with_rows(read, delegate_rows(debug, method.name, i)))
+        found[method.name] = [
+            InstructionWork(Work(instruction.op), steps[instruction.delegate])
+            if instruction.kind == "delegate"
+            else InstructionWork(_kernel_work(instruction, method.values))
+            for instruction in method.instructions
+        ]
+    return found
+
+
+def flops_of(source: str | os.PathLike[str] | Buffer, method: str = "forward") -> int:
+    """Operations of all products, convolutions and attention that a method runs."""
+    total = 0
+    for work in work_of(source)[method]:
+        total += sum(w.flops or 0 for w in (work.whole, *work.inside.values()))
+    return total
+
+
+def _steps(backend: str, payload: Data) -> list[Work]:
+    reader = _PAYLOADS.get(backend)
+    if reader is None:
+        return []
+    try:
+        return reader(as_bytes(payload))
+    except LoadError:
+        return []
+
+
+def _with_rows(steps: Sequence[Work], rows: Mapping[str, Sequence[Row]]) -> dict[str, Work]:
+    """The steps of a delegate by the id that its events have, with the nodes that they come from;
+    those of other backends have no sizes."""
+    found = {str(i): step for i, step in enumerate(steps)}
+    for place, nodes in rows.items():
+        work = found.setdefault(place, Work(place))
+        work.nodes = list(dict.fromkeys(node.name for node in nodes))
+        sources = [node.source for node in nodes if node.source is not None]
+        work.sources = [s for i, s in enumerate(sources) if s not in sources[:i]]
+    return found
+
+
+def _kernel_work(instruction: Instruction, values: Sequence[Value]) -> Work:
+    """Bytes are those of all tensors that it is given; unknown where a size may vary."""
+    source = instruction.source
+    work = Work(instruction.op, sources=[] if source is None else [source])
+    if instruction.kind != "kernel":
+        return work
+    tensors = [values[i] for i in dict.fromkeys((*instruction.reads, *instruction.writes))]
+    if any(value.dynamic for value in tensors):
+        return work
+    work.bytes = sum(value.bytes for value in tensors)
+    work.flops = _kernel_flops(instruction, values)
+    return work
+
+
+def _kernel_flops(instruction: Instruction, values: Sequence[Value]) -> int | None:
+    name = instruction.op.partition(".")[0]
+    args = [values[i] for i in instruction.args]
+    if name in _PRODUCTS:
+        left, right = (args[i].shape for i in _PRODUCTS[name])
+        return 2 * math.prod(left) * right[-1]
+    if name == "aten::linear":
+        return 2 * math.prod(args[0].shape) * args[1].shape[0]
+    if name == "aten::convolution":
+        transposed = args[_TRANSPOSED].text == "True"
+        many = args[0 if transposed else instruction.args.index(instruction.writes[0])].shape
+        weight = args[1].shape
+        return 2 * math.prod(many) * math.prod(weight[1:])
+    return None

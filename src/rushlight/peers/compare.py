@@ -1,0 +1,228 @@
+"""One model in all its forms and in other runtimes, timed by turns in one run."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import numpy as np
+
+from rushlight.errors import Code, RunError
+from rushlight.peers import runtimes
+from rushlight.peers.runtimes import RUNTIMES
+from rushlight.peers.side import Side, SideError
+from rushlight.peers.turns import take_turns
+
+_TURNS = 10
+_PACKAGES = Path(__file__).resolve().parents[2]  # for our own process, however we were found
+_MISSING = ("ModuleNotFoundError", "ImportError")
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A runtime that is installed in some environment."""
+
+    runtime: str
+    python: str
+    version: str
+
+    @property
+    def title(self) -> str:
+        """Its name and version, for people."""
+        return f"{RUNTIMES[self.runtime].title} {self.version}"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A file to be timed.
+
+    Attributes:
+        title: the name of its row.
+        runtime, python: who runs it, and where.
+        file: the runtime's file.
+        options: of `rushlight.load`, for our own files.
+    """
+
+    title: str
+    runtime: str
+    python: str
+    file: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Row:
+    """What came out.
+
+    Attributes:
+        title: whose row it is.
+        reason: why there are no figures; "" if there are.
+        seconds: of each call.
+        load: seconds of the load.
+        memory: bytes that loading and a first call took at their peak; None if the system does not
+            tell.
+        error: the greatest difference from the expected outputs, of their scale; None if nothing
+            is known to expect.
+    """
+
+    title: str
+    reason: str = ""
+    seconds: list[float] = field(default_factory=list)
+    load: float = math.nan
+    memory: int | None = None
+    error: float | None = None
+
+    @property
+    def median(self) -> float:
+        """Seconds of a call."""
+        return median(self.seconds)
+
+    @property
+    def p10_p90(self) -> tuple[float, float]:
+        """The 10th and the 90th percentile."""
+        if len(self.seconds) < 2:
+            return self.seconds[0], self.seconds[0]
+        cuts = quantiles(self.seconds, n=10, method="inclusive")
+        return cuts[0], cuts[-1]
+
+
+def find_peers(pythons: Sequence[str], names: Sequence[str]) -> list[Peer]:
+    """Which of the runtimes `names` are installed: each in the first environment that has it.
+
+    Args:
+        pythons: interpreters of environments.
+
+    Raises:
+        RunError: one does not run.
+    """
+    found: dict[str, Peer] = {}
+    for python in pythons:
+        try:
+            with _side("", python, 1) as side:
+                installed = side.call("installed")
+        except (SideError, OSError) as error:
+            reason = error.reason if isinstance(error, SideError) else str(error.strerror)
+            raise RunError(
+                f"--peer {python!r} does not run: {reason}; give the Python of an environment",
+                code=Code.NOT_FOUND,
+            ) from error
+        for name in names:
+            if name in installed and name not in found:
+                found[name] = Peer(name, python, installed[name])
+    return [found[name] for name in names if name in found]
+
+
+def lower_for(
+    peer: Peer, pythons: Sequence[str], program: str, folder: Path
+) -> tuple[Candidate | None, str]:
+    """The runtime's file of a program of ``torch.export.save``.
+
+    The environment that has the runtime makes it; where that lacks what the export takes (torch,
+    onnx), the first of the others that has it does.
+
+    Returns:
+        The candidate, or None and why it cannot be made.
+    """
+    if RUNTIMES[peer.runtime].lower is None:
+        return Candidate(peer.title, peer.runtime, peer.python, program), ""
+    file = folder / f"{peer.runtime}{RUNTIMES[peer.runtime].suffix}"
+    reason = ""
+    for python in dict.fromkeys((peer.python, *pythons)):
+        try:
+            with _side(peer.runtime, python, 1) as side:
+                side.call("lower", runtime=peer.runtime, program=program, file=str(file))
+            return Candidate(peer.title, peer.runtime, peer.python, str(file)), ""
+        except SideError as error:
+            reason = reason or error.reason
+            if not error.reason.startswith(_MISSING):
+                return None, error.reason
+    return None, reason
+
+
+def compare(
+    candidates: Sequence[Candidate],
+    data: str,
+    *,
+    threads: int,
+    repeat: int,
+    warmup: int,
+    progress: Callable[[str], None] = lambda stage: None,
+) -> list[Row]:
+    """Time all candidates by turns.
+
+    Args:
+        candidates: each runs in a process of its own.
+        data: an .npz with flattened inputs ``in0`` ..., and outputs ``out0`` ... if they are known.
+        threads: that each may use.
+        repeat: measured calls of each, at least.
+        warmup: calls of each before all measured ones.
+        progress: called with the name of each stage.
+
+    Returns:
+        A row for each candidate, in order.
+    """
+    rows = [Row(candidate.title) for candidate in candidates]
+    with ExitStack() as stack:
+        sides: dict[str, Side] = {}
+        for i, (candidate, row) in enumerate(zip(candidates, rows, strict=True)):
+            progress(f"load {candidate.title}")
+            side = stack.enter_context(_side(candidate.runtime, candidate.python, threads))
+            try:
+                _open(candidate, row, side, data, threads)
+                sides[str(i)] = side
+            except SideError as error:
+                row.reason = error.reason
+        progress("time by turns")
+        turns = min(_TURNS, repeat)
+        times = take_turns(sides, turns, warmup=warmup, least=-(-repeat // turns))
+    for name, found in times.items():
+        rows[int(name)].seconds = [seconds for turn in found for seconds in turn]
+    return rows
+
+
+def _open(candidate: Candidate, row: Row, side: Side, data: str, threads: int) -> None:
+    found = side.call(
+        "open",
+        runtime=candidate.runtime,
+        file=candidate.file,
+        data=data,
+        threads=threads,
+        **candidate.options,
+    )
+    row.load, row.memory = found["seconds"], found.get("run_peak")
+    with np.load(data) as expected:
+        if "out0" not in expected:
+            return
+        path = str(Path(data).with_name("found.npz"))
+        side.call("outputs", path=path)
+        with np.load(path) as outputs:
+            row.error = _difference(expected, outputs)
+
+
+def _difference(expected: Any, found: Any) -> float:
+    """The greatest difference of any output, of the greatest number that was expected in it."""
+    worst = 0.0
+    for name in (name for name in expected if name.startswith("out")):
+        if name not in found or found[name].shape != expected[name].shape:
+            return math.inf
+        a, b = (np.asarray(x[name], np.float64) for x in (expected, found))
+        if a.size:
+            apart, scale = np.abs(a - b).max(), np.abs(a).max()
+            worst = max(worst, float(apart / scale) if scale else float(apart))
+    return worst
+
+
+def _side(runtime: str, python: str, threads: int) -> Side:
+    """A process for a runtime; ours finds this package, the others nothing of it."""
+    environment = {}
+    if runtime == "rushlight":
+        path = os.environ.get("PYTHONPATH")
+        environment["PYTHONPATH"] = os.pathsep.join([str(_PACKAGES), *([path] if path else [])])
+    script = Path(runtimes.__file__)
+    return Side(python, script, threads=threads, environment=environment)

@@ -1,0 +1,347 @@
+"""Programs timed in one of several runtimes: the script of a process in that runtime's environment.
+
+It runs where NumPy and the runtime are, and imports nothing of Rushlight but `side.py` beside it
+(and the package itself, for our own programs). A process has one program open at a time.
+
+Commands (`serve` answers requests for them): `installed`, `start`, `lower`, `open`, `outputs`,
+`latency`, `peaks`. `program` is a file of ``torch.export.save``, `data` an .npz with flattened
+inputs ``in0`` ...
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+if __name__ == "__main__":
+    import side  # type: ignore[import-not-found]
+else:
+    from rushlight.peers import side
+
+Array = Any  # NumPy's, which is imported when it is needed
+Writer = Callable[[Path], Any]
+
+
+class Opened(NamedTuple):
+    """A loaded program: one call on its inputs, and the arrays that such a call returned."""
+
+    call: Callable[[], Any]
+    arrays: Callable[[Any], Sequence[Any]]
+
+
+class Runtime(NamedTuple):
+    """How to use a runtime.
+
+    Attributes:
+        title: its name for people.
+        package: that has to be installed.
+        suffix: of its files.
+        start: imports it.
+        open: loads such a file for a number of threads (and options), and binds inputs.
+        lower: from an exported program (and options) to what writes the runtime's file; None: it
+            runs what ``torch.export.save`` wrote.
+        beside: what takes the suffix's place in further files that belong to one.
+    """
+
+    title: str
+    package: str
+    suffix: str
+    start: Callable[[], object]
+    open: Callable[..., Opened]
+    lower: Callable[..., Writer] | None = None
+    beside: tuple[str, ...] = ()
+
+    def files(self, file: str | Path) -> list[Path]:
+        """A program's files."""
+        path = Path(file)
+        return [p for p in (path, *(path.with_suffix(s) for s in self.beside)) if p.exists()]
+
+
+# --- Rushlight ------------------------------------------------------------------------------------
+
+
+def _start_rushlight() -> None:
+    import rushlight.runtime.load  # noqa: F401
+
+
+def _lower_rushlight(exported: Any, backend: str = "portable") -> Writer:
+    from rushlight.api import export
+
+    buffer = export(exported, backend=backend, verify=False).buffer
+    return lambda path: path.write_bytes(buffer)
+
+
+def _open_rushlight(file: str, threads: int, inputs: Sequence[Array], **options: Any) -> Opened:
+    from rushlight.runtime.load import load
+
+    method = load(file, threads=threads, **options)["forward"]
+    args, kwargs = method.contract.in_spec.unflatten(iter(inputs))
+    leaves = method.contract.out_spec.leaves
+    return Opened(lambda: method.call(args, kwargs), leaves)
+
+
+# --- PyTorch --------------------------------------------------------------------------------------
+
+
+def _start_torch() -> None:
+    import torch  # noqa: F401
+
+
+def _open_torch(file: str, threads: int, inputs: Sequence[Array], compiled: bool = False) -> Opened:
+    import torch
+    from torch.utils import _pytree as pytree
+
+    torch.set_num_threads(threads)
+    exported = torch.export.load(file)
+    module: Any = exported.module()
+    if compiled:
+        module = torch.compile(module)
+    tensors = [torch.from_numpy(array) for array in inputs]
+    spec = exported.call_spec.in_spec
+    assert spec is not None
+    args, kwargs = pytree.tree_unflatten(tensors, spec)
+
+    def call() -> Any:
+        with torch.inference_mode():
+            return module(*args, **kwargs)
+
+    if compiled:
+        call()  # which compiles
+    return Opened(call, lambda result: [x.numpy() for x in pytree.tree_leaves(result)])
+
+
+def _open_compiled(file: str, threads: int, inputs: Sequence[Array]) -> Opened:
+    return _open_torch(file, threads, inputs, compiled=True)
+
+
+# --- ExecuTorch -----------------------------------------------------------------------------------
+
+
+def _start_executorch() -> None:
+    from executorch.extension.pybindings import portable_lib  # noqa: F401
+    from executorch.runtime import Runtime
+
+    Runtime.get()
+
+
+def _lower_executorch(exported: Any) -> Writer:
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+    from executorch.exir import to_edge_transform_and_lower
+
+    edge = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()])
+    buffer = edge.to_executorch().buffer
+    return lambda path: path.write_bytes(buffer)
+
+
+def _open_executorch(file: str, threads: int, inputs: Sequence[Array]) -> Opened:
+    import numpy as np
+    import torch
+    from executorch.extension.pybindings import portable_lib
+    from executorch.runtime import Runtime
+
+    portable_lib._unsafe_reset_threadpool(threads)
+    program = Runtime.get().load_program(Path(file))
+    method = program.load_method("forward")
+    tensors = [torch.from_numpy(array) for array in inputs]
+    # A method does not keep its program alive.
+    return Opened(
+        lambda kept=program: method.execute(tensors),  # type: ignore[misc]
+        lambda result: [np.asarray(x) for x in result],
+    )
+
+
+# --- ONNX Runtime ---------------------------------------------------------------------------------
+
+
+def _start_onnxruntime() -> None:
+    import onnxruntime  # noqa: F401
+
+
+def _lower_onnxruntime(exported: Any) -> Writer:
+    import torch
+
+    program = torch.onnx.export(exported, dynamo=True, verbose=False)
+    assert program is not None
+    return lambda path: program.save(str(path), external_data=True)
+
+
+def _open_onnxruntime(file: str, threads: int, inputs: Sequence[Array]) -> Opened:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+    names = [value.name for value in session.get_inputs()]
+    feeds = dict(zip(names, inputs, strict=True))
+    return Opened(lambda: session.run(None, feeds), lambda result: result)
+
+
+# --- OpenVINO -------------------------------------------------------------------------------------
+
+
+def _start_openvino() -> None:
+    import openvino  # noqa: F401
+
+
+def _lower_openvino(exported: Any) -> Writer:
+    import openvino
+
+    model = openvino.convert_model(exported)
+    return lambda path: openvino.save_model(model, path, compress_to_fp16=False)
+
+
+def _open_openvino(file: str, threads: int, inputs: Sequence[Array]) -> Opened:
+    import openvino
+
+    properties = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_NUM_THREADS": threads,
+    }
+    compiled = openvino.Core().compile_model(file, "CPU", properties)
+    request = compiled.create_infer_request()
+    given = list(inputs)
+    return Opened(
+        lambda: request.infer(given, share_inputs=True, share_outputs=True),
+        lambda result: [result[output] for output in compiled.outputs],
+    )
+
+
+RUNTIMES = {
+    "rushlight": Runtime(
+        *("Rushlight", "rushlight", ".pte"),
+        start=_start_rushlight,
+        lower=_lower_rushlight,
+        open=_open_rushlight,
+    ),
+    "eager": Runtime("PyTorch eager", "torch", ".pt2", _start_torch, _open_torch),
+    "compile": Runtime("torch.compile", "torch", ".pt2", _start_torch, _open_compiled),
+    "executorch": Runtime(
+        *("ExecuTorch", "executorch", ".pte"),
+        start=_start_executorch,
+        lower=_lower_executorch,
+        open=_open_executorch,
+    ),
+    "onnxruntime": Runtime(
+        *("ONNX Runtime", "onnxruntime", ".onnx"),
+        start=_start_onnxruntime,
+        lower=_lower_onnxruntime,
+        open=_open_onnxruntime,
+        beside=(".onnx.data",),
+    ),
+    "openvino": Runtime(
+        *("OpenVINO", "openvino", ".xml"),
+        start=_start_openvino,
+        lower=_lower_openvino,
+        open=_open_openvino,
+        beside=(".bin",),
+    ),
+}
+"""By the name that options take."""
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+_open: Opened | None = None
+
+
+def _current() -> Opened:
+    if _open is None:
+        raise RuntimeError("no program is open")
+    return _open
+
+
+def installed() -> dict[str, str]:
+    """The runtimes whose packages are installed here, with their versions; imports none."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for name, runtime in RUNTIMES.items():
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(runtime.package).partition("+")[0]
+    return found
+
+
+def start(runtime: str) -> None:
+    """Import a runtime."""
+    RUNTIMES[runtime].start()
+
+
+def lower(runtime: str, program: str, file: str, **options: Any) -> dict[str, float]:
+    """Make the runtime's file; CPU and wall seconds that this takes without reading and writing."""
+    import torch
+
+    exported = torch.export.load(program)
+    make = RUNTIMES[runtime].lower
+    if make is None:
+        raise ValueError(f"{runtime} runs what torch.export.save wrote")
+    writer, seconds = side.measure_once(lambda: make(exported, **options))
+    writer(Path(file))
+    return dict(seconds)
+
+
+def open_program(
+    runtime: str, file: str, data: str, threads: int, cold: bool = False, **options: Any
+) -> dict[str, float]:
+    """Load a program, in place of the one that was open, and call it once.
+
+    Args:
+        cold: take it out of the page cache first.
+        options: of our own programs, what `rushlight.load` takes.
+
+    Returns:
+        Time and memory (see `side.measure_load`); the latter means something in a fresh process.
+    """
+    global _open
+    _open = None
+    found = RUNTIMES[runtime]
+    found.start()
+    inputs = side.read_inputs(data)
+    if cold:
+        side.drop_pages(found.files(file))
+
+    def load() -> Callable[[], Any]:
+        global _open
+        _open = found.open(file, threads, inputs, **options)
+        return _open.call
+
+    return dict(side.measure_load(load))
+
+
+def outputs(path: str) -> None:
+    """Run the open program and write its outputs ``out0`` ..."""
+    import numpy as np
+
+    found = _current().arrays(_current().call())
+    arrays: dict[str, Any] = {f"out{i}": np.asarray(x) for i, x in enumerate(found)}
+    np.savez(path, **arrays)
+
+
+def latency(calls: int = 1, warmup: int = 0) -> list[float]:
+    """Seconds of each call of the open program."""
+    return list(side.measure_calls(_current().call, calls, warmup))
+
+
+def peaks(threads: int) -> dict[str, float]:
+    """What the machine reaches, measured by our runtime: see `rushlight.runtime.peaks`."""
+    from rushlight.runtime.peaks import measure_peaks
+
+    return measure_peaks(threads)._asdict()
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "installed": installed,
+    "start": start,
+    "lower": lower,
+    "open": open_program,
+    "outputs": outputs,
+    "latency": latency,
+    "peaks": peaks,
+}
+
+if __name__ == "__main__":
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    side.main(COMMANDS, __doc__)

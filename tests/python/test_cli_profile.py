@@ -1,0 +1,243 @@
+"""`rushlight profile`: times, facts about operators, lines, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from typer.testing import CliRunner
+
+import rushlight as rl
+from rushlight.cli import app
+from rushlight.inspect.engine_work import engine_work
+from rushlight.inspect.model import Work
+from rushlight.inspect.work import flops_of, work_of
+from rushlight.schema import cpu_engine as engine
+from rushlight.schema import program as fb
+from rushlight.serialize.pte import read_pte, write_pte
+
+BACKENDS = ["portable", "cpu"]
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(4, 8, 3, padding=1)
+        self.head = nn.Linear(8 * 16, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(self.conv(x))
+        return torch.softmax(self.head(y.flatten(1)), dim=-1)
+
+
+IMAGE = torch.randn(2, 4, 4, 4)
+CONVOLUTION = 2 * (2 * 8 * 4 * 4) * (4 * 9)  # operations: for each result its terms
+LINEAR = 2 * (2 * 10) * 128
+
+
+def _save(path: Path, backend: str) -> Path:
+    torch.manual_seed(0)
+    rl.export(Net().eval(), (IMAGE,), backend=backend, verify=False).save(path, quiet=True)
+    return path
+
+
+def _run(*args: str | Path) -> Any:
+    return CliRunner().invoke(app, ["profile", *map(str, args)])
+
+
+def _json(*args: str | Path) -> Any:
+    result = _run(*args, "--json", "--repeat", "3")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_operators_with_what_they_do_and_where_they_come_from(tmp_path: Path, backend: str) -> None:
+    found = _json(_save(tmp_path / "m.pte", backend), "--threads", "1")
+    assert found["runs"] == 3 and found["peaks"]["threads"] == 1
+    operators = found["operators"]
+    times = [operator["ns"] for operator in operators]
+    assert times == sorted(times, reverse=True) and times[-1] >= 0
+    assert 0 <= found["outside_ns"] <= found["total_ns"]
+    by_flops = {operator["flops"]: operator for operator in operators}
+    assert set(by_flops) == {CONVOLUTION, LINEAR, None}
+    linear = by_flops[LINEAR]
+    rate = linear["flops"] / linear["ns"]
+    assert linear["gflops"] == pytest.approx(rate)
+    assert linear["of_flops"] == pytest.approx(rate * 1e9 / found["peaks"]["flops"])
+    assert linear["of_bandwidth"] > 0
+    # Rows, weights, bias and results; weights of the cpu backend are filled up to 16 columns.
+    columns = 16 if backend == "cpu" else 10
+    assert linear["bytes"] == 4 * (2 * 128 + 128 * columns + columns + 2 * 10)
+    lines = [source["text"] for operator in operators for source in operator["sources"]]
+    assert any("torch.softmax(" in line for line in lines)
+
+
+def test_a_table_with_totals(tmp_path: Path) -> None:
+    result = _run(_save(tmp_path / "m.pte", "cpu"), "--threads", "1", "--rows", "1")
+    assert result.exit_code == 0, result.output
+    text = result.stdout
+    assert re.search(r"[\d.]+ (ns|µs|ms) +[\d.]+%", text) and " more took " in text
+    for part in ("a run", "in no operator", "all operators", "this machine's peak", "its memory"):
+        assert part in text
+    assert "1 thread," in text and "GFLOP/s" in text and "test_cli_profile.py" in text
+
+
+def test_given_inputs(tmp_path: Path) -> None:
+    path = _save(tmp_path / "m.pte", "cpu")
+    np.save(tmp_path / "x.npy", IMAGE.numpy())
+    assert _json(path, "--input", tmp_path / "x.npy")["operators"]
+    np.save(tmp_path / "x.npy", IMAGE.numpy()[:1])
+    result = _run(path, "--input", tmp_path / "x.npy")
+    assert result.exit_code == 1 and "float32[2, 4, 4, 4]" in result.stderr
+
+
+def test_a_file_without_debug_information_has_no_lines(tmp_path: Path) -> None:
+    path = _save(tmp_path / "m.pte", "cpu")
+    pte = read_pte(path.read_bytes())
+    del pte.named_data["rushlight/debug"]
+    path.write_bytes(write_pte(pte))
+    result = _run(path, "--repeat", "1")
+    assert result.exit_code == 0, result.output
+    assert "The file has no debug information" in result.stdout
+    found = _json(path)
+    assert {operator["flops"] for operator in found["operators"]} == {CONVOLUTION, LINEAR, None}
+    assert not any(operator["sources"] for operator in found["operators"])
+
+
+def test_sizes_that_vary_are_not_guessed(tmp_path: Path) -> None:
+    batch = {"x": {0: torch.export.Dim("batch", min=1, max=8)}}
+    rl.export(Net().eval(), (IMAGE,), dynamic_shapes=batch).save(tmp_path / "m.pte", quiet=True)
+    operators = _json(tmp_path / "m.pte")["operators"]
+    assert operators and {operator["flops"] for operator in operators} == {None}
+    assert "-" in _run(tmp_path / "m.pte").stdout
+
+
+def test_a_delegate_that_tells_no_steps_is_one_operator(tmp_path: Path) -> None:
+    class Sum(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.exp(x + x)
+
+    program = rl.export(Sum(), (torch.randn(4),), backend="demo")
+    program.save(tmp_path / "m.pte", quiet=True)
+    names = [operator["name"] for operator in _json(tmp_path / "m.pte")["operators"]]
+    assert len(names) == 2 and "aten::exp.out" in names
+
+
+def test_refusals(tmp_path: Path) -> None:
+    path = _save(tmp_path / "m.pte", "portable")
+    for args, code, message in (
+        (("nothing.pte",), 1, "no such file"),
+        ((path, "--method", "decode"), 1, "no method 'decode'"),
+        ((path, "--repeat", "0"), 2, ""),
+        ((path, "--threads", "0"), 2, ""),
+    ):
+        result = _run(*args)
+        assert result.exit_code == code and message in result.stderr, result.output
+
+
+# --- what operators do ----------------------------------------------------------------------------
+
+
+class Call(nn.Module):
+    """A module that calls a function."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: torch.Tensor) -> Any:
+        return self.function(*args)
+
+
+def _work(function: Any, *args: torch.Tensor, backend: str) -> list[Work]:
+    module = function if isinstance(function, nn.Module) else Call(function)
+    program = rl.export(module.eval(), args, backend=backend, verify=False)
+    found = []
+    for work in work_of(program.buffer)["forward"]:
+        found += list(work.inside.values()) if work.inside else [work.whole]
+    return found
+
+
+def _flops(function: Any, *args: torch.Tensor, backend: str) -> list[int]:
+    works = _work(function, *args, backend=backend)
+    return [work.flops for work in works if work.flops is not None]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_operations_of_products_and_convolutions(backend: str) -> None:
+    flops = {
+        2 * 6 * 5 * 7: (nn.Linear(5, 7), torch.randn(2, 3, 5)),
+        2 * 3 * 4 * 5 * 6: (torch.bmm, torch.randn(3, 4, 5), torch.randn(3, 5, 6)),
+        2 * (6 * 3 * 3) * (2 * 9): (nn.Conv2d(4, 6, 3, groups=2), torch.randn(1, 4, 5, 5)),
+        2 * (4 * 5 * 5) * 9: (nn.Conv2d(4, 4, 3, padding=1, groups=4), torch.randn(1, 4, 5, 5)),
+        2 * (4 * 5 * 5) * (6 * 4): (nn.ConvTranspose2d(4, 6, 2, stride=2), torch.randn(1, 4, 5, 5)),
+        2 * (6 * 4) * (3 * 3): (nn.Conv1d(3, 6, 3), torch.randn(1, 3, 6)),
+    }
+    for expected, (function, *args) in flops.items():
+        assert _flops(function, *args, backend=backend) == [expected], function
+
+
+def test_operations_of_attention() -> None:
+    q, k, v = torch.randn(2, 4, 5, 8), torch.randn(2, 4, 6, 8), torch.randn(2, 4, 6, 8)
+    attend = F.scaled_dot_product_attention
+    assert _flops(attend, q, k, v, backend="cpu") == [2 * 2 * 4 * (5 * 6) * 16]
+    causal = lambda q, k, v: attend(q, k, v, is_causal=True)  # noqa: E731
+    assert _flops(causal, q, k[:, :, :5], v[:, :, :5], backend="cpu") == [2 * 2 * 4 * 15 * 16]
+
+
+def test_bytes_are_those_of_each_value_once() -> None:
+    table = nn.Embedding(50, 8)
+    [gather] = [
+        work
+        for work in _work(table, torch.tensor([[1, 2, 3]]), backend="cpu")
+        if work.name == "Gather"
+    ]
+    assert gather.bytes == 2 * 3 * 8 * 4 + 3 * 8  # the rows it takes, not the table
+    x = torch.randn(16, 16)
+    [chain] = _work(lambda x: torch.exp(x) * x + x, x, backend="cpu")
+    assert chain.bytes == 2 * 16 * 16 * 4 and chain.flops is None
+    [wide] = _work(lambda x, y: x + y, x, torch.randn(1, 16), backend="cpu")
+    assert wide.bytes == (2 * 16 * 16 + 16) * 4  # a row that repeats is read once
+    kernels = _work(lambda x: torch.exp(x) * x, x, backend="portable")
+    assert [(w.name, w.bytes) for w in kernels] == [
+        ("aten::exp.out", 2 * 16 * 16 * 4),
+        ("aten::mul.out", 3 * 16 * 16 * 4),
+    ]
+
+
+def test_operations_of_a_whole_program(tmp_path: Path) -> None:
+    for backend in BACKENDS:
+        assert flops_of(_save(tmp_path / "m.pte", backend)) == CONVOLUTION + LINEAR
+
+
+def test_a_damaged_payload_has_unknown_steps(tmp_path: Path) -> None:
+    pte = read_pte(_save(tmp_path / "m.pte", "cpu").read_bytes())
+    [delegate] = pte.program.execution_plan[0].delegates
+    assert isinstance(delegate, fb.BackendDelegate)
+    pte.delegate_blobs[delegate.processed.index] = b"damaged"
+    [work] = work_of(bytes(write_pte(pte)))["forward"]
+    assert work.whole.name == "CpuBackend"
+    assert all(step.flops is None and step.bytes is None for step in work.inside.values())
+
+
+def test_sizes_of_a_payload_that_vary_are_not_guessed() -> None:
+    def payload(dynamic: list[int]) -> bytes:
+        sizes = [engine.Value(sizes=[3, 16], steps=[16, 1], place=place) for place in engine.Place]
+        rows, out, _, panels = sizes
+        rows.dynamic_sizes = dynamic
+        steps = [engine.Step(engine.Product(), [0, 3], [1])]
+        return engine.pack(
+            engine.Graph(2, [rows, out, rows, panels], [engine.Constant("k", 192)], steps, 1, 1)
+        )
+
+    assert engine_work(payload([])) == [Work("Product", 2 * 3 * 16 * 16, 3 * 3 * 16 * 4)]
+    assert engine_work(payload([-1, -1])) == engine_work(payload([]))
+    assert engine_work(payload([0, -1])) == [Work("Product")]
