@@ -16,6 +16,7 @@ SCHEMAS = {
     "program": ("INVALID_PROGRAM", "program"),
     "flat_tensor": ("INVALID_EXTERNAL_DATA", "program"),
     "cpu_engine": ("DELEGATE_INVALID_COMPATIBILITY", "backends/cpu"),
+    "xnnpack": ("DELEGATE_INVALID_COMPATIBILITY", "backends/xnnpack"),
 }
 
 

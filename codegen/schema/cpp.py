@@ -106,7 +106,13 @@ def _method(result: str, name: str, value: str) -> Iterator[str]:
         yield line
     else:
         yield f"  {result} {name}() const {{"
-        yield f"    return {value};"
+        line = f"    return {value};"
+        if len(line) <= 100:
+            yield line
+        else:  # a call, whose arguments go to the next line
+            callee, _, rest = value.partition("(")
+            yield f"    return {callee}("
+            yield f"        {rest};"
         yield "  }"
 
 
@@ -128,9 +134,9 @@ def _getters(schema: Schema, field: Field) -> Iterator[str]:
         kind = union.name
         yield from _method(kind, f"{name}_type", f"scalar<{kind}>({at}, {kind}::NONE)")
         yield "  // Absent unless the type is this one."
-        for member in union.members:
-            value = f"{member}(member({at}, static_cast<uint8_t>({kind}::{member})))"
-            yield from _method(member, f"{name}_as_{member}", value)
+        for member, table in union.members.items():
+            value = f"{table}(member({at}, static_cast<uint8_t>({kind}::{member})))"
+            yield from _method(table, f"{name}_as_{member}", value)
     else:
         view = {
             Kind.BYTES: "Vector<uint8_t>",
@@ -178,7 +184,7 @@ def _root(schema: Schema) -> Iterator[str]:
         union = schema.union(name)
         assert union is not None
         rows.append((f"{{{len(members)}, {len(union.members)}}},", name))
-        members += [(f"{number[m]},", m) for m in union.members]
+        members += [(f"{number[table]},", m) for m, table in union.members.items()]
     if unions:
         yield "inline constexpr UnionLayout kUnions[] = {"
         yield from _aligned(rows)

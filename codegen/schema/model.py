@@ -47,10 +47,13 @@ class EnumDef:
 
 @dataclass
 class UnionDef:
-    """`members[i]` is the table of type number i + 1; number 0 is none."""
+    """{member: its table} in the order of their numbers from 1; number 0 is none.
+
+    A member has the name of its table unless several members share one.
+    """
 
     name: str
-    members: list[str]
+    members: dict[str, str]
     doc: str = ""
 
 
@@ -134,7 +137,7 @@ class Schema:
             elif f.kind is Kind.UNION:
                 union = self.union(f.type)
                 assert union is not None
-                yield from union.members
+                yield from union.members.values()
 
     def in_order(self) -> list[Table]:
         """The tables that this file defines, each after those it points to."""

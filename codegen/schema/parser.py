@@ -176,10 +176,11 @@ class _Parser:
     def _union(self, doc: str) -> None:
         tokens = self._tokens
         name = tokens.take("word")
-        members: list[str] = []
+        members: dict[str, str] = {}
         tokens.expect("{")
         while not tokens.accept("}"):
-            members.append(tokens.take("word"))
+            member = tokens.take("word")
+            members[member] = tokens.take("word") if tokens.accept(":") else member
             if not tokens.accept(","):
                 tokens.expect("}")
                 break

@@ -77,7 +77,7 @@ def _with_unions(schema: Schema) -> Iterator[Table | UnionDef]:
     seen: set[str] = set()
     for table in schema.in_order():
         for name, union in list(waiting.items()):
-            if seen.issuperset(union.members):
+            if seen.issuperset(union.members.values()):
                 yield waiting.pop(name)
         seen.add(table.name)
         yield table
@@ -109,6 +109,10 @@ def _enum(enum: EnumDef) -> Iterator[str]:
 
 
 def _union(union: UnionDef) -> Iterator[str]:
+    for member, table in union.members.items():
+        if member != table:
+            yield from ("", "@dataclass(slots=True)", f"class {member}({table}):")
+            yield from (*_docstring(f"{table} as a {union.name}."), "")
     yield ""
     if union.doc:
         yield f"# {union.doc}"
@@ -117,8 +121,9 @@ def _union(union: UnionDef) -> Iterator[str]:
         yield line
     else:
         yield f"{union.name} = ("
-        yield f"    {union.members[0]}"
-        yield from (f"    | {member}" for member in union.members[1:])
+        first, *others = union.members
+        yield f"    {first}"
+        yield from (f"    | {member}" for member in others)
         yield ")"
     yield ""
 
@@ -171,7 +176,9 @@ def _number(type_name: str) -> str:
 
 def _format(schema: Schema, code: str) -> Iterator[str]:
     yield ""
-    yield "_TABLES: Mapping[type, tuple[codec.Field, ...]] = {"
+    sharing = _sharing(schema)
+    kind = "dict" if sharing else "Mapping"
+    yield f"_TABLES: {kind}[type, tuple[codec.Field, ...]] = {{"
     for table in schema.reachable():
         if not table.fields:
             yield f"    {table.name}: (),"
@@ -184,6 +191,15 @@ def _format(schema: Schema, code: str) -> Iterator[str]:
             yield from _entry(schema, f)
         yield "    ),"
     yield "}"
+    if sharing:
+        yield "_member: type"
+    for table_name, members in sharing.items():
+        line = f"for _member in ({', '.join(members)}{',' if len(members) == 1 else ''}):"
+        if len(line) <= 100:
+            yield line
+        else:
+            yield from ("for _member in (", *(f"    {member}," for member in members), "):")
+        yield f"    _TABLES[_member] = _TABLES[{table_name}]"
     name = schema.path.stem.upper()
     yield ""
     yield f'{name} = codec.Format({schema.root}, b"{schema.identifier}", _TABLES, Code.{code})'
@@ -201,6 +217,16 @@ def _format(schema: Schema, code: str) -> Iterator[str]:
     yield f"    assert isinstance({variable}, {root})"
     yield f"    return {variable}"
     yield ""
+
+
+def _sharing(schema: Schema) -> dict[str, list[str]]:
+    """Of each table that members of unions share under names of their own: those names."""
+    found: dict[str, list[str]] = {}
+    for union in schema.unions.values():
+        for member, table in union.members.items():
+            if member != table:
+                found.setdefault(table, []).append(member)
+    return found
 
 
 def _entry(schema: Schema, f: Field) -> Iterator[str]:
