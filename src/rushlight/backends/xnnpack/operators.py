@@ -1,0 +1,93 @@
+"""The calls that XNNPACK takes, by operator."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from rushlight.backends.xnnpack import elementwise, images, movement, norms, products
+from rushlight.backends.xnnpack.graph import DATATYPES
+from rushlight.backends.xnnpack.operator_facts import Operator, used_results
+
+aten = torch.ops.aten
+
+OPERATORS: dict[Any, Operator] = {
+    **elementwise.OPERATORS,
+    **products.OPERATORS,
+    **images.OPERATORS,
+    **movement.OPERATORS,
+    **norms.OPERATORS,
+}
+
+SIZES = frozenset({operator.add, operator.sub, operator.mul, operator.floordiv, aten.sym_size.int})
+"""What computes with sizes. Tensors tell theirs at run time, so nothing is written for it."""
+
+_MOST_DIMENSIONS = 6
+
+
+def why_not(
+    node: Node, is_constant: Callable[[Any], bool], has_maximum: Callable[[Any], bool]
+) -> str | None:
+    """Why XNNPACK does not take a call; None if it does.
+
+    Args:
+        node: of the Edge dialect.
+        is_constant: whether an argument is a constant of the program.
+        has_maximum: whether a size has one.
+    """
+    if node.target in SIZES:
+        return None
+    if node.target not in OPERATORS:
+        return f"XNNPACK has no {node.target}"
+    if node.target is operator.getitem:
+        return why_not(node.all_input_nodes[0], is_constant, has_maximum)
+    reason = _why_not_values(node, has_maximum)
+    return reason or OPERATORS[node.target].why_not(node, is_constant)
+
+
+def _why_not_values(node: Node, has_maximum: Callable[[Any], bool]) -> str | None:
+    dtypes = set()
+    for one in node.all_input_nodes:
+        val = one.meta.get("val")
+        if isinstance(val, torch.SymInt):
+            continue
+        if not isinstance(val, torch.Tensor):
+            return f"{one.name} is no tensor"
+        if val.dim() == 0 and one.op != "placeholder":
+            return f"{one.name} has no dimensions"
+        dtypes.add(val.dtype)
+        reason = _why_not_value(one.name, val, has_maximum)
+        if reason is not None:
+            return reason
+    results = node.meta["val"]
+    if not isinstance(results, torch.Tensor):
+        used = used_results(node)
+        results = [r for i, r in enumerate(results) if i in used and r.dtype != torch.int64]
+    else:
+        results = [results]
+    for val in results:
+        if val.dim() == 0:
+            return "its result has no dimensions"
+        reason = _why_not_value("its result", val, has_maximum)
+        if reason is not None:
+            return reason
+    if len(dtypes) > 1:
+        return "its tensors are of different dtypes"
+    return None
+
+
+def _why_not_value(name: str, val: torch.Tensor, has_maximum: Callable[[Any], bool]) -> str | None:
+    if val.dtype not in DATATYPES:
+        return f"{name} is {str(val.dtype).removeprefix('torch.')}; XNNPACK takes floats"
+    if val.dim() > _MOST_DIMENSIONS:
+        return f"{name} has more than {_MOST_DIMENSIONS} dimensions"
+    for size in val.shape:
+        if isinstance(size, int) and size == 0:
+            return f"{name} has no elements"
+        if not has_maximum(size):
+            return f"{name} has a size without a maximum"
+    return None
