@@ -36,12 +36,14 @@ def unary(b: Builder, node: Node, operation: fb.NodeKind) -> Value:
 
 
 def binary(b: Builder, node: Node, operation: fb.NodeKind, operands: Sequence[Value]) -> Value:
-    """One step on two values, which are broadcast."""
-    shape = tuple(val_of(node).shape)
+    """One step on two values, which are broadcast to the call's first result."""
+    found = node.meta["val"]
+    val = found if isinstance(found, torch.Tensor) else found[0]
+    shape = tuple(val.shape)
     order = _common_order(b, operands, shape)
     one, other = (_fitted(b, value, order) for value in operands)
-    datatype = DATATYPES[val_of(node).dtype]
-    dims = [shape[d] for d in order] or [1]
+    datatype = DATATYPES[val.dtype]
+    dims = [shape[d] for d in order]
     stored = b.emit_one(operation, dims, datatype, input1_id=one, input2_id=other)
     return Value(stored, shape, order)
 
@@ -60,10 +62,8 @@ def _common_order(b: Builder, operands: Sequence[Value], shape: Sequence[Any]) -
 
 def _fitted(b: Builder, value: Value, order: Order) -> Stored:
     """A value so that it is broadcast to a result of this order."""
-    if all(is_one(size) for size in value.shape):
-        return b.reshaped(value.stored, [1])
     if value.rank < len(order):
-        if order == identity(len(order)):
+        if all(is_one(size) for size in value.shape) or order == identity(len(order)):
             return b.in_order(value, identity(value.rank)).stored
         value = b.viewed(value, [1] * (len(order) - value.rank) + list(value.shape))
     return b.in_order(value, order).stored
@@ -171,30 +171,6 @@ def _leaky_relu(b: Builder, node: Node) -> Value:
     return unary(b, node, fb.LeakyReLU(float(arguments(node)["negative_slope"])))
 
 
-def _prelu(b: Builder, node: Node) -> Value:
-    """Slopes lie along the channels, which XNNPACK has last."""
-    value = b.value(node.args[0])
-    weight = b.data(node.args[1])
-    assert weight is not None
-    channel = min(1, value.rank - 1)
-    order = (*(d for d in range(value.rank) if d != channel), channel)
-    source = b.in_order(value, order).stored
-    slopes = b.constant(weight.expand(value.shape[channel]).contiguous(), val_of(node).dtype)
-    stored = b.emit_one(
-        fb.PReLU(), source.dims, source.datatype, input1_id=source, input2_id=slopes
-    )
-    return Value(stored, value.shape, order)
-
-
-def _prelu_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
-    value = val_of(node.args[0])
-    if not is_constant(node.args[1]):
-        return "its weight is computed, and XNNPACK packs weights when a program is loaded"
-    if not isinstance(value.shape[min(1, value.dim() - 1)], int):
-        return "its channels are not fixed"
-    return None
-
-
 OPERATORS: dict[Any, Operator] = {
     aten.abs.default: _function(fb.Abs),
     aten.ceil.default: _function(fb.Ceiling),
@@ -212,7 +188,6 @@ OPERATORS: dict[Any, Operator] = {
     aten.gelu.default: Operator(lambda b, n: unary(b, n, fb.Gelu()), _gelu_why_not),
     aten.elu.default: Operator(_elu, _elu_why_not),
     aten.leaky_relu.default: Operator(_leaky_relu),
-    aten.prelu.default: Operator(_prelu, _prelu_why_not),
     aten.pow.Tensor_Scalar: Operator(_power, _power_why_not),
     aten.reciprocal.default: Operator(_reciprocal),
     aten.add.Tensor: _of_two(fb.Add),
@@ -227,5 +202,5 @@ OPERATORS: dict[Any, Operator] = {
     },
 }
 
-KEPT_WHOLE = [aten.hardswish.default, aten.prelu.default]
+KEPT_WHOLE = [aten.hardswish.default]
 """Operators that XNNPACK has a node for and whose decomposition takes several."""

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from rushlight.backends.xnnpack import elementwise, images, movement, norms, products
+from rushlight.backends.xnnpack import elementwise, images, movement, norms, products, slopes
 from rushlight.backends.xnnpack.graph import DATATYPES
 from rushlight.backends.xnnpack.operator_facts import Operator, used_results
 
@@ -21,6 +21,7 @@ OPERATORS: dict[Any, Operator] = {
     **images.OPERATORS,
     **movement.OPERATORS,
     **norms.OPERATORS,
+    **slopes.OPERATORS,
 }
 
 SIZES = frozenset({operator.add, operator.sub, operator.mul, operator.floordiv, aten.sym_size.int})
@@ -45,39 +46,50 @@ def why_not(
         return f"XNNPACK has no {node.target}"
     if node.target is operator.getitem:
         return why_not(node.all_input_nodes[0], is_constant, has_maximum)
-    reason = _why_not_values(node, has_maximum)
-    return reason or OPERATORS[node.target].why_not(node, is_constant)
+    return _why_not_inputs(node, is_constant, has_maximum) or (
+        _why_not_results(node, has_maximum) or OPERATORS[node.target].why_not(node, is_constant)
+    )
 
 
-def _why_not_values(node: Node, has_maximum: Callable[[Any], bool]) -> str | None:
+def _why_not_inputs(
+    node: Node, is_constant: Callable[[Any], bool], has_maximum: Callable[[Any], bool]
+) -> str | None:
     dtypes = set()
     for one in node.all_input_nodes:
         val = one.meta.get("val")
-        if isinstance(val, torch.SymInt):
+        if isinstance(val, torch.SymInt) or _is_condition(node, val):
             continue
         if not isinstance(val, torch.Tensor):
             return f"{one.name} is no tensor"
-        if val.dim() == 0 and one.op != "placeholder":
+        if val.dim() == 0 and not is_constant(one):
             return f"{one.name} has no dimensions"
         dtypes.add(val.dtype)
         reason = _why_not_value(one.name, val, has_maximum)
         if reason is not None:
             return reason
-    results = node.meta["val"]
-    if not isinstance(results, torch.Tensor):
-        used = used_results(node)
-        results = [r for i, r in enumerate(results) if i in used and r.dtype != torch.int64]
-    else:
-        results = [results]
-    for val in results:
-        if val.dim() == 0:
+    return "its tensors are of different dtypes" if len(dtypes) > 1 else None
+
+
+def _why_not_results(node: Node, has_maximum: Callable[[Any], bool]) -> str | None:
+    val = node.meta["val"]
+    used = [val]
+    if not isinstance(val, torch.Tensor):  # indices are converted by the runtime
+        used = [val[i] for i in sorted(used_results(node)) if val[i].dtype != torch.int64]
+    for one in used:
+        if one.dim() == 0:
             return "its result has no dimensions"
-        reason = _why_not_value("its result", val, has_maximum)
+        if _is_condition(node, one):
+            continue
+        reason = _why_not_value("its result", one, has_maximum)
         if reason is not None:
             return reason
-    if len(dtypes) > 1:
-        return "its tensors are of different dtypes"
     return None
+
+
+def _is_condition(node: Node, val: Any) -> bool:
+    """Whether a value is the condition of a PReLU, which is not computed by itself."""
+    is_bool = isinstance(val, torch.Tensor) and val.dtype == torch.bool
+    return is_bool and node.target in slopes.OPERATORS
 
 
 def _why_not_value(name: str, val: torch.Tensor, has_maximum: Callable[[Any], bool]) -> str | None:
