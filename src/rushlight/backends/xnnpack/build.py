@@ -95,7 +95,7 @@ class Builder:
         val = node.meta["val"]
         if isinstance(val, torch.Tensor):
             order = dim_order_of(val)
-            dims = [val.shape[d] for d in order]
+            dims: list[Any] = [val.shape[d] for d in order]
             stored = Stored(dims, DATATYPES[val.dtype], external=self.arguments, flags=1)
             self._values[node] = Value(stored, tuple(val.shape), order)
         self.arguments += 1

@@ -12,6 +12,7 @@ from rushlight.backends.xnnpack.build import Builder
 from rushlight.backends.xnnpack.graph import DATATYPES, Stored, Value, dynamic_sizes
 from rushlight.backends.xnnpack.norms import norm_after
 from rushlight.backends.xnnpack.operator_facts import (
+    SEVERAL_DYNAMIC,
     Operator,
     arguments,
     dims_of,
@@ -26,6 +27,10 @@ aten = torch.ops.aten
 
 _KEEP_DIMS = 64
 _ALIGN_CORNERS = 8
+_SIDES = ("padding_left", "padding_right", "padding_top", "padding_bottom")
+
+_Convolution = fb.Conv2d | fb.DepthwiseConv2d | fb.ConvTranspose2d
+_Pooling = fb.MaxPooling2d | fb.AvgPooling2d
 
 
 # --- convolutions -------------------------------------------------------------------------------
@@ -37,7 +42,7 @@ def _conv_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     if source.dim() not in (3, 4):
         return "XNNPACK's convolutions have one or two dimensions"
     if source.dim() == 3 and max(map(dynamic_sizes, (source.shape, val_of(node).shape))) > 1:
-        return "several of its sizes are dynamic, and XNNPACK's reshapes infer one"
+        return SEVERAL_DYNAMIC
     return needs_constants(node, is_constant, "weight", "bias")
 
 
@@ -53,9 +58,12 @@ def _convolution(b: Builder, node: Node) -> Value:
     norm = norm_after(b, node)
     if norm is not None:
         weight, bias = norm.folded(weight, bias)
-    source = b.images(b.value(args["input"]))
+    image, edges = _without_pad(args["input"])
+    source = b.images(b.value(image))
     shape = tuple(val_of(node).shape)
-    operation = _operation(args, weight, groups, transposed)
+    operation = _operation(args, weight)
+    for side, zeros in edges.items():
+        setattr(operation, side, getattr(operation, side) + zeros)
     stored = b.emit_one(
         *(operation, _image_dims(shape), DATATYPES[val_of(node).dtype]),
         input1_id=source,
@@ -67,6 +75,19 @@ def _convolution(b: Builder, node: Node) -> Value:
         assert stored.step is not None
         b.settle(norm.node, [value], stored.step)
     return value
+
+
+def _without_pad(node: Node) -> tuple[Node, dict[str, int]]:
+    """An image before it was padded with zeros, and how many; the pad is left out if nothing else
+    needs it."""
+    if node.target is not aten.constant_pad_nd.default or val_of(node).dim() != 4:
+        return node, {}
+    args = arguments(node)
+    pad = list(args["pad"])
+    readers = [u for u in node.users if u.target is aten.convolution.default and not u.args[6]]
+    if args["value"] != 0 or len(pad) > 4 or len(readers) < len(node.users):
+        return node, {}
+    return args["self"], dict(zip(_SIDES, pad, strict=False))
 
 
 def _by_outputs(weight: torch.Tensor, groups: int) -> torch.Tensor:
@@ -81,15 +102,15 @@ def _filter(b: Builder, weight: torch.Tensor, is_depthwise: bool) -> Stored:
     return b.constant(weight.permute(order).contiguous(), torch.float32)
 
 
-def _operation(
-    args: dict[str, Any], weight: torch.Tensor, groups: int, transposed: bool
-) -> fb.Convolution:
+def _operation(args: dict[str, Any], weight: torch.Tensor) -> _Convolution:
     outputs, inputs, *kernel = weight.shape
+    groups, transposed = args["groups"], args["transposed"]
     fill = [0] * (2 - len(args["stride"]))  # a line has no width
-    top, left = (*args["padding"], *fill)
-    stride, dilation = ((*args[n], *(1 for _ in fill)) for n in ("stride", "dilation"))
-    adjustment = (*args["output_padding"], *fill) if transposed else (0, 0)
-    kind = fb.Conv2d if inputs > 1 else fb.DepthwiseConv2d
+    top, left = list(args["padding"]) + fill
+    ones = [1] * len(fill)
+    stride, dilation = (list(args[n]) + ones for n in ("stride", "dilation"))
+    adjustment = list(args["output_padding"]) + fill if transposed else [0, 0]
+    kind: type[_Convolution] = fb.Conv2d if inputs > 1 else fb.DepthwiseConv2d
     return (fb.ConvTranspose2d if transposed else kind)(
         padding_top=top,
         padding_bottom=top,
@@ -119,7 +140,7 @@ def _image_dims(shape: Sequence[Any]) -> list[Any]:
 
 
 def _pool(
-    b: Builder, node: Node, operation: fb.Pooling, source: Stored, shape: Sequence[Any]
+    b: Builder, node: Node, operation: _Pooling, source: Stored, shape: Sequence[Any]
 ) -> Value:
     stored = b.emit_one(operation, _image_dims(shape), source.datatype, input_id=source)
     return b.from_images(stored, shape)
@@ -170,7 +191,7 @@ def _max_pool(b: Builder, node: Node) -> list[Value]:
             stride, kernel = window[f"stride_{side}"], window[f"pooling_{side}"]
             reach = (shape[2 + d] - 1) * stride + dilation[d] * (kernel - 1) + 1
             padded = value.shape[2 + d] + window[f"padding_{first}"]
-            window[f"padding_{last}"] = max(reach - padded, 0)
+            window[f"padding_{last}"] = max(int(reach - padded), 0)
     height, width = dilation
     operation = fb.MaxPooling2d(
         **window, dilation_height=height, dilation_width=width, flags=_KEEP_DIMS
@@ -230,7 +251,7 @@ def _adaptive(b: Builder, node: Node) -> Value:
 
 
 def _reduce(
-    b: Builder, node: Node, kind: type[fb.Pooling], value: Value, kernel: Sequence[int]
+    b: Builder, node: Node, kind: type[_Pooling], value: Value, kernel: Sequence[int]
 ) -> Value:
     """A pool whose windows are side by side."""
     batch, channels, height, width = value.shape
@@ -273,7 +294,7 @@ def _dropped_why_not(node: Node) -> str | None:
     found = node.meta["val"]
     result = found if isinstance(found, torch.Tensor) else found[0]
     if result.dim() < val_of(node.args[0]).dim() and dynamic_sizes(result.shape) > 1:
-        return "several of its sizes are dynamic, and XNNPACK's reshapes infer one"
+        return SEVERAL_DYNAMIC
     return None
 
 
@@ -312,11 +333,7 @@ def _mean_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     if node.kwargs.get("dtype") not in (None, value.dtype):
         return "it converts what it averages"
     if value.dim() == 3 and dims == [2]:
-        sizes = max(dynamic_sizes(value.shape), dynamic_sizes(value.shape[:2]))
-        return (
-            "several of its sizes are dynamic, and XNNPACK's reshapes infer one" * (sizes > 1)
-            or None
-        )
+        return SEVERAL_DYNAMIC if dynamic_sizes(value.shape) > 1 else None
     if value.dim() == 4 and dims == [2, 3]:
         return _dropped_why_not(node)
     return _reduction_why_not(node, is_constant)
@@ -344,7 +361,7 @@ def _resize(b: Builder, node: Node) -> Value:
     source = b.images(b.value(node.args[0]))
     shape = tuple(val_of(node).shape)
     flags = _ALIGN_CORNERS if arguments(node)["align_corners"] else 0
-    operation = fb.StaticResizeBilinear2D(*shape[2:], flags=flags)
+    operation = fb.StaticResizeBilinear2D(shape[2], shape[3], flags=flags)
     stored = b.emit_one(operation, _image_dims(shape), source.datatype, input_id=source)
     return b.from_images(stored, shape)
 

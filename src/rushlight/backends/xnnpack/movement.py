@@ -14,18 +14,18 @@ from rushlight.backends.xnnpack.graph import (
     DATATYPES,
     Value,
     dynamic_sizes,
-    identity,
     keys_of,
-    order_after_view,
 )
-from rushlight.backends.xnnpack.operator_facts import Operator, arguments, val_of
+from rushlight.backends.xnnpack.operator_facts import SEVERAL_DYNAMIC, Operator, arguments, val_of
 from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
 from rushlight.schema import xnnpack as fb
 
 aten = torch.ops.aten
 
 _MOST_INPUTS = 5
-_CONCATENATE = {
+_CONCATENATE: dict[
+    int, type[fb.Concatenate2 | fb.Concatenate3 | fb.Concatenate4 | fb.Concatenate5]
+] = {
     2: fb.Concatenate2,
     3: fb.Concatenate3,
     4: fb.Concatenate4,
@@ -43,7 +43,7 @@ def _view(b: Builder, node: Node) -> Value:
 
 def _view_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     if dynamic_sizes(val_of(node).shape) > 1:
-        return "several of its sizes are dynamic, and XNNPACK's reshapes infer one"
+        return SEVERAL_DYNAMIC
     return None
 
 
@@ -79,23 +79,25 @@ def _converted(b: Builder, node: Node) -> Value:
 
 
 def _part(b: Builder, value: Value, dim: int, start: int, size: int) -> Value:
-    """`size` neighbours in one dimension."""
+    """`size` neighbours in one dimension; of the others all, which 0 stands for."""
     at = value.order.index(dim)
     if value.shape[dim] == size:
         return value
     offsets = [0] * value.rank
     offsets[at] = start
-    sizes = [int(s) for s in value.stored.dims]
-    sizes[at] = size
+    dims = list(value.stored.dims)
+    dims[at] = size
+    sizes = [d if isinstance(d, int) else 0 for d in dims]
     operation = fb.StaticSlice(value.rank, offsets, sizes)
-    stored = b.emit_one(operation, sizes, value.stored.datatype, input_id=value.stored)
+    stored = b.emit_one(operation, dims, value.stored.datatype, input_id=value.stored)
     shape = [*value.shape[:dim], size, *value.shape[dim + 1 :]]
     return Value(stored, tuple(shape), value.order)
 
 
 def _part_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
-    if dynamic_sizes(val_of(node.args[0]).shape):
-        return "it cuts a tensor with a dynamic size, and XNNPACK's slices have fixed sizes"
+    source, dim = val_of(node.args[0]), int(arguments(node)["dim"])
+    if dynamic_sizes([source.shape[dim]]):
+        return "it cuts a size that is dynamic, and XNNPACK's slices have fixed offsets"
     return None
 
 
@@ -105,6 +107,10 @@ def _slice(b: Builder, node: Node) -> Value:
     dim = int(args["dim"]) % value.rank
     start, _, _ = slice(args["start"], args["end"]).indices(int(value.shape[dim]))
     return _part(b, value, dim, start, int(val_of(node).shape[dim]))
+
+
+def _select_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    return _part_why_not(node, is_constant) or _view_why_not(node, is_constant)
 
 
 def _slice_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
@@ -192,7 +198,7 @@ def _pad_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     return "it cuts something off" if min(pad, default=0) < 0 else None
 
 
-OPERATORS = {
+OPERATORS: dict[Any, Operator] = {
     **{
         target: Operator(_same, moves=True) for target in (aten.alias_copy.default, clone_dim_order)
     },
@@ -210,7 +216,7 @@ OPERATORS = {
     aten.transpose_copy.int: Operator(_transpose, moves=True),
     to_dim_order_copy: Operator(_converted, moves=True),
     aten.slice_copy.Tensor: Operator(_slice, _slice_why_not, moves=True),
-    aten.select_copy.int: Operator(_select, _part_why_not, moves=True),
+    aten.select_copy.int: Operator(_select, _select_why_not, moves=True),
     aten.split_with_sizes_copy.default: Operator(_split, _split_why_not, moves=True),
     operator.getitem: Operator(_getitem, moves=True),
     aten.cat.default: Operator(_cat, moves=True),

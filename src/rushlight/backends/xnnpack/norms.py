@@ -102,11 +102,11 @@ def _batch_norm(b: Builder, node: Node) -> list[Value]:
         )
         return [b.from_images(stored, value.shape)]
     shape = [1, len(scale), *[1] * (value.rank - 2)]
-    for operation, numbers in ((fb.Multiply(), scale), (fb.Add(), shift)):
-        constant = b.constant(numbers.to(dtype).reshape(shape))
-        other = Value(constant, tuple(shape), identity(len(shape)))
-        value = binary(b, node, operation, [value, other])
-    return [value]
+    factor, term = (
+        Value(b.constant(t.to(dtype).reshape(shape)), tuple(shape), identity(len(shape)))
+        for t in (scale, shift)
+    )
+    return [binary(b, node, fb.Add(), [binary(b, node, fb.Multiply(), [value, factor]), term])]
 
 
 def _why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:

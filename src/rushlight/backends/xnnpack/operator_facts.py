@@ -13,7 +13,18 @@ from torch.fx import Node
 from rushlight.backends.cpu.operator_facts import arguments, val_of
 from rushlight.backends.xnnpack.build import Builder
 
-__all__ = ["Operator", "arguments", "dims_of", "needs_constants", "pair", "used_results", "val_of"]
+__all__ = [
+    "SEVERAL_DYNAMIC",
+    "Operator",
+    "arguments",
+    "dims_of",
+    "needs_constants",
+    "pair",
+    "used_results",
+    "val_of",
+]
+
+SEVERAL_DYNAMIC = "several of its sizes are dynamic, and XNNPACK's reshapes infer one"
 
 WhyNot = Callable[[Node, Callable[[Any], bool]], str | None]
 
@@ -34,7 +45,9 @@ class Operator:
     """
 
     translate: Callable[[Builder, Node], Any]
-    why_not: WhyNot = always
+    why_not: SEVERAL_DYNAMIC = "several of its sizes are dynamic, and XNNPACK's reshapes infer one"
+
+WhyNot = always
     moves: bool = False
 
 

@@ -24,7 +24,9 @@ OPERATORS: dict[Any, Operator] = {
     **slopes.OPERATORS,
 }
 
-SIZES = frozenset({operator.add, operator.sub, operator.mul, operator.floordiv, aten.sym_size.int})
+SIZES: frozenset[Callable[..., Any]] = frozenset(
+    {operator.add, operator.sub, operator.mul, operator.floordiv, aten.sym_size.int}
+)
 """What computes with sizes. Tensors tell theirs at run time, so nothing is written for it."""
 
 _MOST_DIMENSIONS = 6

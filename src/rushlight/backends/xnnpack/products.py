@@ -97,7 +97,7 @@ def _bmm(b: Builder, node: Node) -> Value:
 
 def _softmax(b: Builder, node: Node) -> Value:
     value = b.value(node.args[0])
-    dim = int(node.args[1]) % value.rank  # type: ignore[call-overload]
+    dim = int(node.args[1]) % value.rank  # type: ignore[arg-type]
     rows = b.in_order(value, [*(d for d in value.order if d != dim), dim])
     stored = b.emit_one(fb.Softmax(), rows.stored.dims, rows.stored.datatype, input_id=rows.stored)
     return Value(stored, value.shape, rows.order)
