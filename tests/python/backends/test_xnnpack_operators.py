@@ -9,9 +9,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from xnnpack_models import Calls, Peer
+from xnnpack_models import DTYPES, Calls, Peer
 
 pytestmark = pytest.mark.interop
+
+BOTH = pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 
 UNARY: dict[str, Any] = {
     "Abs": torch.abs,
@@ -39,10 +41,7 @@ def peer(executorch: Any, tmp_path: Path) -> Peer:
     return Peer(executorch, tmp_path)
 
 
-DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
-
-
-@DTYPES
+@BOTH
 def test_functions(peer: Peer, dtype: torch.dtype) -> None:
     shapes = [(1,), (7, 33), (2, 3, 5, 7), (1, 2, 1, 3, 2, 5)]
     inputs = [(torch.randn(shape) * 3).to(dtype) for shape in shapes]
@@ -60,7 +59,7 @@ BINARY = {
 }
 
 
-@DTYPES
+@BOTH
 def test_functions_of_two(peer: Peer, dtype: torch.dtype) -> None:
     shapes = [(2, 3, 5, 7), (1,), (7,), (5, 1), (3, 1, 7), (2, 1, 1, 1), (1, 3, 1, 1)]
     x, *others = (torch.randn(s).to(dtype) for s in [(2, 3, 5, 7), *shapes, (4, 2, 3, 5, 7)])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -20,6 +21,9 @@ from rushlight.schema import xnnpack as fb
 
 # Of the scale of a result, and the least scale: what is far below that is half's own error.
 TOLERANCE = {torch.float32: (1e-5, 1e-6), torch.float16: (4e-3, 0.1)}
+
+HALF = pytest.param(torch.float16, marks=pytest.mark.full)
+DTYPES = pytest.mark.parametrize("dtype", [torch.float32, HALF], ids=str)
 
 
 class Calls(nn.Module):

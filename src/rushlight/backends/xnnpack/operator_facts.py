@@ -45,9 +45,7 @@ class Operator:
     """
 
     translate: Callable[[Builder, Node], Any]
-    why_not: SEVERAL_DYNAMIC = "several of its sizes are dynamic, and XNNPACK's reshapes infer one"
-
-WhyNot = always
+    why_not: WhyNot = always
     moves: bool = False
 
 

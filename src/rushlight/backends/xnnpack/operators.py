@@ -32,30 +32,25 @@ SIZES: frozenset[Callable[..., Any]] = frozenset(
 _MOST_DIMENSIONS = 6
 
 
-def why_not(
-    node: Node, is_constant: Callable[[Any], bool], has_maximum: Callable[[Any], bool]
-) -> str | None:
+def why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     """Why XNNPACK does not take a call; None if it does.
 
     Args:
         node: of the Edge dialect.
         is_constant: whether an argument is a constant of the program.
-        has_maximum: whether a size has one.
     """
     if node.target in SIZES:
         return None
     if node.target not in OPERATORS:
         return f"XNNPACK has no {node.target}"
     if node.target is operator.getitem:
-        return why_not(node.all_input_nodes[0], is_constant, has_maximum)
-    return _why_not_inputs(node, is_constant, has_maximum) or (
-        _why_not_results(node, has_maximum) or OPERATORS[node.target].why_not(node, is_constant)
+        return why_not(node.all_input_nodes[0], is_constant)
+    return _why_not_inputs(node, is_constant) or (
+        _why_not_results(node) or OPERATORS[node.target].why_not(node, is_constant)
     )
 
 
-def _why_not_inputs(
-    node: Node, is_constant: Callable[[Any], bool], has_maximum: Callable[[Any], bool]
-) -> str | None:
+def _why_not_inputs(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     dtypes = set()
     for one in node.all_input_nodes:
         val = one.meta.get("val")
@@ -66,13 +61,13 @@ def _why_not_inputs(
         if val.dim() == 0 and not is_constant(one):
             return f"{one.name} has no dimensions"
         dtypes.add(val.dtype)
-        reason = _why_not_value(one.name, val, has_maximum)
+        reason = _why_not_value(one.name, val)
         if reason is not None:
             return reason
     return "its tensors are of different dtypes" if len(dtypes) > 1 else None
 
 
-def _why_not_results(node: Node, has_maximum: Callable[[Any], bool]) -> str | None:
+def _why_not_results(node: Node) -> str | None:
     val = node.meta["val"]
     used = [val]
     if not isinstance(val, torch.Tensor):  # indices are converted by the runtime
@@ -82,7 +77,7 @@ def _why_not_results(node: Node, has_maximum: Callable[[Any], bool]) -> str | No
             return "its result has no dimensions"
         if _is_condition(node, one):
             continue
-        reason = _why_not_value("its result", one, has_maximum)
+        reason = _why_not_value("its result", one)
         if reason is not None:
             return reason
     return None
@@ -94,14 +89,11 @@ def _is_condition(node: Node, val: Any) -> bool:
     return is_bool and node.target in slopes.OPERATORS
 
 
-def _why_not_value(name: str, val: torch.Tensor, has_maximum: Callable[[Any], bool]) -> str | None:
+def _why_not_value(name: str, val: torch.Tensor) -> str | None:
     if val.dtype not in DATATYPES:
         return f"{name} is {str(val.dtype).removeprefix('torch.')}; XNNPACK takes floats"
     if val.dim() > _MOST_DIMENSIONS:
         return f"{name} has more than {_MOST_DIMENSIONS} dimensions"
-    for size in val.shape:
-        if isinstance(size, int) and size == 0:
-            return f"{name} has no elements"
-        if not has_maximum(size):
-            return f"{name} has a size without a maximum"
+    if any(isinstance(size, int) and size == 0 for size in val.shape):
+        return f"{name} has no elements"
     return None

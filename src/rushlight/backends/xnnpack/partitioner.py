@@ -11,7 +11,6 @@ from torch.fx import Node
 from rushlight.backends.xnnpack.elementwise import KEPT_WHOLE
 from rushlight.backends.xnnpack.operators import OPERATORS, SIZES, why_not
 from rushlight.backends.xnnpack.preprocess import XnnpackBackend
-from rushlight.ir.bounds import Bounds
 from rushlight.partition import DelegationSpec, PartitionResult, SupportedOperatorPartitioner
 from rushlight.partition.extract import data_of
 
@@ -24,7 +23,6 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
 
     def __init__(self) -> None:
         self._constants: Container[Node] = ()
-        self._bounds = Bounds({})
         super().__init__(
             DelegationSpec(XnnpackBackend.__name__),
             self._why_not,
@@ -37,14 +35,10 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
         """Tag what it takes."""
         data = data_of(exported_program)
         self._constants = {n for n, s in data.specs.items() if str(s.target) not in data.written}
-        self._bounds = Bounds.of(exported_program)
         return super().partition(exported_program)
 
     def _why_not(self, node: Node) -> str | None:
-        return why_not(node, self._is_constant, self._has_maximum)
+        return why_not(node, self._is_constant)
 
     def _is_constant(self, node: Any) -> bool:
         return isinstance(node, Node) and node in self._constants
-
-    def _has_maximum(self, size: Any) -> bool:
-        return self._bounds.interval(size)[1] is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from torch.export import ExportedProgram
 from torch.fx import Node
@@ -44,7 +44,7 @@ class XnnpackBackend(BackendDetails):
         """The payload; weights go to the program's named data, by the SHA-256 of their bytes."""
         builder = Builder(edge_program, {k: v.translate for k, v in OPERATORS.items()})
         store = NamedDataStore()
-        graph = _Writer(store, Bounds.of(edge_program)).graph(builder)
+        graph = Writer(store, Bounds.of(edge_program)).graph(builder.steps, builder.arguments)
         handles = {i: tuple(_handles(step)) for i, step in enumerate(builder.steps)}
         return PreprocessResult(
             write_payload(graph),
@@ -61,7 +61,7 @@ def _handle(node: Node) -> int:
     return int(node.meta["debug_handle"])
 
 
-class _Writer:
+class Writer:
     """Numbers tensors and constants.
 
     Args:
@@ -76,16 +76,21 @@ class _Writer:
         self._values: list[fb.Value] = []
         self._constants = [fb.ConstantDataOffset(0, 0, "")]  # index 0 stands for none
 
-    def graph(self, builder: Builder) -> fb.Graph:
-        """The payload's graph."""
-        nodes = [self._node(step) for step in builder.steps]
+    def graph(self, steps: Sequence[Step], arguments: int) -> fb.Graph:
+        """The payload's graph.
+
+        Args:
+            steps: in order.
+            arguments: how many the delegate has, results included.
+        """
+        nodes = [self._node(step) for step in steps]
         ends = {flag: [s for s in self._numbers if s.flags == flag] for flag in (1, 2)}
         inputs, outputs = (
             [self._numbers[s] for s in sorted(found, key=lambda s: s.external or 0)]
             for found in ends.values()
         )
         return fb.Graph(
-            *("0", nodes, self._values, builder.arguments, inputs, outputs),
+            *("0", nodes, self._values, arguments, inputs, outputs),
             constant_data=self._constants,
         )
 
