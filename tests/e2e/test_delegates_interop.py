@@ -11,6 +11,7 @@ import torch
 
 import rushlight as rl
 from rushlight.backends.demo import DemoPartitioner
+from rushlight.backends.xnnpack import XnnpackBackend
 from rushlight.edge import ExecutorchBackendConfig
 from rushlight.partition import (
     AllNodePartitioner,
@@ -38,14 +39,6 @@ class NobodyHasThisBackend(BackendDetails):
         store = NamedDataStore()
         store.add_named_data("weights", b"12345678", alignment=16)
         return PreprocessResult(b"payload", {}, store.get_named_data_store_output())
-
-
-class XnnpackBackend(BackendDetails):
-    """An id that ExecuTorch has a runtime for, and a payload that is none of its."""
-
-    @staticmethod
-    def preprocess(edge_program: Any, compile_specs: Any) -> PreprocessResult:
-        return PreprocessResult(b"this is no XNNPACK payload")
 
 
 class Model(torch.nn.Module):
@@ -106,8 +99,10 @@ def test_both_report_a_backend_that_is_missing(
 
 @pytest.mark.parametrize("segments", [True, False])
 def test_a_backend_that_executorch_has_is_given_our_payload(
-    segments: bool, executorch: ExecuTorch, tmp_path: Path
+    segments: bool, executorch: ExecuTorch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    none = staticmethod(lambda *given: PreprocessResult(b"this is no XNNPACK payload"))
+    monkeypatch.setattr(XnnpackBackend, "preprocess", none)
     pte = written(tmp_path / "xnnpack.pte", "XnnpackBackend", segments)
     text = run_there(executorch, pte).lower()
     assert "error: 0x30" in text or ("error: 0x" in text and "error: 0x20" not in text)

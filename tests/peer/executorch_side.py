@@ -10,8 +10,9 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
   XNNPACK's, which takes all operators but those whose names contain `leave`, whatever its own
   partitioner would take; answers with the delegates' number, too.
 * ``delegate_demo program= pte=``: lower it with ExecuTorch's own demo backend for add and mul.
-* ``run pte= data= outputs= [method=] [calls=] [own_operators=]``: run a program, write
-  its outputs ``out0`` ... of the last call. `own_operators` brings in the libraries beside torch's.
+* ``run pte= data= outputs= [method=] [calls=] [own_operators=] [channels_last=]``: run a program,
+  write its outputs ``out0`` ... of the last call. `own_operators` brings in the libraries beside
+  torch's; `channels_last` is how all inputs, images then, are given.
 * ``operators``: the names of all kernels.
 * ``plan pte=``: arena sizes in bytes by memory id.
 * ``latency pte= data= [calls=] [warmup=]``: seconds of each call.
@@ -149,10 +150,13 @@ def run(
     method: str = "forward",
     calls: int = 1,
     own_operators: bool = False,
+    channels_last: bool = False,
 ) -> None:
     if own_operators:
         _import_own_operators()
     module, inputs = _load_module(pte), _inputs(data)
+    if channels_last:
+        inputs = [x.to(memory_format=torch.channels_last) for x in inputs]
     for _ in range(int(calls)):
         results = module.run_method(method, inputs)
     np.savez(outputs, **{f"out{i}": np.asarray(x) for i, x in enumerate(results)})

@@ -36,7 +36,8 @@ class CapabilityBasedPartitioner:
         graph_module: the graph; not changed.
         operator_support: what the backend supports. It is asked for placeholders too: a supported
             one (a parameter, say) goes to the first partition that uses it.
-        allows_single_node_partition: keep partitions that compute in a single node only.
+        allows_single_node_partition: keep partitions that compute in a single node only; in none,
+            too, unless `non_compute_ops` says which those are.
         non_compute_ops: qualified names of operators that do not count as computing, beside
             views and `getitem`.
         allowed_single_node_partition_ops: qualified names of operators for which a partition of
@@ -64,7 +65,7 @@ class CapabilityBasedPartitioner:
         self._support = operator_support
         self._idle = {*_NOT_COMPUTING, *(non_compute_ops or ())}
         self._worth = set(allowed_single_node_partition_ops or ())
-        self._minimum = 1 if allows_single_node_partition else 2
+        self._minimum = 2 if not allows_single_node_partition else 1 if non_compute_ops else 0
         self._groups = list(node_groups or ())
         self.declined: dict[Node, str] = {}
         members = [node for group in self._groups for node in set(group)]
@@ -90,7 +91,7 @@ class CapabilityBasedPartitioner:
         return partitions
 
     def _worth_while(self, nodes: Iterable[Node]) -> bool:
-        if self._minimum == 1:
+        if self._minimum == 0:
             return True
         computing = 0
         for node in nodes:

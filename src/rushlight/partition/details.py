@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from torch.export import ExportedProgram
 
@@ -40,7 +40,13 @@ class BackendDetails:
 
     Defining a subclass registers it; `to_backend` finds it by its id. A subclass of a subclass is
     refused, since two ids would then share one implementation by accident.
+
+    Attributes:
+        overread: bytes that the runtime half may read behind the end of any tensor that it is
+            given. The planner leaves them in every arena.
     """
+
+    overread: ClassVar[int] = 0
 
     def __init_subclass__(cls) -> None:
         if cls.__base__ is not BackendDetails:

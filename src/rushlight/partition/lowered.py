@@ -44,6 +44,7 @@ class LoweredBackendModule(torch.nn.Module):
         processed_bytes: the payload.
         compile_specs: the options it was compiled with.
         named_data_store_output: its data beside the payload.
+        overread: bytes that the backend may read behind the end of any tensor that it is given.
 
     Attributes:
         meta: {"debug_handle_map": {id: handles}, and what `preprocess` adds}.
@@ -56,6 +57,7 @@ class LoweredBackendModule(torch.nn.Module):
         processed_bytes: bytes,
         compile_specs: list[CompileSpec],
         named_data_store_output: NamedDataStoreOutput | None = None,
+        overread: int = 0,
     ) -> None:
         super().__init__()
         self._program = edge_program
@@ -68,6 +70,7 @@ class LoweredBackendModule(torch.nn.Module):
         self.processed_bytes = processed_bytes
         self.compile_specs = list(compile_specs)
         self.named_data_store_output = named_data_store_output
+        self.overread = overread
         self.meta: dict[str, Any] = {}
 
     @property

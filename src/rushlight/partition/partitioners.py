@@ -10,6 +10,7 @@ import torch
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
+from torch.fx.node import _get_qualified_name
 from torch.fx.passes.infra.partitioner import Partition
 from torch.fx.passes.operator_support import OperatorSupportBase
 
@@ -70,6 +71,7 @@ class SupportedOperatorPartitioner(Partitioner):
         keep_whole: operators that the backend wants as they are, not decomposed.
         own_state: let partitions own the buffers that only they use and write; else these stay
             with the program, and are passed at every call.
+        non_compute_ops: operators that alone are not worth a partition.
     """
 
     def __init__(
@@ -81,9 +83,11 @@ class SupportedOperatorPartitioner(Partitioner):
         allows_single_node_partition: bool = True,
         keep_whole: Sequence[OpOverload] = (),
         own_state: bool = True,
+        non_compute_ops: Sequence[Callable[..., object]] = (),
     ) -> None:
         super().__init__()
         self.delegation_spec = delegation_spec
+        self._idle = [_get_qualified_name(op) for op in non_compute_ops]
         self._own_state = own_state
         if not isinstance(operator_support, OperatorSupportBase):
             reporter = reporter or WhyNoPartitionReporter()
@@ -108,7 +112,9 @@ class SupportedOperatorPartitioner(Partitioner):
 
         def propose(graph_module: GraphModule) -> list[Partition]:
             support = _OfCalls(self._support)
-            partitioner = CapabilityBasedPartitioner(graph_module, support, self._single)
+            partitioner = CapabilityBasedPartitioner(
+                graph_module, support, self._single, self._idle
+            )
             partitions = partitioner.propose_partitions()
             declined.update(partitioner.declined)
             return partitions

@@ -359,8 +359,14 @@ def _module(
     specs: Sequence[CompileSpec],
     result: PreprocessResult,
 ) -> LoweredBackendModule:
+    known = backend_class(backend_id)
     module = LoweredBackendModule(
-        program, backend_id, bytes(result.processed_bytes), list(specs), result.data_store_output
+        program,
+        backend_id,
+        bytes(result.processed_bytes),
+        list(specs),
+        result.data_store_output,
+        0 if known is None else known.overread,
     )
     module.meta["debug_handle_map"] = result.debug_handle_map or {}
     if result._delegate_info_meta is not None:

@@ -14,7 +14,6 @@ from rushlight.ir.spec import TensorSpec
 from rushlight.lower.method import LoweredMethod, spec_of
 from rushlight.plan.block import Block, Plan
 from rushlight.plan.planner import plan_memory
-from rushlight.schema.sizes import XNNPACK_ID, XNNPACK_OVERREAD
 
 _SHARED = 2  # the memory id of buffers that methods share
 
@@ -90,7 +89,7 @@ def plan_methods(
         sizes = dict(plan.sizes)
         if shared:
             sizes[_SHARED] = max(s.mem_offset + s.nbytes for s in shared)
-        room = XNNPACK_OVERREAD if _has_xnnpack(method) else 0
+        room = _overread(method)
         method.arenas = [
             size and size + room
             for size in (sizes.get(k, 0) for k in range(1, max(sizes, default=1) + 1))
@@ -98,9 +97,10 @@ def plan_methods(
         method.plan_stats = {k: (plan.strategy, low) for k, low in plan.lower_bound.items()}
 
 
-def _has_xnnpack(method: LoweredMethod) -> bool:
+def _overread(method: LoweredMethod) -> int:
+    """Bytes that the method's delegates may read behind their tensors."""
     calls = method.graph.find_nodes(op="call_function", target=call_delegate)
-    return any(getattr(call.args[0], "backend_id", None) == XNNPACK_ID for call in calls)
+    return max((getattr(call.args[0], "overread", 0) for call in calls), default=0)
 
 
 def _memory_id(name: str, spec: TensorSpec, options: MemoryPlanningPass, shares: bool) -> int:

@@ -1,0 +1,302 @@
+"""From a part of a graph to the payload's steps: values, their orders, constants."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from rushlight.backends.xnnpack.graph import (
+    DATATYPES,
+    NHWC,
+    UNLIMITED,
+    Order,
+    Step,
+    Stored,
+    Value,
+    dynamic_sizes,
+    identity,
+    is_one,
+    keys_of,
+    order_after_view,
+)
+from rushlight.ir.spec import dim_order_of
+from rushlight.schema import xnnpack as fb
+
+aten = torch.ops.aten
+
+Translate = Callable[["Builder", Node], Any]
+
+# Calls through which a limit of their results can be moved to what they are given.
+_PASSING_LIMITS = frozenset(
+    {
+        aten.alias_copy.default,
+        aten.permute_copy.default,
+        aten.squeeze_copy.dim,
+        aten.squeeze_copy.dims,
+        aten.transpose_copy.int,
+        aten.unsqueeze_copy.default,
+        aten.view_copy.default,
+        operator.getitem,
+    }
+)
+_LIMITED = (
+    *(fb.FullyConnected, fb.Convolution, fb.Pooling, fb.GlobalAvgPooling2d, fb.Clamp),
+    *(fb.Add, fb.Subtract, fb.Multiply, fb.Div),
+)
+"""The nodes that clamp their results."""
+_MOVING = (fb.StaticReshape, fb.StaticTranspose)
+
+
+class Builder:
+    """Makes the steps of one part.
+
+    Args:
+        program: the part.
+        translate: what makes the steps of a call, by its operator; it returns the call's value, or
+            a list of values.
+
+    Attributes:
+        steps: all that results need, in order.
+        arguments: how many tensors and numbers the delegate is given and gives.
+    """
+
+    def __init__(self, program: ExportedProgram, translate: Mapping[Any, Translate]) -> None:
+        self.steps: list[Step] = []
+        self.arguments = 0
+        self._values: dict[Node, Any] = {}
+        self._data: dict[Node, torch.Tensor] = {}
+        self._constants: dict[tuple[Any, ...], Stored] = {}
+        self._orders: dict[tuple[Stored, Order, tuple[Any, ...]], Value] = {}
+        self._shapes: dict[tuple[Stored, tuple[Any, ...]], Stored] = {}
+        self._last: dict[Node, Step] = {}
+        self._nodes: list[Node] = []
+        tensors = {**program.constants, **program.state_dict}
+        specs = {s.arg.name: s for s in program.graph_signature.input_specs}
+        for node in program.graph.nodes:
+            if node.op == "call_function":
+                self._call(node, translate)
+            elif node.op == "placeholder" and specs[node.name].kind == InputKind.USER_INPUT:
+                self._input(node)
+            elif node.op == "placeholder":
+                self._data[node] = tensors[str(specs[node.name].target)].detach()
+        returned: Any = program.graph.output_node().args[0]
+        outputs = [self._return(node) for node in returned]
+        self.steps = _needed(self.steps, outputs)
+
+    def _input(self, node: Node) -> None:
+        val = node.meta["val"]
+        if isinstance(val, torch.Tensor):
+            order = dim_order_of(val)
+            dims: list[Any] = [val.shape[d] for d in order]
+            stored = Stored(dims, DATATYPES[val.dtype], external=self.arguments, flags=1)
+            self._values[node] = Value(stored, tuple(val.shape), order)
+        self.arguments += 1
+
+    def _call(self, node: Node, translate: Mapping[Any, Translate]) -> None:
+        if isinstance(node.meta["val"], torch.SymInt):
+            return  # a size, which all tensors' shapes tell
+        inputs = node.all_input_nodes
+        if isinstance(node.target, OpOverload) and all(n in self._data for n in inputs):
+            self._data[node] = node.target(
+                *map_arg(node.args, self._data.__getitem__),
+                **map_arg(node.kwargs, self._data.__getitem__),
+            )
+            return
+        if node not in self._values:
+            self._nodes = [node]
+            self._values[node] = translate[node.target](self, node)
+
+    def _return(self, node: Node) -> Stored:
+        """Make the node's value the delegate's next result."""
+        self._nodes = [node]
+        value = self.value(node)
+        stored = self.in_order(value, identity(value.rank)).stored
+        if stored.flags or stored.data is not None:
+            stored = self.emit_one(fb.Copy(), stored.dims, stored.datatype, input_id=stored)
+        stored.external, stored.flags = self.arguments, 2
+        self.arguments += 1
+        return stored
+
+    # --- values ---------------------------------------------------------------------------------
+
+    def data(self, node: Any) -> torch.Tensor | None:
+        """The elements of a constant; None if it is none."""
+        return self._data.get(node) if isinstance(node, Node) else None
+
+    def value(self, node: Any) -> Value:
+        """What a node stands for."""
+        if node in self._values:
+            return self._values[node]  # type: ignore[no-any-return]
+        data = self._data[node]
+        return Value(self.constant(data), tuple(data.shape), identity(data.dim()))
+
+    def results(self, node: Node) -> list[Value]:
+        """What a node of several results stands for."""
+        return self._values[node]  # type: ignore[no-any-return]
+
+    def constant(self, data: torch.Tensor, dtype: torch.dtype | None = None) -> Stored:
+        """A stored constant, made once for each tensor and the order that it lies in."""
+        data = data.to(dtype or data.dtype)
+        key = (data.data_ptr(), data.dtype, tuple(data.shape), data.stride())
+        if key not in self._constants:
+            dims: list[Any] = list(data.shape) or [1]
+            self._constants[key] = Stored(dims, DATATYPES[data.dtype], data)
+        return self._constants[key]
+
+    def number(self, number: float, dtype: torch.dtype) -> Stored:
+        """A stored constant of one element."""
+        key = (number, dtype)
+        if key not in self._constants:
+            data = torch.tensor([number], dtype=dtype)
+            self._constants[key] = Stored([1], DATATYPES[dtype], data)
+        return self._constants[key]
+
+    # --- steps ----------------------------------------------------------------------------------
+
+    def emit(
+        self,
+        operation: fb.NodeKind,
+        outputs: Mapping[str, Stored],
+        limits: tuple[float, float] = UNLIMITED,
+        **inputs: Stored | None,
+    ) -> Step:
+        """Add a step of the call that is being built."""
+        step = Step(operation, inputs, dict(outputs), limits, list(self._nodes))
+        self.steps.append(step)
+        for stored in outputs.values():
+            stored.step = step
+        if not isinstance(operation, _MOVING):
+            self._last[self._nodes[0]] = step
+        return step
+
+    def emit_one(
+        self,
+        operation: fb.NodeKind,
+        dims: Sequence[Any],
+        datatype: fb.Datatype,
+        limits: tuple[float, float] = UNLIMITED,
+        **inputs: Stored | None,
+    ) -> Stored:
+        """Add a step with one result of these sizes."""
+        stored = Stored(list(dims), datatype)
+        self.emit(operation, {"output_id": stored}, limits, **inputs)
+        return stored
+
+    def limited(self, node: Node) -> Step | None:
+        """The step whose results can be clamped in place of the node's value, if there is one."""
+        while len(node.users) == 1:
+            if node in self._last:
+                step = self._last[node]
+                return step if isinstance(step.operation, _LIMITED) else None
+            if node.target not in _PASSING_LIMITS:
+                return None
+            [node, *_] = node.all_input_nodes
+        return None
+
+    def join(self, node: Node, step: Step) -> None:
+        """Let a step stand for one more call, which comes after its others."""
+        step.nodes.append(node)
+        self._last[node] = step
+
+    def settle(self, node: Node, value: Any, step: Step) -> None:
+        """Say what a call gives that a step before it has computed."""
+        self._values[node] = value
+        self.join(node, step)
+
+    # --- orders ---------------------------------------------------------------------------------
+
+    def in_order(self, value: Value, order: Sequence[int]) -> Value:
+        """The value with its dimensions stored in this order, moved if need be."""
+        order = tuple(order)
+        if order == value.order or not order:
+            return value
+        key = (value.stored, tuple(value.order.index(d) for d in order), keys_of(value.shape))
+        if key not in self._orders:
+            self._orders[key] = Value(self._moved(value, order), value.shape, order)
+        return Value(self._orders[key].stored, value.shape, order)
+
+    def has_order(self, value: Value, order: Sequence[int]) -> bool:
+        """Whether `in_order` adds no step that moves elements."""
+        perm = tuple(value.order.index(d) for d in order)
+        known = (value.stored, perm, keys_of(value.shape)) in self._orders
+        return known or value.stored.data is not None or _only_ones_move(value, order)
+
+    def _moved(self, value: Value, order: Order) -> Stored:
+        dims = [value.shape[d] for d in order]
+        perm = [value.order.index(d) for d in order]
+        data = value.stored.data
+        if data is not None:
+            return self.constant(data.permute(perm))
+        if _only_ones_move(value, order) and dynamic_sizes(dims) <= 1:
+            return self.reshaped(value.stored, dims)
+        operation = fb.StaticTranspose(len(perm), perm)
+        return self.emit_one(operation, dims, value.stored.datatype, input_id=value.stored)
+
+    def reshaped(self, stored: Stored, dims: Sequence[Any]) -> Stored:
+        """The same elements with other sizes, of which one may be other than fixed."""
+        dims = list(dims)
+        while stored.step is not None and isinstance(stored.step.operation, fb.StaticReshape):
+            source = stored.step.inputs["input_id"]
+            assert source is not None
+            stored = source
+        if keys_of(dims) == keys_of(stored.dims):
+            return stored
+        if stored.data is not None:
+            return self.constant(stored.data.reshape(dims))
+        key = (stored, keys_of(dims))
+        if key not in self._shapes:
+            sizes = [d if isinstance(d, int) else 0 for d in dims]
+            operation = fb.StaticReshape(len(sizes), sizes)
+            self._shapes[key] = self.emit_one(operation, dims, stored.datatype, input_id=stored)
+        return self._shapes[key]
+
+    def viewed(self, value: Value, shape: Sequence[Any]) -> Value:
+        """The value with other sizes."""
+        if keys_of(shape) == keys_of(value.shape):
+            return value
+        order = order_after_view(value, shape)
+        if order is None:
+            value = self.in_order(value, identity(value.rank))
+            order = identity(len(shape))
+        stored = self.reshaped(value.stored, [shape[d] for d in order])
+        return Value(stored, tuple(shape), order)
+
+    def images(self, value: Value) -> Stored:
+        """Images [N, C, H, W], or lines [N, C, L], as [N, H, W, C] and [N, L, 1, C]."""
+        if value.rank == 4:
+            return self.in_order(value, NHWC).stored
+        batch, channels, length = value.shape
+        lines = self.in_order(value, (0, 2, 1)).stored
+        return self.reshaped(lines, [batch, length, 1, channels])
+
+    def from_images(self, stored: Stored, shape: Sequence[Any]) -> Value:
+        """What `images` makes, as a value of its own shape."""
+        if len(shape) == 4:
+            return Value(stored, tuple(shape), NHWC)
+        lines = self.reshaped(stored, [shape[0], shape[2], shape[1]])
+        return Value(lines, tuple(shape), (0, 2, 1))
+
+
+def _only_ones_move(value: Value, order: Sequence[int]) -> bool:
+    """Whether elements lie in one order as in the other, because all that moves is of size 1."""
+    before = [d for d in value.order if not is_one(value.shape[d])]
+    return before == [d for d in order if not is_one(value.shape[d])]
+
+
+def _needed(steps: Sequence[Step], outputs: Iterable[Stored]) -> list[Step]:
+    """The steps that the outputs need, in order."""
+    wanted = set(outputs)
+    found = []
+    for step in reversed(steps):
+        if not wanted.isdisjoint(step.outputs.values()):
+            found.append(step)
+            wanted.update(s for s in step.inputs.values() if s is not None)
+    return found[::-1]

@@ -1,0 +1,152 @@
+"""A payload's graph while it is built: stored tensors, steps over them, and how values lie in them.
+
+XNNPACK's tensors are dense and row-major. A value of the torch graph is a stored tensor together
+with the order in which its dimensions are stored: a permutation is another order of the same
+tensor, and costs a step only where a node needs an order that the value does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+import torch
+from torch.fx import Node
+
+from rushlight.ir.bounds import Size
+from rushlight.schema import xnnpack as fb
+
+Order = tuple[int, ...]
+
+NHWC: Order = (0, 2, 3, 1)
+UNLIMITED = (-float("inf"), float("inf"))
+DATATYPES = {torch.float32: fb.Datatype.FP32, torch.float16: fb.Datatype.FP16}
+
+
+def identity(rank: int) -> Order:
+    """Row-major."""
+    return tuple(range(rank))
+
+
+def key_of(size: Size) -> int | sympy.Expr:
+    """What equal sizes have in common."""
+    return size if isinstance(size, int) else size.node.expr
+
+
+def keys_of(sizes: Sequence[Size]) -> tuple[int | sympy.Expr, ...]:
+    """`key_of` of each."""
+    return tuple(key_of(size) for size in sizes)
+
+
+def is_one(size: Size) -> bool:
+    """Whether a size is always 1."""
+    return isinstance(size, int) and size == 1
+
+
+def dynamic_sizes(sizes: Sequence[Size]) -> int:
+    """How many of the sizes are not fixed."""
+    return sum(not isinstance(size, int) for size in sizes)
+
+
+@dataclass(eq=False)
+class Stored:
+    """A tensor of the payload.
+
+    Attributes:
+        dims: its sizes, outermost first.
+        datatype: of its elements.
+        data: of a constant.
+        quantization: how integers stand for its elements.
+        external: which argument of the delegate it is.
+        flags: 1 of an argument that is read, 2 of one that is written.
+        step: what computes it.
+    """
+
+    dims: list[Size]
+    datatype: fb.Datatype
+    data: torch.Tensor | None = None
+    quantization: fb.QuantParams | None = None
+    external: int | None = None
+    flags: int = 0
+    step: Step | None = None
+
+
+@dataclass(eq=False)
+class Step:
+    """A node of the payload.
+
+    Attributes:
+        operation: its fields but the numbers of tensors.
+        inputs: {field: tensor}; None for one that is left out.
+        outputs: {field: tensor}.
+        limits: the results are clamped to.
+        nodes: the calls that it was made of.
+    """
+
+    operation: fb.NodeKind
+    inputs: dict[str, Stored | None]
+    outputs: dict[str, Stored]
+    limits: tuple[float, float] = UNLIMITED
+    nodes: list[Node] = field(default_factory=list)
+
+    def limit(self, low: float, high: float) -> None:
+        """Clamp the results once more."""
+        own_low, own_high = self.limits
+        self.limits = min(max(own_low, low), high), max(min(own_high, high), low)
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A value of the torch graph.
+
+    Attributes:
+        stored: the tensor that holds it.
+        shape: the value's own sizes.
+        order: its dimensions in the order in which they are stored. A value without dimensions is
+            stored as one of one element.
+    """
+
+    stored: Stored
+    shape: tuple[Size, ...]
+    order: Order
+
+    @property
+    def rank(self) -> int:
+        """How many dimensions it has."""
+        return len(self.shape)
+
+    def permuted(self, dims: Sequence[int]) -> Value:
+        """The value with its dimensions in another order."""
+        dims = [d % self.rank for d in dims]
+        shape = tuple(self.shape[d] for d in dims)
+        return Value(self.stored, shape, tuple(dims.index(d) for d in self.order))
+
+
+def order_after_view(value: Value, shape: Sequence[Any]) -> Order | None:
+    """The order in which a value of another shape lies in the same elements; None if there is none.
+
+    With sizes that are not fixed, only dimensions of size 1 may come and go.
+    """
+    is_plain = value.order == identity(value.rank)
+    if is_plain:
+        return identity(len(shape))
+    before = [d for d in range(value.rank) if not is_one(value.shape[d])]
+    after = [d for d in range(len(shape)) if not is_one(shape[d])]
+    if keys_of([value.shape[d] for d in before]) == keys_of([shape[d] for d in after]):
+        ones = [d for d in range(len(shape)) if is_one(shape[d])]
+        moved = [after[before.index(d)] for d in value.order if d in before]
+        return (*moved, *ones)
+    if dynamic_sizes(value.shape) or dynamic_sizes(shape):
+        return None
+    steps, step = [0] * value.rank, 1
+    for dim in reversed(value.order):
+        steps[dim] = step
+        step *= int(value.shape[dim])
+    meta = torch.empty_strided([int(s) for s in value.shape], steps, device="meta")
+    try:
+        found = meta.view(list(shape)).stride()
+    except RuntimeError:
+        return None
+    return tuple(sorted(range(len(shape)), key=lambda d: (-found[d], d)))

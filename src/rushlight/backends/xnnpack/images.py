@@ -1,0 +1,391 @@
+"""Convolutions, pools and resizing of images, which XNNPACK has in NHWC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from rushlight.backends.xnnpack.build import Builder
+from rushlight.backends.xnnpack.graph import DATATYPES, Stored, Value, dynamic_sizes
+from rushlight.backends.xnnpack.norms import norm_after
+from rushlight.backends.xnnpack.operator_facts import (
+    SEVERAL_DYNAMIC,
+    Operator,
+    arguments,
+    dims_of,
+    needs_constants,
+    pair,
+    used_results,
+    val_of,
+)
+from rushlight.schema import xnnpack as fb
+
+aten = torch.ops.aten
+
+_KEEP_DIMS = 64
+_ALIGN_CORNERS = 8
+_SIDES = ("padding_left", "padding_right", "padding_top", "padding_bottom")
+
+_Convolution = fb.Conv2d | fb.DepthwiseConv2d | fb.ConvTranspose2d
+_Pooling = fb.MaxPooling2d | fb.AvgPooling2d
+
+
+# --- convolutions -------------------------------------------------------------------------------
+
+
+def _conv_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    args = arguments(node)
+    source = val_of(args["input"])
+    if source.dim() not in (3, 4):
+        return "XNNPACK's convolutions have one or two dimensions"
+    if source.dim() == 3 and max(map(dynamic_sizes, (source.shape, val_of(node).shape))) > 1:
+        return SEVERAL_DYNAMIC
+    return needs_constants(node, is_constant, "weight", "bias")
+
+
+def _convolution(b: Builder, node: Node) -> Value:
+    args = arguments(node)
+    weight, bias = b.data(args["weight"]), b.data(args["bias"])
+    assert weight is not None
+    groups, transposed = args["groups"], args["transposed"]
+    if transposed:
+        weight = _by_outputs(weight, groups)
+    if weight.dim() == 3:
+        weight = weight.unsqueeze(-1)
+    norm = norm_after(b, node)
+    if norm is not None:
+        weight, bias = norm.folded(weight, bias)
+    image, edges = _without_pad(args["input"])
+    source = b.images(b.value(image))
+    shape = tuple(val_of(node).shape)
+    operation = _operation(args, weight)
+    for side, zeros in edges.items():
+        setattr(operation, side, getattr(operation, side) + zeros)
+    stored = b.emit_one(
+        *(operation, _image_dims(shape), DATATYPES[val_of(node).dtype]),
+        input1_id=source,
+        filter_id=_filter(b, weight, isinstance(operation, fb.DepthwiseConv2d)),
+        bias_id=None if bias is None else b.constant(bias, torch.float32),
+    )
+    value = b.from_images(stored, shape)
+    if norm is not None:
+        assert stored.step is not None
+        b.settle(norm.node, [value], stored.step)
+    return value
+
+
+def _without_pad(node: Node) -> tuple[Node, dict[str, int]]:
+    """An image before it was padded with zeros, and how many; the pad is left out if nothing else
+    needs it."""
+    if node.target is not aten.constant_pad_nd.default or val_of(node).dim() != 4:
+        return node, {}
+    args = arguments(node)
+    pad = list(args["pad"])
+    readers = [u for u in node.users if u.target is aten.convolution.default and not u.args[6]]
+    if args["value"] != 0 or len(pad) > 4 or len(readers) < len(node.users):
+        return node, {}
+    return args["self"], dict(zip(_SIDES, pad, strict=False))
+
+
+def _by_outputs(weight: torch.Tensor, groups: int) -> torch.Tensor:
+    """Weights [in, out / groups, …] of a transposed convolution as [out, in / groups, …]."""
+    grouped = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
+    return grouped.transpose(1, 2).reshape(-1, weight.shape[0] // groups, *weight.shape[2:])
+
+
+def _filter(b: Builder, weight: torch.Tensor, is_depthwise: bool) -> Stored:
+    """Weights [out, in / groups, height, width] as XNNPACK stores them, in float32 always."""
+    order = (1, 2, 3, 0) if is_depthwise else (0, 2, 3, 1)
+    return b.constant(weight.permute(order).contiguous(), torch.float32)
+
+
+def _operation(args: dict[str, Any], weight: torch.Tensor) -> _Convolution:
+    outputs, inputs, *kernel = weight.shape
+    groups, transposed = args["groups"], args["transposed"]
+    fill = [0] * (2 - len(args["stride"]))  # a line has no width
+    top, left = list(args["padding"]) + fill
+    ones = [1] * len(fill)
+    stride, dilation = (list(args[n]) + ones for n in ("stride", "dilation"))
+    adjustment = list(args["output_padding"]) + fill if transposed else [0, 0]
+    kind: type[_Convolution] = fb.Conv2d if inputs > 1 else fb.DepthwiseConv2d
+    return (fb.ConvTranspose2d if transposed else kind)(
+        padding_top=top,
+        padding_bottom=top,
+        padding_left=left,
+        padding_right=left,
+        kernel_height=kernel[0],
+        kernel_width=kernel[1],
+        subsampling_height=stride[0],
+        subsampling_width=stride[1],
+        dilation_height=dilation[0],
+        dilation_width=dilation[1],
+        group_input_channels=inputs,
+        group_output_channels=outputs // groups,
+        groups=groups,
+        adjustment_height=adjustment[0],
+        adjustment_width=adjustment[1],
+    )
+
+
+def _image_dims(shape: Sequence[Any]) -> list[Any]:
+    """The sizes of [N, C, H, W] or [N, C, L] as they are stored."""
+    batch, channels, *rest = shape
+    return [batch, *rest, *[1] * (2 - len(rest)), channels]
+
+
+# --- pools --------------------------------------------------------------------------------------
+
+
+def _pool(
+    b: Builder, node: Node, operation: _Pooling, source: Stored, shape: Sequence[Any]
+) -> Value:
+    stored = b.emit_one(operation, _image_dims(shape), source.datatype, input_id=source)
+    return b.from_images(stored, shape)
+
+
+def _window(args: dict[str, Any]) -> dict[str, int]:
+    kernel = pair(args["kernel_size"])
+    stride = pair(args["stride"] or kernel)
+    top, left = pair(args["padding"])
+    return {
+        "padding_top": top,
+        "padding_right": left,
+        "padding_bottom": top,
+        "padding_left": left,
+        "pooling_height": kernel[0],
+        "pooling_width": kernel[1],
+        "stride_height": stride[0],
+        "stride_width": stride[1],
+    }
+
+
+def _pool_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    args = arguments(node)
+    source = val_of(args["self"])
+    if source.dim() != 4:
+        return "XNNPACK pools images [N, C, H, W]"
+    if pair(args["kernel_size"]) == [1, 1]:
+        return "XNNPACK has no pools of one element"
+    return None
+
+
+def _max_pool_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    args = arguments(node)
+    if used_results(node) - {0}:
+        return "its indices are used, which XNNPACK's do not match"
+    if args["ceil_mode"] and dynamic_sizes(val_of(args["self"]).shape[2:]):
+        return "it rounds up a size that is dynamic, and XNNPACK's paddings are fixed"
+    return _pool_why_not(node, is_constant)
+
+
+def _max_pool(b: Builder, node: Node) -> list[Value]:
+    args = arguments(node)
+    window, dilation = _window(args), pair(args["dilation"])
+    value, shape = b.value(args["self"]), tuple(val_of(node)[0].shape)
+    if args["ceil_mode"]:
+        sides = (("height", "top", "bottom"), ("width", "left", "right"))
+        for d, (side, first, last) in enumerate(sides):
+            stride, kernel = window[f"stride_{side}"], window[f"pooling_{side}"]
+            reach = (shape[2 + d] - 1) * stride + dilation[d] * (kernel - 1) + 1
+            padded = value.shape[2 + d] + window[f"padding_{first}"]
+            window[f"padding_{last}"] = max(int(reach - padded), 0)
+    height, width = dilation
+    operation = fb.MaxPooling2d(
+        **window, dilation_height=height, dilation_width=width, flags=_KEEP_DIMS
+    )
+    return [_pool(b, node, operation, b.images(value), shape)]
+
+
+def _avg_pool_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    args = arguments(node)
+    if args["ceil_mode"]:
+        return "it rounds up, and XNNPACK's averages do not"
+    if args["divisor_override"] is not None:
+        return "XNNPACK has no divisor_override"
+    return _pool_why_not(node, is_constant)
+
+
+def _avg_pool(b: Builder, node: Node) -> Value:
+    """XNNPACK leaves padding out of averages: where it counts, it is put there before."""
+    args = arguments(node)
+    window = _window(args)
+    source = b.images(b.value(args["self"]))
+    top, left = window["padding_top"], window["padding_left"]
+    if args["count_include_pad"] and (top or left):
+        paddings = [0, top, left, 0]
+        batch, height, width, channels = source.dims
+        source = b.emit_one(
+            fb.StaticConstantPad(paddings, paddings),
+            [batch, height + 2 * top, width + 2 * left, channels],
+            source.datatype,
+            input_id=source,
+        )
+        window |= {f"padding_{side}": 0 for side in ("top", "right", "bottom", "left")}
+    operation = fb.AvgPooling2d(**window, flags=_KEEP_DIMS)
+    return _pool(b, node, operation, source, tuple(val_of(node).shape))
+
+
+def _adaptive_kernel(node: Node) -> list[int] | None:
+    """The window of a pool to fixed sizes, if all its windows are alike."""
+    sizes, results = val_of(node.args[0]).shape[-2:], val_of(node).shape[-2:]
+    if dynamic_sizes([*sizes, *results]) or any(a % b for a, b in zip(sizes, results, strict=True)):
+        return None
+    return [a // b for a, b in zip(sizes, results, strict=True)]
+
+
+def _adaptive_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    if val_of(node.args[0]).dim() != 4:
+        return "XNNPACK pools images [N, C, H, W]"
+    kernel = _adaptive_kernel(node)
+    if kernel is None:
+        return "its windows are of several sizes"
+    return "XNNPACK has no pools of one element" if kernel == [1, 1] else None
+
+
+def _adaptive(b: Builder, node: Node) -> Value:
+    height, width = _adaptive_kernel(node) or (0, 0)
+    return _reduce(b, node, fb.AvgPooling2d, b.value(node.args[0]), [height, width])
+
+
+def _reduce(
+    b: Builder, node: Node, kind: type[_Pooling], value: Value, kernel: Sequence[int]
+) -> Value:
+    """A pool whose windows are side by side."""
+    batch, channels, height, width = value.shape
+    sides = {
+        "pooling_height": kernel[0],
+        "pooling_width": kernel[1],
+        "stride_height": kernel[0],
+        "stride_width": kernel[1],
+    }
+    dilation = {"dilation_height": 1, "dilation_width": 1} if kind is fb.MaxPooling2d else {}
+    shape = (batch, channels, height // kernel[0], width // kernel[1])
+    return _pool(b, node, kind(**sides, **dilation), b.images(value), shape)
+
+
+# --- reductions ---------------------------------------------------------------------------------
+
+
+def _reduced_kernel(node: Node) -> list[int] | None:
+    """The window that covers the dimensions that a call reduces; None if one is not fixed."""
+    value = val_of(node.args[0])
+    dims = dims_of(node.args[1], value)  # type: ignore[arg-type]
+    sizes = [value.shape[d] if d in dims else 1 for d in (2, 3)]
+    return None if dynamic_sizes(sizes) else [int(s) for s in sizes]
+
+
+def _reduction_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    value = val_of(node.args[0])
+    dims = dims_of(node.args[1], value)  # type: ignore[arg-type]
+    if value.dim() != 4 or not set(dims) <= {2, 3}:
+        return "XNNPACK reduces height and width of images [N, C, H, W]"
+    kernel = _reduced_kernel(node)
+    if kernel is None:
+        return "it reduces a size that is dynamic"
+    if kernel == [1, 1]:
+        return "XNNPACK has no pools of one element"
+    return _dropped_why_not(node)
+
+
+def _dropped_why_not(node: Node) -> str | None:
+    found = node.meta["val"]
+    result = found if isinstance(found, torch.Tensor) else found[0]
+    if result.dim() < val_of(node.args[0]).dim() and dynamic_sizes(result.shape) > 1:
+        return SEVERAL_DYNAMIC
+    return None
+
+
+def _amax(b: Builder, node: Node) -> Value:
+    kernel = _reduced_kernel(node) or []
+    value = _reduce(b, node, fb.MaxPooling2d, b.value(node.args[0]), kernel)
+    return b.viewed(value, tuple(val_of(node).shape))
+
+
+def _max_dim_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    if 1 in used_results(node) and val_of(node.args[0]).dtype != torch.float32:
+        return "XNNPACK finds the places of maxima in float32 only"
+    return _reduction_why_not(node, is_constant)
+
+
+def _max_dim(b: Builder, node: Node) -> list[Value]:
+    """Indices are int32 under the name of float32, which the runtime widens in results."""
+    height, width = _reduced_kernel(node) or (0, 0)
+    value = b.value(node.args[0])
+    shape = tuple(val_of(node)[0].shape)
+    if 1 not in used_results(node):
+        return [b.viewed(_reduce(b, node, fb.MaxPooling2d, value, [height, width]), shape)]
+    source = b.images(value)
+    batch, rows, columns, channels = source.dims
+    dims = [batch, rows // height, columns // width, channels]
+    outputs = {f"output_{n}_id": Stored(dims, source.datatype) for n in ("value", "index")}
+    operation = fb.ArgMaxPooling2d(pooling_height=height, pooling_width=width)
+    b.emit(operation, outputs, input_id=source)
+    kept = (batch, channels, *dims[1:3])
+    return [b.viewed(b.from_images(stored, kept), shape) for stored in outputs.values()]
+
+
+def _mean_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    value = val_of(node.args[0])
+    dims = dims_of(node.args[1], value)  # type: ignore[arg-type]
+    if node.kwargs.get("dtype") not in (None, value.dtype):
+        return "it converts what it averages"
+    if value.dim() == 3 and dims == [2]:
+        return SEVERAL_DYNAMIC if dynamic_sizes(value.shape) > 1 else None
+    if value.dim() == 4 and dims == [2, 3]:
+        return _dropped_why_not(node)
+    return _reduction_why_not(node, is_constant)
+
+
+def _mean(b: Builder, node: Node) -> Value:
+    value, shape = b.value(node.args[0]), tuple(val_of(node).shape)
+    dims = dims_of(node.args[1], val_of(node.args[0]))  # type: ignore[arg-type]
+    if len(dims) == 1 and value.rank == 4:
+        kernel = _reduced_kernel(node) or []
+        return b.viewed(_reduce(b, node, fb.AvgPooling2d, value, kernel), shape)
+    source = b.images(value)
+    batch, _, _, channels = source.dims
+    stored = b.emit_one(
+        *(fb.GlobalAvgPooling2d(flags=_KEEP_DIMS), [batch, 1, 1, channels], source.datatype),
+        input_id=source,
+    )
+    return b.viewed(b.from_images(stored, (batch, channels, *[1] * (value.rank - 2))), shape)
+
+
+# --- resizing -----------------------------------------------------------------------------------
+
+
+def _resize(b: Builder, node: Node) -> Value:
+    source = b.images(b.value(node.args[0]))
+    shape = tuple(val_of(node).shape)
+    flags = _ALIGN_CORNERS if arguments(node)["align_corners"] else 0
+    operation = fb.StaticResizeBilinear2D(shape[2], shape[3], flags=flags)
+    stored = b.emit_one(operation, _image_dims(shape), source.datatype, input_id=source)
+    return b.from_images(stored, shape)
+
+
+def _resize_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    args = arguments(node)
+    before, after = val_of(node.args[0]).shape[2:], val_of(node).shape[2:]
+    if dynamic_sizes(after):
+        return "the size of its result is dynamic"
+    scales = args.get("scale_factors") or [args.get("scales_h"), args.get("scales_w")]
+    for size, result, scale in zip(before, after, scales, strict=True):
+        if scale is not None and size * scale != result:
+            return "it computes with the scale that it is given, and XNNPACK with that of the sizes"
+    return None
+
+
+OPERATORS = {
+    aten.convolution.default: Operator(_convolution, _conv_why_not),
+    aten.max_pool2d_with_indices.default: Operator(_max_pool, _max_pool_why_not),
+    aten.avg_pool2d.default: Operator(_avg_pool, _avg_pool_why_not),
+    aten._adaptive_avg_pool2d.default: Operator(_adaptive, _adaptive_why_not),
+    aten.amax.default: Operator(_amax, _reduction_why_not),
+    aten.max.dim: Operator(_max_dim, _max_dim_why_not),
+    aten.mean.dim: Operator(_mean, _mean_why_not),
+    aten.upsample_bilinear2d.default: Operator(_resize, _resize_why_not),
+    aten.upsample_bilinear2d.vec: Operator(_resize, _resize_why_not),
+}

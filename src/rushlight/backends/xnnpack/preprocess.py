@@ -1,0 +1,132 @@
+"""The compiler half: from a part of a graph to a payload and its weights."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from rushlight.backends.xnnpack.build import Builder
+from rushlight.backends.xnnpack.graph import UNLIMITED, Step, Stored
+from rushlight.backends.xnnpack.operators import OPERATORS
+from rushlight.backends.xnnpack.payload import write_payload
+from rushlight.ir.bounds import Bounds
+from rushlight.ir.spec import raw_bytes
+from rushlight.partition import (
+    BackendDetails,
+    CompileSpec,
+    NamedDataStore,
+    PreprocessResult,
+)
+from rushlight.schema import xnnpack as fb
+from rushlight.schema.sizes import XNNPACK_OVERREAD
+
+_NONE = 2**32 - 1
+_NO_HANDLE = 65535
+_NOT_READ = 2**64 - 1
+_ALIGNMENT = 16
+
+
+class XnnpackBackend(BackendDetails):
+    """Turns parts of a graph into payloads as ExecuTorch's XNNPACK delegate reads them.
+
+    The payload's nodes have their index as their id in the map of debug handles.
+    """
+
+    overread = XNNPACK_OVERREAD
+
+    @staticmethod
+    def preprocess(
+        edge_program: ExportedProgram, compile_specs: list[CompileSpec]
+    ) -> PreprocessResult:
+        """The payload; weights go to the program's named data, by the SHA-256 of their bytes."""
+        builder = Builder(edge_program, {k: v.translate for k, v in OPERATORS.items()})
+        store = NamedDataStore()
+        graph = Writer(store, Bounds.of(edge_program)).graph(builder.steps, builder.arguments)
+        handles = {i: tuple(_handles(step)) for i, step in enumerate(builder.steps)}
+        return PreprocessResult(
+            write_payload(graph),
+            {i: found for i, found in handles.items() if found},
+            store.get_named_data_store_output(),
+        )
+
+
+def _handles(step: Step) -> Iterator[int]:
+    yield from dict.fromkeys(_handle(node) for node in step.nodes if "debug_handle" in node.meta)
+
+
+def _handle(node: Node) -> int:
+    return int(node.meta["debug_handle"])
+
+
+class Writer:
+    """Numbers tensors and constants.
+
+    Args:
+        store: gets the constants' bytes.
+        bounds: of the program's sizes; tensors are written with the greatest.
+    """
+
+    def __init__(self, store: NamedDataStore, bounds: Bounds) -> None:
+        self._store = store
+        self._bounds = bounds
+        self._numbers: dict[Stored, int] = {}
+        self._values: list[fb.Value] = []
+        self._constants = [fb.ConstantDataOffset(0, 0, "")]  # index 0 stands for none
+
+    def graph(self, steps: Sequence[Step], arguments: int) -> fb.Graph:
+        """The payload's graph.
+
+        Args:
+            steps: in order.
+            arguments: how many the delegate has, results included.
+        """
+        nodes = [self._node(step) for step in steps]
+        ends = {flag: [s for s in self._numbers if s.flags == flag] for flag in (1, 2)}
+        inputs, outputs = (
+            [self._numbers[s] for s in sorted(found, key=lambda s: s.external or 0)]
+            for found in ends.values()
+        )
+        return fb.Graph(
+            *("0", nodes, self._values, arguments, inputs, outputs),
+            constant_data=self._constants,
+        )
+
+    def _node(self, step: Step) -> fb.Node:
+        operation = step.operation
+        for name, stored in (*step.inputs.items(), *step.outputs.items()):
+            setattr(operation, name, _NONE if stored is None else self._number(stored))
+        limits = None if step.limits == UNLIMITED else fb.OutputMinMax(*step.limits)
+        handle = next(_handles(step), _NO_HANDLE)
+        return fb.Node(xnode_union=operation, debug_handle=handle, output_min_max=limits)
+
+    def _number(self, stored: Stored) -> int:
+        if stored not in self._numbers:
+            self._numbers[stored] = len(self._values)
+            self._values.append(self._value(stored))
+        return self._numbers[stored]
+
+    def _value(self, stored: Stored) -> fb.Value:
+        tensor = fb.TensorValue(
+            datatype=stored.datatype,
+            num_dims=len(stored.dims),
+            dims=[self._bounds.upper(size, "a size") for size in stored.dims],
+            constant_buffer_idx=self._constant(stored),
+            external_id=_NONE if stored.external is None else stored.external,
+            flags=stored.flags,
+            id_out=len(self._values),
+        )
+        if stored.quantization is None:
+            return fb.Value(tensor)
+        return fb.Value(fb.QuantizedTensorValue(tensor, quant_params=stored.quantization))
+
+    def _constant(self, stored: Stored) -> int:
+        if stored.data is None:
+            return 0
+        data = raw_bytes(stored.data.contiguous()).tobytes()
+        key = hashlib.sha256(data).hexdigest()
+        self._store.add_named_data(key, data, alignment=_ALIGNMENT)
+        self._constants.append(fb.ConstantDataOffset(_NOT_READ, len(data), key))
+        return len(self._constants) - 1

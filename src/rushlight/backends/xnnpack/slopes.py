@@ -1,0 +1,80 @@
+"""PReLU, which comes as what torch decomposes it to: where(x > 0, x, weight * x)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from rushlight.backends.xnnpack.build import Builder
+from rushlight.backends.xnnpack.graph import Value
+from rushlight.backends.xnnpack.operator_facts import Operator, val_of
+from rushlight.schema import xnnpack as fb
+
+aten = torch.ops.aten
+
+IsConstant = Callable[[Any], bool]
+
+
+def _slopes(where: Node, is_constant: IsConstant) -> Node | None:
+    """The weight of a PReLU, if a call is one."""
+    condition, source, product = where.args
+    if not isinstance(condition, Node) or not isinstance(product, Node):
+        return None
+    is_sign = condition.target is aten.gt.Scalar and condition.args == (source, 0)
+    if not is_sign or product.target is not aten.mul.Tensor or source not in product.args:
+        return None
+    weight = product.args[1 if product.args[0] is source else 0]
+    return weight if isinstance(weight, Node) and is_constant(weight) else None
+
+
+def _channel(where: Node, weight: torch.Tensor) -> int | None:
+    """The dimension along which the weight lies; None if it lies along several."""
+    shape = val_of(where).shape
+    along = [d for d, size in enumerate(weight.shape, len(shape) - weight.dim()) if size != 1]
+    if any(d < 0 or not isinstance(shape[d], int) for d in along) or len(along) > 1:
+        return None
+    return along[0] if along else len(shape) - 1
+
+
+def _where_why_not(node: Node, is_constant: IsConstant) -> str | None:
+    weight = _slopes(node, is_constant)
+    if weight is None or _channel(node, val_of(weight)) is None:
+        return "XNNPACK chooses between tensors in a PReLU only, whose weight is a constant"
+    return None
+
+
+def _sign_why_not(node: Node, is_constant: IsConstant) -> str | None:
+    if all(
+        user.target is aten.where.self and _where_why_not(user, is_constant) is None
+        for user in node.users
+    ):
+        return None
+    return "XNNPACK compares tensors in a PReLU only"
+
+
+def _prelu(b: Builder, node: Node) -> Value:
+    """The product before it is left out, as nothing needs it."""
+    weight = _slopes(node, lambda n: b.data(n) is not None)
+    data = b.data(weight)
+    assert data is not None
+    value = b.value(node.args[1])
+    channel = _channel(node, data)
+    assert channel is not None
+    order = value.order
+    if data.numel() > 1:  # along the dimension that is stored last
+        order = (*(d for d in order if d != channel), channel)
+    source = b.in_order(value, order).stored
+    slopes = b.constant(data.reshape(-1))
+    stored = b.emit_one(
+        *(fb.PReLU(), source.dims, source.datatype), input1_id=source, input2_id=slopes
+    )
+    return Value(stored, value.shape, order)
+
+
+OPERATORS: dict[Any, Operator] = {
+    aten.gt.Scalar: Operator(lambda b, node: None, _sign_why_not, moves=True),
+    aten.where.self: Operator(_prelu, _where_why_not),
+}
