@@ -43,6 +43,8 @@ def bessel(name: str, low: float, high: float, exact: Callable[[float], Any]) ->
             yield Sample(infinite.to(dtype))
         if name == "special_airy_ai":
             yield Sample(torch.tensor([150.0, 1e300], dtype=torch.float64))
+        if "bessel_k" in name:
+            yield Sample(torch.tensor([1e-323, 1e-310, 600.0], dtype=torch.float64))
         yield Sample(torch.linspace(low, high, 61, dtype=torch.float64))
 
     return OpCases(f"aten::{name}.out", with_ends, exactly(getattr(aten, name), exact), LOOSE)

@@ -1,4 +1,4 @@
-// Bessel functions of the orders 0 and 1 of both kinds, and Airy's function.
+// Bessel functions of the orders 0 and 1 (modified ones: loops/special.cpp), and Airy's function.
 #include <math.h>  // NOLINT(modernize-deprecated-headers): j0 and its kin are POSIX's, not std's
 
 #include <cmath>
@@ -10,49 +10,13 @@ namespace rushlight::kernels::special {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
-constexpr double kEuler = 0.57721566490153286061;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
 struct Pair {
   double first;
   double second;
 };
-
-// exp(x) K of the orders v and v + 1 for x >= 2: Steed's continued fraction together with Temme's
-// sum (N. M. Temme, On the numerical evaluation of the modified Bessel function of the third kind,
-// 1975).
-Pair scaled_k_of_large(double v, double x) {
-  const double a1 = 0.25 - v * v;
-  double b = 2 * (1 + x);
-  double d = 1 / b;
-  double delta = d;
-  double fraction = d;
-  double before = 0;
-  double now = 1;
-  double c = a1;
-  double q = a1;
-  double a = -a1;
-  double sum = 1 + q * delta;
-  for (int i = 2; i < 500; ++i) {
-    a -= 2 * (i - 1);
-    c = -a * c / i;
-    const double next = (before - b * now) / a;
-    before = now;
-    now = next;
-    q += c * next;
-    b += 2;
-    d = 1 / (b + a * d);
-    delta *= b * d - 1;
-    fraction += delta;
-    const double term = q * delta;
-    sum += term;
-    if (std::abs(term) < std::abs(sum) * kEpsilon) break;
-  }
-  const double k = std::sqrt(kPi / (2 * x)) / sum;
-  return {k, k * (v + x + 0.5 - a1 * fraction) / x};
-}
 
 // 1 / k, a product with which is quicker than a division.
 constexpr int kTerms = 26;
@@ -60,37 +24,6 @@ constexpr double kInverse[kTerms + 1] = {
     0,        1.0,      1.0 / 2,  1.0 / 3,  1.0 / 4,  1.0 / 5,  1.0 / 6,  1.0 / 7,  1.0 / 8,
     1.0 / 9,  1.0 / 10, 1.0 / 11, 1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15, 1.0 / 16, 1.0 / 17,
     1.0 / 18, 1.0 / 19, 1.0 / 20, 1.0 / 21, 1.0 / 22, 1.0 / 23, 1.0 / 24, 1.0 / 25, 1.0 / 26};
-
-// K of the orders 0 and 1 for x < 2: the series at 0.
-Pair k_of_small(double x) {
-  const double log_half = std::log(x / 2);
-  const double square = x * x / 4;
-  double psi = -kEuler;  // of k + 1
-  double term0 = 1;      // square^k / k!^2
-  double term1 = x / 2;  // (x / 2) square^k / (k! (k + 1)!)
-  Pair sum{0, 1 / x};
-  for (int k = 1; k < kTerms; ++k) {
-    sum.first += term0 * (psi - log_half);
-    sum.second += term1 * (log_half - psi - 0.5 * kInverse[k]);
-    if (term0 < kEpsilon * 1e-3) break;
-    psi += kInverse[k];
-    term0 *= square * kInverse[k] * kInverse[k];
-    term1 *= square * kInverse[k] * kInverse[k + 1];
-  }
-  return sum;
-}
-
-double modified_k(double x, bool second, bool scaled) {
-  if (x == 0) return kInfinity;
-  if (!(x > 0)) return kNaN;
-  if (std::isinf(x)) return 0;
-  if (x < 2) {
-    const Pair k = k_of_small(x);
-    return (second ? k.second : k.first) * (scaled ? std::exp(x) : 1.0);
-  }
-  const Pair k = scaled_k_of_large(0, x);
-  return (second ? k.second : k.first) * (scaled ? 1.0 : std::exp(-x));
-}
 
 // Airy's function and its derivative at -9, -8, ..., 2.
 constexpr int kLowest = -9;
@@ -149,15 +82,32 @@ double airy_of_negative(double x) {
          (std::sqrt(kPi) * std::sqrt(std::sqrt(x)));
 }
 
+// Airy's function for x >= 2.25: sqrt(x / 3) / pi times the modified Bessel function of the second
+// kind and the order 1/3 at z, of which sqrt(z) e^z times that is a polynomial in 4 / z - 1.
+double airy_far(double x) {
+  constexpr double kThird[] = {
+      5.51713910544806130e-11,  -8.88814870003499085e-11, -1.57426104857290957e-10,
+      2.21679983969416348e-10,  4.10824068885430990e-10,  -6.24984813248705537e-10,
+      2.56127773261625962e-11,  -3.39046954008282240e-10, 1.93161873925213849e-09,
+      -4.07460952920194208e-09, 8.66754497669874227e-09,  -2.08951991957510847e-08,
+      5.24581588957845347e-08,  -1.37251488519740564e-07, 3.79701693908080902e-07,
+      -1.12263482597924268e-06, 3.59816953666811405e-06,  -1.27618983966690226e-05,
+      5.16724511571850075e-05,  -2.51406775650997165e-04, 1.61902509453929741e-03,
+      -1.74614781576305847e-02, 1.23391246598803369e+00};
+  const double root = std::sqrt(x);
+  const double z = x * root * 2 / 3;
+  if (z > 800) return 0;  // below the least double
+  double sum = 0;
+  for (const double c : kThird) sum = sum * (4 / z - 1) + c;
+  return sum / (std::sqrt(2 * root) * kPi) * std::exp(-z);
+}
+
 }  // namespace
 
 double airy_ai(double x) {
   if (!std::isfinite(x)) return kNaN;
   if (x < -9) return airy_of_negative(-x);
-  if (x < 2.25) return airy_near(x);
-  const double z = x * std::sqrt(x) * 2 / 3;
-  if (z > 800) return 0;  // below the least double
-  return std::sqrt(x / 3) / kPi * scaled_k_of_large(1.0 / 3, z).first * std::exp(-z);
+  return x < 2.25 ? airy_near(x) : airy_far(x);
 }
 
 // At infinity eager's oscillating functions have no value.
@@ -173,11 +123,6 @@ double bessel_y1(double x) {
   if (x == 0) return -kInfinity;
   return x > 0 && !std::isinf(x) ? ::y1(x) : kNaN;
 }
-
-double modified_bessel_k0(double x) { return modified_k(x, false, false); }
-double modified_bessel_k1(double x) { return modified_k(x, true, false); }
-double scaled_modified_bessel_k0(double x) { return modified_k(x, false, true); }
-double scaled_modified_bessel_k1(double x) { return modified_k(x, true, true); }
 
 double spherical_bessel_j0(double x) {
   if (std::isinf(x)) return 0;

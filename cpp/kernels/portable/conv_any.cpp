@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "rushlight/kernels/portable/conv.h"
+#include "rushlight/kernels/portable/loops/convert.h"
+#include "rushlight/kernels/portable/promote.h"
 #include "rushlight/kernels/portable/strided_copy.h"
 #include "rushlight/kernels/portable/sum_type.h"
 #include "rushlight/kernels/portable/view.h"
@@ -76,6 +78,7 @@ class Convolver {
         blocks_(blocks),
         dtype_(conv.out.tensor->dtype),
         movers_(movers(element_size(dtype_))),
+        to_sum_(convert_loops().to[compute_index(kSum)][static_cast<size_t>(dtype_)]),
         weights_(memory),
         panel_(weights_ + blocks.height * blocks.depth),
         sums_(panel_ + blocks.depth * blocks.tile) {}
@@ -175,60 +178,113 @@ class Convolver {
     }
   }
 
-  // The offset of what tap t meets at each pixel, or -1 where there is nothing.
-  void meet(const Pixels& pixels, int64_t t, int64_t* offsets) const {
-    int64_t tap[kMaxSpatial];
-    tap_at(t, tap);
-    std::fill(offsets, offsets + pixels.count, 0);
-    for (size_t s = 0; s < kMaxSpatial; ++s) {
-      const int64_t shift = tap[s] * conv_.dilation[s];
-      const int64_t size = conv_.input.size[s];
-      const int64_t step = conv_.input.step[s];
-      const int64_t stride = conv_.transposed ? conv_.stride[s] : 1;
-      for (int64_t j = 0; j < pixels.count; ++j) {
-        int64_t at = conv_.transposed ? pixels.at[s][j] - shift : pixels.at[s][j] + shift;
-        bool inside = at >= 0;
-        if (stride > 1) {
-          inside = inside && at % stride == 0;
-          at /= stride;
-        }
-        inside = inside && at < size && offsets[j] >= 0;
-        offsets[j] = inside ? offsets[j] + at * step : -1;
+  // What a tap meets at the pixels of a tile: the offset of each, or -1 where there is nothing, as
+  // the bits of `outside` say, too. If the rest lie in a row, so that pixel j meets `base` + j.
+  struct Met {
+    int64_t offsets[kMaxTile];
+    int64_t base = 0;
+    bool in_a_row = false;
+    uint32_t outside = 0;
+  };
+
+  // Adds to the offsets what a tap's coordinate along one dimension says.
+  void meet_along(const Pixels& pixels, size_t s, int64_t tap, const int64_t* before,
+                  int64_t* offsets) const {
+    const int64_t count = pixels.count;
+    const int64_t shift = conv_.transposed ? -tap * conv_.dilation[s] : tap * conv_.dilation[s];
+    const int64_t size = conv_.input.size[s];
+    const int64_t step = conv_.input.step[s];
+    const int64_t stride = conv_.transposed ? conv_.stride[s] : 1;
+    for (int64_t j = 0; j < count; ++j) {
+      int64_t at = pixels.at[s][j] + shift;
+      bool inside = at >= 0 && before[j] >= 0;
+      if (stride > 1) {
+        inside = inside && at % stride == 0;
+        at /= stride;
       }
+      inside = inside && at < size;
+      offsets[j] = inside ? before[j] + at * step : -1;
     }
   }
 
-  // Keeps the offsets of all taps at a tile's pixels, if they are few.
+  void find_row(int64_t count, Met* met) const {
+    std::fill(met->offsets + count, met->offsets + kMaxTile, -1);
+    met->in_a_row = true;
+    met->outside = 0;
+    bool any = false;
+    for (int64_t j = 0; j < blocks_.tile; ++j) {
+      if (met->offsets[j] < 0) {
+        met->outside |= uint32_t{1} << j;
+        continue;
+      }
+      if (!any) met->base = met->offsets[j] - j;
+      any = true;
+      met->in_a_row = met->in_a_row && met->offsets[j] - j == met->base;
+    }
+    met->in_a_row = met->in_a_row && any;
+  }
+
+  void meet(const Pixels& pixels, int64_t t, Met* met) const {
+    int64_t tap[kMaxSpatial];
+    tap_at(t, tap);
+    std::fill(met->offsets, met->offsets + kMaxTile, 0);
+    for (size_t s = 0; s < kMaxSpatial; ++s) {
+      meet_along(pixels, s, tap[s], met->offsets, met->offsets);
+    }
+    find_row(pixels.count, met);
+  }
+
+  // Keeps what all taps meet at a tile's pixels, if they are few.
   void keep(int64_t first, int64_t count) {
     if (kept_at_ == first) return;
     kept_at_ = first;
     locate(first, count, &pixels_);
     if (conv_.taps() > kKeptTaps) return;
-    std::fill(kept_[0], kept_[0] + kKeptTaps * kMaxTile, -1);
-    for (int64_t t = 0; t < conv_.taps(); ++t) meet(pixels_, t, kept_[t]);
+    const int64_t none[kMaxTile] = {};
+    int64_t planes[kMaxTile];
+    int64_t lines[kMaxTile];
+    Met* met = kept_;
+    for (int64_t d = 0; d < conv_.weight.size[0]; ++d) {
+      meet_along(pixels_, 0, d, none, planes);
+      for (int64_t h = 0; h < conv_.weight.size[1]; ++h) {
+        meet_along(pixels_, 1, h, planes, lines);
+        for (int64_t w = 0; w < conv_.weight.size[2]; ++w, ++met) {
+          meet_along(pixels_, 2, w, lines, met->offsets);
+          find_row(count, met);
+        }
+      }
+    }
   }
 
   void pack(int64_t first, int64_t count, int64_t k0, int64_t depth) {
     keep(first, count);
-    int64_t met[kMaxTile];
-    std::fill(met, met + kMaxTile, -1);
+    Met other;
     const int64_t start =
         image_ * conv_.input.outer_step + group_ * conv_.group_in * conv_.input.inner_step;
     int64_t tap = k0 / conv_.group_in;
     int64_t channel = k0 % conv_.group_in;
-    const int64_t* offsets = nullptr;
+    const Met* met = nullptr;
     for (int64_t k = 0; k < depth; ++k) {
-      if (offsets == nullptr || channel == 0) {
-        offsets = conv_.taps() <= kKeptTaps ? kept_[tap] : met;
-        if (offsets == met) meet(pixels_, tap, met);
+      if (met == nullptr || channel == 0) {
+        met = conv_.taps() <= kKeptTaps ? &kept_[tap] : &other;
+        if (met == &other) meet(pixels_, tap, &other);
       }
-      const int64_t shift = channel * conv_.input.inner_step;
-      read(*conv_.input.tensor, start, offsets, shift, blocks_.tile, panel_ + k * blocks_.tile);
+      read_input(*met, start, channel * conv_.input.inner_step, panel_ + k * blocks_.tile);
       if (++channel == conv_.group_in) {
         channel = 0;
         ++tap;
       }
     }
+  }
+
+  void read_input(const Met& met, int64_t start, int64_t shift, T* to) const {
+    const Tensor& in = *conv_.input.tensor;
+    const int64_t from = start + shift + met.base;
+    if (!met.in_a_row || from < 0 || from + blocks_.tile > in.numel) {
+      return read(in, start, met.offsets, shift, blocks_.tile, to);
+    }
+    to_sum_(element_at(in, from), to, static_cast<size_t>(blocks_.tile));
+    for (uint32_t rest = met.outside; rest != 0; rest &= rest - 1) to[__builtin_ctz(rest)] = 0;
   }
 
   void multiply(int64_t rows, int64_t column, int64_t depth) {
@@ -280,6 +336,7 @@ class Convolver {
   Blocks blocks_;
   DType dtype_;
   Movers movers_;
+  ConvertFn to_sum_;
   T* weights_;
   T* panel_;
   T* sums_;
@@ -291,7 +348,7 @@ class Convolver {
   int64_t outs_at_ = -1;
   Pixels pixels_;
   int64_t weight_offsets_[kDepth];
-  int64_t kept_[kKeptTaps][kMaxTile];
+  Met kept_[kKeptTaps];
   int64_t out_offsets_[kTiles * kMaxTile];
 };
 

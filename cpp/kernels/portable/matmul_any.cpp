@@ -14,6 +14,7 @@ constexpr int64_t kDepth = 128;     // k's of a block: a panel of b of this leng
 constexpr int64_t kHeight = 192;    // rows of a block, for which a panel of b is converted once
 constexpr int64_t kLowHeight = 12;  // rows up to which b is read where it lies, if it can be
 constexpr int64_t kFewRows = 4;     // up to which dot products beat tiles, where b's k's lie flat
+constexpr int64_t kDots = 64;       // of a row of the product that are finished at a time
 constexpr int64_t kAdded = 128;     // elements of the addend that are converted at a time
 
 const void* at(const AnyMatrix& m, DType dtype, int64_t i, int64_t j) {
@@ -118,18 +119,23 @@ class Multiplier {
                       piece(1, p_.k, 0, p_.a.col, 0, 1));
     }
     if (!kept) return run();
-    for (int64_t j = 0; j < p_.n; ++j) {
-      T sums[kFewRows] = {};
-      for (int64_t k = 0; k < p_.k; k += depth) {
-        const int64_t n = std::min(depth, p_.k - k);
-        const T* b = static_cast<const T*>(at(p_.b, p_.dtype, k, j));
-        if (p_.dtype != kSum) {
-          convert(at(p_.b, p_.dtype, k, j), p_.dtype, b_row, kSum, static_cast<size_t>(n));
-          b = b_row;
+    for (int64_t j0 = 0; j0 < p_.n; j0 += kDots) {
+      const int64_t cols = std::min(kDots, p_.n - j0);
+      T sums[kFewRows * kDots] = {};
+      for (int64_t j = 0; j < cols; ++j) {
+        for (int64_t k = 0; k < p_.k; k += depth) {
+          const int64_t n = std::min(depth, p_.k - k);
+          const T* b = static_cast<const T*>(at(p_.b, p_.dtype, k, j0 + j));
+          if (p_.dtype != kSum) {
+            convert(b, p_.dtype, b_row, kSum, static_cast<size_t>(n));
+            b = b_row;
+          }
+          for (int64_t i = 0; i < p_.m; ++i) {
+            sums[i * kDots + j] += loops_.dot(a_rows + i * p_.k + k, b, n);
+          }
         }
-        for (int64_t i = 0; i < p_.m; ++i) sums[i] += loops_.dot(a_rows + i * p_.k + k, b, n);
       }
-      finish(0, j, p_.m, 1, sums, 1);
+      finish(0, j0, p_.m, cols, sums, kDots);
     }
   }
 

@@ -76,8 +76,11 @@ Status real_function(KernelContext& ctx, EValue* const* args, size_t n, Elementw
                             loop_args);
 }
 
-Status special_function(KernelContext& ctx, EValue* const* args, SpecialOp op) {
-  return real_function(ctx, args, 1, special_loops().fn[static_cast<size_t>(op)]);
+const char* const kX[] = {"x"};
+
+Status special_function(KernelContext& ctx, EValue* const* args, SpecialOp op,
+                        const char* const* names = kSelfOther) {
+  return real_function(ctx, args, 1, special_loops().fn[static_cast<size_t>(op)], names);
 }
 
 }  // namespace
@@ -116,21 +119,24 @@ RL_KERNEL(special_bessel_j0_out, unary_loop<special::bessel_j0>, 1)
 RL_KERNEL(special_bessel_j1_out, unary_loop<special::bessel_j1>, 1)
 RL_KERNEL(special_bessel_y0_out, unary_loop<special::bessel_y0>, 1)
 RL_KERNEL(special_bessel_y1_out, unary_loop<special::bessel_y1>, 1)
-RL_KERNEL(special_modified_bessel_k0_out, unary_loop<special::modified_bessel_k0>, 1)
-RL_KERNEL(special_modified_bessel_k1_out, unary_loop<special::modified_bessel_k1>, 1)
 RL_KERNEL(special_zeta_out, binary_loop<special::zeta>, 2)
 #undef RL_KERNEL
 
 // Their argument is called x.
 #define RL_KERNEL(name, loop)                            \
   Status name(KernelContext& ctx, EValue* const* args) { \
-    static const char* const kNames[] = {"x"};           \
-    return real_function(ctx, args, 1, loop, kNames);    \
+    return real_function(ctx, args, 1, loop, kX);        \
   }
 RL_KERNEL(special_airy_ai_out, unary_loop<special::airy_ai>)
-RL_KERNEL(special_scaled_modified_bessel_k0_out, unary_loop<special::scaled_modified_bessel_k0>)
-RL_KERNEL(special_scaled_modified_bessel_k1_out, unary_loop<special::scaled_modified_bessel_k1>)
 RL_KERNEL(special_spherical_bessel_j0_out, unary_loop<special::spherical_bessel_j0>)
+#undef RL_KERNEL
+
+#define RL_KERNEL(name, op)                                \
+  Status name(KernelContext& ctx, EValue* const* args) {   \
+    return special_function(ctx, args, SpecialOp::op, kX); \
+  }
+RL_KERNEL(special_scaled_modified_bessel_k0_out, K0e)
+RL_KERNEL(special_scaled_modified_bessel_k1_out, K1e)
 #undef RL_KERNEL
 
 #define RL_KERNEL(name, op)                              \
@@ -143,6 +149,8 @@ RL_KERNEL(special_erfcx_out, Erfcx)
 RL_KERNEL(special_i0e_out, I0e)
 RL_KERNEL(special_i1_out, I1)
 RL_KERNEL(special_i1e_out, I1e)
+RL_KERNEL(special_modified_bessel_k0_out, K0)
+RL_KERNEL(special_modified_bessel_k1_out, K1)
 RL_KERNEL(lgamma_out, Lgamma)
 RL_KERNEL(special_log_ndtr_out, LogNdtr)
 RL_KERNEL(special_ndtri_out, Ndtri)

@@ -17,12 +17,8 @@ double digamma(double x);
 double igamma(double a, double x);   // the regularised lower incomplete gamma function
 double igammac(double a, double x);  // and the upper one
 double lgamma(double x);             // unlike std::lgamma, it writes no global
-double modified_bessel_k0(double x);
-double modified_bessel_k1(double x);
 // `wide` is false where eager computes in float: that shows near the poles.
 double polygamma(int64_t n, double x, bool wide);
-double scaled_modified_bessel_k0(double x);  // times exp(x)
-double scaled_modified_bessel_k1(double x);
 double spherical_bessel_j0(double x);
 double zeta(double x, double q);  // Hurwitz's
 

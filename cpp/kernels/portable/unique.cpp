@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "rushlight/kernels/portable/declarations.h"
+#include "rushlight/kernels/portable/element.h"
 #include "rushlight/kernels/portable/helpers.h"
 #include "rushlight/kernels/portable/order.h"
 #include "rushlight/kernels/portable/promote.h"
@@ -28,20 +29,15 @@ int64_t offset_of(const Tensor& tensor, int64_t n) {
   return offset;
 }
 
+// The key of one element, as RowKeys has it.
 uint64_t key_at(const Tensor& tensor, int64_t offset) {
-  switch (tensor.dtype) {
-    case DType::Float32:
-      return key_of(tensor.as<const float>()[offset]);
-    case DType::Float64:
-      return key_of(tensor.as<const double>()[offset]);
-    case DType::Int64:
-      return key_of(tensor.as<const int64_t>()[offset]);
-    default: {
-      uint64_t key = 0;
-      RowKeys(tensor, offset, 1, 1).each([&](int64_t, uint64_t k) { key = k; });
-      return key;
-    }
+  if (is_floating(tensor.dtype)) {
+    const double value = double_at(tensor, offset);
+    return has_wide_keys(tensor.dtype) ? key_of(value) : key_of(static_cast<float>(value));
   }
+  const int64_t value = tensor.dtype == DType::Bool ? tensor.as<const uint8_t>()[offset] != 0
+                                                    : int64_at(tensor, offset);
+  return has_wide_keys(tensor.dtype) ? key_of(value) : key_of(static_cast<int32_t>(value));
 }
 
 // What is compared: elements, or slices along a dimension.
@@ -128,6 +124,11 @@ class Order {
     if (items_ == nullptr) return;
     if (slices.in_a_row() && sort_narrow(n)) return;
     for (int64_t i = 0; i < n; ++i) items_[i] = WideItem(slices.first_key(i), i);
+    if (slices.flat()) {
+      std::sort(items_, items_ + n,
+                [](const WideItem& a, const WideItem& b) { return a.before(b); });
+      return;
+    }
     std::sort(items_, items_ + n, [&](const WideItem& a, const WideItem& b) {
       return a.key() != b.key() ? a.key() < b.key() : slices.before(a.index(), b.index());
     });

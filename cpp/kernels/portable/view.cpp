@@ -182,14 +182,14 @@ bool convert(const void* in, DType from, void* out, DType to, size_t n) {
     if (in != out) std::memmove(out, in, n * element_size(from));
     return true;
   }
-  if (!can_convert(from, to)) return false;
-  if (to == DType::Complex64) {
-    real_to_complex(in, from, static_cast<float*>(out), n);
-    return true;
-  }
   const ConvertFn direct = find_convert(from, to);
   if (direct != nullptr) {
     direct(in, out, n);
+    return true;
+  }
+  if (!can_convert(from, to)) return false;
+  if (to == DType::Complex64) {
+    real_to_complex(in, from, static_cast<float*>(out), n);
     return true;
   }
   const DType middle = middle_type(from);

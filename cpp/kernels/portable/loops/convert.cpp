@@ -1,5 +1,7 @@
 #include "rushlight/kernels/portable/loops/convert.h"
 
+#include <type_traits>
+
 #if defined(__F16C__)
 #include <immintrin.h>
 #endif
@@ -73,7 +75,14 @@ RL_STORE_VIA(uint64_t, int64_t)
 #undef RL_STORE_VIA
 
 template <typename From, typename To>
+void convert_by_float(const void* in, void* out, size_t n);
+
+template <typename From, typename To>
 void convert(const void* in, void* out, size_t n) {
+#if defined(__F16C__)
+  constexpr bool kHalf = std::is_same<From, Half>::value || std::is_same<To, Half>::value;
+  if constexpr (kHalf) return convert_by_float<From, To>(in, out, n);
+#endif
   const From* x = static_cast<const From*>(in);
   To* y = static_cast<To*>(out);
   RL_VECTORIZE
@@ -81,7 +90,18 @@ void convert(const void* in, void* out, size_t n) {
 }
 
 #if defined(__F16C__)
-// The processor's own conversions, which the loop above is not compiled to.
+// The processor's own conversions, which the loop above is not compiled to, are of float.
+template <typename From, typename To>
+void convert_by_float(const void* in, void* out, size_t n) {
+  constexpr size_t kPiece = 256;
+  float piece[kPiece];
+  for (size_t done = 0; done < n; done += kPiece) {
+    const size_t count = n - done < kPiece ? n - done : kPiece;
+    convert<From, float>(static_cast<const From*>(in) + done, piece, count);
+    convert<float, To>(piece, static_cast<To*>(out) + done, count);
+  }
+}
+
 template <>
 void convert<Half, float>(const void* in, void* out, size_t n) {
   widen_all(static_cast<const Half*>(in), static_cast<float*>(out), n);

@@ -182,6 +182,62 @@ double bessel_scaled(double x) {
   return order == 0 ? result : with_sign_of(result, x);
 }
 
+// The function of the second kind for a in [0, kNearSecond): the series at 0, which has a
+// logarithm.
+constexpr double kNearSecond = 2.0;
+
+template <int order>
+double bessel_second_near(double a) {
+  constexpr double kZero[] = {1.80153933611761782e-11, 1.31478728354448914e-09,
+                              7.93532822173404488e-08, 3.61262245189435751e-06,
+                              1.18480394368864871e-04, 2.61478761861004267e-03,
+                              3.48921574564689541e-02, 2.30696083774614435e-01,
+                              4.22784335098467211e-01, -5.77215664901532861e-01};
+  constexpr double kOne[] = {-3.18170706807274332e-10, -2.04143352909196268e-08,
+                             -1.07159144269786287e-06, -4.14224444368109755e-05,
+                             -1.11535950627297336e-03, -1.91821898354935239e-02,
+                             -1.81575166961446520e-01, -6.72784335098420942e-01,
+                             1.54431329803064320e-01,  1.0};
+  constexpr double kLn2 = 0.69314718055994530942;
+  const bool small = a < 1.0;  // whose half may be 0, which has no logarithm
+  const double log_half = vlog(small ? a : 0.5 * a) - (small ? kLn2 : 0.0);
+  const double square = 0.25 * a * a;
+  if (order == 0) return polynomial(kZero, square) - log_half * bessel_near<0>(a);
+  return polynomial(kOne, square) / a + log_half * (0.5 * a * bessel_near<1>(a));
+}
+
+// sqrt(a) e^a times that function, for a >= kNearSecond.
+template <int order>
+double bessel_second_far(double a) {
+  constexpr double kZero[] = {
+      1.09269835372687348e-10,  -1.75975288091957069e-10, -3.11993612968210501e-10,
+      4.39272600021076324e-10,  8.13391320546411457e-10,  -1.23669232770962879e-09,
+      4.75754470577637414e-11,  -6.64387863184323431e-10, 3.80839985991904293e-09,
+      -8.02520560490447598e-09, 1.70475358842496961e-08,  -4.10567387249153642e-08,
+      1.02954317593911996e-07,  -2.68975986553958376e-07, 7.42780123219009592e-07,
+      -2.19116738374178652e-06, 7.00224564575565101e-06,  -2.47352054284897196e-05,
+      9.95605474202941897e-05,  -4.79769056732884389e-04, 3.03289181027532063e-03,
+      -3.10714618248898969e-02, 1.21859533851339053e+00};
+  constexpr double kOne[] = {
+      -1.19316683931121581e-10, 1.92738080875405160e-10,  3.38678041678080041e-10,
+      -4.77441121785095000e-10, -8.90859671092390567e-10, 1.36158594044606471e-09,
+      -8.33622719599145647e-11, 7.96624279850409417e-10,  -4.33193998565862918e-09,
+      9.21389402028953256e-09,  -1.98175771415911146e-08, 4.81543467908547775e-08,
+      -1.22031863519384035e-07, 3.23056719885393422e-07,  -9.06708763337139326e-07,
+      2.73003010435272163e-06,  -8.96120738775002518e-06, 3.28438665023559564e-05,
+      -1.39590219562722241e-04, 7.35724154871838546e-04,  -5.56672988007458825e-03,
+      1.03349737753865641e-01,  1.36315189037134197e+00};
+  return polynomial(order == 0 ? kZero : kOne, 2 * kNearSecond / a - 1.0);
+}
+
+template <int order, bool scaled>
+double bessel_second(double x) {
+  const double near = bessel_second_near<order>(x) * (scaled ? vexp(x) : 1.0);
+  const double far = bessel_second_far<order>(x) / sqrt(x) * (scaled ? 1.0 : vexp(-x));
+  const double result = x < kNearSecond ? near : far;
+  return x > 0.0 ? result : x == 0.0 ? kDoubleInf : __builtin_nan("");
+}
+
 // --- logarithm of the gamma function ------------------------------------------------------------
 
 // sin(pi s) for s in [0, 1/2]: the first terms of the series.
@@ -241,6 +297,10 @@ const SpecialLoops special_loops = {{
     loop<bessel_scaled<0>>,
     loop<bessel<1>>,
     loop<bessel_scaled<1>>,
+    loop<bessel_second<0, false>>,
+    loop<bessel_second<0, true>>,
+    loop<bessel_second<1, false>>,
+    loop<bessel_second<1, true>>,
     loop<lgamma_of>,
     loop<log_ndtr_of>,
     loop<ndtri_of>,

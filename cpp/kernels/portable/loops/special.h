@@ -6,7 +6,23 @@
 
 namespace rushlight::kernels {
 
-enum class SpecialOp { Erfc, Erfcx, Erfinv, I0, I0e, I1, I1e, Lgamma, LogNdtr, Ndtri, Count };
+enum class SpecialOp {
+  Erfc,
+  Erfcx,
+  Erfinv,
+  I0,
+  I0e,
+  I1,
+  I1e,
+  K0,
+  K0e,
+  K1,
+  K1e,
+  Lgamma,
+  LogNdtr,
+  Ndtri,
+  Count
+};
 
 struct SpecialLoops {
   ElementwiseFn fn[static_cast<size_t>(SpecialOp::Count)];
