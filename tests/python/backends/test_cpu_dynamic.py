@@ -214,6 +214,25 @@ def test_sizes_behind_a_call_that_is_not_taken() -> None:
     assert steps == ["Convolution", "Copy", "Convolution+", "Copy"]
 
 
+def test_sizes_that_are_shown_as_a_sum() -> None:
+    other = Dim("other", max=5)
+    function = Call(lambda x, y: torch.cat([x, y]).cumsum(0)[1:] * 2)
+    calls = [(torch.randn(n, 6), torch.randn(m, 6)) for n, m in ((4, 3), (1, 5), (9, 1))]
+    steps = follows(function, [{0: ROWS}, {0: other}], *calls, left=["aten.cumsum.default"])
+    assert steps == ["Copy", "Copy", "Elementwise"]
+
+
+def test_what_does_not_follow_from_a_delegate_s_inputs_stays_outside() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        z = x.flatten().cumsum(0)
+        return (z[:, None] * z).flatten()
+
+    calls = [(torch.randn(n, m),) for n, m in ((4, 8), (1, 3), (9, 33))]
+    numbers = ["aten.sym_size.int", "<built-in function mul>"]
+    left = [*numbers, "aten.cumsum.default", "aten.view_copy.default"]
+    assert "Elementwise" in follows(Call(function), [SEQUENCE], *calls, left=left)
+
+
 def test_sizes_that_are_passed_as_numbers() -> None:
     token = nn.Parameter(torch.randn(1, 1, 6))
     table = nn.Parameter(torch.randn(40, 6))
@@ -228,6 +247,8 @@ def test_sizes_that_are_passed_as_numbers() -> None:
     given = Call(lambda x, n: x[:, :n] * 2)
     calls = [(torch.randn(2, s, 6), n) for s, n in ((8, 3), (33, 20), (3, 2), (5, 4))]
     follows(given, [{1: STEPS}, Dim.DYNAMIC], *calls)
+    one = Call(lambda x, n: x[:, n] * 2)
+    follows(one, [{0: ROWS}, Dim.DYNAMIC], *((torch.randn(n, 9, 6), n - 1) for n in (3, 1, 9)))
 
 
 def test_values_are_those_at_the_upper_bounds() -> None:
@@ -274,6 +295,7 @@ def test_results_of_other_kernels_lie_as_the_engine_takes_them(layout: torch.mem
 
 
 X = torch.randn(4, 8, 6)
+TABLE = torch.randn(9, 6)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +303,7 @@ X = torch.randn(4, 8, 6)
     [
         (lambda x: x.clamp(max=x.shape[1]), [{1: STEPS}], "is a number that only a run knows"),
         (lambda x: x[x > 0] * 2, [{}], "has a size that depends on the values of a tensor"),
-        (lambda x, n: x[:, n] * 2, [{}, Dim.DYNAMIC], "its index may count from the start or from"),
+        (lambda x: TABLE[x.shape[1] - 2] * x, [{1: Dim("n", max=9)}], "its index may count from"),
         (lambda x, n: x[:1].expand(n, -1, -1).sum(0), [{}, Dim.DYNAMIC], "which has no maximum"),
     ],
 )

@@ -205,6 +205,13 @@ def test_what_inputs_tell() -> None:
     number = table.number(simple(FloorDiv(N + 3, 4)))
     for n in range(1, 20):
         assert run(table.rows, [(4, (n - 1) // 2 + 1)])[number] == (n + 3) // 4
-    assert not Known([(product((N, M)), 4)]).tells(M)
-    assert Known([(product((N, M)), N)]).tells(N)
+    area = product((N, M))
+    assert Known([(area, 4)]).tells(simple(2 * area + 1)) and not Known([(area, 4)]).tells(M)
+    assert Known([(area, N)]).tells(area) and not Known([(area, 4)]).tells(product((area, area)))
+    joined = Known([(simple(N + M), 4)])
+    assert joined.tells(simple(8 * N + 8 * M - 1)) and not joined.tells(N)
+    assert Known([(simple(N + M), 4), (simple(N + 2 * M), 4)]).tells(N)
+    table = Table(joined)
+    number = table.number(simple(8 * N + 8 * M - 1))
+    assert run(table.rows, [(7, 4)])[number] == 55
     assert not is_written(simple(sympy.Function("other")(N)))

@@ -79,33 +79,51 @@ class DynamicSizes:
                 reason = self._why_not_size(size, one)
                 if reason is not None:
                     return reason
-        place = arguments(node)[_PLACES[node.target]] if node.target in _PLACES else 0
-        if isinstance(place, Node) and (limits(size_of(place), self.bounds)[0] or -1) < 0:
-            return f"its {_PLACES[node.target]} may count from the start or from the end"
+        if node.target in _PLACES:
+            reason = self._why_not_place(node)
+            if reason is not None:
+                return reason
         for a, b in _alike(node):
             if not same(a, b):
                 return f"its sizes {a} and {b} may differ"
         return None
 
+    def _why_not_place(self, node: Node) -> str | None:
+        """Of a slice, or of one element of a dimension."""
+        args = arguments(node)
+        name = _PLACES[node.target]
+        place = size_of(args[name] or 0)
+        low, _ = limits(place, self.bounds)
+        if not isinstance(place, int) and (low is None or low < 0):
+            return f"its {name} may count from the start or from the end"
+        source = shape_of(args["self"])[args["dim"]]
+        is_slice = node.target is aten.slice_copy.Tensor
+        size = shape_of(node)[args["dim"]] if is_slice else 1
+        first, there, taken = (at_bounds(s, self.bounds) for s in (place, source, size))
+        last = max(first, 0) + (taken - 1) * args.get("step", 1)
+        if taken > 0 and last >= there:
+            return f"it reads beyond the size {source} where all inputs are largest"
+        return None
+
     def _why_not_size(self, size: Any, node: Node) -> str | None:
         if isinstance(size, int):
             return None
-        key = size.node.expr
+        key = (size.node.expr, is_number(node))
         if key not in self._found:
-            self._found[key] = self._look_at(size, node)
+            self._found[key] = self._look_at(size, may_be_negative=is_number(node))
         return self._found[key]
 
-    def _look_at(self, number: Any, node: Node) -> str | None:
+    def _look_at(self, number: Any, *, may_be_negative: bool) -> str | None:
         if free_unbacked_symbols(number):
-            return f"{node.name} has a size that depends on the values of a tensor"
+            return "it has a size that depends on the values of a tensor"
         size = size_of(number)
         if not is_written(size):
-            return f"the engine cannot compute the size {size} of {node.name}"
+            return f"the engine cannot compute the size {size}"
         for symbol in sorted(getattr(size, "free_symbols", ()), key=str):
             if limits(symbol, self.bounds)[1] is None:
-                return f"the size {size} of {node.name} {self._unbounded(symbol)}"
-        if at_bounds(size, self.bounds) < 0 and not is_number(node):
-            return f"the size {size} of {node.name} is negative where all inputs are largest"
+                return f"its size {size} {self._unbounded(symbol)}"
+        if at_bounds(size, self.bounds) < 0 and not may_be_negative:
+            return f"its size {size} is negative where all inputs are largest"
         return None
 
     def _unbounded(self, symbol: sympy.Symbol) -> str:

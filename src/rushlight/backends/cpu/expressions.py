@@ -27,7 +27,8 @@ class Known:
     """What follows from the inputs' sizes.
 
     A symbol is known by a size of its own, or by one from which it follows: s from 2 s + 1. So is
-    a term that is more than a symbol: (s - 1) // 2 from a size of (s - 1) // 2 + 1.
+    a term that is more than a symbol: (s - 1) // 2 from a size of (s - 1) // 2 + 1. Of s + t, one
+    is written as what is left, so that s + t + 1 is known.
 
     Args:
         shown: the inputs.
@@ -41,29 +42,38 @@ class Known:
             sizes = [(-1, given)] if not isinstance(given, tuple) else enumerate(given)
             waiting += [(i, d, size) for d, size in sizes if not isinstance(size, int)]
         waiting.sort(key=lambda place: not place[2].is_Symbol)
-        while True:
-            found = next((p for p in waiting if self._learn(*p)), None)
-            if found is None:
+        while waiting:
+            for most in (1, len(waiting) + 1):
+                found = next((p for p in waiting if self._learn(*p, most)), None)
+                if found is not None:
+                    break
+            else:
                 return
             waiting.remove(found)
 
-    def _learn(self, index: int, dim: int, size: sympy.Expr) -> bool:
-        """Whether a size tells a term that was not known."""
+    def _learn(self, index: int, dim: int, size: sympy.Expr, most: int) -> bool:
+        """Whether a size of at most so many unknown terms tells one of them."""
         left = sympy.sympify(self.of(size))
         unknown = [(c, term) for c, term in terms_of(left) if not self._is_known(term)]
-        if len(unknown) != 1:
+        whole = [(c, term) for c, term in unknown if abs(c) == 1]
+        if not unknown or len(unknown) > most or not (whole or len(unknown) == 1):
             return False
-        [(count, term)] = unknown
-        if not count.is_Integer or count <= 0 or term.is_Mul or term.is_Pow:
+        count, term = (whole or unknown)[0]
+        if not count.is_Integer:
             return False
         place = sympy.Symbol(f"input{index}_{dim}", integer=True)
         self.places[place] = (index, dim)
-        self._terms[term] = sympy.sympify(simple(FloorDiv(place - (left - count * term), count)))
+        rest = place - (left - count * term)
+        rest = rest if count > 0 else -rest
+        self._terms[term] = sympy.sympify(simple(FloorDiv(rest, abs(count))))
         return True
 
     def of(self, size: Size) -> Size:
         """A size by the inputs' sizes, as far as they tell it."""
-        return size if isinstance(size, int) else simple(self._replaced(size))
+        if isinstance(size, int):
+            return size
+        found = simple(self._replaced(size))
+        return found if found == size else self.of(found)
 
     def _replaced(self, expression: sympy.Expr) -> sympy.Expr:
         if expression in self._terms:
@@ -79,7 +89,11 @@ class Known:
                     once = sympy.sympify(self.of(simple(FloorDiv(whole, part))))
                     if self._is_known(once):
                         return FloorDiv(once, divisor // part)
-        return expression.func(*map(self._replaced, expression.args))
+        count, term = expression.as_coeff_Mul()
+        if count != 1:
+            return count * self._replaced(term)
+        made = expression.func(*map(self._replaced, expression.args))
+        return self._terms.get(made, made)
 
     def tells(self, size: Size) -> bool:
         """Whether a size follows from the inputs' sizes."""
