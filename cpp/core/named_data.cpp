@@ -20,6 +20,12 @@ Result<Span<const uint8_t>> MergedData::get(StringView key) const {
   return second_->get(key);
 }
 
+void MergedData::release(StringView key) const {
+  const bool is_first = first_ != nullptr && first_->get(key).ok();
+  const NamedData* holder = is_first ? first_ : second_;
+  if (holder != nullptr) holder->release(key);
+}
+
 Result<TensorLayout> MergedData::layout(StringView key) const {
   if (first_ != nullptr && first_->get(key).ok()) return first_->layout(key);
   if (second_ == nullptr) return Code::NotFound;

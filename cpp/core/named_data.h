@@ -24,6 +24,9 @@ class NamedData {
   virtual ~NamedData() = default;
   // NotFound for an unknown key. The bytes live as long as the program.
   virtual Result<Span<const uint8_t>> get(StringView key) const = 0;
+  // The bytes under a key are not needed soon: the memory that they take is given back if they can
+  // be had anew. They may still be read.
+  virtual void release(StringView) const {}
   // NotFound for an unknown key, NotImplemented if nothing is recorded for it.
   virtual Result<TensorLayout> layout(StringView) const { return Code::NotImplemented; }
   // The keys that can be listed, in the order of the file.
@@ -41,6 +44,7 @@ class MergedData : public NamedData {
   StringView duplicate() const;
 
   Result<Span<const uint8_t>> get(StringView key) const override;
+  void release(StringView key) const override;
   Result<TensorLayout> layout(StringView key) const override;
   size_t n_keys() const override;
   StringView key(size_t i) const override;

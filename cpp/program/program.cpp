@@ -181,6 +181,11 @@ void Program::release(Span<const uint8_t> bytes) const {
   if (!bytes.empty()) loader_->release(bytes);
 }
 
+void Program::release(StringView key) const {
+  const Result<Span<const uint8_t>> found = get(key);
+  if (found.ok()) release(found.value());
+}
+
 Span<const uint8_t> Program::constant(size_t index) const {
   const fb::Program program = root();
   if (program.constant_segment().offsets().size() > 1) {

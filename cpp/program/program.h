@@ -49,6 +49,7 @@ class Program : public NamedData {
   Span<const uint8_t> segment(size_t i) const;
   // Tells the loader that these bytes of the image are not needed soon; they may still be read.
   void release(Span<const uint8_t> bytes) const;
+  void release(StringView key) const override;
   // The bytes of constant `index` (1-based) from its start to the end of the segment; empty if
   // there is no such constant. `mutable_state` likewise, for initial values of mutable buffers.
   Span<const uint8_t> constant(size_t index) const;

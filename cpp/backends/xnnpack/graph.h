@@ -37,6 +37,7 @@ struct Value {
   Role role = Role::Internal;
   Datatype datatype = Datatype::FP32;
   Shape shape;                // as the payload has it: of inputs an upper bound
+  StringView key;             // of a constant among the named data
   Span<const uint8_t> data;   // of a constant; aligned to nothing
   uint32_t argument = 0;      // of an input or output: which argument of the delegate
   uint32_t producer = kNone;  // the node that writes it

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "rushlight/backends/cpu/kernels/convolution.h"
 #include "rushlight/backends/cpu/kernels/product.h"
 #include "rushlight/backends/cpu/view.h"
 
@@ -12,6 +13,26 @@ using cpu::bounded_product;
 using cpu::kPanel;
 using cpu::pack_panels;
 using cpu::panels_of;
+
+// The polynomials of Winograd's algorithm are taken at 0, ±√½, ±√2 and infinity; each row is
+// divided by the product of its point's distances to the others (backends/cpu/loops/winograd.cpp).
+constexpr double kHalfRoot = 0.70710678118654752440;
+constexpr double kRoot = 1.41421356237309504880;
+constexpr double kAtPoints[cpu::kWinogradIn][3] = {{1, 0, 0},
+                                                   {-2.0 / 3, -2.0 / 3 * kHalfRoot, -1.0 / 3},
+                                                   {-2.0 / 3, 2.0 / 3 * kHalfRoot, -1.0 / 3},
+                                                   {1.0 / 6, 1.0 / 6 * kRoot, 1.0 / 3},
+                                                   {1.0 / 6, -1.0 / 6 * kRoot, 1.0 / 3},
+                                                   {0, 0, 1}};
+
+// The value of 3 by 3 taps, `step` floats apart, at two points.
+float at_points(const float* taps, int64_t step, const double* y, const double* x) {
+  double sum = 0;
+  for (int64_t a = 0; a < 3; ++a) {
+    for (int64_t b = 0; b < 3; ++b) sum += y[a] * x[b] * taps[(a * 3 + b) * step];
+  }
+  return static_cast<float>(sum);
+}
 
 void fill(float* from, float* to) {
   for (; from < to; ++from) *from = 0;
@@ -31,6 +52,10 @@ int64_t depthwise_floats(const Filter& f) {
 int64_t transposed_floats(const Filter& f) {
   const int64_t columns = bounded_product({f.taps, f.outputs});
   return columns < 0 ? -1 : bounded_product({f.inputs, panels_of(columns) * kPanel, f.groups});
+}
+
+int64_t winograd_floats(const Filter& f) {
+  return bounded_product({cpu::kWinogradProducts, f.inputs, f.outputs});
 }
 
 int64_t bias_floats(int64_t outputs) { return panels_of(outputs) * kPanel; }
@@ -71,6 +96,21 @@ void pack_transposed(const Filter& f, float* to) {
       for (int64_t i = 0; i < f.inputs; ++i) panel[i * kPanel] = column[i];
     }
     to += floats;
+  }
+}
+
+void pack_winograd(const Filter& f, float* to) {
+  for (int64_t product = 0; product < cpu::kWinogradProducts; ++product) {
+    const double* y = kAtPoints[product / cpu::kWinogradIn];
+    const double* x = kAtPoints[product % cpu::kWinogradIn];
+    float* panels = to + product * f.inputs * f.outputs;
+    for (int64_t o = 0; o < f.outputs; ++o) {
+      const float* taps = f.data + o * f.taps * f.inputs;
+      float* column = panels + o / kPanel * f.inputs * kPanel + o % kPanel;
+      for (int64_t i = 0; i < f.inputs; ++i) {
+        column[i * kPanel] = at_points(taps + i, f.inputs, y, x);
+      }
+    }
   }
 }
 

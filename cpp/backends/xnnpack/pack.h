@@ -23,6 +23,7 @@ struct Filter {
 int64_t dense_floats(const Filter& filter);
 int64_t depthwise_floats(const Filter& filter);
 int64_t transposed_floats(const Filter& filter);
+int64_t winograd_floats(const Filter& filter);
 int64_t bias_floats(int64_t outputs);
 
 // A fully connected layer is a dense filter of one tap; `is_transposed`: it lies as [inputs,
@@ -31,6 +32,9 @@ void pack_linear(const Filter& filter, bool is_transposed, float* to, Workers* w
 void pack_dense(const Filter& filter, float* to, Workers* workers);
 void pack_depthwise(const Filter& filter, float* to);
 void pack_transposed(const Filter& filter, float* to);
+// Of 3 by 3 taps, without groups, whole panels of inputs and outputs: panels of a matrix [inputs,
+// outputs] for each product of Winograd's algorithm.
+void pack_winograd(const Filter& filter, float* to);
 void pack_bias(const float* bias, int64_t outputs, float* to);
 
 }  // namespace rushlight::xnnpack

@@ -35,7 +35,7 @@ class Reader {
   Status read_tensor(wire::TensorValue from, Value* to);
   Status read_role(wire::TensorValue from, Value* to);
   Status read_constant(uint32_t index, Value* to);
-  Status find_bytes(uint32_t index, Span<const uint8_t>* found);
+  Status find_bytes(uint32_t index, Value* to);
   Status sort_ids();
   Status check_arguments();
   Status read_nodes();
@@ -172,7 +172,7 @@ Status Reader::read_role(wire::TensorValue from, Value* to) {
 // Quantised constants are looked up for the sake of the error, but not measured: no node takes
 // them.
 Status Reader::read_constant(uint32_t index, Value* to) {
-  RL_TRY(find_bytes(index, &to->data));
+  RL_TRY(find_bytes(index, to));
   if (to->datatype != Datatype::FP32) return {};
   uint64_t bytes = sizeof(float);
   for (size_t d = 0; d < to->shape.rank; ++d) {
@@ -187,10 +187,10 @@ Status Reader::read_constant(uint32_t index, Value* to) {
   return {};
 }
 
-Status Reader::find_bytes(uint32_t index, Span<const uint8_t>* found) {
+Status Reader::find_bytes(uint32_t index, Value* to) {
   if (!has_header_) {
     if (index >= root_.constant_buffer().size()) return refuse("its constant is not there");
-    *found = fb::as_span(root_.constant_buffer()[index].storage());
+    to->data = fb::as_span(root_.constant_buffer()[index].storage());
     return {};
   }
   if (index >= root_.constant_data().size()) return refuse("its constant is not there");
@@ -199,7 +199,7 @@ Status Reader::find_bytes(uint32_t index, Span<const uint8_t>* found) {
     if (place.offset() > region_.size() || place.size() > region_.size() - place.offset()) {
       return refuse("its constant lies outside of the payload");
     }
-    *found = {region_.data() + place.offset(), static_cast<size_t>(place.size())};
+    to->data = {region_.data() + place.offset(), static_cast<size_t>(place.size())};
     return {};
   }
   const StringView key = place.named_key();
@@ -211,7 +211,8 @@ Status Reader::find_bytes(uint32_t index, Span<const uint8_t>* found) {
                          "beside the program, load it as well",
                          key.len(), key.data());
   }
-  *found = named.value();
+  to->data = named.value();
+  to->key = key;
   return {};
 }
 

@@ -1,6 +1,7 @@
 // Products and convolutions, and what is done to their results in the same step.
 #include <algorithm>
 
+#include "rushlight/backends/cpu/kernels/convolution.h"
 #include "rushlight/backends/xnnpack/shapes.h"
 #include "rushlight/backends/xnnpack/translate.h"
 
@@ -24,6 +25,24 @@ void add_limits(const Node& node, cpu::FinishParameters* to) {
   to->clamped = true;
   to->low = std::min(std::max(to->low, node.low), node.high);
   to->high = std::min(std::max(to->high, node.low), node.high);
+}
+
+// Whether Winograd's algorithm is quicker, and its weights not much larger: the bounds are those of
+// the cpu backend's compiler half (src/rushlight/backends/cpu/images.py).
+bool suits_winograd(const Sliding& s, const Shape& filter, const Shape& out, int64_t groups) {
+  constexpr int64_t kMostMoreBytes = 2 << 20;
+  constexpr int64_t kLeastTiles = 14;
+  for (size_t d = 0; d < 2; ++d) {
+    if (s.kernel[d] != 3 || s.stride[d] != 1 || s.dilation[d] != 1) return false;
+  }
+  const int64_t outputs = filter.sizes[0];
+  const int64_t inputs = filter.sizes[3];
+  if (groups != 1 || outputs % cpu::kPanel != 0 || inputs % cpu::kPanel != 0) return false;
+  const int64_t more = cpu::bounded_product({outputs, inputs, cpu::kWinogradProducts - 9, 4});
+  if (more < 0 || more > kMostMoreBytes) return false;
+  // In a third of its results a tile may lie outside the image.
+  const int64_t tiles = (out.sizes[1] + 3) / 4 * ((out.sizes[2] + 3) / 4);
+  return tiles * 12 <= out.sizes[1] * out.sizes[2] && tiles * out.sizes[0] >= kLeastTiles;
 }
 
 Shape shape_of_batches(const Shape& shape) {
@@ -77,11 +96,16 @@ Status Translator::convolution(const Node& node, uint32_t root, bool* fits) {
   }
   cpu::Value image = padded_image(node, &parameters.window);
   parameters.groups = node.body.as<wire::Convolution>().groups();
-  if (node.kind != NodeKind::Conv2d) {
-    image = builder_.dense(image);
-    parameters.kind = node.kind == NodeKind::DepthwiseConv2d ? cpu::ConvolutionKind::Depthwise
-                                                             : cpu::ConvolutionKind::Transposed;
+  if (node.kind == NodeKind::DepthwiseConv2d) {
+    parameters.kind = cpu::ConvolutionKind::Depthwise;
+  } else if (node.kind == NodeKind::ConvTranspose2d) {
+    parameters.kind = cpu::ConvolutionKind::Transposed;
+  } else if (weights_.is_winograd(
+                 node, suits_winograd(s, shapes_[node.inputs[1]], shapes_[node.outputs[0]],
+                                      parameters.groups))) {
+    parameters.kind = cpu::ConvolutionKind::Winograd;
   }
+  if (parameters.kind != cpu::ConvolutionKind::Dense) image = builder_.dense(image);
   image.view = permuted(image.view, kChannelsFirst);
   const cpu::Value out = target(value);
   cpu::Value result = builder_.reshape(out, shapes_[node.outputs[0]]);

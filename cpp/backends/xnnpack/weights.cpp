@@ -31,16 +31,16 @@ Filter filter_of_layer(const Node& node, const Shape& shape) {
 
 }  // namespace
 
-Status Weights::prepare(const Graph& graph, Allocator* allocator, Workers* workers,
-                        Message* message) {
+Status Weights::prepare(const Graph& graph, const BackendInit& init) {
   graph_ = &graph;
-  allocator_ = allocator;
-  workers_ = workers;
+  allocator_ = init.allocator;
+  named_data_ = init.named_data;
+  workers_ = init.workers;
   const size_t n = graph.values.size();
-  Entry* entries = allocator->allocate_array<Entry>(n);
+  Entry* entries = allocator_->allocate_array<Entry>(n);
   if (entries == nullptr && n > 0) {
-    return message->fail(Code::DelegateMemoryAllocationFailed,
-                         "the method's memory has no room for the delegate");
+    return init.message->fail(Code::DelegateMemoryAllocationFailed,
+                              "the method's memory has no room for the delegate");
   }
   for (size_t i = 0; i < n; ++i) new (entries + i) Entry();
   entries_ = {entries, n};
@@ -74,8 +74,16 @@ Span<const float> Weights::filter_of(const Node& node) {
     entry.packed = pack(node);
     entry.packed_for = node.kind;
     entry.packed_flags = node.flags;
+    const StringView key = graph_->values[node.inputs[1]].key;
+    if (named_data_ != nullptr && !key.empty()) named_data_->release(key);
   }
   return entry.packed;
+}
+
+bool Weights::is_winograd(const Node& node, bool suits) {
+  Entry& entry = entries_[node.inputs[1]];
+  if (entry.packed.data() == nullptr) entry.is_winograd = suits;
+  return entry.is_winograd;
 }
 
 Span<const float> Weights::pack(const Node& node) {
@@ -87,8 +95,10 @@ Span<const float> Weights::pack(const Node& node) {
   filter.data = data;
   const bool is_depthwise = node.kind == NodeKind::DepthwiseConv2d;
   const bool is_transposed = node.kind == NodeKind::ConvTranspose2d;
+  const bool by_winograd = node.kind == NodeKind::Conv2d && entries_[node.inputs[1]].is_winograd;
   const int64_t floats = is_depthwise    ? depthwise_floats(filter)
                          : is_transposed ? transposed_floats(filter)
+                         : by_winograd   ? winograd_floats(filter)
                                          : dense_floats(filter);
   float* to = allocate(floats);
   if (to == nullptr) return {};
@@ -98,6 +108,8 @@ Span<const float> Weights::pack(const Node& node) {
     pack_depthwise(filter, to);
   } else if (is_transposed) {
     pack_transposed(filter, to);
+  } else if (by_winograd) {
+    pack_winograd(filter, to);
   } else {
     pack_dense(filter, to, workers_);
   }

@@ -3,20 +3,20 @@
 #pragma once
 
 #include "rushlight/backends/xnnpack/graph.h"
-#include "rushlight/core/allocator.h"
-#include "rushlight/core/message.h"
-#include "rushlight/platform/workers.h"
+#include "rushlight/delegate/backend.h"
 
 namespace rushlight::xnnpack {
 
 class Weights {
  public:
   Weights() = default;
-  // `allocator` keeps what is packed.
-  Status prepare(const Graph& graph, Allocator* allocator, Workers* workers, Message* message);
+  // init's allocator keeps what is packed. What was packed of the named data is given back.
+  Status prepare(const Graph& graph, const BackendInit& init);
 
   // Packed floats; nullptr if memory ran out.
   Span<const float> filter_of(const Node& node);
+  // How the filter of a dense convolution is packed: that is decided when it is asked for first.
+  bool is_winograd(const Node& node, bool suits);
   Span<const float> bias_of(const Node& node);
   // The elements of a constant as they are.
   const float* plain(uint32_t value);
@@ -27,6 +27,7 @@ class Weights {
     const float* plain = nullptr;
     NodeKind packed_for = NodeKind::NONE;
     uint32_t packed_flags = 0;
+    bool is_winograd = false;
     Span<const float> packed;
     Span<const float> bias;
   };
@@ -36,6 +37,7 @@ class Weights {
 
   const Graph* graph_ = nullptr;
   Allocator* allocator_ = nullptr;
+  const NamedData* named_data_ = nullptr;
   Workers* workers_ = nullptr;
   Span<Entry> entries_;
 };
