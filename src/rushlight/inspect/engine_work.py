@@ -79,7 +79,7 @@ def _fixed(value: fb.Value) -> fb.Value:
     Raises:
         ValueError: they do.
     """
-    if any(expression >= 0 for expression in value.dynamic_sizes):
+    if any(expression >= 0 for expression in value.dynamic_sizes or ()):
         raise ValueError("the sizes vary")
     return value
 
