@@ -277,6 +277,12 @@ void test_refused_at_load() {
   refused([](EngineGraph& g) { g.values[2].dynamic_sizes = {0}; },
           "value 2: its dynamic sizes or steps are not as many as its dimensions");
   refused([](EngineGraph& g) { g.values[2].dynamic_steps = {0, 0, 0}; }, "value 2: its rank");
+  refused(
+      [](EngineGraph& g) {
+        g.values[2].sizes = {2, int64_t{1} << 33};
+        g.values[2].steps = {int64_t{1} << 34, int64_t{1} << 30};
+      },
+      "value 2: its sizes (2, 2147483647) with steps (2147483647, 1073741824) from byte 0 on are");
   const char* kNoExpression = "it names an expression that is not there";
   refused([](EngineGraph& g) { g.values[2].dynamic_sizes[0] = 5; }, kNoExpression);
   refused([](EngineGraph& g) { g.values[3].dynamic_steps[0] = -2; }, kNoExpression);

@@ -26,8 +26,8 @@ bool measure(View& view) {
     product = bounded_product({product, size});
     int64_t reach = 0;
     if (product < 0 || __builtin_mul_overflow(size - 1, view.steps[d], &reach)) return false;
+    if (reach > kMaxViewNumel - last) return false;
     last += reach;
-    if (reach > kMaxViewNumel || last > kMaxViewNumel) return false;
   }
   view.numel = is_empty ? 0 : product;
   view.extent = 0;
