@@ -14,6 +14,14 @@ namespace {
 constexpr int64_t kPiece = kLanes * 4;
 constexpr int64_t kLongRun = 1024;  // bytes from which the C library is faster
 
+// A file may let what is read and what is written overlap: nothing here relies on that they do not.
+template <int64_t N>
+void piece(const char* in, char* out) {
+  char bytes[N];
+  std::memcpy(bytes, in, N);
+  std::memcpy(out, bytes, N);
+}
+
 // From N to 2 * N bytes: two pieces that may overlap.
 template <int64_t N>
 void ends(const char* in, char* out, int64_t bytes) {
@@ -39,12 +47,12 @@ void runs(const void* in, int64_t in_step, void* out, int64_t out_step, int64_t 
   char* to = static_cast<char*>(out);
   for (int64_t r = 0; r < rows; ++r, from += in_step, to += out_step) {
     if (bytes >= kLongRun) {
-      std::memmove(to, from, static_cast<size_t>(bytes));  // a file may let them overlap
+      std::memmove(to, from, static_cast<size_t>(bytes));
     } else if (bytes < 64) {
       short_run(from, to, bytes);
     } else {
-      for (int64_t i = 0; i + kPiece <= bytes; i += kPiece) std::memcpy(to + i, from + i, kPiece);
-      std::memcpy(to + bytes - kPiece, from + bytes - kPiece, kPiece);
+      for (int64_t i = 0; i + kPiece <= bytes; i += kPiece) piece<kPiece>(from + i, to + i);
+      piece<kPiece>(from + bytes - kPiece, to + bytes - kPiece);
     }
   }
 }
