@@ -359,7 +359,7 @@ bool record(const char* path, std::vector<Recording>* recordings) {
   if (!module.open(path, options).ok()) return false;
   Result<Method*> method = module.method("forward");
   if (!method.ok()) return false;
-  const std::vector<float> ones(1 << 12, 1.0f);
+  const std::vector<float> ones(1 << 14, 1.0f);
   for (size_t i = 0; i < method.value()->n_inputs(); ++i) {
     const TensorMeta meta = method.value()->meta().input(i).tensor;
     if (meta.nbytes > ones.size() * sizeof(float)) return false;

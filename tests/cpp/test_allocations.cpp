@@ -65,12 +65,13 @@ namespace {
 void set_ones(Method& method, const std::vector<float>& ones) {
   for (size_t i = 0; i < method.n_inputs(); ++i) {
     const TensorMeta meta = method.meta().input(i).tensor;
+    CHECK(meta.nbytes <= ones.size() * sizeof(float));
     CHECK(method.set_input(i, HostTensor(meta.dtype, meta.shape(), ones.data())).ok());
   }
 }
 
 void check_runs_without_allocation(Method& method, const char* what) {
-  const std::vector<float> ones(1 << 12, 1.0f);
+  const std::vector<float> ones(1 << 14, 1.0f);
   g_allocations = 0;
   for (int run = 0; run < 3; ++run) {
     set_ones(method, ones);  // their memory may be another's by the end of a run
@@ -199,7 +200,7 @@ void test_golden(const char* path, size_t threads) {
   CHECK(method.ok());
   if (!method.ok()) return;
   if (std::strstr(path, "unbounded") != nullptr) {  // these take memory once they need it
-    const std::vector<float> ones(1 << 12, 1.0f);
+    const std::vector<float> ones(1 << 14, 1.0f);
     set_ones(*method.value(), ones);
     CHECK(method.value()->execute().ok());
   }

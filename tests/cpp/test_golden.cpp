@@ -158,9 +158,10 @@ void run(const std::string& folder, const Expected& expected) {
   CHECK(found.ok());
   if (!found.ok()) return;
   Method& method = *found.value();
-  const std::vector<float> ones(1 << 12, 1.0f);
+  const std::vector<float> ones(1 << 14, 1.0f);
   for (size_t i = 0; i < method.n_inputs(); ++i) {
     const TensorMeta meta = method.meta().input(i).tensor;
+    CHECK(meta.nbytes <= ones.size() * sizeof(float));
     const Span<const int32_t> shape =
         sizes.empty() ? meta.shape() : Span<const int32_t>(sizes.at(i).data(), sizes[i].size());
     CHECK(method.set_input(i, HostTensor(meta.dtype, shape, ones.data())).ok());
