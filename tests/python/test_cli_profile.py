@@ -112,12 +112,19 @@ def test_a_file_without_debug_information_has_no_lines(tmp_path: Path) -> None:
     assert not any(operator["sources"] for operator in found["operators"])
 
 
-def test_sizes_that_vary_are_not_guessed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_sizes_that_vary_are_those_of_the_run(tmp_path: Path, backend: str) -> None:
     batch = {"x": {0: torch.export.Dim("batch", min=1, max=8)}}
-    rl.export(Net().eval(), (IMAGE,), dynamic_shapes=batch).save(tmp_path / "m.pte", quiet=True)
-    operators = _json(tmp_path / "m.pte")["operators"]
-    assert operators and {operator["flops"] for operator in operators} == {None}
-    assert "-" in _run(tmp_path / "m.pte").stdout
+    path = tmp_path / "m.pte"
+    program = rl.export(Net().eval(), (IMAGE,), dynamic_shapes=batch, backend=backend)
+    program.save(path, quiet=True)
+    np.save(tmp_path / "x.npy", torch.randn(3, 4, 4, 4).numpy())
+    flops = {
+        operator["flops"] for operator in _json(path, "--input", tmp_path / "x.npy")["operators"]
+    }
+    assert flops == {CONVOLUTION // 2 * 3, LINEAR // 2 * 3, None}
+    unknown = [w for work in work_of(path)["forward"] for w in (work.whole, *work.inside.values())]
+    assert unknown and all(work.flops is None and work.bytes is None for work in unknown)
 
 
 def test_a_delegate_that_tells_no_steps_is_one_operator(tmp_path: Path) -> None:
@@ -228,16 +235,41 @@ def test_a_damaged_payload_has_unknown_steps(tmp_path: Path) -> None:
     assert all(step.flops is None and step.bytes is None for step in work.inside.values())
 
 
-def test_sizes_of_a_payload_that_vary_are_not_guessed() -> None:
+def test_sizes_of_a_payload_follow_from_what_its_inputs_are() -> None:
+    kinds = engine.ExpressionKind
+
     def payload(dynamic: list[int]) -> bytes:
-        sizes = [engine.Value(sizes=[3, 16], steps=[16, 1], place=place) for place in engine.Place]
-        rows, out, _, panels = sizes
-        rows.dynamic_sizes = dynamic
-        steps = [engine.Step(engine.Product(), [0, 3], [1])]
+        rows = engine.Value(sizes=[8, 16], steps=[16, 1], dynamic_sizes=dynamic)
+        out = engine.Value(sizes=[8, 16], steps=[16, 1], place=engine.Place.OUTPUT)
+        out.dynamic_sizes = dynamic
+        panels = engine.Value(sizes=[256], steps=[1], place=engine.Place.CONSTANT)
+        expressions = [
+            engine.Expression(kinds.INPUT_SIZE, 0, 1),
+            engine.Expression(kinds.CONSTANT, 3),
+            engine.Expression(kinds.FLOOR_DIVIDE, 0, 1),
+            engine.Expression(kinds.INPUT_SIZE, 1, -1),
+            engine.Expression(kinds.MAXIMUM, 2, 3),
+            engine.Expression(kinds.MODULO, 0, 3),
+        ]
         return engine.pack(
-            engine.Graph(2, [rows, out, rows, panels], [engine.Constant("k", 192)], steps, 1, 1)
+            engine.Graph(
+                version=2,
+                values=[rows, out, panels],
+                constants=[engine.Constant("k", 1024)],
+                steps=[engine.Step(engine.Product(), [0, 2], [1])],
+                n_inputs=2,
+                n_outputs=1,
+                expressions=expressions,
+            )
         )
 
-    assert engine_work(payload([])) == [Work("Product", 2 * 3 * 16 * 16, 3 * 3 * 16 * 4)]
-    assert engine_work(payload([-1, -1])) == engine_work(payload([]))
-    assert engine_work(payload([0, -1])) == [Work("Product")]
+    def product(rows: int) -> list[Work]:
+        return [Work("Product", 2 * rows * 16 * 16, (2 * rows * 16 + 256) * 4)]
+
+    assert engine_work(payload([-1, -1])) == product(8)
+    assert engine_work(payload([4, -1])) == [Work("Product")]
+    assert engine_work(payload([4, -1]), [(1, 17), 2]) == product(5)
+    assert engine_work(payload([4, -1]), [(1, 17), 7]) == product(7)
+    assert engine_work(payload([4, -1]), [(1, 17), None]) == [Work("Product")]
+    assert engine_work(payload([5, -1]), [(1, 17), 0]) == [Work("Product")]  # nothing by zero
+    assert engine_work(payload([99, -1]), [(1, 17), 2]) == [Work("Product")]

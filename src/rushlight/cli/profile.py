@@ -61,6 +61,7 @@ def main(
     """The command; `HELP` is its help page."""
     from rushlight.cli.inputs import complete, read_inputs
     from rushlight.inspect.profile import profile_of
+    from rushlight.inspect.work import sizes_of_run
     from rushlight.runtime.load import load
     from rushlight.runtime.peaks import measure_peaks
 
@@ -72,8 +73,12 @@ def main(
     peaks = measure_peaks(module.threads)
     for _ in range(warmup):
         chosen.call(args, kwargs)
+    sizes = {method: sizes_of_run(model, method, flat, data)}
     found = profile_of(
-        model, module, method, lambda: chosen.call(args, kwargs), runs=repeat, peaks=peaks
+        *(model, module, method, lambda: chosen.call(args, kwargs)),
+        runs=repeat,
+        peaks=peaks,
+        sizes=sizes,
     )
     if as_json:
         typer.echo(json.dumps(found.to_json(), indent=1))

@@ -3,22 +3,69 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from rushlight.inspect.model import Work
+from rushlight.inspect.model import Actual, Work
 from rushlight.schema import cpu_engine as fb
 from rushlight.schema.codec import Buffer
 from rushlight.schema.sizes import ELEMENT_SIZE
 
+_OPERATORS: Mapping[fb.ExpressionKind, Callable[[int, int], int]] = {
+    fb.ExpressionKind.ADD: operator.add,
+    fb.ExpressionKind.MULTIPLY: operator.mul,
+    fb.ExpressionKind.FLOOR_DIVIDE: operator.floordiv,
+    fb.ExpressionKind.MODULO: operator.mod,
+    fb.ExpressionKind.MAXIMUM: max,
+    fb.ExpressionKind.MINIMUM: min,
+}
 
-def engine_work(payload: Buffer) -> list[Work]:
+
+def engine_work(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list[Work]:
     """The work of each step of a payload.
+
+    Args:
+        inputs: what the delegate's inputs are in a run; None where that is not known. Without
+            them, steps whose sizes follow from the inputs' have none.
 
     Raises:
         LoadError: it is no payload.
     """
     graph = fb.unpack(payload)
+    known = _evaluate(graph.expressions or (), inputs)
+    for value in graph.values:
+        dynamic = value.dynamic_sizes or []
+        for i, expression in enumerate(dynamic):
+            size = known[expression] if 0 <= expression < len(known) else None
+            if size is not None and i < len(value.sizes):
+                value.sizes[i], dynamic[i] = size, -1
     return [_work(graph, step) for step in graph.steps]
+
+
+def _evaluate(
+    expressions: Sequence[fb.Expression], inputs: Sequence[Actual | None]
+) -> list[int | None]:
+    """What each expression gives; None for one that cannot be told."""
+    found: list[int | None] = []
+    for one in expressions:
+        try:
+            found.append(_value_of(one, found, inputs))
+        except (IndexError, TypeError, ZeroDivisionError):
+            found.append(None)
+    return found
+
+
+def _value_of(
+    one: fb.Expression, before: Sequence[int | None], inputs: Sequence[Actual | None]
+) -> int | None:
+    if one.kind is fb.ExpressionKind.CONSTANT:
+        return one.a
+    if one.kind is fb.ExpressionKind.INPUT_SIZE:
+        given: Any = inputs[one.a]
+        return int(given) if one.b < 0 else int(given[one.b])
+    a, b = before[one.a], before[one.b]
+    return None if a is None or b is None else _OPERATORS[one.kind](a, b)
 
 
 def _work(graph: fb.Graph, step: fb.Step) -> Work:
@@ -74,10 +121,10 @@ def _sizes(graph: fb.Graph, number: int) -> Sequence[int]:
 
 
 def _fixed(value: fb.Value) -> fb.Value:
-    """The value, if its sizes do not follow from the inputs' sizes.
+    """The value, if its sizes are known.
 
     Raises:
-        ValueError: they do.
+        ValueError: they follow from inputs that are not.
     """
     if any(expression >= 0 for expression in value.dynamic_sizes or ()):
         raise ValueError("the sizes vary")

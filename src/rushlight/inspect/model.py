@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
 
+Actual = tuple[int, ...] | int
+"""What a value was in a run: a tensor's sizes, or a number."""
+
+
 @dataclass(slots=True)
 class Source:
     """The Python line that an instruction was traced from; what is not known is "" or 0.

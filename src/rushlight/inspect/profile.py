@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from rushlight.inspect.model import Source, Work
-from rushlight.inspect.work import InstructionWork, work_of
+from rushlight.inspect.work import InstructionWork, Sizes, work_of
 from rushlight.runtime.module import Module, TraceEvent
 from rushlight.runtime.peaks import Peaks
 from rushlight.schema.codec import Buffer
@@ -116,6 +116,7 @@ def profile_of(
     *,
     runs: int,
     peaks: Peaks,
+    sizes: Sizes | None = None,
 ) -> Profile:
     """Run a method and tell where its time went.
 
@@ -126,12 +127,13 @@ def profile_of(
         call: one run.
         runs: how many, at least 1.
         peaks: what the machine reaches on the module's threads.
+        sizes: of values that vary, in such a run (`rushlight.inspect.work.sizes_of_run`).
 
     Raises:
         LoadError: the file cannot be read.
         RunError: a run fails.
     """
-    work = work_of(source)
+    work = work_of(source, sizes)
     totals: list[int] = []
     outside: list[int] = []
     spent: dict[_Key, list[int]] = defaultdict(list)

@@ -6,17 +6,21 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from rushlight.errors import LoadError
+from rushlight.errors import Error, LoadError
 from rushlight.inspect.engine_work import engine_work
-from rushlight.inspect.model import Instruction, Value, Work
+from rushlight.inspect.model import Actual, Instruction, Value, Work
 from rushlight.inspect.origin import DEBUG, Row, delegate_rows, read_json
 from rushlight.inspect.program import methods_of
+from rushlight.runtime.stepping import Stepper
 from rushlight.schema.codec import Buffer
 from rushlight.serialize.segments import Data, as_bytes
 
 # The reader of a payload for each backend whose steps are known: the work of step 0, 1, ...
-_PAYLOADS: dict[str, Callable[[Buffer], list[Work]]] = {"CpuBackend": engine_work}
+_PAYLOADS: dict[str, Callable[[Buffer, Sequence[Actual | None]], list[Work]]] = {
+    "CpuBackend": engine_work
+}
 
 # Products: the positions of the left and of the right matrix [..., depth, columns].
 _PRODUCTS = {
@@ -36,11 +40,18 @@ class InstructionWork:
     inside: dict[str, Work] = field(default_factory=dict)
 
 
-def work_of(source: str | os.PathLike[str] | Buffer) -> dict[str, list[InstructionWork]]:
+Sizes = Mapping[str, Mapping[int, Actual]]
+"""By method and index of the value: those that vary, as they were in a run."""
+
+
+def work_of(
+    source: str | os.PathLike[str] | Buffer, sizes: Sizes | None = None
+) -> dict[str, list[InstructionWork]]:
     """The work of every instruction of a program.
 
     Args:
         source: a path, or the bytes of the file.
+        sizes: of values that vary; what is not among them is unknown.
 
     Returns:
         For each method (of a fat program: each method of each form), by index of the instruction.
@@ -52,17 +63,71 @@ def work_of(source: str | os.PathLike[str] | Buffer) -> dict[str, list[Instructi
     debug = read_json(pte.named_data, DEBUG)
     found = {}
     for plan, method in zip(pte.program.execution_plan, methods, strict=True):
-        steps = []
-        for i, delegate in enumerate(plan.delegates):
-            read = _steps(delegate.id, pte.delegate_blobs[delegate.processed.index])
-            steps.append(_with_rows(read, delegate_rows(debug, method.name, i)))
-        found[method.name] = [
-            InstructionWork(Work(instruction.op), steps[instruction.delegate])
-            if instruction.kind == "delegate"
-            else InstructionWork(_kernel_work(instruction, method.values))
-            for instruction in method.instructions
-        ]
+        _set_sizes(method.values, (sizes or {}).get(method.name, {}))
+        works = []
+        for instruction in method.instructions:
+            if instruction.kind != "delegate":
+                works.append(InstructionWork(_kernel_work(instruction, method.values)))
+                continue
+            delegate = plan.delegates[instruction.delegate]
+            payload = pte.delegate_blobs[delegate.processed.index]
+            actual = [_actual(method.values[i]) for i in instruction.args]
+            rows = delegate_rows(debug, method.name, instruction.delegate)
+            steps = _with_rows(_steps(delegate.id, payload, actual), rows)
+            works.append(InstructionWork(Work(instruction.op), steps))
+        found[method.name] = works
     return found
+
+
+def sizes_of_run(
+    source: str | os.PathLike[str] | Buffer, method: str, inputs: Sequence[Any], data: Any = None
+) -> dict[int, Actual]:
+    """What the values of a method that vary are in a run on these inputs, which is made for it
+    instruction by instruction; empty if none does, or if it fails.
+
+    Args:
+        source: a path, or the bytes of the file.
+        method: its name.
+        inputs: flattened, as `rushlight.runtime.stepping.Stepper` takes them.
+        data: a data file, as for `rushlight.load`.
+    """
+    _, methods = methods_of(source)
+    [values] = [one.values for one in methods if one.name == method]
+    varying = {i for i, value in enumerate(values) if value.dynamic or value.kind == "int"}
+    if not any(value.dynamic for value in values):
+        return {}
+    [instructions] = [one.instructions for one in methods if one.name == method]
+    found: dict[int, Actual] = {}
+    try:
+        stepper = Stepper(source, method, inputs, data=data)
+        for index in stepper:
+            instruction = instructions[index]
+            for i in varying.intersection((*instruction.args, *instruction.reads)):
+                value = stepper.value(i)
+                if value is not None:
+                    found[i] = value if isinstance(value, int) else tuple(value.shape)
+    except Error:
+        return {}
+    return found
+
+
+def _set_sizes(values: Sequence[Value], sizes: Mapping[int, Actual]) -> None:
+    """Put what is known in place of what varies."""
+    for i, actual in sizes.items():
+        value = values[i]
+        if isinstance(actual, int):
+            value.text = str(actual)
+            continue
+        element = value.bytes // max(math.prod(value.shape), 1)
+        value.shape, value.dynamic = list(actual), False
+        value.bytes = element * math.prod(actual)
+
+
+def _actual(value: Value) -> Actual | None:
+    """What a value is in a run; None if it is not known."""
+    if value.kind == "int":
+        return int(value.text)
+    return None if value.kind != "tensor" or value.dynamic else tuple(value.shape)
 
 
 def flops_of(source: str | os.PathLike[str] | Buffer, method: str = "forward") -> int:
@@ -73,12 +138,12 @@ def flops_of(source: str | os.PathLike[str] | Buffer, method: str = "forward") -
     return total
 
 
-def _steps(backend: str, payload: Data) -> list[Work]:
+def _steps(backend: str, payload: Data, inputs: Sequence[Actual | None]) -> list[Work]:
     reader = _PAYLOADS.get(backend)
     if reader is None:
         return []
     try:
-        return reader(as_bytes(payload))
+        return reader(as_bytes(payload), inputs)
     except LoadError:
         return []
 
