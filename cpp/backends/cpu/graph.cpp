@@ -126,6 +126,10 @@ Status Graph::place_value(Value& value, Message& message) {
   return {};
 }
 
+int64_t Graph::id_of(size_t step) const {
+  return steps_[step].id < 0 ? static_cast<int64_t>(step) : steps_[step].id;
+}
+
 // For the sizes that the values have now. Nothing is allocated where there are operators already.
 Status Graph::make_operators(Allocator* allocator, Message& message, DelegatePlace& place) {
   Setup setup(values_, n_inputs_ + n_constants_, threads_, allocator, &message);
@@ -138,7 +142,7 @@ Status Graph::make_operators(Allocator* allocator, Message& message, DelegatePla
       if (made.ok()) operators_[i] = made.value();
     }
     if (status.ok()) continue;
-    place.set(static_cast<int64_t>(i));
+    place.set(id_of(i));
     return status;
   }
   scratch_wanted_ = setup.scratch();
@@ -228,11 +232,11 @@ Status Graph::run_operators(const BackendRun& run, void* scratch, size_t scratch
     const uint64_t start = run.tracer != nullptr ? now_ns() : 0;
     const Status status = operators_[i]->run(frame);
     if (!status.ok()) {
-      run.place->set(static_cast<int64_t>(i));
+      run.place->set(id_of(i));
       return status;
     }
     if (run.tracer != nullptr) {
-      run.tracer->delegate_event(nullptr, static_cast<int64_t>(i), start, now_ns());
+      run.tracer->delegate_event(nullptr, id_of(i), start, now_ns());
     }
   }
   return {};

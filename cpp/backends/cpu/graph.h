@@ -32,6 +32,7 @@ class Graph {
   Status prepare(const GraphParts& parts, BackendInit& init);
   Status take_memory(const GraphParts& parts, BackendInit& init);
   Status place_values(Message& message);
+  int64_t id_of(size_t step) const;
   Status place_value(Value& value, Message& message);
   Status make_operators(Allocator* allocator, Message& message, DelegatePlace& place);
   Status fit(const BackendRun& run, EValue* const* args);

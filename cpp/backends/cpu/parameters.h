@@ -129,6 +129,7 @@ struct Step {
   Parameters parameters;
   Span<const int32_t> inputs;  // values; -1 for one that is left out
   Span<const int32_t> outputs;
+  int64_t id = -1;  // by which errors and events name it; -1: its number among the steps
 };
 
 }  // namespace rushlight::cpu

@@ -67,6 +67,7 @@ void Builder::emit(const cpu::Parameters& parameters,
   }
   cpu::Step step;
   step.parameters = parameters;
+  step.id = node_;
   step.inputs = keep(Span<const int32_t>(numbers[0], counts[0]));
   step.outputs = keep(Span<const int32_t>(numbers[1], counts[1]));
   steps_.push(step);

@@ -59,6 +59,8 @@ class Builder {
   // Memory that nothing writes, aligned for its elements.
   cpu::Value constant(const float* data, const cpu::View& view);
 
+  // The node that the next steps are made of.
+  void begin(size_t node) { node_ = static_cast<int64_t>(node); }
   // Adds a step. A nullptr stands for an input that is left out.
   void emit(const cpu::Parameters& parameters, std::initializer_list<const cpu::Value*> inputs,
             std::initializer_list<const cpu::Value*> outputs);
@@ -108,6 +110,7 @@ class Builder {
   List<cpu::Constant> constants_;
   List<cpu::Step> steps_;
   List<Block> blocks_;
+  int64_t node_ = -1;
   bool ok_ = true;
 };
 

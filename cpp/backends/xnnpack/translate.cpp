@@ -16,6 +16,7 @@ Status Translator::run(size_t n_inputs, size_t n_outputs, cpu::GraphParts* parts
   for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
     if (clusters_.root(i) != i) continue;
     *failed = i;
+    builder_.begin(i);
     RL_TRY(translate(i));
     if (out_of_memory_) return no_memory();
   }

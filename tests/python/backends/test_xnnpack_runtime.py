@@ -190,6 +190,17 @@ def test_convolutions(peer: Peer) -> None:
     check(peer, Call(all_of, **layers), (torch.randn(2, 3, 9, 11),), *kinds)
 
 
+def test_convolutions_by_winograds_algorithm(peer: Peer) -> None:
+    def both(x: torch.Tensor, a: nn.Module, b: nn.Module) -> Any:
+        return b(a(x)).relu() + x, b(x)
+
+    layers = {
+        "a": nn.Conv2d(16, 16, 3, padding=1),
+        "b": nn.Conv2d(16, 16, 3, padding=1, bias=False),
+    }
+    check(peer, Call(both, **layers), (torch.randn(2, 16, 16, 12),), "Conv2d")
+
+
 def test_one_channel_and_one_dimension(peer: Peer) -> None:
     def all_of(x: torch.Tensor, line: torch.Tensor, a: nn.Module, b: nn.Module) -> Any:
         return a(x), b(line).relu()
