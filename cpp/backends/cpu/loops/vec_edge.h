@@ -39,6 +39,9 @@ static inline void keep(Vec& v) {
 
 // NaN stays NaN.
 static inline Vec clamp(Vec v, Vec low, Vec high) {
+#if defined(RL_NEON)
+  return vminq_f32(vmaxq_f32(v, low), high);
+#endif
   v = low > v ? low : v;
   return high < v ? high : v;
 }
