@@ -41,9 +41,10 @@ static inline void keep(Vec& v) {
 static inline Vec clamp(Vec v, Vec low, Vec high) {
 #if defined(RL_NEON)
   return vminq_f32(vmaxq_f32(v, low), high);
-#endif
+#else
   v = low > v ? low : v;
   return high < v ? high : v;
+#endif
 }
 
 }  // namespace rushlight::cpu::RL_ISA
