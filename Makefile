@@ -41,6 +41,7 @@ ENV := $(STAMP)/env-$(KEY) $(if $(shell command -v cmake),,$(STAMP)/cmake)
 
 DEV := build/dev
 SANITIZE := build/sanitize
+TSAN := build/tsan
 CONFIGURE = $(CMAKE) -S . $(if $(NINJA),-G Ninja -D CMAKE_MAKE_PROGRAM=$(abspath $(NINJA))) \
   -D CMAKE_EXPORT_COMPILE_COMMANDS=ON -D RUSHLIGHT_BUILD_TESTS=ON
 DEV_FLAGS = -D CMAKE_BUILD_TYPE=Release -D RUSHLIGHT_BUILD_PYTHON=ON \
@@ -48,6 +49,8 @@ DEV_FLAGS = -D CMAKE_BUILD_TYPE=Release -D RUSHLIGHT_BUILD_PYTHON=ON \
 # Little optimised, so that it compiles soon, and with our own assertions on.
 SANITIZE_FLAGS := -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG='-O1 -g1' \
   -D RUSHLIGHT_SANITIZE=ON
+TSAN_FLAGS := -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG='-O1 -g1' \
+  -D RUSHLIGHT_SANITIZE=thread
 
 PY_CODE := src codegen tests benchmarks examples
 CPP_CODE = $(shell find cpp bindings tests/cpp examples benchmarks -name '*.h' -o -name '*.cpp' \
@@ -85,7 +88,7 @@ test: new-timings lint test-cpp test-python ## What CI runs: lint, C++ tests, Py
 	@$(call say,All passed. Time per step:); cat build/timings
 
 .PHONY: test-full
-test-full: new-timings lint test-cpp test-all ## The same with the long tables and every model
+test-full: new-timings lint test-cpp tsan emulate test-all ## The same with the long tables and every model
 	@$(call say,All passed. Time per step:); cat build/timings
 
 .PHONY: test-cpp
@@ -98,6 +101,38 @@ test-cpp: ext ## C++ tests, then once more under AddressSanitizer and UBSan
 .PHONY: sanitize
 sanitize: $(ENV)
 	@$(call timed,C++ build with sanitizers,$(call build,$(SANITIZE),$(SANITIZE_FLAGS)))
+
+.PHONY: tsan
+tsan: $(ENV) ## C++ tests that use several threads, under ThreadSanitizer
+	@$(call timed,C++ build with ThreadSanitizer,$(call build,$(TSAN),$(TSAN_FLAGS)))
+	@$(call timed,C++ tests under ThreadSanitizer,$(CTEST) --test-dir $(TSAN) \
+	  --output-on-failure -j $(JOBS) -L threads)
+
+.PHONY: emulate
+emulate: emulate-aarch64 emulate-riscv64 ## C++ tests on other processors, if QEMU emulates them here
+
+# Those for which there is no compiler, or no QEMU, are left out with a word.
+.PHONY: emulate-aarch64 emulate-riscv64
+emulate-aarch64 emulate-riscv64: emulate-%: $(ENV)
+	@$(if $(and $(shell command -v $*-linux-gnu-g++),$(shell command -v qemu-$*)), \
+	  $(MAKE) test-$*,$(call say,No tests on $*: no $*-linux-gnu-g++ or qemu-$*; on Debian: \
+	  apt install g++-$*-linux-gnu qemu-user))
+
+cross = -D CMAKE_BUILD_TYPE=Release -D CMAKE_TOOLCHAIN_FILE=cmake/toolchains/$(1)-linux.cmake
+cross_tests = $(CTEST) --test-dir build/$(1) --output-on-failure -j $(JOBS)
+
+.PHONY: test-aarch64
+test-aarch64:
+	@$(call timed,C++ build for 64-bit ARM,$(call build,build/aarch64,$(call cross,aarch64)))
+	@$(call timed,C++ tests on 64-bit ARM with all that QEMU has,$(call cross_tests,aarch64))
+	@$(call timed,C++ tests on a Cortex-A72,QEMU_CPU=cortex-a72 $(call cross_tests,aarch64))
+
+# No instruction set has loops of its own there; without threads, as on a small board.
+.PHONY: test-riscv64
+test-riscv64:
+	@$(call timed,C++ build for RISC-V without threads,$(call build,build/riscv64,\
+	  $(call cross,riscv64) -D RUSHLIGHT_THREADS=OFF))
+	@$(call timed,C++ tests on RISC-V without threads,$(call cross_tests,riscv64))
 
 .PHONY: test-python
 test-python: ext peer ## Python tests

@@ -6,6 +6,7 @@
 #include "bindings.h"
 #include "failure.h"
 #include "meta.h"
+#include "rushlight/kernel/loops/dispatch.h"
 #include "session.h"
 #include "values.h"
 
@@ -75,6 +76,7 @@ nb::dict sizes(ProgramHandle& self) {
 ProgramHandle open(nb::object path, nb::object data, nb::object external_path,
                    nb::object external_data, uint64_t memory_limit, bool trace, size_t threads,
                    nb::object check_backends) {
+  (void)kernels::current_isa();  // so that the log of a load has what is wrong with RUSHLIGHT_CPU
   SessionOptions options;
   options.memory_limit = memory_limit;
   options.trace = trace;

@@ -30,5 +30,6 @@ void init_state(nb::class_<ProgramHandle>& program);
 void init_registries(nb::module_& m);
 void init_arrays(nb::module_& m);
 void init_peaks(nb::module_& m);
+void init_log(nb::module_& m);
 
 }  // namespace rushlight::python

@@ -321,7 +321,7 @@ double time_kernel(const std::string& name, const nb::list& args, size_t repeats
 
 std::vector<std::string> kernel_isas() {
   std::vector<std::string> names;
-  for (kernels::Isa isa : {kernels::Isa::Plain, kernels::Isa::Avx2, kernels::Isa::Avx512}) {
+  for (kernels::Isa isa : kernels::kIsas) {
     if (kernels::isa_available(isa)) names.emplace_back(kernels::isa_name(isa));
   }
   return names;
@@ -344,7 +344,7 @@ void bind_kernels(nb::module_& m) {
         "(scalar result or None, [final sizes of each tensor argument, None for others]).\n\n"
         "A tensor is an array (NumPy, torch, DLPack), dense in any order of its dimensions, or a\n"
         "tuple of an array and its dim order; outs are written in place, and may shrink. `isa`\n"
-        "(plain, avx2, avx512) stays chosen; random operators draw from `seed` on. Raises "
+        "(see kernel_isas) stays chosen; random operators draw from `seed` on. Raises "
         "RuntimeError with the kernel's message.");
   m.def("time_kernel", &time_kernel, nb::arg("name"), nb::arg("args"), nb::arg("repeats"),
         nb::arg("isa") = nb::none(), nb::arg("scratch") = size_t{1} << 20,

@@ -43,8 +43,13 @@ endfunction()
 set(rushlight_isas plain)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|i[3-6]86)$" AND NOT MSVC)
   list(APPEND rushlight_isas avx2 avx512)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$" AND NOT MSVC)
+  list(APPEND rushlight_isas neon)
 endif()
 set(rushlight_flags_plain "")
+# Every 64-bit ARM processor has NEON, and compilers use it for plain code, too; what is written for
+# it is asked for. GCC's first scheduling loads ahead of tiles that leave no register for that.
+set(rushlight_flags_neon -DRL_NEON=1 $<$<CXX_COMPILER_ID:GNU>:-fno-schedule-insns>)
 set(rushlight_flags_avx2 -mavx2 -mfma -mf16c)
 set(rushlight_flags_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c
     -mprefer-vector-width=512)
@@ -64,7 +69,10 @@ function(rushlight_add_loops library)
   endforeach()
 endfunction()
 
-if(RUSHLIGHT_SANITIZE)
+if(RUSHLIGHT_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+elseif(RUSHLIGHT_SANITIZE)
   # vptr needs RTTI, which the runtime is compiled without.
   add_compile_options(-fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all
                       -fno-omit-frame-pointer)

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "rushlight/platform/platform.h"
+
 namespace rushlight {
 namespace {
 
@@ -223,6 +225,15 @@ void Message::append(const char* format, ...) {
   format_to(text_ + used, sizeof(text_) - used, format, args);
   va_end(args);
   mark_cut();
+}
+
+void warn(const char* format, ...) {
+  char line[512];
+  std::va_list args;
+  va_start(args, format);
+  const size_t length = format_to(line, sizeof(line), format, args);
+  va_end(args);
+  log_line(LogLevel::Warning, line, length);
 }
 
 }  // namespace rushlight

@@ -34,4 +34,7 @@ class Message {
   char text_[kCapacity] = {0};
 };
 
+// Writes a line to the log (platform.h), for what a user should know of though it is no failure.
+[[gnu::format(printf, 1, 2)]] void warn(const char* format, ...);
+
 }  // namespace rushlight

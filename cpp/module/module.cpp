@@ -85,7 +85,7 @@ Status Module::adopt(SharedProgram* shared, const ModuleOptions& options) {
   generator_ = Generator();
   options_.data_path = nullptr;  // read by now, or by open_shared from its own copy
   count(0);
-  workers_ = PoolWorkers(options.threads != 0 ? options.threads : usable_cores());
+  workers_ = PoolWorkers(threads_for(options.threads));
   if (options_.kernels == nullptr) options_.kernels = default_kernels();
   message_.clear();
   if (options_.kernels != nullptr) return {};

@@ -50,6 +50,7 @@ struct ModuleOptions {
   bool any_scalar_inputs = false;  // see MethodOptions
   Tracer* tracer = nullptr;
   // How many threads kernels may use, the caller's among them; 0: as many as usable_cores().
+  // See threads_for().
   size_t threads = 0;
 };
 

@@ -1,10 +1,14 @@
 #include "rushlight/module/thread_pool.h"
 
-#if defined(__unix__) || defined(__APPLE__)
+#include <atomic>
+
+#include "rushlight/core/message.h"
+
+#if (defined(__unix__) || defined(__APPLE__)) && !defined(RUSHLIGHT_NO_THREADS)
+#define RUSHLIGHT_HAS_POOL 1
 #include <pthread.h>
 #include <signal.h>
 
-#include <atomic>
 #include <new>
 
 #include "rushlight/platform/platform.h"
@@ -23,7 +27,7 @@ void run_in_place(int64_t items, int64_t grain, Workers::Task task, void* data) 
   }
 }
 
-#if defined(__unix__) || defined(__APPLE__)
+#if defined(RUSHLIGHT_HAS_POOL)
 
 constexpr size_t kCacheLine = 64;
 constexpr size_t kStackBytes = size_t{1} << 20;
@@ -161,6 +165,12 @@ void Pool::grow(size_t n) {
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     wanted_.store(n, std::memory_order_release);  // also if there are fewer: asked for once
+    if (have < n) {
+      warn(
+          "threads=%zu: the system started %zu of the %zu threads beside the caller's (see ulimit "
+          "-u and -v); those there are do the work",
+          n + 1, have, n);
+    }
   }
   pthread_mutex_unlock(&growing_);
 }
@@ -304,7 +314,7 @@ void Pool::close() {
 
 }  // namespace
 
-#if defined(__unix__) || defined(__APPLE__)
+#if defined(RUSHLIGHT_HAS_POOL)
 
 PoolWorkers::PoolWorkers(size_t threads)
     : count_(threads == 0 ? 1 : (threads < kMaxThreads ? threads : kMaxThreads)) {}
@@ -333,5 +343,22 @@ void PoolWorkers::run(int64_t items, int64_t grain, Task task, void* data) {
 }
 
 #endif
+
+size_t threads_for(size_t asked) {
+  static std::atomic<size_t> said{0};  // the greatest number so far
+  const size_t cores = usable_cores();
+  if (asked == 0) return cores;
+  const size_t count = PoolWorkers(asked).count();
+  size_t before = said.load(std::memory_order_relaxed);
+  while (asked > cores && asked > before) {
+    if (!said.compare_exchange_weak(before, asked, std::memory_order_relaxed)) continue;
+    warn(
+        "threads=%zu: %zu are used; the cores that this process may use are %zu, and more threads "
+        "than cores take turns, which is slower",
+        asked, count, cores);
+    break;
+  }
+  return count;
+}
 
 }  // namespace rushlight

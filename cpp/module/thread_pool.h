@@ -22,7 +22,7 @@ class PoolWorkers final : public Workers {
   // So many threads work at once, the caller's among them; at least 1, at most kMaxThreads.
   explicit PoolWorkers(size_t threads);
   // Starts the threads that the pool lacks for it; the first run() would. Where the system refuses
-  // some, the others do the work.
+  // some, a line of the log says so, and the others do the work.
   void start();
 
   size_t count() const override { return count_; }
@@ -31,6 +31,10 @@ class PoolWorkers final : public Workers {
  private:
   size_t count_;
 };
+
+// How many threads a user gets who asks for so many; 0: usable_cores(). A line of the log, the
+// first time, says if these are more than usable_cores(), or than kMaxThreads.
+size_t threads_for(size_t asked);
 
 // The physical cores that this process may use: of its CPU affinity, and no more than its control
 // group's quota of time allows; at least 1. Found out at the first call.

@@ -166,9 +166,8 @@ struct Increment {
 // body() on each instruction set that the processor has.
 template <typename Body>
 void on_each_isa(Body body) {
-  using kernels::Isa;
-  const Isa before = kernels::current_isa();
-  for (Isa isa : {Isa::Plain, Isa::Avx2, Isa::Avx512}) {
+  const kernels::Isa before = kernels::current_isa();
+  for (kernels::Isa isa : kernels::kIsas) {
     if (kernels::select_isa(isa)) body();
   }
   kernels::select_isa(before);

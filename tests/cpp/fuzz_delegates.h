@@ -337,9 +337,8 @@ bool fuzz(const char* name, const Recording& recording, const std::vector<Slot>&
   for (size_t round = 0; round < rounds; ++round) {
     std::vector<uint8_t> payload = recording.payload;
     damage(payload);
-    using kernels::Isa;
-    static constexpr Isa kIsas[] = {Isa::Avx512, Isa::Avx2, Isa::Plain};
-    (void)kernels::select_isa(kIsas[round % 3]);  // where there is none, the former stays
+    constexpr size_t kCount = sizeof(kernels::kIsas) / sizeof(kernels::kIsas[0]);
+    (void)kernels::select_isa(kernels::kIsas[round / 2 % kCount]);  // else the former stays
     run<Tested>(recording, payload, is_dynamic, round % 2 == 0 ? nullptr : &two, &counts);
   }
   std::printf("%s: %u mutants, %zu loaded, %zu ran, %zu runs with other sizes, %.3f s at most\n",

@@ -304,7 +304,7 @@ int replay(const char* path, const KernelTable& table) {
   }
   size_t cases = 0;
   size_t wrong = 0;
-  for (kernels::Isa isa : {kernels::Isa::Plain, kernels::Isa::Avx2, kernels::Isa::Avx512}) {
+  for (kernels::Isa isa : kernels::kIsas) {
     if (!kernels::isa_available(isa) || !kernels::select_isa(isa)) continue;
     for (size_t threads : {size_t{1}, size_t{2}}) {
       for (reader.at = 0; !reader.done(); ++cases) {

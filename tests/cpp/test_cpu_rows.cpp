@@ -166,7 +166,7 @@ Doubles softmax_reference(const Softmax& s, const std::vector<float>& in) {
     double max = -std::numeric_limits<double>::infinity();
     double sum = 0;
     for (int64_t i = 0; i < s.width; ++i) {
-      max = std::fmax(max, static_cast<double>(in[first + i * s.inner]));
+      max = std::max(max, static_cast<double>(in[first + i * s.inner]));  // never NaN
     }
     for (int64_t i = 0; i < s.width; ++i) {
       sum += std::exp(static_cast<double>(in[first + i * s.inner]) - max);

@@ -92,7 +92,7 @@ class Image {
 class Exact {
  public:
   explicit Exact(const std::vector<uint8_t>& bytes)
-      : size_(bytes.size()), data_(static_cast<uint8_t*>(std::malloc(size_ != 0 ? size_ : 1))) {
+      : size_(bytes.size()), data_(static_cast<uint8_t*>(std::calloc(size_ != 0 ? size_ : 1, 1))) {
     if (size_ != 0) std::memcpy(data_.get(), bytes.data(), size_);
   }
   const uint8_t* data() const { return data_.get(); }

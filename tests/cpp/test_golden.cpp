@@ -1,5 +1,5 @@
 // Program files that ExecuTorch wrote, and those with payloads of our own: inputs of ones give the
-// outputs that it, or eager PyTorch, computed.
+// outputs that it, or eager PyTorch, computed, on every instruction set of the processor.
 // Usage: test_golden FOLDER
 #include <algorithm>
 #include <cmath>
@@ -12,6 +12,7 @@
 #include "check.h"
 #include "rushlight/backends/cpu/cpu_backend.h"
 #include "rushlight/backends/xnnpack/xnnpack_backend.h"
+#include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/module/module.h"
 
 using namespace rushlight;
@@ -188,6 +189,9 @@ int main(int argc, char** argv) {
   std::fclose(file);
   const std::vector<Expected> all = Reader(text).read();
   CHECK(all.size() >= 23);
-  for (const Expected& expected : all) run(folder, expected);
+  for (kernels::Isa isa : kernels::kIsas) {
+    if (!kernels::select_isa(isa)) continue;
+    for (const Expected& expected : all) run(folder, expected);
+  }
   return test::check_result();
 }

@@ -166,6 +166,10 @@ int main(int argc, char** argv) {
     print_cost();
     return 0;
   }
+  if (argc > 1 && std::strcmp(argv[1], "fork") == 0) {
+    test_fork();
+    return test::check_result();
+  }
   test_every_item_once();
   test_threads_work_at_once();
   test_size_of_module();
@@ -173,6 +177,5 @@ int main(int argc, char** argv) {
   test_nested();
   test_after_sleep();
   test_idle_pool_sleeps();
-  test_fork();
   return test::check_result();
 }

@@ -92,7 +92,6 @@ def test_a_path_without_a_file(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        ({"threads": 0}, Code.INVALID_ARGUMENT, "threads=0: give a number of at least 1"),
         ({"threads": "2"}, Code.INVALID_ARGUMENT, "threads='2'"),
         ({"backend": "tpu"}, Code.NOT_FOUND, "backend='tpu': the program has one form only"),
         ({"verify": "none"}, Code.NOT_SUPPORTED, "always verified fully"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import platform
 import struct
 import subprocess
 import sys
@@ -17,6 +18,8 @@ import pytest
 from runtime_programs import MethodBuilder, add, counter, program
 
 import rushlight as rl
+
+OTHER = "avx2" if platform.machine() in ("aarch64", "arm64") else "neon"  # of other processors
 
 
 def test_one_module_in_several_threads() -> None:
@@ -111,6 +114,81 @@ def test_threads_by_default() -> None:
     )
 
 
+def test_threads_below_one() -> None:
+    """Said, and as many are used as without a number."""
+    usual = rl.load(exponentials(1, 8)).threads
+    for threads in (0, -3, -(1 << 70)):
+        with pytest.warns(RuntimeWarning, match=rf"threads={threads}: there must be 1 at least"):
+            module = rl.load(exponentials(1, 8), threads=threads)
+        assert module.threads == usual
+        assert (module(np.zeros((8, 8), np.float32)) == 1).all()
+
+
+def test_more_threads_than_cores() -> None:
+    """Said once for each number that is greater, and so many are used, up to 256."""
+    run_python(
+        """
+        import os, warnings
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        x = np.ones((300, 300), np.float32)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            expected = rl.load(image, threads=1)(x)
+            for threads in (3, 3, 1 << 70):
+                module = rl.load(image, threads=threads)
+                assert module.threads == min(threads, 256)
+                assert (module(x) == expected).all()
+        texts = [str(w.message) for w in caught]
+        assert len(texts) == 2, texts
+        assert "threads=3: 3 are used; the cores that this process may use are 1," in texts[0]
+        assert "256 are used" in texts[1]
+        assert all(w.category is RuntimeWarning and w.filename == "<string>" for w in caught)
+        """
+    )
+
+
+def test_threads_that_the_system_refuses() -> None:
+    """Said, and the caller's thread does the work; an administrator's processes have no limit."""
+    run_python(
+        """
+        import os, resource, warnings
+        x = np.ones((300, 300), np.float32)
+        expected = rl.load(image, threads=1)(x)
+        if os.getuid() == 0:
+            os.setresuid(65534, 65534, 65534)
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            module = rl.load(image, threads=3)
+        wanted = "threads=3: the system started 0 of the 2 threads beside the caller's"
+        assert sum(wanted in str(w.message) for w in caught) == 1, caught
+        assert module.threads == 3 and (module(x) == expected).all()
+        """
+    )
+
+
+@pytest.mark.parametrize("name", ["sse9", "x" * 100, OTHER])
+def test_an_instruction_set_that_is_not_there(name: str) -> None:
+    """Said, and the best one is used."""
+    run_python(
+        """
+        import os, warnings
+        from rushlight import _core
+        x = np.ones((300, 300), np.float32)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                module = rl.load(image, threads=1)
+                module(x)
+        wish = os.environ["RUSHLIGHT_CPU"]
+        [text] = [str(w.message) for w in caught]
+        assert text.startswith(f"RUSHLIGHT_CPU={wish[:32]} is "), text
+        assert text.endswith("; using " + _core.kernel_isas()[-1]), text
+        """,
+        RUSHLIGHT_CPU=name,
+    )
+
+
 def test_fork() -> None:
     """The child computes with threads of its own, and both end cleanly."""
     run_python(
@@ -127,13 +205,13 @@ def test_fork() -> None:
     )
 
 
-def run_python(code: str) -> None:
+def run_python(code: str, **variables: str) -> None:
     """Runs code in a process of its own that has no threads but ours."""
     start = "import numpy as np, rushlight as rl, sys\nimage = sys.stdin.buffer.read()\n"
     subprocess.run(
         [sys.executable, "-W", "ignore", "-c", start + textwrap.dedent(code)],
         input=exponentials(3, 300),
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **variables},
         check=True,
         timeout=120,
     )

@@ -3,21 +3,91 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "rushlight/core/message.h"
+
+#if defined(RUSHLIGHT_X86_ISAS)
+#include <cpuid.h>
+#elif defined(RUSHLIGHT_ARM_ISAS) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 namespace rushlight::kernels {
 namespace {
 
 constexpr int kUnknown = -1;
 std::atomic<int> g_isa{kUnknown};
 
-constexpr const char* kNames[] = {"plain", "avx2", "avx512"};
+constexpr const char* kNames[] = {"plain", "avx2", "avx512", "neon"};
+
+Isa best_isa() {
+  Isa best = Isa::Plain;
+  for (Isa isa : kIsas) {
+    if (isa_available(isa)) best = isa;
+  }
+  return best;
+}
+
+#if defined(RUSHLIGHT_X86_ISAS)
+
+bool has_f16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
+// What the flags in cmake/RushlightTargets.cmake let the compiler use.
+bool has(Isa isa) {
+  if (isa == Isa::Neon) return false;
+  __builtin_cpu_init();
+  const bool avx2 =
+      __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 && has_f16c();
+  if (isa == Isa::Avx2) return avx2;
+  return avx2 && __builtin_cpu_supports("avx512f") != 0 &&
+         __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+         __builtin_cpu_supports("avx512vl") != 0;
+}
+
+#elif defined(RUSHLIGHT_ARM_ISAS)
+
+bool has(Isa isa) {
+  if (isa != Isa::Neon) return false;
+#if defined(__linux__)
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMD) != 0;
+#else
+  return true;
+#endif
+}
+
+#else
+
+bool has(Isa) { return false; }
+
+#endif
+
+// What is wished for, or the best instead; *refusal says why.
+Isa choose(const char* wish, const char** refusal) {
+  Isa isa;
+  if (wish == nullptr || *wish == '\0') return best_isa();
+  if (!isa_by_name(wish, &isa)) {
+    *refusal = "is none of plain, avx2, avx512, neon";
+  } else if (isa_available(isa)) {
+    return isa;
+  } else {
+    *refusal = "is an instruction set that this processor, or this build, does not have";
+  }
+  return best_isa();
+}
 
 Isa detect() {
-  // A wish that is no name or that this machine cannot run is no reason to fail: widest instead.
   const char* wish = std::getenv("RUSHLIGHT_CPU");
-  Isa isa;
-  if (wish != nullptr && isa_by_name(wish, &isa) && isa_available(isa)) return isa;
-  if (isa_available(Isa::Avx512)) return Isa::Avx512;
-  return isa_available(Isa::Avx2) ? Isa::Avx2 : Isa::Plain;
+  const char* refusal = nullptr;
+  const Isa isa = choose(wish, &refusal);
+  int expected = kUnknown;
+  const bool first = g_isa.compare_exchange_strong(expected, static_cast<int>(isa));
+  if (first && refusal != nullptr) {
+    warn("RUSHLIGHT_CPU=%.*s %s; using %s", 32, wish, refusal, isa_name(isa));
+  }
+  return first ? isa : static_cast<Isa>(expected);
 }
 
 }  // namespace
@@ -25,36 +95,20 @@ Isa detect() {
 const char* isa_name(Isa isa) { return kNames[static_cast<int>(isa)]; }
 
 bool isa_by_name(StringView name, Isa* isa) {
-  for (int i = 0; i < 3; ++i) {
-    if (name == StringView(kNames[i])) {
-      *isa = static_cast<Isa>(i);
+  for (Isa known : kIsas) {
+    if (name == StringView(isa_name(known))) {
+      *isa = known;
       return true;
     }
   }
   return false;
 }
 
-bool isa_available(Isa isa) {
-  if (isa == Isa::Plain) return true;
-#if defined(RUSHLIGHT_MULTI_ISA)
-  __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-  if (isa == Isa::Avx2) return avx2;
-  return avx2 && __builtin_cpu_supports("avx512f") != 0 &&
-         __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
-         __builtin_cpu_supports("avx512vl") != 0;
-#else
-  return false;
-#endif
-}
+bool isa_available(Isa isa) { return isa == Isa::Plain || has(isa); }
 
 Isa current_isa() {
-  int isa = g_isa.load(std::memory_order_relaxed);
-  if (isa == kUnknown) {
-    isa = static_cast<int>(detect());
-    g_isa.store(isa, std::memory_order_relaxed);
-  }
-  return static_cast<Isa>(isa);
+  const int isa = g_isa.load(std::memory_order_relaxed);
+  return isa == kUnknown ? detect() : static_cast<Isa>(isa);
 }
 
 bool select_isa(Isa isa) {

@@ -1,8 +1,9 @@
 // Inner loops, compiled once per instruction set, and the choice between them at run time.
 //
 // A loops file `loops/foo.cpp` holds the contiguous inner loops of a family. CMake compiles it with
-// RL_ISA set to the name of a namespace: `plain`, and on x86 also `avx2` and `avx512`, each with
-// its own flags. Its header `loops/foo.h` describes them as a struct of function pointers:
+// RL_ISA set to the name of a namespace: `plain`, on x86 also `avx2` and `avx512`, on 64-bit ARM
+// also `neon`, each with its own flags. Its header `loops/foo.h` describes them as a struct of
+// function pointers:
 //
 //   struct FooLoops { void (*scale)(const float* x, float* out, size_t n, float factor); };
 //   RL_LOOPS(FooLoops, foo_loops)            // in namespace rushlight::kernels
@@ -25,17 +26,20 @@
 
 namespace rushlight::kernels {
 
-enum class Isa : uint8_t { Plain = 0, Avx2 = 1, Avx512 = 2 };
+enum class Isa : uint8_t { Plain, Avx2, Avx512, Neon };
+// Of those that a processor has the last is the best.
+constexpr Isa kIsas[] = {Isa::Plain, Isa::Avx2, Isa::Avx512, Isa::Neon};
 
-// The widest instruction set that this build and this processor have, or what the environment
-// variable RUSHLIGHT_CPU (plain, avx2, avx512) asks for, if they have it. Found out once.
+// The best instruction set that this build and this processor have, or what the environment
+// variable RUSHLIGHT_CPU asks for by name, if they have it; a line of the log says if they have
+// not. Found out once.
 Isa current_isa();
 // True if the build holds loops for `isa` and the processor can run them.
 bool isa_available(Isa isa);
 // Uses `isa` from now on, for tests; false (and no change) if it is not available.
 bool select_isa(Isa isa);
 const char* isa_name(Isa isa);
-// False if `name` is none of plain, avx2, avx512.
+// False if `name` is none of plain, avx2, avx512, neon.
 bool isa_by_name(StringView name, Isa* isa);
 
 }  // namespace rushlight::kernels
@@ -45,7 +49,7 @@ bool isa_by_name(StringView name, Isa* isa);
   namespace RL_ISA {         \
   extern const Type name;    \
   }
-#elif defined(RUSHLIGHT_MULTI_ISA)
+#elif defined(RUSHLIGHT_X86_ISAS)
 #define RL_LOOPS(Type, name)                       \
   namespace plain {                                \
   extern const Type name;                          \
@@ -62,10 +66,21 @@ bool isa_by_name(StringView name, Isa* isa);
         return avx512::name;                       \
       case ::rushlight::kernels::Isa::Avx2:        \
         return avx2::name;                         \
-      case ::rushlight::kernels::Isa::Plain:       \
-        break;                                     \
+      default:                                     \
+        return plain::name;                        \
     }                                              \
-    return plain::name;                            \
+  }
+#elif defined(RUSHLIGHT_ARM_ISAS)
+#define RL_LOOPS(Type, name)                                                                      \
+  namespace plain {                                                                               \
+  extern const Type name;                                                                         \
+  }                                                                                               \
+  namespace neon {                                                                                \
+  extern const Type name;                                                                         \
+  }                                                                                               \
+  inline const Type& name() {                                                                     \
+    const bool has_neon = ::rushlight::kernels::current_isa() == ::rushlight::kernels::Isa::Neon; \
+    return has_neon ? neon::name : plain::name;                                                   \
   }
 #else
 #define RL_LOOPS(Type, name) \

@@ -9,6 +9,8 @@
 
 #if defined(__F16C__)
 #include <immintrin.h>
+#elif defined(RL_NEON)
+#include <arm_neon.h>
 #endif
 
 #if defined(RL_ISA)
@@ -88,6 +90,11 @@ static inline void widen_all(const Half* x, float* y, size_t n) {
   for (; i + 8 <= n; i += 8) {
     const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
     _mm256_storeu_ps(y + i, _mm256_cvtph_ps(halves));
+  }
+#elif defined(RL_NEON)
+  for (; i + 4 <= n; i += 4) {
+    const uint16x4_t halves = vld1_u16(&x[i].bits);
+    vst1q_f32(y + i, vcvt_f32_f16(vreinterpret_f16_u16(halves)));
   }
 #endif
   for (; i < n; ++i) y[i] = widen(x[i]);

@@ -1,6 +1,7 @@
 // Float vectors of the instruction set that a loops file is compiled for, in the compiler's own
 // vector notation: 16 lanes with AVX-512, 8 with AVX, else 4 (NEON, SSE; plain code where there is
-// neither). Included by loops files only (see dispatch.h).
+// neither). RL_NEON is defined where code is written for NEON. Included by loops files only (see
+// dispatch.h).
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,8 @@
 #include <immintrin.h>
 #elif defined(__SSE__)
 #include <xmmintrin.h>
+#elif defined(RL_NEON)
+#include <arm_neon.h>
 #endif
 
 namespace rushlight::kernels::RL_ISA {
@@ -50,6 +53,22 @@ static inline IntVec splat_int(int32_t x) { return x - IntVec{}; }
 static inline IntVec bits(Vec v) { return reinterpret_cast<IntVec>(v); }
 static inline Vec from_bits(IntVec v) { return reinterpret_cast<Vec>(v); }
 
+// A factor of all lanes, and sum + v * factor. NEON multiplies by a lane of a register, with no
+// instruction to broadcast it.
+#if defined(RL_NEON)
+using Factor = float;
+static inline Factor factor_at(const float* p) {
+  float factor = *p;
+  asm("" : "+w"(factor));  // to the vectors' registers, by one load
+  return factor;
+}
+static inline Vec add_product(Vec sum, Vec v, Factor factor) { return vfmaq_n_f32(sum, v, factor); }
+#else
+using Factor = Vec;
+static inline Factor factor_at(const float* p) { return splat(*p); }
+static inline Vec add_product(Vec sum, Vec v, Factor factor) { return sum + factor * v; }
+#endif
+
 // The first n lanes from memory, n < kLanes, the others zero; and to memory, nothing beyond them.
 #if defined(__AVX512F__)
 static inline Vec load_first(const float* p, int64_t n) {
@@ -68,6 +87,27 @@ static inline Vec load_first(const float* p, int64_t n) {
 }
 static inline void store_first(float* p, Vec v, int64_t n) {
   _mm256_maskstore_ps(p, first_lanes(n), v);
+}
+#elif defined(RL_NEON)
+static inline Vec load_first(const float* p, int64_t n) {
+  float32x2_t low = {};
+  float32x2_t high = {};
+  if ((n & 2) != 0) {
+    low = vld1_f32(p);
+    if ((n & 1) != 0) high = vld1_lane_f32(p + 2, high, 0);
+  } else if ((n & 1) != 0) {
+    low = vld1_lane_f32(p, low, 0);
+  }
+  return vcombine_f32(low, high);
+}
+static inline void store_first(float* p, Vec v, int64_t n) {
+  float32x2_t rest = vget_low_f32(v);
+  if ((n & 2) != 0) {
+    vst1_f32(p, rest);
+    rest = vget_high_f32(v);
+    p += 2;
+  }
+  if ((n & 1) != 0) vst1_lane_f32(p, rest, 0);
 }
 #else
 static inline Vec load_first(const float* p, int64_t n) {
@@ -122,6 +162,10 @@ static inline Vec halved(Vec v) {
 }
 #endif
 
+#if defined(RL_NEON)
+static inline float sum_lanes(Vec v) { return vaddvq_f32(v); }
+static inline float max_lanes(Vec v) { return vmaxnmvq_f32(v); }  // NaN may be lost
+#else
 template <int kRound = 0>
 static inline float sum_lanes(Vec v) {
   if constexpr (kRound == kHalvings) {
@@ -139,6 +183,7 @@ static inline float max_lanes(Vec v) {
     return max_lanes<kRound + 1>(max_of(v, halved<kRound>(v)));
   }
 }
+#endif
 
 // Lanes of a and b by turns: of their lower halves, and of their upper halves.
 static inline Vec interleave_low(Vec a, Vec b) {

@@ -29,6 +29,12 @@ static inline float exp2_int(int32_t n) { return float_of(static_cast<uint32_t>(
 
 // --- rounding -----------------------------------------------------------------------------------
 
+#if defined(RL_NEON)  // an instruction each
+static inline float vround(float x) { return __builtin_roundevenf(x); }
+static inline float vfloor(float x) { return floorf(x); }
+static inline float vceil(float x) { return ceilf(x); }
+static inline float vtrunc(float x) { return truncf(x); }
+#else
 // Adding and subtracting 2^23 leaves the nearest integer, ties to even; from there on every float
 // is an integer already.
 constexpr float kTwo23 = 8388608.0f;
@@ -50,6 +56,7 @@ static inline float vtrunc(float x) {
   const float r = vround(a);
   return with_sign_of(r > a ? r - 1.0f : r, x);
 }
+#endif
 static inline double vround(double x) { return nearbyint(x); }
 static inline double vfloor(double x) { return floor(x); }
 static inline double vceil(double x) { return ceil(x); }

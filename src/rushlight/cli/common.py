@@ -25,7 +25,7 @@ MethodOption = Annotated[
 ]
 ThreadsOption = Annotated[
     int | None,
-    typer.Option("--threads", min=1, help="Threads that kernels may use; all cores by default."),
+    typer.Option("--threads", help="Threads that kernels may use; all cores by default."),
 ]
 FormOption = Annotated[
     str | None,

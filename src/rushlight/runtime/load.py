@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from rushlight.runtime.forms import KEY as FORMS
 from rushlight.runtime.forms import read_index
 from rushlight.runtime.module import Module
 
+_MOST_THREADS = 1 << 31  # that are passed on: far beyond what there can be
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 
@@ -40,7 +42,9 @@ def load(
         threads: how many threads kernels may use, the caller's among them; None: as many as there
             are physical cores that this process may use. 1: none beside the caller's. All modules
             share one pool of threads, and a call that finds it at work does its own work itself.
-            Results do not depend on the number. `Module.threads` tells it.
+            Results do not depend on the number. `Module.threads` tells it. A number below 1, or
+            above that of the cores, is used as well as it can be, with a RuntimeWarning, and so is
+            one for which the system does not start as many threads.
         backend: of a fat program, the form to use; None chooses the first whose backends are here
             and whose known answer comes out right. `Module.forms` says what was chosen and why.
         verify: "full": everything in the file is checked before it is used. There is no other way.
@@ -67,6 +71,12 @@ def load(
     """
     _check_options(threads, verify, memory_limit)
     where = describe_source(program)
+    if threads is not None and threads < 1:
+        warnings.warn(
+            f"threads={threads}: there must be 1 at least; one for each core is used instead",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     core = open_program(
         program,
         data=data,
@@ -96,6 +106,9 @@ def load(
         return Module(core, contracts, [(name, name) for name in wanted], where)
     except _core.Failure as failure:
         raise load_error(failure, where, core) from failure.__cause__
+    finally:
+        for line in _core.take_log():
+            warnings.warn(line, RuntimeWarning, stacklevel=2)
 
 
 def set_backend_options(
@@ -121,9 +134,9 @@ def set_backend_options(
 
 
 def _check_options(threads: int | None, verify: str, memory_limit: int | None) -> None:
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
+    if threads is not None and not isinstance(threads, int):
         raise LoadError(
-            f"threads={threads!r}: give a number of at least 1, or leave it out",
+            f"threads={threads!r}: give a number, or leave it out",
             code=Code.INVALID_ARGUMENT,
         )
     if verify != "full":
@@ -179,7 +192,7 @@ def open_program(
             external,
             memory_limit or 0,
             trace,
-            threads or 0,
+            min(max(threads or 0, 0), _MOST_THREADS),
             check_backends,
         )
     except _core.Failure as failure:

@@ -17,8 +17,8 @@ constexpr int64_t kPanel = 2 * kLanes;
 constexpr int64_t kHeight = 14;
 #elif defined(__AVX__) || defined(__x86_64__)
 constexpr int64_t kHeight = 6;
-#elif defined(__aarch64__)
-constexpr int64_t kHeight = 8;
+#elif defined(RL_NEON)
+constexpr int64_t kHeight = 12;
 #else
 constexpr int64_t kHeight = 4;
 #endif
@@ -85,9 +85,9 @@ void tile(const float* a, const float* b, int64_t b_step, int64_t depth, float* 
     for (int64_t v = 0; v < V; ++v) row[v] = load(b + v * kLanes);
 #pragma GCC unroll 16
     for (int64_t i = 0; i < H; ++i) {
-      const Vec factor = splat(a[i * kScoreStep]);
+      const Factor factor = factor_at(a + i * kScoreStep);
 #pragma GCC unroll 2
-      for (int64_t v = 0; v < V; ++v) sums[i][v] += factor * row[v];
+      for (int64_t v = 0; v < V; ++v) sums[i][v] = add_product(sums[i][v], row[v], factor);
     }
     ++a;
     b += b_step;

@@ -14,7 +14,7 @@ constexpr int kPixels = static_cast<int>(kDepthwisePixels);
 #define RL_INLINE inline __attribute__((always_inline))
 
 // Rows of results at once: two, whose inputs overlap, if there are registers for their sums.
-#if defined(__AVX512F__) || defined(__aarch64__)
+#if defined(__AVX512F__) || defined(RL_NEON)
 constexpr int rows_at_once(int kernel) noexcept { return kernel == 3 ? 2 : 1; }
 #else
 constexpr int rows_at_once(int) noexcept { return 1; }

@@ -12,7 +12,7 @@ using namespace ::rushlight::kernels::RL_ISA;
 #if defined(__AVX512F__)
 constexpr int kRows = 14;
 constexpr int kPanels = 2;
-#elif defined(__AVX__) || defined(__aarch64__)
+#elif defined(__AVX__) || defined(RL_NEON)
 constexpr int kRows = 6;
 constexpr int kPanels = 1;
 #else
@@ -27,9 +27,9 @@ template <int I, int H, int V>
 inline void add_terms(Vec (&sums)[H][V], const Vec (&right)[V], const char* first,
                       const char* second, const Steps& s) {
   if constexpr (I < H) {
-    const Vec factor = splat(*s.at<I % kFirstRows>(I < kFirstRows ? first : second));
+    const Factor factor = factor_at(s.at<I % kFirstRows>(I < kFirstRows ? first : second));
 #pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) sums[I][v] += factor * right[v];
+    for (int v = 0; v < V; ++v) sums[I][v] = add_product(sums[I][v], right[v], factor);
     add_terms<I + 1>(sums, right, first, second, s);
   }
 }
@@ -127,23 +127,34 @@ void narrow(const GemmTile& t) {
       for (int v = 0; v < V; ++v) {
         const Vec right = load(b + u * kPanel + v * kLanes);
 #pragma GCC unroll 8
-        for (int i = 0; i < H; ++i) parts[u][i][v] += splat(t.a[0][i * t.a_step + k + u]) * right;
+        for (int i = 0; i < H; ++i) {
+          const Factor factor = factor_at(t.a[0] + i * t.a_step + k + u);
+          parts[u][i][v] = add_product(parts[u][i][v], right, factor);
+        }
       }
     }
     b += U * kPanel;
   }
   for (; k < t.depth; ++k) {
+#pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
       const Vec right = load(b + v * kLanes);
-      for (int i = 0; i < H; ++i) parts[0][i][v] += splat(t.a[0][i * t.a_step + k]) * right;
+#pragma GCC unroll 8
+      for (int i = 0; i < H; ++i) {
+        const Factor factor = factor_at(t.a[0] + i * t.a_step + k);
+        parts[0][i][v] = add_product(parts[0][i][v], right, factor);
+      }
     }
     b += kPanel;
   }
   Vec sums[H][V];
+#pragma GCC unroll 8
   for (int v = 0; v < V; ++v) {
     const Vec start = t.bias == nullptr ? Vec{} : load(t.bias + v * kLanes);
+#pragma GCC unroll 8
     for (int i = 0; i < H; ++i) {
       sums[i][v] = parts[0][i][v];
+#pragma GCC unroll 8
       for (int u = 1; u < U; ++u) sums[i][v] += parts[u][i][v];
       sums[i][v] += start;
     }

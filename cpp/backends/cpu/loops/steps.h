@@ -12,7 +12,11 @@ struct Steps {
 
   explicit Steps(int64_t floats) : one(floats * 4), three(floats * 12), five(floats * 20) {}
   // To be called in each iteration of a loop, whose compiler then cannot compute multiples before.
-  void hide() { asm("" : "+r"(one), "+r"(three), "+r"(five)); }
+  void hide() {
+#if !defined(RL_NEON)  // which has registers for them
+    asm("" : "+r"(one), "+r"(three), "+r"(five));
+#endif
+  }
 
   // Element 0 of what lies I steps, 0 to 6, after `base`.
   template <int64_t I>

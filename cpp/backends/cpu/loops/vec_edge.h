@@ -39,8 +39,12 @@ static inline void keep(Vec& v) {
 
 // NaN stays NaN.
 static inline Vec clamp(Vec v, Vec low, Vec high) {
+#if defined(RL_NEON)
+  return vminq_f32(vmaxq_f32(v, low), high);
+#else
   v = low > v ? low : v;
   return high < v ? high : v;
+#endif
 }
 
 }  // namespace rushlight::cpu::RL_ISA

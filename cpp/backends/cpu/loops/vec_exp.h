@@ -12,6 +12,8 @@ using namespace ::rushlight::kernels::RL_ISA;
 static inline Vec nearest(Vec x) {
 #if defined(__AVX512F__)
   return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT);
+#elif defined(RL_NEON)
+  return vrndnq_f32(x);
 #else
   const Vec magic = splat(12582912.0f);  // 1.5 * 2^23: the sum has no place for a fraction
   return (x + magic) - magic;

@@ -6,7 +6,7 @@ namespace rushlight::kernels::RL_ISA {
 namespace {
 
 // The greatest tile that stays in registers.
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(RL_NEON)
 constexpr int64_t kRows = 8;
 #else
 constexpr int64_t kRows = 6;
@@ -17,9 +17,7 @@ constexpr int64_t kRows = 6;
 inline void add_first(float* to, Vec v, int64_t n) {
   v += load(to);
   if (n >= kLanes) return store(to, v);
-  float lanes[kLanes];
-  store(lanes, v);
-  for (int64_t i = 0; i < n; ++i) to[i] = lanes[i];
+  if (n > 0) store_first(to, v, n);
 }
 
 template <int V, int H>
@@ -39,9 +37,9 @@ void tile(const ChannelTile& t) {
       for (int64_t v = 0; v < V; ++v) row[v] = load(b + v * kLanes);
 #pragma GCC unroll 8
       for (int64_t i = 0; i < H; ++i) {
-        const Vec factor = splat(a[i * t.a_row]);
+        const Factor factor = factor_at(a + i * t.a_row);
 #pragma GCC unroll 2
-        for (int64_t v = 0; v < V; ++v) sums[i][v] += factor * row[v];
+        for (int64_t v = 0; v < V; ++v) sums[i][v] = add_product(sums[i][v], row[v], factor);
       }
       a += t.a_step;
       b += t.b_step;

@@ -2,10 +2,6 @@
 
 #include <type_traits>
 
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
-
 #include "rushlight/kernel/loops/half.h"
 
 namespace rushlight::kernels::RL_ISA {
@@ -79,7 +75,7 @@ void convert_by_float(const void* in, void* out, size_t n);
 
 template <typename From, typename To>
 void convert(const void* in, void* out, size_t n) {
-#if defined(__F16C__)
+#if defined(__F16C__) || defined(RL_NEON)
   constexpr bool kHalf = std::is_same<From, Half>::value || std::is_same<To, Half>::value;
   if constexpr (kHalf) return convert_by_float<From, To>(in, out, n);
 #endif
@@ -89,7 +85,7 @@ void convert(const void* in, void* out, size_t n) {
   for (size_t i = 0; i < n; ++i) y[i] = Store<To>::from(load(x[i]));
 }
 
-#if defined(__F16C__)
+#if defined(__F16C__) || defined(RL_NEON)
 // The processor's own conversions, which the loop above is not compiled to, are of float.
 template <typename From, typename To>
 void convert_by_float(const void* in, void* out, size_t n) {
@@ -111,8 +107,13 @@ template <>
 void convert<float, Half>(const void* in, void* out, size_t n) {
   const float* x = static_cast<const float*>(in);
   Half* y = static_cast<Half*>(out);
-  constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
   size_t i = 0;
+#if defined(RL_NEON)
+  for (; i + 4 <= n; i += 4) {
+    vst1_u16(&y[i].bits, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(x + i))));
+  }
+#else
+  constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 #if defined(__AVX512F__)
   for (; i + 16 <= n; i += 16) {
     const __m256i halves = _mm512_cvtps_ph(_mm512_loadu_ps(x + i), kNearest);
@@ -123,6 +124,7 @@ void convert<float, Half>(const void* in, void* out, size_t n) {
     const __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), kNearest);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), halves);
   }
+#endif
   for (; i < n; ++i) y[i] = narrow_half(x[i]);
 }
 #endif
