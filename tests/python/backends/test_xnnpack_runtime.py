@@ -15,17 +15,18 @@ import torch
 import torch.nn.functional as F
 from benchmarks.models import build
 from torch import nn
-from xnnpack_files import Peer, kinds_of
+from xnnpack_files import Exporter, kinds_of
 
 import rushlight as rl
 from delegates import flat
 
 pytestmark = pytest.mark.interop
+Tensors = tuple[torch.Tensor, ...]
 
 
 @pytest.fixture
-def peer(executorch: Any, tmp_path: Path) -> Peer:
-    return Peer(executorch, tmp_path)
+def peer(executorch: Any, tmp_path: Path) -> Exporter:
+    return Exporter(executorch, tmp_path)
 
 
 class Call(nn.Module):
@@ -54,7 +55,11 @@ def close(ours: Any, expected: Any, tolerance: float = 1e-5) -> None:
 
 
 def check(
-    peer: Peer, model: nn.Module, args: tuple[torch.Tensor, ...], *kinds: str, whole: bool = False
+    peer: Exporter,
+    model: nn.Module,
+    args: tuple[torch.Tensor, ...],
+    *kinds: str,
+    whole: bool = False,
 ) -> bytes:
     """Export there, run here and there; the file must have nodes of these kinds."""
     pte = peer.export(model, args, whole)
@@ -64,7 +69,7 @@ def check(
         eager = model(*args)
     for _ in range(2):  # the second time in scratch that is no longer fresh
         close(module(*args), eager)
-    close(flat(module(*args)), peer.run(pte, args))
+    close(flat(module(*args)), peer.results(pte, *args))
     return pte
 
 
@@ -91,7 +96,7 @@ UNARY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-def test_unary_nodes(peer: Peer) -> None:
+def test_unary_nodes(peer: Exporter) -> None:
     def all_of(x: torch.Tensor) -> Any:
         extra = (x.relu(), F.relu6(x * 4), F.hardtanh(x), x.clamp(min=0.3), x.clamp(max=0.3))
         return (*(f(x) for f in UNARY.values()), *extra)
@@ -99,7 +104,7 @@ def test_unary_nodes(peer: Peer) -> None:
     check(peer, Call(all_of), (X,), *UNARY)
 
 
-def test_binary_nodes_with_broadcasting(peer: Peer) -> None:
+def test_binary_nodes_with_broadcasting(peer: Exporter) -> None:
     def all_of(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor, p: nn.Module) -> Any:
         return (
             *(x + y, x - y, y - x, x * z, x / (z.abs() + 1), torch.minimum(x, z)),
@@ -111,7 +116,7 @@ def test_binary_nodes_with_broadcasting(peer: Peer) -> None:
     check(peer, model, (X, torch.randn(3, 1, 5), torch.randn(1)), *kinds)
 
 
-def test_a_long_chain_of_elementwise_nodes(peer: Peer) -> None:
+def test_a_long_chain_of_elementwise_nodes(peer: Exporter) -> None:
     def long(*xs: torch.Tensor) -> Any:
         total = xs[0]
         for i in range(60):
@@ -121,7 +126,7 @@ def test_a_long_chain_of_elementwise_nodes(peer: Peer) -> None:
     check(peer, Call(long), tuple(torch.randn(2, 7) for _ in range(20)))
 
 
-def test_many_values_at_once(peer: Peer) -> None:
+def test_many_values_at_once(peer: Exporter) -> None:
     def wide(x: torch.Tensor) -> Any:
         parts = [(x * (i + 1)).sin() for i in range(12)]  # more than there are registers
         total = parts[-1]
@@ -132,7 +137,7 @@ def test_many_values_at_once(peer: Peer) -> None:
     check(peer, Call(wide), (torch.randn(3, 5),))
 
 
-def test_products(peer: Peer) -> None:
+def test_products(peer: Exporter) -> None:
     def all_of(x: torch.Tensor, w: torch.Tensor, a: nn.Module, b: nn.Module, c: nn.Module) -> Any:
         y = a(x)
         return (
@@ -152,7 +157,7 @@ def test_products(peer: Peer) -> None:
     check(peer, Call(own, **layers), args, "FullyConnected", "BatchMatrixMultiply")
 
 
-def test_weights_the_other_way_round(peer: Peer) -> None:
+def test_weights_the_other_way_round(peer: Exporter) -> None:
     class Addmm(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -181,7 +186,7 @@ CONVOLUTIONS = {
 }
 
 
-def test_convolutions(peer: Peer) -> None:
+def test_convolutions(peer: Exporter) -> None:
     def all_of(x: torch.Tensor, **layers: nn.Module) -> Any:
         return tuple(layer(x) for layer in layers.values())
 
@@ -190,7 +195,7 @@ def test_convolutions(peer: Peer) -> None:
     check(peer, Call(all_of, **layers), (torch.randn(2, 3, 9, 11),), *kinds)
 
 
-def test_convolutions_by_winograds_algorithm(peer: Peer) -> None:
+def test_convolutions_by_winograds_algorithm(peer: Exporter) -> None:
     def both(x: torch.Tensor, a: nn.Module, b: nn.Module) -> Any:
         return b(a(x)).relu() + x, b(x)
 
@@ -201,7 +206,7 @@ def test_convolutions_by_winograds_algorithm(peer: Peer) -> None:
     check(peer, Call(both, **layers), (torch.randn(2, 16, 16, 12),), "Conv2d")
 
 
-def test_one_channel_and_one_dimension(peer: Peer) -> None:
+def test_one_channel_and_one_dimension(peer: Exporter) -> None:
     def all_of(x: torch.Tensor, line: torch.Tensor, a: nn.Module, b: nn.Module) -> Any:
         return a(x), b(line).relu()
 
@@ -210,7 +215,7 @@ def test_one_channel_and_one_dimension(peer: Peer) -> None:
     check(peer, Call(all_of, **layers), args, "DepthwiseConv2d", "Conv2d")
 
 
-def test_residuals_and_branches_of_images(peer: Peer) -> None:
+def test_residuals_and_branches_of_images(peer: Exporter) -> None:
     def block(x: torch.Tensor, a: nn.Module, b: nn.Module, c: nn.Module, d: nn.Module) -> Any:
         y = a(x)
         z = (b(y) + y).relu()
@@ -226,7 +231,7 @@ def test_residuals_and_branches_of_images(peer: Peer) -> None:
     check(peer, Call(block, **layers), (torch.randn(2, 3, 8, 7),), "GlobalAvgPooling2d")
 
 
-def test_pools(peer: Peer) -> None:
+def test_pools(peer: Exporter) -> None:
     def all_of(x: torch.Tensor) -> Any:
         return (
             F.max_pool2d(x, 3, 2, 1),
@@ -240,14 +245,14 @@ def test_pools(peer: Peer) -> None:
     check(peer, Call(all_of), (torch.randn(2, 5, 9, 11),), *kinds)
 
 
-def test_nodes_that_the_partitioner_leaves_out(peer: Peer) -> None:
+def test_nodes_that_the_partitioner_leaves_out(peer: Exporter) -> None:
     def all_of(x: torch.Tensor) -> Any:
         return (*x.max(2, keepdim=True), *x.max(3, keepdim=True), F.elu(x, 0.7))
 
     check(peer, Call(all_of), (torch.randn(2, 5, 9, 11),), "ArgMaxPooling2d", "ELU", whole=True)
 
 
-def test_images_at_other_sizes(peer: Peer) -> None:
+def test_images_at_other_sizes(peer: Exporter) -> None:
     def all_of(x: torch.Tensor) -> Any:
         return tuple(
             F.interpolate(x, size, mode="bilinear", align_corners=corners)
@@ -258,7 +263,7 @@ def test_images_at_other_sizes(peer: Peer) -> None:
     check(peer, Call(all_of), (torch.randn(2, 5, 7, 10),), "StaticResizeBilinear2D")
 
 
-def test_movement(peer: Peer) -> None:
+def test_movement(peer: Exporter) -> None:
     def all_of(x: torch.Tensor, y: torch.Tensor) -> Any:
         t = x.permute(0, 2, 3, 1)
         return (
@@ -274,7 +279,7 @@ def test_movement(peer: Peer) -> None:
     check(peer, Call(all_of), (X, torch.randn(2, 3, 6, 5)), *kinds.split())
 
 
-def test_six_dimensions(peer: Peer) -> None:
+def test_six_dimensions(peer: Exporter) -> None:
     def all_of(x: torch.Tensor, y: torch.Tensor) -> Any:
         return x + y, x.permute(5, 3, 1, 0, 2, 4).exp() * 2, x.permute(1, 0, 3, 2, 5, 4) + y
 
@@ -282,7 +287,7 @@ def test_six_dimensions(peer: Peer) -> None:
     check(peer, Call(all_of), args)
 
 
-def test_heads_of_attention(peer: Peer) -> None:
+def test_heads_of_attention(peer: Exporter) -> None:
     class Attention(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -300,7 +305,7 @@ def test_heads_of_attention(peer: Peer) -> None:
     check(peer, Attention(), (torch.randn(2, 7, 24), torch.randn(1, 1, 7, 7)), "Softmax")
 
 
-def test_sizes_that_only_the_call_knows(peer: Peer) -> None:
+def test_sizes_that_only_the_call_knows(peer: Exporter) -> None:
     class Model(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -320,7 +325,7 @@ def test_sizes_that_only_the_call_knows(peer: Peer) -> None:
         x = torch.randn(2, 3, height, 10)
         with torch.no_grad():
             close(module(x), model(x))
-        close(flat(module(x)), peer.run(pte, (x,)))
+        close(flat(module(x)), peer.results(pte, x))
 
 
 @pytest.mark.parametrize(
@@ -333,7 +338,7 @@ def test_sizes_that_only_the_call_knows(peer: Peer) -> None:
         pytest.param("vit_b16_tiny", marks=pytest.mark.full),
     ],
 )
-def test_models(peer: Peer, name: str) -> None:
+def test_models(peer: Exporter, name: str) -> None:
     case = build(name)
     pte = peer.export(case.module, case.args, kwargs=case.kwargs)
     module = rl.load(pte, threads=2)
@@ -341,4 +346,4 @@ def test_models(peer: Peer, name: str) -> None:
         eager = case.module(*case.args, **case.kwargs)
     close(module(*case.args, **case.kwargs), eager, tolerance=1e-4)
     leaves = tuple(case.leaves())
-    close(flat(module(*case.args, **case.kwargs)), peer.run(pte, leaves), tolerance=1e-4)
+    close(flat(module(*case.args, **case.kwargs)), peer.results(pte, *leaves), tolerance=1e-4)
