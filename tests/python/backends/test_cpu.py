@@ -164,7 +164,7 @@ def test_steps_are_traced_to_their_lines() -> None:
 
 # --- models ---------------------------------------------------------------------------------------
 
-MODELS = ["mobilenet_v2", "resnet50", "vit_b16", "minilm", "gpt2", "unet"]
+MODELS = ["mobilenet_v2", "resnet50", "vit_b16", "minilm", "gpt2", "llama", "unet"]
 
 
 @pytest.mark.parametrize("name", [f"{m}_tiny" for m in MODELS])

@@ -12,6 +12,8 @@ from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.expressions import Known, Table
 from rushlight.backends.cpu.graph import Graph, Memory, Step, View
 from rushlight.backends.cpu.operators import OPERATORS
+from rushlight.backends.cpu.patterns import fuse_patterns
+from rushlight.backends.cpu.rewrite import handles_of
 from rushlight.backends.cpu.sizes import Size, at_bounds, limits, product, simple
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.spec import SCALAR_TYPES, raw_bytes
@@ -35,17 +37,11 @@ class CpuBackend(BackendDetails):
         edge_program: ExportedProgram, compile_specs: list[CompileSpec]
     ) -> PreprocessResult:
         """The payload; weights go to the program's named data, by a hash of their bytes."""
+        fuse_patterns(edge_program)
         graph = Builder(edge_program, {k: v.translate for k, v in OPERATORS.items()}).graph
         store = NamedDataStore()
         payload = fb.pack(_Writer(graph, Bounds.of(edge_program)).write(store))
-        handles = {
-            i: tuple(
-                dict.fromkeys(
-                    n.meta["debug_handle"] for n in step.nodes if "debug_handle" in n.meta
-                )
-            )
-            for i, step in enumerate(graph.steps)
-        }
+        handles = {i: tuple(handles_of(step.nodes)) for i, step in enumerate(graph.steps)}
         return PreprocessResult(
             payload,
             {i: found for i, found in handles.items() if found},
@@ -89,8 +85,7 @@ class _Writer:
     def _number(self, view: View | None) -> int:
         if view is None:
             return -1
-        meta = view.meta
-        key = (id(view.memory), meta.dtype, meta.shape, meta.steps, meta.offset)
+        key = view.place()
         if key not in self._numbers:
             self._numbers[key] = len(self._values)
             self._values.append(self._value(view))
