@@ -172,6 +172,7 @@ def _pow(x: Any, y: Any) -> Term:
         1.0: lambda: base,
         2.0: lambda: Term(TileOp.SQUARE, (base,)),
         3.0: lambda: Term(TileOp.MUL, (Term(TileOp.SQUARE, (base,)), base)),
+        4.0: lambda: Term(TileOp.SQUARE, (Term(TileOp.SQUARE, (base,)),)),
         0.5: lambda: Term(TileOp.SQRT, (base,)),
         -0.5: lambda: Term(TileOp.RSQRT, (base,)),
         -1.0: lambda: Term(TileOp.RECIPROCAL, (base,)),
