@@ -31,12 +31,16 @@ class Builder:
 
     Args:
         program: the part.
+        weights: in which dtype weights of products are stored.
         translate: what makes the steps of a call that is not elementwise, by its operator; it
             returns the call's value, a view or a list of them.
     """
 
-    def __init__(self, program: ExportedProgram, translate: dict[Any, Translate]) -> None:
+    def __init__(
+        self, program: ExportedProgram, weights: torch.dtype, translate: dict[Any, Translate]
+    ) -> None:
         self.graph = Graph()
+        self._weights = weights
         self._translate = translate
         self._values: dict[Node, Any] = {}
         self._made: dict[tuple[Any, ...], View] = {}
@@ -99,7 +103,12 @@ class Builder:
     def linear_weight(self, node: Node) -> View:
         """The panels of a constant matrix [columns, depth], as a linear layer has it."""
         data = self._data[node]
-        return self.constant((node, "rows"), lambda: pack.panels(data.t()))
+        return self.constant((node, "rows"), lambda: pack.panels(data.t()).to(self._weights))
+
+    def matrix(self, node: Node) -> View:
+        """The panels of a constant matrix [depth, columns]."""
+        data = self._data[node]
+        return self.constant((node, "columns"), lambda: pack.panels(data).to(self._weights))
 
     def bias(self, node: Any) -> View | None:
         """A constant bias as products read it; None for none."""
