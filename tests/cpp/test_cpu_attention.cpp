@@ -55,10 +55,12 @@ void add_mask(Random& random, Case* c) {
   if (of_batch) span *= std::max<int64_t>(a.batch, 1);
   c->mask = random.reals(span, -3, 3);
   const int64_t hidden = random.whole(2, 4);
-  for (float& m : c->mask) m = random.chance(hidden) ? -kInfinity : m;
+  // Where the least number masks a whole row, all keys weigh the same.
+  const float hiding = random.chance(3) ? -3.4028234663852886e38f : -kInfinity;
+  for (float& m : c->mask) m = random.chance(hidden) ? hiding : m;
   if (of_row && random.chance(2)) {  // a row, or more, that sees nothing
     const int64_t row = random.whole(0, span / std::max<int64_t>(a.mask_steps.row, 1) - 1);
-    std::fill_n(c->mask.begin() + row * a.mask_steps.row, a.mask_steps.row, -kInfinity);
+    std::fill_n(c->mask.begin() + row * a.mask_steps.row, a.mask_steps.row, hiding);
   }
   if (random.chance(20)) c->mask[random.whole(0, span - 1)] = kNotANumber;
 }

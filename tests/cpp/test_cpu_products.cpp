@@ -1,5 +1,6 @@
 // The CPU engine's matrix products beside sums in double precision: tails of every size, with and
 // without scratch, bias, clamp and what follows a block; the same bits with any number of threads.
+#include <cstring>
 #include <limits>
 
 #include "cpu_kernels.h"
@@ -14,16 +15,34 @@ struct Case {
   int64_t rows, depth, columns;
   int64_t a_gap, c_gap;  // between rows
   bool bias, clamp, block;
+  bool halves = false;  // panels of bfloat16
 };
+
+uint32_t bits_of(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+float upper_half(float x) {
+  const uint32_t bits = bits_of(x) & 0xffff0000u;
+  std::memcpy(&x, &bits, sizeof bits);
+  return x;
+}
 
 struct Operands {
   std::vector<float> a, b, bias;
   Guarded<float> panels;
+  Guarded<uint16_t> halves;
   Operands(const Case& test, Random& random)
       : a(random.reals(test.rows * (test.depth + test.a_gap), -1, 1)),
         b(random.reals(test.depth * test.columns, -1, 1)),
         bias(bias_of(random, test.columns)),
-        panels(panels_of(test.columns) * kPanel * test.depth) {}
+        panels(panels_of(test.columns) * kPanel * test.depth),
+        halves(panels_of(test.columns) * kPanel * test.depth) {
+    if (!test.halves) return;
+    for (float& x : b) x = upper_half(x);
+  }
 };
 
 std::vector<float> run(const Case& test, Operands& operands, bool scratch, Workers* workers) {
@@ -34,6 +53,10 @@ std::vector<float> run(const Case& test, Operands& operands, bool scratch, Worke
   p.a = operands.a.data();
   p.a_step = test.depth + test.a_gap;
   p.panels = operands.panels.data();
+  if (test.halves) {
+    p.panels = operands.halves.data();
+    p.type = PanelType::BFloat16;
+  }
   p.c_step = test.columns + test.c_gap;
   const int64_t size = test.rows == 0 ? 0 : (test.rows - 1) * p.c_step + test.columns;
   Guarded<float> c(size);
@@ -89,6 +112,9 @@ void check_case(const Case& test, uint32_t seed, PoolWorkers& two) {
   Operands operands(test, random);
   pack_panels(operands.b.data(), test.columns, 1, test.depth, test.columns, operands.panels.data(),
               &two);
+  for (int64_t i = 0; test.halves && i < panels_of(test.columns) * kPanel * test.depth; ++i) {
+    operands.halves.data()[i] = static_cast<uint16_t>(bits_of(operands.panels.data()[i]) >> 16);
+  }
   const std::vector<float> result = run(test, operands, true, nullptr);
   const bool ok = as_expected(test, operands, result);
   if (!ok) {
@@ -115,6 +141,7 @@ void test_drawn_shapes(PoolWorkers& two) {
     test.bias = random.whole(0, 1) == 1;
     test.clamp = random.whole(0, 1) == 1;
     test.block = random.whole(0, 2) == 0;
+    test.halves = random.whole(0, 2) == 0;
     check_case(test, i, two);
   }
 }
@@ -122,7 +149,8 @@ void test_drawn_shapes(PoolWorkers& two) {
 void test_every_height_and_width(PoolWorkers& two) {
   for (int64_t rows = 1; rows <= 30; ++rows) {
     for (int64_t columns : {1, 15, 16, 17, 32, 33, 47, 130}) {
-      check_case({rows, 19, columns, 0, 0, true, false, true}, 3, two);
+      check_case({rows, 19, columns, 0, 0, true, false, true, false}, 3, two);
+      check_case({rows, 19, columns, 0, 0, true, false, true, true}, 3, two);
     }
   }
 }
@@ -130,8 +158,10 @@ void test_every_height_and_width(PoolWorkers& two) {
 // Large enough for several threads and several groups of rows; rows 4096 bytes apart.
 void test_large(PoolWorkers& two) {
   check_case({150, 1024, 130, 0, 0, true, true, true}, 1, two);
+  check_case({150, 1024, 130, 0, 0, true, true, true, true}, 1, two);
   check_case({150, 1024, 40, 0, 0, true, true, true}, 2, two);
   check_case({1, 700, 1000, 0, 0, true, false, true}, 3, two);
+  check_case({1, 700, 1000, 0, 0, true, false, true, true}, 3, two);
   check_case({3, 300, 900, 0, 0, false, true, false}, 4, two);
   check_case({700, 300, 48, 0, 0, false, true, true}, 5, two);
 }

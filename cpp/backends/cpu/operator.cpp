@@ -22,14 +22,17 @@ const View* Setup::named(Span<const int32_t> numbers, size_t i) const {
   return value(static_cast<size_t>(numbers[i]));
 }
 
-Status Setup::check_floats(size_t inputs, size_t needed, size_t outputs) const {
+Status Setup::check_floats(size_t inputs, size_t needed, size_t outputs, size_t weights) const {
   const size_t given = step_->inputs.size();
   if (given > inputs || step_->outputs.size() > outputs) return refuse("it has too many values");
   for (size_t i = 0; i < inputs; ++i) {
     const View* view = input(i);
     if (view == nullptr && i < needed) return refuse("an input is missing");
     if (view == nullptr) continue;
-    if (view->dtype != DType::Float32) return refuse("an input is no float32");
+    const bool may_be_half = weights != 0 && i == weights;
+    if (view->dtype != DType::Float32 && !(may_be_half && view->dtype == DType::BFloat16)) {
+      return refuse("an input is no float32");
+    }
     if (has_repeats(*view)) return refuse("an input repeats elements");
   }
   for (size_t i = 0; i < outputs; ++i) {

@@ -69,8 +69,9 @@ class Setup {
   bool may_write(const View& view) const { return view.base >= first_writable_; }
 
   // Ok if there are so many inputs and outputs at most, the first `needed` inputs and the first
-  // output among them, and all are float32 without repeated elements.
-  Status check_floats(size_t inputs, size_t needed, size_t outputs = 1) const;
+  // output among them, and all are float32 without repeated elements. `weights` is the number of
+  // an input that may be bfloat16, too; 0 for none.
+  Status check_floats(size_t inputs, size_t needed, size_t outputs = 1, size_t weights = 0) const;
   // DelegateInvalidCompatibility, with the reason.
   Status refuse(const char* why) const;
   // Memory that every run is given; the greatest wish of all operators counts.

@@ -11,6 +11,7 @@ from rushlight.inspect.filebytes import same_place
 from rushlight.inspect.memory import arenas_of
 from rushlight.inspect.model import Delegate, Instruction, Method, Slot, Value
 from rushlight.inspect.origin import Row, Signature, coverage_of, rows_of, value_names
+from rushlight.inspect.scratch import scratch_of
 from rushlight.inspect.values import describe_values, name_results, name_the_rest
 from rushlight.schema import program as fb
 from rushlight.serialize.pte import PTEFile
@@ -146,10 +147,12 @@ def _delegates(
     found = []
     for i, delegate in enumerate(plan.delegates):
         payload = delegate.processed.index
+        data = as_bytes(pte.delegate_blobs[payload])
         found.append(
             Delegate(
                 backend=delegate.id,
-                bytes=len(as_bytes(pte.delegate_blobs[payload])),
+                bytes=len(data),
+                scratch=scratch_of(delegate.id, data),
                 shared=users[payload] > 1 or same[payload],
                 calls=calls.get(i, []),
                 specs=[(spec.key, len(as_bytes(spec.value))) for spec in delegate.compile_specs],

@@ -173,6 +173,7 @@ class Delegate:
     Attributes:
         backend: its registered name.
         bytes: of its payload.
+        scratch: bytes that it allocates beside it, as far as its payload says that.
         shared: whether another delegate uses the same payload.
         calls: instructions that run it.
         specs: its compile specs, key and bytes of the value.
@@ -180,6 +181,7 @@ class Delegate:
 
     backend: str
     bytes: int
+    scratch: int
     shared: bool
     calls: list[int]
     specs: list[tuple[str, int]]
@@ -364,7 +366,7 @@ class ProgramReport:
                 "arenas": method.arena_bytes,
                 "constants": method.constant_bytes,
                 "delegates": method.delegate_bytes,
-                "scratch": 0,
+                "scratch": sum(delegate.scratch for delegate in method.delegates),
                 "io": method.caller_bytes,
             }
             found[method.name] = {**parts, "peak": sum(parts.values())}

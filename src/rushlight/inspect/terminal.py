@@ -170,11 +170,13 @@ def _arena(arena: Arena, method: Method) -> RenderableType:
 
 
 def _delegates(method: Method) -> RenderableType:
-    table = table_of("delegates", "backend", "payload", "called at", "compile specs", right=(1,))
+    columns = ("backend", "payload", "scratch", "called at", "compile specs")
+    table = table_of("delegates", *columns, right=(1, 2))
     for delegate in method.delegates[:MAX_ROWS]:
         table.add_row(
             Text(delegate.backend),
             size_text(delegate.bytes) + (" shared" if delegate.shared else ""),
+            size_text(delegate.scratch) if delegate.scratch else "",
             ", ".join(map(str, delegate.calls[:MAX_ROWS])),
             Text(", ".join(f"{key} ({size} bytes)" for key, size in delegate.specs)),
         )

@@ -164,7 +164,7 @@ def test_steps_are_traced_to_their_lines() -> None:
 
 # --- models ---------------------------------------------------------------------------------------
 
-MODELS = ["mobilenet_v2", "resnet50", "vit_b16", "minilm", "gpt2", "unet"]
+MODELS = ["mobilenet_v2", "resnet50", "vit_b16", "minilm", "gpt2", "llama", "unet"]
 
 
 @pytest.mark.parametrize("name", [f"{m}_tiny" for m in MODELS])
@@ -209,7 +209,19 @@ def test_each_instruction_set_gives_the_same(models: ModuleType, isa: str, tmp_p
 def test_by_name() -> None:
     program = rl.export(nn.Linear(4, 3), (torch.randn(2, 4),), backend="cpu")
     assert "cpu" in str(program.report()).lower()
+    assert program.memory["forward"]["scratch"] == 0
     assert rl.load(program.buffer)(torch.ones(2, 4)).shape == (2, 3)
+
+
+def test_memory_between_steps_is_reported() -> None:
+    model = nn.Sequential(nn.Linear(4, 16), nn.LayerNorm(16), nn.Linear(16, 3))
+    program = rl.export(model, (torch.randn(10, 4),), backend="cpu")
+    [delegate] = program.report().methods[0].delegates
+    # Both results of [10, 16] live while the norm runs.
+    assert delegate.scratch == 2 * 10 * 16 * 4
+    memory = program.memory["forward"]
+    assert memory["scratch"] == delegate.scratch
+    assert memory["peak"] == sum(n for name, n in memory.items() if name != "peak")
 
 
 # --- what it says no to ---------------------------------------------------------------------------

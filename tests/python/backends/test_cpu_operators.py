@@ -65,7 +65,7 @@ def test_alpha(alpha: float) -> None:
     call(lambda a, b: torch.sub(a, b, alpha=alpha), X, y)
 
 
-@pytest.mark.parametrize("exponent", [-1, -0.5, 0, 0.5, 1, 2, 3, 2.5])
+@pytest.mark.parametrize("exponent", [-1, -0.5, 0, 0.5, 1, 2, 3, 4, 2.5])
 def test_powers(exponent: float) -> None:
     call(lambda a: a**exponent, torch.rand(3, 5) + 0.1)
 

@@ -17,6 +17,7 @@ import rushlight as rl
 from delegates import lowered_modules
 from rushlight.backends.cpu import CpuPartitioner
 from rushlight.schema import cpu_engine as fb
+from rushlight.schema.common import ScalarType
 
 HUGE = 1 << 62
 
@@ -62,6 +63,16 @@ def much_scratch(graph: fb.Graph) -> None:
 
 def large_constant(graph: fb.Graph) -> None:
     graph.constants[0].size = HUGE
+
+
+def half_rows(graph: fb.Graph) -> None:
+    value_of(graph, fb.Product, 0).dtype = ScalarType.BFLOAT16
+
+
+def panels_of_halves(graph: fb.Graph) -> None:
+    panels = value_of(graph, fb.Product, 1)
+    panels.dtype = ScalarType.BFLOAT16
+    panels.sizes[0] *= 4
 
 
 def large_size(graph: fb.Graph) -> None:
@@ -139,6 +150,8 @@ def cut_program(graph: fb.Graph) -> None:
         (LINEAR, many_arguments, "the payload has too many arguments"),
         (LINEAR, much_scratch, "the method's memory has no room for the delegate"),
         (LINEAR, large_constant, f"named data has no {HUGE} bytes under"),
+        (LINEAR, half_rows, "an input is no float32"),
+        (LINEAR, panels_of_halves, "do not lie within the 256 bytes of its memory"),
         (LINEAR, large_size, r"value \d+: its sizes .* are not valid"),
         (LINEAR, sizes_behind_zero, r"value \d+: its sizes .* are not valid"),
         (LINEAR, large_step, r"value \d+: its sizes .* are not valid"),

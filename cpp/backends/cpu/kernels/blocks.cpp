@@ -25,10 +25,11 @@ const char* set_ahead(const BlockGrid& grid, int64_t first, int64_t panel, int64
   const bool last_group = first / grid.group == (grid.row_blocks - 1) / grid.group;
   int64_t next = panel + n_panels;
   if (next >= panels_of(grid.columns) && !last_group) next = 0;
-  tile->ahead_step = (n_panels * kPanel * 4 + blocks - 1) / blocks;
+  const int64_t row_bytes = kPanel * panel_bytes(grid.type);
+  tile->ahead_step = (n_panels * row_bytes + blocks - 1) / blocks;
   const auto address = reinterpret_cast<uintptr_t>(grid.panels);
   return reinterpret_cast<const char*>(address +
-                                       static_cast<uintptr_t>(next * grid.terms * kPanel * 4));
+                                       static_cast<uintptr_t>(next * grid.terms * row_bytes));
 }
 
 // Blocks of rows first..last-1 of `n_panels` panels from `panel` on.
@@ -37,7 +38,8 @@ void run_column(const BlockGrid& grid, int64_t first, int64_t last, int64_t pane
   const GemmLoops& loops = gemm_loops();
   GemmTile tile = grid.tile;
   TileFinish finish;
-  tile.b = grid.panels + panel * grid.terms * kPanel;
+  tile.b =
+      static_cast<const char*>(grid.panels) + panel * grid.terms * kPanel * panel_bytes(grid.type);
   tile.b_panel = grid.terms * kPanel;
   tile.c_step = grid.c_step;
   tile.columns = least(n_panels * kPanel, grid.columns - panel * kPanel);
@@ -54,7 +56,7 @@ void run_column(const BlockGrid& grid, int64_t first, int64_t last, int64_t pane
     tile.c = grid.c + row * grid.c_step + panel * kPanel;
     if (residual != nullptr) tile.residual = residual + row * tile.residual_step;
     tile.ahead = ahead + (block - first) * ahead_block;
-    loops.tile[tile.rows - 1][n_panels - 1](tile);
+    loops.of(grid.type).tile[tile.rows - 1][n_panels - 1](tile);
     row = next;
     if (row - finished + tile.rows > kFinishRows || block + 1 == last) {
       finish_rows(grid, finished, row, panel, tile.columns);

@@ -38,7 +38,8 @@ struct BlockGrid {
   GemmTile tile;      // what all tiles have in common: steps, taps, depth
   int64_t terms = 0;  // of a sum, all taps together
   int64_t rows = 0, columns = 0;
-  const float* panels = nullptr;
+  const void* panels = nullptr;
+  PanelType type = PanelType::Float32;  // of panels
   float* c = nullptr;
   int64_t c_step = 0;
   Finish finish;

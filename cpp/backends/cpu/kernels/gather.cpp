@@ -1,6 +1,8 @@
 // Rows of a table by their numbers, which are all checked before anything is written.
 #include "rushlight/backends/cpu/kernels/rows.h"
 
+#include <cstring>
+
 #include "rushlight/backends/cpu/kernels/product.h"
 #include "rushlight/backends/cpu/loops/copy.h"
 
@@ -12,8 +14,16 @@ constexpr int64_t kGrainBytes = int64_t{1} << 17;
 // A column of a matrix in panels: an element of each row of its panel.
 void copy_column(const Gather& gather, int64_t column, float* out) {
   const int64_t depth = gather.width_bytes / static_cast<int64_t>(sizeof(float));
-  const float* from =
-      static_cast<const float*>(gather.table) + column / kPanel * depth * kPanel + column % kPanel;
+  const int64_t first = column / kPanel * depth * kPanel + column % kPanel;
+  if (gather.halves) {
+    const uint16_t* from = static_cast<const uint16_t*>(gather.table) + first;
+    for (int64_t k = 0; k < depth; ++k) {
+      const uint32_t bits = static_cast<uint32_t>(from[k * kPanel]) << 16;
+      std::memcpy(out + k, &bits, sizeof(bits));
+    }
+    return;
+  }
+  const float* from = static_cast<const float*>(gather.table) + first;
   for (int64_t k = 0; k < depth; ++k) out[k] = from[k * kPanel];
 }
 

@@ -58,11 +58,12 @@ void narrow_panels(void* data, int64_t begin, int64_t end) {
   tile.a[0] = p.a;
   tile.a_step = p.a_step;
   tile.c_step = p.c_step;
-  const GemmTileFn narrow = gemm_loops().narrow[p.rows - 1];
+  const GemmTileFn narrow = gemm_loops().of(p.type).narrow[p.rows - 1];
+  const int64_t bytes = p.depth * kPanel * panel_bytes(p.type);
   for (int64_t panel = begin; panel < end; ++panel) {
     const int64_t left = p.columns - panel * kPanel;
     tile.columns = left < kPanel ? left : kPanel;
-    tile.b = p.panels + panel * p.depth * kPanel;
+    tile.b = static_cast<const char*>(p.panels) + panel * bytes;
     tile.c = p.c + panel * kPanel;
     finish.set(p.finish, panel * kPanel, tile.columns, 1, &tile);
     narrow(tile);
@@ -132,6 +133,7 @@ void multiply_runs(const Product& product, const RowRuns& runs, void* scratch, s
   grid.set_group(loops.rows * product.depth * 4);
   grid.tile.a_step = product.a_step;
   grid.panels = product.panels;
+  grid.type = product.type;
   grid.c = product.c;
   grid.c_step = product.c_step;
   grid.finish = product.finish;

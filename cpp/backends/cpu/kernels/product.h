@@ -3,7 +3,7 @@
 //
 // Panels. A packed matrix of k rows and n columns lies in panels of kPanel columns, the last one
 // filled up with zeros: element (i, j) is at ((j / kPanel) * k + i) * kPanel + j % kPanel. Panels
-// start at multiples of 64 bytes. Every instruction set reads the same bytes.
+// start at multiples of 64 bytes (of 32 with bfloat16). Every instruction set reads the same bytes.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,11 @@
 namespace rushlight::cpu {
 
 constexpr int64_t kPanel = 16;
+
+// What panels hold. Sums are float32 in any case.
+enum class PanelType : uint8_t { Float32, BFloat16 };
+
+constexpr int64_t panel_bytes(PanelType type) { return type == PanelType::Float32 ? 4 : 2; }
 
 constexpr int64_t panels_of(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
 
@@ -39,8 +44,9 @@ struct Product {
   int64_t columns = 0;
   const float* a = nullptr;  // element (i, k) at i * a_step + k
   int64_t a_step = 0;
-  const float* panels = nullptr;
-  float* c = nullptr;  // element (i, j) at i * c_step + j
+  const void* panels = nullptr;
+  PanelType type = PanelType::Float32;  // of panels
+  float* c = nullptr;                   // element (i, j) at i * c_step + j
   int64_t c_step = 0;
   Finish finish;
 };

@@ -54,9 +54,11 @@ void reduce(const Reduce& reduce, Workers* workers);
 
 // out[i] = table[indices[i]], rows of `width` bytes. False, and nothing written, if an index is not
 // within 0..rows-1 (index_bad is then its position). `panels`: the table is the matrix of a product
-// (product.h) of float32, whose columns are the rows.
+// (product.h) of float32, whose columns are the rows. `halves`: these panels are bfloat16, the
+// result float32.
 struct Gather {
   bool panels = false;
+  bool halves = false;
   int64_t rows = 0, width_bytes = 0, count = 0;
   const void* table = nullptr;
   const int64_t* indices = nullptr;

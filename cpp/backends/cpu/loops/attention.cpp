@@ -147,6 +147,8 @@ void dot(const float* q, const float* k, int64_t step, int64_t keys, int64_t wid
 
 // --- softmax ------------------------------------------------------------------------------------
 
+constexpr float kLeast = -3.4028234663852886e38f;
+
 inline IntVec lane_numbers() {
   IntVec numbers;
 #pragma GCC unroll 16
@@ -163,7 +165,10 @@ void add_mask(float* scores, const float* mask, int64_t step, int64_t n) {
     } else if (step != 0) {
       for (int64_t i = 0; i < kLanes; ++i) m[i] = i < left ? mask[(j + i) * step] : 0.0f;
     }
-    store(scores + j, load(scores + j) + m * kLog2E);
+    // The least numbers are not to become infinite: where they mask all, all weigh the same.
+    const Vec scaled = m * kLog2E;
+    const IntVec is_least = (m > splat(-kInf)) & (scaled < splat(kLeast));
+    store(scores + j, load(scores + j) + (is_least ? splat(kLeast) : scaled));
   }
 }
 

@@ -34,8 +34,8 @@ inline void add_terms(Vec (&sums)[H][V], const Vec (&right)[V], const char* firs
   }
 }
 
-template <int P>
-inline const float* b_vector(const float* b, int64_t b_panel, int v) {
+template <int P, typename B>
+inline const B* b_vector(const B* b, int64_t b_panel, int v) {
   if constexpr (P == 1) return b + v * kLanes;
   return b + v / kPanelVectors * b_panel + v % kPanelVectors * kLanes;
 }
@@ -76,7 +76,7 @@ inline void finish(const GemmTile& t, Vec (&sums)[H][V]) {
   }
 }
 
-template <int H, int P>
+template <int H, int P, typename B>
 void tile(const GemmTile& t) {
   constexpr int V = P * kPanelVectors;
   Vec sums[H][V];
@@ -87,7 +87,7 @@ void tile(const GemmTile& t) {
     for (int i = 0; i < H; ++i) sums[i][v] = start;
   }
   Steps s(t.a_step);
-  const float* b = t.b;
+  const B* b = static_cast<const B*>(t.b);
   const char* ahead = t.ahead;
   for (int64_t y = 0; y < t.taps_y; ++y) {
     for (int64_t x = 0; x < t.taps_x; ++x) {
@@ -98,7 +98,7 @@ void tile(const GemmTile& t) {
         s.hide();
         Vec right[V];
 #pragma GCC unroll 8
-        for (int v = 0; v < V; ++v) right[v] = load(b_vector<P>(b, t.b_panel, v));
+        for (int v = 0; v < V; ++v) right[v] = load_weights(b_vector<P>(b, t.b_panel, v));
         add_terms<0>(sums, right, first, second, s);
         __builtin_prefetch(ahead, 0, 2);
         ahead += t.ahead_step;
@@ -112,20 +112,20 @@ void tile(const GemmTile& t) {
 }
 
 // Few rows, of which too few sums arise to hide how long an addition takes: several sums for each.
-template <int H>
+template <int H, typename B>
 void narrow(const GemmTile& t) {
   constexpr int V = kPanelVectors;
   constexpr int kMost = kPanels * kRows * kPanelVectors / (H * V);  // that stay in registers
   constexpr int U = kMost < 1 ? 1 : (kMost < 8 ? kMost : 8);
   Vec parts[U][H][V] = {};
-  const float* b = t.b;
+  const B* b = static_cast<const B*>(t.b);
   int64_t k = 0;
   for (; k + U <= t.depth; k += U) {
 #pragma GCC unroll 8
     for (int u = 0; u < U; ++u) {
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) {
-        const Vec right = load(b + u * kPanel + v * kLanes);
+        const Vec right = load_weights(b + u * kPanel + v * kLanes);
 #pragma GCC unroll 8
         for (int i = 0; i < H; ++i) {
           const Factor factor = factor_at(t.a[0] + i * t.a_step + k + u);
@@ -138,7 +138,7 @@ void narrow(const GemmTile& t) {
   for (; k < t.depth; ++k) {
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
-      const Vec right = load(b + v * kLanes);
+      const Vec right = load_weights(b + v * kLanes);
 #pragma GCC unroll 8
       for (int i = 0; i < H; ++i) {
         const Factor factor = factor_at(t.a[0] + i * t.a_step + k);
@@ -222,30 +222,31 @@ void pack_panel(const float* in, int64_t row_step, int64_t column_step, int64_t 
   }
 }
 
-template <int H>
+template <int H, typename B>
 constexpr GemmTileFn tile_or_null(int panels) noexcept {
   if constexpr (H > kRows) {
     return nullptr;
   } else if constexpr (kPanels == 1) {
-    return panels == 1 ? tile<H, 1> : nullptr;
+    return panels == 1 ? tile<H, 1, B> : nullptr;
   } else {
-    return panels == 1 ? tile<H, 1> : tile<H, 2>;
+    return panels == 1 ? tile<H, 1, B> : tile<H, 2, B>;
   }
 }
 
-#define RL_TILES(H) {tile_or_null<H>(1), tile_or_null<H>(2)}
+#define RL_TILES(H) {tile_or_null<H, B>(1), tile_or_null<H, B>(2)}
+
+template <typename B>
+constexpr GemmTiles tiles_of() noexcept {
+  return {{RL_TILES(1), RL_TILES(2), RL_TILES(3), RL_TILES(4), RL_TILES(5), RL_TILES(6),
+           RL_TILES(7), RL_TILES(8), RL_TILES(9), RL_TILES(10), RL_TILES(11), RL_TILES(12),
+           RL_TILES(13), RL_TILES(14)},
+          {narrow<1, B>, narrow<2, B>, narrow<3, B>, narrow<4, B>, narrow<5, B>, narrow<6, B>}};
+}
 
 }  // namespace
 
 const GemmLoops gemm_loops = {
-    kRows,
-    kPanels,
-    {RL_TILES(1), RL_TILES(2), RL_TILES(3), RL_TILES(4), RL_TILES(5), RL_TILES(6), RL_TILES(7),
-     RL_TILES(8), RL_TILES(9), RL_TILES(10), RL_TILES(11), RL_TILES(12), RL_TILES(13),
-     RL_TILES(14)},
-    {narrow<1>, narrow<2>, narrow<3>, narrow<4>, narrow<5>, narrow<6>},
-    pack_rows,
-    pack_panel,
+    kRows, kPanels, tiles_of<float>(), tiles_of<uint16_t>(), pack_rows, pack_panel,
 };
 
 }  // namespace rushlight::cpu::RL_ISA

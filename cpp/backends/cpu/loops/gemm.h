@@ -1,4 +1,5 @@
-// Inner loops of float32 matrix products and dense convolutions: register tiles over packed panels
+// Inner loops of matrix products in float32 and dense convolutions: register tiles over packed
+// panels
 // (../kernels/product.h), each element of the result one sum from its first to its last term.
 #pragma once
 
@@ -25,8 +26,8 @@ struct GemmTile {
   int64_t depth = 0;   // terms of one tap
   int64_t taps_y = 1, taps_x = 1;
   int64_t tap_y_step = 0, tap_x_step = 0;  // of A; B goes on from tap to tap
-  const float* b = nullptr;
-  int64_t b_panel = 0;  // from one panel of B to the next
+  const void* b = nullptr;
+  int64_t b_panel = 0;  // from one panel of B to the next, in elements
   float* c = nullptr;
   int64_t c_step = 0;
   int64_t columns = 0;              // that are stored: more than those of all panels but the last
@@ -41,11 +42,20 @@ struct GemmTile {
 };
 using GemmTileFn = void (*)(const GemmTile& tile);
 
-struct GemmLoops {
-  int64_t rows;                               // greatest height of a tile
-  int64_t panels;                             // greatest width
+// For panels of one type.
+struct GemmTiles {
   GemmTileFn tile[kMaxTileRows][kMaxPanels];  // [rows - 1][panels - 1]
   GemmTileFn narrow[kNarrowRows];  // [rows - 1]: one panel, one tap, several sums at once
+};
+
+struct GemmLoops {
+  int64_t rows;    // greatest height of a tile
+  int64_t panels;  // greatest width
+  GemmTiles float32;
+  GemmTiles bfloat16;
+  const GemmTiles& of(PanelType type) const {
+    return type == PanelType::Float32 ? float32 : bfloat16;
+  }
   // out[k * rows + i] = row[i][k]; `out` has room for 16 floats more.
   void (*pack_rows)(const float* const* row, int64_t rows, int64_t depth, float* out);
   // out[k * kPanel + j] = in[k * row_step + j * column_step], zeros from `columns` on.

@@ -61,8 +61,17 @@ inline float gelu_tanh(float x) {
   return x * vsigmoid(2.0f * u);
 }
 
-// ln(1 + e^x); from 20 on it is x.
-inline float softplus(float x) { return x > 20.0f ? x : vlog1p(vexp(x > 20.0f ? 20.0f : x)); }
+// ln(1 + e^x) = x + ln(1 + e^-x). vlog1p has more special cases than compilers can vectorize in one
+// loop with vexp; 1 + e^-|x|, from 1 to 2, is none of them.
+inline float softplus(float x) {
+  const float t = vexp(-vabs(x));
+  const float u = 1.0f + t;
+  const Mantissa m = split(u);
+  const float low = log1p_tail(m.f) + m.n * -2.12194440e-4f;
+  const float lost = (t - (u - 1.0f)) / u;  // as in vlog1p
+  const float ln = ((low - 0.5f * m.f * m.f) + m.f) + m.n * 0.693359375f + lost;
+  return (x < 0.0f ? 0.0f : x) + ln;
+}
 
 inline float relu6(float x) {
   const float low = x < 0.0f ? 0.0f : x;

@@ -25,6 +25,16 @@ static inline void store_some(float* p, Vec v, int64_t n) {
   }
 }
 
+// A vector of weights: float32 as they lie, bfloat16 as the upper halves of float32.
+static inline Vec load_weights(const float* p) { return ::rushlight::kernels::RL_ISA::load(p); }
+static inline Vec load_weights(const uint16_t* p) {
+  using namespace ::rushlight::kernels::RL_ISA;
+  using Halves = uint16_t __attribute__((vector_size(kLanes * 2), aligned(2), may_alias));
+  using Wide = uint32_t __attribute__((vector_size(kLanes * 4)));
+  const Wide wide = __builtin_convertvector(*reinterpret_cast<const Halves*>(p), Wide) << 16;
+  return reinterpret_cast<Vec>(wide);
+}
+
 // Keeps a vector that was loaded in a register, where the compiler would read it from memory with
 // each use.
 static inline void keep(Vec& v) {

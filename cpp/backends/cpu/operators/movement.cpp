@@ -20,8 +20,10 @@ class GatherOperator final : public Operator {
     gather_.panels = columns != 0;
     int64_t width = table_->rank == 2 ? table_->sizes[1] : 0;
     gather_.rows = table_->rank == 2 ? table_->sizes[0] : 0;
+    gather_.halves = gather_.panels && table_->dtype == DType::BFloat16;
     if (gather_.panels) {
-      if (columns < 0 || columns > kMaxViewNumel || table_->dtype != DType::Float32) {
+      if (columns < 0 || columns > kMaxViewNumel ||
+          (table_->dtype != DType::Float32 && !gather_.halves)) {
         return setup.refuse("its panels are not valid");
       }
       gather_.rows = columns;
@@ -32,11 +34,12 @@ class GatherOperator final : public Operator {
     } else if (table_->rank != 2) {
       return setup.refuse("its table is not [rows, width]");
     }
-    if (table_->dtype != out_->dtype || !is_dense(*table_) || !is_dense(*indices_) ||
-        !is_dense(*out_) || out_->numel != bounded_product({indices_->numel, width})) {
+    const DType wanted = gather_.halves ? DType::Float32 : table_->dtype;
+    if (wanted != out_->dtype || !is_dense(*table_) || !is_dense(*indices_) || !is_dense(*out_) ||
+        out_->numel != bounded_product({indices_->numel, width})) {
       return setup.refuse("its values have other sizes, or gaps");
     }
-    gather_.width_bytes = width * static_cast<int64_t>(element_size(table_->dtype));
+    gather_.width_bytes = width * static_cast<int64_t>(element_size(out_->dtype));
     gather_.count = indices_->numel;
     return {};
   }

@@ -13,7 +13,7 @@ size_t panel_floats(int64_t depth, int64_t columns) {
 class PackedProduct final : public Operator {
  public:
   Status prepare(const ProductParameters& given, Setup& setup) {
-    RL_TRY(setup.check_floats(3, 2));
+    RL_TRY(setup.check_floats(3, 2, 1, 1));
     a_ = setup.input(0);
     panels_ = setup.input(1);
     out_ = setup.output(0);
@@ -29,6 +29,7 @@ class PackedProduct final : public Operator {
     product_.rows = out.count;
     product_.depth = a.width;
     product_.columns = out.width;
+    product_.type = panels_->dtype == DType::BFloat16 ? PanelType::BFloat16 : PanelType::Float32;
     product_.a_step = a.step;
     product_.c_step = out.step;
     setup.want_scratch(product_scratch(product_));
@@ -39,7 +40,7 @@ class PackedProduct final : public Operator {
     BoundTiles bound;
     Product product = product_;
     product.a = frame.at(a_);
-    product.panels = frame.at(panels_);
+    product.panels = frame.at<void>(panels_);
     product.c = frame.at(out_);
     product.finish = finish_.bind(frame, bound);
     multiply(product, frame.scratch, frame.scratch_size, frame.workers);

@@ -17,6 +17,8 @@ from rushlight.backends.cpu.sizes import Size, all_same, at_most_one, same, shap
 from rushlight.schema import cpu_engine as fb
 
 aten = torch.ops.aten
+NEVER = -1e9
+"""A score that this, or less, is added to has no weight beside others."""
 
 
 def _attention_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
@@ -55,19 +57,33 @@ def _mask(b: Builder, node: Any, sizes: Sequence[Size]) -> tuple[View | None, bo
     if node is None:
         return None, False
     data = b.data(node)
+    if data is not None and masks_nothing(data):
+        return None, False
+    if data is not None and all_same(sizes_of(data.shape[-2:]), sizes[-2:]) and is_causal(data):
+        return None, True
     if data is not None and data.dtype == torch.bool:
-        if bool(data.all()):
-            return None, False
-        if all_same(sizes_of(data.shape[-2:]), sizes[-2:]) and torch.equal(
-            data, torch.ones_like(data).tril()
-        ):
-            return None, True
         view = b.constant((node, "added"), lambda: added(data))
     else:
         view = b.value(node)
         if view.meta.dtype == torch.bool:
             view = b.once((node, "added"), lambda: _added(b, view))
     return view.moved(view.meta.expand(sizes)), False
+
+
+def masks_nothing(mask: torch.Tensor) -> bool:
+    """Whether a constant mask leaves all scores as they are."""
+    return bool(mask.all() if mask.dtype == torch.bool else (mask == 0).all())
+
+
+def is_causal(mask: torch.Tensor) -> bool:
+    """Whether a constant mask lets each query see the keys up to its own number, and no others."""
+    if mask.dim() < 2:
+        return False
+    if mask.dtype != torch.bool:
+        if not bool(((mask == 0) | (mask <= NEVER)).all()):
+            return False
+        mask = mask == 0
+    return torch.equal(mask, torch.ones_like(mask).tril())
 
 
 def added(allowed: torch.Tensor) -> torch.Tensor:

@@ -14,6 +14,7 @@ from torch.fx import Node
 from rushlight.backends.cpu import pack
 from rushlight.backends.cpu.clusters import Cluster, clusters_of, is_elementwise, is_number
 from rushlight.backends.cpu.graph import Graph, Memory, Step, View, bytes_of
+from rushlight.backends.cpu.join import join, order_of_loads
 from rushlight.backends.cpu.layout import Layout, NoViewError
 from rushlight.backends.cpu.sizes import Size, Sizes, at_most_one, product, same, shape_of, size_of
 from rushlight.backends.cpu.tiles import Term, TileOp, TooLongError, assemble, constant, term_of
@@ -30,12 +31,16 @@ class Builder:
 
     Args:
         program: the part.
+        weights: in which dtype weights of products are stored.
         translate: what makes the steps of a call that is not elementwise, by its operator; it
             returns the call's value, a view or a list of them.
     """
 
-    def __init__(self, program: ExportedProgram, translate: dict[Any, Translate]) -> None:
+    def __init__(
+        self, program: ExportedProgram, weights: torch.dtype, translate: dict[Any, Translate]
+    ) -> None:
         self.graph = Graph()
+        self._weights = weights
         self._translate = translate
         self._values: dict[Node, Any] = {}
         self._made: dict[tuple[Any, ...], View] = {}
@@ -89,10 +94,21 @@ class Builder:
             self._made[key] = make()
         return self._made[key]
 
+    def filled(self, value: float, sizes: Sizes, dtype: torch.dtype) -> View:
+        """A number in every element, stored once."""
+        key = (float(value), dtype)
+        view = self.constant(key, lambda: torch.full((1,), value).to(dtype))
+        return view.moved(view.meta.expand(sizes))
+
     def linear_weight(self, node: Node) -> View:
         """The panels of a constant matrix [columns, depth], as a linear layer has it."""
         data = self._data[node]
-        return self.constant((node, "rows"), lambda: pack.panels(data.t()))
+        return self.constant((node, "rows"), lambda: pack.panels(data.t()).to(self._weights))
+
+    def matrix(self, node: Node) -> View:
+        """The panels of a constant matrix [depth, columns]."""
+        data = self._data[node]
+        return self.constant((node, "columns"), lambda: pack.panels(data).to(self._weights))
 
     def bias(self, node: Any) -> View | None:
         """A constant bias as products read it; None for none."""
@@ -147,6 +163,12 @@ class Builder:
 
     def _build(self, cluster: Cluster) -> None:
         self._nodes = cluster.all
+        if cluster.pieces:
+            try:
+                self._values[cluster.nodes[0]] = join(self, cluster)
+            except TooLongError:
+                self._build_apart(cluster)
+            return
         if not is_elementwise(cluster.nodes[0]):
             [node] = cluster.nodes
             self._values[node] = self._translate[node.target](self, node)
@@ -193,27 +215,46 @@ class Builder:
             terms[node] = term_of(node, of)
         return terms[nodes[-1]]
 
+    def terms(self, nodes: Sequence[Node], views: dict[Any, View] | None = None) -> Term:
+        """The value of the last of elementwise calls; equal views are loaded as one of `views`."""
+        known: dict[Any, View] = {} if views is None else views
+        return self._terms(nodes, lambda view: known.setdefault(view.place(), view), None)
+
     def _elementwise(self, nodes: Sequence[Node]) -> View:
         val = nodes[-1].meta["val"]
-        return self._tiles(self._terms(nodes, lambda view: view, None), shape_of(val), val.dtype)
+        return self._tiles(self.terms(nodes), shape_of(val), val.dtype)
 
-    def term(self, make: Callable[[Callable[[View], Term]], Term], sizes: Sizes) -> View:
-        """A float32 value that a term computes; `make` is given what loads a view."""
-        return self._tiles(make(lambda v: Term(TileOp.LOAD, source=v)), sizes, torch.float32)
+    def term(
+        self,
+        make: Callable[[Callable[[View], Term]], Term],
+        sizes: Sizes,
+        dtype: torch.dtype = torch.float32,
+    ) -> View:
+        """A value that a term computes; `make` is given what loads a view."""
+        return self._tiles(make(lambda v: Term(TileOp.LOAD, source=v)), sizes, dtype)
 
     def _tiles(self, term: Term, sizes: Sizes, dtype: torch.dtype) -> View:
-        full = [v.meta for v in loads_of(term) if not any(same(s, 0) for s in v.meta.steps)]
-        order = next((m.order() for m in full if not m.is_contiguous()), range(len(sizes)))
-        result = self.new(sizes, order, dtype)
-        program = assemble([term], [result])
-        metas = merged([v.meta for v in program.sources], result.meta.order())
+        result = self.new(sizes, order_of_loads(term) or range(len(sizes)), dtype)
+        self.store([term], [result])
+        return result
+
+    def store(self, terms: Sequence[Term], results: Sequence[View]) -> None:
+        """Add a step that computes terms of equal sizes.
+
+        Raises:
+            TooLongError: if they are too much for one step.
+        """
+        program = assemble(terms, results)
+        order = results[0].meta.order()
+        metas = merged([v.meta for v in program.sources], order)
         if metas[0].dim() > _MAX_TILE_RANK:
-            sources = [v if v is result else self.in_order(v, order) for v in program.sources]
-            metas = merged([v.meta for v in sources], result.meta.order())
+            sources = [v if v in results else self.in_order(v, order) for v in program.sources]
+            metas = merged([v.meta for v in sources], order)
             program.sources[:] = sources
+        if metas[0].dim() > _MAX_TILE_RANK:
+            raise TooLongError
         step = self.emit(fb.Elementwise(fb.TileProgram(program.code)), [], [])
         step.operands = [v.moved(m) for v, m in zip(program.sources, metas, strict=True)]
-        return result
 
     def _anchored(self, cluster: Cluster) -> View:
         anchor = cluster.anchor
@@ -308,22 +349,6 @@ def merged(metas: Sequence[Layout], order: Sequence[int]) -> list[Layout]:
         m.as_strided(tuple(sizes), tuple(s[i] for s in steps), m.offset)
         for i, m in enumerate(metas)
     ]
-
-
-def loads_of(term: Term) -> list[View]:
-    """The views that a term loads."""
-    found: dict[int, View] = {}
-    seen: set[int] = set()
-    stack = [term]
-    while stack:
-        one = stack.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        if one.op is TileOp.LOAD:
-            found[id(one.source)] = one.source
-        stack += one.inputs
-    return list(found.values())
 
 
 def _pixels_last(meta: Layout) -> list[int]:

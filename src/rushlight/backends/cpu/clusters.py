@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch.fx import Graph, Node
@@ -30,17 +31,22 @@ class Cluster:
         nodes: in the order of the graph; elementwise, or a single call.
         anchor: the product or convolution before them, if it is part of the step.
         reshapes: the views between the anchor and the elementwise calls.
+        pieces: of a concatenation: chains that compute pieces of it, by its argument.
+        views: what lies between these and the concatenation.
     """
 
     nodes: list[Node] = field(default_factory=list)
     anchor: Node | None = None
     reshapes: list[Node] = field(default_factory=list)
+    pieces: dict[Node, list[Node]] = field(default_factory=dict)
+    views: list[Node] = field(default_factory=list)
 
     @property
     def all(self) -> list[Node]:
         """Every node of it, in order."""
         before = [self.anchor] if self.anchor is not None else []
-        return [*before, *self.reshapes, *self.nodes]
+        pieces = [node for piece in self.pieces.values() for node in piece]
+        return [*before, *self.reshapes, *pieces, *self.views, *self.nodes]
 
 
 def clusters_of(graph: Graph, is_constant: Callable[[Node], bool]) -> list[Cluster]:
@@ -71,7 +77,15 @@ def clusters_of(graph: Graph, is_constant: Callable[[Node], bool]) -> list[Clust
     for cluster in clusters:
         if is_elementwise(cluster.nodes[0]):
             _take_anchor(cluster, of, is_anchor)
+    for cluster in clusters:
+        if cluster.nodes[0].target is aten.cat.default:
+            _take_pieces(cluster, of)
     return _in_order([c for c in clusters if of[c.nodes[0]] is c], of)
+
+
+def is_anchor_target(target: Any) -> bool:
+    """Whether elementwise calls can follow calls of an operator while its results are in cache."""
+    return target in _WEIGHTS
 
 
 def is_elementwise(node: Node) -> bool:
@@ -106,6 +120,36 @@ def _take_anchor(
         for one in (node, *reshapes):
             of[one] = cluster
         return
+
+
+def _take_pieces(cluster: Cluster, of: dict[Node, Cluster]) -> None:
+    """Let a concatenation compute the pieces of it that are elementwise and that it alone uses."""
+    [cat] = cluster.nodes
+    for operand in cat.all_input_nodes:
+        node = operand
+        views: list[Node] = []
+        while _is_flat_view(node) and _only(node, {cat, *views}):
+            views.insert(0, node)
+            node = node.all_input_nodes[0]
+        chain = of.get(node)
+        if chain is None or not is_elementwise(node) or not _only(node, {cat, *views}):
+            continue
+        if chain.anchor is not None or chain.nodes[-1] is not node:
+            continue
+        cluster.pieces[operand] = chain.nodes
+        cluster.views += views
+        for one in (*chain.nodes, *views):
+            of[one] = cluster
+
+
+def _is_flat_view(node: Node) -> bool:
+    """Whether a call only adds or removes dimensions of one element."""
+    if node.target is not aten.view_copy.default:
+        return False
+    before, after = (
+        [size for size in shape_of(one) if size != 1] for one in (node.all_input_nodes[0], node)
+    )
+    return before == after
 
 
 def _only(node: Node, users: set[Node]) -> bool:

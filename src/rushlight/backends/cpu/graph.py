@@ -47,6 +47,11 @@ class View:
         """Sizes."""
         return self.meta.shape
 
+    def place(self) -> tuple[Any, ...]:
+        """What is equal of views of the same elements."""
+        meta = self.meta
+        return id(self.memory), meta.dtype, meta.shape, meta.steps, meta.offset
+
     def moved(self, meta: Layout) -> View:
         """Another view of the same memory."""
         return View(self.memory, meta)

@@ -134,11 +134,7 @@ def _pad(b: Builder, node: Node) -> View | None:
         size = simple(inner.shape[dim] - first - greater(high, 0))
         inner = inner.narrow(dim, first, size)
         source = source.moved(source.meta.narrow(dim, cut, size))
-    fill = b.constant(
-        (float(args["value"]), out.meta.dtype),
-        lambda: torch.full((1,), args["value"]).to(out.meta.dtype),
-    )
-    b.copy(fill.moved(fill.meta.expand(out.shape)), out)
+    b.copy(b.filled(args["value"], out.shape, out.meta.dtype), out)
     b.copy(source, out.moved(inner))
     return out
 

@@ -23,7 +23,7 @@ OPERATORS: dict[Any, Operator] = {
 MOVING = frozenset({*movement.OPERATORS, aten.constant_pad_nd.default}) - {aten.embedding.default}
 """Those that move elements as they lie."""
 
-ANY_DTYPE = frozenset({*MOVING, *attention.OPERATORS, aten.embedding.default})
+ANY_DTYPE = frozenset({*MOVING, *attention.OPERATORS, aten.embedding.default, aten.any.dim})
 """Those that only move elements, or look at dtypes themselves; all others take float32."""
 
 KEPT_WHOLE = [

@@ -16,8 +16,13 @@ from rushlight.backends.cpu import tiles
 from rushlight.backends.cpu.clusters import is_elementwise, is_number
 from rushlight.backends.cpu.dynamic import DynamicSizes, hidden_sizes
 from rushlight.backends.cpu.operators import ANY_DTYPE, KEPT_WHOLE, MOVING, OPERATORS
-from rushlight.backends.cpu.preprocess import CpuBackend
-from rushlight.partition import DelegationSpec, PartitionResult, SupportedOperatorPartitioner
+from rushlight.backends.cpu.preprocess import CpuBackend, read_weights
+from rushlight.partition import (
+    CompileSpec,
+    DelegationSpec,
+    PartitionResult,
+    SupportedOperatorPartitioner,
+)
 from rushlight.partition.extract import data_of
 from rushlight.partition.partitioner import TAG
 from rushlight.partition.tags import graphs_of
@@ -27,14 +32,25 @@ _MAX_RANK = 6
 
 
 class CpuPartitioner(SupportedOperatorPartitioner):
-    """Takes every call that the engine has a step for."""
+    """Takes every call that the engine has a step for.
 
-    def __init__(self) -> None:
+    Args:
+        weights: how weights of linear layers and matrix products are stored: "float32", or
+            "bfloat16", rounded, which halves the file and what a product of few rows has to read.
+            Activations and sums are float32 in any case.
+
+    Raises:
+        ExportError: for another dtype.
+    """
+
+    def __init__(self, *, weights: str = "float32") -> None:
+        specs = [CompileSpec("weights", weights.encode())] if weights != "float32" else []
+        read_weights(specs)
         self._constants: Container[Node] = ()
         self._sizes: DynamicSizes | None = None
         self._reasons: dict[Node, str | None] = {}
         super().__init__(
-            DelegationSpec(CpuBackend.__name__),
+            DelegationSpec(CpuBackend.__name__, specs),
             self._why_not,
             keep_whole=[*KEPT_WHOLE, *tiles.KEPT_WHOLE],
             own_state=False,

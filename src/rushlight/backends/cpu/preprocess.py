@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,7 +13,10 @@ from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.expressions import Known, Table
 from rushlight.backends.cpu.graph import Graph, Memory, Step, View
 from rushlight.backends.cpu.operators import OPERATORS
+from rushlight.backends.cpu.patterns import fuse_patterns
+from rushlight.backends.cpu.rewrite import handles_of
 from rushlight.backends.cpu.sizes import Size, at_bounds, limits, product, simple
+from rushlight.errors import Code, ExportError
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.spec import SCALAR_TYPES, raw_bytes
 from rushlight.partition import (
@@ -20,6 +24,7 @@ from rushlight.partition import (
     CompileSpec,
     NamedDataStore,
     PreprocessResult,
+    spec_texts,
 )
 from rushlight.plan import Block, plan_memory
 from rushlight.schema import cpu_engine as fb
@@ -34,23 +39,49 @@ class CpuBackend(BackendDetails):
     def preprocess(
         edge_program: ExportedProgram, compile_specs: list[CompileSpec]
     ) -> PreprocessResult:
-        """The payload; weights go to the program's named data, by a hash of their bytes."""
-        graph = Builder(edge_program, {k: v.translate for k, v in OPERATORS.items()}).graph
+        """The payload; weights go to the program's named data, by a hash of their bytes.
+
+        Args:
+            edge_program: the part.
+            compile_specs: `weights`: "float32", or "bfloat16" for products whose weights are
+                rounded to that; sums are float32 in any case.
+        """
+        weights = read_weights(compile_specs)
+        fuse_patterns(edge_program)
+        translate = {k: v.translate for k, v in OPERATORS.items()}
+        graph = Builder(edge_program, weights, translate).graph
         store = NamedDataStore()
         payload = fb.pack(_Writer(graph, Bounds.of(edge_program)).write(store))
-        handles = {
-            i: tuple(
-                dict.fromkeys(
-                    n.meta["debug_handle"] for n in step.nodes if "debug_handle" in n.meta
-                )
-            )
-            for i, step in enumerate(graph.steps)
-        }
+        handles = {i: tuple(handles_of(step.nodes)) for i, step in enumerate(graph.steps)}
         return PreprocessResult(
             payload,
             {i: found for i, found in handles.items() if found},
             store.get_named_data_store_output(),
         )
+
+
+_WEIGHTS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def read_weights(specs: Sequence[CompileSpec]) -> torch.dtype:
+    """In which dtype compile specs want weights of products.
+
+    Raises:
+        ExportError: for a compile spec that is not known, or another dtype.
+    """
+    options = spec_texts(specs)
+    name = options.pop("weights", "float32")
+    if options:
+        raise ExportError(
+            f"unknown compile spec {next(iter(options))!r}: allowed is weights",
+            code=Code.INVALID_ARGUMENT,
+        )
+    if name not in _WEIGHTS:
+        raise ExportError(
+            f"weights={name!r}: the cpu backend stores weights as {' or '.join(_WEIGHTS)}",
+            code=Code.INVALID_ARGUMENT,
+        )
+    return _WEIGHTS[name]
 
 
 class _Writer:
@@ -89,8 +120,7 @@ class _Writer:
     def _number(self, view: View | None) -> int:
         if view is None:
             return -1
-        meta = view.meta
-        key = (id(view.memory), meta.dtype, meta.shape, meta.steps, meta.offset)
+        key = view.place()
         if key not in self._numbers:
             self._numbers[key] = len(self._values)
             self._values.append(self._value(view))

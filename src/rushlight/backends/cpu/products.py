@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from rushlight.backends.cpu import pack
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.graph import View
 from rushlight.backends.cpu.operator_facts import (
@@ -42,8 +41,7 @@ def _linear(b: Builder, node: Node) -> View:
 def _mm_constant(b: Builder, x: Any, weight: Any, bias: Any) -> View:
     data = b.data(weight)
     assert data is not None
-    matrix = b.constant((weight, "columns"), lambda: pack.panels(data))
-    return _product(b, b.value(x), matrix, b.bias(bias), data.shape[1])
+    return _product(b, b.value(x), b.matrix(weight), b.bias(bias), data.shape[1])
 
 
 def _addmm(b: Builder, node: Node) -> View:

@@ -17,8 +17,8 @@ from rushlight.backends.cpu.operator_facts import (
     only_first,
     val_of,
 )
-from rushlight.backends.cpu.sizes import product, sizes_of
-from rushlight.backends.cpu.tiles import Term, TileOp
+from rushlight.backends.cpu.sizes import Size, product, shape_of, sizes_of
+from rushlight.backends.cpu.tiles import Term, TileOp, constant
 from rushlight.schema import cpu_engine as fb
 
 aten = torch.ops.aten
@@ -71,8 +71,8 @@ def _batch_norm(b: Builder, node: Node) -> list[View]:
 
 
 def _batch_norm_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
-    constant = needs_constants("weight", "bias", "running_mean", "running_var")
-    return only_first(node, is_constant) or constant(node, is_constant)
+    constants = needs_constants("weight", "bias", "running_mean", "running_var")
+    return only_first(node, is_constant) or constants(node, is_constant)
 
 
 def _vector(b: Builder, node: Any) -> View | None:
@@ -121,28 +121,81 @@ def _dims(node: Node) -> list[int]:
 def _reduction(kind: fb.ReductionKind) -> Callable[[Builder, Node], View]:
     def translate(b: Builder, node: Node) -> View:
         args = arguments(node)
-        x, dims = b.value(args["self"]), _dims(node)
-        order = x.meta.order()
-        at = sorted(order.index(d) for d in dims)
-        if at != list(range(at[0], at[-1] + 1)) or not is_without_gaps(x):
-            order = [*(d for d in range(x.meta.dim()) if d not in dims), *dims]
-            at = list(range(x.meta.dim() - len(dims), x.meta.dim()))
-            x = b.in_order(x, order)
-        kept = [d for d in order if d not in dims]
-        # The result lies as what is left of the input does.
-        out = b.new([x.shape[d] for d in sorted(kept)], [sorted(kept).index(d) for d in kept])
-        lying = out.meta.permute([sorted(kept).index(d) for d in kept])
-        b.emit(
-            fb.Reduction(kind, at[0], at[-1] + 1),
-            [x.moved(x.meta.permute(order))],
-            [out.moved(lying)],
-        )
-        meta = out.meta
-        for d in dims if args["keepdim"] else []:
-            meta = meta.unsqueeze(d)
-        return out.moved(meta)
+        return _reduced(b, kind, b.value(args["self"]), _dims(node), args["keepdim"])
 
     return translate
+
+
+def _reduced(b: Builder, kind: fb.ReductionKind, x: View, dims: Sequence[int], keeps: bool) -> View:
+    order = x.meta.order()
+    at = sorted(order.index(d) for d in dims)
+    if at != list(range(at[0], at[-1] + 1)) or not is_without_gaps(x):
+        order = [*(d for d in range(x.meta.dim()) if d not in dims), *dims]
+        at = list(range(x.meta.dim() - len(dims), x.meta.dim()))
+        x = b.in_order(x, order)
+    kept = [d for d in order if d not in dims]
+    # The result lies as what is left of the input does.
+    out = b.new([x.shape[d] for d in sorted(kept)], [sorted(kept).index(d) for d in kept])
+    lying = out.meta.permute([sorted(kept).index(d) for d in kept])
+    b.emit(
+        fb.Reduction(kind, at[0], at[-1] + 1),
+        [x.moved(x.meta.permute(order))],
+        [out.moved(lying)],
+    )
+    meta = out.meta
+    for d in dims if keeps else []:
+        meta = meta.unsqueeze(d)
+    return out.moved(meta)
+
+
+def _any(b: Builder, node: Node) -> View:
+    """The greatest of ones and zeros, if there is any."""
+    condition = b.value(node.args[0])  # type: ignore[arg-type]
+    one, zero = constant(1), constant(0)
+    ones = b.term(lambda load: Term(TileOp.WHERE, (load(condition), one, zero)), condition.shape)
+    found = _reduced(b, fb.ReductionKind.MAX, ones, _dims(node), arguments(node)["keepdim"])
+    return b.term(lambda load: Term(TileOp.NOT_EQUAL, (load(found), zero)), found.shape, torch.bool)
+
+
+def _any_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    if val_of(node.args[0]).dtype != torch.bool or val_of(node.args[0]).dim() == 0:
+        return "the engine's any looks at rows of conditions"
+    return None
+
+
+def _variance(b: Builder, node: Node) -> View:
+    args = arguments(node)
+    x, dims = b.value(args["self"]), _dims(node)
+    mean = _reduced(b, fb.ReductionKind.MEAN, x, dims, True)
+    wide = mean.moved(mean.meta.expand(x.shape))
+    centred = b.term(lambda load: _squared(Term(TileOp.SUB, (load(x), load(wide)))), x.shape)
+    out = _reduced(b, fb.ReductionKind.MEAN, centred, dims, args["keepdim"])
+    count = _count(node)
+    assert isinstance(count, int)
+    factor = count / (count - _correction(args))
+    return b.term(lambda load: Term(TileOp.MUL_VALUE, (load(out),), factor), out.shape)
+
+
+def _squared(term: Term) -> Term:
+    return Term(TileOp.SQUARE, (term,))
+
+
+def _count(node: Node) -> Size:
+    return product([shape_of(arguments(node)["self"])[d] for d in _dims(node)])
+
+
+def _correction(args: dict[str, Any]) -> float:
+    return 1 if args["correction"] is None else args["correction"]
+
+
+def _variance_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    reason = _reduction_why_not(node, is_constant)
+    if reason is not None:
+        return reason
+    count = _count(node)
+    if not isinstance(count, int):
+        return "it is the variance of a number of elements that is dynamic"
+    return None if count > _correction(arguments(node)) else "it is of too few elements"
 
 
 def is_without_gaps(view: View) -> bool:
@@ -165,6 +218,8 @@ OPERATORS = {
     aten.rms_norm.default: Operator(_rms_norm),
     aten._softmax.default: Operator(_softmax(False), _softmax_why_not),
     aten._log_softmax.default: Operator(_softmax(True), _softmax_why_not),
+    aten.any.dim: Operator(_any, _any_why_not),
+    aten.var.correction: Operator(_variance, _variance_why_not),
     aten.mean.dim: Operator(_reduction(fb.ReductionKind.MEAN), _reduction_why_not),
     aten.sum.dim_IntList: Operator(_reduction(fb.ReductionKind.SUM), _reduction_why_not),
     aten.amax.default: Operator(_reduction(fb.ReductionKind.MAX), _reduction_why_not),

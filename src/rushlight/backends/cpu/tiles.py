@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum, auto
 from typing import Any
 
@@ -172,6 +172,7 @@ def _pow(x: Any, y: Any) -> Term:
         1.0: lambda: base,
         2.0: lambda: Term(TileOp.SQUARE, (base,)),
         3.0: lambda: Term(TileOp.MUL, (Term(TileOp.SQUARE, (base,)), base)),
+        4.0: lambda: Term(TileOp.SQUARE, (Term(TileOp.SQUARE, (base,)),)),
         0.5: lambda: Term(TileOp.SQRT, (base,)),
         -0.5: lambda: Term(TileOp.RSQRT, (base,)),
         -1.0: lambda: Term(TileOp.RECIPROCAL, (base,)),
@@ -332,6 +333,7 @@ def assemble(results: Sequence[Term], store_to: Sequence[Any]) -> Assembled:
     """
     order: list[Term] = []
     seen: set[int] = set()
+    results = _loaded_once(results)
 
     def visit(term: Term) -> None:
         if id(term) in seen:
@@ -381,6 +383,24 @@ def assemble(results: Sequence[Term], store_to: Sequence[Any]) -> Assembled:
     if len(sources) > OPERANDS:
         raise TooLongError
     return Assembled(code, sources)
+
+
+def _loaded_once(results: Sequence[Term]) -> list[Term]:
+    """The same terms, with one load of each source."""
+    loads: dict[int, Term] = {}
+    made: dict[int, Term] = {}
+
+    def of(term: Term) -> Term:
+        if id(term) not in made:
+            if term.op is TileOp.LOAD:
+                made[id(term)] = loads.setdefault(id(term.source), term)
+            else:
+                inputs = tuple(of(one) for one in term.inputs)
+                same = all(a is b for a, b in zip(inputs, term.inputs, strict=True))
+                made[id(term)] = term if same else replace(term, inputs=inputs)
+        return made[id(term)]
+
+    return [of(term) for term in results]
 
 
 def _words(op: TileOp, out: int, inputs: Sequence[int], value: float) -> list[int]:

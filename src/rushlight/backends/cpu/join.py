@@ -1,0 +1,81 @@
+"""A concatenation whose pieces are computed where they belong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch.fx import Node
+
+from rushlight.backends.cpu.clusters import Cluster
+from rushlight.backends.cpu.graph import View
+from rushlight.backends.cpu.sizes import all_same, same, shape_of
+from rushlight.backends.cpu.tiles import Term, TileOp, TooLongError
+
+if TYPE_CHECKING:
+    from rushlight.backends.cpu.build import Builder
+
+
+def join(b: Builder, cluster: Cluster) -> View:
+    """The value of a concatenation; chains of elementwise calls before it store to its memory."""
+    [cat] = cluster.nodes
+    nodes: list[Node] = list(cat.args[0])  # type: ignore[arg-type]
+    dim: int = cat.args[1] if len(cat.args) > 1 else 0  # type: ignore[assignment]
+    sizes, dtype = shape_of(cat), cat.meta["val"].dtype
+    views: dict[Any, View] = {}  # that pieces share
+    terms = {node: b.terms(chain, views) for node, chain in cluster.pieces.items()}
+    orders = [order_of_loads(term) for term in terms.values()]
+    is_same = all(order == orders[0] for order in orders) and len(orders[0]) == len(sizes)
+    out = b.new(sizes, orders[0] if is_same else None, dtype)
+    # One without elements may have any rank.
+    nodes = [node for node in nodes if len(shape_of(node)) == len(sizes)]
+    pieces = out.meta.split([shape_of(node)[dim] for node in nodes], dim)
+    parts: list[tuple[Term, View]] = []
+    copies: list[tuple[View, View]] = []
+    for node, piece in zip(nodes, pieces, strict=True):
+        target = out.moved(piece)
+        if node in terms:
+            last = cluster.pieces[node][-1]
+            parts.append((terms[node], target.moved(piece.view(shape_of(last)))))
+        else:
+            copies.append((b.value(node), target))
+    _store(b, parts)
+    for source, target in copies:
+        b.copy(source, target)
+    return out
+
+
+def _store(b: Builder, parts: list[tuple[Term, View]]) -> None:
+    """Pieces that are equally large in one pass, as far as there are registers."""
+    while parts:
+        same = [part for part in parts if all_same(part[1].shape, parts[0][1].shape)]
+        while True:
+            try:
+                b.store(*zip(*same, strict=True))
+                break
+            except TooLongError:
+                if len(same) == 1:
+                    raise
+                same.pop()
+        parts = [part for part in parts if all(part is not one for one in same)]
+
+
+def order_of_loads(term: Term) -> list[int]:
+    """The order of dimensions in memory in which a term is best computed; [] if any is as good."""
+    full = [v.meta for v in _loads_of(term) if not any(same(s, 0) for s in v.meta.steps)]
+    return next((meta.order() for meta in full if not meta.is_contiguous()), [])
+
+
+def _loads_of(term: Term) -> list[View]:
+    """The views that a term loads."""
+    found: dict[int, View] = {}
+    seen: set[int] = set()
+    stack = [term]
+    while stack:
+        one = stack.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if one.op is TileOp.LOAD:
+            found[id(one.source)] = one.source
+        stack += one.inputs
+    return list(found.values())
