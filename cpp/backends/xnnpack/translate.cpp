@@ -146,11 +146,12 @@ void Translator::fill(float number, const cpu::Value& to) {
   builder_.copy(one, to);
 }
 
-cpu::Value Translator::target(uint32_t value, const Order& order) {
+cpu::Value Translator::target(uint32_t value, const Order& order, DType dtype) {
   const uint32_t home = states_[value].home;
-  if (home == kNone) return builder_.scratch(dense_view(shapes_[value], order));
   cpu::Value output;
-  output.view = dense_view(shapes_[value]);
+  output.view = dense_view(shapes_[value], home == kNone ? order : Order());
+  output.view.dtype = dtype;
+  if (home == kNone) return builder_.scratch(output.view);
   output.place = cpu::Place::Output;
   output.index = ordinals_[home];
   return output;
@@ -163,7 +164,7 @@ void Translator::store(uint32_t value, const cpu::Value& computed) {
 
 void Translator::deliver(uint32_t value, const cpu::Value& source) {
   if (graph_.values[value].role != Role::Output) return store(value, source);
-  const cpu::Value output = target(value);
+  const cpu::Value output = target(value, Order(), source.view.dtype);
   const bool is_there = source.place == cpu::Place::Output && source.index == output.index &&
                         source.view.offset == 0 && same_steps(source.view, output.view);
   if (!is_there) builder_.copy(source, output);

@@ -56,7 +56,7 @@ class Translator {
   cpu::Value constant(uint32_t value);
   cpu::Value packed(Span<const float> floats);
   // Memory for what a node computes: an output, or scratch.
-  cpu::Value target(uint32_t value, const Order& order = Order());
+  cpu::Value target(uint32_t value, const Order& order = Order(), DType dtype = DType::Float32);
   // A view of other memory is the value: it is copied if the value is an output.
   void deliver(uint32_t value, const cpu::Value& source);
   void store(uint32_t value, const cpu::Value& computed);

@@ -39,17 +39,12 @@ Status Translator::global_pooling(const Node& node) {
   return limit(node);
 }
 
-// The places are an output: they are int64, as the program has them, which no node could read.
+// The places are int64, as the program has them; of nodes only those that move elements take them.
 Status Translator::arg_max(const Node& node) {
   const auto table = node.body.as<wire::ArgMaxPooling2d>();
-  const Value& of_places = graph_.values[node.outputs[1]];
-  if (of_places.role != Role::Output || of_places.uses > 0) {
-    return message_.fail(Code::NotSupported, "other nodes read where its maxima are");
-  }
   cpu::Value image = builder_.dense(view(node.inputs[0]));
   cpu::Value out = target(node.outputs[0]);
-  cpu::Value places = target(node.outputs[1]);
-  places.view.dtype = DType::Int64;
+  cpu::Value places = target(node.outputs[1], Order(), DType::Int64);
   store(node.outputs[0], out);
   store(node.outputs[1], places);
   for (cpu::Value* value : {&image, &out, &places}) {
