@@ -27,6 +27,10 @@ def tensors(make: Maker) -> Iterator[torch.Tensor]:
 
 
 def unique2(make: Maker) -> Iterator[Sample]:
+    with_nans = make.tensor(1000).round(decimals=1)
+    with_nans[::3] = NAN
+    yield Sample(with_nans)
+    yield Sample(with_nans, True, False, True)  # which of many NaNs eager puts first is open
     for x in (*tensors(make), ODD, -ODD):
         yield Sample(x, True, True, True)
         yield Sample(x)

@@ -2,8 +2,7 @@
 // they follow one another.
 //
 // Elements are sorted by digits, slices as pairs of their first element's key and their number, in
-// scratch memory; without it the next one in order is searched for, which takes time by the square
-// of their number.
+// scratch memory. As many as it holds are taken at a time, the least ones first.
 #include <algorithm>
 #include <utility>
 
@@ -117,21 +116,19 @@ class Slices {
 // All slices in order.
 class Order {
  public:
-  Order(KernelContext& ctx, const Slices& slices, bool sorted) : slices_(slices), sorted_(sorted) {
+  // With `distinct`, of equal elements one is enough.
+  Order(KernelContext& ctx, const Slices& slices, bool sorted, bool distinct)
+      : slices_(slices), sorted_(sorted), distinct_(distinct && slices.flat()) {
     const int64_t n = slices.count();
     if (!sorted) return;
     items_ = static_cast<WideItem*>(ctx.scratch(static_cast<size_t>(n) * sizeof(WideItem)));
-    if (items_ == nullptr) return;
-    if (slices.in_a_row() && sort_narrow(n)) return;
-    for (int64_t i = 0; i < n; ++i) items_[i] = WideItem(slices.first_key(i), i);
-    if (slices.flat()) {
-      std::sort(items_, items_ + n,
-                [](const WideItem& a, const WideItem& b) { return a.before(b); });
+    if (items_ == nullptr) {
+      take_room(ctx);
       return;
     }
-    std::sort(items_, items_ + n, [&](const WideItem& a, const WideItem& b) {
-      return a.key() != b.key() ? a.key() < b.key() : slices.before(a.index(), b.index());
-    });
+    if (slices.in_a_row() && sort_narrow(n)) return;
+    for (int64_t i = 0; i < n; ++i) items_[i] = WideItem(slices.first_key(i), i);
+    all_ = sort_part(n);
   }
 
   // Calls body(slice, group) for each, where the slices of a group are equal; returns how many
@@ -159,16 +156,18 @@ class Order {
       }
       return group + 1;
     }
-    if (slices_.flat() && items_ != nullptr) {
-      for (int64_t k = 0; k < slices_.count(); ++k) by_key(items_[k].index(), items_[k].key());
-      return group + 1;
+    const auto by_item = [&](const WideItem& item) {
+      if (slices_.flat()) return by_key(item.index(), item.key());
+      if (last < 0 || !slices_.equal(last, item.index())) ++group;
+      last = item.index();
+      body(last, group);
+    };
+    if (!sorted_) {
+      for (int64_t k = 0; k < slices_.count(); ++k) by_item(WideItem(slices_.first_key(k), k));
+    } else if (all_ < 0) {
+      each_by_parts(by_item);
     }
-    for (int64_t k = 0; k < slices_.count(); ++k) {
-      const int64_t slice = at(k, last);
-      if (last < 0 || !slices_.equal(last, slice)) ++group;
-      body(slice, group);
-      last = slice;
-    }
+    for (int64_t k = 0; k < all_; ++k) by_item(items_[k]);
     return group + 1;
   }
 
@@ -204,20 +203,72 @@ class Order {
     return true;
   }
 
-  int64_t at(int64_t k, int64_t last) const {
-    if (!sorted_) return k;
-    if (items_ != nullptr) return items_[k].index();
-    int64_t next = -1;
-    for (int64_t i = 0; i < slices_.count(); ++i) {
-      if (last >= 0 && !slices_.before(last, i)) continue;
-      if (next < 0 || slices_.before(i, next)) next = i;
+  // What is left of scratch memory, or a little.
+  void take_room(KernelContext& ctx) {
+    constexpr size_t kAlignment = KernelContext::kScratchAlignment;
+    const size_t bytes = ctx.scratch_left() / kAlignment * kAlignment;
+    items_ = few_;
+    if (bytes <= sizeof(few_)) return;
+    items_ = static_cast<WideItem*>(ctx.scratch(bytes));
+    room_ = static_cast<int64_t>(bytes / sizeof(WideItem));
+  }
+
+  bool before(const WideItem& a, const WideItem& b) const {
+    if (a.key() != b.key()) return a.key() < b.key();
+    if (distinct_) return slices_.floating() && a.key() == slices_.nan() && a.index() < b.index();
+    return slices_.flat() ? a.index() < b.index() : slices_.before(a.index(), b.index());
+  }
+
+  // Calls body for the items in order: for the least that there is room for, then for those after
+  // them, and so on.
+  template <typename Body>
+  void each_by_parts(Body body) const {
+    WideItem last(0, -1);
+    for (int64_t size = -1; size != 0;) {
+      size = least_after(last);
+      for (int64_t k = 0; k < size; ++k) body(items_[k]);
+      if (size > 0) last = items_[size - 1];
     }
-    return next;
+  }
+
+  // Puts the least items after `last` in order into the room for them. Returns how many these are.
+  int64_t least_after(const WideItem& last) const {
+    int64_t size = 0;
+    WideItem end(0, -1);  // of those that are left out, the least
+    const auto add = [&](int64_t i, uint64_t key) {
+      const WideItem item(key, i);
+      if (last.index() >= 0 && !before(last, item)) return;
+      if (end.index() >= 0 && !before(item, end)) return;
+      items_[size++] = item;
+      if (size < room_) return;
+      size = sort_part(size);
+      if (size <= room_ / 2) return;
+      size = room_ / 2;
+      end = items_[size];
+    };
+    if (slices_.in_a_row()) {
+      slices_.each_key(add);
+    } else {
+      for (int64_t i = 0; i < slices_.count(); ++i) add(i, slices_.first_key(i));
+    }
+    return sort_part(size);
+  }
+
+  // Returns how many differ.
+  int64_t sort_part(int64_t size) const {
+    const auto earlier = [this](const WideItem& a, const WideItem& b) { return before(a, b); };
+    const auto same = [this](const WideItem& a, const WideItem& b) { return !before(a, b); };
+    std::sort(items_, items_ + size, earlier);
+    return std::unique(items_, items_ + size, same) - items_;
   }
 
   const Slices& slices_;
   bool sorted_;
+  bool distinct_;
+  int64_t all_ = -1;  // items, if there is room for them
   WideItem* items_ = nullptr;
+  WideItem few_[128];
+  int64_t room_ = 128;
   NarrowItem* words_ = nullptr;  // in the memory of the items, instead of them
   uint64_t least_ = 0;
 };
@@ -369,7 +420,7 @@ Status unique(KernelContext& ctx, const Tensor& self, bool flat, size_t dim, boo
   const bool values_only = slices.in_a_row() && !results.with_inverse && !results.with_counts;
   const bool is_half = is_floating(self.dtype) && element_size(self.dtype) == 2;
   if (values_only && !sorted && !is_half) return first_of_runs(ctx, self, results);
-  const Order order(ctx, slices, sorted);
+  const Order order(ctx, slices, sorted, values_only);
   const int64_t groups = order.each([](int64_t, int64_t) {});
   RL_TRY(resize_all(ctx, self, flat, dim, groups, results));
   CopyBlock block;
