@@ -144,7 +144,6 @@ def test_refusals(tmp_path: Path) -> None:
         (("nothing.pte",), 1, "no such file"),
         ((path, "--method", "decode"), 1, "no method 'decode'"),
         ((path, "--repeat", "0"), 2, ""),
-        ((path, "--threads", "0"), 2, ""),
     ):
         result = _run(*args)
         assert result.exit_code == code and message in result.stderr, result.output

@@ -69,7 +69,9 @@ def run_comparison(options: Options) -> None:
 
     if options.plot is not None:
         plot.check(options.plot)  # before minutes are spent
-    threads = options.threads or _core.usable_cores()
+    threads = options.threads or 0
+    if threads < 1:  # none is what `load` takes as all, too
+        threads = _core.usable_cores()
     with tempfile.TemporaryDirectory(prefix="rushlight-compare-") as name:
         folder = Path(name)
         with Stages(console(stderr=True)) as stages:
