@@ -191,7 +191,12 @@ int main(int argc, char** argv) {
   CHECK(all.size() >= 23);
   for (kernels::Isa isa : kernels::kIsas) {
     if (!kernels::select_isa(isa)) continue;
-    for (const Expected& expected : all) run(folder, expected);
+    for (const Expected& expected : all) {
+      const int before = test::failures();
+      run(folder, expected);
+      if (test::failures() == before) continue;
+      std::fprintf(stderr, "%s on %s\n", expected.name.c_str(), kernels::isa_name(isa));
+    }
   }
   return test::check_result();
 }
