@@ -90,7 +90,7 @@ def _over_root(r: Rewriter, x: Any, root: Node) -> _Norm | None:
         return None
     squares, dims = found
     squared = _squared(r, squares)
-    if not all(isinstance(shape_of(x)[d], int) for d in dims):
+    if not all(isinstance(shape_of(squares)[d], int) for d in dims):
         return None
     is_same = squared is x or (centre is not None and _centre(r, squared) == centre)
     if is_same and centre is not None and centre[1] == dims:
