@@ -75,9 +75,10 @@ def _fuse(r: Rewriter, softmax: Node) -> None:
         *(q, key, value, mask),
         scale=scale * q_factor * k_factor,
         enable_gqa=not alike(shape_of(key)[1:2], shape_of(q)[1:2]),
+        shape=[*shape_of(q)[:3], shape_of(value)[3]],
         of=[change.node for change in way],
     )
-    r.replace(weighted, r.call(weighted, aten.view_copy.default, attention, shape_of(weighted)))
+    r.replace(weighted, r.view(weighted, attention, shape_of(weighted)))
 
 
 # --- around softmax -------------------------------------------------------------------------------
@@ -181,10 +182,10 @@ def _scale_and_mask(
         node = change.node
         scale *= change.factor
         if change.factor != 1 and mask is not None:
-            mask = r.call(node, aten.mul.Tensor, mask, _number(r, change.factor))
+            mask = r.elementwise(node, aten.mul.Tensor, mask, _number(r, change.factor))
         if change.mask is not None:
             added = _as_scores(r, node, change.mask, sizes)
-            mask = added if mask is None else r.call(node, aten.add.Tensor, mask, added)
+            mask = added if mask is None else r.elementwise(node, aten.add.Tensor, mask, added)
         if change.allowed is not None:
             mask = _filled(r, change, mask, sizes)
     return scale, mask
@@ -205,7 +206,7 @@ def _filled(r: Rewriter, change: _Change, mask: Node | None, sizes: tuple[Any, A
     rest, fill = (_number(r, 0.0) if mask is None else mask), _number(r, change.fill)
     pair = (fill, rest) if change.is_turned else (rest, fill)
     allowed = _as_scores(r, change.node, allowed, sizes)
-    return r.call(change.node, aten.where.self, allowed, *pair)
+    return r.elementwise(change.node, aten.where.self, allowed, *pair)
 
 
 def _as_scores(r: Rewriter, node: Node, mask: Node, sizes: tuple[Any, Any]) -> Node:
@@ -213,8 +214,8 @@ def _as_scores(r: Rewriter, node: Node, mask: Node, sizes: tuple[Any, Any]) -> N
     before, shape = shape_of(node)[:-2], shape_of(mask)
     if len(shape) <= 2 or alike(before, sizes):
         return mask
-    wide = r.call(node, aten.expand_copy.default, mask, [*before, *shape[-2:]])
-    return r.call(node, aten.view_copy.default, wide, [*sizes, *shape[-2:]])
+    wide = r.expand(node, mask, [*before, *shape[-2:]])
+    return r.view(node, wide, [*sizes, *shape[-2:]])
 
 
 def _number(r: Rewriter, value: float) -> Node:
@@ -242,7 +243,7 @@ def _in_heads(r: Rewriter, before: Node, node: Node, sizes: tuple[Any, Any]) -> 
         node = cast("Node", node.args[0])
     if alike(shape_of(node), shape):
         return node
-    return r.call(before, aten.view_copy.default, node, shape)
+    return r.view(before, node, shape)
 
 
 def _turned(r: Rewriter, before: Node, node: Node) -> Node:
@@ -252,9 +253,9 @@ def _turned(r: Rewriter, before: Node, node: Node) -> Node:
         source, dims = node.args
         if list(dims) == [0, 1, 3, 2] and isinstance(source, Node):  # type: ignore[arg-type]
             return source
-    turned = r.call(before, aten.permute_copy.default, node, [0, 1, 3, 2])
+    turned = r.permute(before, node, [0, 1, 3, 2])
     if once is not None:
-        turned.meta["once"] = r.call(before, aten.permute_copy.default, once, [0, 1, 3, 2])
+        turned.meta["once"] = r.permute(before, once, [0, 1, 3, 2])
     return turned
 
 
@@ -299,4 +300,4 @@ def _before_repeats(r: Rewriter, before: Node, node: Node) -> Node | None:
     )
     if not fits:
         return None
-    return r.call(before, aten.view_copy.default, single, [*shape[:2], *shape[3:]])
+    return r.view(before, single, [*shape[:2], *shape[3:]])

@@ -147,14 +147,25 @@ def _split(r: Rewriter, joined: Node, pieces: _Pieces, chain: list[Node]) -> Non
         for call in chain:
             args = torch.fx.node.map_arg(call.args, part_of)
             kwargs = torch.fx.node.map_arg(call.kwargs, part_of)
-            known[call] = r.call(last, call.target, *args, of=[call], **kwargs)
+            val = call.meta["val"]
+            known[call] = r.call(
+                last,
+                call.target,
+                *args,
+                shape=shape_of(piece),
+                dtype=val.dtype,
+                of=[call],
+                **kwargs,
+            )
         results.append(known[last])
+    shape, dtype = shape_of(last), last.meta["val"].dtype
     if pieces.slices[0][2] == 1:
-        new = r.call(last, aten.cat.default, results, pieces.dim)
+        new = r.call(last, aten.cat.default, results, pieces.dim, shape=shape, dtype=dtype)
     else:
-        ones = [r.call(last, aten.view_copy.default, n, [*shape_of(n), 1]) for n in results]
-        turns = r.call(last, aten.cat.default, ones, pieces.dim + 1)
-        new = r.call(last, aten.view_copy.default, turns, shape_of(last))
+        ones = [r.view(last, n, [*shape_of(n), 1]) for n in results]
+        wide = [*shape_of(results[0]), len(results)]
+        turns = r.call(last, aten.cat.default, ones, pieces.dim + 1, shape=wide, dtype=dtype)
+        new = r.view(last, turns, shape)
     r.replace(last, new)
 
 
@@ -165,4 +176,7 @@ def _slice(
     shape = shape_of(node)
     if len(shape) < -dim or size == 1 or not alike([shape[dim]], [size]):
         return node
-    return r.call(before, aten.slice_copy.Tensor, node, len(shape) + dim, *where)
+    start, end, step = where
+    shape[dim] = (end - start + step - 1) // step
+    dtype, at = node.meta["val"].dtype, len(shape) + dim
+    return r.call(before, aten.slice_copy.Tensor, node, at, *where, shape=shape, dtype=dtype)

@@ -90,6 +90,8 @@ def _over_root(r: Rewriter, x: Any, root: Node) -> _Norm | None:
         return None
     squares, dims = found
     squared = _squared(r, squares)
+    if not all(isinstance(shape_of(squares)[d], int) for d in dims):
+        return None
     is_same = squared is x or (centre is not None and _centre(r, squared) == centre)
     if is_same and centre is not None and centre[1] == dims:
         return _Norm(*centre, epsilon, True)
@@ -157,30 +159,27 @@ def _replace(r: Rewriter, node: Node, norm: _Norm) -> None:
     if norm.centred:
         last, bias = _vector(r, last, norm, aten.add.Tensor)
     turned = order != list(range(rank))
-    x = r.call(last, aten.permute_copy.default, norm.x, order) if turned else norm.x
-    vectors = [
-        v
-        if v is None or alike(shape_of(v), width)
-        else r.call(last, aten.view_copy.default, v, width)
-        for v in (weight, bias)
-    ]
+    x = r.permute(last, norm.x, order) if turned else norm.x
+    vectors = [_flat(r, last, vector, width) for vector in (weight, bias)]
+    shape = shape_of(x)
     if norm.centred:
-        whole = r.call(
-            last, aten.native_layer_norm.default, x, width, *vectors, norm.epsilon, of=[node]
-        )
-        new = r.call(last, operator.getitem, whole, 0)
+        target = aten.native_layer_norm.default
+        args = (x, width, *vectors, norm.epsilon)
+        whole = r.call(last, target, *args, shape=shape, of=[node])
+        whole.meta["val"] = (whole.meta["val"], None, None)  # mean and deviation are not used
+        new = r.call(last, operator.getitem, whole, 0, shape=shape)
     else:
-        new = r.call(last, aten.rms_norm.default, x, width, vectors[0], norm.epsilon, of=[node])
+        args = (x, width, vectors[0], norm.epsilon)
+        new = r.call(last, aten.rms_norm.default, *args, shape=shape, of=[node])
     if turned:
-        back = [order.index(d) for d in range(rank)]
-        new = r.call(last, aten.permute_copy.default, new, back)
+        new = r.permute(last, new, [order.index(d) for d in range(rank)])
     r.replace(last, new)
 
 
 def _flat(r: Rewriter, before: Node, vector: Node | None, width: list[Any]) -> Node | None:
     if vector is None or alike(shape_of(vector), width):
         return vector
-    return r.call(before, aten.view_copy.default, vector, width)
+    return r.view(before, vector, width)
 
 
 def _vector(r: Rewriter, node: Node, norm: _Norm, target: Any) -> tuple[Node, Node | None]:

@@ -34,6 +34,8 @@ class Rewriter:
             if spec.kind != InputKind.USER_INPUT
         }
         self._made: dict[Any, Node] = {}  # by key
+        vals = (node.meta.get("val") for node in self.graph.nodes)
+        self._mode = next(val.fake_mode for val in vals if isinstance(val, FakeTensor))
 
     def _placeholders(self) -> list[Node]:
         return list(self.graph.find_nodes(op="placeholder"))
@@ -91,8 +93,7 @@ class Rewriter:
             first = next(iter(self.graph.nodes))
             with self.graph.inserting_before(first):
                 node = self.graph.placeholder(name)
-            vals = (n.meta.get("val") for n in self.graph.nodes)
-            with next(val.fake_mode for val in vals if isinstance(val, FakeTensor)):
+            with self._mode:
                 node.meta["val"] = torch.empty(data.shape, dtype=data.dtype)
             spec = InputSpec(
                 InputKind.CONSTANT_TENSOR, TensorArgument(name=node.name), node.name, None
@@ -105,14 +106,26 @@ class Rewriter:
         return made
 
     def call(
-        self, before: Node, target: Any, *args: Any, of: Iterable[Node] = (), **kwargs: Any
+        self,
+        before: Node,
+        target: Any,
+        *args: Any,
+        shape: Sequence[Any],
+        dtype: torch.dtype = torch.float32,
+        of: Iterable[Node] = (),
+        **kwargs: Any,
     ) -> Node:
         """A new call.
+
+        Nothing is computed to find out what its result is: that might decide what sizes are that
+        only a run knows.
 
         Args:
             before: where it is put, and whose place in the model's source it has.
             target: what it calls.
             args: its arguments.
+            shape: sizes of its result.
+            dtype: of its result.
             of: the calls that it replaces, beside `before`.
             kwargs: its arguments by name.
         """
@@ -120,9 +133,36 @@ class Rewriter:
             node: Node = self.graph.call_function(target, args, kwargs)
         node.meta = {k: v for k, v in before.meta.items() if k != "val"}
         node.meta["debug_handles"] = handles_of([*of, before])
-        vals = torch.fx.node.map_arg((args, kwargs), lambda n: n.meta["val"])
-        node.meta["val"] = target(*vals[0], **vals[1])
+        with self._mode:
+            node.meta["val"] = torch.empty(tuple(shape), dtype=dtype)
         return node
+
+    def view(self, before: Node, node: Node, shape: Sequence[Any]) -> Node:
+        """A reshape."""
+        dtype = node.meta["val"].dtype
+        target = aten.view_copy.default
+        return self.call(before, target, node, plain(shape), shape=shape, dtype=dtype)
+
+    def expand(self, before: Node, node: Node, shape: Sequence[Any]) -> Node:
+        """Dimensions of one element repeated."""
+        dtype = node.meta["val"].dtype
+        target = aten.expand_copy.default
+        return self.call(before, target, node, plain(shape), shape=shape, dtype=dtype)
+
+    def permute(self, before: Node, node: Node, dims: list[int]) -> Node:
+        """Dimensions in another order."""
+        shape = [shape_of(node)[d] for d in dims]
+        return self.call(before, aten.permute_copy.default, node, dims, shape=shape)
+
+    def elementwise(self, before: Node, target: Any, *args: Node) -> Node:
+        """A call for each element of float32 values that are broadcast."""
+        rank = max(len(shape_of(arg)) for arg in args)
+        shapes = [[1] * (rank - len(shape_of(arg))) + shape_of(arg) for arg in args]
+        shape = [
+            next((n for n in sizes if not alike([n], [1])), 1)
+            for sizes in zip(*shapes, strict=True)
+        ]
+        return self.call(before, target, *args, shape=shape)
 
     def replace(self, old: Node, new: Node) -> None:
         """Let all that used a call use another one."""
@@ -148,6 +188,11 @@ def only_user(node: Node) -> Node | None:
 def shape_of(node: Any) -> list[Any]:
     """Sizes of a node's value: of those that a run will know, the symbols."""
     return list(node.meta["val"].shape)
+
+
+def plain(sizes: Sequence[Any]) -> list[int]:
+    """Sizes as an argument of a reshape: -1 for those that a run will know, which its value has."""
+    return [size if isinstance(size, int) else -1 for size in sizes]
 
 
 def alike(ones: Sequence[Any], others: Sequence[Any]) -> bool:

@@ -7,7 +7,7 @@ from typing import cast
 import torch
 from torch.fx import Node
 
-from rushlight.backends.cpu.rewrite import Rewriter, alike, shape_of
+from rushlight.backends.cpu.rewrite import Rewriter, alike, plain, shape_of
 
 aten = torch.ops.aten
 _RESHAPES = (
@@ -28,10 +28,10 @@ def simplify_views(r: Rewriter) -> None:
             _take_out(r, node)
         if node.target in _RESHAPES or _only_moves_ones(node):
             node.target = aten.view_copy.default
-            node.args, node.kwargs = (source, shape_of(node)), {}
+            node.args, node.kwargs = (source, plain(shape_of(node))), {}
         if node.target is source.target is aten.view_copy.default and len(source.users) == 1:
             source = cast("Node", source.args[0])
-            node.args = (source, shape_of(node))
+            node.args = (source, plain(shape_of(node)))
         is_same = node.target in (aten.view_copy.default, aten.expand_copy.default)
         if is_same and alike(shape_of(node), shape_of(source)):
             r.replace(node, source)
@@ -43,7 +43,7 @@ def _take_out(r: Rewriter, node: Node) -> None:
     number = r.number(node)
     if number is not None and node.meta["val"].dtype == torch.float32:
         one = r.constant(number, torch.tensor(number))
-        r.replace(node, r.call(node, aten.expand_copy.default, one, shape_of(node)))
+        r.replace(node, r.expand(node, one, shape_of(node)))
 
 
 def _only_moves_ones(node: Node) -> bool:
