@@ -2,10 +2,10 @@
 NAME...`.
 
 Every later runtime must load them. Those of version 1 hold together every operation that it has,
-those of version 2 Winograd's algorithm and sizes that follow from the inputs' sizes. A new version
-of the payload gets files of its own: these stay as they are. Eager PyTorch's outputs for inputs of
-ones go to expected.json, for several sizes of the inputs where these are dynamic: "name.method 2,3
-4" is that of inputs [2, 3] and [4].
+those of version 2 Winograd's algorithm, weights in bfloat16, and sizes that follow from the inputs'
+sizes. A new version of the payload gets files of its own: these stay as they are. Eager PyTorch's
+outputs for inputs of ones go to expected.json, for several sizes of the inputs where these are
+dynamic: "name.method 2,3 4" is that of inputs [2, 3] and [4].
 """
 
 from __future__ import annotations
@@ -158,10 +158,26 @@ class SizedSequence(nn.Module):
         )
 
 
+class Halves(nn.Module):
+    """Products whose weights lose nothing as bfloat16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up = nn.Linear(20, 40)
+        self.down = nn.Linear(40, 7, bias=False)
+        for weight in (self.up.weight, self.down.weight):
+            weight.data = weight.data.bfloat16().float()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down(F.gelu(self.up(x * torch.arange(20.0))))
+
+
 def write(name: str, model: nn.Module, inputs: tuple[torch.Tensor, ...], sizes: Any) -> None:
     """The program; `sizes` are the dynamic ones."""
     exported = torch.export.export(model.eval(), inputs, dynamic_shapes=sizes)
-    edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
+    weights = "bfloat16" if name.endswith("bfloat16") else "float32"
+    partitioner = CpuPartitioner(weights=weights)
+    edge = rl.to_edge_transform_and_lower(exported, partitioner=[partitioner])
     (HERE / f"{name}.pte").write_bytes(bytes(edge.to_executorch().buffer))
     version = int(name.removeprefix("cpu_engine_v")[0])
     for node in edge.exported_program().graph.nodes:
@@ -181,6 +197,7 @@ def main(names: list[str]) -> None:
         "cpu_engine_v1_images": (Images, [[(2, 3, 12, 12)]], None),
         "cpu_engine_v1_sequence": (Sequence, [[(2, 9), (64, 24)]], None),
         "cpu_engine_v2_images": (SizedImages, sized_images, ({0: images, 2: rows},)),
+        "cpu_engine_v2_bfloat16": (Halves, [[(19, 20)]], None),
         "cpu_engine_v2_winograd": (Winograd, [[(2, 16, 16, 17)]], None),
         "cpu_engine_v2_sequence": (
             SizedSequence,

@@ -160,7 +160,8 @@ class _Writer:
 def _version(graph: Graph, is_dynamic: bool) -> int:
     """The lowest version whose readers know all that is in a graph."""
     kinds = {getattr(step.operation, "kind", None) for step in graph.steps}
-    return 2 if is_dynamic or fb.ConvolutionKind.WINOGRAD in kinds else 1
+    has_halves = any(constant.dtype == torch.bfloat16 for constant in graph.constants)
+    return 2 if is_dynamic or has_halves or fb.ConvolutionKind.WINOGRAD in kinds else 1
 
 
 def _constant(tensor: torch.Tensor, store: NamedDataStore) -> fb.Constant:
