@@ -18,9 +18,9 @@ constexpr int64_t kMaxViewNumel = int64_t{1} << 40;
 struct View {
   DType dtype = DType::Float32;
   uint8_t rank = 0;
+  uint32_t base = 0;  // which of the graph's memories
   int64_t sizes[kMaxViewRank] = {};
   int64_t steps[kMaxViewRank] = {};  // in elements
-  uint32_t base = 0;                 // which of the graph's memories
   uint64_t offset = 0;               // bytes from its start
   int64_t numel = 0;
   uint64_t extent = 0;  // bytes from the memory's start to the end of the last element; 0 if empty

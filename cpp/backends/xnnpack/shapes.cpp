@@ -148,7 +148,8 @@ Status Inference::slide(const Sliding& s, Shape* out) {
   for (size_t d = 0; d < 2; ++d) {
     const int64_t reach = s.dilation[d] * (s.kernel[d] - 1) + 1;
     const int64_t room = input(0).sizes[1 + d] + s.padding[d] + s.padding[2 + d] - reach;
-    if (room < 0) return refuse("its window is larger than its padded images");
+    // is_sane() has refused such strides; it is said again for those who read this alone.
+    if (room < 0 || s.stride[d] < 1) return refuse("its window is larger than its padded images");
     out->sizes[1 + d] = room / s.stride[d] + 1;
   }
   return {};

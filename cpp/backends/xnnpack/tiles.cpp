@@ -64,7 +64,7 @@ bool Tiles::assemble(Term result, size_t target, Builder& builder, cpu::TileProg
   uint8_t registers[cpu::kTileInstructions];
   uint32_t taken = 0;  // a bit for each register
   terms_[result].last_use = static_cast<Term>(n_terms_);
-  for (Term term = 0; term < n_terms_; ++term) {
+  for (size_t term = 0; term < n_terms_; ++term) {
     const Item& item = terms_[term];
     TileInstruction& instruction = code[term];
     instruction = {item.op, 0, 0, 0, 0, item.value};

@@ -45,12 +45,14 @@ bool suits_winograd(const Sliding& s, const Shape& filter, const Shape& out, int
   return tiles * 12 <= out.sizes[1] * out.sizes[2] && tiles * out.sizes[0] >= kLeastTiles;
 }
 
+// Of matrices, so that the rank is 2 at least.
 Shape shape_of_batches(const Shape& shape) {
   Shape batches;
   batches.rank = 3;
   batches.sizes[0] = 1;
-  for (size_t d = 0; d + 2 < shape.rank; ++d) batches.sizes[0] *= shape.sizes[d];
-  batches.sizes[1] = shape.sizes[shape.rank - 2];
+  const size_t rows = shape.rank >= 2 ? shape.rank - 2 : 0;
+  for (size_t d = 0; d < rows; ++d) batches.sizes[0] *= shape.sizes[d];
+  batches.sizes[1] = shape.sizes[rows];
   batches.sizes[2] = shape.last();
   return batches;
 }

@@ -13,7 +13,7 @@ constexpr float kNear = 0.70710678118654752f;
 constexpr float kFar = 1.41421356237309505f;
 
 // d[0], d[step], … become the tile's values at the points.
-inline void to_points(Vec* d, int step) {
+inline void to_points(Vec* d, int64_t step) {
   const Vec d0 = d[0];
   const Vec d1 = d[step];
   const Vec d2 = d[2 * step];
@@ -32,7 +32,7 @@ inline void to_points(Vec* d, int step) {
 }
 
 // Values at the points become the four results m[0], m[step], ….
-inline void from_points(Vec* m, int step) {
+inline void from_points(Vec* m, int64_t step) {
   const Vec near_even = m[step] + m[2 * step];
   const Vec near_odd = kNear * (m[step] - m[2 * step]);
   const Vec far_even = m[3 * step] + m[4 * step];
@@ -43,8 +43,8 @@ inline void from_points(Vec* m, int step) {
   m[3 * step] = 0.5f * near_odd + 2.0f * far_odd + m[5 * step];
 }
 
-constexpr int kIn = static_cast<int>(kWinogradIn);
-constexpr int kOut = static_cast<int>(kWinogradOut);
+constexpr int64_t kIn = kWinogradIn;
+constexpr int64_t kOut = kWinogradOut;
 
 void input(const WinogradInput& t) {
   // Where pixels lie; those outside are read from the image's first one, and set to zero.
@@ -53,7 +53,7 @@ void input(const WinogradInput& t) {
   bool inside = true;
   bool row_there[kIn];
   bool column_there[kIn];
-  for (int i = 0; i < kIn; ++i) {
+  for (int64_t i = 0; i < kIn; ++i) {
     row_there[i] = t.y + i >= 0 && t.y + i < t.height;
     column_there[i] = t.x + i >= 0 && t.x + i < t.width;
     rows[i] = row_there[i] ? (t.y + i) * t.row_step : 0;
@@ -63,24 +63,25 @@ void input(const WinogradInput& t) {
   for (int64_t c = 0; c < t.channels; c += kLanes) {
     Vec d[kIn * kIn];
 #pragma GCC unroll 6
-    for (int y = 0; y < kIn; ++y) {
+    for (int64_t y = 0; y < kIn; ++y) {
 #pragma GCC unroll 6
-      for (int x = 0; x < kIn; ++x) d[y * kIn + x] = load(t.in + rows[y] + columns[x] + c);
+      for (int64_t x = 0; x < kIn; ++x) d[y * kIn + x] = load(t.in + rows[y] + columns[x] + c);
     }
     if (!inside) {
-      for (int y = 0; y < kIn; ++y) {
-        for (int x = 0; x < kIn; ++x) {
+      for (int64_t y = 0; y < kIn; ++y) {
+        for (int64_t x = 0; x < kIn; ++x) {
           if (!row_there[y] || !column_there[x]) d[y * kIn + x] = Vec{};
         }
       }
     }
 #pragma GCC unroll 6
-    for (int x = 0; x < kIn; ++x) to_points(d + x, kIn);
+    for (int64_t x = 0; x < kIn; ++x) to_points(d + x, kIn);
 #pragma GCC unroll 6
-    for (int y = 0; y < kIn; ++y) {
+    for (int64_t y = 0; y < kIn; ++y) {
       to_points(d + y * kIn, 1);
 #pragma GCC unroll 6
-      for (int x = 0; x < kIn; ++x) store(t.out + (y * kIn + x) * t.out_step + c, d[y * kIn + x]);
+      for (int64_t x = 0; x < kIn; ++x)
+        store(t.out + (y * kIn + x) * t.out_step + c, d[y * kIn + x]);
     }
   }
 }
@@ -91,17 +92,17 @@ void output(const WinogradOutput& t) {
   for (int64_t c = 0; c < t.channels; c += kLanes) {
     Vec m[kIn * kIn];
 #pragma GCC unroll 36
-    for (int p = 0; p < kIn * kIn; ++p) m[p] = load(t.in + p * t.in_step + c);
+    for (int64_t p = 0; p < kIn * kIn; ++p) m[p] = load(t.in + p * t.in_step + c);
 #pragma GCC unroll 6
-    for (int x = 0; x < kIn; ++x) from_points(m + x, kIn);
+    for (int64_t x = 0; x < kIn; ++x) from_points(m + x, kIn);
 #pragma GCC unroll 4
-    for (int y = 0; y < kOut; ++y) from_points(m + y * kIn, 1);
+    for (int64_t y = 0; y < kOut; ++y) from_points(m + y * kIn, 1);
     const Vec bias = t.bias == nullptr ? Vec{} : load(t.bias + c);
-    for (int y = 0; y < kOut && y < t.rows; ++y) {
+    for (int64_t y = 0; y < kOut && y < t.rows; ++y) {
       float* const out = t.out + y * t.row_step + c;
       const float* const residual =
           t.residual == nullptr ? nullptr : t.residual + y * t.residual_row + c;
-      for (int x = 0; x < kOut && x < t.columns; ++x) {
+      for (int64_t x = 0; x < kOut && x < t.columns; ++x) {
         Vec result = m[y * kIn + x] + bias;
         if (residual != nullptr) result += load(residual + x * t.residual_column);
         if (t.clamp) result = clamp(result, low, high);
