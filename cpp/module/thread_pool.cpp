@@ -347,15 +347,18 @@ void PoolWorkers::run(int64_t items, int64_t grain, Task task, void* data) {
 size_t threads_for(size_t asked) {
   static std::atomic<size_t> said{0};  // the greatest number so far
   const size_t cores = usable_cores();
-  if (asked == 0) return cores;
-  const size_t count = PoolWorkers(asked).count();
+  const size_t count = PoolWorkers(asked == 0 ? cores : asked).count();
   size_t before = said.load(std::memory_order_relaxed);
-  while (asked > cores && asked > before) {
+  while ((asked > cores || asked > count) && asked > before) {
     if (!said.compare_exchange_weak(before, asked, std::memory_order_relaxed)) continue;
+#if defined(RUSHLIGHT_HAS_POOL)
     warn(
         "threads=%zu: %zu are used; the cores that this process may use are %zu, and more threads "
         "than cores take turns, which is slower",
         asked, count, cores);
+#else
+    warn("threads=%zu: 1 is used, since this runtime was built without threads", asked);
+#endif
     break;
   }
   return count;

@@ -105,7 +105,7 @@ void test_method() {
   const Span<const uint8_t> image = loaded.program.image();
   CHECK(module.open_memory(image.data(), image.size(), options).ok());
   Result<Method*> method = module.method("forward");
-  CHECK(method.ok() && module.threads() == 4);
+  CHECK(method.ok() && module.threads() == PoolWorkers(4).count());
   if (method.ok()) check_runs_without_allocation(*method.value(), "test kernels on threads");
 }
 
