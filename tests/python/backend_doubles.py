@@ -8,8 +8,8 @@ from typing import Any
 
 from rushlight import runtime
 
-CPU = "CpuBackend"  # registered from the beginning, as is
 DEMO = "BackendWithCompilerDemo"
+BUILT_IN = ["CpuBackend", DEMO, "XnnpackBackend"]  # registered from the beginning
 
 
 class Recorder:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from backend_doubles import CPU, DEMO, Recorder, registered
+from backend_doubles import BUILT_IN, Recorder, registered
 from runtime_programs import delegated, program
 
 import rushlight as rl
@@ -141,7 +141,7 @@ def test_libraries_that_are_refused(scale: Path, tmp_path: Path) -> None:
     nameless = _build(tmp_path, "scale.c", "libnameless.so", '-DSCALE_ID=""')
     with pytest.raises(rl.LoadError, match="its id has not 1 to 63 bytes"):
         runtime.register_backend_library(nameless)
-    assert runtime.backend_registry.registered_backend_names == [CPU, DEMO, "Scale"]
+    assert runtime.backend_registry.registered_backend_names == [*BUILT_IN, "Scale"]
 
 
 def _capsule(library: Path, name: bytes = b"rl_backend_v1") -> Any:
