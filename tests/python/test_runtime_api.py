@@ -26,7 +26,7 @@ def test_registries() -> None:
     names = runtime.operator_registry.operator_names
     assert isinstance(names, set) and "aten::add.out" in names
     assert "BackendWithCompilerDemo" in runtime.backend_registry.registered_backend_names
-    assert not runtime.backend_registry.is_available("XnnpackBackend")
+    assert not runtime.backend_registry.is_available("QnnBackend")
 
 
 def test_execute(tmp_path: pathlib.Path) -> None:
