@@ -1,7 +1,7 @@
 """ExecuTorch's own XNNPACK files, run by ExecuTorch and by Rushlight: latency, load and memory.
 
-One file for both, in a process each; they take turns call by call, medians in ms. The results of
-both are held to eager's.
+One file for both, in a process each; they take turns, medians in ms. The results of both are held
+to eager's.
 
   python benchmarks/xnnpack_files.py --models mobilenet_v2,minilm --threads 1
 """
@@ -9,11 +9,16 @@ both are held to eager's.
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import common
 import numpy as np
+
+from rushlight.peers import runtimes
+from rushlight.peers.side import Side
+from rushlight.peers.turns import middle, take_turns
 
 MODELS = ("mobilenet_v2", "resnet50", "vit_b16", "minilm", "gpt2")
 TOLERANCE = 2e-4  # of the greatest output
@@ -36,75 +41,76 @@ def main() -> None:
         "File (MB), load (ms), memory of a load and a first run: at its peak, and of no file (MB)",
         ["model", "file", *(f"{w} {by}" for w in ("load", "peak", "own") for by in ("rl", "ET"))],
     )
+    pythons = {"rushlight": sys.executable, "executorch": given.executorch}
     with ExitStack() as stack:
         work = stack.enter_context(common.workshop(given.work))
-        sides = stack.enter_context(common.both_sides(given.executorch))
+        sides = {by: stack.enter_context(_side(by, python)) for by, python in pythons.items()}
         for name in given.models:
-            pte = work.program(name, sides.executorch, "ET.xnnpack", xnnpack=True)
-            _check(work, sides, name, pte)
+            pte = str(work.folder / f"{name}.executorch.pte")
+            if not Path(pte).exists():
+                program = work.traced(name)
+                sides["executorch"].call("lower", runtime="executorch", program=program, file=pte)
             for threads in given.threads:
                 _measure(latency, work, sides, name, pte, threads, given.repeat)
-            _load(rest, work, name, pte, given.executorch)
+            _load(rest, work, pythons, name, pte)
     latency.finish(given.json)
     rest.finish(None)
 
 
-def _check(work: common.Workshop, sides: common.Sides, name: str, pte: str) -> None:
+@contextmanager
+def _side(by: str, python: str) -> Iterator[Side]:
+    """A process of a runtime."""
+    with Side(python, Path(runtimes.__file__), threads=2) as side:
+        side.call("start", runtime=by)
+        yield side
+
+
+def _check(work: common.Workshop, side: Side, name: str, by: str) -> None:
     """Ends the run if a result is not eager's."""
-    with np.load(work.data(name)) as arrays:
-        eager = arrays["out0"]
     out = str(work.folder / "out.npz")
-    for by, side in (("Rushlight", sides.rushlight), ("ExecuTorch", sides.executorch)):
-        side.call("run", pte=pte, data=work.data(name), outputs=out)
-        with np.load(out) as arrays:
-            worst = np.abs(arrays["out0"] - eager).max() / np.abs(eager).max()
-        if worst > TOLERANCE:
-            sys.exit(f"{name}: {by} is {worst:.1e} of the greatest output off")
+    side.call("outputs", path=out)
+    with np.load(work.data(name)) as eager, np.load(out) as found:
+        worst = np.abs(found["out0"] - eager["out0"]).max() / np.abs(eager["out0"]).max()
+    if not worst <= TOLERANCE:
+        sys.exit(f"{name}: {by} is {worst:.1e} of the greatest output off")
 
 
 def _measure(
     report: common.Report,
     work: common.Workshop,
-    sides: common.Sides,
+    sides: Mapping[str, Side],
     name: str,
     pte: str,
     threads: int,
     repeat: int,
 ) -> None:
-    both = {"rl": sides.rushlight, "ET": sides.executorch}
-    for side in both.values():
-        side.call("threads", count=threads)
-    times: dict[str, list[float]] = {by: [] for by in both}
-    for turn in range(repeat + 2):
-        for by, side in both.items():
-            found = side.call("latency", pte=pte, data=work.data(name), calls=1, warmup=0)
-            if turn >= 2:
-                times[by] += found
-    middle = {by: 1e3 * common.median(found) for by, found in times.items()}
-    least = {by: 1e3 * min(found) for by, found in times.items()}
+    for by, side in sides.items():
+        side.call("open", runtime=by, file=pte, data=work.data(name), threads=threads)
+        _check(work, side, name, by)
+    times = take_turns(sides, repeat)
+    ms = {by: 1e3 * middle(found) for by, found in times.items()}
+    least = {by: 1e3 * min(map(min, found)) for by, found in times.items()}
     report.add(
         name,
         str(threads),
-        *(f"{middle[by]:.2f}" for by in both),
-        common.ratio(middle["ET"], middle["rl"]),
-        f"{least['rl']:.2f} / {least['ET']:.2f}",
+        *(f"{ms[by]:.2f}" for by in sides),
+        common.ratio(ms["executorch"], ms["rushlight"]),
+        f"{least['rushlight']:.2f} / {least['executorch']:.2f}",
         model=name,
         threads=threads,
-        median=middle,
+        median=ms,
         least=least,
     )
 
 
 def _load(
-    report: common.Report, work: common.Workshop, name: str, pte: str, executorch: str
+    report: common.Report, work: common.Workshop, pythons: Mapping[str, str], name: str, pte: str
 ) -> None:
     loads = {}
-    for by, start in (
-        ("rl", common.start_rushlight),
-        ("ET", lambda: common.start_executorch(executorch)),
-    ):
-        with start() as fresh:
-            loads[by] = fresh.call("load", pte=pte, data=work.data(name))
+    for by, python in pythons.items():
+        with _side(by, python) as fresh:
+            arguments = {"runtime": by, "file": pte, "data": work.data(name)}
+            loads[by] = fresh.call("open", **arguments, threads=1)
     report.add(
         name,
         f"{Path(pte).stat().st_size / 1e6:.1f}",
