@@ -142,7 +142,7 @@ def test_terminal_shows_everything(path: Path) -> None:
     from rich.console import Console
 
     report = report_of(path)
-    console = Console(width=160, no_color=True)
+    console = Console(width=320, no_color=True)  # so that no signature is broken
     with console.capture() as captured:
         for part in details(report):
             console.print(part)
@@ -150,7 +150,7 @@ def test_terminal_shows_everything(path: Path) -> None:
     for operator in report.operators:
         assert operator.name in text
     for method in report.methods:
-        assert method.signature in " ".join(text.split())
+        assert method.signature in text
     runs = "does not run" if path.stem.startswith(ONLY_HERE) else "runs"
     assert f"{report.bytes:,} bytes" in text and f"ExecuTorch 1.4.1: {runs}" in str(report)
 
