@@ -47,6 +47,12 @@ enum class ReductionKind : uint8_t {
   MIN = 3,
 };
 
+enum class QuantizedBinaryKind : uint8_t {
+  ADD = 0,
+  SUBTRACT = 1,
+  MULTIPLY = 2,
+};
+
 // What a step does.
 enum class Operation : uint8_t {
   NONE = 0,
@@ -62,6 +68,14 @@ enum class Operation : uint8_t {
   Gather = 10,
   Copy = 11,
   Attention = 12,
+  Convert = 13,
+  QuantizeRows = 14,
+  QuantizedProduct = 15,
+  DynamicProduct = 16,
+  QuantizedConvolution = 17,
+  QuantizedBinary = 18,
+  Lookup = 19,
+  QuantizedPooling = 20,
 };
 
 // Rounding is that of Python's // and %.
@@ -255,6 +269,126 @@ class Attention : public Table {
   bool causal() const { return scalar<bool>(1, false); }
 };
 
+// From float32 to uint8 or back, number = scale * (integer - zero_point); or between int8 and
+// uint8, whose zero points are 128 apart: the same numbers. Since version 3, as all that follows.
+class Convert : public Table {
+ public:
+  using Table::Table;
+  float scale() const { return scalar<float>(0, 1.0); }
+  int32_t zero_point() const { return scalar<int32_t>(1, 0); }
+};
+
+// Rows of float32 as uint8, each with a scale and zero point of its own. Inputs: x. Outputs: the
+// integers, and float32 [rows, 2]: scale and zero point.
+class QuantizeRows : public Table {
+ public:
+  using Table::Table;
+};
+
+// What becomes of a sum of integers: round_half_even(sum * multiplier) + zero_point, clamped.
+class Requantize : public Table {
+ public:
+  using Table::Table;
+  int32_t zero_point() const { return scalar<int32_t>(0, 0); }
+  int32_t low() const { return scalar<int32_t>(1, 0); }
+  int32_t high() const { return scalar<int32_t>(2, 255); }
+};
+
+// A matrix product of uint8 rows with packed int8 weights. Inputs: a, panels, start (int32: what
+// each column's sum starts from), multipliers (float32, one for each column). The result is uint8,
+// or float32: sum * multiplier, then finished.
+class QuantizedProduct : public Table {
+ public:
+  using Table::Table;
+  Requantize requantize() const { return Requantize(target(0)); }
+  bool has_requantize() const { return field(0) != nullptr; }
+  Finish finish() const { return Finish(target(1)); }
+  bool has_finish() const { return field(1) != nullptr; }
+};
+
+// A matrix product of rows quantised at run time with packed weights of 8 or 4 bits. Inputs: a
+// (uint8), rows (float32 [rows, 2]), panels, scales (float32 or bfloat16 [groups, columns]), shares
+// (float32: for each column the sum of scale * weight), bias (float32).
+class DynamicProduct : public Table {
+ public:
+  using Table::Table;
+  uint8_t bits() const { return scalar<uint8_t>(0, 8); }
+  // Terms that share a scale; 0: all of them.
+  int64_t group_size() const { return scalar<int64_t>(1, 0); }
+  Finish finish() const { return Finish(target(2)); }
+  bool has_finish() const { return field(2) != nullptr; }
+};
+
+// A convolution of uint8 images. Inputs: images, weights, start, multipliers, as of a product. What
+// lies outside an image is `padding_value`. DENSE or DEPTHWISE.
+class QuantizedConvolution : public Table {
+ public:
+  using Table::Table;
+  ConvolutionKind kind() const { return scalar<ConvolutionKind>(0, ConvolutionKind::DENSE); }
+  Vector<int64_t> kernel() const { return Vector<int64_t>(target(1)); }
+  bool has_kernel() const { return field(1) != nullptr; }
+  Vector<int64_t> stride() const { return Vector<int64_t>(target(2)); }
+  bool has_stride() const { return field(2) != nullptr; }
+  // Top, left, bottom, right.
+  Vector<int64_t> padding() const { return Vector<int64_t>(target(3)); }
+  bool has_padding() const { return field(3) != nullptr; }
+  Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }
+  bool has_dilation() const { return field(4) != nullptr; }
+  int64_t groups() const { return scalar<int64_t>(5, 0); }
+  uint8_t padding_value() const { return scalar<uint8_t>(6, 0); }
+  Requantize requantize() const { return Requantize(target(7)); }
+  bool has_requantize() const { return field(7) != nullptr; }
+  Finish finish() const { return Finish(target(8)); }
+  bool has_finish() const { return field(8) != nullptr; }
+};
+
+// Of uint8 a and b, which are repeated as elementwise operators do.
+class QuantizedBinary : public Table {
+ public:
+  using Table::Table;
+  QuantizedBinaryKind kind() const {
+    return scalar<QuantizedBinaryKind>(0, QuantizedBinaryKind::ADD);
+  }
+  float a_scale() const { return scalar<float>(1, 0.0); }
+  int32_t a_zero_point() const { return scalar<int32_t>(2, 0); }
+  float b_scale() const { return scalar<float>(3, 0.0); }
+  int32_t b_zero_point() const { return scalar<int32_t>(4, 0); }
+  float scale() const { return scalar<float>(5, 0.0); }
+  Requantize requantize() const { return Requantize(target(6)); }
+  bool has_requantize() const { return field(6) != nullptr; }
+};
+
+// Each uint8 replaced by what a table of 256 bytes says. Inputs: x, table.
+class Lookup : public Table {
+ public:
+  using Table::Table;
+};
+
+// Pooling of uint8 images. Inputs: images [N, C, H, W]. Averages are requantised; a maximum is what
+// it was.
+class QuantizedPooling : public Table {
+ public:
+  using Table::Table;
+  bool average() const { return scalar<bool>(0, false); }
+  Vector<int64_t> kernel() const { return Vector<int64_t>(target(1)); }
+  bool has_kernel() const { return field(1) != nullptr; }
+  Vector<int64_t> stride() const { return Vector<int64_t>(target(2)); }
+  bool has_stride() const { return field(2) != nullptr; }
+  // Top, left, bottom, right.
+  Vector<int64_t> padding() const { return Vector<int64_t>(target(3)); }
+  bool has_padding() const { return field(3) != nullptr; }
+  Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }
+  bool has_dilation() const { return field(4) != nullptr; }
+  bool count_padding() const { return scalar<bool>(5, false); }
+  // Of averages, if not 0.
+  int64_t divisor() const { return scalar<int64_t>(6, 0); }
+  int32_t in_zero_point() const { return scalar<int32_t>(7, 0); }
+  // Scale of the input over that of the result.
+  float multiplier() const { return scalar<float>(8, 1.0); }
+  Requantize requantize() const { return Requantize(target(9)); }
+  bool has_requantize() const { return field(9) != nullptr; }
+};
+
 // One fused operator. Its number is what errors and events are reported under.
 class Step : public Table {
  public:
@@ -292,6 +426,30 @@ class Step : public Table {
   Copy operation_as_Copy() const { return Copy(member(0, static_cast<uint8_t>(Operation::Copy))); }
   Attention operation_as_Attention() const {
     return Attention(member(0, static_cast<uint8_t>(Operation::Attention)));
+  }
+  Convert operation_as_Convert() const {
+    return Convert(member(0, static_cast<uint8_t>(Operation::Convert)));
+  }
+  QuantizeRows operation_as_QuantizeRows() const {
+    return QuantizeRows(member(0, static_cast<uint8_t>(Operation::QuantizeRows)));
+  }
+  QuantizedProduct operation_as_QuantizedProduct() const {
+    return QuantizedProduct(member(0, static_cast<uint8_t>(Operation::QuantizedProduct)));
+  }
+  DynamicProduct operation_as_DynamicProduct() const {
+    return DynamicProduct(member(0, static_cast<uint8_t>(Operation::DynamicProduct)));
+  }
+  QuantizedConvolution operation_as_QuantizedConvolution() const {
+    return QuantizedConvolution(member(0, static_cast<uint8_t>(Operation::QuantizedConvolution)));
+  }
+  QuantizedBinary operation_as_QuantizedBinary() const {
+    return QuantizedBinary(member(0, static_cast<uint8_t>(Operation::QuantizedBinary)));
+  }
+  Lookup operation_as_Lookup() const {
+    return Lookup(member(0, static_cast<uint8_t>(Operation::Lookup)));
+  }
+  QuantizedPooling operation_as_QuantizedPooling() const {
+    return QuantizedPooling(member(0, static_cast<uint8_t>(Operation::QuantizedPooling)));
   }
   bool has_operation() const { return field(1) != nullptr; }
   // Values; -1 for one that is left out.
@@ -363,7 +521,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 3},  // a
     {FieldKind::Scalar, 3},  // b
     // Product
-    {FieldKind::Table, 17},  // finish
+    {FieldKind::Table, 25},  // finish
     // BatchProduct
     // Convolution
     {FieldKind::Scalar, 0},  // kind
@@ -372,7 +530,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Vector, 3},  // padding
     {FieldKind::Vector, 3},  // dilation
     {FieldKind::Scalar, 3},  // groups
-    {FieldKind::Table, 17},  // finish
+    {FieldKind::Table, 25},  // finish
     // Pooling
     {FieldKind::Scalar, 0},  // average
     {FieldKind::Vector, 3},  // kernel
@@ -382,7 +540,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 0},  // count_padding
     {FieldKind::Scalar, 3},  // divisor
     // Elementwise
-    {FieldKind::Table, 18},  // program
+    {FieldKind::Table, 26},  // program
     // Norm
     {FieldKind::Scalar, 0},  // rms
     {FieldKind::Scalar, 2},  // epsilon
@@ -402,40 +560,94 @@ inline constexpr FieldLayout kFields[] = {
     // Attention
     {FieldKind::Scalar, 2},  // scale
     {FieldKind::Scalar, 0},  // causal
+    // Convert
+    {FieldKind::Scalar, 2},  // scale
+    {FieldKind::Scalar, 2},  // zero_point
+    // QuantizeRows
+    // QuantizedProduct
+    {FieldKind::Table, 27},  // requantize
+    {FieldKind::Table, 25},  // finish
+    // DynamicProduct
+    {FieldKind::Scalar, 0},  // bits
+    {FieldKind::Scalar, 3},  // group_size
+    {FieldKind::Table, 25},  // finish
+    // QuantizedConvolution
+    {FieldKind::Scalar, 0},  // kind
+    {FieldKind::Vector, 3},  // kernel
+    {FieldKind::Vector, 3},  // stride
+    {FieldKind::Vector, 3},  // padding
+    {FieldKind::Vector, 3},  // dilation
+    {FieldKind::Scalar, 3},  // groups
+    {FieldKind::Scalar, 0},  // padding_value
+    {FieldKind::Table, 27},  // requantize
+    {FieldKind::Table, 25},  // finish
+    // QuantizedBinary
+    {FieldKind::Scalar, 0},  // kind
+    {FieldKind::Scalar, 2},  // a_scale
+    {FieldKind::Scalar, 2},  // a_zero_point
+    {FieldKind::Scalar, 2},  // b_scale
+    {FieldKind::Scalar, 2},  // b_zero_point
+    {FieldKind::Scalar, 2},  // scale
+    {FieldKind::Table, 27},  // requantize
+    // Lookup
+    // QuantizedPooling
+    {FieldKind::Scalar, 0},  // average
+    {FieldKind::Vector, 3},  // kernel
+    {FieldKind::Vector, 3},  // stride
+    {FieldKind::Vector, 3},  // padding
+    {FieldKind::Vector, 3},  // dilation
+    {FieldKind::Scalar, 0},  // count_padding
+    {FieldKind::Scalar, 3},  // divisor
+    {FieldKind::Scalar, 2},  // in_zero_point
+    {FieldKind::Scalar, 2},  // multiplier
+    {FieldKind::Table, 27},  // requantize
     // Finish
     {FieldKind::Scalar, 0},  // clamped
     {FieldKind::Scalar, 2},  // low
     {FieldKind::Scalar, 2},  // high
-    {FieldKind::Table, 18},  // program
+    {FieldKind::Table, 26},  // program
     {FieldKind::Scalar, 2},  // residual
     {FieldKind::Scalar, 0},  // added
     // TileProgram
     {FieldKind::Vector, 2},  // code
     {FieldKind::Vector, 2},  // operands
+    // Requantize
+    {FieldKind::Scalar, 2},  // zero_point
+    {FieldKind::Scalar, 2},  // low
+    {FieldKind::Scalar, 2},  // high
 };
 inline constexpr TableLayout kTables[] = {
-    {0, 9},   // 0 Graph
-    {9, 9},   // 1 Value
-    {18, 2},  // 2 Constant
-    {20, 4},  // 3 Step
-    {24, 3},  // 4 Expression
-    {27, 1},  // 5 Product
-    {28, 0},  // 6 BatchProduct
-    {28, 7},  // 7 Convolution
-    {35, 7},  // 8 Pooling
-    {42, 1},  // 9 Elementwise
-    {43, 2},  // 10 Norm
-    {45, 2},  // 11 GroupNorm
-    {47, 2},  // 12 Softmax
-    {49, 3},  // 13 Reduction
-    {52, 1},  // 14 Gather
-    {53, 0},  // 15 Copy
-    {53, 2},  // 16 Attention
-    {55, 6},  // 17 Finish
-    {61, 2},  // 18 TileProgram
+    {0, 9},    // 0 Graph
+    {9, 9},    // 1 Value
+    {18, 2},   // 2 Constant
+    {20, 4},   // 3 Step
+    {24, 3},   // 4 Expression
+    {27, 1},   // 5 Product
+    {28, 0},   // 6 BatchProduct
+    {28, 7},   // 7 Convolution
+    {35, 7},   // 8 Pooling
+    {42, 1},   // 9 Elementwise
+    {43, 2},   // 10 Norm
+    {45, 2},   // 11 GroupNorm
+    {47, 2},   // 12 Softmax
+    {49, 3},   // 13 Reduction
+    {52, 1},   // 14 Gather
+    {53, 0},   // 15 Copy
+    {53, 2},   // 16 Attention
+    {55, 2},   // 17 Convert
+    {57, 0},   // 18 QuantizeRows
+    {57, 2},   // 19 QuantizedProduct
+    {59, 3},   // 20 DynamicProduct
+    {62, 9},   // 21 QuantizedConvolution
+    {71, 7},   // 22 QuantizedBinary
+    {78, 0},   // 23 Lookup
+    {78, 10},  // 24 QuantizedPooling
+    {88, 6},   // 25 Finish
+    {94, 2},   // 26 TileProgram
+    {96, 3},   // 27 Requantize
 };
 inline constexpr UnionLayout kUnions[] = {
-    {0, 12},  // Operation
+    {0, 20},  // Operation
 };
 inline constexpr uint8_t kMembers[] = {
     5,   // Product
@@ -450,6 +662,14 @@ inline constexpr uint8_t kMembers[] = {
     14,  // Gather
     15,  // Copy
     16,  // Attention
+    17,  // Convert
+    18,  // QuantizeRows
+    19,  // QuantizedProduct
+    20,  // DynamicProduct
+    21,  // QuantizedConvolution
+    22,  // QuantizedBinary
+    23,  // Lookup
+    24,  // QuantizedPooling
 };
 inline constexpr Layout kGraph = {kFields, kTables, kUnions, kMembers};
 

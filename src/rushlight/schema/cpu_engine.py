@@ -57,6 +57,12 @@ class ReductionKind(IntEnum):
     MIN = 3
 
 
+class QuantizedBinaryKind(IntEnum):
+    ADD = 0
+    SUBTRACT = 1
+    MULTIPLY = 2
+
+
 @dataclass(slots=True)
 class Expression:
     """Rounding is that of Python's // and %."""
@@ -234,6 +240,122 @@ class Attention:
     causal: bool = False
 
 
+@dataclass(slots=True)
+class Convert:
+    """From float32 to uint8 or back, number = scale * (integer - zero_point); or between int8 and
+    uint8, whose zero points are 128 apart: the same numbers.
+
+    Since version 3, as all that follows.
+    """
+
+    scale: float = 1.0
+    zero_point: int = 0
+
+
+@dataclass(slots=True)
+class QuantizeRows:
+    """Rows of float32 as uint8, each with a scale and zero point of its own.
+
+    Inputs: x. Outputs: the integers, and float32 [rows, 2]: scale and zero point.
+    """
+
+
+@dataclass(slots=True)
+class Requantize:
+    """What becomes of a sum of integers: round_half_even(sum * multiplier) + zero_point, clamped.
+    """
+
+    zero_point: int = 0
+    low: int = 0
+    high: int = 255
+
+
+@dataclass(slots=True)
+class QuantizedProduct:
+    """A matrix product of uint8 rows with packed int8 weights.
+
+    Inputs: a, panels, start (int32: what each column's sum starts from), multipliers (float32, one
+    for each column). The result is uint8, or float32: sum * multiplier, then finished.
+    """
+
+    requantize: Requantize | None = None
+    finish: Finish | None = None
+
+
+@dataclass(slots=True)
+class DynamicProduct:
+    """A matrix product of rows quantised at run time with packed weights of 8 or 4 bits.
+
+    Inputs: a (uint8), rows (float32 [rows, 2]), panels, scales (float32 or bfloat16 [groups,
+    columns]), shares (float32: for each column the sum of scale * weight), bias (float32).
+    """
+
+    bits: int = 8
+    #: Terms that share a scale; 0: all of them.
+    group_size: int = 0
+    finish: Finish | None = None
+
+
+@dataclass(slots=True)
+class QuantizedConvolution:
+    """A convolution of uint8 images.
+
+    Inputs: images, weights, start, multipliers, as of a product. What lies outside an image is
+    `padding_value`. DENSE or DEPTHWISE.
+    """
+
+    kind: ConvolutionKind = ConvolutionKind.DENSE
+    kernel: list[int] = field(default_factory=list)
+    stride: list[int] = field(default_factory=list)
+    #: Top, left, bottom, right.
+    padding: list[int] = field(default_factory=list)
+    dilation: list[int] = field(default_factory=list)
+    groups: int = 0
+    padding_value: int = 0
+    requantize: Requantize | None = None
+    finish: Finish | None = None
+
+
+@dataclass(slots=True)
+class QuantizedBinary:
+    """Of uint8 a and b, which are repeated as elementwise operators do."""
+
+    kind: QuantizedBinaryKind = QuantizedBinaryKind.ADD
+    a_scale: float = 0.0
+    a_zero_point: int = 0
+    b_scale: float = 0.0
+    b_zero_point: int = 0
+    scale: float = 0.0
+    requantize: Requantize = field(default_factory=Requantize)
+
+
+@dataclass(slots=True)
+class Lookup:
+    """Each uint8 replaced by what a table of 256 bytes says. Inputs: x, table."""
+
+
+@dataclass(slots=True)
+class QuantizedPooling:
+    """Pooling of uint8 images.
+
+    Inputs: images [N, C, H, W]. Averages are requantised; a maximum is what it was.
+    """
+
+    average: bool = False
+    kernel: list[int] = field(default_factory=list)
+    stride: list[int] = field(default_factory=list)
+    #: Top, left, bottom, right.
+    padding: list[int] = field(default_factory=list)
+    dilation: list[int] = field(default_factory=list)
+    count_padding: bool = False
+    #: Of averages, if not 0.
+    divisor: int = 0
+    in_zero_point: int = 0
+    #: Scale of the input over that of the result.
+    multiplier: float = 1.0
+    requantize: Requantize | None = None
+
+
 # What a step does.
 Operation = (
     Product
@@ -248,6 +370,14 @@ Operation = (
     | Gather
     | Copy
     | Attention
+    | Convert
+    | QuantizeRows
+    | QuantizedProduct
+    | DynamicProduct
+    | QuantizedConvolution
+    | QuantizedBinary
+    | Lookup
+    | QuantizedPooling
 )
 
 
@@ -325,6 +455,14 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
                 Gather,
                 Copy,
                 Attention,
+                Convert,
+                QuantizeRows,
+                QuantizedProduct,
+                DynamicProduct,
+                QuantizedConvolution,
+                QuantizedBinary,
+                Lookup,
+                QuantizedPooling,
             ),
         ),
         codec.Numbers("inputs", 2, "i"),
@@ -379,6 +517,53 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("scale", 0, "f", 0.0),
         codec.Scalar("causal", 1, "?", False),
     ),
+    Convert: (
+        codec.Scalar("scale", 0, "f", 1.0),
+        codec.Scalar("zero_point", 1, "i", 0),
+    ),
+    QuantizeRows: (),
+    QuantizedProduct: (
+        codec.Child("requantize", 0, Requantize, optional=True),
+        codec.Child("finish", 1, Finish, optional=True),
+    ),
+    DynamicProduct: (
+        codec.Scalar("bits", 0, "B", 8),
+        codec.Scalar("group_size", 1, "q", 0),
+        codec.Child("finish", 2, Finish, optional=True),
+    ),
+    QuantizedConvolution: (
+        codec.Scalar("kind", 0, "B", ConvolutionKind.DENSE, ConvolutionKind),
+        codec.Numbers("kernel", 1, "q"),
+        codec.Numbers("stride", 2, "q"),
+        codec.Numbers("padding", 3, "q"),
+        codec.Numbers("dilation", 4, "q"),
+        codec.Scalar("groups", 5, "q", 0),
+        codec.Scalar("padding_value", 6, "B", 0),
+        codec.Child("requantize", 7, Requantize, optional=True),
+        codec.Child("finish", 8, Finish, optional=True),
+    ),
+    QuantizedBinary: (
+        codec.Scalar("kind", 0, "B", QuantizedBinaryKind.ADD, QuantizedBinaryKind),
+        codec.Scalar("a_scale", 1, "f", 0.0),
+        codec.Scalar("a_zero_point", 2, "i", 0),
+        codec.Scalar("b_scale", 3, "f", 0.0),
+        codec.Scalar("b_zero_point", 4, "i", 0),
+        codec.Scalar("scale", 5, "f", 0.0),
+        codec.Child("requantize", 6, Requantize),
+    ),
+    Lookup: (),
+    QuantizedPooling: (
+        codec.Scalar("average", 0, "?", False),
+        codec.Numbers("kernel", 1, "q"),
+        codec.Numbers("stride", 2, "q"),
+        codec.Numbers("padding", 3, "q"),
+        codec.Numbers("dilation", 4, "q"),
+        codec.Scalar("count_padding", 5, "?", False),
+        codec.Scalar("divisor", 6, "q", 0),
+        codec.Scalar("in_zero_point", 7, "i", 0),
+        codec.Scalar("multiplier", 8, "f", 1.0),
+        codec.Child("requantize", 9, Requantize, optional=True),
+    ),
     Finish: (
         codec.Scalar("clamped", 0, "?", False),
         codec.Scalar("low", 1, "f", 0.0),
@@ -390,6 +575,11 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
     TileProgram: (
         codec.Numbers("code", 0, "I"),
         codec.Numbers("operands", 1, "I"),
+    ),
+    Requantize: (
+        codec.Scalar("zero_point", 0, "i", 0),
+        codec.Scalar("low", 1, "i", 0),
+        codec.Scalar("high", 2, "i", 255),
     ),
 }
 
