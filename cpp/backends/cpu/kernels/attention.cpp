@@ -3,8 +3,7 @@
 // tiles through scores, softmax and the product with values while these lie in first-level cache.
 #include "rushlight/backends/cpu/kernels/attention.h"
 
-#include <atomic>
-
+#include "rushlight/backends/cpu/kernels/blocks.h"
 #include "rushlight/backends/cpu/loops/attention.h"
 
 namespace rushlight::cpu {
@@ -17,8 +16,6 @@ constexpr int64_t kFewQueries = 3;  // up to these keys are read as they lie
 constexpr int64_t kRowStats = 16;   // room for one number of each row of a tile
 constexpr int64_t kUnlimited = int64_t{1} << 60;
 
-int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 int64_t quotient_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 // How the work is cut: a function of the shapes and the instruction set alone.
@@ -221,14 +218,8 @@ void attend(const Attention& attention, void* scratch, Workers* workers) {
   const AttentionLoops& loops = attention_loops();
   const Plan plan = plan_of(attention, loops.tile_rows, loops.panel / 2);
   const Layout layout = layout_of(attention, plan);
-  const int64_t threads = workers == nullptr ? 1 : static_cast<int64_t>(workers->count());
-  std::atomic<int64_t> next{0};
-  // A run for each thread's part of the scratch memory; each takes items until there are no more.
-  share_out(workers, least(threads, plan.items), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t thread = begin; thread < end; ++thread) {
-      Worker worker(attention, plan, layout, static_cast<float*>(scratch) + thread * layout.size);
-      for (int64_t item = next++; item < plan.items; item = next++) worker.run(item);
-    }
+  run_items(plan.items, workers, [&](int64_t thread) {
+    return Worker(attention, plan, layout, static_cast<float*>(scratch) + thread * layout.size);
   });
 }
 

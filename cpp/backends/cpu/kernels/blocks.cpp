@@ -9,8 +9,6 @@ constexpr int64_t kSharesPerThread = 4;
 constexpr int64_t kGroupBytes = int64_t{512} * 1024;  // of A, in the second-level cache
 constexpr int64_t kFinishRows = 56;  // whose results are surely in the first-level cache
 
-int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 void finish_rows(const BlockGrid& grid, int64_t row, int64_t end, int64_t panel, int64_t columns) {
   if (grid.finish.block == nullptr) return;
   grid.finish.block(grid.finish.data, row, end - row, panel * kPanel, columns);

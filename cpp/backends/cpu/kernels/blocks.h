@@ -2,6 +2,7 @@
 // they are shared out.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <initializer_list>
 
@@ -11,11 +12,28 @@
 
 namespace rushlight::cpu {
 
+inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+inline int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
+
 // A number of multiplications, about: the product of sizes, which may be beyond what integers hold.
 double work_of(std::initializer_list<int64_t> sizes);
 
 // Cuts 0..items-1 into equal shares for the threads; on this thread if it is little work.
 void share_out(int64_t items, double work, Workers::Task task, void* data, Workers* workers);
+
+// Runs items 0..items-1, each on the first thread that is free: `make_worker(thread)` gives what
+// has run(item), on that thread's part of the scratch memory.
+template <class MakeWorker>
+void run_items(int64_t items, Workers* workers, const MakeWorker& make_worker) {
+  const int64_t threads = workers == nullptr ? 1 : static_cast<int64_t>(workers->count());
+  std::atomic<int64_t> next{0};
+  share_out(workers, least(threads, items), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t thread = begin; thread < end; ++thread) {
+      auto worker = make_worker(thread);
+      for (int64_t item = next++; item < items; item = next++) worker.run(item);
+    }
+  });
+}
 
 // Blocks of rows whose heights differ by one at most: 128 rows are 8 of 13 and 2 of 12.
 struct EvenBlocks {

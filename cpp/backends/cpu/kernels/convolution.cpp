@@ -35,9 +35,6 @@ int64_t pixel_step(const ConvGeometry& g) {
 bool is_pointwise(const ConvGeometry& g) {
   return g.kernel_y == 1 && g.kernel_x == 1 && !needs_padding(g);
 }
-bool is_empty(const ConvGeometry& g) {
-  return g.batch <= 0 || g.out_height <= 0 || g.out_width <= 0 || g.out_channels <= 0;
-}
 
 // One group of channels of one image.
 struct Group {

@@ -22,6 +22,11 @@ struct ConvGeometry {
   int64_t groups = 1;
 };
 
+// Whether there are no results.
+inline bool is_empty(const ConvGeometry& g) {
+  return g.batch <= 0 || g.out_height <= 0 || g.out_width <= 0 || g.out_channels <= 0;
+}
+
 struct Convolution {
   ConvGeometry geometry;
   const float* in = nullptr;

@@ -17,8 +17,6 @@ struct Depthwise {
   int64_t chunks;            // of channels
 };
 
-int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 // Neighbouring rows of results, of some of their channels.
 struct Band {
   const Convolution* convolution;

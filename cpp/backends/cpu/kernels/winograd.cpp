@@ -1,18 +1,14 @@
 // Winograd's convolution F(4x4, 3x3) (Lavin and Gray, Fast Algorithms for Convolutional Neural
 // Networks, 2016): 36 products of a tile's values at points give 16 results, which take 144
 // otherwise. A block of tiles goes through all three parts while it lies in second-level cache.
-#include <atomic>
-
+#include "rushlight/backends/cpu/loops/winograd.h"
 #include "rushlight/backends/cpu/kernels/blocks.h"
 #include "rushlight/backends/cpu/kernels/convolution.h"
-#include "rushlight/backends/cpu/loops/winograd.h"
 
 namespace rushlight::cpu {
 namespace {
 
 constexpr int64_t kBlockTiles = kMaxTileRows;
-
-int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
 struct Plan {
   int64_t tiles_y, tiles_x, tiles;  // of an image, of an image, of all
@@ -143,10 +139,6 @@ class Worker {
   float* const after_;
 };
 
-bool is_empty(const ConvGeometry& g) {
-  return g.batch <= 0 || g.out_height <= 0 || g.out_width <= 0 || g.out_channels <= 0;
-}
-
 }  // namespace
 
 size_t winograd_scratch(const ConvGeometry& geometry, size_t threads) {
@@ -158,15 +150,8 @@ void convolve_winograd(const Convolution& conv, void* scratch, Workers* workers)
   if (is_empty(conv.geometry)) return;
   const Plan plan(conv.geometry);
   float* const memory = align_floats(scratch);
-  const int64_t threads = workers == nullptr ? 1 : static_cast<int64_t>(workers->count());
-  const int64_t runs = threads < plan.blocks.blocks ? threads : plan.blocks.blocks;
-  std::atomic<int64_t> next{0};
-  // A run for each thread's part of the scratch memory; each takes blocks until there are no more.
-  share_out(workers, runs, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t thread = begin; thread < end; ++thread) {
-      Worker worker(conv, plan, memory + thread * thread_size(conv.geometry));
-      for (int64_t block = next++; block < plan.blocks.blocks; block = next++) worker.run(block);
-    }
+  run_items(plan.blocks.blocks, workers, [&](int64_t thread) {
+    return Worker(conv, plan, memory + thread * thread_size(conv.geometry));
   });
 }
 
