@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <new>
 #include <type_traits>
 
@@ -72,6 +73,9 @@ class Setup {
   // output among them, and all are float32 without repeated elements. `weights` is the number of
   // an input that may be bfloat16, too; 0 for none.
   Status check_floats(size_t inputs, size_t needed, size_t outputs = 1, size_t weights = 0) const;
+  // Ok if there are just these inputs and one output, of these dtypes, and the output repeats no
+  // elements.
+  Status check_dtypes(std::initializer_list<DType> inputs, DType output) const;
   // DelegateInvalidCompatibility, with the reason.
   Status refuse(const char* why) const;
   // Memory that every run is given; the greatest wish of all operators counts.
@@ -124,5 +128,7 @@ Result<Operator*> make_operator(const ReductionParameters& given, Setup& setup);
 Result<Operator*> make_operator(const GatherParameters& given, Setup& setup);
 Result<Operator*> make_operator(const CopyParameters& given, Setup& setup);
 Result<Operator*> make_operator(const AttentionParameters& given, Setup& setup);
+Result<Operator*> make_operator(const QuantizedBinaryParameters& given, Setup& setup);
+Result<Operator*> make_operator(const LookupParameters& given, Setup& setup);
 
 }  // namespace rushlight::cpu

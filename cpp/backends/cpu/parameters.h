@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "rushlight/backends/cpu/kernels/quantized.h"
 #include "rushlight/backends/cpu/kernels/rows.h"
 #include "rushlight/backends/cpu/kernels/tile.h"
 #include "rushlight/core/span.h"
@@ -118,11 +119,26 @@ struct AttentionParameters {
   bool causal = false;
 };
 
+// Of uint8 a and b, which a step of 0 repeats.
+struct QuantizedBinaryParameters {
+  QuantizedBinaryKind kind = QuantizedBinaryKind::Add;
+  float a_scale = 1;
+  int32_t a_zero_point = 0;
+  float b_scale = 1;
+  int32_t b_zero_point = 0;
+  float scale = 1;
+  Requantize requantize;
+};
+
+// Inputs: x, and a table of 256 bytes.
+struct LookupParameters {};
+
 using Parameters =
     std::variant<ProductParameters, BatchProductParameters, ConvolutionParameters,
                  PoolingParameters, ArgMaxParameters, ResizeParameters, ElementwiseParameters,
                  NormParameters, GroupNormParameters, SoftmaxParameters, ReductionParameters,
-                 GatherParameters, CopyParameters, AttentionParameters>;
+                 GatherParameters, CopyParameters, AttentionParameters, QuantizedBinaryParameters,
+                 LookupParameters>;
 
 // One fused operator.
 struct Step {

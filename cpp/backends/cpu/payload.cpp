@@ -41,6 +41,10 @@ bool read_window(const Table& from, Window* to) {
          read_numbers(from.padding(), to->padding) && read_numbers(from.dilation(), to->dilation);
 }
 
+Requantize requantize_of(engine::Requantize from) {
+  return {from.zero_point(), from.low(), from.high()};
+}
+
 class Reader {
  public:
   explicit Reader(BackendInit& init) : init_(init), message_(*init.message) {}
@@ -60,6 +64,7 @@ class Reader {
   Status read_convolution(engine::Convolution from, Parameters* to);
   Status read_pooling(engine::Pooling from, Parameters* to);
   Status read_reduction(engine::Reduction from, Parameters* to);
+  Status read_quantized_binary(engine::QuantizedBinary from, Parameters* to);
 
   Status refuse(const char* why) {
     return message_.fail(Code::DelegateInvalidCompatibility, "%s", why);
@@ -238,6 +243,11 @@ Status Reader::read_parameters(engine::Step from, Parameters* to) {
       *to = AttentionParameters{attention.scale(), attention.causal()};
       return {};
     }
+    case Operation::QuantizedBinary:
+      return read_quantized_binary(from.operation_as_QuantizedBinary(), to);
+    case Operation::Lookup:
+      *to = LookupParameters();
+      return {};
     case Operation::NONE:
       break;
   }
@@ -288,6 +298,20 @@ Status Reader::read_pooling(engine::Pooling from, Parameters* to) {
 Status Reader::read_reduction(engine::Reduction from, Parameters* to) {
   if (from.kind() > engine::ReductionKind::MIN) return refuse("it is of an unknown kind");
   *to = ReductionParameters{static_cast<Reduction>(from.kind()), from.first(), from.last()};
+  return {};
+}
+
+Status Reader::read_quantized_binary(engine::QuantizedBinary from, Parameters* to) {
+  if (from.kind() > engine::QuantizedBinaryKind::MULTIPLY) {
+    return refuse("it is of an unknown kind");
+  }
+  *to = QuantizedBinaryParameters{static_cast<QuantizedBinaryKind>(from.kind()),
+                                  from.a_scale(),
+                                  from.a_zero_point(),
+                                  from.b_scale(),
+                                  from.b_zero_point(),
+                                  from.scale(),
+                                  requantize_of(from.requantize())};
   return {};
 }
 
