@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cpu_kernels.h"
-#include "rushlight/backends/cpu/kernels/quantized.h"
+#include "cpu_quantized.h"
 
 using namespace rushlight;
 using namespace rushlight::cpu;
@@ -13,30 +12,13 @@ using namespace rushlight::test;
 
 namespace {
 
-std::vector<uint8_t> bytes_of(Random& random, int64_t n) {
-  std::vector<uint8_t> bytes(static_cast<size_t>(n));
-  // The bounds more often than others.
-  for (uint8_t& byte : bytes) {
-    byte = static_cast<uint8_t>(random.chance(8) ? 255 * random.whole(0, 1) : random.whole(0, 255));
-  }
-  return bytes;
-}
-
-int32_t clamped(int64_t value, const Requantize& requantize) {
-  value += requantize.zero_point;
-  if (value < requantize.low) return requantize.low;
-  return value > requantize.high ? requantize.high : static_cast<int32_t>(value);
-}
-
 // One element as XNNPACK's vadd and vmul define it.
 int32_t expected(const QuantizedBinary& q, float a_scale, float b_scale, float scale, int32_t a,
                  int32_t b) {
   const int64_t x = a - q.a_zero_point;
   const int64_t y = b - q.b_zero_point;
   if (q.kind == QuantizedBinaryKind::Multiply) {
-    const float product = static_cast<float>(x * y) * (a_scale * b_scale / scale);
-    const double bounded = std::fmin(std::fmax(static_cast<double>(product), -1e6), 1e6);
-    return clamped(std::llrint(bounded), q.requantize);
+    return requantized(x * y, a_scale * b_scale / scale, q.requantize);
   }
   const float greatest = std::fmax(a_scale / scale, b_scale / scale);
   const int shift = 20 - std::ilogb(greatest);
@@ -48,15 +30,6 @@ int32_t expected(const QuantizedBinary& q, float a_scale, float b_scale, float s
   return clamped(static_cast<int64_t>(std::floor(
                      std::ldexp(static_cast<double>(sum + (int64_t{1} << (shift - 1))), -shift))),
                  q.requantize);
-}
-
-Requantize draw_requantize(Random& random) {
-  Requantize requantize;
-  requantize.zero_point = static_cast<int32_t>(random.whole(0, 255));
-  if (!random.chance(3)) return requantize;
-  requantize.low = static_cast<int32_t>(random.whole(0, 255));
-  requantize.high = static_cast<int32_t>(random.whole(requantize.low, 255));
-  return requantize;
 }
 
 // Drawn sizes; each operand dense, or repeated, or with gaps; the output in any order.

@@ -130,5 +130,6 @@ Result<Operator*> make_operator(const CopyParameters& given, Setup& setup);
 Result<Operator*> make_operator(const AttentionParameters& given, Setup& setup);
 Result<Operator*> make_operator(const QuantizedBinaryParameters& given, Setup& setup);
 Result<Operator*> make_operator(const LookupParameters& given, Setup& setup);
+Result<Operator*> make_operator(const QuantizedPoolingParameters& given, Setup& setup);
 
 }  // namespace rushlight::cpu

@@ -133,12 +133,19 @@ struct QuantizedBinaryParameters {
 // Inputs: x, and a table of 256 bytes.
 struct LookupParameters {};
 
+// Inputs: images [N, C, H, W] of uint8. A maximum is what it was.
+struct QuantizedPoolingParameters : PoolingParameters {
+  int32_t in_zero_point = 0;
+  float multiplier = 1;  // of averages: scale of the input over that of the result
+  Requantize requantize;
+};
+
 using Parameters =
     std::variant<ProductParameters, BatchProductParameters, ConvolutionParameters,
                  PoolingParameters, ArgMaxParameters, ResizeParameters, ElementwiseParameters,
                  NormParameters, GroupNormParameters, SoftmaxParameters, ReductionParameters,
                  GatherParameters, CopyParameters, AttentionParameters, QuantizedBinaryParameters,
-                 LookupParameters>;
+                 LookupParameters, QuantizedPoolingParameters>;
 
 // One fused operator.
 struct Step {

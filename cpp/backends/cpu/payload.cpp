@@ -62,7 +62,9 @@ class Reader {
   Status read_program(engine::TileProgram from, TileProgram* to);
   Status read_finish(engine::Finish from, FinishParameters* to);
   Status read_convolution(engine::Convolution from, Parameters* to);
-  Status read_pooling(engine::Pooling from, Parameters* to);
+  template <typename Table>
+  Status read_pooling(const Table& from, PoolingParameters* to);
+  Status read_quantized_pooling(engine::QuantizedPooling from, Parameters* to);
   Status read_reduction(engine::Reduction from, Parameters* to);
   Status read_quantized_binary(engine::QuantizedBinary from, Parameters* to);
 
@@ -211,7 +213,7 @@ Status Reader::read_parameters(engine::Step from, Parameters* to) {
     case Operation::Convolution:
       return read_convolution(from.operation_as_Convolution(), to);
     case Operation::Pooling:
-      return read_pooling(from.operation_as_Pooling(), to);
+      return read_pooling(from.operation_as_Pooling(), &to->emplace<PoolingParameters>());
     case Operation::Elementwise:
       return read_program(from.operation_as_Elementwise().program(),
                           &to->emplace<ElementwiseParameters>().program);
@@ -248,6 +250,8 @@ Status Reader::read_parameters(engine::Step from, Parameters* to) {
     case Operation::Lookup:
       *to = LookupParameters();
       return {};
+    case Operation::QuantizedPooling:
+      return read_quantized_pooling(from.operation_as_QuantizedPooling(), to);
     case Operation::NONE:
       break;
   }
@@ -286,13 +290,21 @@ Status Reader::read_convolution(engine::Convolution from, Parameters* to) {
   return read_finish(from.finish(), &convolution.finish);
 }
 
-Status Reader::read_pooling(engine::Pooling from, Parameters* to) {
-  PoolingParameters& pooling = to->emplace<PoolingParameters>();
-  if (!read_window(from, &pooling.window)) return refuse("its window is not valid");
-  pooling.average = from.average();
-  pooling.count_padding = from.count_padding();
-  pooling.divisor = from.divisor();
+template <typename Table>
+Status Reader::read_pooling(const Table& from, PoolingParameters* to) {
+  if (!read_window(from, &to->window)) return refuse("its window is not valid");
+  to->average = from.average();
+  to->count_padding = from.count_padding();
+  to->divisor = from.divisor();
   return {};
+}
+
+Status Reader::read_quantized_pooling(engine::QuantizedPooling from, Parameters* to) {
+  auto& pooling = to->emplace<QuantizedPoolingParameters>();
+  pooling.in_zero_point = from.in_zero_point();
+  pooling.multiplier = from.multiplier();
+  pooling.requantize = requantize_of(from.requantize());
+  return read_pooling(from, &pooling);
 }
 
 Status Reader::read_reduction(engine::Reduction from, Parameters* to) {

@@ -49,4 +49,15 @@ void combine(const QuantizedBinary& binary, const ByteOperands& operands, Worker
 // out = b[a]: b is a table of 256 bytes, its steps are 0.
 void look_up(const ByteOperands& operands, Workers* workers);
 
+// The greatest of each window as it is; averages requantised, what lies outside being zero. No sum
+// is beyond 32 bits.
+struct QuantizedPooling : PoolShape {
+  int32_t in_zero_point = 0;
+  float multiplier = 1;  // scale of the input over that of the result
+  Requantize requantize;
+  const uint8_t* in = nullptr;  // dense, channels last
+  uint8_t* out = nullptr;
+};
+void pool(const QuantizedPooling& pooling, Workers* workers);
+
 }  // namespace rushlight::cpu
