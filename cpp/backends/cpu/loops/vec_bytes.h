@@ -156,13 +156,21 @@ static inline Block narrow(const Quad& q) {
 
 static inline Quad widen(Block v) { return widen(halve(v)); }
 
-// Floats that were clamped to +-2^22 at most, to the nearest integers, ties to even: by adding a
-// number whose last bit is worth 1.
+// Floats that were clamped to +-2^22 at most, to the nearest integers, ties to even.
 static inline IntVec round_even(Vec v) {
-  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23
-  constexpr int32_t kMagicBits = 0x4b400000;
+#if defined(__AVX512F__)
+  return reinterpret_cast<IntVec>(_mm512_cvtps_epi32(v));
+#elif defined(__AVX__)
+  return reinterpret_cast<IntVec>(_mm256_cvtps_epi32(v));
+#elif defined(__SSE2__)
+  return reinterpret_cast<IntVec>(_mm_cvtps_epi32(v));
+#elif defined(RL_NEON)
+  return reinterpret_cast<IntVec>(vcvtnq_s32_f32(v));
+#else
+  // By adding a number whose last bit is worth 1.
   using namespace ::rushlight::kernels::RL_ISA;
-  return bits(v + splat(kMagic)) - splat_int(kMagicBits);
+  return bits(v + splat(12582912.0f)) - splat_int(0x4b400000);
+#endif
 }
 
 // What Requantize says (kernels/quantized.h), in vectors.
@@ -177,11 +185,13 @@ struct RequantizeVec {
     high = splat(static_cast<float>(given.high - given.zero_point));
     zero_point = splat_int(given.zero_point);
   }
-  // Of NaN, the least.
   IntVec apply(IntVec sum, Vec multiplier) const {
+    return round(__builtin_convertvector(sum, Vec) * multiplier);
+  }
+  // Of NaN, the least.
+  IntVec round(Vec number) const {
     using namespace ::rushlight::kernels::RL_ISA;
-    const Vec scaled = __builtin_convertvector(sum, Vec) * multiplier;
-    return round_even(min_of(max_of(scaled, low), high)) + zero_point;
+    return round_even(min_of(max_of(number, low), high)) + zero_point;
   }
 };
 
