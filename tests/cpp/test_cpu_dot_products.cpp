@@ -1,5 +1,6 @@
 // The CPU engine's products of bytes beside sums of integers, bit for bit and on each instruction
-// set: tails of every size, extremes, requantised results and numbers; rows quantised and converted.
+// set: tails of every size, extremes, requantised results and numbers; rows quantised and
+// converted.
 #include <cstring>
 #include <initializer_list>
 

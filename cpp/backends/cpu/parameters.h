@@ -140,12 +140,38 @@ struct QuantizedPoolingParameters : PoolingParameters {
   Requantize requantize;
 };
 
+// From float32 to uint8 or back, number = scale * (integer - zero_point); or between int8 and
+// uint8, whose zero points are 128 apart: the same numbers.
+struct ConvertParameters {
+  float scale = 1;
+  int32_t zero_point = 0;
+};
+
+// Inputs: x, of float32. Outputs: uint8, and float32 [rows, 2]: each row's scale and zero point.
+struct QuantizeRowsParameters {};
+
+// A matrix product of uint8 with packed int8 weights (kernels/dot_product.h). Inputs: a, panels,
+// start (int32), multipliers (float32). The result is uint8, or float32 and finished.
+struct QuantizedProductParameters {
+  Requantize requantize;
+  FinishParameters finish;
+};
+
+// The same of rows that were quantised at run time. Inputs: a, rows (float32 [rows, 2]), panels,
+// scales, shares, bias.
+struct DynamicProductParameters {
+  int32_t bits = 8;
+  int64_t group_size = 0;  // terms that share a scale; 0: all of them
+  FinishParameters finish;
+};
+
 using Parameters =
     std::variant<ProductParameters, BatchProductParameters, ConvolutionParameters,
                  PoolingParameters, ArgMaxParameters, ResizeParameters, ElementwiseParameters,
                  NormParameters, GroupNormParameters, SoftmaxParameters, ReductionParameters,
                  GatherParameters, CopyParameters, AttentionParameters, QuantizedBinaryParameters,
-                 LookupParameters, QuantizedPoolingParameters>;
+                 LookupParameters, QuantizedPoolingParameters, ConvertParameters,
+                 QuantizeRowsParameters, QuantizedProductParameters, DynamicProductParameters>;
 
 // One fused operator.
 struct Step {

@@ -59,6 +59,7 @@ class Reader {
   Status read_steps(engine::Graph graph, GraphParts* parts);
   Status read_step(engine::Step from, Step* to);
   Status read_parameters(engine::Step from, Parameters* to);
+  Status read_integers(engine::Step from, Parameters* to);
   Status read_program(engine::TileProgram from, TileProgram* to);
   Status read_finish(engine::Finish from, FinishParameters* to);
   Status read_convolution(engine::Convolution from, Parameters* to);
@@ -245,6 +246,34 @@ Status Reader::read_parameters(engine::Step from, Parameters* to) {
       *to = AttentionParameters{attention.scale(), attention.causal()};
       return {};
     }
+    default:
+      return read_integers(from, to);
+  }
+}
+
+Status Reader::read_integers(engine::Step from, Parameters* to) {
+  switch (from.operation_type()) {
+    case Operation::Convert: {
+      const engine::Convert convert = from.operation_as_Convert();
+      *to = ConvertParameters{convert.scale(), convert.zero_point()};
+      return {};
+    }
+    case Operation::QuantizeRows:
+      *to = QuantizeRowsParameters();
+      return {};
+    case Operation::QuantizedProduct: {
+      const engine::QuantizedProduct product = from.operation_as_QuantizedProduct();
+      auto& quantized = to->emplace<QuantizedProductParameters>();
+      quantized.requantize = requantize_of(product.requantize());
+      return read_finish(product.finish(), &quantized.finish);
+    }
+    case Operation::DynamicProduct: {
+      const engine::DynamicProduct product = from.operation_as_DynamicProduct();
+      auto& dynamic = to->emplace<DynamicProductParameters>();
+      dynamic.bits = product.bits();
+      dynamic.group_size = product.group_size();
+      return read_finish(product.finish(), &dynamic.finish);
+    }
     case Operation::QuantizedBinary:
       return read_quantized_binary(from.operation_as_QuantizedBinary(), to);
     case Operation::Lookup:
@@ -252,10 +281,9 @@ Status Reader::read_parameters(engine::Step from, Parameters* to) {
       return {};
     case Operation::QuantizedPooling:
       return read_quantized_pooling(from.operation_as_QuantizedPooling(), to);
-    case Operation::NONE:
-      break;
+    default:
+      return refuse("it is of a kind that this runtime does not know");
   }
-  return refuse("it is of a kind that this runtime does not know");
 }
 
 Status Reader::read_program(engine::TileProgram from, TileProgram* to) {

@@ -15,7 +15,10 @@ namespace rushlight::cpu {
 // Terms of a sum, of at most 255 * 128 each, that 32 bits hold in any case.
 constexpr int64_t kMaxQuantizedTerms = INT32_MAX / (255 * 128);
 
-constexpr int64_t quads_of(int64_t terms) { return (terms + 3) / 4; }
+constexpr int64_t kQuad = 4;  // terms of a column that lie together
+constexpr int64_t kQuadBytes = kQuad * kPanel;
+
+constexpr int64_t quads_of(int64_t terms) { return (terms + kQuad - 1) / kQuad; }
 
 // What becomes of sums: bytes or numbers.
 struct QuantizedResults {

@@ -1,16 +1,15 @@
 // Inner loops of products of uint8 with packed int8 weights, and of dense convolutions: register
-// tiles over panels of bytes (../kernels/dot_product.h). Sums are exact, whatever the instruction set.
+// tiles over panels of bytes (../kernels/dot_product.h). Sums are exact, whatever the instruction
+// set.
 #pragma once
 
 #include <cstdint>
 
+#include "rushlight/backends/cpu/kernels/dot_product.h"
 #include "rushlight/backends/cpu/loops/gemm.h"
 #include "rushlight/kernel/loops/dispatch.h"
 
 namespace rushlight::cpu {
-
-constexpr int64_t kQuad = 4;  // terms of a column that lie together
-constexpr int64_t kQuadBytes = kQuad * kPanel;
 
 // Sums over taps and k of A B. Rows 0..6 and the rest have each a base of their own in A, so that a
 // tile may lie on two rows of an image. Steps are in bytes.
@@ -33,10 +32,10 @@ struct DotTile {
 using DotTileFn = void (*)(const DotTile& tile, int32_t* sums);
 
 struct DotLoops {
-  int64_t rows;    // greatest height of a tile
-  int64_t panels;  // greatest width
+  int64_t rows;                              // greatest height of a tile
+  int64_t panels;                            // greatest width
   DotTileFn tile[kMaxTileRows][kMaxPanels];  // [rows - 1][panels - 1]
-  DotTileFn narrow[kNarrowRows];  // [rows - 1]: one panel, one tap, several sums at once
+  DotTileFn narrow[kNarrowRows];             // [rows - 1]: one panel, one tap, several sums at once
 };
 
 RL_DOT_LOOPS(DotLoops, dot_loops)

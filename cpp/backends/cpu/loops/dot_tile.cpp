@@ -55,8 +55,8 @@ inline void load_quads(const char* b, int64_t b_panel, Quads (&quads)[V]) {
 #pragma GCC unroll 8
   for (int v = 0; v < V; ++v) {
     const char* panel = V == kPanelVectors ? b : b + v / kPanelVectors * b_panel;
-    quads[v] = quads_at(
-        load_int(reinterpret_cast<const int32_t*>(panel) + v % kPanelVectors * kLanes));
+    quads[v] =
+        quads_at(load_int(reinterpret_cast<const int32_t*>(panel) + v % kPanelVectors * kLanes));
   }
 }
 

@@ -34,8 +34,7 @@ void dequantize_columns(const DequantizeTile& t, int64_t j) {
     IntVec sum = load_int(t.sums + i * t.sums_step + j);
     Vec number;
     if constexpr (kRows) {
-      const Vec zero_point = 
-          min_of(max_of(splat(t.row_scales[2 * i + 1]), Vec{}), splat(255));
+      const Vec zero_point = min_of(max_of(splat(t.row_scales[2 * i + 1]), Vec{}), splat(255));
       sum = wrap_add(sum, wrap_multiply(-round_even(zero_point), start));
       number = to_floats(sum) * splat(t.row_scales[2 * i]) * multiplier + bias;
     } else {
@@ -61,8 +60,10 @@ void to_bytes(const float* x, int64_t n, float inverse_scale, int32_t zero_point
   const RequantizeVec requantize(Requantize{zero_point, 0, 255});
   const Vec factor = splat(inverse_scale);
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) store_as_bytes(out + i, requantize.round(load(x + i) * factor));
-  if (i < n) store_some_as_bytes(out + i, requantize.round(load_first(x + i, n - i) * factor), n - i);
+  for (; i + kLanes <= n; i += kLanes)
+    store_as_bytes(out + i, requantize.round(load(x + i) * factor));
+  if (i < n)
+    store_some_as_bytes(out + i, requantize.round(load_first(x + i, n - i) * factor), n - i);
 }
 
 void bytes_to_floats(const uint8_t* x, int64_t n, float scale, int32_t zero_point, float* out) {

@@ -35,14 +35,13 @@ static inline IntVec all_lanes(uint32_t x) { return splat_int(static_cast<int32_
 #if defined(__AVX512VNNI__)
 
 constexpr int kOffset = 0;
-using Quads = IntVec;  // of kLanes columns
-using RowQuad = IntVec;   // of a row, for all columns
+using Quads = IntVec;    // of kLanes columns
+using RowQuad = IntVec;  // of a row, for all columns
 static inline Quads quads_at(IntVec b) { return b; }
 static inline RowQuad quad_of(uint32_t a) { return all_lanes(a); }
 static inline IntVec add_dot(IntVec sum, Quads b, RowQuad a) {
-  return reinterpret_cast<IntVec>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sum),
-                                                      reinterpret_cast<__m512i>(a),
-                                                      reinterpret_cast<__m512i>(b)));
+  return reinterpret_cast<IntVec>(_mm512_dpbusd_epi32(
+      reinterpret_cast<__m512i>(sum), reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
 }
 
 #elif defined(__SSE2__)
