@@ -149,7 +149,7 @@ size_t winograd_scratch(const ConvGeometry& geometry, size_t threads) {
 void convolve_winograd(const Convolution& conv, void* scratch, Workers* workers) {
   if (is_empty(conv.geometry)) return;
   const Plan plan(conv.geometry);
-  float* const memory = align_floats(scratch);
+  float* const memory = align<float>(scratch);
   run_items(plan.blocks.blocks, workers, [&](int64_t thread) {
     return Worker(conv, plan, memory + thread * thread_size(conv.geometry));
   });
