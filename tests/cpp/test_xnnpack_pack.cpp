@@ -1,13 +1,16 @@
 // The packed forms of weights, element by element.
+#include <cstring>
 #include <vector>
 
 #include "check.h"
 #include "rushlight/backends/cpu/kernels/product.h"
 #include "rushlight/backends/xnnpack/pack.h"
+#include "rushlight/kernel/loops/half.h"
 
 namespace {
 
 using namespace rushlight::xnnpack;
+namespace plain = rushlight::kernels::plain;
 
 constexpr int64_t kPanel = rushlight::cpu::kPanel;
 constexpr float kUnset = -7;
@@ -43,6 +46,32 @@ void test_linear(int64_t inputs, int64_t outputs) {
       for (int64_t o = 0; o < outputs; ++o) {
         const int64_t at = transposed ? i * outputs + o : o * inputs + i;
         CHECK(in_panels(packed.data(), inputs, i, o) == numbers[static_cast<size_t>(at)]);
+      }
+    }
+    check_zeros(packed.data(), inputs, outputs);
+  }
+}
+
+// Whole numbers up to 2^8, which the half types have.
+template <typename Half>
+void test_linear_of_halves(int64_t inputs, int64_t outputs, rushlight::DType dtype,
+                           Half (*narrow)(float)) {
+  std::vector<Half> halves;
+  for (int64_t i = 0; i < inputs * outputs; ++i) halves.push_back(narrow(1.0f + i % 256));
+  std::vector<uint8_t> bytes(halves.size() * sizeof(Half) + 1);
+  std::memcpy(bytes.data() + 1, halves.data(), bytes.size() - 1);
+  Filter filter;
+  filter.data = bytes.data() + 1;  // aligned to nothing
+  filter.dtype = dtype;
+  filter.inputs = inputs;
+  filter.outputs = outputs;
+  for (const bool transposed : {false, true}) {
+    std::vector<float> packed(static_cast<size_t>(dense_floats(filter)), kUnset);
+    pack_linear(filter, transposed, packed.data(), nullptr);
+    for (int64_t i = 0; i < inputs; ++i) {
+      for (int64_t o = 0; o < outputs; ++o) {
+        const int64_t at = transposed ? i * outputs + o : o * inputs + i;
+        CHECK(in_panels(packed.data(), inputs, i, o) == 1.0f + at % 256);
       }
     }
     check_zeros(packed.data(), inputs, outputs);
@@ -123,6 +152,10 @@ void test_sizes() {
 int main() {
   test_linear(5, 33);
   test_linear(1, 16);
+  for (const int64_t inputs : {1, 64, 150}) {
+    test_linear_of_halves(inputs, 33, rushlight::DType::Float16, plain::narrow_half);
+    test_linear_of_halves(inputs, 16, rushlight::DType::BFloat16, plain::narrow_bfloat);
+  }
   test_convolution(6, 3, 17, 1);
   test_convolution(9, 2, 5, 3);
   test_depthwise(9, 1, 17);

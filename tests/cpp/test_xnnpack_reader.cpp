@@ -6,8 +6,10 @@
 
 #include "check.h"
 #include "program_builder.h"
+#include "rushlight/backends/xnnpack/graph.h"
 #include "rushlight/backends/xnnpack/xnnpack_backend.h"
 #include "rushlight/backends/xnnpack/xnnpack_fb.h"
+#include "rushlight/kernel/loops/half.h"
 
 namespace {
 
@@ -39,6 +41,19 @@ struct TestConstant {
   const char* key = nullptr;
 };
 
+// Numbers that every float type has, as their bytes.
+std::vector<uint8_t> bytes_of(const std::vector<float>& numbers, Datatype datatype) {
+  std::vector<uint8_t> bytes;
+  for (const float number : numbers) {
+    uint32_t bits = kernels::plain::bits_of(number);
+    if (datatype == Datatype::FP16) bits = kernels::plain::narrow_half(number).bits;
+    if (datatype == Datatype::BF16) bits = kernels::plain::narrow_bfloat(number).bits;
+    const size_t size = datatype == Datatype::FP32 ? 4 : 2;
+    for (size_t i = 0; i < size; ++i) bytes.push_back(static_cast<uint8_t>(bits >> 8 * i));
+  }
+  return bytes;
+}
+
 TestNode unary(NodeKind kind, uint32_t from, uint32_t to) {
   TestNode node;
   node.kind = kind;
@@ -58,6 +73,7 @@ struct TestGraph {
   std::vector<TestNode> nodes;
   std::vector<TestConstant> constants = {{}};
   std::vector<float> inline_constants;
+  Datatype datatype = Datatype::FP32;  // of inline constants
   uint32_t n_externs = 4;
   bool has_header = true;
   std::string identifier = "XN01";
@@ -81,9 +97,7 @@ struct TestGraph {
       if (c.key != nullptr) constant.ref(2, string_of(c.key));
       constant_tables.push_back(constant);
     }
-    std::vector<uint8_t> bytes(inline_constants.size() * sizeof(float));
-    if (!bytes.empty()) std::memcpy(bytes.data(), inline_constants.data(), bytes.size());
-    buffers.push_back(Table().ref(0, vector_of(bytes)));
+    buffers.push_back(Table().ref(0, vector_of(bytes_of(inline_constants, datatype))));
     Table graph;
     graph.ref(1, tables_of(node_tables)).ref(2, tables_of(value_tables)).scalar(3, n_externs);
     if (!has_header) return graph.ref(6, tables_of(buffers));
@@ -108,10 +122,10 @@ struct TestGraph {
     put(10, 32, 4);
     put(14, flatbuffer.size(), 4);
     put(18, 32 + flatbuffer.size(), 4);
-    put(22, inline_constants.size() * sizeof(float), 8);
+    const std::vector<uint8_t> region = bytes_of(inline_constants, datatype);
+    put(22, region.size(), 8);
     payload.insert(payload.end(), flatbuffer.begin(), flatbuffer.end());
-    const auto* data = reinterpret_cast<const uint8_t*>(inline_constants.data());
-    payload.insert(payload.end(), data, data + inline_constants.size() * sizeof(float));
+    payload.insert(payload.end(), region.begin(), region.end());
     return payload;
   }
 };
@@ -172,14 +186,16 @@ void check_refused(const TestGraph& graph, const char* why,
   CHECK(!loaded.handle.ok() && loaded.handle.status().code() == code && found);
 }
 
-// Runs with x = 1 2 3 ... and, if there is a second input, all twos.
-std::vector<float> run(Loaded& loaded, size_t n_inputs) {
+// Runs with x = 1 2 3 ... and, if there is a second input, all twos. The result's bytes.
+std::vector<uint8_t> run_as(Loaded& loaded, size_t n_inputs, Datatype datatype) {
   if (!loaded.handle.ok()) std::fprintf(stderr, "%s\n", loaded.message.text());
   CHECK(loaded.handle.ok());
   if (!loaded.handle.ok()) return {};
-  std::vector<float> numbers[3] = {{1, 2, 3, 4, 5, 6}, {2, 2, 2, 2, 2, 2}, std::vector<float>(6)};
-  std::vector<float>& out = numbers[n_inputs];
-  out.assign(6, 0);
+  std::vector<uint8_t> numbers[3] = {bytes_of({1, 2, 3, 4, 5, 6}, datatype),
+                                     bytes_of({2, 2, 2, 2, 2, 2}, datatype),
+                                     bytes_of({0, 0, 0, 0, 0, 0}, datatype)};
+  std::vector<uint8_t>& out = numbers[n_inputs];
+  out = numbers[2];
   int32_t sizes[] = {2, 3};
   int32_t strides[] = {3, 1};
   const uint8_t dim_order[] = {0, 1};
@@ -193,6 +209,7 @@ std::vector<float> run(Loaded& loaded, size_t n_inputs) {
     tensors[i].dim_order = dim_order;
     tensors[i].numel = tensors[i].capacity = 6;
     tensors[i].rank = 2;
+    tensors[i].dtype = xnnpack::dtype_of(datatype);
     values[i].tag = Tag::Tensor;
     values[i].t = &tensors[i];
     args[i] = &values[i];
@@ -204,6 +221,13 @@ std::vector<float> run(Loaded& loaded, size_t n_inputs) {
   if (!status.ok()) std::fprintf(stderr, "%s\n", loaded.message.text());
   CHECK(status.ok());
   return out;
+}
+
+std::vector<float> run(Loaded& loaded, size_t n_inputs) {
+  const std::vector<uint8_t> bytes = run_as(loaded, n_inputs, Datatype::FP32);
+  std::vector<float> numbers(bytes.size() / sizeof(float));
+  if (!numbers.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
 }
 
 void test_forms() {
@@ -236,6 +260,8 @@ void test_headers() {
   }
   for (const size_t at : {8, 12, 16, 20, 29}) {  // the greatest byte of each number of the header
     std::vector<uint8_t> payload = whole;
+    CHECK(payload.size() > at);
+    if (payload.size() <= at) return;
     payload[at] = at == 8 ? 29 : 0x7f;
     const Loaded loaded(payload);
     CHECK(!loaded.handle.ok() && std::strstr(loaded.message.text(), "header") != nullptr);
@@ -335,8 +361,25 @@ void test_datatypes() {
   TestGraph graph = sum();
   graph.values[1].datatype = Datatype::QINT8;
   check_refused(graph, "node 0 (Add): its value 9 is qint8", Code::NotSupported);
-  graph.values[1].datatype = Datatype::FP16;
-  check_refused(graph, "export the model without quantisation, in float32", Code::NotSupported);
+  check_refused(graph, "export the model without quantisation", Code::NotSupported);
+}
+
+void test_halves() {
+  for (const Datatype datatype : {Datatype::FP16, Datatype::BF16}) {
+    TestGraph graph = with_constant();
+    graph.datatype = datatype;
+    graph.constants[1].size = 12;
+    for (TestValue& value : graph.values) value.datatype = datatype;
+    for (const bool has_header : {true, false}) {
+      graph.has_header = has_header;
+      Loaded loaded(graph.bytes());
+      const std::vector<uint8_t> expected = bytes_of({11, 22, 33, 44, 55, 66}, datatype);
+      CHECK(run_as(loaded, 1, datatype) == expected);
+    }
+    graph.has_header = true;
+    graph.constants[1].size = 11;
+    check_refused(graph, "has 11 bytes, its dimensions ask for 12");
+  }
 }
 
 // One input [1, 4, 5, 2], one output, a constant.
@@ -425,6 +468,7 @@ int main() {
   test_constants();
   test_nodes();
   test_datatypes();
+  test_halves();
   test_convolutions();
   test_movement();
   return check_result();

@@ -62,6 +62,23 @@ class Sequence(nn.Module):
         return -y * torch.sigmoid(y), F.leaky_relu(z.ceil().pow(2) - 3, 0.1)
 
 
+class Halves(nn.Module):
+    """In float16, but for what goes in and comes out."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 6, 3, padding=1, stride=2)
+        self.head = nn.Linear(6, 20)
+        self.weight = nn.Parameter(torch.randn(20, 18))
+        self.half()
+
+    def forward(self, x):
+        y = F.pad(self.stem(x.half()).relu(), (0, 1))
+        z = self.head(y.permute(0, 2, 3, 1))
+        z = torch.mm(torch.sigmoid(z).reshape(-1, 20), self.weight) * 0.25
+        return torch.cat([z, z + 1], 1).float(), F.max_pool2d(y, 2, 2).float()
+
+
 def main() -> None:
     torch.manual_seed(0)
     path = HERE / "expected.json"
@@ -69,6 +86,7 @@ def main() -> None:
     for name, model, inputs in (
         ("images", Images(), (torch.ones(2, 3, 12, 14),)),
         ("sequence", Sequence(), (torch.ones(2, 7, 24), torch.ones(1))),
+        ("halves", Halves(), (torch.ones(1, 3, 8, 6),)),
     ):
         exported = torch.export.export(model.eval(), inputs)
         edge = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()])

@@ -110,7 +110,7 @@ struct GatherParameters {
   int64_t columns = 0;  // of a table in panels; 0 of a table [rows, width]
 };
 
-// A copy between memory of different steps.
+// A copy between memory of different steps, or dtypes: float32 and a half type.
 struct CopyParameters {};
 
 // Inputs: q, k, v [batch, heads, length, width], and a mask.

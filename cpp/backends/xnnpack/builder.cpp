@@ -84,8 +84,7 @@ void Builder::copy(const cpu::Value& from, const cpu::Value& to) {
 }
 
 cpu::Value Builder::in_order(const cpu::Value& value, const Order& order) {
-  cpu::View wanted = dense_view(shape_of(value.view), order);
-  wanted.dtype = value.view.dtype;
+  const cpu::View wanted = dense_view(shape_of(value.view), order, value.view.dtype);
   if (same_steps(value.view, wanted)) return value;
   const cpu::Value target = scratch(wanted);
   copy(value, target);

@@ -95,8 +95,10 @@ Status Delegate::read_sizes(EValue* const* args, Message& message, bool* changed
     const uint32_t value = arguments_[k];
     const uint32_t argument = graph_.values[value].argument;
     const EValue& given = *args[argument];
-    if (!given.is_tensor() || given.tensor().dtype != DType::Float32) {
-      return message.fail(Code::InvalidArgument, "argument %u is no tensor of float32", argument);
+    const DType dtype = dtype_of(graph_.values[value].datatype);
+    if (!given.is_tensor() || given.tensor().dtype != dtype) {
+      return message.fail(Code::InvalidArgument, "argument %u is no tensor of %s", argument,
+                          dtype_name(dtype));
     }
     const Tensor& tensor = given.tensor();
     if (tensor.rank > kMaxRank) {

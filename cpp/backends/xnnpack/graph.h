@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "rushlight/backends/xnnpack/xnnpack_fb.h"
+#include "rushlight/core/dtype.h"
 #include "rushlight/core/span.h"
 
 namespace rushlight::xnnpack {
@@ -73,6 +74,19 @@ struct Graph {
   Span<Node> nodes;
   size_t n_arguments = 0;  // that a call must have at least
 };
+
+// Whether this runtime computes with a datatype: float32 and the half types, which are widened to
+// it.
+inline bool is_float(Datatype datatype) {
+  return datatype == Datatype::FP32 || datatype == Datatype::FP16 || datatype == Datatype::BF16;
+}
+// Of tensors and constants that have one of these.
+inline DType dtype_of(Datatype datatype) {
+  if (datatype == Datatype::FP16) return DType::Float16;
+  return datatype == Datatype::BF16 ? DType::BFloat16 : DType::Float32;
+}
+
+inline bool is_half(DType dtype) { return dtype == DType::Float16 || dtype == DType::BFloat16; }
 
 // "FullyConnected", "Add", ...; "?" for an unknown kind.
 const char* name_of(NodeKind kind);

@@ -6,8 +6,9 @@ namespace rushlight::xnnpack {
 
 using cpu::View;
 
-View dense_view(const Shape& shape, const Order& order) {
+View dense_view(const Shape& shape, const Order& order, DType dtype) {
   View view;
+  view.dtype = dtype;
   view.rank = static_cast<uint8_t>(shape.rank);
   int64_t step = 1;
   for (size_t n = shape.rank; n-- > 0;) {
@@ -67,8 +68,7 @@ View narrowed(const View& view, size_t dim, int64_t start, int64_t size) {
 
 // Runs of the view's dimensions that lie one behind the other are cut into the new dimensions.
 bool reshaped(const View& view, const Shape& shape, View* out) {
-  *out = dense_view(shape);
-  out->dtype = view.dtype;
+  *out = dense_view(shape, Order(), view.dtype);
   out->offset = view.offset;
   cpu::measure(*out);
   if (view.numel == 0) return true;

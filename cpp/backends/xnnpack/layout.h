@@ -12,8 +12,9 @@ struct Order {
   uint8_t dims[kMaxRank] = {0, 1, 2, 3, 4, 5};
 };
 
-// float32 without gaps in this order of dimensions.
-cpu::View dense_view(const Shape& shape, const Order& order = Order());
+// Elements without gaps in this order of dimensions.
+cpu::View dense_view(const Shape& shape, const Order& order = Order(),
+                     DType dtype = DType::Float32);
 Shape shape_of(const cpu::View& view);
 Order order_of(const cpu::View& view);
 // Whether elements lie alike; dimensions of one element lie anyhow.

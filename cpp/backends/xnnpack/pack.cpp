@@ -1,10 +1,12 @@
 #include "rushlight/backends/xnnpack/pack.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "rushlight/backends/cpu/kernels/convolution.h"
 #include "rushlight/backends/cpu/kernels/product.h"
 #include "rushlight/backends/cpu/view.h"
+#include "rushlight/kernel/loops/half.h"
 
 namespace rushlight::xnnpack {
 namespace {
@@ -13,6 +15,8 @@ using cpu::bounded_product;
 using cpu::kPanel;
 using cpu::pack_panels;
 using cpu::panels_of;
+using kernels::plain::BFloat;
+using kernels::plain::Half;
 
 // The polynomials of Winograd's algorithm are taken at 0, ±√½, ±√2 and infinity; each row is
 // divided by the product of its point's distances to the others (backends/cpu/loops/winograd.cpp).
@@ -38,6 +42,44 @@ void fill(float* from, float* to) {
   for (; from < to; ++from) *from = 0;
 }
 
+const float* floats_of(const Filter& f) { return static_cast<const float*>(f.data); }
+
+template <typename T>
+void widen_as(const uint8_t* from, int64_t n, float* to) {
+  constexpr int64_t kPiece = 64;
+  T piece[kPiece];
+  for (int64_t i = 0; i < n; i += kPiece) {
+    const auto size = static_cast<size_t>(n - i < kPiece ? n - i : kPiece);
+    std::memcpy(piece, from + static_cast<size_t>(i) * sizeof(T), size * sizeof(T));
+    kernels::plain::widen_all(piece, to + i, size);
+  }
+}
+
+// A few columns of a part of the depth are widened at a time, then packed from the cache.
+void pack_widened(const Filter& f, bool is_transposed, float* to, Workers* workers) {
+  constexpr int64_t kDepth = 64;
+  const auto* data = static_cast<const uint8_t*>(f.data);
+  const auto size = static_cast<int64_t>(element_size(f.dtype));
+  share_out(workers, panels_of(f.outputs), 1, [&](int64_t begin, int64_t end) {
+    float part[kDepth * kPanel];
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t first = panel * kPanel;
+      const int64_t columns = std::min(f.outputs - first, kPanel);
+      for (int64_t k = 0; k < f.inputs; k += kDepth) {
+        const int64_t depth = std::min(f.inputs - k, kDepth);
+        for (int64_t i = 0; is_transposed && i < depth; ++i) {
+          widen(data + ((k + i) * f.outputs + first) * size, f.dtype, columns, part + i * kPanel);
+        }
+        for (int64_t j = 0; !is_transposed && j < columns; ++j) {
+          widen(data + ((first + j) * f.inputs + k) * size, f.dtype, depth, part + j * kDepth);
+        }
+        pack_panels(part, is_transposed ? kPanel : 1, is_transposed ? 1 : kDepth, depth, columns,
+                    to + (first * f.inputs + k * kPanel), nullptr);
+      }
+    }
+  });
+}
+
 }  // namespace
 
 int64_t dense_floats(const Filter& f) {
@@ -60,16 +102,24 @@ int64_t winograd_floats(const Filter& f) {
 
 int64_t bias_floats(int64_t outputs) { return panels_of(outputs) * kPanel; }
 
+void widen(const void* from, DType dtype, int64_t n, float* to) {
+  const auto* bytes = static_cast<const uint8_t*>(from);
+  if (dtype == DType::Float16) return widen_as<Half>(bytes, n, to);
+  if (dtype == DType::BFloat16) return widen_as<BFloat>(bytes, n, to);
+  std::memcpy(to, bytes, static_cast<size_t>(n) * sizeof(float));
+}
+
 void pack_linear(const Filter& f, bool is_transposed, float* to, Workers* workers) {
+  if (f.dtype != DType::Float32) return pack_widened(f, is_transposed, to, workers);
   const int64_t row = is_transposed ? f.outputs : 1;
   const int64_t column = is_transposed ? 1 : f.inputs;
-  pack_panels(f.data, row, column, f.inputs, f.outputs, to, workers);
+  pack_panels(floats_of(f), row, column, f.inputs, f.outputs, to, workers);
 }
 
 void pack_dense(const Filter& f, float* to, Workers* workers) {
   const int64_t depth = f.taps * f.inputs;
   for (int64_t group = 0; group < f.groups; ++group) {
-    pack_panels(f.data + group * f.outputs * depth, 1, depth, depth, f.outputs, to, workers);
+    pack_panels(floats_of(f) + group * f.outputs * depth, 1, depth, depth, f.outputs, to, workers);
     to += panels_of(f.outputs) * kPanel * depth;
   }
 }
@@ -78,7 +128,7 @@ void pack_depthwise(const Filter& f, float* to) {
   const int64_t outputs = f.outputs * f.groups;
   const int64_t row = panels_of(outputs) * kPanel;
   for (int64_t tap = 0; tap < f.taps; ++tap, to += row) {
-    std::memcpy(to, f.data + tap * outputs, static_cast<size_t>(outputs) * sizeof(float));
+    std::memcpy(to, floats_of(f) + tap * outputs, static_cast<size_t>(outputs) * sizeof(float));
     fill(to + outputs, to + row);
   }
 }
@@ -87,7 +137,7 @@ void pack_depthwise(const Filter& f, float* to) {
 void pack_transposed(const Filter& f, float* to) {
   const int64_t columns = f.taps * f.outputs;
   for (int64_t group = 0; group < f.groups; ++group) {
-    const float* from = f.data + group * f.outputs * f.taps * f.inputs;
+    const float* from = floats_of(f) + group * f.outputs * f.taps * f.inputs;
     const int64_t floats = panels_of(columns) * kPanel * f.inputs;
     fill(to, to + floats);
     for (int64_t c = 0; c < columns; ++c) {
@@ -105,7 +155,7 @@ void pack_winograd(const Filter& f, float* to) {
     const double* x = kAtPoints[product % cpu::kWinogradIn];
     float* panels = to + product * f.inputs * f.outputs;
     for (int64_t o = 0; o < f.outputs; ++o) {
-      const float* taps = f.data + o * f.taps * f.inputs;
+      const float* taps = floats_of(f) + o * f.taps * f.inputs;
       float* column = panels + o / kPanel * f.inputs * kPanel + o % kPanel;
       for (int64_t i = 0; i < f.inputs; ++i) {
         column[i * kPanel] = at_points(taps + i, f.inputs, y, x);

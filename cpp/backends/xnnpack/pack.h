@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "rushlight/core/dtype.h"
 #include "rushlight/platform/workers.h"
 
 namespace rushlight::xnnpack {
@@ -12,10 +13,11 @@ namespace rushlight::xnnpack {
 // The filter of a convolution, [outputs, taps, inputs / groups]; of a depthwise one [taps,
 // outputs].
 struct Filter {
-  const float* data = nullptr;
-  int64_t taps = 1;     // height * width
-  int64_t inputs = 1;   // of a group
-  int64_t outputs = 1;  // of a group
+  const void* data = nullptr;
+  DType dtype = DType::Float32;  // Float16 and BFloat16 of fully connected layers, too
+  int64_t taps = 1;              // height * width
+  int64_t inputs = 1;            // of a group
+  int64_t outputs = 1;           // of a group
   int64_t groups = 1;
 };
 
@@ -25,6 +27,9 @@ int64_t depthwise_floats(const Filter& filter);
 int64_t transposed_floats(const Filter& filter);
 int64_t winograd_floats(const Filter& filter);
 int64_t bias_floats(int64_t outputs);
+
+// `n` elements of a float type as float32; they need no alignment.
+void widen(const void* from, DType dtype, int64_t n, float* to);
 
 // A fully connected layer is a dense filter of one tap; `is_transposed`: it lies as [inputs,
 // outputs].

@@ -173,8 +173,8 @@ Status Reader::read_role(wire::TensorValue from, Value* to) {
 // them.
 Status Reader::read_constant(uint32_t index, Value* to) {
   RL_TRY(find_bytes(index, to));
-  if (to->datatype != Datatype::FP32) return {};
-  uint64_t bytes = sizeof(float);
+  if (!is_float(to->datatype)) return {};
+  uint64_t bytes = element_size(dtype_of(to->datatype));
   for (size_t d = 0; d < to->shape.rank; ++d) {
     bytes *= static_cast<uint64_t>(to->shape.sizes[d]);
   }
@@ -427,10 +427,10 @@ Status Reader::resolve(Node* node, uint32_t number) {
     }
     *id = index;
     Value& value = graph_.values[index];
-    if (value.datatype != Datatype::FP32) {
+    if (!is_float(value.datatype)) {
       return message_.fail(Code::NotSupported,
                            "its value %u is %s; of XNNPACK's graphs this runtime runs those in "
-                           "float32: export the model without quantisation, in float32",
+                           "floats: export the model without quantisation",
                            value.id, name_of(value.datatype));
     }
     if (is_input) {

@@ -18,6 +18,8 @@ Status Translator::run(size_t n_inputs, size_t n_outputs, cpu::GraphParts* parts
     *failed = i;
     builder_.begin(i);
     RL_TRY(translate(i));
+    const Node& node = graph_.nodes[i];
+    for (size_t k = 0; k < node.n_outputs; ++k) write_output(node.outputs[k]);
     if (out_of_memory_) return no_memory();
   }
   if (!builder_.finish(n_inputs, n_outputs, parts)) return no_memory();
@@ -35,7 +37,7 @@ Status Translator::prepare() {
   for (uint32_t i = 0; i < n; ++i) {
     if (graph_.values[i].role != Role::Input) continue;
     states_[i].ready = true;
-    states_[i].value.view = dense_view(shapes_[i]);
+    states_[i].value.view = dense_view(shapes_[i], Order(), dtype_of(graph_.values[i].datatype));
     states_[i].value.place = cpu::Place::Input;
     states_[i].value.index = ordinals_[i];
   }
@@ -46,7 +48,8 @@ Status Translator::prepare() {
 // What only reshapes read, the last of which gives an output, may be computed in the output.
 void Translator::find_homes() {
   for (uint32_t i = 0; i < states_.size(); ++i) {
-    if (graph_.values[i].role == Role::Output) states_[i].home = i;
+    const Value& value = graph_.values[i];
+    if (value.role == Role::Output && value.datatype == Datatype::FP32) states_[i].home = i;
   }
   for (size_t i = graph_.nodes.size(); i-- > 0;) {
     const Node& node = graph_.nodes[i];
@@ -93,8 +96,8 @@ Status Translator::translate(uint32_t i) {
     case NodeKind::StaticSlice:
       return slice(node);
     case NodeKind::Copy:
-    case NodeKind::Convert:  // float32 to float32: the reader takes no other
-      deliver(node.outputs[0], view(node.inputs[0]));
+    case NodeKind::Convert:
+      convert(node);
       return {};
     default:
       return message_.fail(Code::NotSupported, "this runtime has no kernel for it");
@@ -121,6 +124,8 @@ cpu::Value Translator::view(uint32_t value) {
     of.value = constant(value);
     of.ready = true;
   }
+  // Inputs in half precision, when something reads them first.
+  if (is_half(of.value.view.dtype)) of.value = converted(of.value, DType::Float32);
   if (!of.padded) return of.value;
   const cpu::Value whole = builder_.scratch(dense_view(shapes_[value]));
   cpu::Value inner = whole;
@@ -149,8 +154,7 @@ void Translator::fill(float number, const cpu::Value& to) {
 cpu::Value Translator::target(uint32_t value, const Order& order, DType dtype) {
   const uint32_t home = states_[value].home;
   cpu::Value output;
-  output.view = dense_view(shapes_[value], home == kNone ? order : Order());
-  output.view.dtype = dtype;
+  output.view = dense_view(shapes_[value], home == kNone ? order : Order(), dtype);
   if (home == kNone) return builder_.scratch(output.view);
   output.place = cpu::Place::Output;
   output.index = ordinals_[home];
@@ -163,12 +167,31 @@ void Translator::store(uint32_t value, const cpu::Value& computed) {
 }
 
 void Translator::deliver(uint32_t value, const cpu::Value& source) {
-  if (graph_.values[value].role != Role::Output) return store(value, source);
+  if (states_[value].home != value) return store(value, source);
   const cpu::Value output = target(value, Order(), source.view.dtype);
   const bool is_there = source.place == cpu::Place::Output && source.index == output.index &&
                         source.view.offset == 0 && same_steps(source.view, output.view);
   if (!is_there) builder_.copy(source, output);
   store(value, output);
+}
+
+void Translator::write_output(uint32_t value) {
+  if (graph_.values[value].role != Role::Output || states_[value].home == value) return;
+  const cpu::Value source = view(value);
+  const bool is_place = source.view.dtype == DType::Int64;  // of a maximum
+  cpu::Value output;
+  output.view = dense_view(shapes_[value], Order(),
+                           is_place ? DType::Int64 : dtype_of(graph_.values[value].datatype));
+  output.place = cpu::Place::Output;
+  output.index = ordinals_[value];
+  builder_.copy(source, output);
+}
+
+cpu::Value Translator::converted(const cpu::Value& value, DType dtype) {
+  const cpu::Value to =
+      builder_.scratch(dense_view(shape_of(value.view), order_of(value.view), dtype));
+  builder_.copy(value, to);
+  return to;
 }
 
 Status Translator::limit(const Node& node) {

@@ -33,7 +33,7 @@ class Translator {
   // What stands for a value so far.
   struct State {
     bool ready = false;
-    uint32_t home = kNone;  // the output whose memory it may be computed in
+    uint32_t home = kNone;  // the output of float32 whose memory it may be computed in
     cpu::Value value;       // without its padding
     // Elements of `fill` around it, that nobody has written yet.
     bool padded = false;
@@ -55,10 +55,14 @@ class Translator {
   cpu::Value view(uint32_t value);
   cpu::Value constant(uint32_t value);
   cpu::Value packed(Span<const float> floats);
-  // Memory for what a node computes: an output, or scratch.
+  // Memory for what a node computes: an output of float32, or scratch.
   cpu::Value target(uint32_t value, const Order& order = Order(), DType dtype = DType::Float32);
-  // A view of other memory is the value: it is copied if the value is an output.
+  // A view of other memory is the value: it is copied if the value is computed in an output.
   void deliver(uint32_t value, const cpu::Value& source);
+  // Writes what was not computed in its output.
+  void write_output(uint32_t value);
+  // Elements as those of another dtype.
+  cpu::Value converted(const cpu::Value& value, DType dtype);
   void store(uint32_t value, const cpu::Value& computed);
   void fill(float number, const cpu::Value& to);
   // Limits results that were computed without them.
@@ -95,6 +99,7 @@ class Translator {
   Status resize(const Node& node);
   Status softmax(const Node& node);
   Status concatenate(const Node& node);
+  void convert(const Node& node);
   Status transpose(const Node& node);
   Status reshape(const Node& node);
   Status pad(const Node& node);

@@ -90,6 +90,20 @@ Status Translator::concatenate(const Node& node) {
   return {};
 }
 
+// Everything is float32 here: what a conversion does is to round to the half type that it goes to
+// or comes from, if something was computed in that.
+void Translator::convert(const Node& node) {
+  const Value& in = graph_.values[node.inputs[0]];
+  const DType from = dtype_of(in.datatype);
+  const DType to = dtype_of(graph_.values[node.outputs[0]].datatype);
+  cpu::Value value = view(node.inputs[0]);
+  const bool rounds = is_half(to) || (is_half(from) && in.producer != kNone);
+  if (from != to && rounds && value.view.dtype == DType::Float32) {
+    value = converted(converted(value, is_half(to) ? to : from), DType::Float32);
+  }
+  deliver(node.outputs[0], value);
+}
+
 // Paddings that nobody has written yet stay so.
 Status Translator::transpose(const Node& node) {
   const auto table = node.body.as<wire::StaticTranspose>();

@@ -1,6 +1,5 @@
 #include "rushlight/backends/xnnpack/weights.h"
 
-#include <cstring>
 #include <new>
 
 #include "rushlight/backends/xnnpack/pack.h"
@@ -58,12 +57,16 @@ const float* Weights::plain(uint32_t value) {
   Entry& entry = entries_[value];
   if (entry.plain != nullptr) return entry.plain;
   const Span<const uint8_t> data = graph_->values[value].data;
-  if (!data.empty() && reinterpret_cast<uintptr_t>(data.data()) % alignof(int64_t) == 0) {
+  const DType dtype = dtype_of(graph_->values[value].datatype);
+  const bool is_float32 = dtype == DType::Float32;
+  if (is_float32 && !data.empty() &&
+      reinterpret_cast<uintptr_t>(data.data()) % alignof(int64_t) == 0) {
     entry.plain = reinterpret_cast<const float*>(data.data());
     return entry.plain;
   }
-  float* copy = allocate(static_cast<int64_t>(data.size() / sizeof(float)));
-  if (copy != nullptr && !data.empty()) std::memcpy(copy, data.data(), data.size());
+  const auto n = static_cast<int64_t>(data.size() / element_size(dtype));
+  float* copy = allocate(n);
+  if (copy != nullptr && n > 0) widen(data.data(), dtype, n, copy);
   entry.plain = copy;
   return copy;
 }
@@ -87,12 +90,16 @@ bool Weights::is_winograd(const Node& node, bool suits) {
 }
 
 Span<const float> Weights::pack(const Node& node) {
-  const float* data = plain(node.inputs[1]);
-  if (data == nullptr) return {};
+  const Value& value = graph_->values[node.inputs[1]];
   const bool is_layer = node.kind == NodeKind::FullyConnected;
-  Filter filter = is_layer ? filter_of_layer(node, graph_->values[node.inputs[1]].shape)
-                           : filter_of_convolution(node);
-  filter.data = data;
+  Filter filter = is_layer ? filter_of_layer(node, value.shape) : filter_of_convolution(node);
+  if (is_layer && value.datatype != Datatype::FP32) {
+    filter.dtype = dtype_of(value.datatype);
+    filter.data = value.data.data();
+  } else {
+    filter.data = plain(node.inputs[1]);
+    if (filter.data == nullptr) return {};
+  }
   const bool is_depthwise = node.kind == NodeKind::DepthwiseConv2d;
   const bool is_transposed = node.kind == NodeKind::ConvTranspose2d;
   const bool by_winograd = node.kind == NodeKind::Conv2d && entries_[node.inputs[1]].is_winograd;

@@ -10,15 +10,29 @@ from torch import nn
 from xnnpack_models import Peer
 
 from rushlight.backends.xnnpack.payload import read_payload
+from rushlight.schema import xnnpack as fb
 from rushlight.serialize.pte import read_pte
+
+
+def _graphs_of(pte: bytes) -> Iterator[fb.Graph]:
+    file = read_pte(pte)
+    for delegate in file.program.execution_plan[0].delegates:
+        yield read_payload(bytes(file.delegate_blobs[delegate.processed.index]))
 
 
 def kinds_of(pte: bytes) -> Iterator[str]:
     """The kinds of all nodes of all XNNPACK delegates."""
-    file = read_pte(pte)
-    for delegate in file.program.execution_plan[0].delegates:
-        for node in read_payload(bytes(file.delegate_blobs[delegate.processed.index])).xnodes:
+    for graph in _graphs_of(pte):
+        for node in graph.xnodes:
             yield type(node.xnode_union).__name__
+
+
+def datatypes_of(pte: bytes) -> Iterator[fb.Datatype]:
+    """The datatypes of all values of all XNNPACK delegates."""
+    for graph in _graphs_of(pte):
+        for value in graph.xvalues:
+            tensor = getattr(value.xvalue_union, "tensor_value", value.xvalue_union)
+            yield fb.Datatype(tensor.datatype)
 
 
 class Exporter(Peer):

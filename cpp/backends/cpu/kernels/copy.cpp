@@ -1,5 +1,6 @@
 // Copies with any steps: dimensions are put in the order of the output's memory, those that lie
-// behind one another become one, and what is left is copied in blocks of the last two.
+// behind one another become one, and what is left is copied in blocks of the last two. Elements
+// may become floats of another width on the way.
 #include <cstring>
 
 #include "rushlight/backends/cpu/kernels/rows.h"
@@ -13,14 +14,16 @@ constexpr int64_t kGrainBytes = int64_t{1} << 17;
 constexpr int64_t kBlockRows = 64;
 constexpr int64_t kBlockColumns = 512;
 
-enum class Kind : uint8_t { Runs, Lines, Transpose };
+enum class Kind : uint8_t { Runs, Lines, Transpose, Convert };
 
 struct Plan {
   size_t rank = 0;
   int64_t sizes[kCopyRank + 2] = {};
   int64_t in[kCopyRank + 2] = {};  // steps in elements
   int64_t out[kCopyRank + 2] = {};
-  int64_t element = 4;
+  int64_t element = 4;      // bytes of what is read
+  int64_t out_element = 4;  // and written
+  Conversion conversion = Conversion::None;
   Kind kind = Kind::Lines;
   int64_t block_rows = 0, block_columns = 0;
   int64_t row_blocks = 0, column_blocks = 0;
@@ -80,6 +83,7 @@ void widen_elements(Plan* plan) {
     }
     plan->sizes[last] /= 2;
     plan->element *= 2;
+    plan->out_element *= 2;
     if (plan->sizes[last] == 1) --plan->rank;
   }
 }
@@ -91,8 +95,10 @@ void choose_kind(Plan* plan) {
     plan->set(0, 1, 0, 0);
   }
   const size_t last = plan->rank - 1;
+  const bool converts = plan->conversion != Conversion::None;
   if (plan->in[last] == 1 && plan->out[last] == 1) plan->kind = Kind::Runs;
-  for (size_t d = 0; d < last && plan->out[last] == 1 && plan->in[last] > 1; ++d) {
+  if (converts) plan->kind = Kind::Convert;
+  for (size_t d = 0; d < last && !converts && plan->out[last] == 1 && plan->in[last] > 1; ++d) {
     if (plan->in[d] != 1) continue;
     plan->kind = Kind::Transpose;
     const int64_t size = plan->sizes[d];
@@ -117,7 +123,7 @@ void copy_block(const Plan& plan, const char* in, char* out, int64_t rows, int64
   const size_t last = plan.rank - 1;
   const size_t size = plan.element == 8 ? 3 : static_cast<size_t>(plan.element / 2);
   const int64_t in_row = plan.in[last - 1] * plan.element;
-  const int64_t out_row = plan.out[last - 1] * plan.element;
+  const int64_t out_row = plan.out[last - 1] * plan.out_element;
   switch (plan.kind) {
     case Kind::Runs:
       return loops.runs(in, in_row, out, out_row, rows, columns * plan.element);
@@ -128,10 +134,23 @@ void copy_block(const Plan& plan, const char* in, char* out, int64_t rows, int64
         loops.line[size](in + i * in_row, plan.in[last], out + i * out_row, plan.out[last],
                          columns);
       }
+      return;
+    case Kind::Convert:
+      for (int64_t i = 0; i < rows; ++i) {
+        loops.convert[static_cast<size_t>(plan.conversion)](
+            in + i * in_row, plan.in[last], out + i * out_row, plan.out[last], columns);
+      }
   }
 }
 
 int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+int64_t bytes_of_result(const Copy& copy) {
+  const bool widens =
+      copy.conversion == Conversion::HalfToFloat || copy.conversion == Conversion::BFloatToFloat;
+  if (copy.conversion == Conversion::None) return static_cast<int64_t>(copy.element_size);
+  return widens ? 4 : 2;
+}
 
 // Blocks begin..end-1 of all, the last dimension's innermost.
 void copy_blocks(const Plan& plan, const char* in, char* out, int64_t begin, int64_t end) {
@@ -147,7 +166,7 @@ void copy_blocks(const Plan& plan, const char* in, char* out, int64_t begin, int
       in_at += rest % plan.sizes[d] * plan.in[d];
       out_at += rest % plan.sizes[d] * plan.out[d];
     }
-    copy_block(plan, in + in_at * plan.element, out + out_at * plan.element,
+    copy_block(plan, in + in_at * plan.element, out + out_at * plan.out_element,
                least(plan.block_rows, plan.sizes[last - 1] - row),
                least(plan.block_columns, plan.sizes[last] - column));
   }
@@ -161,9 +180,11 @@ void copy(const Copy& copy, Workers* workers) {
   }
   Plan plan;
   plan.element = static_cast<int64_t>(copy.element_size);
+  plan.out_element = bytes_of_result(copy);
+  plan.conversion = copy.conversion;
   sort_dimensions(copy, &plan);
   merge_dimensions(&plan);
-  widen_elements(&plan);
+  if (plan.conversion == Conversion::None) widen_elements(&plan);
   if (plan.rank == 0) plan.set(plan.rank++, 1, 1, 1);
   choose_kind(&plan);
   const size_t last = plan.rank - 1;

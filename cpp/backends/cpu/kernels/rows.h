@@ -66,14 +66,24 @@ struct Gather {
 };
 bool gather(const Gather& gather, int64_t* index_bad, Workers* workers);
 
+// What a copy makes of elements: a narrower float is rounded to the nearest, to even in the middle.
+enum class Conversion : uint8_t {
+  None,
+  HalfToFloat,
+  FloatToHalf,
+  BFloatToFloat,
+  FloatToBFloat,
+};
+
 // out[i0, i1, …] = in[i0, i1, …], each with its own steps in elements; element sizes 1, 2, 4 and 8
-// bytes. A step of the input may be 0.
+// bytes (that of the input counts if they are converted). A step of the input may be 0.
 struct Copy {
   size_t rank = 0;
   int64_t sizes[kCopyRank] = {};
   int64_t in_steps[kCopyRank] = {};
   int64_t out_steps[kCopyRank] = {};
   size_t element_size = 4;
+  Conversion conversion = Conversion::None;
   const void* in = nullptr;
   void* out = nullptr;
 };

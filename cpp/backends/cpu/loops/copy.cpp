@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "rushlight/kernel/loops/half.h"
 #include "rushlight/kernel/loops/vec.h"
 
 namespace rushlight::cpu::RL_ISA {
@@ -172,12 +173,49 @@ void transpose(const void* from, int64_t in_step, void* to, int64_t out_step, in
   }
 }
 
+// --- conversions --------------------------------------------------------------------------------
+
+struct ToHalf {
+  using From = float;
+  using To = Half;
+  static To of(float x) { return narrow_half(x); }
+  static void all(const float* in, Half* out, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) out[i] = narrow_half(in[i]);
+  }
+};
+struct ToBFloat {
+  using From = float;
+  using To = BFloat;
+  static To of(float x) { return narrow_bfloat(x); }
+  static void all(const float* in, BFloat* out, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) out[i] = narrow_bfloat(in[i]);
+  }
+};
+template <typename T>
+struct ToFloat {
+  using From = T;
+  using To = float;
+  static To of(T x) { return widen(x); }
+  static void all(const T* in, float* out, int64_t n) {
+    widen_all(in, out, static_cast<size_t>(n));
+  }
+};
+
+template <typename C>
+void convert(const void* in, int64_t in_step, void* out, int64_t out_step, int64_t n) {
+  const auto* from = static_cast<const typename C::From*>(in);
+  auto* to = static_cast<typename C::To*>(out);
+  if (in_step == 1 && out_step == 1) return C::all(from, to, n);
+  for (int64_t i = 0; i < n; ++i) to[i * out_step] = C::of(from[i * in_step]);
+}
+
 }  // namespace
 
 const CopyLoops copy_loops = {
     runs,
     {line<uint8_t>, line<uint16_t>, line<uint32_t>, line<uint64_t>},
     {transpose<uint8_t>, transpose<uint16_t>, transpose<float>, transpose<uint64_t>},
+    {nullptr, convert<ToFloat<Half>>, convert<ToHalf>, convert<ToFloat<BFloat>>, convert<ToBFloat>},
 };
 
 }  // namespace rushlight::cpu::RL_ISA

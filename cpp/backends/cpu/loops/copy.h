@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rushlight/backends/cpu/kernels/rows.h"
 #include "rushlight/kernel/loops/dispatch.h"
 
 namespace rushlight::cpu {
 
 // Elements of 1, 2, 4 and 8 bytes; a step counts elements.
 constexpr size_t kCopySizes = 4;
+constexpr size_t kConversions = static_cast<size_t>(Conversion::FloatToBFloat) + 1;
 
 struct CopyLoops {
   // `rows` runs of `bytes` bytes; the steps from run to run count bytes.
@@ -20,6 +22,9 @@ struct CopyLoops {
   // out[i * out_step + j] = in[j * in_step + i] for i < rows, j < columns
   void (*transpose[kCopySizes])(const void* in, int64_t in_step, void* out, int64_t out_step,
                                 int64_t rows, int64_t columns);
+  // Like `line`, between elements of two types; the first is nullptr.
+  void (*convert[kConversions])(const void* in, int64_t in_step, void* out, int64_t out_step,
+                                int64_t n);
 };
 
 RL_LOOPS(CopyLoops, copy_loops)

@@ -64,14 +64,25 @@ class GatherOperator final : public Operator {
   Gather gather_;
 };
 
+// What makes elements of one type those of the other; None for those that are equal. False if
+// nothing does.
+bool find_conversion(DType from, DType to, Conversion* conversion) {
+  *conversion = Conversion::None;
+  if (from == DType::Float16 && to == DType::Float32) *conversion = Conversion::HalfToFloat;
+  if (from == DType::Float32 && to == DType::Float16) *conversion = Conversion::FloatToHalf;
+  if (from == DType::BFloat16 && to == DType::Float32) *conversion = Conversion::BFloatToFloat;
+  if (from == DType::Float32 && to == DType::BFloat16) *conversion = Conversion::FloatToBFloat;
+  return from == to || *conversion != Conversion::None;
+}
+
 class CopyOperator final : public Operator {
  public:
   Status prepare(const CopyParameters&, Setup& setup) {
     in_ = setup.input(0);
     out_ = setup.output(0);
     if (in_ == nullptr || out_ == nullptr) return setup.refuse("a value is missing");
-    if (in_->dtype != out_->dtype || !same_sizes(*in_, *out_) || in_->rank > kCopyRank ||
-        has_repeats(*out_)) {
+    if (!find_conversion(in_->dtype, out_->dtype, &copy_.conversion) || !same_sizes(*in_, *out_) ||
+        in_->rank > kCopyRank || has_repeats(*out_)) {
       return setup.refuse("its values differ in dtype or sizes");
     }
     copy_.rank = in_->rank;
