@@ -12,7 +12,7 @@ from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
 from rushlight.backends.cpu import pack
-from rushlight.backends.cpu.clusters import Cluster, clusters_of, is_elementwise, is_number
+from rushlight.backends.cpu.clusters import IMAGES, Cluster, clusters_of, is_elementwise, is_number
 from rushlight.backends.cpu.graph import Graph, Memory, Step, View, bytes_of
 from rushlight.backends.cpu.join import join, order_of_loads
 from rushlight.backends.cpu.layout import Layout, NoViewError
@@ -263,7 +263,7 @@ class Builder:
         view: View = self._translate[anchor.target](self, anchor)
         step = self.graph.steps[-1]
         self._values[anchor] = view
-        is_image = anchor.target is torch.ops.aten.convolution.default
+        is_image = anchor.target in IMAGES
         result = self._as_rows(view, is_image)
         mark = len(self.graph.steps)
 
@@ -386,4 +386,4 @@ def _added_to(term: Term, result: View) -> View | None:
 def _adds(operation: Any) -> bool:
     """Whether the step can add to its results."""
     adding = (fb.ConvolutionKind.DENSE, fb.ConvolutionKind.WINOGRAD)
-    return isinstance(operation, fb.Product) or operation.kind in adding
+    return getattr(operation, "kind", fb.ConvolutionKind.DENSE) in adding

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
+from rushlight.backends.cpu import quantized_calls as calls
 from rushlight.backends.cpu.sizes import all_same, shape_of
 from rushlight.backends.cpu.tiles import TERMS
 
@@ -18,9 +19,14 @@ _WEIGHTS = {
     aten.addmm.default: 2,
     aten.mm.default: 1,
     aten.convolution.default: 1,
+    calls.product: 1,
+    calls.convolution: 1,
+    calls.dynamic_product: 1,
 }
 """Calls whose results elementwise calls can follow while they are in cache, if this argument, the
 weights, is a constant."""
+IMAGES = (aten.convolution.default, calls.convolution)
+"""Those of them that make images."""
 
 
 @dataclass(eq=False)
@@ -160,7 +166,7 @@ def _keeps_rows(anchor: Node, reshaped: Node) -> bool:
     """Whether the rows of a product are whole after a reshape; there is none of images."""
     if anchor is reshaped:
         return True
-    is_image = anchor.target is aten.convolution.default
+    is_image = anchor.target in IMAGES
     return not is_image and all_same(shape_of(anchor)[-1:], shape_of(reshaped)[-1:])
 
 

@@ -10,6 +10,7 @@ import torch
 from torch.fx import Node
 
 from rushlight.backends.cpu import pack
+from rushlight.backends.cpu import quantized_calls as calls
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.graph import CHANNELS_LAST, View
 from rushlight.backends.cpu.operator_facts import (
@@ -36,7 +37,7 @@ def _conv_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
 
 def _convolution(b: Builder, node: Node) -> View:
     args = arguments(node)
-    image, edges = _padded(b, args["input"])
+    image, edges = zeros_around(b, args["input"])
     weight, groups = b.data(args["weight"]), args["groups"]
     assert weight is not None
     stride, padding, dilation = (list(args[n]) for n in ("stride", "padding", "dilation"))
@@ -93,27 +94,33 @@ def _suits_winograd(
     return tiles * 12 <= math.prod(image) and tiles * batch >= _LEAST_TILES
 
 
-def _is_zero_pad(node: Any) -> bool:
-    """Whether a call pads images with zeros, and only convolutions read it."""
+def _is_zero_pad(node: Any, zero: float = 0) -> bool:
+    """Whether a call pads images with what is zero, and only convolutions read it."""
     if not isinstance(node, Node) or node.target is not aten.constant_pad_nd.default:
         return False
     args = arguments(node)
     pad = list(args["pad"])
     return (
-        args["value"] == 0
+        args["value"] == zero
         and len(pad) <= 4
         and val_of(node).dim() == 4
         and all(isinstance(n, int) and n >= 0 for n in pad)
-        and all(
-            u.target is aten.convolution.default and u.args[0] is node and not u.args[6]
-            for u in node.users
-        )
+        and all(_pads(user, node, zero) for user in node.users)
     )
 
 
-def _padded(b: Builder, node: Node) -> tuple[View, list[int]]:
-    """An image, and the zeros around it: top, left, bottom, right."""
-    if not _is_zero_pad(node):
+def _pads(user: Node, image: Node, zero: float) -> bool:
+    """Whether a call is a convolution of an image that can have zeros around it."""
+    if user.args[0] is not image:
+        return False
+    if user.target is calls.convolution:
+        return user.args[-1] == zero
+    return user.target is aten.convolution.default and zero == 0 and not user.args[6]
+
+
+def zeros_around(b: Builder, node: Any, zero: float = 0) -> tuple[View, list[int]]:
+    """An image, and how much that is zero lies around it: top, left, bottom, right."""
+    if not _is_zero_pad(node, zero):
         return b.value(node), [0] * 4
     args = arguments(node)
     left, right, top, bottom = (*args["pad"], 0, 0)[:4]
@@ -121,9 +128,9 @@ def _padded(b: Builder, node: Node) -> tuple[View, list[int]]:
 
 
 def _pad(b: Builder, node: Node) -> View | None:
-    if _is_zero_pad(node):
-        return None  # the convolutions do it
     args = arguments(node)
+    if _is_zero_pad(node, args["value"]):
+        return None  # the convolutions do it
     source = b.value(args["self"])
     out = b.new(shape_of(node), dtype=val_of(node).dtype)
     inner = out.meta
@@ -139,7 +146,8 @@ def _pad(b: Builder, node: Node) -> View | None:
     return out
 
 
-def _window(args: dict[str, Any]) -> tuple[list[int], list[int], list[int], list[int]]:
+def window_of(args: dict[str, Any]) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Kernel, stride, padding on four sides and dilation of a pool, by its arguments."""
     kernel = _pair(args["kernel_size"])
     stride = _pair(args["stride"] or kernel)
     padding = _pair(args["padding"])
@@ -166,7 +174,7 @@ def _pool(b: Builder, node: Node) -> Any:
     image = b.in_order(b.value(args["self"]), CHANNELS_LAST)
     val = val_of(node)[0] if is_max else val_of(node)
     out = b.new(shape_of(val), CHANNELS_LAST)
-    operation = fb.Pooling(not is_max, *_window(args))
+    operation = fb.Pooling(not is_max, *window_of(args))
     if not is_max:
         operation.count_padding = bool(args["count_include_pad"])
         operation.divisor = args["divisor_override"] or 0

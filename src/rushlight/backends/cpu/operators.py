@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from rushlight.backends.cpu import attention, images, movement, products, rows
+from rushlight.backends.cpu import attention, images, movement, products, quantized_steps, rows
 from rushlight.backends.cpu.operator_facts import Operator
 
 aten = torch.ops.aten
@@ -17,6 +17,7 @@ OPERATORS: dict[Any, Operator] = {
     **rows.OPERATORS,
     **movement.OPERATORS,
     **attention.OPERATORS,
+    **quantized_steps.OPERATORS,
 }
 """What the engine takes beside elementwise calls."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Container
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,19 @@ from rushlight.backends.cpu.clusters import is_elementwise, is_number
 from rushlight.backends.cpu.dynamic import DynamicSizes, hidden_sizes
 from rushlight.backends.cpu.operators import ANY_DTYPE, KEPT_WHOLE, MOVING, OPERATORS
 from rushlight.backends.cpu.preprocess import CpuBackend, read_weights
+from rushlight.backends.cpu.quantized_facts import (
+    Data,
+    dequantizes_constant,
+    kind_of,
+    operands_of,
+)
+from rushlight.backends.cpu.quantized_partition import (
+    cut_patterns,
+    has_quantized_weights,
+    keep_together,
+    why_not_product,
+    why_not_quantized,
+)
 from rushlight.partition import (
     CompileSpec,
     DelegationSpec,
@@ -46,7 +58,7 @@ class CpuPartitioner(SupportedOperatorPartitioner):
     def __init__(self, *, weights: str = "float32") -> None:
         specs = [CompileSpec("weights", weights.encode())] if weights != "float32" else []
         read_weights(specs)
-        self._constants: Container[Node] = ()
+        self._constants: dict[Node, torch.Tensor] = {}
         self._sizes: DynamicSizes | None = None
         self._reasons: dict[Node, str | None] = {}
         super().__init__(
@@ -59,11 +71,17 @@ class CpuPartitioner(SupportedOperatorPartitioner):
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         """Tag what it takes."""
         data = data_of(exported_program)
-        self._constants = {n for n, s in data.specs.items() if str(s.target) not in data.written}
+        constants = {n: s for n, s in data.specs.items() if str(s.target) not in data.written}
+        tensors = {**exported_program.constants, **exported_program.state_dict}
+        self._constants = {n: tensors[str(s.target)].detach() for n, s in constants.items()}
         self._sizes, self._reasons = DynamicSizes(exported_program), {}
         while True:
             result = super().partition(exported_program)
-            hidden = hidden_sizes(exported_program)
+            keep_together(exported_program)
+            hidden = {
+                **hidden_sizes(exported_program),
+                **cut_patterns(exported_program, self._constants.get),
+            }
             if not hidden:
                 return result
             self._reasons.update(hidden)
@@ -72,13 +90,24 @@ class CpuPartitioner(SupportedOperatorPartitioner):
                     node.meta.pop(TAG, None)
 
     def _why_not(self, node: Node) -> str | None:
-        assert self._sizes is not None
         if node not in self._reasons:
-            reason = why_not(node, partial(_is_in, self._constants), self._sizes)
+            reason = self._why_not_call(node)
             if reason is None and _moves_integers(node) and not self._is_wanted(node):
                 reason = "it moves integers for calls that are not taken"
             self._reasons[node] = reason
         return self._reasons[node]
+
+    def _why_not_call(self, node: Node) -> str | None:
+        assert self._sizes is not None
+        data = self._constants.get
+        if kind_of(node):
+            return why_not_quantized(node, data) or self._sizes.why_not(node)
+        if has_quantized_weights(node, data):
+            reason = why_not_product(node, operands_of(node), data)
+            if reason is not None:
+                return reason
+        is_constant = partial(_is_constant, data)
+        return why_not(node, is_constant, self._sizes)
 
     def _is_wanted(self, node: Node) -> bool:
         """Whether all that uses the call's results is taken, or the program returns them."""
@@ -92,8 +121,10 @@ def _moves_integers(node: Node) -> bool:
     return any(isinstance(v, torch.Tensor) and not v.is_floating_point() for v in vals)
 
 
-def _is_in(constants: Container[Node], node: Any) -> bool:
-    return isinstance(node, Node) and node in constants
+def _is_constant(data: Data, node: Any) -> bool:
+    return isinstance(node, Node) and (
+        data(node) is not None or dequantizes_constant(node, data)
+    )
 
 
 def why_not(node: Node, is_constant: Any, sizes: DynamicSizes) -> str | None:

@@ -7,6 +7,7 @@ from torch.export import ExportedProgram
 from rushlight.backends.cpu.attention_pattern import fuse_attention
 from rushlight.backends.cpu.join_pattern import split_chains
 from rushlight.backends.cpu.norm_pattern import fuse_norms
+from rushlight.backends.cpu.quantized_pattern import fuse_quantized
 from rushlight.backends.cpu.rewrite import Rewriter
 from rushlight.backends.cpu.view_pattern import simplify_views
 
@@ -14,6 +15,7 @@ from rushlight.backends.cpu.view_pattern import simplify_views
 def fuse_patterns(program: ExportedProgram) -> None:
     """Replace in a part, which is changed, what is written out by calls that are one step."""
     rewriter = Rewriter(program)
+    fuse_quantized(rewriter)
     simplify_views(rewriter)
     fuse_norms(rewriter)
     fuse_attention(rewriter)

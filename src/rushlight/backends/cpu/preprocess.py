@@ -157,8 +157,22 @@ class _Writer:
         return fb.Step(step.operation, inputs, outputs)
 
 
+_OF_INTEGERS = (
+    fb.Convert,
+    fb.QuantizeRows,
+    fb.QuantizedProduct,
+    fb.DynamicProduct,
+    fb.QuantizedConvolution,
+    fb.QuantizedBinary,
+    fb.Lookup,
+    fb.QuantizedPooling,
+)
+
+
 def _version(graph: Graph, is_dynamic: bool) -> int:
     """The lowest version whose readers know all that is in a graph."""
+    if any(isinstance(step.operation, _OF_INTEGERS) for step in graph.steps):
+        return 3
     kinds = {getattr(step.operation, "kind", None) for step in graph.steps}
     has_halves = any(constant.dtype == torch.bfloat16 for constant in graph.constants)
     return 2 if is_dynamic or has_halves or fb.ConvolutionKind.WINOGRAD in kinds else 1

@@ -110,7 +110,8 @@ def _softmax_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | No
     return "its half_to_float is for halves" if arguments(node)["half_to_float"] else None
 
 
-def _dims(node: Node) -> list[int]:
+def dims_of(node: Node) -> list[int]:
+    """The dimensions that a call reduces, in order."""
     args = arguments(node)
     rank = val_of(args["self"]).dim()
     dims = args["dim"]
@@ -121,7 +122,7 @@ def _dims(node: Node) -> list[int]:
 def _reduction(kind: fb.ReductionKind) -> Callable[[Builder, Node], View]:
     def translate(b: Builder, node: Node) -> View:
         args = arguments(node)
-        return _reduced(b, kind, b.value(args["self"]), _dims(node), args["keepdim"])
+        return _reduced(b, kind, b.value(args["self"]), dims_of(node), args["keepdim"])
 
     return translate
 
@@ -153,7 +154,7 @@ def _any(b: Builder, node: Node) -> View:
     condition = b.value(node.args[0])  # type: ignore[arg-type]
     one, zero = constant(1), constant(0)
     ones = b.term(lambda load: Term(TileOp.WHERE, (load(condition), one, zero)), condition.shape)
-    found = _reduced(b, fb.ReductionKind.MAX, ones, _dims(node), arguments(node)["keepdim"])
+    found = _reduced(b, fb.ReductionKind.MAX, ones, dims_of(node), arguments(node)["keepdim"])
     return b.term(lambda load: Term(TileOp.NOT_EQUAL, (load(found), zero)), found.shape, torch.bool)
 
 
@@ -165,7 +166,7 @@ def _any_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
 
 def _variance(b: Builder, node: Node) -> View:
     args = arguments(node)
-    x, dims = b.value(args["self"]), _dims(node)
+    x, dims = b.value(args["self"]), dims_of(node)
     mean = _reduced(b, fb.ReductionKind.MEAN, x, dims, True)
     wide = mean.moved(mean.meta.expand(x.shape))
     centred = b.term(lambda load: _squared(Term(TileOp.SUB, (load(x), load(wide)))), x.shape)
@@ -181,7 +182,7 @@ def _squared(term: Term) -> Term:
 
 
 def _count(node: Node) -> Size:
-    return product([shape_of(arguments(node)["self"])[d] for d in _dims(node)])
+    return product([shape_of(arguments(node)["self"])[d] for d in dims_of(node)])
 
 
 def _correction(args: dict[str, Any]) -> float:

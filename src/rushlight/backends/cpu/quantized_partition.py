@@ -1,0 +1,161 @@
+"""Which calls that quantise and dequantise the engine takes, and the products between them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+
+import torch
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from rushlight.backends.cpu.operator_facts import val_of
+from rushlight.backends.cpu.quantized_facts import (
+    CHOOSE,
+    Data,
+    Operands,
+    constant_of,
+    dequantizes_constant,
+    is_static,
+    kind_of,
+    operands_of,
+    read,
+    rows_of,
+    weights_of,
+)
+from rushlight.backends.cpu.quantized_products import why_not_dynamic, why_not_summed
+from rushlight.partition.partitioner import TAG
+from rushlight.partition.tags import graphs_of
+
+aten = torch.ops.aten
+
+
+def why_not_quantized(node: Node, data: Data) -> str | None:
+    """Why a call that quantises, dequantises or chooses parameters is not taken.
+
+    Args:
+        node: the call.
+        data: constants of the program.
+    """
+    kind = kind_of(node)
+    if dequantizes_constant(node, data):
+        return _why_not_constant(node, data)
+    if kind in CHOOSE:
+        picked = [user for user in node.users if user.target is operator.getitem]
+        quantizing = [u for one in picked for u in one.users if kind_of(u).startswith("quantize")]
+        reasons = [_why_not_at_run(user, data) for user in quantizing]
+        return next(filter(None, reasons), None) if reasons else "nothing quantises by what it says"
+    if kind in ("quantize_per_tensor", "dequantize_per_tensor"):
+        if read(node, data) is not None:
+            return _why_not_known(node)
+    if kind.startswith("quantize_per_to") or kind == "quantize_per_tensor":
+        return _why_not_at_run(node, data)
+    if kind.startswith("dequantize_per_to") or kind == "dequantize_per_tensor":
+        return _why_not_rows(node, data)
+    return f"the engine has no {node.target}"
+
+
+def _why_not_known(node: Node) -> str | None:
+    numbers = node if kind_of(node).startswith("dequantize") else node.args[0]
+    dtype = val_of(numbers).dtype
+    if dtype != torch.float32:
+        return f"its numbers are {_name(dtype)}, not float32"
+    return None
+
+
+def _why_not_at_run(node: Node, data: Data) -> str | None:
+    """Why a call that quantises by numbers of a run is not taken."""
+    users = list(node.users)
+    if not users:
+        return "nothing uses its result"
+    return next(filter(None, (_why_not_rows(user, data) for user in users)), None)
+
+
+def _why_not_rows(node: Node, data: Data) -> str | None:
+    """Why rows that a run quantises and dequantises are not."""
+    if rows_of(node) is None:
+        return "it is quantised in a way that the engine does not have at run time"
+    for user in node.users:
+        operands = operands_of(user)
+        if operands is None or operands.x is not node:
+            return "the engine quantises at run time what is multiplied with quantised weights"
+        reason = why_not_product(user, operands, data)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _why_not_constant(node: Node, data: Data) -> str | None:
+    for user in node.users:
+        operands = operands_of(user)
+        if operands is None or node not in (operands.weight, operands.bias):
+            if is_static(node, data) and val_of(node.args[0]).dtype in (torch.int8, torch.uint8):
+                continue
+            return "it is not dequantised as the weights of a product"
+        if node is operands.weight:
+            reason = why_not_product(user, operands, data)
+            if reason is not None:
+                return reason
+    return None
+
+
+def has_quantized_weights(node: Node, data: Data) -> bool:
+    """Whether a product or convolution has weights that are stored quantised."""
+    operands = operands_of(node)
+    return operands is not None and dequantizes_constant(operands.weight, data)
+
+
+def why_not_product(node: Node, operands: Operands, data: Data) -> str | None:
+    """Why a product with quantised weights is not taken."""
+    if operands.bias is not None and constant_of(operands.bias, data) is None:
+        return "its bias is computed: the engine prepares weights ahead of time"
+    weights = weights_of(operands.weight, data, columns=operands.columns)
+    is_image = node.target is aten.convolution.default
+    if is_static(operands.x, data):
+        if weights is None or weights.group_size:
+            return None  # it is computed in float32
+        return why_not_summed(weights)
+    if rows_of(operands.x) is None:
+        return "its weights are quantised and its input is not: the engine multiplies like by like"
+    if is_image:
+        return "the engine quantises rows at run time, not images"
+    if weights is None:
+        return (
+            "its weights are not int8 with a scale for each column or group, and no zero points"
+        )
+    return why_not_dynamic(weights)
+
+
+def cut_patterns(program: ExportedProgram, data: Data) -> dict[Node, str]:
+    """The tagged products that are not in one partition with what dequantises their weights."""
+    return dict(_cut(program, data))
+
+
+def _cut(program: ExportedProgram, data: Data) -> Iterator[tuple[Node, str]]:
+    for module in graphs_of(program):
+        for node in module.graph.nodes:
+            operands = operands_of(node) if TAG in node.meta else None
+            if operands is None or not dequantizes_constant(operands.weight, data):
+                continue
+            parts = [node, operands.weight]
+            if rows_of(operands.x) is not None:
+                quantized = operands.x.args[0]
+                chosen = [one.args[0] for one in quantized.all_input_nodes[1:]]
+                parts += [operands.x, quantized, *chosen]
+            if len({part.meta.get(TAG) for part in parts}) > 1:
+                yield node, "what quantises its operands would be in another partition"
+
+
+def keep_together(program: ExportedProgram) -> None:
+    """Let what dequantises be in the partition that uses its result: bytes are passed to it."""
+    for module in graphs_of(program):
+        for node in reversed(list(module.graph.nodes)):
+            if TAG not in node.meta or not kind_of(node).startswith("dequantize"):
+                continue
+            tags = {user.meta.get(TAG) for user in node.users}
+            if len(tags) == 1 and None not in tags:
+                node.meta[TAG] = tags.pop()
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -1,0 +1,123 @@
+"""Products and convolutions of bytes: which calls they are, and what becomes their parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from rushlight.backends.cpu import quantized_calls as calls
+from rushlight.backends.cpu.operator_facts import arguments
+from rushlight.backends.cpu.quantized_facts import (
+    Quantization,
+    Weights,
+    constant_of,
+    operands_of,
+    rows_of,
+    weights_of,
+)
+from rushlight.backends.cpu.quantized_pack import MOST_TERMS, depth_of, sums
+from rushlight.backends.cpu.rewrite import Rewriter, shape_of
+
+aten = torch.ops.aten
+
+
+def product(r: Rewriter, node: Any, before: Node, to: Quantization | None) -> Node | None:
+    """A call that computes what a product or convolution of bytes does, if it is one.
+
+    Args:
+        r: the graph.
+        node: the product or convolution.
+        before: where the call is put: itself, or the call that quantises its result.
+        to: what the bytes of the result stand for; None for float32.
+    """
+    found = _operands(r, node)
+    if found is None:
+        return None
+    x, weights, bias = found
+    given: Quantization = x.args[1]
+    if x.target is not calls.dequantize or weights.group_size or why_not_summed(weights):
+        return None
+    shape = shape_of(node)
+    settings = sums(weights, bias, given, to, node.name)
+    args = [x.args[0], weights.node, settings, to]
+    dtype = torch.float32 if to is None else torch.uint8
+    if node.target is not aten.convolution.default:
+        return r.call(before, calls.product, *args, shape=shape, dtype=dtype, of=[node])
+    conv = arguments(node)
+    if conv["transposed"]:
+        return None
+    window, is_line = _window(conv, weights)
+    more = (window, conv["groups"], given.zero_point)
+    if not is_line:
+        return r.call(
+            before, calls.convolution, *args, *more, shape=shape, dtype=dtype, of=[node]
+        )
+    args[0] = r.view(before, x.args[0], _as_image(shape_of(x)))
+    image = r.call(
+        before, calls.convolution, *args, *more, shape=_as_image(shape), dtype=dtype, of=[node]
+    )
+    return r.view(before, image, shape)
+
+
+def _as_image(shape: list[Any]) -> list[Any]:
+    """Sizes of a line as those of an image of one row."""
+    return [*shape[:2], 1, shape[2]]
+
+
+def _window(conv: dict[str, Any], weights: Weights) -> tuple[calls.Window, bool]:
+    """What a convolution looks at, and whether it is one over lines."""
+    is_line = weights.data.dim() == 3
+    one, none = ([1], [0]) if is_line else ([], [])
+    kernel = [*one, *weights.data.shape[2:]]
+    padding = [*none, *conv["padding"]]
+    stride, dilation = [*one, *conv["stride"]], [*one, *conv["dilation"]]
+    return calls.Window(kernel, stride, [*padding, *padding], dilation), is_line
+
+
+def why_not_summed(weights: Weights) -> str | None:
+    """Why sums of products with weights may be more than the engine's integers hold."""
+    depth = depth_of(weights)
+    if depth <= MOST_TERMS:
+        return None
+    return f"sums of {depth} terms do not fit 32 bits; the engine adds up to {MOST_TERMS}"
+
+
+def dynamic_product(r: Rewriter, node: Node) -> Node | None:
+    """A call in place of a product of rows that are quantised at run time, if it is one."""
+    found = _operands(r, node)
+    if found is None or node.target is aten.convolution.default:
+        return None
+    quantized, weights, bias = found
+    x = rows_of(quantized)
+    if x is None or why_not_dynamic(weights) is not None:
+        return None
+    rows = r.call(node, calls.quantize_rows, x, shape=shape_of(x), dtype=torch.uint8)
+    stored = None if bias is None else r.constant((node, "bias"), bias)
+    args = (rows, weights.node, weights, stored)
+    return r.call(node, calls.dynamic_product, *args, shape=shape_of(node))
+
+
+def why_not_dynamic(weights: Weights) -> str | None:
+    """Why rows that are quantised at run time are not multiplied by such weights."""
+    reason = why_not_summed(weights)
+    size = weights.group_size
+    if reason is None and size and not weights.is_half:
+        reason = "its weights of 8 bits have scales for groups of inputs; the engine has those of 4"
+    if reason is None and size % 8:
+        reason = f"its weights have groups of {size}; the engine's are multiples of 8 inputs"
+    return reason
+
+
+def _operands(r: Rewriter, node: Any) -> tuple[Node, Weights, torch.Tensor | None] | None:
+    operands = operands_of(node) if isinstance(node, Node) else None
+    if operands is None or not isinstance(operands.x, Node):
+        return None
+    weights = weights_of(operands.weight, r.data, columns=operands.columns)
+    if weights is None:
+        return None
+    if operands.bias is None:
+        return operands.x, weights, None
+    bias = constant_of(operands.bias, r.data)
+    return None if bias is None or bias.dim() != 1 else (operands.x, weights, bias)

@@ -1,0 +1,262 @@
+"""What is quantised: a result of integers, a function of one byte, or a number of float32."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from rushlight.backends.cpu import quantized_calls as calls
+from rushlight.backends.cpu.clusters import is_elementwise
+from rushlight.backends.cpu.images import window_of
+from rushlight.backends.cpu.operator_facts import arguments
+from rushlight.backends.cpu.quantized_facts import GREATEST, LEAST, Quantization
+from rushlight.backends.cpu.quantized_products import product
+from rushlight.backends.cpu.rewrite import Rewriter, alike, shape_of
+from rushlight.backends.cpu.rows import dims_of
+from rushlight.schema.cpu_engine import QuantizedBinaryKind
+
+aten = torch.ops.aten
+_MOST_CALLS = 64  # that become one table
+_BINARY = {
+    aten.add.Tensor: QuantizedBinaryKind.ADD,
+    aten.sub.Tensor: QuantizedBinaryKind.SUBTRACT,
+    aten.mul.Tensor: QuantizedBinaryKind.MULTIPLY,
+}
+# The scales between which the engine's integers are as XNNPACK's: over the result's scale.
+_SUM_SCALES = (2.0**-10, 2.0**8)
+_PRODUCT_SCALES = (2.0**-16, 2.0**8)
+
+
+def fuse_result(r: Rewriter, node: Node) -> Node | None:
+    """The call that computes bytes in place of one that quantises; None if that stays."""
+    table = _table(r, node)
+    if table is not None:
+        return _looked_up(r, node, table)
+    inner, to = _clamped(node)
+    if inner.target in _BINARY:
+        return _binary(r, node, inner, to)
+    if inner.target in (aten.mean.dim, aten.avg_pool2d.default):
+        return _average(r, node, inner, to)
+    return product(r, inner, node, to)
+
+
+# --- functions of one byte ------------------------------------------------------------------------
+
+
+@dataclass
+class _Table:
+    """A function of one value.
+
+    Attributes:
+        x: the call that dequantises the value.
+        nodes: the calls that compute the function.
+        bytes: the function's 256 values.
+    """
+
+    x: Node
+    nodes: list[Node]
+    bytes: torch.Tensor
+
+
+def _table(r: Rewriter, node: Node) -> _Table | None:
+    """What elementwise calls of one dequantised value make of each byte, if that is all there is."""
+    result: Node = node.args[0]  # type: ignore[assignment]
+    to: Quantization = node.args[1]  # type: ignore[assignment]
+    order: dict[Node, None] = {}
+    leaves: dict[Any, Node] = {}
+    stack = [result]
+    while stack:
+        one = stack.pop()
+        if one in order or r.number(one) is not None:
+            continue
+        if one.target is calls.dequantize:
+            leaves[one.args] = one
+        elif is_elementwise(one) and alike(shape_of(one), shape_of(result)):
+            order[one] = None
+            stack += one.all_input_nodes
+        else:
+            return None
+        if len(order) > _MOST_CALLS or len(leaves) > 1:
+            return None
+    if not leaves:
+        return None
+    [x] = leaves.values()
+    if not alike(shape_of(x), shape_of(result)):
+        return None
+    given: Quantization = x.args[1]  # type: ignore[assignment]
+    numbers = given.numbers(torch.arange(LEAST, GREATEST + 1))
+    nodes = sorted(order)
+    return _Table(x, nodes, to.bytes(_computed(r, nodes, {x.args: numbers}, result)))
+
+
+def _computed(
+    r: Rewriter, nodes: list[Node], known: dict[Any, torch.Tensor], result: Node
+) -> torch.Tensor:
+    """What eager computes of values."""
+    made: dict[Node, torch.Tensor] = {}
+
+    def value(arg: Any) -> Any:
+        if not isinstance(arg, Node):
+            return arg
+        if arg.target is calls.dequantize:
+            return known[arg.args]
+        return made[arg] if arg in made else torch.tensor(r.number(arg))
+
+    for node in nodes:
+        args, kwargs = map(value, node.args), {k: value(v) for k, v in node.kwargs.items()}
+        made[node] = node.target(*args, **kwargs)  # type: ignore[operator]
+    return value(result)  # type: ignore[no-any-return]
+
+
+def _looked_up(r: Rewriter, node: Node, table: _Table) -> Node:
+    """The call that looks bytes up, if those before it cannot be made to be the result."""
+    x: Node = table.x.args[0]  # type: ignore[assignment]
+    low, high = int(table.bytes[0]), int(table.bytes[-1])
+    bytes_ = torch.arange(LEAST, GREATEST + 1)
+    if torch.equal(table.bytes.long(), bytes_):
+        return x
+    inside = {*table.nodes, table.x, node}
+    is_only = all(set(one.users) <= inside for one in (x, table.x, *table.nodes))
+    if is_only and torch.equal(table.bytes.long(), bytes_.clamp(low, high)) and _narrow(x, low, high):
+        return x
+    data = table.bytes
+    if is_only and x.target is calls.lookup:
+        inner = r.data(x.args[1])
+        assert inner is not None
+        x, data = x.args[0], data[inner.long()]  # type: ignore[assignment]
+    stored = r.constant(bytes(data.tolist()), data)
+    return r.call(
+        node,
+        calls.lookup,
+        *(x, stored),
+        shape=shape_of(node),
+        dtype=torch.uint8,
+        of=[table.x, *table.nodes],
+    )
+
+
+def _narrow(node: Node, low: int, high: int) -> bool:
+    """Let a call's result be clamped to these bytes, too, if it can be."""
+    for i, arg in enumerate(node.args):
+        if isinstance(arg, Quantization) and node.target in _CLAMPING:
+            node.update_arg(i, _within(arg, low, high))
+            return True
+        if isinstance(arg, calls.Pair):
+            node.update_arg(i, replace(arg, to=_within(arg.to, low, high)))
+            return True
+        if isinstance(arg, calls.Pool) and arg.to is not None:
+            node.update_arg(i, replace(arg, to=_within(arg.to, low, high)))
+            return True
+    return False
+
+
+_CLAMPING = (calls.product, calls.convolution)
+
+
+def _within(to: Quantization, low: int, high: int) -> Quantization:
+    ends = (min(max(end, low), high) for end in (to.low, to.high))
+    return Quantization(to.scale, to.zero_point, *ends)
+
+
+# --- results of integers --------------------------------------------------------------------------
+
+
+def _clamped(node: Node) -> tuple[Node, Quantization]:
+    """What is quantised before it is clamped, and the bytes that it is clamped to."""
+    inner: Node = node.args[0]  # type: ignore[assignment]
+    to: Quantization = node.args[1]  # type: ignore[assignment]
+    first = inner, to
+    while True:
+        if len(inner.users) > 1:
+            return first
+        limits = _limits(inner)
+        if limits is None:
+            return inner, to
+        low, high = (to.byte(end) for end in limits)
+        to = _within(to, low, high)
+        inner = inner.args[0]  # type: ignore[assignment]
+
+
+def _limits(node: Node) -> tuple[float, float] | None:
+    """The numbers that a call clamps to, if that is what it does."""
+    if node.target is aten.relu.default:
+        return 0.0, math.inf
+    if node.target is aten.hardtanh.default:
+        args = arguments(node)
+        return float(args["min_val"]), float(args["max_val"])
+    if node.target is aten.clamp.default:
+        args = arguments(node)
+        ends = args["min"], args["max"]
+        if any(isinstance(end, Node) for end in ends):
+            return None
+        low, high = ends
+        return -math.inf if low is None else low, math.inf if high is None else high
+    return None
+
+
+def _binary(r: Rewriter, node: Node, inner: Node, to: Quantization) -> Node | None:
+    args = inner.args
+    if any(getattr(x, "target", None) is not calls.dequantize for x in args[:2]):
+        return None
+    one, other = args[:2]
+    kind, a, b = _BINARY[inner.target], one.args[1], other.args[1]  # type: ignore[union-attr]
+    factor = inner.kwargs.get("alpha", 1)
+    if not isinstance(factor, int | float) or factor == 0:
+        return None
+    if factor < 0:
+        is_sum = kind is QuantizedBinaryKind.ADD
+        kind = QuantizedBinaryKind.SUBTRACT if is_sum else QuantizedBinaryKind.ADD
+    b = replace(b, scale=b.scale * abs(factor))  # type: ignore[type-var]
+    pair = calls.Pair(kind, a, b, to)  # type: ignore[arg-type]
+    if why_not_paired(pair) is not None:
+        return None
+    sources = [x.args[0] for x in (one, other)]  # type: ignore[union-attr]
+    shape = shape_of(node)
+    return r.call(
+        node, calls.binary, *sources, pair, shape=shape, dtype=torch.uint8, of=[inner]
+    )
+
+
+def why_not_paired(pair: calls.Pair) -> str | None:
+    """Why the engine does not add or multiply bytes that stand for such numbers."""
+    a, b, scale = pair.a.scale, pair.b.scale, pair.to.scale
+    if pair.kind is QuantizedBinaryKind.MULTIPLY:
+        low, high = _PRODUCT_SCALES
+        fits = low <= a * b / scale < high
+    else:
+        low, high = _SUM_SCALES
+        fits = low <= max(a, b) / scale < high
+    return None if fits else f"its scales {a:.3g}, {b:.3g} and {scale:.3g} are too far apart"
+
+
+def _average(r: Rewriter, node: Node, inner: Node, to: Quantization) -> Node | None:
+    args = arguments(inner)
+    x = args["self"]
+    if x.target is not calls.dequantize:
+        return None
+    given: Quantization = x.args[1]
+    if inner.target is aten.avg_pool2d.default:
+        window = calls.Window(*window_of(args))
+        of = calls.Pool(
+            window, given, to, bool(args["count_include_pad"]), args["divisor_override"] or 0
+        )
+        return _pooled(r, node, inner, x.args[0], of, shape_of(node))
+    sizes = shape_of(x)
+    if args["dtype"] not in (None, torch.float32) or len(sizes) != 4 or dims_of(inner) != [2, 3]:
+        return None
+    if not all(isinstance(size, int) and size > 0 for size in sizes[2:]):
+        return None
+    window = calls.Window(sizes[2:], [1, 1], [0] * 4, [1, 1])
+    of = calls.Pool(window, given, to)
+    new = _pooled(r, node, inner, x.args[0], of, [*sizes[:2], 1, 1])
+    return new if args["keepdim"] else r.view(node, new, shape_of(node))
+
+
+def _pooled(
+    r: Rewriter, node: Node, inner: Node, x: Any, of: calls.Pool, shape: list[Any]
+) -> Node:
+    return r.call(node, calls.pool, x, of, shape=shape, dtype=torch.uint8, of=[inner])

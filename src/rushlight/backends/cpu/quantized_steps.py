@@ -1,0 +1,187 @@
+"""The steps of calls on bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from rushlight.backends.cpu import quantized_calls as calls
+from rushlight.backends.cpu import quantized_pack as pack
+from rushlight.backends.cpu.build import Builder, merged
+from rushlight.backends.cpu.graph import CHANNELS_LAST, View
+from rushlight.backends.cpu.images import zeros_around
+from rushlight.backends.cpu.operator_facts import Operator, val_of
+from rushlight.backends.cpu.quantized_facts import Quantization, Weights
+from rushlight.backends.cpu.sizes import shape_of
+from rushlight.schema import cpu_engine as fb
+
+
+def _requantize(to: Quantization | None) -> fb.Requantize | None:
+    return None if to is None else fb.Requantize(to.zero_point, to.low, to.high)
+
+
+# --- between dtypes -------------------------------------------------------------------------------
+
+
+def _convert(b: Builder, node: Node) -> View:
+    """The same elements in another dtype, which lie in the same order."""
+    x = b.value(node.args[0])  # type: ignore[arg-type]
+    of: Any = node.args[1] if len(node.args) > 1 else Quantization(1.0, 0)
+    out = b.new(x.shape, x.meta.order(), val_of(node).dtype)
+    metas = merged([x.meta, out.meta], out.meta.order())
+    one, other = (v.moved(m) for v, m in zip((x, out), metas, strict=True))
+    b.emit(fb.Convert(of.scale, of.zero_point), [one], [other])
+    if node.target is not calls.quantize or (of.low, of.high) == (0, 255):
+        return out
+    table = torch.arange(256).clamp(of.low, of.high).to(torch.uint8)
+    return _looked_up(b, out, b.constant((of.low, of.high, "clamp"), lambda: table))
+
+
+def _lookup(b: Builder, node: Node) -> View:
+    x, table = (b.value(arg) for arg in node.args)  # type: ignore[arg-type]
+    return _looked_up(b, x, table)
+
+
+def _looked_up(b: Builder, x: View, table: View) -> View:
+    out = b.new(x.shape, x.meta.order(), torch.uint8)
+    metas = merged([x.meta, out.meta], out.meta.order())
+    one, other = (v.moved(m) for v, m in zip((x, out), metas, strict=True))
+    b.emit(fb.Lookup(), [one, table], [other])
+    return out
+
+
+def _binary(b: Builder, node: Node) -> View:
+    one, other, pair = node.args
+    shape = shape_of(node)
+    views = [b.value(arg) for arg in (one, other)]  # type: ignore[arg-type]
+    full = next((v for v in views if v.meta.dim() == len(shape) and v.shape == shape), None)
+    out = b.new(shape, full.meta.order() if full is not None else None, torch.uint8)
+    metas = [*(v.meta.expand(shape) for v in views), out.meta]
+    lying = merged(metas, out.meta.order())
+    inputs = [v.moved(m) for v, m in zip((*views, out), lying, strict=True)]
+    a, c, to = pair.a, pair.b, pair.to  # type: ignore[union-attr]
+    operation = fb.QuantizedBinary(
+        pair.kind,  # type: ignore[union-attr]
+        *(a.scale, a.zero_point, c.scale, c.zero_point, to.scale),
+        _requantize(to),
+    )
+    b.emit(operation, inputs[:2], inputs[2:])
+    return out
+
+
+# --- products -------------------------------------------------------------------------------------
+
+
+def _constants(b: Builder, node: Node, sums: pack.Sums) -> list[View]:
+    """What sums start from, and what they are multiplied with."""
+    return [
+        b.constant((node, name), lambda data=data: pack.columns(data))  # type: ignore[misc]
+        for name, data in (("start", sums.start), ("multipliers", sums.multipliers))
+    ]
+
+
+def _product(b: Builder, node: Node) -> View:
+    x, _, sums, to = node.args
+    rows = b.rows(b.value(x))  # type: ignore[arg-type]
+    return _rows_by(b, node, rows, sums, to, b.new(shape_of(node), dtype=val_of(node).dtype))
+
+
+def _rows_by(b: Builder, node: Node, rows: View, sums: Any, to: Any, out: View) -> View:
+    """A product of rows with weights [columns, ...] of one term for each element of a row."""
+    matrix = sums.weights.reshape(len(sums.weights), -1).t()
+    weights = b.constant((node, "weights"), lambda: pack.panels(matrix))
+    inputs = [rows, weights, *_constants(b, node, sums)]
+    b.emit(fb.QuantizedProduct(_requantize(to)), inputs, [b.rows(out)])
+    return out
+
+
+def _convolution(b: Builder, node: Node) -> View:
+    x, _, sums, to, window, groups, outside = node.args
+    image, edges = zeros_around(b, x, outside)
+    image = b.in_order(image, CHANNELS_LAST)
+    out = b.new(shape_of(node), CHANNELS_LAST, val_of(node).dtype)
+    padding = [p + e for p, e in zip(window.padding, edges, strict=True)]  # type: ignore[union-attr]
+    kernel, stride, dilation = window.kernel, window.stride, window.dilation  # type: ignore[union-attr]
+    weight = sums.weights  # type: ignore[union-attr]
+    if len(kernel) > weight.dim() - 2:
+        weight = weight.unsqueeze(2)
+    if kernel == stride == [1, 1] and not any(padding) and groups == 1:
+        one, other = (v.moved(v.meta.permute(CHANNELS_LAST)) for v in (image, out))
+        _rows_by(b, node, b.rows(one), sums, to, other)
+        return out
+    kind = fb.ConvolutionKind.DENSE
+    if groups == image.shape[1] == weight.shape[0] and groups > 1:
+        kind = fb.ConvolutionKind.DEPTHWISE
+    weights = b.constant((node, "weights"), lambda: pack.convolution(weight, groups, kind))
+    operation = fb.QuantizedConvolution(
+        kind, kernel, stride, padding, dilation, groups, outside, _requantize(to)
+    )
+    b.emit(operation, [image, weights, *_constants(b, node, sums)], [out])
+    return out
+
+
+def _quantize_rows(b: Builder, node: Node) -> list[View]:
+    """Bytes [rows, depth], and what they stand for: [rows, 2]."""
+    x = b.rows(b.value(node.args[0]))  # type: ignore[arg-type]
+    out = b.new(x.shape, dtype=torch.uint8)
+    parameters = b.new([x.shape[0], 2])
+    b.emit(fb.QuantizeRows(), [x], [out, parameters])
+    return [out, parameters]
+
+
+def _dynamic_product(b: Builder, node: Node) -> View:
+    rows, _, given, bias = node.args
+    weights: Weights = given  # type: ignore[assignment]
+    packed = pack.half_panels if weights.is_half else pack.panels
+    matrix = weights.data.reshape(len(weights.data), -1).t()
+    panels = b.constant((weights.node, packed), lambda: packed(matrix))
+    scales = pack.scales_of(weights)
+    constants = [
+        b.constant((node, "scales"), lambda: scales.scales),
+        b.constant((node, "shares"), lambda: scales.shares),
+    ]
+    out = b.new(shape_of(node))
+    bits = 4 if weights.is_half else 8
+    operation = fb.DynamicProduct(bits, weights.group_size)
+    inputs: Sequence[Any] = [*b.value(rows), panels, *constants, b.bias(bias)]  # type: ignore[arg-type]
+    b.emit(operation, inputs, [b.rows(out)])
+    return out
+
+
+# --- images ---------------------------------------------------------------------------------------
+
+
+def _pool(b: Builder, node: Node) -> View:
+    x, given = node.args
+    of: calls.Pool = given  # type: ignore[assignment]
+    image = b.in_order(b.value(x), CHANNELS_LAST)  # type: ignore[arg-type]
+    out = b.new(shape_of(node), CHANNELS_LAST, torch.uint8)
+    window = of.window
+    operation = fb.QuantizedPooling(
+        of.to is not None, window.kernel, window.stride, window.padding, window.dilation
+    )
+    if of.to is not None and of.given is not None:
+        operation.count_padding, operation.divisor = of.count_padding, of.divisor
+        operation.in_zero_point = of.given.zero_point
+        operation.multiplier = of.given.scale / of.to.scale
+        operation.requantize = _requantize(of.to)
+    b.emit(operation, [image], [out])
+    return out
+
+
+OPERATORS: dict[Any, Operator] = {
+    calls.quantize: Operator(_convert),
+    calls.dequantize: Operator(_convert),
+    calls.flip: Operator(_convert),
+    calls.lookup: Operator(_lookup),
+    calls.binary: Operator(_binary),
+    calls.product: Operator(_product),
+    calls.convolution: Operator(_convolution),
+    calls.quantize_rows: Operator(_quantize_rows),
+    calls.dynamic_product: Operator(_dynamic_product),
+    calls.pool: Operator(_pool),
+}
+"""The steps of calls that patterns make."""
