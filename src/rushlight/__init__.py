@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         to_edge,
         to_edge_transform_and_lower,
     )
+    from rushlight.quantization.workflow import quantize
     from rushlight.runtime.load import load
     from rushlight.runtime.module import Module
 
@@ -41,6 +42,7 @@ __all__ = [
     "RunError",
     "export",
     "load",
+    "quantize",
     "to_edge",
     "to_edge_transform_and_lower",
 ]
@@ -54,6 +56,7 @@ _HOMES = {
         "to_edge",
         "to_edge_transform_and_lower",
     ),
+    "rushlight.quantization.workflow": ("quantize",),
     "rushlight.runtime.load": ("load",),
     "rushlight.runtime.module": ("Module",),
 }

@@ -90,6 +90,8 @@ def export(
     *,
     dynamic_shapes: Any = None,
     backend: Backend | Sequence[Backend] = PORTABLE,
+    quantize: Any = None,
+    calibrate: Any = None,
     methods: Mapping[str, Any] | None = None,
     verify: bool = True,
     strict: bool | float = False,
@@ -109,6 +111,10 @@ def export(
             `Partitioner`, or a tuple of several that take their parts in that order. What no
             backend takes stays on the portable kernels. A list makes a fat program with one form
             for each, in order of preference, of which `rushlight.load` chooses one.
+        quantize: a recipe that `rushlight recipes` lists, or torchao's `Quantizer`; see
+            `rushlight.quantize`. Default: nothing is quantised.
+        calibrate: inputs that show the ranges of values, for recipes that need them: an iterable
+            of tuples of arguments; of several methods a mapping of their names to such iterables.
         methods: constant methods: names to the values that they return.
         verify: run the program in the runtime on the example inputs (and on another shape, if
             shapes may vary) and compare with eager.
@@ -129,13 +135,13 @@ def export(
     say = progress or (lambda stage: None)
     forms = forms_of(backend)
     limit = _limit(strict)
-    captured: dict[str, ExportedProgram] = {}
-    if isinstance(model, Mapping):
-        for name, program in model.items():
-            captured[name] = capture(program, name=name)
+    if quantize is not None:
+        captured = _quantized(model, args, kwargs, dynamic_shapes, quantize, calibrate, progress)
+    elif isinstance(model, Mapping):
+        captured = {name: capture(program, name=name) for name, program in model.items()}
     else:
         say("capture")
-        captured["forward"] = capture(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+        captured = {"forward": capture(model, args, kwargs, dynamic_shapes=dynamic_shapes)}
     made = {}
     for form in forms:
         made[form.name] = to_edge_transform_and_lower(
@@ -160,6 +166,42 @@ def export(
                 say(f"{name}: verify" + (f" {chosen}" if chosen else ""))
                 _verify(manager, name, program, chosen)
     return Program(manager)
+
+
+def _quantized(
+    model: Model | Mapping[str, Model],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None,
+    dynamic_shapes: Any,
+    recipe: Any,
+    calibrate: Any,
+    progress: Callable[[str], None] | None,
+) -> dict[str, ExportedProgram]:
+    """The quantised program of each method."""
+    from rushlight.quantization.workflow import quantize  # torchao is an extra
+
+    if not isinstance(model, Mapping):
+        program = quantize(
+            model,
+            args,
+            kwargs,
+            calibrate=calibrate,
+            recipe=recipe,
+            dynamic_shapes=dynamic_shapes,
+            progress=progress,
+        )
+        return {"forward": program}
+    data = calibrate or {}
+    if not isinstance(data, Mapping) or not data.keys() <= model.keys():
+        raise ExportError(
+            f"calibrate must be a mapping of the methods' names, {', '.join(model)}, to their "
+            f"inputs",
+            code=Code.INVALID_ARGUMENT,
+        )
+    return {
+        name: quantize(one, calibrate=data.get(name), recipe=recipe, progress=progress)
+        for name, one in model.items()
+    }
 
 
 def _limit(strict: bool | float) -> float | None:

@@ -1,0 +1,50 @@
+"""Quantization: a captured graph becomes one that quantises and dequantises, by torchao's pt2e.
+
+torchao's entry points and protocol are re-exported under their own names; `CpuQuantizer` says what
+the `cpu` and `xnnpack` backends compute with integers, `RECIPES` are the ways to use it.
+"""
+
+try:
+    import torchao  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "rushlight.quantization needs torchao, which is not installed: pip install "
+        "'rushlight[quantization]'",
+        name="torchao",
+    ) from error
+
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e, prepare_qat_pt2e
+from torchao.quantization.pt2e.quantizer import (
+    ComposableQuantizer,
+    DerivedQuantizationSpec,
+    FixedQParamsQuantizationSpec,
+    QuantizationAnnotation,
+    QuantizationConfig,
+    QuantizationSpec,
+    Quantizer,
+    SharedQuantizationSpec,
+)
+
+from rushlight.quantization.config import static_config
+from rushlight.quantization.quantizer import CpuQuantizer
+from rushlight.quantization.recipes import RECIPES, Recipe
+from rushlight.quantization.workflow import quantize
+
+__all__ = [
+    "RECIPES",
+    "ComposableQuantizer",
+    "CpuQuantizer",
+    "DerivedQuantizationSpec",
+    "FixedQParamsQuantizationSpec",
+    "QuantizationAnnotation",
+    "QuantizationConfig",
+    "QuantizationSpec",
+    "Quantizer",
+    "Recipe",
+    "SharedQuantizationSpec",
+    "convert_pt2e",
+    "prepare_pt2e",
+    "prepare_qat_pt2e",
+    "quantize",
+    "static_config",
+]

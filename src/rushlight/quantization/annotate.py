@@ -1,0 +1,354 @@
+"""Which values around an operator are quantised, operator by operator.
+
+A rule looks at one call and writes torchao's annotations. A product (convolution, linear) begins
+with a quantised input and takes a batch norm and a clamp behind it into its own annotation, so that
+nothing is quantised between them. The other operators go on where integers already are: they are
+annotated if their inputs are quantised anyway, for an operator between two float ones would only
+lose accuracy.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import torch
+from torch.fx import Node
+from torchao.quantization.pt2e.quantizer import (
+    DerivedQuantizationSpec,
+    FixedQParamsQuantizationSpec,
+    QuantizationAnnotation,
+    QuantizationConfig,
+    QuantizationSpec,
+    QuantizationSpecBase,
+    SharedQuantizationSpec,
+)
+from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
+
+aten = torch.ops.aten
+
+CONVOLUTIONS: dict[Any, int] = {  # to the weight's axis of output channels
+    aten.conv1d.default: 0,
+    aten.conv2d.default: 0,
+    aten.conv1d.padding: 0,
+    aten.conv2d.padding: 0,
+    aten.conv_transpose1d.default: 1,
+    aten.conv_transpose2d.input: 1,
+}
+LINEAR = aten.linear.default
+BATCH_NORMS = frozenset(
+    {aten.batch_norm.default, aten._native_batch_norm_legit_no_training.default}
+)
+CLAMPS = frozenset(
+    {
+        *(aten.relu.default, aten.relu_.default, aten.relu6.default, aten.relu6_.default),
+        *(aten.hardtanh.default, aten.hardtanh_.default, aten.clamp.default, aten.clamp_.default),
+        *(aten.clamp_min.default, aten.clamp_max.default),
+    }
+)
+ARITHMETIC = frozenset(
+    {
+        *(aten.add.Tensor, aten.add_.Tensor, aten.sub.Tensor, aten.sub_.Tensor),
+        *(aten.mul.Tensor, aten.mul_.Tensor),
+    }
+)
+AVERAGES = frozenset(
+    {
+        *(aten.avg_pool1d.default, aten.avg_pool2d.default, aten.mean.dim),
+        *(aten.adaptive_avg_pool1d.default, aten.adaptive_avg_pool2d.default),
+    }
+)
+# Operators whose results are among their inputs' values (or zero): the scale stays.
+MOVES = frozenset(
+    {
+        *(aten.max_pool1d.default, aten.max_pool2d.default, aten.adaptive_max_pool2d.default),
+        *(aten.view.default, aten.reshape.default, aten.flatten.using_ints, aten.unflatten.int),
+        *(aten.permute.default, aten.transpose.int, aten.t.default, aten.movedim.int),
+        *(aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.unsqueeze.default),
+        *(aten.slice.Tensor, aten.select.int, aten.narrow.default, aten.expand.default),
+        *(aten.contiguous.default, aten.clone.default, aten.dropout.default, aten.dropout_.default),
+        *(aten.pixel_shuffle.default, aten.channel_shuffle.default, aten.flip.default),
+        *(aten.upsample_nearest2d.vec, aten.upsample_nearest2d.default, aten.chunk.default),
+        *(aten.split.Tensor, aten.split_with_sizes.default, aten.alias.default),
+    }
+)
+PADS = frozenset({aten.pad.default, aten.constant_pad_nd.default})
+JOINS = frozenset({aten.cat.default, aten.concat.default, aten.stack.default})
+# Functions of one value, for which an engine has a table; those with a range of their own have it.
+TABLES: dict[Any, tuple[float, int] | None] = {
+    aten.sigmoid.default: (1.0 / 256, -128),
+    aten.tanh.default: (1.0 / 128, 0),
+    **dict.fromkeys(
+        (
+            *(aten.hardswish.default, aten.hardswish_.default, aten.hardsigmoid.default),
+            *(aten.hardsigmoid_.default, aten.silu.default, aten.silu_.default),
+            *(aten.gelu.default, aten.elu.default, aten.leaky_relu.default),
+            *(aten.leaky_relu_.default, aten.mish.default, aten.softplus.default),
+        )
+    ),
+}
+SIZES = frozenset({aten.sym_size.int, aten.sym_numel.default})
+
+Spec: TypeAlias = "QuantizationSpec | FixedQParamsQuantizationSpec"
+
+
+class Annotator:
+    """Annotates the calls of one graph, in order.
+
+    Attributes:
+        quantised: to each value that is quantised, the specification it has.
+    """
+
+    def __init__(self, activations: frozenset[Any] | None = None) -> None:
+        self._tables = TABLES if activations is None else {t: TABLES[t] for t in activations}
+        self.quantised: dict[Node, Spec] = {}
+
+    def annotate(self, node: Node, config: QuantizationConfig) -> bool:
+        """Annotate one call and what is fused into it; False if it stays as it is."""
+        if is_annotated(node):
+            return False
+        if node.target in CONVOLUTIONS or node.target is LINEAR:
+            return self._product(node, config)
+        rule = self._rule(node.target)
+        spec = config.input_activation
+        if rule is None or spec is None or spec.is_dynamic or not _is_float(node):
+            return False
+        return rule(node, config)
+
+    def _rule(self, target: Any) -> Callable[[Node, QuantizationConfig], bool] | None:
+        if target in ARITHMETIC:
+            return self._arithmetic
+        if target in AVERAGES:
+            return self._average
+        if target in MOVES or target in CLAMPS or target in PADS or target is operator.getitem:
+            return self._move
+        if target in JOINS:
+            return self._join
+        return self._table if target in self._tables else None
+
+    def _product(self, node: Node, config: QuantizationConfig) -> bool:
+        """A convolution or linear with constant weights, and the norm and clamp behind it."""
+        x, weight = _argument(node, 0), _argument(node, 1)
+        bias = _argument(node, 2)
+        if not (isinstance(x, Node) and isinstance(weight, Node) and weight.op == "get_attr"):
+            return False
+        if not _is_float(node) or not _is_float(weight):
+            return False
+        weight_spec = _along(config.weight, CONVOLUTIONS.get(node.target, 0))
+        inputs: dict[Node, QuantizationSpecBase | None] = {}
+        if config.input_activation is not None:
+            inputs[x] = self._spec_of(x, config)
+        inputs[weight] = weight_spec
+        if isinstance(bias, Node) and bias.op == "get_attr" and _has_integer_bias(config):
+            assert weight_spec is not None
+            inputs[bias] = _bias_of(x, weight, node, weight_spec)
+        last = fused_with(node)
+        output = config.output_activation
+        self._write(node, inputs, output if last is node else None)
+        if last is not node:
+            between = node
+            while between is not last:
+                between = next(iter(between.users))
+                self._write(between, {}, output if between is last else None)
+        for value in (weight, bias):
+            if isinstance(value, Node):
+                mark(value)
+        if config.input_activation is not None and not config.input_activation.is_dynamic:
+            self.quantised.setdefault(x, config.input_activation)
+        if output is not None:
+            self.quantised[last] = output
+        return True
+
+    def _arithmetic(self, node: Node, config: QuantizationConfig) -> bool:
+        inputs = node.all_input_nodes
+        if not self._all_quantised(inputs, config) or any(
+            not isinstance(a, Node) for a in node.args[:2]
+        ):
+            return False
+        last = fused_with(node)
+        output = config.output_activation
+        given = {x: self._spec_of(x, config) for x in inputs}
+        self._write(node, given, output if last is node else None)
+        if last is not node:
+            self._write(last, {}, output)
+        self._remember(last, output)
+        return True
+
+    def _average(self, node: Node, config: QuantizationConfig) -> bool:
+        inputs = node.all_input_nodes[:1]
+        if not self._all_quantised(inputs, config):
+            return False
+        given = {inputs[0]: self._spec_of(inputs[0], config)}
+        self._write(node, given, config.output_activation)
+        self._remember(node, config.output_activation)
+        return True
+
+    def _move(self, node: Node, config: QuantizationConfig) -> bool:
+        x = node.args[0]
+        if not isinstance(x, Node):
+            return False
+        if node.target is operator.getitem:
+            return self._part(node, x, config)
+        if not self._is_integer(x, config) or (node.target in PADS and not _pads_zeros(node)):
+            return False
+        spec = self.quantised[x]
+        output = SharedQuantizationSpec((x, node))
+        is_tensor = isinstance(node.meta.get("val"), torch.Tensor)
+        self._write(node, {x: spec}, output if is_tensor else None)
+        self._remember(node, spec)
+        return True
+
+    def _part(self, node: Node, source: Node, config: QuantizationConfig) -> bool:
+        """One of several results of an operator that moves values."""
+        if source not in self.quantised or source.target not in MOVES:
+            return False
+        x = source.args[0]
+        assert isinstance(x, Node)
+        self._write(node, {}, SharedQuantizationSpec((x, source)))
+        self._remember(node, self.quantised[source])
+        return True
+
+    def _join(self, node: Node, config: QuantizationConfig) -> bool:
+        inputs = node.all_input_nodes
+        if not inputs or not self._all_quantised(inputs, config):
+            return False
+        first = inputs[0]
+        shared = SharedQuantizationSpec((first, node))
+        given: dict[Node, QuantizationSpecBase | None] = dict.fromkeys(inputs, shared)
+        spec = given[first] = config.input_activation
+        self._write(node, given, shared)
+        self._remember(node, spec)
+        return True
+
+    def _table(self, node: Node, config: QuantizationConfig) -> bool:
+        x = node.args[0]
+        if not isinstance(x, Node) or not self._is_integer(x, config):
+            return False
+        spec = config.output_activation
+        assert spec is not None
+        fixed = self._tables[node.target]
+        output: Spec = spec
+        if fixed is not None and spec.dtype == torch.int8:
+            output = FixedQParamsQuantizationSpec(
+                torch.int8, *fixed, spec.quant_min, spec.quant_max, spec.qscheme
+            )
+        self._write(node, {x: self.quantised[x]}, output)
+        self._remember(node, output)
+        return True
+
+    def _all_quantised(self, nodes: list[Node], config: QuantizationConfig) -> bool:
+        """Whether integers are or cost nothing: an input of the model, or a constant."""
+        if all(n.op == "get_attr" for n in nodes):
+            return False
+        return all(
+            self._is_integer(n, config) or (n.op in ("placeholder", "get_attr") and _is_float(n))
+            for n in nodes
+        )
+
+    def _is_integer(self, node: Node, config: QuantizationConfig) -> bool:
+        have, wanted = self.quantised.get(node), config.input_activation
+        if have is None or wanted is None or wanted.is_dynamic:
+            return False
+        return bool(have.dtype == wanted.dtype)
+
+    def _spec_of(self, node: Node, config: QuantizationConfig) -> Spec | None:
+        """What `node` is quantised by already, or what the configuration says."""
+        return self.quantised[node] if self._is_integer(node, config) else config.input_activation
+
+    def _remember(self, node: Node, spec: Spec | None) -> None:
+        if spec is not None:
+            self.quantised[node] = spec
+
+    def _write(
+        self,
+        node: Node,
+        inputs: dict[Node, QuantizationSpecBase | None],
+        output: QuantizationSpecBase | None,
+    ) -> None:
+        node.meta[Q_ANNOTATION_KEY] = QuantizationAnnotation(inputs, output, _annotated=True)
+
+
+def is_annotated(node: Node) -> bool:
+    """Whether a quantizer has decided about `node`."""
+    annotation = node.meta.get(Q_ANNOTATION_KEY)
+    return annotation is not None and annotation._annotated
+
+
+def mark(node: Node) -> None:
+    """Decide that nothing more is said about `node`."""
+    node.meta.setdefault(Q_ANNOTATION_KEY, QuantizationAnnotation())._annotated = True
+
+
+def fused_with(node: Node) -> Node:
+    """The last call that one kernel computes with `node`: itself, or a norm or clamp behind it."""
+    last = node
+    is_product = node.target in CONVOLUTIONS or node.target is LINEAR
+    follower = _only_user(last)
+    if is_product and follower is not None and follower.target in BATCH_NORMS:
+        last = follower
+        follower = _only_user(last)
+    is_clamp = follower is not None and follower.target in CLAMPS
+    return follower if is_clamp and follower is not None and not is_annotated(follower) else last
+
+
+def _only_user(node: Node) -> Node | None:
+    users = [user for user in node.users if user.target not in SIZES]
+    return users[0] if len(users) == 1 else None
+
+
+def _argument(node: Node, at: int) -> Any:
+    return node.args[at] if len(node.args) > at else None
+
+
+def _is_float(node: Node) -> bool:
+    value = node.meta.get("val")
+    if isinstance(value, list | tuple):
+        return all(isinstance(v, torch.Tensor) and v.dtype == torch.float32 for v in value)
+    return isinstance(value, torch.Tensor) and value.dtype == torch.float32
+
+
+def _along(spec: QuantizationSpec | None, axis: int) -> QuantizationSpec | None:
+    """The specification of a weight with its output channels along `axis`."""
+    if spec is None or spec.ch_axis in (None, axis):
+        return spec
+    return QuantizationSpec(
+        spec.dtype,
+        spec.observer_or_fake_quant_ctr,
+        spec.quant_min,
+        spec.quant_max,
+        spec.qscheme,
+        axis,
+        spec.is_dynamic,
+    )
+
+
+def _has_integer_bias(config: QuantizationConfig) -> bool:
+    x, weight = config.input_activation, config.weight
+    return x is not None and not x.is_dynamic and weight is not None and weight.dtype == torch.int8
+
+
+def _bias_of(x: Node, weight: Node, node: Node, spec: QuantizationSpec) -> DerivedQuantizationSpec:
+    """int32 by the product of the scales of input and weight: what the sums are counted in."""
+    is_per_channel = spec.qscheme == torch.per_channel_symmetric
+    return DerivedQuantizationSpec(
+        derived_from=[(x, node), (weight, node)],
+        derive_qparams_fn=_bias_parameters,
+        dtype=torch.int32,
+        quant_min=-(2**31) + 1,
+        quant_max=2**31 - 1,
+        qscheme=spec.qscheme,
+        ch_axis=0 if is_per_channel else None,
+    )
+
+
+def _bias_parameters(observers: list[Any]) -> tuple[torch.Tensor, torch.Tensor]:
+    scales = [observer.calculate_qparams()[0] for observer in observers]
+    scale = scales[0] * scales[1]
+    return scale, torch.zeros_like(scale, dtype=torch.int64)
+
+
+def _pads_zeros(node: Node) -> bool:
+    mode = _argument(node, 2) if node.target is aten.pad.default else "constant"
+    value = _argument(node, 3 if node.target is aten.pad.default else 2)
+    return mode in (None, "constant") and value in (None, 0, 0.0)

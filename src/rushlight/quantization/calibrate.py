@@ -1,0 +1,212 @@
+"""Calibration: the data that a prepared model is run on, and what may be wrong with it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.utils._pytree as pytree
+from torch.export import ExportedProgram
+from torch.fx import GraphModule, Node
+from torchao.quantization.pt2e import FakeQuantizeBase, ObserverBase
+
+from rushlight.errors import Code, ExportError
+from rushlight.ir.source import source_of
+
+Progress = Callable[[str], None]
+
+
+class Item(NamedTuple):
+    """One call of the model."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+def items_of(data: Iterable[Any]) -> list[Item]:
+    """The calls that `data` means: tuples of arguments, single tensors, dicts of keywords.
+
+    Raises:
+        ExportError: if it is no iterable of these.
+    """
+    if isinstance(data, torch.Tensor | Mapping) or not isinstance(data, Iterable):
+        raise ExportError(
+            f"calibrate is {type(data).__name__}, not an iterable of inputs: pass a list of "
+            f"tuples of arguments, calibrate=[(x,), ...]",
+            code=Code.INVALID_ARGUMENT,
+        )
+    return [_item(i, value) for i, value in enumerate(data)]
+
+
+def _item(index: int, value: Any) -> Item:
+    if isinstance(value, torch.Tensor):
+        return Item((value,), {})
+    if isinstance(value, Mapping):
+        return Item((), dict(value))
+    if isinstance(value, tuple | list):
+        return Item(tuple(value), {})
+    raise ExportError(
+        f"calibrate: item {index} is {type(value).__name__}; give a tuple of the model's "
+        f"arguments, one tensor, or a dict of keyword arguments",
+        code=Code.INVALID_ARGUMENT,
+    )
+
+
+def calibration(captured: ExportedProgram, data: Sequence[Item]) -> list[Item]:
+    """The items, checked against the inputs that the program takes.
+
+    Raises:
+        ExportError: naming the item and the input with another structure, dtype or shape.
+    """
+    assert captured.example_inputs is not None
+    examples, spec = pytree.tree_flatten_with_path(captured.example_inputs)
+    varying = _varying(captured)
+    for index, item in enumerate(data):
+        leaves, own = pytree.tree_flatten((item.args, item.kwargs))
+        if own != spec:
+            raise ExportError(
+                f"calibrate: item {index} has inputs {_names(item)}, the model takes "
+                f"{_names(Item(*captured.example_inputs))}; give each item as the example inputs "
+                f"are given",
+                code=Code.INVALID_ARGUMENT,
+            )
+        for (path, example), value, free in zip(examples, leaves, varying, strict=True):
+            fault = _fault(example, value, free)
+            if fault:
+                raise ExportError(
+                    f"calibrate: item {index}, input {_path(path)}: {fault}",
+                    code=Code.INVALID_ARGUMENT,
+                )
+    return list(data)
+
+
+def _varying(captured: ExportedProgram) -> list[set[int]]:
+    """The dimensions of each input that may have another size than the example's."""
+    names = set(captured.graph_signature.user_inputs)
+    found = []
+    for node in captured.graph.nodes:
+        if node.op == "placeholder" and node.name in names:
+            value = node.meta.get("val")
+            sizes = value.shape if isinstance(value, torch.Tensor) else ()
+            found.append({i for i, s in enumerate(sizes) if isinstance(s, torch.SymInt)})
+    missing = len(pytree.tree_leaves(captured.example_inputs)) - len(found)
+    return found + [set()] * missing
+
+
+def _fault(example: Any, value: Any, free: set[int]) -> str:
+    if not isinstance(example, torch.Tensor):
+        return ""
+    if not isinstance(value, torch.Tensor):
+        return f"it is {type(value).__name__}, the model takes a tensor"
+    if value.dtype != example.dtype:
+        return f"it is {value.dtype}, the model takes {example.dtype}; convert it with .to()"
+    sizes = zip(value.shape, example.shape, strict=False)
+    same = value.dim() == example.dim() and all(
+        a == b or i in free for i, (a, b) in enumerate(sizes)
+    )
+    if not same:
+        return (
+            f"its shape is {list(value.shape)}, the model takes {list(example.shape)}; give that "
+            f"shape, or let the size vary with dynamic_shapes"
+        )
+    if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+        return "it holds NaN or infinite values; leave this item out or clean it"
+    return ""
+
+
+def _names(item: Item) -> str:
+    named = [f"{name}={_kind(value)}" for name, value in item.kwargs.items()]
+    return f"({', '.join([*map(_kind, item.args), *named])})"
+
+
+def _kind(value: Any) -> str:
+    return f"tensor{list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
+
+
+def _path(path: Any) -> str:
+    return pytree.keystr(path)
+
+
+def run_through(prepared: GraphModule, data: Sequence[Item], progress: Progress | None) -> None:
+    """Run the model on the data, so that its observers see the values.
+
+    Raises:
+        ExportError: if the model fails on an item, or naming the layer that first computes NaN or
+            infinite values.
+    """
+    handles = [
+        module.register_forward_pre_hook(_finite(node)) for node, module in observers_of(prepared)
+    ]
+    try:
+        with torch.no_grad():
+            for index, item in enumerate(_shown(data, progress)):
+                _call(prepared, index, item)
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _call(prepared: GraphModule, index: int, item: Item) -> None:
+    try:
+        prepared(*item.args, **item.kwargs)
+    except ExportError as error:
+        raise ExportError(f"calibrate: item {index}: {error}", code=error.code) from None
+    except Exception as error:  # whatever the model raises
+        raise ExportError(
+            f"calibrate: the model fails on item {index}: {type(error).__name__}: {error}",
+            code=Code.INVALID_ARGUMENT,
+        ) from error
+
+
+def observers_of(prepared: GraphModule) -> Iterator[tuple[Node, torch.nn.Module]]:
+    """Each observer with its first call."""
+    seen = set()
+    for node in prepared.graph.nodes:
+        if node.op != "call_module" or node.target in seen:
+            continue
+        module = prepared.get_submodule(str(node.target))
+        if isinstance(module, ObserverBase | FakeQuantizeBase):
+            seen.add(node.target)
+            yield node, module
+
+
+def _finite(node: Node) -> Callable[[torch.nn.Module, tuple[Any, ...]], None]:
+    def check(module: torch.nn.Module, args: tuple[Any, ...]) -> None:
+        if not bool(torch.isfinite(args[0]).all()):
+            source = node.args[0]
+            assert isinstance(source, Node)
+            raise ExportError(
+                f"{layer_of(source)} has NaN or infinite values, which have no scale; look for "
+                f"what makes them, or keep that module as it is with "
+                f"quantizer.set_module_name(name, None)",
+                code=Code.INVALID_ARGUMENT,
+            )
+
+    return check
+
+
+def layer_of(node: Node) -> str:
+    """A layer's name for messages: its module, operator and line."""
+    source = source_of(node)
+    what = node.name if node.op != "call_function" else str(node.target).removesuffix(".default")
+    place = f" of {source.module}" if source.module else ""
+    line = f" ({source})" if source.file and source.is_users else ""
+    return f"{what}{place}{line}"
+
+
+def _shown(data: Sequence[Item], progress: Progress | None) -> Iterator[Item]:
+    """The items; how far it is goes to `progress`, or to a terminal if there is one."""
+    if progress is not None:
+        for index, item in enumerate(data):
+            progress(f"calibrate: {index} of {len(data)}")
+            yield item
+        return
+    if not sys.stderr.isatty():
+        yield from data
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(data, "calibrate", console=Console(stderr=True), transient=True)

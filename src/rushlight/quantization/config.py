@@ -1,0 +1,77 @@
+"""How values are quantised: torchao's `QuantizationConfig` for each scheme of the recipes.
+
+Observers keep a scale above a floor. ExecuTorch's floor, 2**-12, is larger than the scales of many
+trained layers (a folded batch norm makes weights of 1e-3) and turns them into zeros, so the floors
+here only keep the product of two scales a normal float32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torchao.quantization.pt2e import (
+    FakeQuantize,
+    FusedMovingAvgObsFakeQuantize,
+    HistogramObserver,
+    MinMaxObserver,
+    MovingAverageMinMaxObserver,
+    MovingAveragePerChannelMinMaxObserver,
+    PerChannelMinMaxObserver,
+)
+from torchao.quantization.pt2e.quantizer import QuantizationConfig, QuantizationSpec
+
+ACTIVATION_FLOOR = 2.0**-30
+WEIGHT_FLOOR = 2.0**-40
+
+
+def static_config(
+    *, is_per_channel: bool = True, activation_bits: int = 8, is_qat: bool = False
+) -> QuantizationConfig:
+    """Integers throughout: activations by scales that calibration finds, weights symmetric int8.
+
+    Args:
+        is_per_channel: a scale for each output channel of a weight, or one for all.
+        activation_bits: 8 (asymmetric int8) or 16 (symmetric int16).
+        is_qat: fake-quantise for training, instead of observers.
+    """
+    activation = _activation(activation_bits, is_qat)
+    return QuantizationConfig(activation, activation, _weight(is_per_channel, is_qat), None, is_qat)
+
+
+def _activation(bits: int, is_qat: bool) -> QuantizationSpec:
+    wide = bits == 16
+    options: dict[str, Any] = {"eps": ACTIVATION_FLOOR}
+    if not is_qat:
+        # A histogram of 16 bits would cut off what they can still tell apart.
+        observer: Any = MinMaxObserver if wide else HistogramObserver
+    elif wide:
+        observer = FakeQuantize
+        options["observer"] = MovingAverageMinMaxObserver
+    else:
+        observer = FusedMovingAvgObsFakeQuantize
+    return QuantizationSpec(
+        dtype=torch.int16 if wide else torch.int8,
+        quant_min=-32767 if wide else -128,
+        quant_max=32767 if wide else 127,
+        qscheme=torch.per_tensor_symmetric if wide else torch.per_tensor_affine,
+        observer_or_fake_quant_ctr=observer.with_args(**options),
+    )
+
+
+def _weight(is_per_channel: bool, is_qat: bool) -> QuantizationSpec:
+    options: dict[str, Any] = {"eps": WEIGHT_FLOOR}
+    observer: Any = PerChannelMinMaxObserver if is_per_channel else MinMaxObserver
+    if is_qat:
+        options["observer"] = (
+            MovingAveragePerChannelMinMaxObserver if is_per_channel else MovingAverageMinMaxObserver
+        )
+        observer = FusedMovingAvgObsFakeQuantize
+    return QuantizationSpec(
+        dtype=torch.int8,
+        quant_min=-127,
+        quant_max=127,
+        qscheme=torch.per_channel_symmetric if is_per_channel else torch.per_tensor_symmetric,
+        ch_axis=0,
+        observer_or_fake_quant_ctr=observer.with_args(**options),
+    )

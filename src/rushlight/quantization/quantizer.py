@@ -1,0 +1,90 @@
+"""`CpuQuantizer`: what the `cpu` and `xnnpack` backends compute with integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+from torchao.quantization.pt2e.quantizer import QuantizationConfig, Quantizer
+
+from rushlight.quantization.annotate import Annotator
+from rushlight.quantization.transform import prepare_graph
+
+
+class CpuQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no types
+    """Annotates a graph for integer kernels, by configurations for all of it or for parts.
+
+    A part's configuration wins over the one of a larger part: a module's name over a module's
+    type, that over an operator, that over the whole. None keeps a part as it is.
+    """
+
+    def __init__(self, config: QuantizationConfig | None = None) -> None:
+        self._global = config
+        self._operators: dict[Any, QuantizationConfig | None] = {}
+        self._types: dict[str, QuantizationConfig | None] = {}
+        self._names: dict[str, QuantizationConfig | None] = {}
+        self._filter: Callable[[Node], bool] | None = None
+
+    def set_global(self, config: QuantizationConfig | None) -> CpuQuantizer:
+        """Quantise by `config` what nothing more particular is said about."""
+        self._global = config
+        return self
+
+    def set_operator_type(
+        self, operator_type: Any, config: QuantizationConfig | None
+    ) -> CpuQuantizer:
+        """Quantise calls of an operator, `torch.ops.aten.conv2d.default`, by `config`."""
+        self._operators[operator_type] = config
+        return self
+
+    def set_module_type(
+        self, module_type: type[torch.nn.Module], config: QuantizationConfig | None
+    ) -> CpuQuantizer:
+        """Quantise what modules of a class compute, with the modules inside them."""
+        self._types[f"{module_type.__module__}.{module_type.__qualname__}"] = config
+        return self
+
+    def set_module_name(self, module_name: str, config: QuantizationConfig | None) -> CpuQuantizer:
+        """Quantise what the module "blocks.0.fc" computes, with the modules inside it."""
+        self._names[module_name] = config
+        return self
+
+    def set_filter_function(self, filter_fn: Callable[[Node], bool] | None) -> CpuQuantizer:
+        """Quantise only calls of which `filter_fn` is true."""
+        self._filter = filter_fn
+        return self
+
+    def transform_for_annotation(self, model: GraphModule) -> GraphModule:
+        """Fold paddings into convolutions, and make numbers that are added constants."""
+        return prepare_graph(model)
+
+    def annotate(self, model: GraphModule) -> GraphModule:
+        """Write the annotations of every call; see `annotate.py`."""
+        annotator = Annotator()
+        for node in model.graph.nodes:
+            config = self._config_of(node) if node.op == "call_function" else None
+            if config is not None and (self._filter is None or self._filter(node)):
+                annotator.annotate(node, config)
+        return model
+
+    def validate(self, model: GraphModule) -> None:
+        """Refuse a graph whose annotations no kernel takes."""
+
+    def _config_of(self, node: Node) -> QuantizationConfig | None:
+        stack = [
+            (path.removeprefix("L['self']").removeprefix("."), kind)
+            for path, kind in (node.meta.get("nn_module_stack") or {}).values()
+        ]
+        for path, _ in reversed(stack):
+            if path in self._names:
+                return self._names[path]
+        for _, kind in reversed(stack):
+            name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+            if name in self._types:
+                return self._types[name]
+        for target in (node.target, getattr(node.target, "overloadpacket", None)):
+            if target in self._operators:
+                return self._operators[target]
+        return self._global

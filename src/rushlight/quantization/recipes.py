@@ -1,0 +1,63 @@
+"""The recipes: what each name means, and the quantizer that carries it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torchao.quantization.pt2e.quantizer import Quantizer
+
+from rushlight.errors import Code, ExportError
+from rushlight.quantization.config import static_config
+from rushlight.quantization.quantizer import CpuQuantizer
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A way to quantise a whole model.
+
+    Attributes:
+        name: what `recipe=` and `--quantize` take.
+        meaning: one line for `rushlight recipes`.
+        quantizer: makes the quantizer.
+        needs_data: whether calibration data must be given.
+    """
+
+    name: str
+    meaning: str
+    quantizer: Callable[[], Quantizer]
+    needs_data: bool
+
+
+_ALL = (
+    Recipe(
+        "int8",
+        "Static: activations and weights in int8, a scale for each output channel of a weight.",
+        lambda: CpuQuantizer(static_config()),
+        needs_data=True,
+    ),
+    Recipe(
+        "int8-per-tensor",
+        "Static, with one scale for the whole of a weight.",
+        lambda: CpuQuantizer(static_config(is_per_channel=False)),
+        needs_data=True,
+    ),
+)
+RECIPES = {recipe.name: recipe for recipe in _ALL}
+
+
+def recipe_of(chosen: str | Quantizer) -> Recipe:
+    """The recipe of a name, or one that is a user's quantizer.
+
+    Raises:
+        ExportError: no recipe has that name.
+    """
+    if isinstance(chosen, Quantizer):
+        return Recipe(type(chosen).__name__, "", lambda: chosen, needs_data=True)
+    if chosen not in RECIPES:
+        raise ExportError(
+            f"there is no recipe {chosen!r}; there are {', '.join(RECIPES)} (`rushlight recipes` "
+            f"says what they mean), or pass a torchao Quantizer",
+            code=Code.NOT_FOUND,
+        )
+    return RECIPES[chosen]

@@ -1,0 +1,114 @@
+"""`rushlight.quantize`: a model becomes a captured program with quantised values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.fx import GraphModule
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+from torchao.quantization.pt2e.quantizer import Quantizer
+
+from rushlight.capture import Model, capture
+from rushlight.errors import Code, ExportError
+from rushlight.quantization.calibrate import Item, calibration, items_of, run_through
+from rushlight.quantization.recipes import Recipe, recipe_of
+from rushlight.quantization.shapes import shapes_of
+
+
+def quantize(
+    model: Model,
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    calibrate: Iterable[Any] | None = None,
+    recipe: str | Quantizer = "int8",
+    dynamic_shapes: Any = None,
+    progress: Callable[[str], None] | None = None,
+) -> ExportedProgram:
+    """Quantise a trained model.
+
+    Args:
+        model: as `rushlight.export` takes it; not changed.
+        args, kwargs: example inputs; default: the first ones of `calibrate`.
+        calibrate: inputs like those that the model will see, each a tuple of arguments, one
+            tensor, or a dict of keyword arguments. Recipes for static integers need them.
+        recipe: a name that `rushlight recipes` lists, or a `Quantizer`.
+        dynamic_shapes: sizes that may vary, as `torch.export.export` takes them.
+        progress: called with each stage's name before it starts.
+
+    Returns:
+        The program whose graph quantises and dequantises, which `rushlight.export` takes.
+
+    Raises:
+        ExportError: a recipe that does not exist, data that is missing or not the model's, values
+            that are not finite, or weights that a recipe cannot quantise, with the layer.
+    """
+    say = progress or (lambda stage: None)
+    chosen = recipe_of(recipe)
+    data = items_of(calibrate) if calibrate is not None else None
+    args, kwargs = _examples(model, args, kwargs, data)
+    say("capture")
+    captured = capture(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+    shapes = dynamic_shapes if isinstance(model, torch.nn.Module) else shapes_of(captured)
+    return _post_training(captured, chosen, data, shapes, progress)
+
+
+def _post_training(
+    captured: ExportedProgram,
+    recipe: Recipe,
+    data: list[Item] | None,
+    shapes: Any,
+    progress: Callable[[str], None] | None,
+) -> ExportedProgram:
+    say = progress or (lambda stage: None)
+    if recipe.needs_data and not data:
+        raise _no_data(recipe, data)
+    say("quantise")
+    module: Any = captured.module(check_guards=False)
+    prepared = prepare_pt2e(module, recipe.quantizer())
+    if recipe.needs_data:
+        run_through(prepared, calibration(captured, data or []), progress)
+    return converted(prepared, captured, shapes)
+
+
+def converted(prepared: GraphModule, captured: ExportedProgram, shapes: Any) -> ExportedProgram:
+    """The program of a prepared module that has seen its data."""
+    module = convert_pt2e(prepared)
+    _drop_unused(module)
+    assert captured.example_inputs is not None
+    args, kwargs = captured.example_inputs
+    return capture(module, tuple(args), kwargs, dynamic_shapes=shapes)
+
+
+def _drop_unused(module: GraphModule) -> None:
+    """Delete the real numbers whose integers are used instead."""
+    used = {str(n.target) for n in module.graph.nodes if n.op == "get_attr"}
+    for name, _ in [*module.named_parameters(), *module.named_buffers()]:
+        if name not in used:
+            owner, _, attribute = name.rpartition(".")
+            delattr(module.get_submodule(owner), attribute)
+
+
+def _examples(
+    model: Model,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None,
+    data: list[Item] | None,
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What to capture the model with: what was given, or the first of the data."""
+    if args or kwargs or not data or not isinstance(model, torch.nn.Module):
+        return args, dict(kwargs or {})
+    return data[0].args, dict(data[0].kwargs)
+
+
+def _no_data(recipe: Recipe, data: list[Item] | None) -> ExportError:
+    missing = "there is none" if data is None else "the iterable is empty"
+    return ExportError(
+        f"recipe {recipe.name!r} finds the ranges of values by running the model, and {missing}: "
+        f"pass calibrate=[(x,), ...] with some dozens of inputs like the real ones, or choose "
+        f"recipe='int8-dynamic', which needs no data",
+        code=Code.INVALID_ARGUMENT,
+    )
