@@ -28,6 +28,7 @@ from rushlight.forms import Backend
 from rushlight.inspect.profile import profile_of
 from rushlight.inspect.text import size_text, table_of
 from rushlight.ir.source import source_of
+from rushlight.quantization import CpuQuantizer
 from rushlight.quantization.calibrate import Item, calibration, items_of
 from rushlight.quantization.recipes import recipe_of
 from rushlight.runtime.load import load
@@ -216,10 +217,10 @@ def _default(program: ExportedProgram) -> tuple[str, ...]:
 
 
 def _config(name: str) -> QuantizationConfig:
-    config = recipe_of(name).config
-    if config is None:
+    quantizer = recipe_of(name).quantizer()
+    if not isinstance(quantizer, CpuQuantizer) or quantizer.config is None:
         raise _wrong(f"recipe {name!r} is for whole models: layers can have int8 or int4 recipes")
-    return config
+    return quantizer.config
 
 
 def _elsewhere(configs: Mapping[str, QuantizationConfig]) -> QuantizationConfig | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import pickle
@@ -65,6 +66,15 @@ class Task:
             signal += float(exact.square().sum())
             noise += float((value - exact).square().sum())
         return Outcome(measured(self.metric, module), noise / signal if signal > 0 else 0.0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        file = io.BytesIO()  # torch has a format of its own for programs
+        torch.export.save(self.program, file)
+        return {**vars(self), "program": file.getvalue()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        program = torch.export.load(io.BytesIO(state["program"]))
+        vars(self).update({**state, "program": program})
 
     @cached_property
     def _exact(self) -> list[torch.Tensor]:
