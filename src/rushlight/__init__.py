@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         to_edge,
         to_edge_transform_and_lower,
     )
-    from rushlight.quantization.workflow import quantize
+    from rushlight.accuracy.quantize import quantize
     from rushlight.runtime.load import load
     from rushlight.runtime.module import Module
 
@@ -56,7 +56,7 @@ _HOMES = {
         "to_edge",
         "to_edge_transform_and_lower",
     ),
-    "rushlight.quantization.workflow": ("quantize",),
+    "rushlight.accuracy.quantize": ("quantize",),
     "rushlight.runtime.load": ("load",),
     "rushlight.runtime.module": ("Module",),
 }

@@ -231,24 +231,26 @@ class Journal:
         self._path = Path(path)
         self.known: dict[str, Outcome] = {}
         lines = self._path.read_text("utf-8").splitlines() if self._path.exists() else []
-        if not lines:
-            self._path.write_text(json.dumps({"task": task}) + "\n", "utf-8")
-            return
-        if _parsed(lines[0]).get("task") != task:
+        head = _parsed(lines[0]) if lines else {"task": task}
+        if head.get("task") != task:
             raise ExportError(
                 f"{self._path} holds trials of another model, data or choice of recipes: give "
                 f"resume= another path, or remove that file",
                 code=Code.INVALID_ARGUMENT,
             )
+        self._write("w", head)
         for line in lines[1:]:
             found = _parsed(line)
-            if "mix" in found:  # the last line may be cut
-                self.known[found["mix"]] = Outcome(found["metric"], found["noise"])
+            if found.keys() == {"mix", "metric", "noise"}:  # the last line may be cut
+                self.add(found["mix"], Outcome(found["metric"], found["noise"]))
 
     def add(self, key: str, outcome: Outcome) -> None:
         """Write a finished trial down."""
-        line = {"mix": key, "metric": outcome.metric, "noise": outcome.noise}
-        with self._path.open("a", encoding="utf-8") as file:
+        self.known[key] = outcome
+        self._write("a", {"mix": key, "metric": outcome.metric, "noise": outcome.noise})
+
+    def _write(self, mode: str, line: Mapping[str, Any]) -> None:
+        with self._path.open(mode, encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
 
