@@ -10,6 +10,8 @@ lose accuracy.
 from __future__ import annotations
 
 import operator
+import warnings
+from dataclasses import replace
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -25,6 +27,9 @@ from torchao.quantization.pt2e.quantizer import (
     SharedQuantizationSpec,
 )
 from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
+
+from rushlight.quantization.config import PER_TOKEN, channel_weight, group_size_of
+from rushlight.quantization.layers import layer_of
 
 aten = torch.ops.aten
 
@@ -135,7 +140,10 @@ class Annotator:
             return False
         if not _is_float(node) or not _is_float(weight):
             return False
-        weight_spec = _along(config.weight, CONVOLUTIONS.get(node.target, 0))
+        is_dynamic = config.input_activation is not None and config.input_activation.is_dynamic
+        if node.target is not LINEAR and (is_dynamic or config.input_activation is None):
+            return False
+        weight_spec = _along(_weight_of(node, weight, config), CONVOLUTIONS.get(node.target, 0))
         inputs: dict[Node, QuantizationSpecBase | None] = {}
         if config.input_activation is not None:
             inputs[x] = self._spec_of(x, config)
@@ -254,7 +262,12 @@ class Annotator:
 
     def _spec_of(self, node: Node, config: QuantizationConfig) -> Spec | None:
         """What `node` is quantised by already, or what the configuration says."""
-        return self.quantised[node] if self._is_integer(node, config) else config.input_activation
+        if self._is_integer(node, config):
+            return self.quantised[node]
+        spec = config.input_activation
+        if spec is not None and spec.observer_or_fake_quant_ctr is PER_TOKEN:
+            return replace(spec, is_dynamic=False)  # torchao looks for the nodes of its own form
+        return spec
 
     def _remember(self, node: Node, spec: Spec | None) -> None:
         if spec is not None:
@@ -312,20 +325,30 @@ def _along(spec: QuantizationSpec | None, axis: int) -> QuantizationSpec | None:
     """The specification of a weight with its output channels along `axis`."""
     if spec is None or spec.ch_axis in (None, axis):
         return spec
-    return QuantizationSpec(
-        spec.dtype,
-        spec.observer_or_fake_quant_ctr,
-        spec.quant_min,
-        spec.quant_max,
-        spec.qscheme,
-        axis,
-        spec.is_dynamic,
-    )
+    return replace(spec, ch_axis=axis)
 
 
 def _has_integer_bias(config: QuantizationConfig) -> bool:
     x, weight = config.input_activation, config.weight
     return x is not None and not x.is_dynamic and weight is not None and weight.dtype == torch.int8
+
+
+def _weight_of(node: Node, weight: Node, config: QuantizationConfig) -> QuantizationSpec | None:
+    """The specification of a weight, with groups only if they divide its rows."""
+    size = None if config.weight is None else group_size_of(config.weight)
+    depth = weight.meta["val"].shape[-1]
+    if size is None or (size > 1 and depth % size == 0):
+        return config.weight
+    divisors = [d for d in (128, 64, 32, 16, 8) if depth % d == 0]
+    advice = f"choose a group size of {divisors[0]}" if divisors else "keep its inputs a multiple"
+    warnings.warn(
+        f"{layer_of(node)} has {depth} inputs, which groups of {size} do not divide: its weight "
+        f"gets 8 bits with a scale for each output channel; {advice}, or leave the layer out with "
+        f"set_module_name(name, None)",
+        UserWarning,
+        stacklevel=2,
+    )
+    return channel_weight()
 
 
 def _bias_of(x: Node, weight: Node, node: Node, spec: QuantizationSpec) -> DerivedQuantizationSpec:

@@ -13,7 +13,7 @@ from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e import FakeQuantizeBase, ObserverBase
 
 from rushlight.errors import Code, ExportError
-from rushlight.ir.source import source_of
+from rushlight.quantization.layers import attribute_of, layer_of
 
 Progress = Callable[[str], None]
 
@@ -148,6 +148,14 @@ def run_through(prepared: GraphModule, data: Sequence[Item], progress: Progress 
             handle.remove()
 
 
+def observe_constants(prepared: GraphModule) -> None:
+    """Show its weights to a prepared model's observers, where no data is needed."""
+    for node, module in observers_of(prepared):
+        source: Any = node.args[0]
+        if source.op == "get_attr":
+            module(attribute_of(prepared, str(source.target)))
+
+
 def _call(prepared: GraphModule, index: int, item: Item) -> None:
     try:
         prepared(*item.args, **item.kwargs)
@@ -185,15 +193,6 @@ def _finite(node: Node) -> Callable[[torch.nn.Module, tuple[Any, ...]], None]:
             )
 
     return check
-
-
-def layer_of(node: Node) -> str:
-    """A layer's name for messages: its module, operator and line."""
-    source = source_of(node)
-    what = node.name if node.op != "call_function" else str(node.target).removesuffix(".default")
-    place = f" of {source.module}" if source.module else ""
-    line = f" ({source})" if source.file and source.is_users else ""
-    return f"{what}{place}{line}"
 
 
 def _shown(data: Sequence[Item], progress: Progress | None) -> Iterator[Item]:

@@ -21,8 +21,11 @@ from torchao.quantization.pt2e import (
 )
 from torchao.quantization.pt2e.quantizer import QuantizationConfig, QuantizationSpec
 
+from rushlight.quantization.observers import GroupedWeightObserver, PerTokenObserver
+
 ACTIVATION_FLOOR = 2.0**-30
 WEIGHT_FLOOR = 2.0**-40
+PER_TOKEN = PerTokenObserver.with_args()
 
 
 def static_config(
@@ -37,6 +40,49 @@ def static_config(
     """
     activation = _activation(activation_bits, is_qat)
     return QuantizationConfig(activation, activation, _weight(is_per_channel, is_qat), None, is_qat)
+
+
+def dynamic_config(*, weight_bits: int = 8, group_size: int = 32) -> QuantizationConfig:
+    """Integer products: rows of activations by scales found at run time, symmetric weights.
+
+    Args:
+        weight_bits: 8, with a scale for each output channel, or 4, with one for each group.
+        group_size: how many weights of a row have one scale, if they have 4 bits.
+    """
+    activation = QuantizationSpec(
+        dtype=torch.int8,
+        quant_min=-128,
+        quant_max=127,
+        qscheme=torch.per_tensor_affine,
+        is_dynamic=True,
+        observer_or_fake_quant_ctr=PER_TOKEN,
+    )
+    weight = grouped_weight(group_size) if weight_bits == 4 else channel_weight()
+    return QuantizationConfig(activation, None, weight, None)
+
+
+def channel_weight() -> QuantizationSpec:
+    """Symmetric int8 with a scale for each output channel."""
+    return _weight(is_per_channel=True, is_qat=False)
+
+
+def grouped_weight(group_size: int) -> QuantizationSpec:
+    """Symmetric 4 bits, -8 to 7, with a scale for each `group_size` weights of a row."""
+    return QuantizationSpec(
+        dtype=torch.int8,
+        quant_min=-8,
+        quant_max=7,
+        observer_or_fake_quant_ctr=GroupedWeightObserver.with_args(
+            group_size=group_size, floor=WEIGHT_FLOOR
+        ),
+    )
+
+
+def group_size_of(weight: QuantizationSpec) -> int | None:
+    """The size of a weight's groups; None of one without groups."""
+    made = getattr(weight.observer_or_fake_quant_ctr, "p", None)
+    size = made.keywords.get("group_size") if made is not None else None
+    return None if size is None else int(size)
 
 
 def _activation(bits: int, is_qat: bool) -> QuantizationSpec:

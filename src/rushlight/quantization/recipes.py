@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from rushlight.errors import Code, ExportError
-from rushlight.quantization.config import static_config
+from rushlight.quantization.config import dynamic_config, static_config
 from rushlight.quantization.quantizer import CpuQuantizer
 
 
@@ -40,6 +40,24 @@ _ALL = (
         "int8-per-tensor",
         "Static, with one scale for the whole of a weight.",
         lambda: CpuQuantizer(static_config(is_per_channel=False)),
+        needs_data=True,
+    ),
+    Recipe(
+        "int8-dynamic",
+        "Linear layers with int8 weights; activations to int8 at run time, row by row.",
+        lambda: CpuQuantizer(dynamic_config()),
+        needs_data=False,
+    ),
+    Recipe(
+        "int4-dynamic",
+        "Linear layers with 4-bit weights in groups of 32; activations to int8 at run time.",
+        lambda: CpuQuantizer(dynamic_config(weight_bits=4)),
+        needs_data=False,
+    ),
+    Recipe(
+        "int16x8",
+        "Static, with activations in int16 and weights in int8.",
+        lambda: CpuQuantizer(static_config(activation_bits=16)),
         needs_data=True,
     ),
 )

@@ -13,7 +13,13 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 
 from rushlight.capture import Model, capture
 from rushlight.errors import Code, ExportError
-from rushlight.quantization.calibrate import Item, calibration, items_of, run_through
+from rushlight.quantization.calibrate import (
+    Item,
+    calibration,
+    items_of,
+    observe_constants,
+    run_through,
+)
 from rushlight.quantization.recipes import Recipe, recipe_of
 from rushlight.quantization.shapes import shapes_of
 
@@ -71,6 +77,8 @@ def _post_training(
     prepared = prepare_pt2e(module, recipe.quantizer())
     if recipe.needs_data:
         run_through(prepared, calibration(captured, data or []), progress)
+    else:
+        observe_constants(prepared)
     return converted(prepared, captured, shapes)
 
 

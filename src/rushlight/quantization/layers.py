@@ -1,0 +1,24 @@
+"""Layers and their constants by name."""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import GraphModule, Node
+
+from rushlight.ir.source import source_of
+
+
+def layer_of(node: Node) -> str:
+    """A layer's name for messages: its module, operator and line."""
+    source = source_of(node)
+    what = node.name if node.op != "call_function" else str(node.target).removesuffix(".default")
+    place = f" of {source.module}" if source.module else ""
+    line = f" ({source})" if source.file and source.is_users else ""
+    return f"{what}{place}{line}"
+
+
+def attribute_of(model: GraphModule, name: str) -> torch.Tensor:
+    """The parameter or buffer "blocks.0.weight"."""
+    owner, _, attribute = name.rpartition(".")
+    value: torch.Tensor = getattr(model.get_submodule(owner), attribute)
+    return value

@@ -1,0 +1,127 @@
+"""Observers of values that torchao's own have no form for: rows at run time, groups of weights.
+
+torchao's `convert` asks an observer for its nodes if it has a method `convert`; these write the
+operators that ExecuTorch's exporter writes.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+import torch.ao.quantization.fx._decomposed  # its operators
+from torch.fx import GraphModule, Node
+from torchao.quantization.pt2e import ObserverBase
+from torchao.quantization.pt2e.utils import create_getattr_from_value
+
+_CLIPS = 24  # scales that are tried for each group
+
+
+class PerTokenObserver(ObserverBase):  # type: ignore[misc]  # torchao has no types
+    """Of an activation whose rows get their scales and zero points at run time."""
+
+    def __init__(self, dtype: torch.dtype = torch.int8, **_: Any) -> None:
+        super().__init__(dtype, is_dynamic=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Nothing is to be seen: `x` as it is."""
+        return x
+
+    def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Refuses: there are none before the program runs."""
+        raise RuntimeError("the scales of a dynamically quantised value are found at run time")
+
+    def convert(self, model: GraphModule, observer_node: Node) -> None:
+        """Replace the observer by the choice of parameters and the two conversions."""
+        ops = torch.ops.quantized_decomposed
+        x = observer_node.args[0]
+        limits = torch.iinfo(self.dtype)
+        with model.graph.inserting_before(observer_node):
+            call = model.graph.call_function
+            chosen = call(ops.choose_qparams_per_token_asymmetric.default, (x, self.dtype))
+            parameters = [call(operator.getitem, (chosen, i)) for i in (0, 1)]
+            how = (*parameters, limits.min, limits.max, self.dtype)
+            integers = call(ops.quantize_per_token.default, (x, *how))
+            real = call(ops.dequantize_per_token.default, (integers, *how, torch.float32))
+        _replace(model, observer_node, real)
+
+
+class GroupedWeightObserver(ObserverBase):  # type: ignore[misc]
+    """Of a matrix [out, in] with a scale for each `group_size` weights of a row.
+
+    The scale of a group is the one with the least squared error among those that use the whole
+    range of the integers or clip a few of the largest weights.
+    """
+
+    def __init__(
+        self,
+        dtype: torch.dtype = torch.int8,
+        quant_min: int = -8,
+        quant_max: int = 7,
+        group_size: int = 32,
+        floor: float = 0.0,
+        **_: Any,
+    ) -> None:
+        super().__init__(dtype, is_dynamic=False)
+        self.quant_min, self.quant_max = quant_min, quant_max
+        self.group_size, self.floor = group_size, floor
+        self.weight: torch.Tensor | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Remember the weight."""
+        self.weight = x.detach()
+        return x
+
+    def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Scales and zero points, [out, in/group_size]."""
+        assert self.weight is not None
+        groups = self.weight.float().unflatten(1, (-1, self.group_size))
+        scales = self._scales(groups)
+        return scales, torch.zeros_like(scales, dtype=torch.int64)
+
+    def _scales(self, groups: torch.Tensor) -> torch.Tensor:
+        high, low = groups.amax(-1), groups.amin(-1)
+        full = torch.maximum(high / self.quant_max, low / self.quant_min).clamp_min(self.floor)
+        best, least = full, torch.full_like(full, torch.inf)
+        for step in range(_CLIPS):
+            scale = full * (1 - step / (2 * _CLIPS))
+            numbers = self._round(groups, scale)
+            error = (numbers * scale.unsqueeze(-1) - groups).square().sum(-1)
+            best = torch.where(error < least, scale, best)
+            least = torch.minimum(error, least)
+        return best
+
+    def _round(self, groups: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+        numbers = torch.round(groups / scales.unsqueeze(-1))
+        return numbers.clamp(self.quant_min, self.quant_max)
+
+    def convert(self, model: GraphModule, observer_node: Node) -> None:
+        """Replace the observer by the integers and their dequantisation."""
+        assert self.weight is not None
+        scales, zeros = self.calculate_qparams()
+        groups = self.weight.float().unflatten(1, (-1, self.group_size))
+        integers = self._round(groups, scales).flatten(1).to(self.dtype)
+        graph = model.graph
+        with graph.inserting_before(observer_node):
+            constants = [
+                create_getattr_from_value(model, graph, f"{name}_", value)
+                for name, value in (("_weight", integers), ("_scale", scales), ("_zero", zeros))
+            ]
+            real = graph.call_function(
+                torch.ops.quantized_decomposed.dequantize_per_channel_group.default,
+                (
+                    *constants,
+                    self.quant_min,
+                    self.quant_max,
+                    self.dtype,
+                    self.group_size,
+                    torch.float32,
+                ),
+            )
+        _replace(model, observer_node, real)
+
+
+def _replace(model: GraphModule, node: Node, by: Node) -> None:
+    node.replace_all_uses_with(by)
+    model.graph.erase_node(node)
