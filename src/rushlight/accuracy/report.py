@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from rushlight.accuracy.taps import Tap
@@ -89,7 +89,7 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{share * 100:.2f} %"
 
 
-def _lines(report: LossReport) -> Iterator[object]:
+def _lines(report: LossReport) -> Iterator[RenderableType]:
     table = table_of(
         f"what quantization costs, by layer: {report.inputs} inputs on {report.backend}",
         "layer", "operators", "blame", "SQNR", "max error", "of", "saturated", "Python",

@@ -167,7 +167,7 @@ class Trials:
 
 def _packed(task: Task) -> bytes:
     try:
-        return cloudpickle.dumps(task)
+        return bytes(cloudpickle.dumps(task))
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise ExportError(
             f"the metric or the data cannot go to other processes ({error}): take open files, "
@@ -184,7 +184,8 @@ def _run_one(task: str | bytes, mix: Mix) -> Outcome:
 @lru_cache(maxsize=1)
 def _loaded(task: str | bytes) -> Task:
     data = task if isinstance(task, bytes) else Path(task).read_bytes()
-    return cloudpickle.loads(data)
+    found: Task = cloudpickle.loads(data)
+    return found
 
 
 def _register_ray() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -154,3 +155,16 @@ def test_a_metric_that_cannot_leave_the_process_is_said(net):
 def test_a_model_without_layers():
     with pytest.raises(rl.ExportError, match="no linear layer and no convolution"):
         quantize_within(torch.nn.ReLU(), DATA, lambda module: 1.0, 0.1)
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is an extra")
+def test_a_ray_cluster_gives_the_same_where_ray_is_installed(net):
+    one, two = within(net, 0.02), within(net, 0.02, ray=True)
+    assert [layer.precision for layer in one.layers] == [layer.precision for layer in two.layers]
+    assert (one.metric, one.trials) == (two.metric, two.trials)
+
+
+@pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is there")
+def test_a_cluster_without_ray_is_refused_where_ray_is_absent(net):
+    with pytest.raises(rl.ExportError, match=r"rushlight\[ray\]"):
+        within(net, 0.02, ray=True)
