@@ -47,6 +47,7 @@ enum class ReductionKind : uint8_t {
   MIN = 3,
 };
 
+// What an elementwise operator of two integers computes.
 enum class QuantizedBinaryKind : uint8_t {
   ADD = 0,
   SUBTRACT = 1,

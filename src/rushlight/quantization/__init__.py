@@ -25,7 +25,8 @@ from torchao.quantization.pt2e.quantizer import (
     SharedQuantizationSpec,
 )
 
-from rushlight.quantization.config import static_config
+from rushlight.quantization.config import dynamic_config, static_config
+from rushlight.quantization.qat import convert, freeze_batch_norms, freeze_scales, prepare_qat
 from rushlight.quantization.quantizer import CpuQuantizer
 from rushlight.quantization.recipes import RECIPES, Recipe
 from rushlight.quantization.workflow import quantize
@@ -42,8 +43,13 @@ __all__ = [
     "Quantizer",
     "Recipe",
     "SharedQuantizationSpec",
+    "convert",
     "convert_pt2e",
+    "dynamic_config",
+    "freeze_batch_norms",
+    "freeze_scales",
     "prepare_pt2e",
+    "prepare_qat",
     "prepare_qat_pt2e",
     "quantize",
     "static_config",

@@ -111,8 +111,8 @@ def _fault(example: Any, value: Any, free: set[int]) -> str:
             f"its shape is {list(value.shape)}, the model takes {list(example.shape)}; give that "
             f"shape, or let the size vary with dynamic_shapes"
         )
-    if value.is_floating_point() and not bool(torch.isfinite(value).all()):
-        return "it holds NaN or infinite values; leave this item out or clean it"
+    if value.is_floating_point() and bool(torch.isnan(value).any()):
+        return "it holds NaN; leave this item out or clean it"
     return ""
 
 
@@ -126,7 +126,8 @@ def _kind(value: Any) -> str:
 
 
 def _path(path: Any) -> str:
-    return pytree.keystr(path)
+    """ "args[0]" or "kwargs['x']" of the place in the pair of both."""
+    return ("args", "kwargs")[path[0].idx] + str(pytree.keystr(path[1:]))
 
 
 def run_through(prepared: GraphModule, data: Sequence[Item], progress: Progress | None) -> None:
@@ -153,7 +154,9 @@ def observe_constants(prepared: GraphModule) -> None:
     for node, module in observers_of(prepared):
         source: Any = node.args[0]
         if source.op == "get_attr":
-            module(attribute_of(prepared, str(source.target)))
+            value = attribute_of(prepared, str(source.target)).detach()
+            _finite(node)(module, (value,))
+            module(value)
 
 
 def _call(prepared: GraphModule, index: int, item: Item) -> None:

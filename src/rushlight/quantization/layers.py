@@ -10,6 +10,8 @@ from rushlight.ir.source import source_of
 
 def layer_of(node: Node) -> str:
     """A layer's name for messages: its module, operator and line."""
+    if node.op == "get_attr":
+        return str(node.target)
     source = source_of(node)
     what = node.name if node.op != "call_function" else str(node.target).removesuffix(".default")
     place = f" of {source.module}" if source.module else ""

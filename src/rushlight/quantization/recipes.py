@@ -20,6 +20,7 @@ class Recipe:
         name: what `recipe=` and `--quantize` take.
         meaning: one line for `rushlight recipes`.
         quantizer: makes the quantizer.
+        qat_quantizer: makes the one for training; None of a recipe that cannot be trained.
         needs_data: whether calibration data must be given.
     """
 
@@ -27,6 +28,7 @@ class Recipe:
     meaning: str
     quantizer: Callable[[], Quantizer]
     needs_data: bool
+    qat_quantizer: Callable[[], Quantizer] | None = None
 
 
 _ALL = (
@@ -35,12 +37,14 @@ _ALL = (
         "Static: activations and weights in int8, a scale for each output channel of a weight.",
         lambda: CpuQuantizer(static_config()),
         needs_data=True,
+        qat_quantizer=lambda: CpuQuantizer(static_config(is_qat=True)),
     ),
     Recipe(
         "int8-per-tensor",
         "Static, with one scale for the whole of a weight.",
         lambda: CpuQuantizer(static_config(is_per_channel=False)),
         needs_data=True,
+        qat_quantizer=lambda: CpuQuantizer(static_config(is_per_channel=False, is_qat=True)),
     ),
     Recipe(
         "int8-dynamic",
@@ -59,6 +63,7 @@ _ALL = (
         "Static, with activations in int16 and weights in int8.",
         lambda: CpuQuantizer(static_config(activation_bits=16)),
         needs_data=True,
+        qat_quantizer=lambda: CpuQuantizer(static_config(activation_bits=16, is_qat=True)),
     ),
 )
 RECIPES = {recipe.name: recipe for recipe in _ALL}
@@ -79,3 +84,21 @@ def recipe_of(chosen: str | Quantizer) -> Recipe:
             code=Code.NOT_FOUND,
         )
     return RECIPES[chosen]
+
+
+def qat_quantizer_of(chosen: str | Quantizer) -> Quantizer:
+    """The quantizer of a recipe for training.
+
+    Raises:
+        ExportError: no recipe has that name, or it cannot be trained.
+    """
+    if isinstance(chosen, Quantizer):
+        return chosen
+    make = recipe_of(chosen).qat_quantizer
+    if make is None:
+        trained = ", ".join(name for name, recipe in RECIPES.items() if recipe.qat_quantizer)
+        raise ExportError(
+            f"recipe {chosen!r} cannot be trained: choose one of {trained}",
+            code=Code.NOT_SUPPORTED,
+        )
+    return make()

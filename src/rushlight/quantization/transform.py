@@ -7,19 +7,68 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from rushlight.quantization.annotate import BATCH_NORMS, CONVOLUTIONS, LINEAR
+from rushlight.quantization.layers import attribute_of
+
 aten = torch.ops.aten
 
+PRODUCTS = frozenset({*CONVOLUTIONS, LINEAR})
 _PADDING_AT = {aten.conv1d.default: 4, aten.conv2d.default: 4}
+_PRODUCTS: dict[Any, int] = {aten.addmm.default: 1, aten.mm.default: 0, aten.matmul.default: 0}  # at the first
 
 
 def prepare_graph(model: GraphModule) -> GraphModule:
-    """Fold zero paddings into the convolutions behind them; `model` is changed."""
+    """Write products, paddings and norms as the annotations know them; `model` is changed."""
+    transposed: dict[str, str] = {}
     for node in list(model.graph.nodes):
         if node.target in _PADDING_AT:
             _fold_padding(node)
+        elif node.target in _PRODUCTS:
+            _to_linear(model, node, transposed)
     model.graph.eliminate_dead_code()
     model.recompile()
     return model
+
+
+def part_norms(model: GraphModule) -> None:
+    """Let no batch norm be folded into a convolution whose result something else uses.
+
+    torchao folds without a look at other users, which would get the norm's result.
+    """
+    for node in list(model.graph.nodes):
+        source = node.args[0] if node.target in BATCH_NORMS else None
+        if isinstance(source, Node) and len(source.users) > 1 and source.target in PRODUCTS:
+            with model.graph.inserting_before(node):
+                same = model.graph.call_function(aten.alias.default, (source,))
+                same.meta = {k: v for k, v in source.meta.items() if k != "quantization_annotation"}
+            node.replace_input_with(source, same)
+    model.recompile()
+
+
+def _to_linear(model: GraphModule, node: Node, transposed: dict[str, str]) -> None:
+    """Write a product with a constant matrix as `linear`, of the transposed matrix."""
+    at = _PRODUCTS[node.target]
+    x, weight = node.args[at], node.args[at + 1]
+    bias = node.args[0] if at else None
+    if not isinstance(weight, Node) or weight.op != "get_attr" or node.kwargs:
+        return
+    value = attribute_of(model, str(weight.target))
+    is_vector = not isinstance(bias, Node) or bias.meta["val"].dim() == 1
+    if value.dim() != 2 or not is_vector or node.meta["val"].dim() < 2 or not isinstance(x, Node):
+        return
+    name = transposed.get(str(weight.target))
+    if name is None:
+        name = transposed[str(weight.target)] = f"{weight.target}_transposed".replace(".", "_")
+        model.register_parameter(
+            name, torch.nn.Parameter(value.detach().t().contiguous(), value.requires_grad)
+        )
+    with model.graph.inserting_before(node):
+        matrix = model.graph.get_attr(name)
+        matrix.meta["val"] = weight.meta["val"].t()
+        args = (x, matrix) if bias is None else (x, matrix, bias)
+        linear = model.graph.call_function(aten.linear.default, args)
+    linear.meta = dict(node.meta)
+    node.replace_all_uses_with(linear)
 
 
 def _fold_padding(node: Node) -> None:

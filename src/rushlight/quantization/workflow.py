@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.export import ExportedProgram
@@ -21,7 +21,9 @@ from rushlight.quantization.calibrate import (
     run_through,
 )
 from rushlight.quantization.recipes import Recipe, recipe_of
+from rushlight.quantization.scales import check_converted, mend_scales
 from rushlight.quantization.shapes import shapes_of
+from rushlight.quantization.transform import part_norms
 
 
 def quantize(
@@ -55,40 +57,42 @@ def quantize(
     say = progress or (lambda stage: None)
     chosen = recipe_of(recipe)
     data = items_of(calibrate) if calibrate is not None else None
+    if chosen.needs_data and not data:
+        raise _no_data(chosen, data)
     args, kwargs = _examples(model, args, kwargs, data)
     say("capture")
     captured = capture(model, args, kwargs, dynamic_shapes=dynamic_shapes)
     shapes = dynamic_shapes if isinstance(model, torch.nn.Module) else shapes_of(captured)
-    return _post_training(captured, chosen, data, shapes, progress)
-
-
-def _post_training(
-    captured: ExportedProgram,
-    recipe: Recipe,
-    data: list[Item] | None,
-    shapes: Any,
-    progress: Callable[[str], None] | None,
-) -> ExportedProgram:
-    say = progress or (lambda stage: None)
-    if recipe.needs_data and not data:
-        raise _no_data(recipe, data)
     say("quantise")
     module: Any = captured.module(check_guards=False)
-    prepared = prepare_pt2e(module, recipe.quantizer())
-    if recipe.needs_data:
+    part_norms(module)
+    prepared = prepare_pt2e(module, chosen.quantizer())
+    if chosen.needs_data:
         run_through(prepared, calibration(captured, data or []), progress)
     else:
         observe_constants(prepared)
-    return converted(prepared, captured, shapes)
-
-
-def converted(prepared: GraphModule, captured: ExportedProgram, shapes: Any) -> ExportedProgram:
-    """The program of a prepared module that has seen its data."""
-    module = convert_pt2e(prepared)
-    _drop_unused(module)
     assert captured.example_inputs is not None
     args, kwargs = captured.example_inputs
-    return capture(module, tuple(args), kwargs, dynamic_shapes=shapes)
+    return converted(prepared, Examples(args, dict(kwargs), shapes))
+
+
+class Examples(NamedTuple):
+    """How a module is captured again."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    dynamic_shapes: Any
+
+
+def converted(prepared: GraphModule, examples: Examples) -> ExportedProgram:
+    """The program of a prepared module that has seen its data."""
+    mend_scales(prepared)
+    module = convert_pt2e(prepared)
+    check_converted(module)
+    _drop_unused(module)
+    return capture(
+        module, examples.args, examples.kwargs, dynamic_shapes=examples.dynamic_shapes
+    )
 
 
 def _drop_unused(module: GraphModule) -> None:

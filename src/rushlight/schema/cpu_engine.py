@@ -58,6 +58,8 @@ class ReductionKind(IntEnum):
 
 
 class QuantizedBinaryKind(IntEnum):
+    """What an elementwise operator of two integers computes."""
+
     ADD = 0
     SUBTRACT = 1
     MULTIPLY = 2

@@ -1,0 +1,133 @@
+"""Scales that calibration leaves useless are mended before a model is converted, with a warning.
+
+A value that was zero throughout has no range, so its scale is the observer's floor: the integers
+of anything else saturate near zero. A channel of weights without any is harmless itself, but its
+bias is counted in the product of two scales, and would not fit int32.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+from torchao.quantization.pt2e import DerivedObserverOrFakeQuantize, FakeQuantizeBase
+
+from rushlight.errors import Code, ExportError
+from rushlight.quantization.calibrate import observers_of
+from rushlight.quantization.layers import attribute_of, layer_of
+
+_LARGEST_BIAS = 2.0**30  # of int32, so that the sum of the products fits beside it
+
+
+def mend_scales(prepared: GraphModule) -> None:
+    """Raise the scales of a calibrated model that are at their observer's floor.
+
+    Args:
+        prepared: changed: its observers get other floors.
+    """
+    observers: list[tuple[Any, Any]] = [
+        (node.args[0], module) for node, module in observers_of(prepared)
+    ]
+    biases = [(s, m) for s, m in observers if isinstance(m, DerivedObserverOrFakeQuantize)]
+    weights = {id(module.obs_or_fqs[1]) for _, module in biases}
+    for source, module in observers:
+        observer = _observer(module)
+        if not hasattr(observer, "eps") or not _has_seen(observer):
+            continue
+        if source.op == "get_attr" or id(module) in weights or observer.eps.numel() > 1:
+            _mend_weight(source, observer)
+        else:
+            _mend_activation(source, observer)
+    for source, module in biases:
+        if source.op == "get_attr":
+            _fit_bias(attribute_of(prepared, str(source.target)), module)
+
+
+def _observer(module: Any) -> Any:
+    """What observes inside a fake quantisation, or the observer itself."""
+    return module.activation_post_process if isinstance(module, FakeQuantizeBase) else module
+
+
+def _has_seen(observer: Any) -> bool:
+    low = getattr(observer, "min_val", None)
+    return low is not None and low.numel() > 0 and bool(torch.isfinite(low).all())
+
+
+def _mend_activation(source: Node, observer: Any) -> None:
+    scale, _ = observer.calculate_qparams()
+    if bool((scale > observer.eps).all()):
+        return
+    observer.eps.fill_(1.0)
+    warnings.warn(
+        f"{layer_of(source)} was zero for all calibration data: it gets the scale 1, which is "
+        f"right only if it stays zero; calibrate with inputs for which it does not, or leave its "
+        f"module out with set_module_name(name, None)",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+def _mend_weight(source: Node, observer: Any) -> None:
+    scale, _ = observer.calculate_qparams()
+    floored = int((scale <= observer.eps).sum())
+    if floored:
+        many = scale.numel() > 1
+        what = f"{floored} of {scale.numel()} output channels are" if many else "all of it is"
+        warnings.warn(
+            f"{layer_of(source)}: {what} zero, or too small for a scale, and the bias alone is "
+            f"left of it; prune what the model does not need",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _fit_bias(bias: torch.Tensor, module: Any) -> None:
+    """Raise the floor of a weight's scales so that the bias fits the integers it is counted in."""
+    x, weight = (_observer(one) for one in module.obs_or_fqs)
+    if not hasattr(weight, "eps"):
+        return
+    scale = x.calculate_qparams()[0]
+    needed = bias.detach().abs().double() / (scale.double() * _LARGEST_BIAS)
+    have = weight.calculate_qparams()[0].double()
+    needed = needed if have.numel() > 1 else needed.max().reshape(1)
+    if bool((needed > have).any()):
+        weight.eps = torch.maximum(weight.eps.double(), needed).to(weight.eps.dtype)
+
+
+def check_converted(model: GraphModule) -> None:
+    """Refuse a converted graph whose constants lost their values.
+
+    Raises:
+        ExportError: naming the layer.
+    """
+    for node, constant in _integer_constants(model):
+        scales = node.args[1]
+        values = (
+            attribute_of(model, str(scales.target))
+            if isinstance(scales, Node)
+            else torch.tensor(scales, dtype=torch.float64)
+        )
+        if not bool((torch.isfinite(values) & (values > 0)).all()):
+            raise _refusal(node, "has a scale that is zero, infinite or NaN")
+        if constant.dtype == torch.int32 and bool((constant.abs() == 2**31 - 1).any()):
+            raise _refusal(node, "does not fit int32 at the scale of its products")
+
+
+def _integer_constants(model: GraphModule) -> Iterator[tuple[Node, torch.Tensor]]:
+    for node in model.graph.nodes:
+        source: Any = node.args[0] if node.args else None
+        if "dequantize" in str(node.target) and isinstance(source, Node):
+            if source.op == "get_attr":
+                yield node, attribute_of(model, str(source.target))
+
+
+def _refusal(node: Node, fault: str) -> ExportError:
+    user = next(iter(node.users), node)
+    return ExportError(
+        f"a constant of {layer_of(user)} {fault}: calibrate with more data, or leave the module "
+        f"out with set_module_name(name, None)",
+        code=Code.INVALID_ARGUMENT,
+    )
