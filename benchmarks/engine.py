@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,13 +43,17 @@ TOLERANCE = 2e-4  # of the greatest output
 
 
 def main() -> None:
-    given = _options().parse_args()
-    pythons = _pythons(given)
+    options = options_of(__doc__, models=MODELS)
+    options.add_argument(
+        "--loads", type=int, default=2, help="loads of each kind; 0: none (default: %(default)s)"
+    )
+    given = options.parse_args()
+    pythons = pythons_of(given)
     speeds: list[Speed] = []
     loads: list[Loads] = []
     with ExitStack() as stack:
         work = stack.enter_context(common.workshop(given.work))
-        makers = stack.enter_context(_started(pythons))
+        makers = stack.enter_context(started(pythons))
         for name in given.models:
             files, exported = _lower_all(work, makers, name)
             flops = flops_of(files["rushlight"])
@@ -60,8 +64,9 @@ def main() -> None:
         engine_tables.write(given.json, speeds, loads)
 
 
-def _options() -> argparse.ArgumentParser:
-    options = common.parser(__doc__, models=MODELS, repeat=30)
+def options_of(description: str | None, models: Sequence[str]) -> argparse.ArgumentParser:
+    """The command line of a benchmark beside peers."""
+    options = common.parser(description, models=models, repeat=30)
     options.add_argument(
         "--threads",
         type=lambda text: [int(n) for n in text.split(",")],
@@ -74,9 +79,6 @@ def _options() -> argparse.ArgumentParser:
         default=list(PEERS),
         help="who to measure beside, with commas (default: %(default)s)",
     )
-    options.add_argument(
-        "--loads", type=int, default=2, help="loads of each kind; 0: none (default: %(default)s)"
-    )
     for name in ("onnxruntime", "openvino"):
         folder, target = PEERS[name]
         options.add_argument(
@@ -88,7 +90,7 @@ def _options() -> argparse.ArgumentParser:
     return options
 
 
-def _pythons(given: argparse.Namespace) -> dict[str, str]:
+def pythons_of(given: argparse.Namespace) -> dict[str, str]:
     """The interpreter of each engine's environment, ours first; ends the run if one is missing."""
     found = {"rushlight": sys.executable}
     for name in given.peers:
@@ -104,17 +106,20 @@ Sides = Mapping[str, Side]
 Files = Mapping[str, str]
 
 
-def _side(python: str) -> Side:
+def side_of(python: str) -> Side:
+    """A process that runs programs."""
     return Side(python, Path(runtimes.__file__), threads=2)
 
 
 @contextmanager
-def _started(pythons: Mapping[str, str]) -> Iterator[dict[str, Side]]:
-    """A process for each engine, with the engine imported."""
+def started(
+    pythons: Mapping[str, str], runtime: Callable[[str], str] = str
+) -> Iterator[dict[str, Side]]:
+    """A process for each engine, with the engine imported: `runtime` says which, by name."""
     with ExitStack() as stack:
-        sides = {name: stack.enter_context(_side(python)) for name, python in pythons.items()}
+        sides = {name: stack.enter_context(side_of(python)) for name, python in pythons.items()}
         for name, side in sides.items():
-            side.call("start", runtime=name)
+            side.call("start", runtime=runtime(name))
         yield sides
 
 
@@ -151,7 +156,7 @@ def _measure(
     given: argparse.Namespace,
 ) -> list[Speed]:
     found = []
-    with _started(pythons) as sides:
+    with started(pythons) as sides:
         for threads in given.threads:
             for by, side in sides.items():
                 side.call("open", runtime=by, file=files[by], data=work.data(name), threads=threads)
@@ -193,7 +198,7 @@ def _load(
     for _ in range(repeat):
         for cold in (True, False):
             for by, file in files.items():
-                with _side(pythons[by]) as fresh:
+                with side_of(pythons[by]) as fresh:
                     arguments = {"runtime": by, "file": file, "data": work.data(name)}
                     found = fresh.call("open", **arguments, threads=1, cold=cold)
                 rounds[by][cold].append(found)

@@ -128,6 +128,45 @@ def _mobilenet_v2(size: int, **config: Any) -> Case:
     return _case(module, torch.randn(1, 3, size, size))
 
 
+class _Bottleneck(nn.Module):
+    """An inverted residual of MobileNetV2, as its authors' code has it."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int, expansion: int) -> None:
+        super().__init__()
+        inner = inputs * expansion
+        layers = [_conv_bn6(inputs, inner, 1)] if expansion > 1 else []
+        layers += [_conv_bn6(inner, inner, 3, stride, groups=inner)]
+        layers += [nn.Conv2d(inner, outputs, 1, bias=False), nn.BatchNorm2d(outputs)]
+        self.layers = nn.Sequential(*layers)
+        self.adds = stride == 1 and inputs == outputs
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.layers(x) if self.adds else self.layers(x)
+
+
+def _conv_bn6(
+    inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1
+) -> nn.Module:
+    conv = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False)
+    return nn.Sequential(conv, nn.BatchNorm2d(outputs), nn.ReLU6())
+
+
+def _mobilenet_v2_conventional(size: int) -> Case:
+    """MobileNetV2 with the paddings in its convolutions and ReLU6, where transformers' definition
+    pads explicitly and calls hardtanh."""
+    stages = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
+              (6, 160, 3, 2), (6, 320, 1, 1))  # fmt: skip
+    layers, inputs = [_conv_bn6(3, 32, 3, 2)], 32
+    for expansion, outputs, count, stride in stages:
+        for i in range(count):
+            layers.append(_Bottleneck(inputs, outputs, stride if i == 0 else 1, expansion))
+            inputs = outputs
+    layers += [_conv_bn6(inputs, 1280, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    module = nn.Sequential(*layers, nn.Linear(1280, 1000))
+    _settle_batch_norm(module, torch.randn(8, 3, size, size))
+    return _case(module, torch.randn(1, 3, size, size))
+
+
 def _resnet(size: int, **config: Any) -> Case:
     from transformers import ResNetConfig, ResNetForImageClassification
 
@@ -337,6 +376,7 @@ def _chain(length: int) -> Case:
 
 FULL: dict[str, Callable[[], Case]] = {
     "mobilenet_v2": partial(_mobilenet_v2, 224, num_labels=1000),
+    "mobilenet_v2_conventional": partial(_mobilenet_v2_conventional, 224),
     "resnet50": partial(_resnet, 224, num_labels=1000),
     "vit_b16": partial(_vit, 224, num_labels=1000),
     "minilm": _minilm,

@@ -41,6 +41,7 @@ PYTHON_LAYERS = (
     ("forms",),
     ("backends", "skeleton"),
     ("api", "doctor"),
+    ("accuracy",),
     ("peers",),
     ("cli",),
 )
@@ -62,7 +63,7 @@ TORCH_FREE = ("errors", "schema", "serialize", "runtime")
 TORCH_LATE = ("__init__", "inspect", "peers", "cli")
 NEEDS_TORCH = (
     *("ir", "capture", "quantization", "edge", "partition", "lower", "plan", "emit"),
-    *("pipeline", "check", "other_shapes", "forms", "api", "doctor"),
+    *("pipeline", "check", "other_shapes", "forms", "api", "doctor", "accuracy"),
 )
 CPP_CORE = ("platform", "core", "events", "program", "kernel", "delegate", "method", "kernels")
 

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rushlight.accuracy.quantize import quantize
     from rushlight.api import Program, export
     from rushlight.errors import Code, Error, ExportError, LoadError, RunError
     from rushlight.pipeline import (
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
         to_edge,
         to_edge_transform_and_lower,
     )
-    from rushlight.quantization.workflow import quantize
     from rushlight.runtime.load import load
     from rushlight.runtime.module import Module
 
@@ -56,7 +56,7 @@ _HOMES = {
         "to_edge",
         "to_edge_transform_and_lower",
     ),
-    "rushlight.quantization.workflow": ("quantize",),
+    "rushlight.accuracy.quantize": ("quantize",),
     "rushlight.runtime.load": ("load",),
     "rushlight.runtime.module": ("Module",),
 }

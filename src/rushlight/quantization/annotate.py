@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import operator
 import warnings
-from dataclasses import replace
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import torch

@@ -27,6 +27,11 @@ class CpuQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no types
         self._names: dict[str, QuantizationConfig | None] = {}
         self._filter: Callable[[Node], bool] | None = None
 
+    @property
+    def config(self) -> QuantizationConfig | None:
+        """The configuration of the whole."""
+        return self._global
+
     def set_global(self, config: QuantizationConfig | None) -> CpuQuantizer:
         """Quantise by `config` what nothing more particular is said about."""
         self._global = config

@@ -1,0 +1,157 @@
+"""Models quantised by the tools of other runtimes: the script of a process in their environment.
+
+It imports nothing of Rushlight but `side.py`. `program` is a file of ``torch.export.save``,
+`calibration` an .npz with inputs ``in0``, ``in1`` ... of several calls one after the other.
+
+Commands: `executorch` (its XNNPACKQuantizer), `executorch_as_is` (a program that is quantised
+already), `onnxruntime` (its QDQ and dynamic tools, of an ONNX file), `openvino` (such a file).
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src" / "rushlight" / "peers"))
+
+import side
+
+
+def _calls(calibration: str, inputs: int) -> Iterator[list[Any]]:
+    arrays = side.read_inputs(calibration)
+    for at in range(0, len(arrays), inputs):
+        yield arrays[at : at + inputs]
+
+
+# --- ExecuTorch -----------------------------------------------------------------------------------
+
+
+def executorch(program: str, calibration: str, file: str, dynamic: bool) -> None:
+    """Static, or dynamic in rows; weights with a scale for each channel."""
+    import torch
+    from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
+        XNNPACKQuantizer,
+        get_symmetric_quantization_config,
+    )
+    from torch.utils import _pytree as pytree
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+    exported = torch.export.load(program)
+    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=dynamic)
+    quantizer = XNNPACKQuantizer()
+    if dynamic:  # of embeddings it would quantise the indices
+        quantizer.set_operator_type(torch.ops.aten.linear.default, config)
+        quantizer.set_operator_type(torch.ops.aten.addmm.default, config)
+    else:
+        quantizer.set_global(config)
+    prepared = prepare_pt2e(exported.module(), quantizer)
+    spec = exported.call_spec.in_spec
+    example: Any = None
+    with torch.no_grad():
+        for arrays in _calls(calibration, spec.num_leaves):
+            tensors = [torch.from_numpy(array) for array in arrays]
+            example = pytree.tree_unflatten(tensors, spec)
+            prepared(*example[0], **example[1])
+    _lower_executorch(torch.export.export(convert_pt2e(prepared), *example), file)
+
+
+def executorch_as_is(program: str, file: str) -> None:
+    """With the values quantised that the program quantises."""
+    import torch
+    import torchao.quantization.pt2e  # noqa: F401 - knows the operators
+
+    _lower_executorch(torch.export.load(program), file)
+
+
+def _lower_executorch(exported: Any, file: str) -> None:
+    from executorch.backends.xnnpack.partition.config.xnnpack_config import ConfigPrecisionType
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+    from executorch.exir import to_edge_transform_and_lower
+
+    # As its documentation has it: what is quantised at run time first, operator by operator.
+    dynamic = XnnpackPartitioner(
+        config_precisions=ConfigPrecisionType.DYNAMIC_QUANT, per_op_mode=True
+    )
+    edge = to_edge_transform_and_lower(exported, partitioner=[dynamic, XnnpackPartitioner()])
+    Path(file).write_bytes(edge.to_executorch().buffer)
+
+
+# --- ONNX Runtime, and OpenVINO by way of it ------------------------------------------------------
+
+
+class _Reader:
+    """Calibration data as ONNX Runtime asks for it."""
+
+    def __init__(self, names: Sequence[str], calibration: str) -> None:
+        self._calls = _calls(calibration, len(names))
+        self._names = names
+
+    def get_next(self) -> dict[str, Any] | None:
+        arrays = next(self._calls, None)
+        return None if arrays is None else dict(zip(self._names, arrays, strict=True))
+
+
+def onnxruntime(onnx: str, calibration: str, file: str, recipe: str) -> None:
+    """QDQ with unsigned activations, which it runs fastest on x86; dynamic; or 4 bits in groups."""
+    import onnx as library
+    from onnxruntime.quantization import (
+        QuantFormat,
+        QuantType,
+        quant_pre_process,
+        quantize_dynamic,
+        quantize_static,
+    )
+
+    with tempfile.TemporaryDirectory() as folder:
+        ready = str(Path(folder) / "ready.onnx")
+        large = Path(onnx + ".data").stat().st_size > 1 << 28
+        quant_pre_process(
+            onnx, ready, skip_symbolic_shape=True, save_as_external_data=large,
+            all_tensors_to_one_file=large, external_data_location="ready.data" if large else None,
+        )  # fmt: skip
+        if recipe == "int8":
+            names = [value.name for value in library.load(ready).graph.input]
+            quantize_static(
+                ready, file, _Reader(names, calibration), quant_format=QuantFormat.QDQ,
+                per_channel=True, activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
+            )  # fmt: skip
+        elif recipe == "int8-dynamic":
+            quantize_dynamic(
+                ready, file, per_channel=True, weight_type=QuantType.QInt8,
+                op_types_to_quantize=["MatMul", "Gemm"], use_external_data_format=large,
+            )  # fmt: skip
+        else:
+            _four_bits(ready, file, large)
+
+
+def _four_bits(onnx: str, file: str, large: bool) -> None:
+    import onnx as library
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
+    # Level 4: activations are int8 in the products, as in the recipe that it is compared with.
+    quantizer = MatMulNBitsQuantizer(
+        library.load(onnx), block_size=32, is_symmetric=True, accuracy_level=4
+    )
+    quantizer.process()
+    quantizer.model.save_model_to_file(file, use_external_data_format=large)
+
+
+def openvino(onnx: str, file: str) -> None:
+    """The file of a quantised ONNX model."""
+    import openvino as library
+
+    library.save_model(library.convert_model(onnx), file, compress_to_fp16=False)
+
+
+COMMANDS: dict[str, side.Command] = {
+    "executorch": executorch,
+    "executorch_as_is": executorch_as_is,
+    "onnxruntime": onnxruntime,
+    "openvino": openvino,
+}
+
+if __name__ == "__main__":
+    side.main(COMMANDS, __doc__)

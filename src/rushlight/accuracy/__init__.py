@@ -1,0 +1,15 @@
+"""What quantization costs, layer by layer, and models quantised within a budget."""
+
+from rushlight.accuracy.budget import Budgeted, LayerChoice, layers_of, quantize_within
+from rushlight.accuracy.compare import compare
+from rushlight.accuracy.report import Layer, LossReport
+
+__all__ = [
+    "Budgeted",
+    "Layer",
+    "LayerChoice",
+    "LossReport",
+    "compare",
+    "layers_of",
+    "quantize_within",
+]

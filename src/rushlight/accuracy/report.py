@@ -1,0 +1,124 @@
+"""What quantization costs each layer: the figures, as a table in the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.text import Text
+
+from rushlight.accuracy.taps import Tap
+from rushlight.inspect.text import MAX_ROWS, table_of
+
+BINS = 33  # of a histogram, an odd number: the middle one is around zero
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A compared value.
+
+    Attributes:
+        tap: which one.
+        sqnr: signal to quantization noise, in dB: 10 log10(sum of float² / sum of error²); inf
+            without any error, nan if a value is not finite.
+        blame: the share of the whole noise that arises here: what this value's noise to signal
+            ratio is above the greatest of those that it is computed from.
+        max_error: the greatest difference.
+        max_value: the greatest magnitude in float.
+        saturation: the share of values beyond what its integers can say; None of a float value.
+        histogram: how many differences lie in each of the bins between -reach and reach, the first
+            and the last with all beyond.
+        reach: see there.
+    """
+
+    tap: Tap
+    sqnr: float
+    blame: float
+    max_error: float
+    max_value: float
+    saturation: float | None
+    histogram: tuple[int, ...]
+    reach: float
+
+
+@dataclass(frozen=True)
+class LossReport:
+    """All compared values, the most to blame first. Prints as a table.
+
+    Attributes:
+        layers: the compared values.
+        outputs: dB of each output of the model.
+        inputs: how many inputs were run.
+        backend: what the quantised program ran on.
+        not_compared: names of computed values that have no counterpart in the quantised graph.
+    """
+
+    layers: tuple[Layer, ...]
+    outputs: tuple[float, ...]
+    inputs: int
+    backend: str
+    not_compared: tuple[str, ...] = field(default=())
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from _lines(self)
+
+    def __str__(self) -> str:
+        console = Console(width=120, color_system=None)
+        with console.capture() as got:
+            console.print(self)
+        return got.get()
+
+    def html(self) -> str:
+        """The report as one page that needs nothing else."""
+        from rushlight.accuracy.page import page
+
+        return page(self)
+
+
+def decibels(sqnr: float) -> str:
+    """ "41.3 dB"."""
+    if math.isnan(sqnr):
+        return "not finite"
+    return "exact" if sqnr == math.inf else f"{sqnr:.1f} dB"
+
+
+def percent(share: float | None) -> str:
+    """ "0.12 %", or "-"."""
+    return "-" if share is None else f"{share * 100:.2f} %"
+
+
+def _lines(report: LossReport) -> Iterator[RenderableType]:
+    table = table_of(
+        f"what quantization costs, by layer: {report.inputs} inputs on {report.backend}",
+        "layer", "operators", "blame", "SQNR", "max error", "of", "saturated", "Python",
+        right=(2, 3, 4, 5, 6),
+    )  # fmt: skip
+    for layer in report.layers[:MAX_ROWS]:
+        tap = layer.tap
+        table.add_row(
+            Text(tap.module or tap.name),
+            Text(tap.op),
+            percent(layer.blame),
+            decibels(layer.sqnr),
+            f"{layer.max_error:.3g}",
+            f"{layer.max_value:.3g}",
+            percent(layer.saturation),
+            Text(line_of(layer)),
+        )
+    yield table
+    left = len(report.layers) - MAX_ROWS
+    if left > 0:
+        yield Text(f"  … {left} more layers with less noise", "dim")
+    outputs = ", ".join(decibels(sqnr) for sqnr in report.outputs)
+    yield Text.assemble(" outputs  ", (outputs, "bold"))
+    if report.not_compared:
+        names = ", ".join(report.not_compared[:5])
+        yield Text(f" not compared, for the quantised graph has them not: {names}", "dim")
+
+
+def line_of(layer: Layer) -> str:
+    """ "model.py:12", or ""."""
+    source = layer.tap.source
+    return f"{source.file.rpartition('/')[2]}:{source.line}" if source.file else ""

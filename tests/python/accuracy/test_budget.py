@@ -1,0 +1,170 @@
+"""Quantising as far as a metric allows."""
+
+from __future__ import annotations
+
+import json
+import threading
+from importlib.util import find_spec
+
+import pytest
+import torch
+
+import rushlight as rl
+from rushlight.accuracy import quantize_within
+
+
+class Net(torch.nn.Module):
+    """Its layer `hard` has weights of very different sizes in each row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Linear(16, 32)
+        self.hard = torch.nn.Linear(32, 32)
+        self.last = torch.nn.Linear(32, 4)
+
+    def forward(self, x):
+        return self.last(torch.tanh(self.hard(torch.relu(self.first(x)))))
+
+
+@pytest.fixture(scope="module")
+def net() -> Net:
+    torch.manual_seed(3)
+    net = Net().eval()
+    with torch.no_grad():
+        net.hard.weight[:, 0] *= 400
+        net.first.weight[0] *= 1e-2
+        net.first.bias[0] = 0
+    return net
+
+
+X = torch.randn(32, 16, generator=torch.Generator().manual_seed(5))
+DATA = [(x,) for x in X.split(8)]
+
+
+def closeness(net: torch.nn.Module):
+    """Minus the mean distance from the float model's results."""
+    with torch.no_grad():
+        exact = [net(*x) for x in DATA]
+
+    def metric(module: torch.nn.Module) -> float:
+        errors = [(module(*x) - y).abs().mean() for x, y in zip(DATA, exact, strict=True)]
+        return -float(torch.stack(errors).mean())
+
+    return metric
+
+
+def within(net: Net, max_drop: float, **options):
+    return quantize_within(
+        net, DATA, closeness(net), max_drop, recipes=("int8",), backend="portable", **options
+    )
+
+
+def test_a_wide_budget_quantises_all(net):
+    found = within(net, 100.0)
+    assert [layer.precision for layer in found.layers] == ["int8"] * 3
+    assert found.bytes * 4 == found.float_bytes
+    assert found.blocking == ()
+
+
+def test_a_narrow_budget_names_the_layer_that_blocks(net):
+    alone = {layer.name: layer.drop for layer in within(net, 100.0).layers}
+    assert max(alone, key=alone.__getitem__) == "hard"
+    found = within(net, 0.8 * alone["hard"])
+    assert [layer.name for layer in found.blocking] == ["hard"]
+    assert f"{alone['hard']:.4g}" in found.blocking[0].blocked
+    assert found.baseline - found.metric <= found.max_drop
+    assert closeness(net)(found.program.module()) == pytest.approx(found.metric, abs=1e-7)
+    assert {layer.precision for layer in found.layers} == {"int8", "float"}
+
+
+def test_the_program_runs(net):
+    program = rl.export(within(net, 0.05).program)
+    assert rl.load(program.buffer)(X[:8].numpy()).shape == (8, 4)
+
+
+def test_processes_give_the_same(net):
+    one, two = within(net, 0.02), within(net, 0.02, workers=2)
+    assert [layer.precision for layer in one.layers] == [layer.precision for layer in two.layers]
+    assert (one.metric, one.trials) == (two.metric, two.trials)
+
+
+def test_a_search_goes_on_where_it_was_stopped(net, tmp_path):
+    path = tmp_path / "trials"
+    whole = within(net, 0.02, resume=path)
+    lines = path.read_text().splitlines()
+    assert len(lines) == 1 + whole.trials
+    path.write_text(
+        "\n".join(lines[:3]) + '\n{"mix": "cut'
+    )  # as a process that was stopped left it
+    said: list[str] = []
+    again = within(net, 0.02, resume=path, progress=said.append)
+    assert again.metric == whole.metric
+    assert sum(int(line.split()[0]) for line in said if "trials" in line) == whole.trials - 2
+    said.clear()
+    within(net, 0.02, resume=path, progress=said.append)
+    assert not [line for line in said if "trials" in line]
+
+
+def test_trials_of_another_model_are_refused(net, tmp_path):
+    path = tmp_path / "trials"
+    path.write_text(json.dumps({"task": "another"}) + "\n")
+    with pytest.raises(rl.ExportError, match="another model, data or choice of recipes"):
+        within(net, 0.02, resume=path)
+
+
+def test_rl_quantize_takes_a_budget_and_prints_the_table(net, capsys):
+    program = rl.quantize(
+        net, data=DATA, metric=closeness(net), max_drop=0.02, recipes=("int8",), backend="portable"
+    )
+    assert isinstance(program, torch.export.ExportedProgram)
+    said = capsys.readouterr().out
+    assert "precision of each layer" in said and "hard" in said and "allowed" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"data": []}, "data is empty"),
+        ({"max_drop": -1.0}, "0 or more"),
+        ({"metric": None}, "all of data=, metric= and max_drop="),
+        ({"metric": lambda module: "good"}, "not a number"),
+        ({"metric": lambda module: float("nan")}, "finite number"),
+        ({"recipes": ("int5",)}, "no recipe 'int5'"),
+        ({"recipe": "int8"}, "recipes= says what to choose from"),
+        ({"data": [(torch.zeros(8, 3),)]}, "item 0|3"),
+    ],
+)
+def test_what_cannot_be_searched_is_said(net, options, message):
+    given = {"data": DATA, "metric": closeness(net), "max_drop": 0.1, "recipes": ("int8",)}
+    given.update(options)
+    with pytest.raises(rl.Error, match=message):
+        rl.quantize(net, **given)
+
+
+def test_a_metric_that_cannot_leave_the_process_is_said(net):
+    lock = threading.Lock()
+
+    def metric(module: torch.nn.Module) -> float:
+        with lock:
+            return 1.0
+
+    with pytest.raises(rl.ExportError, match="workers at 1"):
+        quantize_within(net, DATA, metric, 0.1, recipes=("int8",), workers=2)
+
+
+def test_a_model_without_layers():
+    with pytest.raises(rl.ExportError, match="no linear layer and no convolution"):
+        quantize_within(torch.nn.ReLU(), DATA, lambda module: 1.0, 0.1)
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is an extra")
+def test_a_ray_cluster_gives_the_same_where_ray_is_installed(net):
+    one, two = within(net, 0.02), within(net, 0.02, ray=True)
+    assert [layer.precision for layer in one.layers] == [layer.precision for layer in two.layers]
+    assert (one.metric, one.trials) == (two.metric, two.trials)
+
+
+@pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is there")
+def test_a_cluster_without_ray_is_refused_where_ray_is_absent(net):
+    with pytest.raises(rl.ExportError, match=r"rushlight\[ray\]"):
+        within(net, 0.02, ray=True)
