@@ -108,7 +108,7 @@ void test_to_bytes() {
     in[static_cast<size_t>(width - 1)] = -1e30f;
     for (float& x : in) x = random.chance(3) ? std::nearbyint(x) / 4 : x;
     Convert job;
-    job.kind = Conversion::ToBytes;
+    job.kind = ByteConversion::ToBytes;
     job.rows = 3;
     job.width = width;
     job.in = in.data();
@@ -146,7 +146,7 @@ void test_from_bytes() {
     const auto at = [&](int64_t i) {
       return in[static_cast<size_t>(i / width * job.in_step + i % width)];
     };
-    job.kind = Conversion::ToFloats;
+    job.kind = ByteConversion::ToFloats;
     everywhere<float>(
         2 * width,
         [&](float* out, Workers* workers) {
@@ -158,7 +158,7 @@ void test_from_bytes() {
             CHECK(out[i] == static_cast<float>(at(i) - 17) * 0.3f);
           }
         });
-    job.kind = Conversion::Flip;
+    job.kind = ByteConversion::Flip;
     everywhere<int8_t>(
         2 * width,
         [&](int8_t* out, Workers* workers) {

@@ -27,13 +27,13 @@ void convert_pieces(void* data, int64_t begin, int64_t end) {
     const auto* bytes = static_cast<const uint8_t*>(job.in) + in;
     auto* out_bytes = static_cast<uint8_t*>(job.out) + out;
     switch (job.kind) {
-      case Conversion::ToBytes:
+      case ByteConversion::ToBytes:
         return loops.to_bytes(static_cast<const float*>(job.in) + in, n, 1.0f / job.scale,
                               job.zero_point, out_bytes);
-      case Conversion::ToFloats:
+      case ByteConversion::ToFloats:
         return loops.to_floats(bytes, n, job.scale, job.zero_point,
                                static_cast<float*>(job.out) + out);
-      case Conversion::Flip:
+      case ByteConversion::Flip:
         return loops.flip(bytes, n, out_bytes);
     }
   });

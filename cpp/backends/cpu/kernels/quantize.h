@@ -21,12 +21,12 @@ struct QuantizeRows {
 };
 void quantize_rows(const QuantizeRows& job, Workers* workers);
 
-enum class Conversion : uint8_t { ToBytes, ToFloats, Flip };
+enum class ByteConversion : uint8_t { ToBytes, ToFloats, Flip };
 
 // Rows of float32 as uint8 of one scale and zero point, or back; or of uint8 as int8 of the same
 // numbers, or back.
 struct Convert {
-  Conversion kind = Conversion::Flip;
+  ByteConversion kind = ByteConversion::Flip;
   int64_t rows = 0, width = 0;
   const void* in = nullptr;  // steps in elements
   int64_t in_step = 0;

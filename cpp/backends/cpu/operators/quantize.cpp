@@ -27,7 +27,7 @@ class ConvertOperator final : public Operator {
     if (in_ == nullptr || out_ == nullptr) return setup.refuse("it has too few values");
     RL_TRY(setup.check_dtypes({in_->dtype}, out_->dtype));
     if (!choose_kind()) return setup.refuse("its dtypes are none that it is between");
-    if (convert_.kind != Conversion::Flip &&
+    if (convert_.kind != ByteConversion::Flip &&
         (!is_byte(given.zero_point) || !(given.scale >= FLT_MIN && given.scale <= FLT_MAX))) {
       return setup.refuse("its scale is no positive number, or its zero point not within 0..255");
     }
@@ -56,11 +56,11 @@ class ConvertOperator final : public Operator {
     const DType from = in_->dtype;
     const DType to = out_->dtype;
     if (from == DType::Float32 && to == DType::UInt8) {
-      convert_.kind = Conversion::ToBytes;
+      convert_.kind = ByteConversion::ToBytes;
     } else if (from == DType::UInt8 && to == DType::Float32) {
-      convert_.kind = Conversion::ToFloats;
+      convert_.kind = ByteConversion::ToFloats;
     } else {
-      convert_.kind = Conversion::Flip;
+      convert_.kind = ByteConversion::Flip;
       return (from == DType::Int8 && to == DType::UInt8) ||
              (from == DType::UInt8 && to == DType::Int8);
     }
