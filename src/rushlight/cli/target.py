@@ -144,6 +144,15 @@ def read_data(data: str) -> Any:
     return _users_code(found, f"{name}()") if callable(found) else found
 
 
+def read_object(reference: str) -> Any:
+    """What "FILE.py:NAME" or "PACKAGE.MODULE:NAME" names.
+
+    Raises:
+        ExportError: it cannot be found.
+    """
+    return _named(reference, f"{reference!r} names nothing: write FILE.py:NAME")[0]
+
+
 def _named(reference: str, refused: str) -> tuple[Any, str]:
     """What "FILE.py:NAME" names, and NAME; `refused` is the error if it is not of that form."""
     place, _, name = reference.rpartition(":")
