@@ -29,8 +29,8 @@ def _calls(calibration: str, inputs: int) -> Iterator[list[Any]]:
 # --- ExecuTorch -----------------------------------------------------------------------------------
 
 
-def executorch(program: str, calibration: str, file: str, dynamic: bool) -> None:
-    """Static, or dynamic in rows; weights with a scale for each channel."""
+def executorch(program: str, calibration: str, file: str) -> None:
+    """Static; weights with a scale for each channel."""
     import torch
     from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
         XNNPACKQuantizer,
@@ -40,13 +40,7 @@ def executorch(program: str, calibration: str, file: str, dynamic: bool) -> None
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
     exported = torch.export.load(program)
-    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=dynamic)
-    quantizer = XNNPACKQuantizer()
-    if dynamic:  # of embeddings it would quantise the indices
-        quantizer.set_operator_type(torch.ops.aten.linear.default, config)
-        quantizer.set_operator_type(torch.ops.aten.addmm.default, config)
-    else:
-        quantizer.set_global(config)
+    quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config(True))
     prepared = prepare_pt2e(exported.module(), quantizer)
     spec = exported.call_spec.in_spec
     example: Any = None
