@@ -29,8 +29,8 @@ def _calls(calibration: str, inputs: int) -> Iterator[list[Any]]:
 # --- ExecuTorch -----------------------------------------------------------------------------------
 
 
-def executorch(program: str, calibration: str, file: str, dynamic: bool) -> None:
-    """Static, or dynamic in rows; weights with a scale for each channel."""
+def executorch(program: str, calibration: str, file: str) -> None:
+    """Static; weights with a scale for each channel."""
     import torch
     from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
         XNNPACKQuantizer,
@@ -40,13 +40,7 @@ def executorch(program: str, calibration: str, file: str, dynamic: bool) -> None
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
     exported = torch.export.load(program)
-    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=dynamic)
-    quantizer = XNNPACKQuantizer()
-    if dynamic:  # of embeddings it would quantise the indices
-        quantizer.set_operator_type(torch.ops.aten.linear.default, config)
-        quantizer.set_operator_type(torch.ops.aten.addmm.default, config)
-    else:
-        quantizer.set_global(config)
+    quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config(True))
     prepared = prepare_pt2e(exported.module(), quantizer)
     spec = exported.call_spec.in_spec
     example: Any = None
@@ -106,12 +100,9 @@ def onnxruntime(onnx: str, calibration: str, file: str, recipe: str) -> None:
     )
 
     with tempfile.TemporaryDirectory() as folder:
-        ready = str(Path(folder) / "ready.onnx")
-        large = Path(onnx + ".data").stat().st_size > 1 << 28
-        quant_pre_process(
-            onnx, ready, skip_symbolic_shape=True, save_as_external_data=large,
-            all_tensors_to_one_file=large, external_data_location="ready.data" if large else None,
-        )  # fmt: skip
+        whole, ready = str(Path(folder) / "whole.onnx"), str(Path(folder) / "ready.onnx")
+        library.save(library.load(onnx), whole)  # its tools lose files beside a model
+        quant_pre_process(whole, ready, skip_symbolic_shape=True)
         if recipe == "int8":
             names = [value.name for value in library.load(ready).graph.input]
             quantize_static(
@@ -121,13 +112,13 @@ def onnxruntime(onnx: str, calibration: str, file: str, recipe: str) -> None:
         elif recipe == "int8-dynamic":
             quantize_dynamic(
                 ready, file, per_channel=True, weight_type=QuantType.QInt8,
-                op_types_to_quantize=["MatMul", "Gemm"], use_external_data_format=large,
+                op_types_to_quantize=["MatMul", "Gemm"],
             )  # fmt: skip
         else:
-            _four_bits(ready, file, large)
+            _four_bits(ready, file)
 
 
-def _four_bits(onnx: str, file: str, large: bool) -> None:
+def _four_bits(onnx: str, file: str) -> None:
     import onnx as library
     from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
@@ -136,7 +127,7 @@ def _four_bits(onnx: str, file: str, large: bool) -> None:
         library.load(onnx), block_size=32, is_symmetric=True, accuracy_level=4
     )
     quantizer.process()
-    quantizer.model.save_model_to_file(file, use_external_data_format=large)
+    quantizer.model.save_model_to_file(file)
 
 
 def openvino(onnx: str, file: str) -> None:

@@ -1,9 +1,10 @@
 """Quantised models beside ExecuTorch with XNNPACK, ONNX Runtime and OpenVINO.
 
 Every engine has its own tools quantise the model with the same recipe and the same calibration
-data: ours, ExecuTorch's XNNPACKQuantizer (4 bits: our quantised graph, lowered by it), ONNX
-Runtime's QDQ, dynamic and block-wise tools; OpenVINO runs ONNX Runtime's files. Then all take
-turns, as in `engine.py`, our float program among them. The error of each is that of its outputs
+data: ours, ExecuTorch's XNNPACKQuantizer (rows quantised at run time: our graph, lowered by it, for
+that quantizer quantises the indices of embeddings, too), ONNX Runtime's QDQ, dynamic and block-wise
+tools; OpenVINO runs ONNX Runtime's files. Then all take turns, as in `engine.py`, our float program
+among them. The error of each is that of its outputs
 beside eager float32, as signal to noise in dB.
 
   python -m benchmarks quantized --models minilm:int8-dynamic --threads 1
@@ -111,12 +112,12 @@ def _make(
         return
     calibration = _calibration(work, name)
     with Side(pythons[by], SCRIPT, threads=2) as side:
-        if by == "executorch" and recipe == "int4-dynamic":
+        if by == "executorch" and recipe != "int8":
             side.call("executorch_as_is", program=_quantized(work, name, recipe), file=str(path))
         elif by == "executorch":
             side.call(
                 *("executorch",), program=work.traced(name), calibration=calibration,
-                file=str(path), dynamic=recipe != "int8",
+                file=str(path),
             )  # fmt: skip
         elif by == "onnxruntime":
             side.call(

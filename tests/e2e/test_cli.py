@@ -21,7 +21,7 @@ from rushlight.inspect import report_of
 from rushlight.ir.kernels import Manifest, manifest
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-COMMANDS = ("export", "run", "bench", "profile", "inspect", "ops", "new-backend")
+COMMANDS = ("export", "run", "bench", "profile", "inspect", "ops", "recipes", "new-backend")
 MODEL = """
 import torch
 
@@ -55,6 +55,7 @@ def wrong():
 
 bad_args = (net, 3)
 no_inputs = net
+data = [(torch.randn(3, 4),) for _ in range(4)]
 exported = torch.export.export(net, (torch.ones(3, 4),))
 """
 
@@ -146,6 +147,26 @@ def test_help_names_the_commands() -> None:
 
 
 # --- export ---------------------------------------------------------------------------------------
+
+
+def test_export_quantises_by_a_recipe(folder: Path) -> None:
+    result = _run(
+        *("export", "model.py:build", "-o", "int8.pte"),
+        *("--quantize", "int8", "--calibrate", "model.py:data"),
+    )
+    assert result.exit_code == 0, result.output
+    assert "calibrate: 4 of 4" in result.stderr and "calibrate: 3 of 4" not in result.stderr
+    assert b"quantize_per_tensor" in (folder / "int8.pte").read_bytes()
+
+
+def test_export_wants_data_for_a_static_recipe(folder: Path) -> None:
+    assert "calibrate=" in _bad("export", "model.py:build", "--quantize", "int8")
+
+
+def test_recipes_are_listed() -> None:
+    found = json.loads(_good("recipes", "--json"))
+    assert {"int8", "int4-dynamic", "bfloat16"} <= {recipe["name"] for recipe in found}
+    assert "int4-weights" in _bad("recipes", "int3")
 
 
 def test_export_says_what_it_does_and_what_came_out(folder: Path) -> None:

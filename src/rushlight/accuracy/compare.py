@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
@@ -17,6 +18,7 @@ from rushlight.api import export
 from rushlight.capture import capture
 from rushlight.errors import Code, ExportError
 from rushlight.forms import Backend
+from rushlight.quantization.calibrate import Item, items_of
 from rushlight.runtime.load import load
 from rushlight.runtime.module import Module
 
@@ -40,21 +42,21 @@ def compare(
     Args:
         model: the float model.
         quantized: what `rushlight.quantize` made of it.
-        data: inputs: tuples of the model's arguments, or a tensor for each where it takes one.
+        data: inputs: tuples of the model's arguments, tensors or dicts of keyword arguments.
         backend: what the quantised program runs on; float runs on the portable kernels.
         dynamic_shapes: sizes that vary among the inputs, as `torch.export.export` takes them.
 
     Raises:
         ExportError: there is no input, nothing to compare, or a model that cannot be exported.
     """
-    items = [as_args(item) for item in data]
+    items = items_of(data)
     if not items:
         raise ExportError(
             "no inputs to compare with: give at least one tuple of the model's arguments",
             code=Code.INVALID_ARGUMENT,
         )
     one, other = (
-        capture(m, items[0], dynamic_shapes=dynamic_shapes).module() for m in (model, quantized)
+        capture(m, *items[0], dynamic_shapes=dynamic_shapes).module() for m in (model, quantized)
     )
     assert isinstance(one, GraphModule) and isinstance(other, GraphModule)
     taps = find_taps(one, other)
@@ -72,9 +74,8 @@ def compare(
         programs.append(_load(module, nodes, items[0], dynamic_shapes, form))
     sums = [Sums(tap.range) for tap, _, _ in taps]
     ends: list[Sums] = []
-    for args in items:
-        given = [np.asarray(a) if isinstance(a, torch.Tensor) else a for a in args]
-        floats, integers = (_run(program, given) for program in programs)
+    for item in items:
+        floats, integers = (_run(program, item) for program in programs)
         n = len(taps)
         ends = ends or [Sums(None) for _ in floats[n:]]
         for found, exact, value in zip([*sums, *ends], floats, integers, strict=True):
@@ -89,19 +90,14 @@ def compare(
     )
 
 
-def as_args(item: Any) -> tuple[Any, ...]:
-    """The arguments of one call: a tuple or list as they are, anything else alone."""
-    return tuple(item) if isinstance(item, tuple | list) else (item,)
-
-
 def _load(
-    module: GraphModule, nodes: Sequence[Node], args: tuple[Any, ...], shapes: Any, form: Backend
+    module: GraphModule, nodes: Sequence[Node], item: Item, shapes: Any, form: Backend
 ) -> Module:
     """A program that gives the values of nodes, and then the float results of the model."""
     [output] = (n for n in module.graph.nodes if n.op == "output")
     ends = [n for n in output.all_input_nodes if _is_float(n)]
     program = export(
-        tapped(module, [*nodes, *ends]), args, dynamic_shapes=shapes, backend=form, verify=False
+        tapped(module, [*nodes, *ends]), *item, dynamic_shapes=shapes, backend=form, verify=False
     )
     return load(program.buffer)
 
@@ -111,9 +107,9 @@ def _is_float(node: Node) -> bool:
     return isinstance(value, torch.Tensor) and value.is_floating_point()
 
 
-def _run(module: Module, args: Sequence[Any]) -> list[_Array]:
-    result = module(*args)
-    return [np.asarray(value) for value in result]
+def _run(module: Module, item: Item) -> list[_Array]:
+    args, kwargs = pytree.tree_map_only(torch.Tensor, lambda t: t.detach().numpy(), tuple(item))
+    return [np.asarray(value) for value in module(*args, **kwargs)]
 
 
 def _absent(one: GraphModule, other: GraphModule, names: set[str]) -> list[str]:

@@ -1,13 +1,25 @@
 """The command line: `rushlight export | doctor | run | bench | profile | inspect | ops | ...`.
 
-Only `export` and `doctor` import torch, and each command imports what it needs when it runs.
+Only `export`, `doctor`, `recipes` and `accuracy` import torch, and each command imports what it
+needs when it runs.
 """
 
 from __future__ import annotations
 
 import typer
 
-from rushlight.cli import bench, doctor, export, inspect, new_backend, ops, profile, run
+from rushlight.cli import (
+    accuracy,
+    bench,
+    doctor,
+    export,
+    inspect,
+    new_backend,
+    ops,
+    profile,
+    recipes,
+    run,
+)
 
 app = typer.Typer(
     name="rushlight",
@@ -17,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # the examples keep their lines
     pretty_exceptions_enable=False,
 )
-for command in (export, doctor, run, bench, profile, inspect, ops, new_backend):
+for command in (export, doctor, recipes, accuracy, run, bench, profile, inspect, ops, new_backend):
     app.command(name=command.NAME, help=command.HELP)(command.main)
 
 __all__ = ["app"]

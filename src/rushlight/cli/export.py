@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated
@@ -24,8 +25,12 @@ HELP = help_text(
         'rushlight export model.py:build -o model.pte --dynamic "x:0=1..8"',
         "rushlight export model.py:build -o model.pte --backend demo --backend portable",
         "rushlight export model.pt2 -o model.pte --no-verify",
+        "rushlight export model.py:build --backend cpu --quantize int8 --calibrate model.py:data",
     ),
 )
+
+
+_COUNT = re.compile(r": \d+ of \d+$")
 
 
 @reports_errors
@@ -55,6 +60,21 @@ def main(
             "equal. Give it once for each size.",
         ),
     ] = None,
+    quantize: Annotated[
+        str | None,
+        typer.Option(
+            "--quantize", metavar="RECIPE", help="Quantise it; `rushlight recipes` lists how."
+        ),
+    ] = None,
+    calibrate: Annotated[
+        str | None,
+        typer.Option(
+            "--calibrate",
+            metavar="DATA",
+            help="FILE.py:NAME of a function that returns, or an attribute that is, an iterable "
+            "of inputs like the real ones: tuples of arguments. For recipes that need data.",
+        ),
+    ] = None,
     verify: Annotated[
         bool,
         typer.Option("--verify/--no-verify", help="Run the program and compare it with PyTorch."),
@@ -69,7 +89,7 @@ def main(
     with Stages(console(stderr=True)) as stages:
         stages("import PyTorch")
         from rushlight.api import export
-        from rushlight.cli.target import default_output, read_target
+        from rushlight.cli.target import default_output, read_data, read_target
 
         stages("read the model")
         target = read_target(model)
@@ -80,6 +100,8 @@ def main(
             target.kwargs,
             dynamic_shapes=shapes,
             backend=_backend(backend),
+            quantize=quantize,
+            calibrate=None if calibrate is None else read_data(calibrate),
             verify=verify,
             strict=strict,
             progress=stages,
@@ -114,7 +136,12 @@ class Stages:
         return self
 
     def __call__(self, stage: str) -> None:
-        """Ends the stage before and begins `stage`."""
+        """Ends the stage before and begins `stage`; "name: 3 of 9" goes on with "name: 2 of 9"."""
+        if _COUNT.sub("", stage) == _COUNT.sub("", self._stage) and _COUNT.search(stage):
+            self._stage = stage
+            if self._status is not None:
+                self._status.update(stage)
+            return
         self._finish("green", "✓")
         self._stage, self._start = stage, time.monotonic()
         if self._status is not None:

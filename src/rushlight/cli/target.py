@@ -119,13 +119,45 @@ def read_target(model: str) -> Target:
         from rushlight.capture import load_exported
 
         return Target(load_exported(model))
-    place, _, name = model.rpartition(":")
+    found, name = _named(
+        model,
+        f"{model!r} names no model: write FILE.py:NAME, where NAME is a function that returns "
+        f"(model, args), or give a .pt2 file",
+    )
+    models = (torch.nn.Module, torch.export.ExportedProgram)  # which can be called, too
+    if callable(found) and not isinstance(found, models):
+        found = _users_code(found, f"{name}()")
+    return _target(found, model)
+
+
+def read_data(data: str) -> Any:
+    """The calibration data that "FILE.py:NAME" or "PACKAGE.MODULE:NAME" names.
+
+    Raises:
+        ExportError: it cannot be found or made.
+    """
+    found, name = _named(
+        data,
+        f"{data!r} names no calibration data: write FILE.py:NAME, where NAME is a function that "
+        f"returns, or an attribute that is, an iterable of inputs",
+    )
+    return _users_code(found, f"{name}()") if callable(found) else found
+
+
+def read_object(reference: str) -> Any:
+    """What "FILE.py:NAME" or "PACKAGE.MODULE:NAME" names.
+
+    Raises:
+        ExportError: it cannot be found.
+    """
+    return _named(reference, f"{reference!r} names nothing: write FILE.py:NAME")[0]
+
+
+def _named(reference: str, refused: str) -> tuple[Any, str]:
+    """What "FILE.py:NAME" names, and NAME; `refused` is the error if it is not of that form."""
+    place, _, name = reference.rpartition(":")
     if not place or not name:
-        raise ExportError(
-            f"{model!r} names no model: write FILE.py:NAME, where NAME is a function that returns "
-            f"(model, args), or give a .pt2 file",
-            code=Code.INVALID_ARGUMENT,
-        )
+        raise ExportError(refused, code=Code.INVALID_ARGUMENT)
     module = _import(place)
     found: Any = module
     for part in name.split("."):
@@ -136,10 +168,7 @@ def read_target(model: str) -> Target:
                 code=Code.NOT_FOUND,
             )
         found = getattr(found, part)
-    models = (torch.nn.Module, torch.export.ExportedProgram)  # which can be called, too
-    if callable(found) and not isinstance(found, models):
-        found = _users_code(found, f"{name}()")
-    return _target(found, model)
+    return found, name
 
 
 def _import(place: str) -> ModuleType:

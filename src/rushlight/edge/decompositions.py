@@ -15,6 +15,7 @@ import torch
 from torch._decomp import get_decompositions
 from torch._ops import OpOverload
 
+from rushlight.edge.affine_ops import affine_decompositions
 from rushlight.edge.index_ops import INDEX_DECOMPOSITIONS
 from rushlight.edge.linalg_ops import LINALG_DECOMPOSITIONS
 from rushlight.edge.network_ops import NETWORK_DECOMPOSITIONS
@@ -187,6 +188,7 @@ def decomposition_table(
     table[aten.scaled_dot_product_attention.default] = scaled_dot_product_attention
     table.update(COMPLEX)
     table.update(NETWORK_DECOMPOSITIONS)
+    table.update(affine_decompositions())
     table[aten.new_empty_strided.default] = new_empty_strided
     if hasattr(torch.ops.quantized_decomposed, "convert_element_type"):  # the library is loaded
         convert = torch.ops.quantized_decomposed.convert_element_type.no_fuse

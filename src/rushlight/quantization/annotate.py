@@ -340,11 +340,11 @@ def _weight_of(node: Node, weight: Node, config: QuantizationConfig) -> Quantiza
     if size is None or (size > 1 and depth % size == 0):
         return config.weight
     divisors = [d for d in (128, 64, 32, 16, 8) if depth % d == 0]
-    advice = f"choose a group size of {divisors[0]}" if divisors else "keep its inputs a multiple"
+    other = f"dynamic_config(weight_bits=4, group_size={divisors[0]})" if divisors else "None"
     warnings.warn(
         f"{layer_of(node)} has {depth} inputs, which groups of {size} do not divide: its weight "
-        f"gets 8 bits with a scale for each output channel; {advice}, or leave the layer out with "
-        f"set_module_name(name, None)",
+        f"gets 8 bits with a scale for each output channel; say otherwise with "
+        f"CpuQuantizer.set_module_name(name, {other})",
         UserWarning,
         stacklevel=2,
     )

@@ -202,7 +202,7 @@ def _shown(data: Sequence[Item], progress: Progress | None) -> Iterator[Item]:
     """The items; how far it is goes to `progress`, or to a terminal if there is one."""
     if progress is not None:
         for index, item in enumerate(data):
-            progress(f"calibrate: {index} of {len(data)}")
+            progress(f"calibrate: {index + 1} of {len(data)}")
             yield item
         return
     if not sys.stderr.isatty():

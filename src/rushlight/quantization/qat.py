@@ -1,8 +1,8 @@
 """Quantization-aware training: a model that computes as its integers will, and can be trained.
 
-    prepared = prepare_qat(model, (x,))
-    train(prepared)             # as any module; freeze_batch_norms for the last epochs
-    program = convert(prepared)
+prepared = prepare_qat(model, (x,))
+train(prepared)             # as any module; freeze_batch_norms for the last epochs
+program = convert(prepared)
 """
 
 from __future__ import annotations
@@ -65,9 +65,7 @@ def prepare_qat(
             code=Code.INVALID_ARGUMENT,
         )
     quantizer = qat_quantizer_of(recipe)
-    captured = capture(
-        copy.deepcopy(model).train(), args, kwargs, dynamic_shapes=dynamic_shapes
-    )
+    captured = capture(copy.deepcopy(model).train(), args, kwargs, dynamic_shapes=dynamic_shapes)
     module: Any = captured.module(check_guards=False)
     part_norms(module)
     prepared = prepare_qat_pt2e(module, quantizer)

@@ -119,9 +119,10 @@ def check_converted(model: GraphModule) -> None:
 def _integer_constants(model: GraphModule) -> Iterator[tuple[Node, torch.Tensor]]:
     for node in model.graph.nodes:
         source: Any = node.args[0] if node.args else None
-        if "dequantize" in str(node.target) and isinstance(source, Node):
-            if source.op == "get_attr":
-                yield node, attribute_of(model, str(source.target))
+        if "dequantize" not in str(node.target) or not isinstance(source, Node):
+            continue
+        if source.op == "get_attr":
+            yield node, attribute_of(model, str(source.target))
 
 
 def _refusal(node: Node, fault: str) -> ExportError:

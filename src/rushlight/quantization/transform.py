@@ -14,7 +14,11 @@ aten = torch.ops.aten
 
 PRODUCTS = frozenset({*CONVOLUTIONS, LINEAR})
 _PADDING_AT = {aten.conv1d.default: 4, aten.conv2d.default: 4}
-_PRODUCTS: dict[Any, int] = {aten.addmm.default: 1, aten.mm.default: 0, aten.matmul.default: 0}  # at the first
+_PRODUCTS: dict[Any, int] = {
+    aten.addmm.default: 1,
+    aten.mm.default: 0,
+    aten.matmul.default: 0,
+}  # at the first
 
 
 def prepare_graph(model: GraphModule) -> GraphModule:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
+from torchao.core.config import AOBaseConfig
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
 
@@ -20,6 +21,7 @@ from rushlight.quantization.calibrate import (
     observe_constants,
     run_through,
 )
+from rushlight.quantization.modules import change_modules, converted_inputs
 from rushlight.quantization.recipes import Recipe, recipe_of
 from rushlight.quantization.scales import check_converted, mend_scales
 from rushlight.quantization.shapes import shapes_of
@@ -32,7 +34,7 @@ def quantize(
     kwargs: Mapping[str, Any] | None = None,
     *,
     calibrate: Iterable[Any] | None = None,
-    recipe: str | Quantizer = "int8",
+    recipe: str | Recipe | Quantizer | AOBaseConfig = "int8",
     dynamic_shapes: Any = None,
     progress: Callable[[str], None] | None = None,
 ) -> ExportedProgram:
@@ -43,12 +45,14 @@ def quantize(
         args, kwargs: example inputs; default: the first ones of `calibrate`.
         calibrate: inputs like those that the model will see, each a tuple of arguments, one
             tensor, or a dict of keyword arguments. Recipes for static integers need them.
-        recipe: a name that `rushlight recipes` lists, or a `Quantizer`.
+        recipe: a name that `rushlight recipes` lists, or a torchao `Quantizer`, or a
+            configuration of torchao's `quantize_`.
         dynamic_shapes: sizes that may vary, as `torch.export.export` takes them.
         progress: called with each stage's name before it starts.
 
     Returns:
-        The program whose graph quantises and dequantises, which `rushlight.export` takes.
+        The program whose graph quantises and dequantises (docs/quantization.md has its forms),
+        which `rushlight.export` takes.
 
     Raises:
         ExportError: a recipe that does not exist, data that is missing or not the model's, values
@@ -60,6 +64,13 @@ def quantize(
     if chosen.needs_data and not data:
         raise _no_data(chosen, data)
     args, kwargs = _examples(model, args, kwargs, data)
+    if chosen.quantizer is None:
+        say("quantise")
+        changed = change_modules(model, chosen)
+        if chosen.dtype is not None:
+            args, kwargs = converted_inputs(chosen.dtype, args, kwargs)
+        say("capture")
+        return capture(changed, args, kwargs, dynamic_shapes=dynamic_shapes)
     say("capture")
     captured = capture(model, args, kwargs, dynamic_shapes=dynamic_shapes)
     shapes = dynamic_shapes if isinstance(model, torch.nn.Module) else shapes_of(captured)
@@ -90,9 +101,7 @@ def converted(prepared: GraphModule, examples: Examples) -> ExportedProgram:
     module = convert_pt2e(prepared)
     check_converted(module)
     _drop_unused(module)
-    return capture(
-        module, examples.args, examples.kwargs, dynamic_shapes=examples.dynamic_shapes
-    )
+    return capture(module, examples.args, examples.kwargs, dynamic_shapes=examples.dynamic_shapes)
 
 
 def _drop_unused(module: GraphModule) -> None:

@@ -122,9 +122,7 @@ def _moves_integers(node: Node) -> bool:
 
 
 def _is_constant(data: Data, node: Any) -> bool:
-    return isinstance(node, Node) and (
-        data(node) is not None or dequantizes_constant(node, data)
-    )
+    return isinstance(node, Node) and (data(node) is not None or dequantizes_constant(node, data))
 
 
 def why_not(node: Node, is_constant: Any, sizes: DynamicSizes) -> str | None:

@@ -150,9 +150,7 @@ def _pooled(r: Rewriter, before: Node, greatest: Node, x: Any) -> Node:
     return _bytes(r, before, greatest, calls.pool, x, of)
 
 
-def _bytes(
-    r: Rewriter, before: Node, like: Node, target: Any, *args: Any, **kwargs: Any
-) -> Node:
+def _bytes(r: Rewriter, before: Node, like: Node, target: Any, *args: Any, **kwargs: Any) -> Node:
     """A call on bytes in place of one, `like`, on numbers."""
     shape = shape_of(like)
     return r.call(before, target, *args, shape=shape, dtype=torch.uint8, of=[like], **kwargs)

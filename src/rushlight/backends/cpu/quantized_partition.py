@@ -120,9 +120,7 @@ def why_not_product(node: Node, operands: Operands, data: Data) -> str | None:
     if is_image:
         return "the engine quantises rows at run time, not images"
     if weights is None:
-        return (
-            "its weights are not int8 with a scale for each column or group, and no zero points"
-        )
+        return "its weights are not int8 with a scale for each column or group, and no zero points"
     return why_not_dynamic(weights)
 
 

@@ -51,9 +51,7 @@ def product(r: Rewriter, node: Any, before: Node, to: Quantization | None) -> No
     window, is_line = _window(conv, weights)
     more = (window, conv["groups"], given.zero_point)
     if not is_line:
-        return r.call(
-            before, calls.convolution, *args, *more, shape=shape, dtype=dtype, of=[node]
-        )
+        return r.call(before, calls.convolution, *args, *more, shape=shape, dtype=dtype, of=[node])
     args[0] = r.view(before, x.args[0], _as_image(shape_of(x)))
     image = r.call(
         before, calls.convolution, *args, *more, shape=_as_image(shape), dtype=dtype, of=[node]

@@ -121,7 +121,11 @@ def _looked_up(r: Rewriter, node: Node, table: _Table) -> Node:
         return x
     inside = {*table.nodes, table.x, node}
     is_only = all(set(one.users) <= inside for one in (x, table.x, *table.nodes))
-    if is_only and torch.equal(table.bytes.long(), bytes_.clamp(low, high)) and _narrow(x, low, high):
+    if (
+        is_only
+        and torch.equal(table.bytes.long(), bytes_.clamp(low, high))
+        and _narrow(x, low, high)
+    ):
         return x
     data = table.bytes
     if is_only and x.target is calls.lookup:
@@ -216,9 +220,7 @@ def _binary(r: Rewriter, node: Node, inner: Node, to: Quantization) -> Node | No
         return None
     sources = [x.args[0] for x in (one, other)]  # type: ignore[union-attr]
     shape = shape_of(node)
-    return r.call(
-        node, calls.binary, *sources, pair, shape=shape, dtype=torch.uint8, of=[inner]
-    )
+    return r.call(node, calls.binary, *sources, pair, shape=shape, dtype=torch.uint8, of=[inner])
 
 
 def why_not_paired(pair: calls.Pair) -> str | None:
@@ -256,7 +258,5 @@ def _average(r: Rewriter, node: Node, inner: Node, to: Quantization) -> Node | N
     return new if args["keepdim"] else r.view(node, new, shape_of(node))
 
 
-def _pooled(
-    r: Rewriter, node: Node, inner: Node, x: Any, of: calls.Pool, shape: list[Any]
-) -> Node:
+def _pooled(r: Rewriter, node: Node, inner: Node, x: Any, of: calls.Pool, shape: list[Any]) -> Node:
     return r.call(node, calls.pool, x, of, shape=shape, dtype=torch.uint8, of=[inner])
