@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,3 +112,14 @@ class Graph:
         view = View(Memory(Place.CONSTANT, bytes_of(meta), len(self.constants)), meta)
         self.constants.append(data)
         return view
+
+
+def lives_of(steps: Sequence[Step]) -> list[tuple[Memory, int, int]]:
+    """Each scratch memory with the first and the last step that uses it."""
+    lives: dict[int, tuple[Memory, int, int]] = {}
+    for at, step in enumerate(steps):
+        for view in step.views():
+            if view.memory.place is Place.SCRATCH:
+                _, first, _ = lives.get(id(view.memory), (view.memory, at, at))
+                lives[id(view.memory)] = (view.memory, first, at)
+    return list(lives.values())

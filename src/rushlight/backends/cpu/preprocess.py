@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from rushlight.backends.cpu.bands import cut_into_bands
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.expressions import Known, Table
-from rushlight.backends.cpu.graph import Graph, Memory, Step, View
+from rushlight.backends.cpu.graph import Graph, Step, View, lives_of
 from rushlight.backends.cpu.operators import OPERATORS
 from rushlight.backends.cpu.patterns import fuse_patterns
 from rushlight.backends.cpu.rewrite import handles_of
@@ -50,6 +51,7 @@ class CpuBackend(BackendDetails):
         fuse_patterns(edge_program)
         translate = {k: v.translate for k, v in OPERATORS.items()}
         graph = Builder(edge_program, weights, translate).graph
+        cut_into_bands(graph)
         store = NamedDataStore()
         payload = fb.pack(_Writer(graph, Bounds.of(edge_program)).write(store))
         handles = {i: tuple(handles_of(step.nodes)) for i, step in enumerate(graph.steps)}
@@ -187,17 +189,11 @@ def _constant(tensor: torch.Tensor, store: NamedDataStore) -> fb.Constant:
 
 def _place_scratch(graph: Graph, bounds: Bounds) -> tuple[dict[int, int], int]:
     """Where each memory of values in between lies at the sizes' bounds, and the bytes of all."""
-    lives: dict[int, tuple[Memory, int, int]] = {}
-    for at, step in enumerate(graph.steps):
-        for view in step.views():
-            if view.memory.place is fb.Place.SCRATCH:
-                _, first, _ = lives.get(id(view.memory), (view.memory, at, at))
-                lives[id(view.memory)] = (view.memory, first, at)
     blocks = []
-    for key, (memory, first, last) in lives.items():
+    for memory, first, last in lives_of(graph.steps):
         most = max(limits(memory.size, bounds)[1] or 0, at_bounds(memory.size, bounds))
         size = -(-most // _ALIGNMENT) * _ALIGNMENT
-        blocks.append(Block(key, size, first, last, alignment=_ALIGNMENT))
+        blocks.append(Block(id(memory), size, first, last, alignment=_ALIGNMENT))
     if not blocks:
         return {}, 0
     plan = plan_memory(blocks)
