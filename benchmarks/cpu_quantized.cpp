@@ -1,5 +1,6 @@
 // Times the CPU engine's products of bytes: GOP/s and the share of the peak of dot products of
-// bytes, which is measured by turns with them, so that a busy machine slows both.
+// bytes, which is measured by turns with them, so that a busy machine slows both; of few rows and
+// weights that are in no cache ("cold"), GB/s and the share of what a core reads at most.
 //
 //   cpu_quantized [threads] [word of a case's name]
 #include <cstdio>
@@ -17,6 +18,10 @@ using namespace rushlight::benchmark;
 using namespace rushlight::cpu;
 
 namespace {
+
+constexpr size_t kColdBytes = size_t{96} << 20;  // of weights, more than a cache holds
+
+constexpr int64_t kColdRows = 16;
 
 struct ProductCase {
   const char* name;
@@ -42,20 +47,26 @@ constexpr ProductCase kProducts[] = {
     {"rows 2x768x3072", 2, 768, 3072},       {"rows 4x768x3072", 4, 768, 3072},
     {"rows 6x768x3072", 6, 768, 3072},       {"rows 7x768x3072", 7, 768, 3072},
     {"rows 16x768x3072", 16, 768, 3072},     {"rows 32x768x3072", 32, 768, 3072},
+    {"rows 1x4096x4096", 1, 4096, 4096},
 };
 
-enum class Output { Bytes, Numbers, Dynamic };
-constexpr const char* kOutputs[] = {"u8", "f32", "dyn"};
+// Of nibbles: one scale for a column, or for each 32 terms.
+enum class Output { Bytes, Numbers, Dynamic, Nibbles, Groups };
+constexpr const char* kOutputs[] = {"u8", "f32", "dyn", "4 bits", "4 bits g32"};
+constexpr int64_t kGroup = 32;
 
-void run_product(const ProductCase& test, Output output, PoolWorkers& workers) {
-  std::vector<float> a, panels, start, multipliers, scales, c;
+void run_product(const ProductCase& test, Output output, bool cold, PoolWorkers& workers) {
+  std::vector<float> a, panels, start, multipliers, scales, row_scales, c;
   QuantizedProduct p;
   p.rows = test.rows;
   p.depth = p.a_step = test.depth;
   p.columns = p.results.step = test.columns;
   p.a = reinterpret_cast<const uint8_t*>(aligned(a, static_cast<size_t>(p.rows * p.depth / 4 + 1)));
   const int64_t columns = panels_of(p.columns) * kPanel;
-  p.panels = aligned(panels, static_cast<size_t>(columns * quads_of(p.depth)));
+  p.bits = output >= Output::Nibbles ? 4 : 8;
+  const auto size = static_cast<size_t>(columns * panel_quads(p.depth, p.bits));  // floats
+  const size_t copies = cold ? kColdBytes / (size * 4) + 2 : 1;
+  const float* weights = aligned(panels, size * copies);
   p.results.start = reinterpret_cast<const int32_t*>(aligned(start, static_cast<size_t>(columns)));
   p.results.multipliers = aligned(multipliers, static_cast<size_t>(columns));
   float* out = aligned(c, static_cast<size_t>(p.rows * p.columns));
@@ -64,14 +75,34 @@ void run_product(const ProductCase& test, Output output, PoolWorkers& workers) {
   } else {
     p.results.floats = out;
   }
-  if (output == Output::Dynamic) {
-    p.results.row_scales = aligned(scales, static_cast<size_t>(2 * p.rows));
+  if (output >= Output::Dynamic) {
+    p.results.row_scales = aligned(row_scales, static_cast<size_t>(2 * p.rows));
+  }
+  const float* group_scales = nullptr;
+  const int64_t groups = p.depth / kGroup;
+  if (output == Output::Groups) {
+    group_scales = aligned(scales, static_cast<size_t>(columns * groups) * copies);
+    p.groups.groups = groups;
+    p.results.shares = p.results.multipliers;
   }
   const double operations = 2.0 * static_cast<double>(p.rows * p.depth * p.columns);
-  const Timing t = measure_dot(operations, workers.count(), [&] { multiply(p, &workers); });
+  size_t copy = 0;
+  const auto run = [&] {
+    p.panels = weights + size * (copy % copies);
+    if (group_scales != nullptr) {
+      p.groups.scales = group_scales + static_cast<size_t>(columns * groups) * (copy % copies);
+    }
+    ++copy;
+    multiply(p, &workers);
+  };
   char name[64];
-  std::snprintf(name, sizeof(name), "%s %s", test.name, kOutputs[static_cast<int>(output)]);
-  print(name, operations, t);
+  std::snprintf(name, sizeof(name), "%s %s%s", test.name, kOutputs[static_cast<int>(output)],
+                cold ? " cold" : "");
+  if (!cold) return print(name, operations, measure_dot(operations, workers.count(), run));
+  // Of weights that are in no cache, the share of what is read at most.
+  const double bytes = static_cast<double>(size * 4) +
+                       static_cast<double>(group_scales == nullptr ? 0 : columns * groups * 4);
+  print_bytes(name, bytes, measure_read(bytes, workers.count(), run));
 }
 
 }  // namespace
@@ -83,8 +114,11 @@ int main(int argc, char** argv) {
   std::printf("%s, %zu threads\n", kernels::isa_name(kernels::current_isa()), threads);
   for (const ProductCase& test : kProducts) {
     if (std::strstr(test.name, word) == nullptr) continue;
-    for (const Output output : {Output::Bytes, Output::Numbers, Output::Dynamic}) {
-      run_product(test, output, workers);
+    for (const Output output :
+         {Output::Bytes, Output::Numbers, Output::Dynamic, Output::Nibbles, Output::Groups}) {
+      if (output == Output::Groups && test.depth % kGroup != 0) continue;
+      run_product(test, output, false, workers);
+      if (test.rows <= kColdRows) run_product(test, output, true, workers);
     }
   }
   return 0;
