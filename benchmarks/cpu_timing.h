@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rushlight/backends/cpu/loops/peak.h"
+#include "rushlight/backends/cpu/loops/rows.h"
 
 namespace rushlight {
 namespace benchmark {
@@ -39,6 +40,14 @@ inline double peak_flops(int64_t rounds) {
   float sink = 0;
   const double start = now(1);
   const int64_t operations = cpu::peak_loops().multiply_adds(rounds, &sink);
+  return static_cast<double>(operations) / (now(1) - start);
+}
+
+// The same of products of bytes and their additions.
+inline double peak_dot_ops(int64_t rounds) {
+  int32_t sink = 0;
+  const double start = now(1);
+  const int64_t operations = cpu::dot_peak_loops().dot_products(rounds, &sink);
   return static_cast<double>(operations) / (now(1) - start);
 }
 
@@ -76,10 +85,41 @@ Timing measure(double flops, size_t threads, Body body) {
   return measure_beside(peak, flops, threads, body);
 }
 
+// Beside the peak of bytes.
+template <class Body>
+Timing measure_dot(double operations, size_t threads, Body body) {
+  const auto peak = [=] { return peak_dot_ops(40000) * static_cast<double>(threads); };
+  return measure_beside(peak, operations, threads, body);
+}
+
 inline void print(const char* name, double flops, const Timing& t) {
-  std::printf("%-34s %9.1f us %7.1f GFLOP/s  %5.1f %% of peak %5.0f (median of shares %5.1f %%)\n",
+  std::printf("%-34s %9.1f us %7.1f GOP/s  %5.1f %% of peak %5.0f (median of shares %5.1f %%)\n",
               name, t.best * 1e6, flops / t.best * 1e-9, 100 * flops / t.best / t.peak,
               t.peak * 1e-9, 100 * t.median_share);
+}
+
+// Bytes per second that one thread reads of memory that is in no cache.
+inline double peak_read() {
+  static const std::vector<float> memory(size_t{64} << 20, 1.0f);
+  static size_t part = 0;
+  constexpr size_t kFloats = size_t{4} << 20;
+  part = (part + kFloats) % memory.size();
+  const double start = now(1);
+  (void)cpu::reduce_loops().row(memory.data() + part, kFloats, cpu::Reduction::Max);
+  return static_cast<double>(kFloats) * 4 / (now(1) - start);
+}
+
+// Beside what is read at most.
+template <class Body>
+Timing measure_read(double bytes, size_t threads, Body body) {
+  return measure_beside([=] { return peak_read() * static_cast<double>(threads); }, bytes, threads,
+                        body);
+}
+
+inline void print_bytes(const char* name, double bytes, const Timing& t) {
+  std::printf("%-34s %9.1f us %7.1f GB/s   %5.1f %% of %5.1f (median of shares %5.1f %%)\n", name,
+              t.best * 1e6, bytes / t.best * 1e-9, 100 * bytes / t.best / t.peak, t.peak * 1e-9,
+              100 * t.median_share);
 }
 
 }  // namespace benchmark

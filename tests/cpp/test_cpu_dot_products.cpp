@@ -21,6 +21,9 @@ struct Case {
   int64_t a_gap = 0, c_gap = 0;  // between rows
   bool extremes = false;         // all terms are of the greatest size
   bool finished = false;         // numbers get a bias, a residual and a clamp
+  int32_t bits = 8;              // of weights; of 4, results are Dynamic
+  int64_t group = 0;             // terms that share a scale
+  bool halves = false;           // scales of groups are bfloat16
 };
 
 struct Operands {
@@ -28,30 +31,37 @@ struct Operands {
   std::vector<int8_t> b;   // [depth, columns]
   Guarded<int8_t> panels;
   std::vector<int32_t> start;
-  std::vector<float> multipliers, bias, residual, row_scales;
+  std::vector<float> multipliers, bias, residual, row_scales, shares;
+  std::vector<float> scales;  // of each panel [groups, kPanel]
+  std::vector<uint16_t> half_scales;
   Requantize requantize;
 
   Operands(const Case& test, Random& random)
       : a(size_of(test.rows, test.depth, test.a_gap)),
         b(static_cast<size_t>(test.depth * test.columns)),
-        panels(panels_of(test.columns) * quads_of(test.depth) * 64, 0),
+        panels(panels_of(test.columns) * panel_quads(test.depth, test.bits) * 64, 0),
         start(whole(test.columns)),
         multipliers(whole(test.columns)),
         bias(bias_of(random, test.columns)),
         residual(random.reals(test.rows * test.columns)),
         row_scales(static_cast<size_t>(2 * test.rows)) {
     const bool greatest = random.chance(2);
-    for (uint8_t& x : a) x = byte_of(test.extremes ? (greatest ? 255 : 0) : random.whole(0, 255));
-    for (int8_t& x : b) x = byte_of(test.extremes ? -128 : random.whole(-128, 127));
-    for (int64_t k = 0; k < test.depth; ++k) {
-      for (int64_t j = 0; j < test.columns; ++j) {
-        panels.data()[((j / 16) * quads_of(test.depth) + k / 4) * 64 + j % 16 * 4 + k % 4] =
-            b[static_cast<size_t>(k * test.columns + j)];
-      }
+    for (uint8_t& x : a) {
+      x = static_cast<uint8_t>(test.extremes ? (greatest ? 255 : 0) : random.whole(0, 255));
     }
+    const int64_t least = test.bits == 8 ? -128 : -8;
+    for (int8_t& x : b) x = byte_of(test.extremes ? least : random.whole(least, -1 - least));
+    pack(test);
+    draw_groups(test, random);
     for (int64_t j = 0; j < test.columns; ++j) {
       const auto at = static_cast<size_t>(j);
       start[at] = static_cast<int32_t>(random.whole(-3000, 3000));
+      if (test.output == Output::Dynamic) {
+        start[at] = 0;
+        for (int64_t k = 0; k < test.depth; ++k) {
+          start[at] += b[static_cast<size_t>(k * test.columns + j)];
+        }
+      }
       // Sums are about 8000 times the root of the depth; some multipliers give halves.
       multipliers[at] = random.chance(2) ? random.real(0, 0.01f) : 1.0f / 512;
     }
@@ -64,11 +74,53 @@ struct Operands {
     requantize.high = static_cast<int32_t>(random.whole(requantize.low, 255));
   }
 
+  void pack(const Case& test) {
+    const int64_t quads = panel_quads(test.depth, test.bits);
+    for (int64_t k = 0; k < test.depth; ++k) {
+      for (int64_t j = 0; j < test.columns; ++j) {
+        const int8_t x = b[static_cast<size_t>(k * test.columns + j)];
+        const int64_t in_column = j % 16 * 4 + k % 4;
+        if (test.bits == 8) {
+          panels.data()[((j / 16) * quads + k / 4) * 64 + in_column] = x;
+        } else {
+          int8_t& both = panels.data()[((j / 16) * quads + k / 8) * 64 + in_column];
+          const int nibble = (x & 15) << (k % 8 < 4 ? 0 : 4);
+          both = byte_of(static_cast<uint8_t>(both) | nibble);
+        }
+      }
+    }
+  }
+
+  size_t scale_at(const Case& test, int64_t group, int64_t j) const {
+    return static_cast<size_t>((j / 16 * (test.depth / test.group) + group) * 16 + j % 16);
+  }
+  void draw_groups(const Case& test, Random& random) {
+    if (test.group == 0) return;
+    scales = random.reals(panels_of(test.columns) * kPanel * (test.depth / test.group), 0, 0.01f);
+    half_scales.resize(scales.size());
+    for (size_t i = 0; i < scales.size(); ++i) {
+      uint32_t bits;
+      std::memcpy(&bits, &scales[i], sizeof(bits));
+      bits &= 0xffff0000u;
+      half_scales[i] = static_cast<uint16_t>(bits >> 16);
+      if (test.halves) std::memcpy(&scales[i], &bits, sizeof(bits));
+    }
+    shares.resize(whole(test.columns));
+    for (int64_t j = 0; j < test.columns; ++j) {
+      double share = 0;
+      for (int64_t k = 0; k < test.depth; ++k) {
+        share += static_cast<double>(scales[scale_at(test, k / test.group, j)]) *
+                 b[static_cast<size_t>(k * test.columns + j)];
+      }
+      shares[static_cast<size_t>(j)] = static_cast<float>(share);
+    }
+  }
+
   static size_t size_of(int64_t rows, int64_t width, int64_t gap) {
     return static_cast<size_t>(rows == 0 ? 0 : (rows - 1) * (width + gap) + width);
   }
   static size_t whole(int64_t columns) { return static_cast<size_t>(panels_of(columns) * kPanel); }
-  static uint8_t byte_of(int64_t x) { return static_cast<uint8_t>(x & 0xff); }
+  static int8_t byte_of(int64_t x) { return static_cast<int8_t>(x & 0xff); }
 
   int64_t sum(const Case& test, int64_t i, int64_t j) const {
     int64_t sum = 0;
@@ -95,8 +147,17 @@ QuantizedProduct product_of(const Case& test, const Operands& operands) {
   p.a = operands.a.data();
   p.a_step = test.depth + test.a_gap;
   p.panels = operands.panels.data();
-  p.results.start = operands.start.data();
-  p.results.multipliers = operands.multipliers.data();
+  p.bits = test.bits;
+  if (test.group == 0) {
+    p.results.start = operands.start.data();
+    p.results.multipliers = operands.multipliers.data();
+  } else {
+    p.groups.groups = test.depth / test.group;
+    p.groups.halves = test.halves;
+    p.groups.scales = operands.scales.data();
+    if (test.halves) p.groups.scales = operands.half_scales.data();
+    p.results.shares = operands.shares.data();
+  }
   p.results.step = test.columns + test.c_gap;
   if (test.output == Output::Dynamic) p.results.row_scales = operands.row_scales.data();
   if (test.finished) {
@@ -132,15 +193,36 @@ void check_bytes(const Case& test, const Operands& operands, PoolWorkers& two) {
   }
 }
 
-double number_of(const Case& test, const Operands& o, int64_t i, int64_t j) {
+// A result and what it is a sum of, of groups.
+double sum_of_groups(const Case& test, const Operands& o, int64_t i, int64_t j, double* size) {
+  double sum = 0;
+  for (int64_t k = 0; k < test.depth; ++k) {
+    const double scale = static_cast<double>(o.scales[o.scale_at(test, k / test.group, j)]);
+    const double term = scale * o.b[static_cast<size_t>(k * test.columns + j)];
+    sum += term * o.a[static_cast<size_t>(i * (test.depth + test.a_gap) + k)];
+    *size += std::fabs(term) * 255;
+  }
+  return sum;
+}
+
+double number_of(const Case& test, const Operands& o, int64_t i, int64_t j, double* size) {
   const auto row = static_cast<size_t>(i);
   const auto column = static_cast<size_t>(j);
-  const auto start = static_cast<double>(o.start[column]);
-  const auto sum = static_cast<double>(o.sum(test, i, j));
-  double number = (sum + start) * o.multipliers[column];
-  if (test.output == Output::Dynamic) {
-    number = (sum - static_cast<double>(o.row_scales[2 * row + 1]) * start) *
-             static_cast<double>(o.row_scales[2 * row]) * o.multipliers[column];
+  const auto scale = static_cast<double>(o.row_scales[2 * row]);
+  const auto zero_point = static_cast<double>(o.row_scales[2 * row + 1]);
+  double number;
+  if (test.group != 0) {
+    number = scale * (sum_of_groups(test, o, i, j, size) -
+                      zero_point * static_cast<double>(o.shares[column]));
+    *size *= scale;
+  } else {
+    const auto start = static_cast<double>(o.start[column]);
+    const auto sum = static_cast<double>(o.sum(test, i, j));
+    number = (sum + start) * o.multipliers[column];
+    if (test.output == Output::Dynamic) {
+      number = (sum - zero_point * start) * scale * o.multipliers[column];
+    }
+    *size = std::fabs(number);
   }
   if (!test.finished) return number;
   number += o.bias[column] + o.residual[static_cast<size_t>(i * test.columns + j)];
@@ -162,8 +244,9 @@ void check_numbers(const Case& test, const Operands& operands, PoolWorkers& two)
   CHECK(alone.intact() && shared.intact() && alone == shared);
   for (int64_t i = 0; i < test.rows; ++i) {
     for (int64_t j = 0; j < test.columns; ++j) {
-      const double wanted = number_of(test, operands, i, j) + 1;
-      CHECK(close(alone[i * p.results.step + j], wanted, 1e-6, std::fabs(wanted) + 4));
+      double size = 0;
+      const double wanted = number_of(test, operands, i, j, &size) + 1;
+      CHECK(close(alone[i * p.results.step + j], wanted, 1e-6, size + 4));
     }
   }
 }
@@ -194,12 +277,37 @@ void test_drawn_shapes(PoolWorkers& two) {
   }
 }
 
+Case of_nibbles(int64_t rows, int64_t depth, int64_t columns, int64_t group) {
+  Case test = {rows, depth, columns, Output::Dynamic};
+  test.bits = 4;
+  test.group = group;
+  return test;
+}
+
+void test_drawn_nibbles(PoolWorkers& two) {
+  Random random(8);
+  for (uint32_t i = 0; i < 150; ++i) {
+    const int64_t group = random.chance(2) ? 0 : 8 * random.whole(1, 9);
+    const int64_t depth = group == 0 ? random.whole(0, 100) : group * random.whole(0, 5);
+    Case test = of_nibbles(random.whole(0, 30), depth, random.whole(0, 70), group);
+    if (depth == 0) test.group = 0;
+    test.a_gap = random.whole(0, 3);
+    test.c_gap = random.whole(0, 2);
+    test.extremes = random.chance(3);
+    test.finished = random.chance(2);
+    test.halves = random.chance(2);
+    check_case(test, i, two);
+  }
+}
+
 void test_every_height_and_width(PoolWorkers& two) {
   for (int64_t rows = 1; rows <= 30; ++rows) {
     for (int64_t columns : {1, 15, 16, 17, 32, 33, 47}) {
       for (Output output : {Output::Bytes, Output::Numbers, Output::Dynamic}) {
         check_case({rows, 16 + rows % 4, columns, output}, 3, two);
       }
+      check_case(of_nibbles(rows, 64, columns, 0), 4, two);
+      check_case(of_nibbles(rows, 64, columns, 32), 5, two);
     }
   }
 }
@@ -211,12 +319,19 @@ void test_large(PoolWorkers& two) {
   check_case({1, 700, 1000}, 3, two);
   check_case({3, 301, 900, Output::Dynamic}, 4, two);
   check_case({700, 300, 48, Output::Numbers}, 5, two);
+  check_case(of_nibbles(150, 2048, 50, 32), 6, two);
+  check_case(of_nibbles(1, 768, 1000, 32), 7, two);
+  check_case(of_nibbles(4, 768, 1000, 128), 8, two);
 }
 
 // Sums that 32 bits just hold.
 void test_longest_sums(PoolWorkers& two) {
   for (int64_t rows : {1, 8}) {
     Case test = {rows, kMaxQuantizedTerms, 3};
+    test.extremes = true;
+    check_case(test, 1, two);
+    check_case(test, 2, two);
+    test = of_nibbles(rows, kMaxQuantizedTerms, 3, 0);
     test.extremes = true;
     check_case(test, 1, two);
     check_case(test, 2, two);
@@ -229,6 +344,7 @@ int main() {
   PoolWorkers two(2);
   on_each_isa([&] {
     test_drawn_shapes(two);
+    test_drawn_nibbles(two);
     test_every_height_and_width(two);
     test_large(two);
     test_longest_sums(two);

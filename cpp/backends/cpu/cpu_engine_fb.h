@@ -308,13 +308,16 @@ class QuantizedProduct : public Table {
 };
 
 // A matrix product of rows quantised at run time with packed weights of 8 or 4 bits. Inputs: a
-// (uint8), rows (float32 [rows, 2]), panels, scales (float32 or bfloat16 [groups, columns]), shares
-// (float32: for each column the sum of scale * weight), bias (float32).
+// (uint8), rows (float32 [rows, 2]: scale and zero point), panels (int8, or uint8 of 4 bits),
+// scales, shares, bias (float32; may be left out). Scales are float32, one for each column, and
+// shares int32: for each column the sum of its weights. With groups (of 4 bits), scales are float32
+// or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. What belongs to
+// columns is filled up with zeros to whole panels. The result is float32.
 class DynamicProduct : public Table {
  public:
   using Table::Table;
   uint8_t bits() const { return scalar<uint8_t>(0, 8); }
-  // Terms that share a scale; 0: all of them.
+  // Terms that share a scale, a multiple of 8 that divides their number; 0: all of them.
   int64_t group_size() const { return scalar<int64_t>(1, 0); }
   Finish finish() const { return Finish(target(2)); }
   bool has_finish() const { return field(2) != nullptr; }

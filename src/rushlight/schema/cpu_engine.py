@@ -287,12 +287,15 @@ class QuantizedProduct:
 class DynamicProduct:
     """A matrix product of rows quantised at run time with packed weights of 8 or 4 bits.
 
-    Inputs: a (uint8), rows (float32 [rows, 2]), panels, scales (float32 or bfloat16 [groups,
-    columns]), shares (float32: for each column the sum of scale * weight), bias (float32).
+    Inputs: a (uint8), rows (float32 [rows, 2]: scale and zero point), panels (int8, or uint8 of 4
+    bits), scales, shares, bias (float32; may be left out). Scales are float32, one for each column,
+    and shares int32: for each column the sum of its weights. With groups (of 4 bits), scales are
+    float32 or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. What
+    belongs to columns is filled up with zeros to whole panels. The result is float32.
     """
 
     bits: int = 8
-    #: Terms that share a scale; 0: all of them.
+    #: Terms that share a scale, a multiple of 8 that divides their number; 0: all of them.
     group_size: int = 0
     finish: Finish | None = None
 

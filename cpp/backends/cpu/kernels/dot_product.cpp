@@ -20,25 +20,19 @@ int64_t place_block(const void* data, int64_t block, DotTile* tile) {
 }
 
 void narrow_panels(void* data, int64_t begin, int64_t end) {
-  const QuantizedProduct& p = *static_cast<const QuantizedProduct*>(data);
+  const DotGrid& grid = *static_cast<const DotGrid*>(data);
   alignas(64) int32_t sums[kNarrowRows * kPanel];
-  DotTile tile;
-  tile.depth = p.depth;
-  tile.a[0] = p.a;
-  tile.a_step = p.a_step;
-  const DotTileFn narrow = dot_loops().narrow[p.rows - 1];
-  const int64_t bytes = quads_of(p.depth) * kQuadBytes;
+  NibbleTile tile = grid.tile;
   for (int64_t panel = begin; panel < end; ++panel) {
-    const int64_t left = p.columns - panel * kPanel;
-    const int64_t columns = left < kPanel ? left : kPanel;
-    tile.b = static_cast<const char*>(p.panels) + panel * bytes;
-    narrow(tile, sums);
-    DotResults(p.results, panel * kPanel, columns, 1).write(sums, 0, p.rows);
+    tile.b = grid.panel_at(panel);
+    tile.scales = static_cast<const char*>(grid.tile.scales) + panel * tile.scale_panel;
+    run_narrow(grid.bits, tile, sums);
+    DotResults(grid.results, grid.bits, panel * kPanel, grid.columns_of(panel, 1), 1)
+        .write(sums, 0, grid.rows);
   }
-  const int64_t last = end * kPanel < p.columns ? end * kPanel : p.columns;
-  const Finish& finish = p.results.finish;
+  const Finish& finish = grid.results.finish;
   if (finish.block != nullptr) {
-    finish.block(finish.data, 0, p.rows, begin * kPanel, last - begin * kPanel);
+    finish.block(finish.data, 0, grid.rows, begin * kPanel, grid.columns_of(begin, end - begin));
   }
 }
 
@@ -46,20 +40,23 @@ void narrow_panels(void* data, int64_t begin, int64_t end) {
 
 void multiply(const QuantizedProduct& product, Workers* workers) {
   if (product.rows <= 0 || product.columns <= 0) return;
-  const DotLoops& loops = dot_loops();
-  DotGrid grid(1, product.depth);
+  const bool is_narrow = product.rows <= kNarrowRows;
+  DotGrid grid =
+      product.bits == 8 ? DotGrid(1, product.depth) : DotGrid(product.depth, product.groups);
   grid.rows = product.rows;
   grid.columns = product.columns;
-  if (product.rows <= kNarrowRows) {
-    return share_out(panels_of(product.columns), grid.work(), narrow_panels,
-                     const_cast<QuantizedProduct*>(&product), workers);
-  }
-  const Plan plan = {&product, EvenBlocks(product.rows, loops.rows)};
-  grid.row_blocks = plan.blocks.blocks;
-  grid.set_group(loops.rows * product.depth);
+  grid.tile.rows = product.rows;
+  grid.tile.a[0] = product.a;
   grid.tile.a_step = product.a_step;
   grid.panels = product.panels;
   grid.results = product.results;
+  if (is_narrow) {
+    return share_out(panels_of(product.columns), grid.work(), narrow_panels, &grid, workers);
+  }
+  const int64_t highest = product.bits == 8 ? dot_loops().rows : nibble_loops().rows;
+  const Plan plan = {&product, EvenBlocks(product.rows, highest)};
+  grid.row_blocks = plan.blocks.blocks;
+  grid.set_group(highest * product.depth);
   grid.place = place_block;
   grid.data = &plan;
   run_blocks(grid, workers);

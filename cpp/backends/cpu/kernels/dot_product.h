@@ -1,10 +1,14 @@
-// Matrix products of uint8 with int8 weights that were packed ahead of time. The sums are integers,
-// exact whatever the instruction set.
+// Matrix products of uint8 with weights of 8 or 4 bits that were packed ahead of time. The sums are
+// integers, exact whatever the instruction set.
 //
 // Panels. A packed matrix of k rows and n columns lies in panels of kPanel columns, rows filled up
 // with zeros to quads of four and columns to whole panels: element (i, j) is byte
 // ((j / 16) * quads + i / 4) * 64 + (j % 16) * 4 + i % 4. What belongs to columns is filled up to
 // whole panels, too.
+//
+// Of 4 bits, two's complement: rows are filled up to octs of eight, and byte
+// ((j / 16) * octs + i / 8) * 64 + (j % 16) * 4 + i % 4 has element (i, j) in its lower half if
+// i % 8 < 4, in its upper half otherwise.
 #pragma once
 
 #include "rushlight/backends/cpu/kernels/product.h"
@@ -19,6 +23,18 @@ constexpr int64_t kQuad = 4;  // terms of a column that lie together
 constexpr int64_t kQuadBytes = kQuad * kPanel;
 
 constexpr int64_t quads_of(int64_t terms) { return (terms + kQuad - 1) / kQuad; }
+// How many times kQuadBytes a panel has.
+constexpr int64_t panel_quads(int64_t terms, int32_t bits) {
+  return bits == 8 ? quads_of(terms) : (terms + 2 * kQuad - 1) / (2 * kQuad);
+}
+
+// Scales of weights of which groups of neighbouring terms share one. Of each panel [groups,
+// kPanel].
+struct GroupScales {
+  int64_t groups = 0;  // 0: there are none
+  const void* scales = nullptr;
+  bool halves = false;  // bfloat16, else float32
+};
 
 // What becomes of sums: bytes or numbers.
 struct QuantizedResults {
@@ -28,9 +44,11 @@ struct QuantizedResults {
   uint8_t* bytes = nullptr;
   Requantize requantize;
   // Or else (sum + start) * multiplier, finished; or, if A has scales and zero points for each of
-  // its rows (two floats), (sum - zero point * start) * scale * multiplier, finished.
+  // its rows (two floats), (sum - zero point * start) * scale * multiplier, finished. Of groups,
+  // whose sums are multiplied already, (sum - zero point * share) * scale.
   float* floats = nullptr;
   const float* row_scales = nullptr;
+  const float* shares = nullptr;  // one for each column: the sum of scale * weight
   Finish finish;
   int64_t step = 0;  // element (i, j) at i * step + j
 };
@@ -42,6 +60,8 @@ struct QuantizedProduct {
   const uint8_t* a = nullptr;  // element (i, k) at i * a_step + k
   int64_t a_step = 0;
   const void* panels = nullptr;
+  int32_t bits = 8;  // of weights: those of 4 bits have row_scales
+  GroupScales groups;
   QuantizedResults results;
 };
 void multiply(const QuantizedProduct& product, Workers* workers);

@@ -38,6 +38,30 @@ struct DotLoops {
   DotTileFn narrow[kNarrowRows];             // [rows - 1]: one panel, one tap, several sums at once
 };
 
+// Of weights of 4 bits, one tap and rows of one base. Sums are of 16 times the weights: exact; or,
+// where there are groups of terms, numbers: each group's sum times its scales, added up.
+struct NibbleTile : DotTile {
+  int64_t groups = 0;
+  const void* scales = nullptr;  // of a panel: [groups, kPanel], float32 or bfloat16
+  bool halves = false;
+  int64_t scale_panel = 0;  // from one panel's scales to the next ones, in bytes
+};
+constexpr int64_t kMaxNibbleRows = 7;
+using NibbleTileFn = void (*)(const NibbleTile& tile, void* sums);  // int32 or float
+
+// [rows - 1][panels - 1]; narrow: one panel, several sums at once.
+struct NibbleTiles {
+  NibbleTileFn tile[kMaxNibbleRows][kMaxPanels];
+  NibbleTileFn narrow[kNarrowRows];
+};
+
+struct NibbleLoops {
+  int64_t rows, panels;
+  NibbleTiles integers;
+  NibbleTiles numbers;  // where there are groups
+};
+
 RL_DOT_LOOPS(DotLoops, dot_loops)
+RL_DOT_LOOPS(NibbleLoops, nibble_loops)
 
 }  // namespace rushlight::cpu

@@ -1,6 +1,6 @@
 #include "rushlight/backends/cpu/loops/dot.h"
+#include "rushlight/backends/cpu/loops/dot_sums.h"
 #include "rushlight/backends/cpu/loops/steps.h"
-#include "rushlight/backends/cpu/loops/vec_dot.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -23,41 +23,10 @@ constexpr int kRows = 3;
 constexpr int kPanels = 1;
 #endif
 static_assert(kRows >= kLeastTileRows && kRows <= kMaxTileRows, "tables are too small");
-constexpr int kPanelVectors = kPanel / kLanes;
-
-// Sums of H rows and V vectors of columns, and of the weights alone where A is taken less kOffset.
-template <int H, int V>
-struct Sums {
-  IntVec of[H][V] = {};
-  IntVec weights[V] = {};
-
-  void add_weights(const Quads (&b)[V]) {
-    if constexpr (kOffset != 0) {
-#pragma GCC unroll 8
-      for (int v = 0; v < V; ++v) weights[v] = add_dot(weights[v], b[v], quad_of(0));
-    }
-  }
-  void store(int32_t* out) const {
-#pragma GCC unroll 14
-    for (int i = 0; i < H; ++i) {
-#pragma GCC unroll 8
-      for (int v = 0; v < V; ++v) {
-        // Each term of A is kOffset greater; a zero, for `weights`, was taken as -kOffset.
-        const IntVec sum = kOffset != 0 ? of[i][v] - weights[v] : of[i][v];
-        store_int(out + (i * V + v) * kLanes, sum);
-      }
-    }
-  }
-};
-
 template <int V>
 inline void load_quads(const char* b, int64_t b_panel, Quads (&quads)[V]) {
 #pragma GCC unroll 8
-  for (int v = 0; v < V; ++v) {
-    const char* panel = V == kPanelVectors ? b : b + v / kPanelVectors * b_panel;
-    quads[v] =
-        quads_at(load_int(reinterpret_cast<const int32_t*>(panel) + v % kPanelVectors * kLanes));
-  }
+  for (int v = 0; v < V; ++v) quads[v] = quads_at(load_b<V>(b, b_panel, v));
 }
 
 // sums[i] += A[i] * b for row I and those after it; of `left` terms, or of four if kWhole.
@@ -153,14 +122,7 @@ void narrow(const DotTile& t, int32_t* out) {
     b += kQuadBytes;
   }
 #pragma GCC unroll 8
-  for (int u = 1; u < U; ++u) {
-#pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) {
-      parts[0].weights[v] += parts[u].weights[v];
-#pragma GCC unroll 8
-      for (int i = 0; i < H; ++i) parts[0].of[i][v] += parts[u].of[i][v];
-    }
-  }
+  for (int u = 1; u < U; ++u) parts[0] += parts[u];
   parts[0].store(out);
 }
 

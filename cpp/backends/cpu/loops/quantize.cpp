@@ -23,22 +23,32 @@ void requantize(const RequantizeTile& t) {
   }
 }
 
-// kRows: each row has a scale and zero point.
-template <bool kRows>
+// What a DequantizeTile is of.
+enum class Kind { Start, Rows, Numbers };
+
+template <Kind kKind>
 void dequantize_columns(const DequantizeTile& t, int64_t j) {
   const int64_t left = t.columns - j;
-  const IntVec start = load_int(t.start + j);
-  const Vec multiplier = load(t.multipliers + j);
+  const IntVec start = kKind == Kind::Numbers ? IntVec{} : load_int(t.start + j);
+  const Vec multiplier = kKind == Kind::Numbers ? load(t.shares + j) : load(t.multipliers + j);
   const Vec bias = t.bias == nullptr ? Vec{} : load(t.bias + j);
+  const float parts = static_cast<float>(t.parts);
   for (int64_t i = 0; i < t.rows; ++i) {
-    IntVec sum = load_int(t.sums + i * t.sums_step + j);
+    const int64_t at = i * t.sums_step + j;
     Vec number;
-    if constexpr (kRows) {
-      const Vec zero_point = min_of(max_of(splat(t.row_scales[2 * i + 1]), Vec{}), splat(255));
-      sum = wrap_add(sum, wrap_multiply(-round_even(zero_point), start));
-      number = to_floats(sum) * splat(t.row_scales[2 * i]) * multiplier + bias;
+    if constexpr (kKind == Kind::Start) {
+      number = to_floats(wrap_add(load_int(t.sums + at), start)) * multiplier + bias;
     } else {
-      number = to_floats(wrap_add(sum, start)) * multiplier + bias;
+      const Vec scale = splat(t.row_scales[2 * i] / parts);
+      const Vec zero_point = splat(t.row_scales[2 * i + 1] * parts);
+      if constexpr (kKind == Kind::Numbers) {
+        number = (load(t.numbers + at) - zero_point * multiplier) * scale + bias;
+      } else {
+        // Whatever was given is within what can be converted.
+        const IntVec zero = round_even(min_of(max_of(zero_point, Vec{}), splat(4096)));
+        const IntVec sum = wrap_add(load_int(t.sums + at), wrap_multiply(-zero, start));
+        number = to_floats(sum) * scale * multiplier + bias;
+      }
     }
     if (t.residual != nullptr) number += load_some(t.residual + i * t.residual_step + j, left);
     if (t.clamp) number = clamp(number, splat(t.low), splat(t.high));
@@ -48,10 +58,12 @@ void dequantize_columns(const DequantizeTile& t, int64_t j) {
 
 void dequantize(const DequantizeTile& t) {
   for (int64_t j = 0; j < t.columns; j += kLanes) {
-    if (t.row_scales != nullptr) {
-      dequantize_columns<true>(t, j);
+    if (t.row_scales == nullptr) {
+      dequantize_columns<Kind::Start>(t, j);
+    } else if (t.numbers == nullptr) {
+      dequantize_columns<Kind::Rows>(t, j);
     } else {
-      dequantize_columns<false>(t, j);
+      dequantize_columns<Kind::Numbers>(t, j);
     }
   }
 }

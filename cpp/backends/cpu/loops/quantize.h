@@ -29,8 +29,12 @@ struct RequantizeTile : SumTile {
 // Numbers + bias + residual, clamped.
 struct DequantizeTile : SumTile {
   // If A has a scale and zero point for each row: these, two floats for each. The number is
-  // (sum - zero point * start) * scale * multiplier.
+  // (sum - zero point * start * parts) * (scale / parts) * multiplier; of sums that are numbers
+  // already, (sum - zero point * share * parts) * (scale / parts).
   const float* row_scales = nullptr;
+  int32_t parts = 1;               // a power of two
+  const float* numbers = nullptr;  // instead of sums
+  const float* shares = nullptr;
   const float* bias = nullptr;  // may be nullptr, as residual
   const float* residual = nullptr;
   int64_t residual_step = 0;

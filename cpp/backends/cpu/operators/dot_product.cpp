@@ -8,7 +8,8 @@ namespace rushlight::cpu {
 namespace {
 
 // A is rows of uint8; `out` has as many rows, and `panels` are those of its columns.
-Status prepare_sizes(const Setup& setup, const View* panels, QuantizedProduct* product) {
+Status prepare_sizes(const Setup& setup, const View* panels, int32_t bits,
+                     QuantizedProduct* product) {
   const View* a = setup.input(0);
   const View* out = setup.output(0);
   Rows in_rows;
@@ -18,12 +19,14 @@ Status prepare_sizes(const Setup& setup, const View* panels, QuantizedProduct* p
   }
   if (in_rows.count != out_rows.count) return setup.refuse("its rows differ in number");
   if (in_rows.width > kMaxQuantizedTerms) return setup.refuse("its sums are beyond 32 bits");
-  if (!is_dense(*panels) || panels->numel != bounded_product({panels_of(out_rows.width), kPanel,
-                                                              quads_of(in_rows.width), kQuad})) {
+  const int64_t quads = panel_quads(in_rows.width, bits);
+  if (!is_dense(*panels) ||
+      panels->numel != bounded_product({panels_of(out_rows.width), quads, kQuadBytes})) {
     return setup.refuse("its panels have other sizes");
   }
   product->rows = out_rows.count;
   product->depth = in_rows.width;
+  product->bits = bits;
   product->columns = out_rows.width;
   product->a_step = in_rows.step;
   product->results.step = out_rows.step;
@@ -47,7 +50,7 @@ class StaticProduct final : public Operator {
     panels_ = setup.input(1);
     start_ = setup.input(2);
     multipliers_ = setup.input(3);
-    RL_TRY(prepare_sizes(setup, panels_, &product_));
+    RL_TRY(prepare_sizes(setup, panels_, 8, &product_));
     RL_TRY(check_columns(setup, start_, product_.columns));
     RL_TRY(check_columns(setup, multipliers_, product_.columns));
     product_.results.requantize = given.requantize;
@@ -91,23 +94,31 @@ class StaticProduct final : public Operator {
 class DynamicProduct final : public Operator {
  public:
   Status prepare(const DynamicProductParameters& given, Setup& setup) {
-    if (given.bits != 8 || given.group_size != 0) {
-      return setup.refuse("its weights have neither 8 bits nor 4, or its groups do not fit");
+    if (given.bits != 8 && given.bits != 4) {
+      return setup.refuse("its weights have neither 8 bits nor 4");
     }
-    RL_TRY(setup.check_dtypes(
-        {DType::UInt8, DType::Float32, DType::Int8, DType::Float32, DType::Int32, DType::Float32},
-        {DType::Float32}, 1));
-    a_ = setup.input(0);
-    rows_ = setup.input(1);
+    has_groups_ = given.group_size != 0;
     panels_ = setup.input(2);
     scales_ = setup.input(3);
     shares_ = setup.input(4);
     out_ = setup.output(0);
-    RL_TRY(prepare_sizes(setup, panels_, &product_));
+    const bool halves = has_groups_ && scales_ != nullptr && scales_->dtype == DType::BFloat16;
+    RL_TRY(setup.check_dtypes(
+        {DType::UInt8, DType::Float32, given.bits == 8 ? DType::Int8 : DType::UInt8,
+         halves ? DType::BFloat16 : DType::Float32, has_groups_ ? DType::Float32 : DType::Int32,
+         DType::Float32},
+        {DType::Float32}, 1));
+    a_ = setup.input(0);
+    rows_ = setup.input(1);
+    RL_TRY(prepare_sizes(setup, panels_, given.bits, &product_));
     if (!is_dense(*rows_) || rows_->numel != 2 * product_.rows) {
       return setup.refuse("its rows' scales have other sizes");
     }
-    RL_TRY(check_columns(setup, scales_, product_.columns));
+    if (has_groups_) {
+      RL_TRY(prepare_groups(setup, given));
+    } else {
+      RL_TRY(check_columns(setup, scales_, product_.columns));
+    }
     RL_TRY(check_columns(setup, shares_, product_.columns));
     return finish_.prepare(setup, given.finish, setup.input(5), product_.rows, product_.columns);
   }
@@ -117,8 +128,13 @@ class DynamicProduct final : public Operator {
     QuantizedProduct product = product_;
     product.a = frame.at<uint8_t>(a_);
     product.panels = frame.at<void>(panels_);
-    product.results.start = frame.at<int32_t>(shares_);
-    product.results.multipliers = frame.at(scales_);
+    if (has_groups_) {
+      product.groups.scales = frame.at<void>(scales_);
+      product.results.shares = frame.at(shares_);
+    } else {
+      product.results.multipliers = frame.at(scales_);
+      product.results.start = frame.at<int32_t>(shares_);
+    }
     product.results.row_scales = frame.at(rows_);
     product.results.floats = frame.at(out_);
     product.results.finish = finish_.bind(frame, bound);
@@ -127,6 +143,25 @@ class DynamicProduct final : public Operator {
   }
 
  private:
+  Status prepare_groups(const Setup& setup, const DynamicProductParameters& given) {
+    const int64_t size = given.group_size;
+    if (given.bits != 4 || size < 0 || size % (2 * kQuad) != 0 || product_.depth == 0 ||
+        product_.depth % size != 0) {
+      return setup.refuse(
+          "its groups are not of 4 bits and of a multiple of 8 terms, or do not "
+          "divide its depth");
+    }
+    product_.groups.groups = product_.depth / size;
+    product_.groups.halves = scales_->dtype == DType::BFloat16;
+    const int64_t columns = panels_of(product_.columns) * kPanel;
+    if (is_dense(*scales_) &&
+        scales_->numel == bounded_product({columns, product_.groups.groups})) {
+      return {};
+    }
+    return setup.refuse("its groups' scales have other sizes");
+  }
+
+  bool has_groups_ = false;
   const View* a_ = nullptr;
   const View* rows_ = nullptr;
   const View* panels_ = nullptr;
