@@ -42,6 +42,14 @@ inline double peak_flops(int64_t rounds) {
   return static_cast<double>(operations) / (now(1) - start);
 }
 
+// The same of products of bytes and their additions.
+inline double peak_dot_ops(int64_t rounds) {
+  int32_t sink = 0;
+  const double start = now(1);
+  const int64_t operations = cpu::dot_peak_loops().dot_products(rounds, &sink);
+  return static_cast<double>(operations) / (now(1) - start);
+}
+
 struct Timing {
   double best = 1e9, peak = 0, median_share = 0;
 };
@@ -76,8 +84,15 @@ Timing measure(double flops, size_t threads, Body body) {
   return measure_beside(peak, flops, threads, body);
 }
 
+// Beside the peak of bytes.
+template <class Body>
+Timing measure_dot(double operations, size_t threads, Body body) {
+  const auto peak = [=] { return peak_dot_ops(40000) * static_cast<double>(threads); };
+  return measure_beside(peak, operations, threads, body);
+}
+
 inline void print(const char* name, double flops, const Timing& t) {
-  std::printf("%-34s %9.1f us %7.1f GFLOP/s  %5.1f %% of peak %5.0f (median of shares %5.1f %%)\n",
+  std::printf("%-34s %9.1f us %7.1f GOP/s  %5.1f %% of peak %5.0f (median of shares %5.1f %%)\n",
               name, t.best * 1e6, flops / t.best * 1e-9, 100 * flops / t.best / t.peak,
               t.peak * 1e-9, 100 * t.median_share);
 }

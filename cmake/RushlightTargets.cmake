@@ -41,10 +41,13 @@ endfunction()
 
 # Instruction sets that loops files are compiled for besides the plain form.
 set(rushlight_isas plain)
+set(rushlight_dot_isas "")  # for files dot_*.cpp besides
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|i[3-6]86)$" AND NOT MSVC)
   list(APPEND rushlight_isas avx2 avx512)
+  list(APPEND rushlight_dot_isas avx512vnni)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$" AND NOT MSVC)
   list(APPEND rushlight_isas neon)
+  list(APPEND rushlight_dot_isas neondot neoni8mm)
 endif()
 set(rushlight_flags_plain "")
 # Every 64-bit ARM processor has NEON, and compilers use it for plain code, too; what is written for
@@ -53,13 +56,25 @@ set(rushlight_flags_neon -DRL_NEON=1 $<$<CXX_COMPILER_ID:GNU>:-fno-schedule-insn
 set(rushlight_flags_avx2 -mavx2 -mfma -mf16c)
 set(rushlight_flags_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c
     -mprefer-vector-width=512)
+set(rushlight_flags_avx512vnni ${rushlight_flags_avx512} -mavx512vnni)
+set(rushlight_flags_neondot ${rushlight_flags_neon} -march=armv8.2-a+dotprod)
+set(rushlight_flags_neoni8mm ${rushlight_flags_neon} -march=armv8.2-a+dotprod+i8mm)
 
 # Adds loops files to a library, once per instruction set (see cpp/kernel/loops/dispatch.h). They
 # are optimised for speed whatever the build's own level is, except when somebody debugs.
 function(rushlight_add_loops library)
-  foreach(isa IN LISTS rushlight_isas)
+  set(dot_files ${ARGN})
+  list(FILTER dot_files INCLUDE REGEX "/dot_[^/]*$")
+  foreach(isa IN LISTS rushlight_isas rushlight_dot_isas)
     set(target ${library}_${isa})
-    add_library(${target} OBJECT ${ARGN})
+    set(files ${ARGN})
+    if(isa IN_LIST rushlight_dot_isas)
+      set(files ${dot_files})
+    endif()
+    if(NOT files)
+      continue()
+    endif()
+    add_library(${target} OBJECT ${files})
     target_link_libraries(${target} PRIVATE rushlight_core)
     target_compile_definitions(${target} PRIVATE RL_ISA=${isa})
     target_compile_options(${target} PRIVATE -fno-math-errno -fno-trapping-math -ffp-contract=fast

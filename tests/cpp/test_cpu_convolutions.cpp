@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cpu_geometry.h"
 #include "cpu_kernels.h"
 #include "rushlight/backends/cpu/kernels/convolution.h"
 
@@ -21,13 +22,6 @@ struct Case {
   ConvGeometry g;
   bool channels_first, bias, clamp, block;
 };
-
-int64_t in_size(const ConvGeometry& g) {
-  return g.batch * g.in_height * g.in_width * g.in_channels;
-}
-int64_t out_size(const ConvGeometry& g) {
-  return g.batch * g.out_height * g.out_width * g.out_channels;
-}
 
 // Plain weights, element (o, i, y, x), and where the kernels want each of them.
 struct Weights {
@@ -210,46 +204,12 @@ void check_case(const Case& test, uint32_t seed, PoolWorkers& two) {
   const std::vector<float> out = run(test, in, weights, bias, nullptr);
   const bool ok = as_expected(test, in, weights, bias, out);
   if (!ok) {
-    const ConvGeometry& g = test.g;
-    std::fprintf(stderr,
-                 "%s: kind %d, in %dx%dx%dx%d, out %dx%dx%d, kernel %dx%d, stride %d %d, "
-                 "dilation %d %d, pad %d %d, groups %d\n",
-                 kernels::isa_name(kernels::current_isa()), static_cast<int>(test.kind),
-                 static_cast<int>(g.batch), static_cast<int>(g.in_height),
-                 static_cast<int>(g.in_width), static_cast<int>(g.in_channels),
-                 static_cast<int>(g.out_height), static_cast<int>(g.out_width),
-                 static_cast<int>(g.out_channels), static_cast<int>(g.kernel_y),
-                 static_cast<int>(g.kernel_x), static_cast<int>(g.stride_y),
-                 static_cast<int>(g.stride_x), static_cast<int>(g.dilation_y),
-                 static_cast<int>(g.dilation_x), static_cast<int>(g.pad_top),
-                 static_cast<int>(g.pad_left), static_cast<int>(g.groups));
+    char what[16];
+    std::snprintf(what, sizeof(what), "kind %d", static_cast<int>(test.kind));
+    print_geometry(what, test.g);
   }
   CHECK(ok);
   CHECK(run(test, in, weights, bias, &two) == out);
-}
-
-// The size of a result, with padding alike on both sides; 0 if there is none.
-int64_t out_of(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
-  const int64_t room = in + 2 * pad - (kernel - 1) * dilation - 1;
-  return room < 0 ? 0 : room / stride + 1;
-}
-
-ConvGeometry drawn_geometry(Random& random, int64_t widest) {
-  ConvGeometry g;
-  g.batch = random.whole(0, 12) == 0 ? 0 : random.whole(1, 2);
-  g.in_height = random.whole(1, 12);
-  g.in_width = random.whole(1, widest);
-  g.kernel_y = random.whole(1, 4);
-  g.kernel_x = random.whole(1, 5);
-  g.stride_y = random.whole(1, 3);
-  g.stride_x = random.whole(1, 3);
-  g.dilation_y = random.whole(1, 2);
-  g.dilation_x = random.whole(0, 3) == 0 ? 2 : 1;
-  g.pad_top = random.whole(0, 2);
-  g.pad_left = random.whole(0, 3);
-  g.out_height = out_of(g.in_height, g.kernel_y, g.stride_y, g.dilation_y, g.pad_top);
-  g.out_width = out_of(g.in_width, g.kernel_x, g.stride_x, g.dilation_x, g.pad_left);
-  return g;
 }
 
 Case drawn_case(Kind kind, Random& random) {

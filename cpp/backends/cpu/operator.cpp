@@ -45,6 +45,26 @@ Status Setup::check_floats(size_t inputs, size_t needed, size_t outputs, size_t 
   return {};
 }
 
+Status Setup::check_dtypes(std::initializer_list<DType> inputs,
+                           std::initializer_list<DType> outputs, size_t optional) const {
+  if (step_->inputs.size() > inputs.size() || step_->outputs.size() != outputs.size()) {
+    return refuse("it has too many values, or too few");
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const View* view = input(i);
+    if (view == nullptr && i + optional >= inputs.size()) continue;
+    if (view == nullptr) return refuse("an input is missing");
+    if (view->dtype != inputs.begin()[i]) return refuse("an input has another dtype");
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const View* view = output(i);
+    if (view == nullptr) return refuse("an output is missing");
+    if (view->dtype != outputs.begin()[i]) return refuse("its output has another dtype");
+    if (has_repeats(*view)) return refuse("its output repeats elements");
+  }
+  return {};
+}
+
 Status Setup::refuse(const char* why) const {
   return message->fail(Code::DelegateInvalidCompatibility, "%s", why);
 }

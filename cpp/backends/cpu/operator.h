@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <new>
 #include <type_traits>
 
@@ -72,6 +73,13 @@ class Setup {
   // output among them, and all are float32 without repeated elements. `weights` is the number of
   // an input that may be bfloat16, too; 0 for none.
   Status check_floats(size_t inputs, size_t needed, size_t outputs = 1, size_t weights = 0) const;
+  // Ok if there are just these inputs, of which the last `optional` ones may be left out, and these
+  // outputs, of these dtypes, and no output repeats elements.
+  Status check_dtypes(std::initializer_list<DType> inputs, std::initializer_list<DType> outputs,
+                      size_t optional = 0) const;
+  Status check_dtypes(std::initializer_list<DType> inputs, DType output) const {
+    return check_dtypes(inputs, {output});
+  }
   // DelegateInvalidCompatibility, with the reason.
   Status refuse(const char* why) const;
   // Memory that every run is given; the greatest wish of all operators counts.
@@ -124,5 +132,12 @@ Result<Operator*> make_operator(const ReductionParameters& given, Setup& setup);
 Result<Operator*> make_operator(const GatherParameters& given, Setup& setup);
 Result<Operator*> make_operator(const CopyParameters& given, Setup& setup);
 Result<Operator*> make_operator(const AttentionParameters& given, Setup& setup);
+Result<Operator*> make_operator(const QuantizedBinaryParameters& given, Setup& setup);
+Result<Operator*> make_operator(const LookupParameters& given, Setup& setup);
+Result<Operator*> make_operator(const QuantizedPoolingParameters& given, Setup& setup);
+Result<Operator*> make_operator(const ConvertParameters& given, Setup& setup);
+Result<Operator*> make_operator(const QuantizeRowsParameters& given, Setup& setup);
+Result<Operator*> make_operator(const QuantizedProductParameters& given, Setup& setup);
+Result<Operator*> make_operator(const DynamicProductParameters& given, Setup& setup);
 
 }  // namespace rushlight::cpu

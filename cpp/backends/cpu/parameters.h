@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "rushlight/backends/cpu/kernels/quantized.h"
 #include "rushlight/backends/cpu/kernels/rows.h"
 #include "rushlight/backends/cpu/kernels/tile.h"
 #include "rushlight/core/span.h"
@@ -118,11 +119,59 @@ struct AttentionParameters {
   bool causal = false;
 };
 
+// Of uint8 a and b, which a step of 0 repeats.
+struct QuantizedBinaryParameters {
+  QuantizedBinaryKind kind = QuantizedBinaryKind::Add;
+  float a_scale = 1;
+  int32_t a_zero_point = 0;
+  float b_scale = 1;
+  int32_t b_zero_point = 0;
+  float scale = 1;
+  Requantize requantize;
+};
+
+// Inputs: x, and a table of 256 bytes.
+struct LookupParameters {};
+
+// Inputs: images [N, C, H, W] of uint8. A maximum is what it was.
+struct QuantizedPoolingParameters : PoolingParameters {
+  int32_t in_zero_point = 0;
+  float multiplier = 1;  // of averages: scale of the input over that of the result
+  Requantize requantize;
+};
+
+// From float32 to uint8 or back, number = scale * (integer - zero_point); or between int8 and
+// uint8, whose zero points are 128 apart: the same numbers.
+struct ConvertParameters {
+  float scale = 1;
+  int32_t zero_point = 0;
+};
+
+// Inputs: x, of float32. Outputs: uint8, and float32 [rows, 2]: each row's scale and zero point.
+struct QuantizeRowsParameters {};
+
+// A matrix product of uint8 with packed int8 weights (kernels/dot_product.h). Inputs: a, panels,
+// start (int32), multipliers (float32). The result is uint8, or float32 and finished.
+struct QuantizedProductParameters {
+  Requantize requantize;
+  FinishParameters finish;
+};
+
+// The same of rows that were quantised at run time. Inputs: a, rows (float32 [rows, 2]), panels,
+// scales, shares, bias.
+struct DynamicProductParameters {
+  int32_t bits = 8;
+  int64_t group_size = 0;  // terms that share a scale; 0: all of them
+  FinishParameters finish;
+};
+
 using Parameters =
     std::variant<ProductParameters, BatchProductParameters, ConvolutionParameters,
                  PoolingParameters, ArgMaxParameters, ResizeParameters, ElementwiseParameters,
                  NormParameters, GroupNormParameters, SoftmaxParameters, ReductionParameters,
-                 GatherParameters, CopyParameters, AttentionParameters>;
+                 GatherParameters, CopyParameters, AttentionParameters, QuantizedBinaryParameters,
+                 LookupParameters, QuantizedPoolingParameters, ConvertParameters,
+                 QuantizeRowsParameters, QuantizedProductParameters, DynamicProductParameters>;
 
 // One fused operator.
 struct Step {

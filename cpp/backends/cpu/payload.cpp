@@ -41,6 +41,10 @@ bool read_window(const Table& from, Window* to) {
          read_numbers(from.padding(), to->padding) && read_numbers(from.dilation(), to->dilation);
 }
 
+Requantize requantize_of(engine::Requantize from) {
+  return {from.zero_point(), from.low(), from.high()};
+}
+
 class Reader {
  public:
   explicit Reader(BackendInit& init) : init_(init), message_(*init.message) {}
@@ -55,11 +59,15 @@ class Reader {
   Status read_steps(engine::Graph graph, GraphParts* parts);
   Status read_step(engine::Step from, Step* to);
   Status read_parameters(engine::Step from, Parameters* to);
+  Status read_integers(engine::Step from, Parameters* to);
   Status read_program(engine::TileProgram from, TileProgram* to);
   Status read_finish(engine::Finish from, FinishParameters* to);
   Status read_convolution(engine::Convolution from, Parameters* to);
-  Status read_pooling(engine::Pooling from, Parameters* to);
+  template <typename Table>
+  Status read_pooling(const Table& from, PoolingParameters* to);
+  Status read_quantized_pooling(engine::QuantizedPooling from, Parameters* to);
   Status read_reduction(engine::Reduction from, Parameters* to);
+  Status read_quantized_binary(engine::QuantizedBinary from, Parameters* to);
 
   Status refuse(const char* why) {
     return message_.fail(Code::DelegateInvalidCompatibility, "%s", why);
@@ -206,7 +214,7 @@ Status Reader::read_parameters(engine::Step from, Parameters* to) {
     case Operation::Convolution:
       return read_convolution(from.operation_as_Convolution(), to);
     case Operation::Pooling:
-      return read_pooling(from.operation_as_Pooling(), to);
+      return read_pooling(from.operation_as_Pooling(), &to->emplace<PoolingParameters>());
     case Operation::Elementwise:
       return read_program(from.operation_as_Elementwise().program(),
                           &to->emplace<ElementwiseParameters>().program);
@@ -238,10 +246,44 @@ Status Reader::read_parameters(engine::Step from, Parameters* to) {
       *to = AttentionParameters{attention.scale(), attention.causal()};
       return {};
     }
-    case Operation::NONE:
-      break;
+    default:
+      return read_integers(from, to);
   }
-  return refuse("it is of a kind that this runtime does not know");
+}
+
+Status Reader::read_integers(engine::Step from, Parameters* to) {
+  switch (from.operation_type()) {
+    case Operation::Convert: {
+      const engine::Convert convert = from.operation_as_Convert();
+      *to = ConvertParameters{convert.scale(), convert.zero_point()};
+      return {};
+    }
+    case Operation::QuantizeRows:
+      *to = QuantizeRowsParameters();
+      return {};
+    case Operation::QuantizedProduct: {
+      const engine::QuantizedProduct product = from.operation_as_QuantizedProduct();
+      auto& quantized = to->emplace<QuantizedProductParameters>();
+      quantized.requantize = requantize_of(product.requantize());
+      return read_finish(product.finish(), &quantized.finish);
+    }
+    case Operation::DynamicProduct: {
+      const engine::DynamicProduct product = from.operation_as_DynamicProduct();
+      auto& dynamic = to->emplace<DynamicProductParameters>();
+      dynamic.bits = product.bits();
+      dynamic.group_size = product.group_size();
+      return read_finish(product.finish(), &dynamic.finish);
+    }
+    case Operation::QuantizedBinary:
+      return read_quantized_binary(from.operation_as_QuantizedBinary(), to);
+    case Operation::Lookup:
+      *to = LookupParameters();
+      return {};
+    case Operation::QuantizedPooling:
+      return read_quantized_pooling(from.operation_as_QuantizedPooling(), to);
+    default:
+      return refuse("it is of a kind that this runtime does not know");
+  }
 }
 
 Status Reader::read_program(engine::TileProgram from, TileProgram* to) {
@@ -276,18 +318,40 @@ Status Reader::read_convolution(engine::Convolution from, Parameters* to) {
   return read_finish(from.finish(), &convolution.finish);
 }
 
-Status Reader::read_pooling(engine::Pooling from, Parameters* to) {
-  PoolingParameters& pooling = to->emplace<PoolingParameters>();
-  if (!read_window(from, &pooling.window)) return refuse("its window is not valid");
-  pooling.average = from.average();
-  pooling.count_padding = from.count_padding();
-  pooling.divisor = from.divisor();
+template <typename Table>
+Status Reader::read_pooling(const Table& from, PoolingParameters* to) {
+  if (!read_window(from, &to->window)) return refuse("its window is not valid");
+  to->average = from.average();
+  to->count_padding = from.count_padding();
+  to->divisor = from.divisor();
   return {};
+}
+
+Status Reader::read_quantized_pooling(engine::QuantizedPooling from, Parameters* to) {
+  auto& pooling = to->emplace<QuantizedPoolingParameters>();
+  pooling.in_zero_point = from.in_zero_point();
+  pooling.multiplier = from.multiplier();
+  pooling.requantize = requantize_of(from.requantize());
+  return read_pooling(from, &pooling);
 }
 
 Status Reader::read_reduction(engine::Reduction from, Parameters* to) {
   if (from.kind() > engine::ReductionKind::MIN) return refuse("it is of an unknown kind");
   *to = ReductionParameters{static_cast<Reduction>(from.kind()), from.first(), from.last()};
+  return {};
+}
+
+Status Reader::read_quantized_binary(engine::QuantizedBinary from, Parameters* to) {
+  if (from.kind() > engine::QuantizedBinaryKind::MULTIPLY) {
+    return refuse("it is of an unknown kind");
+  }
+  *to = QuantizedBinaryParameters{static_cast<QuantizedBinaryKind>(from.kind()),
+                                  from.a_scale(),
+                                  from.a_zero_point(),
+                                  from.b_scale(),
+                                  from.b_zero_point(),
+                                  from.scale(),
+                                  requantize_of(from.requantize())};
   return {};
 }
 

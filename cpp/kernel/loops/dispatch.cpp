@@ -10,6 +10,8 @@
 #elif defined(RUSHLIGHT_ARM_ISAS) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
+#elif defined(RUSHLIGHT_ARM_ISAS) && defined(__APPLE__)
+#include <sys/sysctl.h>
 #endif
 
 namespace rushlight::kernels {
@@ -18,7 +20,8 @@ namespace {
 constexpr int kUnknown = -1;
 std::atomic<int> g_isa{kUnknown};
 
-constexpr const char* kNames[] = {"plain", "avx2", "avx512", "neon"};
+constexpr const char* kNames[] = {"plain", "avx2",    "avx512",  "avx512vnni",
+                                  "neon",  "neondot", "neoni8mm"};
 
 Isa best_isa() {
   Isa best = Isa::Plain;
@@ -37,26 +40,53 @@ bool has_f16c() {
 
 // What the flags in cmake/RushlightTargets.cmake let the compiler use.
 bool has(Isa isa) {
-  if (isa == Isa::Neon) return false;
+  if (isa > Isa::Avx512Vnni) return false;
   __builtin_cpu_init();
   const bool avx2 =
       __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 && has_f16c();
   if (isa == Isa::Avx2) return avx2;
-  return avx2 && __builtin_cpu_supports("avx512f") != 0 &&
-         __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
-         __builtin_cpu_supports("avx512vl") != 0;
+  const bool avx512 =
+      avx2 && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+      __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+  return avx512 && (isa == Isa::Avx512 || __builtin_cpu_supports("avx512vnni") != 0);
 }
 
 #elif defined(RUSHLIGHT_ARM_ISAS)
 
-bool has(Isa isa) {
-  if (isa != Isa::Neon) return false;
 #if defined(__linux__)
-  return (getauxval(AT_HWCAP) & HWCAP_ASIMD) != 0;
-#else
-  return true;
-#endif
+
+// Headers of an older system do not name them.
+constexpr unsigned long kHasDot = 1ul << 20;   // of AT_HWCAP
+constexpr unsigned long kHasI8mm = 1ul << 13;  // of AT_HWCAP2
+
+bool has(Isa isa) {
+  if (isa < Isa::Neon) return false;
+  const unsigned long bits = getauxval(AT_HWCAP);
+  if ((bits & HWCAP_ASIMD) == 0) return false;
+  if (isa == Isa::Neon) return true;
+  if ((bits & kHasDot) == 0) return false;
+  return isa == Isa::NeonDot || (getauxval(AT_HWCAP2) & kHasI8mm) != 0;
 }
+
+#elif defined(__APPLE__)
+
+bool has_feature(const char* name) {
+  int value = 0;
+  size_t size = sizeof(value);
+  return sysctlbyname(name, &value, &size, nullptr, 0) == 0 && value != 0;
+}
+
+bool has(Isa isa) {
+  if (isa == Isa::NeonDot) return has_feature("hw.optional.arm.FEAT_DotProd");
+  if (isa == Isa::NeonI8mm) return has(Isa::NeonDot) && has_feature("hw.optional.arm.FEAT_I8MM");
+  return isa == Isa::Neon;
+}
+
+#else
+
+bool has(Isa isa) { return isa == Isa::Neon; }
+
+#endif
 
 #else
 
@@ -69,7 +99,7 @@ Isa choose(const char* wish, const char** refusal) {
   Isa isa;
   if (wish == nullptr || *wish == '\0') return best_isa();
   if (!isa_by_name(wish, &isa)) {
-    *refusal = "is none of plain, avx2, avx512, neon";
+    *refusal = "is none of plain, avx2, avx512, avx512vnni, neon, neondot, neoni8mm";
   } else if (isa_available(isa)) {
     return isa;
   } else {

@@ -11,65 +11,37 @@ constexpr int64_t kFinishRows = 56;  // whose results are surely in the first-le
 
 int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-void finish_rows(const BlockGrid& grid, int64_t row, int64_t end, int64_t panel, int64_t columns) {
-  if (grid.finish.block == nullptr) return;
-  grid.finish.block(grid.finish.data, row, end - row, panel * kPanel, columns);
-}
-
-// Sets the panels that follow to be fetched while blocks of rows from `first` on work on these.
-// After the last ones of the last group come those of the next operator, if weights lie in the
-// order of their use; what is fetched in vain is little, and no address is refused.
-const char* set_ahead(const BlockGrid& grid, int64_t first, int64_t panel, int64_t n_panels,
-                      GemmTile* tile) {
-  const int64_t blocks = least(grid.group, grid.row_blocks);
-  const bool last_group = first / grid.group == (grid.row_blocks - 1) / grid.group;
-  int64_t next = panel + n_panels;
-  if (next >= panels_of(grid.columns) && !last_group) next = 0;
-  const int64_t row_bytes = kPanel * panel_bytes(grid.type);
-  tile->ahead_step = (n_panels * row_bytes + blocks - 1) / blocks;
-  const auto address = reinterpret_cast<uintptr_t>(grid.panels);
-  return reinterpret_cast<const char*>(address +
-                                       static_cast<uintptr_t>(next * grid.terms * row_bytes));
-}
-
-// Blocks of rows first..last-1 of `n_panels` panels from `panel` on.
-void run_column(const BlockGrid& grid, int64_t first, int64_t last, int64_t panel,
+void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t panel,
                 int64_t n_panels) {
-  const GemmLoops& loops = gemm_loops();
+  const auto& grid = static_cast<const GemmGrid&>(base);
+  const GemmTiles& tiles = gemm_loops().of(grid.type);
+  const Ahead ahead(grid, first, panel, n_panels);
   GemmTile tile = grid.tile;
   TileFinish finish;
-  tile.b =
-      static_cast<const char*>(grid.panels) + panel * grid.terms * kPanel * panel_bytes(grid.type);
+  tile.b = grid.panel_at(panel);
   tile.b_panel = grid.terms * kPanel;
   tile.c_step = grid.c_step;
-  tile.columns = least(n_panels * kPanel, grid.columns - panel * kPanel);
+  tile.columns = grid.columns_of(panel, n_panels);
+  tile.ahead_step = ahead.step;
   finish.set(grid.finish, panel * kPanel, tile.columns, n_panels, &tile);
   const float* residual = tile.residual;
-  const char* ahead = set_ahead(grid, first, panel, n_panels, &tile);
-  const int64_t ahead_block = grid.terms * tile.ahead_step;
-  ahead += first % grid.group * ahead_block;
-  int64_t row = -1;
-  int64_t finished = 0;
+  int64_t row = grid.place(grid.data, first, &tile) - tile.rows;
+  BlockFinish finished(grid.finish, row, panel, tile.columns);
   for (int64_t block = first; block < last; ++block) {
     const int64_t next = grid.place(grid.data, block, &tile);
-    if (row < 0) finished = row = next - tile.rows;
     tile.c = grid.c + row * grid.c_step + panel * kPanel;
     if (residual != nullptr) tile.residual = residual + row * tile.residual_step;
-    tile.ahead = ahead + (block - first) * ahead_block;
-    loops.of(grid.type).tile[tile.rows - 1][n_panels - 1](tile);
+    tile.ahead = ahead.start + (block - first) * ahead.block;
+    tiles.tile[tile.rows - 1][n_panels - 1](tile);
     row = next;
-    if (row - finished + tile.rows > kFinishRows || block + 1 == last) {
-      finish_rows(grid, finished, row, panel, tile.columns);
-      finished = row;
-    }
+    finished.advance(row, tile.rows, block + 1 == last);
   }
 }
 
 void run_cells(void* data, int64_t begin, int64_t end) {
   const BlockGrid& grid = *static_cast<const BlockGrid*>(data);
-  const int64_t width = gemm_loops().panels;
   const int64_t panels = panels_of(grid.columns);
-  const int64_t columns = (panels + width - 1) / width;
+  const int64_t columns = (panels + grid.width - 1) / grid.width;
   while (begin < end) {
     // Groups one after the other; in a group columns; of a column the blocks of rows.
     const int64_t first = begin / (grid.group * columns) * grid.group;
@@ -77,8 +49,9 @@ void run_cells(void* data, int64_t begin, int64_t end) {
     const int64_t cell = begin - first * columns;
     const int64_t block = cell % height;
     const int64_t count = least(height - block, end - begin);
-    const int64_t panel = cell / height * width;
-    run_column(grid, first + block, first + block + count, panel, least(panels - panel, width));
+    const int64_t panel = cell / height * grid.width;
+    grid.column(grid, first + block, first + block + count, panel,
+                least(panels - panel, grid.width));
     begin += count;
   }
 }
@@ -105,9 +78,35 @@ void BlockGrid::set_group(int64_t block_bytes) {
 }
 
 void run_blocks(const BlockGrid& grid, Workers* workers) {
-  const int64_t width = gemm_loops().panels;
-  const int64_t cells = grid.row_blocks * ((panels_of(grid.columns) + width - 1) / width);
+  const int64_t cells = grid.row_blocks * ((panels_of(grid.columns) + grid.width - 1) / grid.width);
   share_out(cells, grid.work(), run_cells, const_cast<BlockGrid*>(&grid), workers);
+}
+
+Ahead::Ahead(const BlockGrid& grid, int64_t first, int64_t panel, int64_t n_panels) {
+  const int64_t blocks = least(grid.group, grid.row_blocks);
+  const bool last_group = first / grid.group == (grid.row_blocks - 1) / grid.group;
+  int64_t next = panel + n_panels;
+  if (next >= panels_of(grid.columns) && !last_group) next = 0;
+  step = (n_panels * grid.step_bytes + blocks - 1) / blocks;
+  block = grid.steps * step;
+  const auto address = reinterpret_cast<uintptr_t>(grid.panels);
+  const int64_t offset = next * grid.panel_size() + first % grid.group * block;
+  start = reinterpret_cast<const char*>(address + static_cast<uintptr_t>(offset));
+}
+
+void BlockFinish::advance(int64_t end, int64_t rows, bool last) {
+  if (!last && end - begin_ + rows <= kFinishRows) return;
+  if (finish_.block != nullptr) {
+    finish_.block(finish_.data, begin_, end - begin_, column_, columns_);
+  }
+  begin_ = end;
+}
+
+GemmGrid::GemmGrid(int64_t sum_terms, PanelType panel_type) : type(panel_type) {
+  column = run_column;
+  width = gemm_loops().panels;
+  terms = steps = sum_terms;
+  step_bytes = kPanel * panel_bytes(panel_type);
 }
 
 void TileFinish::set(const Finish& finish, int64_t column, int64_t columns, int64_t panels,
@@ -120,7 +119,7 @@ void TileFinish::set(const Finish& finish, int64_t column, int64_t columns, int6
   }
   tile->residual = finish.residual == nullptr ? nullptr : finish.residual + column;
   tile->residual_step = finish.residual_step;
-  tile->clamp = finish.low > -__builtin_inff() || finish.high < __builtin_inff();
+  tile->clamp = finish.clamps();
   tile->low = finish.low;
   tile->high = finish.high;
 }

@@ -35,11 +35,59 @@ struct EvenBlocks {
 struct BlockGrid {
   int64_t row_blocks = 0;
   int64_t group = 1;  // blocks of rows of a group
-  GemmTile tile;      // what all tiles have in common: steps, taps, depth
-  int64_t terms = 0;  // of a sum, all taps together
+  int64_t width = 1;  // panels of a tile
   int64_t rows = 0, columns = 0;
+  int64_t terms = 0;  // of a sum, all taps together
+  int64_t steps = 0;  // of a tile's loop, all taps together, in each of which it reads from a panel
+  int64_t step_bytes = 0;  // so many
   const void* panels = nullptr;
-  PanelType type = PanelType::Float32;  // of panels
+  // Computes blocks of rows first..last-1 of `n_panels` panels from `panel` on.
+  void (*column)(const BlockGrid& grid, int64_t first, int64_t last, int64_t panel,
+                 int64_t n_panels) = nullptr;
+
+  double work() const { return work_of({rows, terms, columns}); }
+  int64_t panel_size() const { return steps * step_bytes; }
+  const char* panel_at(int64_t panel) const {
+    return static_cast<const char*>(panels) + panel * panel_size();
+  }
+  // Columns of `n_panels` panels from `panel` on.
+  int64_t columns_of(int64_t panel, int64_t n_panels) const {
+    const int64_t left = columns - panel * kPanel;
+    return left < n_panels * kPanel ? left : n_panels * kPanel;
+  }
+  // The group whose part of A, `block_bytes` for a block, lies in cache beside panels.
+  void set_group(int64_t block_bytes);
+};
+void run_blocks(const BlockGrid& grid, Workers* workers);
+
+// What tiles fetch while blocks of rows from `first` on work on panels: those that follow. After
+// the last ones of the last group come those of the next operator, if weights lie in the order of
+// their use; what is fetched in vain is little, and no address is refused.
+struct Ahead {
+  const char* start;  // of the block `first`
+  int64_t block;      // bytes from one block to the next
+  int64_t step;       // in each step of a tile
+
+  Ahead(const BlockGrid& grid, int64_t first, int64_t panel, int64_t n_panels);
+};
+
+// Tells a Finish of blocks of rows, several at once as long as they are surely in cache.
+class BlockFinish {
+ public:
+  BlockFinish(const Finish& finish, int64_t row, int64_t panel, int64_t columns)
+      : finish_(finish), begin_(row), column_(panel * kPanel), columns_(columns) {}
+  // Rows up to `end` are there; `rows` more may follow.
+  void advance(int64_t end, int64_t rows, bool last);
+
+ private:
+  const Finish& finish_;
+  int64_t begin_, column_, columns_;
+};
+
+// Of float32.
+struct GemmGrid : BlockGrid {
+  GemmTile tile;  // what all tiles have in common: steps, taps, depth
+  PanelType type;
   float* c = nullptr;
   int64_t c_step = 0;
   Finish finish;
@@ -47,11 +95,8 @@ struct BlockGrid {
   int64_t (*place)(const void* data, int64_t block, GemmTile* tile) = nullptr;
   const void* data = nullptr;
 
-  double work() const { return work_of({rows, terms, columns}); }
-  // The group whose part of A, `block_bytes` for a block, lies in cache beside panels.
-  void set_group(int64_t block_bytes);
+  GemmGrid(int64_t sum_terms, PanelType panel_type);
 };
-void run_blocks(const BlockGrid& grid, Workers* workers);
 
 // Bias and clamp of the columns from `column` on, of which `columns` are there.
 struct TileFinish {

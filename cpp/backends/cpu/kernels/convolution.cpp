@@ -159,9 +159,8 @@ void convolve_image(const Convolution& conv, const Image& source, const Group& g
   Tiling tiling = {image, &g, EvenBlocks(g.out_width, highest), false};
   tiling.pairs = g.out_width == kFirstRows && highest == 2 * kFirstRows;
   const int64_t channels = g.in_channels / g.groups;
-  BlockGrid grid;
+  GemmGrid grid(g.kernel_y * g.kernel_x * channels, PanelType::Float32);
   grid.row_blocks = tiling.pairs ? (g.out_height + 1) / 2 : g.out_height * tiling.row.blocks;
-  grid.terms = g.kernel_y * g.kernel_x * channels;
   grid.rows = g.out_height * g.out_width;
   grid.columns = g.out_channels / g.groups;
   grid.tile.a_step = image.column_step * g.stride_x;

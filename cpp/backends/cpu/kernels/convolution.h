@@ -55,11 +55,13 @@ size_t transposed_scratch(const ConvGeometry& geometry);
 void convolve_transposed(const Convolution& convolution, void* scratch, Workers* workers);
 
 enum class Pool : uint8_t { Max, Average };
-struct Pooling {
+struct PoolShape {
   ConvGeometry geometry;  // in_channels == out_channels, weights none
   Pool kind = Pool::Max;
   bool count_padding = true;  // of averages: taps outside count
   int64_t divisor = 0;        // of averages: instead of a count, if not 0
+};
+struct Pooling : PoolShape {
   const float* in = nullptr;  // dense, channels last
   float* out = nullptr;
 };

@@ -1,5 +1,9 @@
+#include <type_traits>
+
 #include "rushlight/backends/cpu/kernels/blocks.h"
 #include "rushlight/backends/cpu/kernels/convolution.h"
+#include "rushlight/backends/cpu/kernels/quantized.h"
+#include "rushlight/backends/cpu/loops/bytes.h"
 #include "rushlight/backends/cpu/loops/pixels.h"
 
 namespace rushlight::cpu {
@@ -7,8 +11,9 @@ namespace {
 
 constexpr int64_t kChannels = 256;  // that are taken together
 
+template <typename P>
 struct Job {
-  const Pooling* pooling;
+  const P* pooling;
   int64_t chunks;  // of channels
 };
 
@@ -19,40 +24,54 @@ int64_t padded_taps(int64_t start, int64_t dilation, int64_t kernel, int64_t siz
   return room < kernel ? room : kernel;
 }
 
+void pool_window(const Pooling& p, const PoolWindow<float>& window, int64_t count, int64_t channels,
+                 float* out) {
+  if (p.kind == Pool::Max) return pixel_loops().max(window, channels, out);
+  pixel_loops().sum(window, channels, 1.0f / static_cast<float>(count), out);
+}
+
+void pool_window(const QuantizedPooling& p, const PoolWindow<uint8_t>& window, int64_t count,
+                 int64_t channels, uint8_t* out) {
+  if (p.kind == Pool::Max) return byte_loops().max(window, channels, out);
+  ByteAverage average;
+  average.start = static_cast<int32_t>(-p.in_zero_point * window.taps_y * window.taps_x);
+  average.multiplier = p.multiplier / static_cast<float>(count);
+  average.requantize = p.requantize;
+  byte_loops().average(window, average, channels, out);
+}
+
 // A row of results, of some of its channels.
-void pool_row(const Pooling& p, int64_t row, int64_t channel, int64_t channels) {
+template <typename P>
+void pool_row(const P& p, int64_t row, int64_t channel, int64_t channels) {
   const ConvGeometry& g = p.geometry;
   const int64_t y = row % g.out_height * g.stride_y - g.pad_top;
   const Taps taps_y(y, g.dilation_y, g.kernel_y, g.in_height);
   const int64_t rows = padded_taps(y, g.dilation_y, g.kernel_y, g.in_height, g.pad_top);
-  PoolWindow window;
+  PoolWindow<std::decay_t<decltype(*p.in)>> window;
   window.taps_y = taps_y.count;
   window.y_step = g.dilation_y * g.in_width * g.in_channels;
   window.x_step = g.dilation_x * g.in_channels;
   const int64_t in_row = row / g.out_height * g.in_height + taps_y.position;
-  const float* in = p.in + in_row * g.in_width * g.in_channels + channel;
-  float* out = p.out + row * g.out_width * g.in_channels + channel;
+  const auto* in = p.in + in_row * g.in_width * g.in_channels + channel;
+  auto* out = p.out + row * g.out_width * g.in_channels + channel;
   for (int64_t i = 0; i < g.out_width; ++i) {
     const int64_t x = i * g.stride_x - g.pad_left;
     const Taps taps_x(x, g.dilation_x, g.kernel_x, g.in_width);
     window.taps_x = taps_x.count;
     window.in = in + taps_x.position * g.in_channels;
-    if (p.kind == Pool::Max) {
-      pixel_loops().max(window, channels, out);
-    } else {
-      int64_t count = taps_y.count * taps_x.count;
-      if (p.count_padding) {
-        count = rows * padded_taps(x, g.dilation_x, g.kernel_x, g.in_width, g.pad_left);
-      }
-      if (p.divisor != 0) count = p.divisor;
-      pixel_loops().sum(window, channels, 1.0f / static_cast<float>(count), out);
+    int64_t count = taps_y.count * taps_x.count;
+    if (p.count_padding) {
+      count = rows * padded_taps(x, g.dilation_x, g.kernel_x, g.in_width, g.pad_left);
     }
+    if (p.divisor != 0) count = p.divisor;
+    pool_window(p, window, count, channels, out);
     out += g.in_channels;
   }
 }
 
+template <typename P>
 void pool_rows(void* data, int64_t begin, int64_t end) {
-  const Job& job = *static_cast<const Job*>(data);
+  const auto& job = *static_cast<const Job<P>*>(data);
   const int64_t all = job.pooling->geometry.in_channels;
   for (int64_t item = begin; item < end; ++item) {
     const int64_t channel = item % job.chunks * kChannels;
@@ -61,14 +80,18 @@ void pool_rows(void* data, int64_t begin, int64_t end) {
   }
 }
 
-}  // namespace
-
-void pool(const Pooling& pooling, Workers* workers) {
+template <typename P>
+void share_rows(const P& pooling, Workers* workers) {
   const ConvGeometry& g = pooling.geometry;
-  Job job = {&pooling, (g.in_channels + kChannels - 1) / kChannels};
+  Job<P> job = {&pooling, (g.in_channels + kChannels - 1) / kChannels};
   const int64_t rows = g.batch * g.out_height;
   share_out(rows * job.chunks, work_of({rows, g.out_width, g.in_channels, g.kernel_y, g.kernel_x}),
-            pool_rows, &job, workers);
+            pool_rows<P>, &job, workers);
 }
+
+}  // namespace
+
+void pool(const Pooling& pooling, Workers* workers) { share_rows(pooling, workers); }
+void pool(const QuantizedPooling& pooling, Workers* workers) { share_rows(pooling, workers); }
 
 }  // namespace rushlight::cpu

@@ -116,8 +116,8 @@ void multiply_runs(const Product& product, const RowRuns& runs, void* scratch, s
                    Workers* workers) {
   if (product.rows <= 0 || product.columns <= 0) return;
   const GemmLoops& loops = gemm_loops();
-  BlockGrid grid;
-  grid.terms = grid.tile.depth = product.depth;
+  GemmGrid grid(product.depth, product.type);
+  grid.tile.depth = product.depth;
   grid.rows = product.rows;
   grid.columns = product.columns;
   if (product.rows <= kNarrowRows && runs.run == 0) {
@@ -133,7 +133,6 @@ void multiply_runs(const Product& product, const RowRuns& runs, void* scratch, s
   grid.set_group(loops.rows * product.depth * 4);
   grid.tile.a_step = product.a_step;
   grid.panels = product.panels;
-  grid.type = product.type;
   grid.c = product.c;
   grid.c_step = product.c_step;
   grid.finish = product.finish;

@@ -32,6 +32,7 @@ struct Finish {
   int64_t residual_step = 0;
   float low = -__builtin_inff();
   float high = __builtin_inff();  // results are clamped: low <= x <= high (NaN stays NaN)
+  bool clamps() const { return low > -__builtin_inff() || high < __builtin_inff(); }
   // Called once for each block of the result, which it may change in place; from several threads.
   void (*block)(const void* data, int64_t row, int64_t rows, int64_t column,
                 int64_t columns) = nullptr;

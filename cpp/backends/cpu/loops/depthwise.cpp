@@ -49,7 +49,7 @@ struct Kernel {
                                     int64_t part, const Vec (&weights)[R][K], Sums& sums) {
     if constexpr (J < kColumns) {
       if (!minds(J) || (t.columns_inside & (1u << J)) != 0) {
-        const float* at = f.column.at<J % 7>(in);
+        const auto* at = reinterpret_cast<const float*>(f.column.at<J % 7>(in));
         Vec v = kPart ? load_first(at, part) : load(at);
         keep(v);
 #pragma GCC unroll 2
@@ -141,7 +141,7 @@ __attribute__((noinline)) void last_channels(const DepthwiseTile& t, Frame f, in
 
 template <int K, int S, DepthwiseEdge kEdge>
 void tile(const DepthwiseTile& t) {
-  Frame f = {Steps(t.column_step), t.column_step * 28, t.row_step * 4, t.tap_step};
+  Frame f = {Steps(t.column_step * 4), t.column_step * 28, t.row_step * 4, t.tap_step};
   int64_t c = 0;
   for (; c + kLanes <= t.channels; c += kLanes) {
     Kernel<K, S, kEdge, false>::run(t, f, c, kLanes);

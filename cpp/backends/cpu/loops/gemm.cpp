@@ -27,7 +27,8 @@ template <int I, int H, int V>
 inline void add_terms(Vec (&sums)[H][V], const Vec (&right)[V], const char* first,
                       const char* second, const Steps& s) {
   if constexpr (I < H) {
-    const Factor factor = factor_at(s.at<I % kFirstRows>(I < kFirstRows ? first : second));
+    const char* at = s.at<I % kFirstRows>(I < kFirstRows ? first : second);
+    const Factor factor = factor_at(reinterpret_cast<const float*>(at));
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) sums[I][v] = add_product(sums[I][v], right[v], factor);
     add_terms<I + 1>(sums, right, first, second, s);
@@ -86,7 +87,7 @@ void tile(const GemmTile& t) {
 #pragma GCC unroll 14
     for (int i = 0; i < H; ++i) sums[i][v] = start;
   }
-  Steps s(t.a_step);
+  Steps s(t.a_step * 4);
   const B* b = static_cast<const B*>(t.b);
   const char* ahead = t.ahead;
   for (int64_t y = 0; y < t.taps_y; ++y) {

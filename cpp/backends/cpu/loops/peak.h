@@ -13,6 +13,12 @@ struct PeakLoops {
   int64_t (*multiply_adds)(int64_t rounds, float* sink);
 };
 
+// The same of products of bytes, four of which are added to each of a vector's sums.
+struct DotPeakLoops {
+  int64_t (*dot_products)(int64_t rounds, int32_t* sink);
+};
+
 RL_LOOPS(PeakLoops, peak_loops)
+RL_DOT_LOOPS(DotPeakLoops, dot_peak_loops)
 
 }  // namespace rushlight::cpu

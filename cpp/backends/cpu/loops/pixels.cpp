@@ -75,7 +75,7 @@ void clamp_all(float* values, int64_t n, float low, float high) {
 }
 
 template <bool kMax, bool kPart>
-inline Vec reduce_window(const PoolWindow& w, int64_t c, int64_t part) {
+inline Vec reduce_window(const PoolWindow<float>& w, int64_t c, int64_t part) {
   Vec result = kMax ? splat(-__builtin_inff()) : Vec{};
   IntVec nan = {};  // beside the maximum, which need not wait for it
   for (int64_t y = 0; y < w.taps_y; ++y) {
@@ -95,7 +95,7 @@ inline Vec reduce_window(const PoolWindow& w, int64_t c, int64_t part) {
 }
 
 template <bool kMax>
-inline void pool(const PoolWindow& window, int64_t channels, float factor, float* out) {
+inline void pool(const PoolWindow<float>& window, int64_t channels, float factor, float* out) {
   const Vec scale = splat(factor);
   int64_t c = 0;
   for (; c + kLanes <= channels; c += kLanes) {
@@ -108,10 +108,10 @@ inline void pool(const PoolWindow& window, int64_t channels, float factor, float
   }
 }
 
-void max(const PoolWindow& window, int64_t channels, float* out) {
+void max(const PoolWindow<float>& window, int64_t channels, float* out) {
   pool<true>(window, channels, 1, out);
 }
-void sum(const PoolWindow& window, int64_t channels, float factor, float* out) {
+void sum(const PoolWindow<float>& window, int64_t channels, float factor, float* out) {
   pool<false>(window, channels, factor, out);
 }
 

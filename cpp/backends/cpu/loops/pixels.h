@@ -8,8 +8,9 @@
 namespace rushlight::cpu {
 
 // A window of pixels over which a pool reduces.
+template <typename T>
 struct PoolWindow {
-  const float* in = nullptr;
+  const T* in = nullptr;
   int64_t taps_y = 0, taps_x = 0;
   int64_t y_step = 0, x_step = 0;
 };
@@ -23,8 +24,8 @@ struct PixelLoops {
               int64_t out_step);
   void (*clamp)(float* values, int64_t n, float low, float high);
   // NaN if one of a window is NaN.
-  void (*max)(const PoolWindow& window, int64_t channels, float* out);
-  void (*sum)(const PoolWindow& window, int64_t channels, float factor, float* out);
+  void (*max)(const PoolWindow<float>& window, int64_t channels, float* out);
+  void (*sum)(const PoolWindow<float>& window, int64_t channels, float factor, float* out);
 };
 
 RL_LOOPS(PixelLoops, pixel_loops)

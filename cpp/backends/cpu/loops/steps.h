@@ -6,11 +6,10 @@
 
 namespace rushlight::cpu::RL_ISA {
 
-// In bytes.
 struct Steps {
   int64_t one, three, five;
 
-  explicit Steps(int64_t floats) : one(floats * 4), three(floats * 12), five(floats * 20) {}
+  explicit Steps(int64_t bytes) : one(bytes), three(bytes * 3), five(bytes * 5) {}
   // To be called in each iteration of a loop, whose compiler then cannot compute multiples before.
   void hide() {
 #if !defined(RL_NEON)  // which has registers for them
@@ -18,16 +17,14 @@ struct Steps {
 #endif
   }
 
-  // Element 0 of what lies I steps, 0 to 6, after `base`.
+  // What lies I steps, 0 to 6, after `base`.
   template <int64_t I>
-  const float* at(const char* base) const {
+  const char* at(const char* base) const {
     static_assert(I >= 0 && I <= 6, "no such multiple");
-    if constexpr (I == 0) return reinterpret_cast<const float*>(base);
-    if constexpr (I == 1 || I == 2 || I == 4) {
-      return reinterpret_cast<const float*>(base + one * I);
-    }
-    if constexpr (I == 3 || I == 6) return reinterpret_cast<const float*>(base + three * (I / 3));
-    return reinterpret_cast<const float*>(base + five);
+    if constexpr (I == 0) return base;
+    if constexpr (I == 1 || I == 2 || I == 4) return base + one * I;
+    if constexpr (I == 3 || I == 6) return base + three * (I / 3);
+    return base + five;
   }
 };
 

@@ -1,0 +1,49 @@
+// Matrix products of uint8 with int8 weights that were packed ahead of time. The sums are integers,
+// exact whatever the instruction set.
+//
+// Panels. A packed matrix of k rows and n columns lies in panels of kPanel columns, rows filled up
+// with zeros to quads of four and columns to whole panels: element (i, j) is byte
+// ((j / 16) * quads + i / 4) * 64 + (j % 16) * 4 + i % 4. What belongs to columns is filled up to
+// whole panels, too.
+#pragma once
+
+#include "rushlight/backends/cpu/kernels/product.h"
+#include "rushlight/backends/cpu/kernels/quantized.h"
+
+namespace rushlight::cpu {
+
+// Terms of a sum, of at most 255 * 128 each, that 32 bits hold in any case.
+constexpr int64_t kMaxQuantizedTerms = INT32_MAX / (255 * 128);
+
+constexpr int64_t kQuad = 4;  // terms of a column that lie together
+constexpr int64_t kQuadBytes = kQuad * kPanel;
+
+constexpr int64_t quads_of(int64_t terms) { return (terms + kQuad - 1) / kQuad; }
+
+// What becomes of sums: bytes or numbers.
+struct QuantizedResults {
+  const int32_t* start = nullptr;  // one for each column, as multipliers
+  const float* multipliers = nullptr;
+  // If not nullptr, the result is (sum + start) * multiplier, requantized.
+  uint8_t* bytes = nullptr;
+  Requantize requantize;
+  // Or else (sum + start) * multiplier, finished; or, if A has scales and zero points for each of
+  // its rows (two floats), (sum - zero point * start) * scale * multiplier, finished.
+  float* floats = nullptr;
+  const float* row_scales = nullptr;
+  Finish finish;
+  int64_t step = 0;  // element (i, j) at i * step + j
+};
+
+struct QuantizedProduct {
+  int64_t rows = 0;
+  int64_t depth = 0;
+  int64_t columns = 0;
+  const uint8_t* a = nullptr;  // element (i, k) at i * a_step + k
+  int64_t a_step = 0;
+  const void* panels = nullptr;
+  QuantizedResults results;
+};
+void multiply(const QuantizedProduct& product, Workers* workers);
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,35 @@
+#include "rushlight/backends/cpu/loops/peak.h"
+#include "rushlight/backends/cpu/loops/vec_dot.h"
+
+namespace rushlight::cpu::RL_ISA {
+namespace {
+
+// As many sums as hide the latency of each, in 32 registers or in x86's 16.
+#if defined(__SSE__) && !defined(__AVX512F__)
+constexpr int kSums = 10;
+#else
+constexpr int kSums = 24;
+#endif
+
+int64_t dot_products(int64_t rounds, int32_t* sink) {
+  IntVec sums[kSums];
+#pragma GCC unroll 24
+  for (int i = 0; i < kSums; ++i) sums[i] = splat_int(*sink + i);
+  const Quads b = quads_at(splat_int(*sink + 0x01020304));
+  for (int64_t round = 0; round < rounds; ++round) {
+    const RowQuad a = quad_of(static_cast<uint32_t>(round));
+#pragma GCC unroll 24
+    for (int i = 0; i < kSums; ++i) sums[i] = add_dot(sums[i], b, a);
+  }
+  IntVec total = {};
+#pragma GCC unroll 24
+  for (int i = 0; i < kSums; ++i) total ^= sums[i];
+  *sink = total[0];
+  return rounds * kSums * kLanes * 4 * 2;
+}
+
+}  // namespace
+
+const DotPeakLoops dot_peak_loops = {dot_products};
+
+}  // namespace rushlight::cpu::RL_ISA

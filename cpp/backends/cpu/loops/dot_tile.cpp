@@ -1,0 +1,191 @@
+#include "rushlight/backends/cpu/loops/dot.h"
+#include "rushlight/backends/cpu/loops/steps.h"
+#include "rushlight/backends/cpu/loops/vec_dot.h"
+
+namespace rushlight::cpu::RL_ISA {
+namespace {
+
+// The greatest tile that stays in registers: sums, a row of B and a quad of A.
+#if defined(__AVX512VNNI__)
+constexpr int kRows = 14;
+constexpr int kPanels = 2;
+#elif defined(__AVX512F__)
+constexpr int kRows = 12;
+constexpr int kPanels = 2;
+#elif defined(__AVX__)
+constexpr int kRows = 4;
+constexpr int kPanels = 1;
+#elif defined(RL_NEON)
+constexpr int kRows = 6;
+constexpr int kPanels = 1;
+#else
+constexpr int kRows = 3;
+constexpr int kPanels = 1;
+#endif
+static_assert(kRows >= kLeastTileRows && kRows <= kMaxTileRows, "tables are too small");
+constexpr int kPanelVectors = kPanel / kLanes;
+
+// Sums of H rows and V vectors of columns, and of the weights alone where A is taken less kOffset.
+template <int H, int V>
+struct Sums {
+  IntVec of[H][V] = {};
+  IntVec weights[V] = {};
+
+  void add_weights(const Quads (&b)[V]) {
+    if constexpr (kOffset != 0) {
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) weights[v] = add_dot(weights[v], b[v], quad_of(0));
+    }
+  }
+  void store(int32_t* out) const {
+#pragma GCC unroll 14
+    for (int i = 0; i < H; ++i) {
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) {
+        // Each term of A is kOffset greater; a zero, for `weights`, was taken as -kOffset.
+        const IntVec sum = kOffset != 0 ? of[i][v] - weights[v] : of[i][v];
+        store_int(out + (i * V + v) * kLanes, sum);
+      }
+    }
+  }
+};
+
+template <int V>
+inline void load_quads(const char* b, int64_t b_panel, Quads (&quads)[V]) {
+#pragma GCC unroll 8
+  for (int v = 0; v < V; ++v) {
+    const char* panel = V == kPanelVectors ? b : b + v / kPanelVectors * b_panel;
+    quads[v] =
+        quads_at(load_int(reinterpret_cast<const int32_t*>(panel) + v % kPanelVectors * kLanes));
+  }
+}
+
+// sums[i] += A[i] * b for row I and those after it; of `left` terms, or of four if kWhole.
+template <int I, bool kWhole, int H, int V>
+inline void add_terms(Sums<H, V>& sums, const Quads (&b)[V], const char* first, const char* second,
+                      const Steps& s, int64_t left) {
+  if constexpr (I < H) {
+    const char* at = s.at<I % kFirstRows>(I < kFirstRows ? first : second);
+    const RowQuad a = quad_of(kWhole ? bytes_at(at) : bytes_at(at, left));
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) sums.of[I][v] = add_dot(sums.of[I][v], b[v], a);
+    add_terms<I + 1, kWhole>(sums, b, first, second, s, left);
+  }
+}
+
+template <int H, int P>
+void tile(const DotTile& t, int32_t* out) {
+  constexpr int V = P * kPanelVectors;
+  Sums<H, V> sums;
+  Steps s(t.a_step);
+  const auto* b = static_cast<const char*>(t.b);
+  const char* ahead = t.ahead;
+  for (int64_t y = 0; y < t.taps_y; ++y) {
+    for (int64_t x = 0; x < t.taps_x; ++x) {
+      const int64_t tap = y * t.tap_y_step + x * t.tap_x_step;
+      const char* first = reinterpret_cast<const char*>(t.a[0]) + tap;
+      const char* second = reinterpret_cast<const char*>(t.a[H > kFirstRows ? 1 : 0]) + tap;
+      for (int64_t k = t.depth / kQuad; k > 0; --k) {
+        s.hide();
+        Quads quads[V];
+        load_quads(b, t.b_panel, quads);
+        sums.add_weights(quads);
+        add_terms<0, true>(sums, quads, first, second, s, kQuad);
+        __builtin_prefetch(ahead, 0, 2);
+        ahead += t.ahead_step;
+        b += kQuadBytes;
+        first += t.quad_step;
+        second += t.quad_step;
+      }
+      if (t.depth % kQuad == 0) continue;
+      Quads quads[V];
+      load_quads(b, t.b_panel, quads);
+      sums.add_weights(quads);
+      add_terms<0, false>(sums, quads, first, second, s, t.depth % kQuad);
+      b += kQuadBytes;
+    }
+  }
+  sums.store(out);
+}
+
+// Few rows, of which too few sums arise to hide how long an addition takes: several sums for each.
+template <int H>
+void narrow(const DotTile& t, int32_t* out) {
+  constexpr int V = kPanelVectors;
+  constexpr int kMost = kPanels * kRows * kPanelVectors / (H * V);  // that stay in registers
+  constexpr int U = kMost < 1 ? 1 : (kMost < 8 ? kMost : 8);
+  Sums<H, V> parts[U];
+  const auto* b = static_cast<const char*>(t.b);
+  const auto* a = reinterpret_cast<const char*>(t.a[0]);
+  const int64_t whole = t.depth / kQuad;
+  const int64_t rest = t.depth % kQuad;
+  int64_t k = 0;
+  for (; k + U <= whole; k += U) {
+#pragma GCC unroll 8
+    for (int u = 0; u < U; ++u) {
+      Quads quads[V];
+      load_quads(b + u * kQuadBytes, 0, quads);
+      parts[u].add_weights(quads);
+#pragma GCC unroll 8
+      for (int i = 0; i < H; ++i) {
+        const RowQuad quad = quad_of(bytes_at(a + i * t.a_step + (k + u) * kQuad));
+#pragma GCC unroll 8
+        for (int v = 0; v < V; ++v) {
+          parts[u].of[i][v] = add_dot(parts[u].of[i][v], quads[v], quad);
+        }
+      }
+    }
+    b += U * kQuadBytes;
+  }
+  for (; k * kQuad < t.depth; ++k) {
+    Quads quads[V];
+    load_quads(b, 0, quads);
+    parts[0].add_weights(quads);
+#pragma GCC unroll 8
+    for (int i = 0; i < H; ++i) {
+      const char* at = a + i * t.a_step + k * kQuad;
+      const RowQuad quad = quad_of(k < whole ? bytes_at(at) : bytes_at(at, rest));
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) {
+        parts[0].of[i][v] = add_dot(parts[0].of[i][v], quads[v], quad);
+      }
+    }
+    b += kQuadBytes;
+  }
+#pragma GCC unroll 8
+  for (int u = 1; u < U; ++u) {
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) {
+      parts[0].weights[v] += parts[u].weights[v];
+#pragma GCC unroll 8
+      for (int i = 0; i < H; ++i) parts[0].of[i][v] += parts[u].of[i][v];
+    }
+  }
+  parts[0].store(out);
+}
+
+template <int H>
+constexpr DotTileFn tile_or_null(int panels) noexcept {
+  if constexpr (H > kRows) {
+    return nullptr;
+  } else if constexpr (kPanels == 1) {
+    return panels == 1 ? tile<H, 1> : nullptr;
+  } else {
+    return panels == 1 ? tile<H, 1> : tile<H, 2>;
+  }
+}
+
+#define RL_TILES(H) {tile_or_null<H>(1), tile_or_null<H>(2)}
+
+}  // namespace
+
+const DotLoops dot_loops = {
+    kRows,
+    kPanels,
+    {RL_TILES(1), RL_TILES(2), RL_TILES(3), RL_TILES(4), RL_TILES(5), RL_TILES(6), RL_TILES(7),
+     RL_TILES(8), RL_TILES(9), RL_TILES(10), RL_TILES(11), RL_TILES(12), RL_TILES(13),
+     RL_TILES(14)},
+    {narrow<1>, narrow<2>, narrow<3>, narrow<4>, narrow<5>, narrow<6>},
+};
+
+}  // namespace rushlight::cpu::RL_ISA

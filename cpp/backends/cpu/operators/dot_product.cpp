@@ -1,0 +1,150 @@
+// Matrix products of bytes with packed weights.
+#include "rushlight/backends/cpu/kernels/dot_product.h"
+
+#include "rushlight/backends/cpu/operators/finish.h"
+#include "rushlight/backends/cpu/operators/requantize.h"
+
+namespace rushlight::cpu {
+namespace {
+
+// A is rows of uint8; `out` has as many rows, and `panels` are those of its columns.
+Status prepare_sizes(const Setup& setup, const View* panels, QuantizedProduct* product) {
+  const View* a = setup.input(0);
+  const View* out = setup.output(0);
+  Rows in_rows;
+  Rows out_rows;
+  if (has_repeats(*a) || !as_rows(*a, &in_rows) || !as_rows(*out, &out_rows)) {
+    return setup.refuse("its rows have gaps, or repeat");
+  }
+  if (in_rows.count != out_rows.count) return setup.refuse("its rows differ in number");
+  if (in_rows.width > kMaxQuantizedTerms) return setup.refuse("its sums are beyond 32 bits");
+  if (!is_dense(*panels) || panels->numel != bounded_product({panels_of(out_rows.width), kPanel,
+                                                              quads_of(in_rows.width), kQuad})) {
+    return setup.refuse("its panels have other sizes");
+  }
+  product->rows = out_rows.count;
+  product->depth = in_rows.width;
+  product->columns = out_rows.width;
+  product->a_step = in_rows.step;
+  product->results.step = out_rows.step;
+  return {};
+}
+
+// One element for each column, filled up to whole panels.
+Status check_columns(const Setup& setup, const View* view, int64_t columns) {
+  if (is_dense(*view) && view->numel == panels_of(columns) * kPanel) return {};
+  return setup.refuse("what belongs to its columns has other sizes");
+}
+
+class StaticProduct final : public Operator {
+ public:
+  Status prepare(const QuantizedProductParameters& given, Setup& setup) {
+    out_ = setup.output(0);
+    const bool has_numbers = out_ != nullptr && out_->dtype == DType::Float32;
+    RL_TRY(setup.check_dtypes({DType::UInt8, DType::Int8, DType::Int32, DType::Float32},
+                              has_numbers ? DType::Float32 : DType::UInt8));
+    a_ = setup.input(0);
+    panels_ = setup.input(1);
+    start_ = setup.input(2);
+    multipliers_ = setup.input(3);
+    RL_TRY(prepare_sizes(setup, panels_, &product_));
+    RL_TRY(check_columns(setup, start_, product_.columns));
+    RL_TRY(check_columns(setup, multipliers_, product_.columns));
+    product_.results.requantize = given.requantize;
+    if (has_numbers) {
+      return finish_.prepare(setup, given.finish, nullptr, product_.rows, product_.columns);
+    }
+    const FinishParameters& finish = given.finish;
+    if (finish.clamped || finish.program.present() || finish.residual >= 0) {
+      return setup.refuse("what follows its results is for float32");
+    }
+    return check_requantize(setup, given.requantize);
+  }
+
+  Status run(const Frame& frame) const override {
+    BoundTiles bound;
+    QuantizedProduct product = product_;
+    product.a = frame.at<uint8_t>(a_);
+    product.panels = frame.at<void>(panels_);
+    product.results.start = frame.at<int32_t>(start_);
+    product.results.multipliers = frame.at(multipliers_);
+    if (out_->dtype == DType::Float32) {
+      product.results.floats = frame.at(out_);
+      product.results.finish = finish_.bind(frame, bound);
+    } else {
+      product.results.bytes = frame.at<uint8_t>(out_);
+    }
+    multiply(product, frame.workers);
+    return {};
+  }
+
+ private:
+  const View* a_ = nullptr;
+  const View* panels_ = nullptr;
+  const View* start_ = nullptr;
+  const View* multipliers_ = nullptr;
+  const View* out_ = nullptr;
+  QuantizedProduct product_;
+  FinishPlan finish_;
+};
+
+class DynamicProduct final : public Operator {
+ public:
+  Status prepare(const DynamicProductParameters& given, Setup& setup) {
+    if (given.bits != 8 || given.group_size != 0) {
+      return setup.refuse("its weights have neither 8 bits nor 4, or its groups do not fit");
+    }
+    RL_TRY(setup.check_dtypes(
+        {DType::UInt8, DType::Float32, DType::Int8, DType::Float32, DType::Int32, DType::Float32},
+        {DType::Float32}, 1));
+    a_ = setup.input(0);
+    rows_ = setup.input(1);
+    panels_ = setup.input(2);
+    scales_ = setup.input(3);
+    shares_ = setup.input(4);
+    out_ = setup.output(0);
+    RL_TRY(prepare_sizes(setup, panels_, &product_));
+    if (!is_dense(*rows_) || rows_->numel != 2 * product_.rows) {
+      return setup.refuse("its rows' scales have other sizes");
+    }
+    RL_TRY(check_columns(setup, scales_, product_.columns));
+    RL_TRY(check_columns(setup, shares_, product_.columns));
+    return finish_.prepare(setup, given.finish, setup.input(5), product_.rows, product_.columns);
+  }
+
+  Status run(const Frame& frame) const override {
+    BoundTiles bound;
+    QuantizedProduct product = product_;
+    product.a = frame.at<uint8_t>(a_);
+    product.panels = frame.at<void>(panels_);
+    product.results.start = frame.at<int32_t>(shares_);
+    product.results.multipliers = frame.at(scales_);
+    product.results.row_scales = frame.at(rows_);
+    product.results.floats = frame.at(out_);
+    product.results.finish = finish_.bind(frame, bound);
+    multiply(product, frame.workers);
+    return {};
+  }
+
+ private:
+  const View* a_ = nullptr;
+  const View* rows_ = nullptr;
+  const View* panels_ = nullptr;
+  const View* scales_ = nullptr;
+  const View* shares_ = nullptr;
+  const View* out_ = nullptr;
+  QuantizedProduct product_;
+  FinishPlan finish_;
+};
+
+}  // namespace
+
+Result<Operator*> make_operator(const QuantizedProductParameters& given, Setup& setup) {
+  return setup.make<StaticProduct>(given);
+}
+
+Result<Operator*> make_operator(const DynamicProductParameters& given, Setup& setup) {
+  return setup.make<DynamicProduct>(given);
+}
+
+}  // namespace rushlight::cpu
