@@ -1,0 +1,224 @@
+"""A payload's integer steps in plain torch: int64 sums, and XNNPACK's requantisation in float32."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from rushlight.ir.spec import SCALAR_TYPES
+from rushlight.partition import LoweredBackendModule
+from rushlight.schema import cpu_engine as fb
+
+_DTYPES = {kind: dtype for dtype, kind in SCALAR_TYPES.items()}
+_PANEL = 16
+
+
+class Reference:
+    """Runs a delegate of fixed sizes whose steps are copies or of integers.
+
+    Args:
+        part: the delegate.
+    """
+
+    def __init__(self, part: LoweredBackendModule) -> None:
+        self._graph = fb.unpack(part.processed_bytes)
+        store = part.named_data_store_output
+        assert store is not None
+        buffers = {key: store.buffers[entry.buffer_index] for key, entry in store.pte_data.items()}
+        self._constants = [_bytes(buffers[constant.key]) for constant in self._graph.constants]
+
+    def __call__(self, *inputs: Tensor) -> list[Tensor]:
+        graph = self._graph
+        outputs = {v.index: v for v in graph.values if v.place is fb.Place.OUTPUT}
+        self._memory = {
+            fb.Place.INPUT: [_bytes(x.contiguous().numpy().tobytes()) for x in inputs],
+            fb.Place.CONSTANT: self._constants,
+            fb.Place.SCRATCH: [torch.full((graph.scratch_size,), 0xA5, dtype=torch.uint8)],
+            fb.Place.OUTPUT: [torch.zeros(_size(v), dtype=torch.uint8) for v in outputs.values()],
+        }
+        for step in graph.steps:
+            given = [None if i < 0 else self._view(graph.values[i]) for i in step.inputs]
+            made = [self._view(graph.values[i]) for i in step.outputs]
+            _STEPS[type(step.operation)](step.operation, given, made)
+        return [self._view(outputs[i]).clone() for i in sorted(outputs)]
+
+    def _view(self, value: fb.Value) -> Tensor:
+        index = 0 if value.place is fb.Place.SCRATCH else value.index
+        memory = self._memory[value.place][index][value.offset :]
+        dtype = _DTYPES[value.dtype]
+        whole = memory[: len(memory) // dtype.itemsize * dtype.itemsize]
+        return whole.view(dtype).as_strided(value.sizes, value.steps)
+
+
+def _bytes(data: Any) -> Tensor:
+    return torch.from_numpy(np.frombuffer(bytes(data), dtype=np.uint8).copy())
+
+
+def _size(value: fb.Value) -> int:
+    return math.prod(value.sizes) * _DTYPES[value.dtype].itemsize
+
+
+def _convert(of: fb.Convert, given: list[Tensor], made: list[Tensor]) -> None:
+    [x], [out] = given, made
+    if out.dtype == torch.float32:
+        out.copy_((x.int() - of.zero_point).float() * of.scale)
+    elif x.dtype == torch.float32:
+        out.copy_((torch.round(x * (1 / of.scale)) + of.zero_point).clamp(0, 255))
+    else:
+        assert {x.dtype, out.dtype} == {torch.int8, torch.uint8}
+        out.view(torch.uint8).copy_(x.view(torch.uint8) ^ 0x80)
+
+
+def _copy(of: fb.Copy, given: list[Tensor], made: list[Tensor]) -> None:
+    assert given[0].dtype == made[0].dtype
+    made[0].copy_(given[0])
+
+
+def _lookup(of: fb.Lookup, given: list[Tensor], made: list[Tensor]) -> None:
+    made[0].copy_(given[1][given[0].long()])
+
+
+# --- sums of products -----------------------------------------------------------------------------
+
+
+def _requantized(sums: Tensor, multiplier: Any, to: fb.Requantize) -> Tensor:
+    assert bool((sums.abs() < 2**31).all())
+    return (torch.round(sums.float() * multiplier) + to.zero_point).clamp(to.low, to.high)
+
+
+def _finished(of: Any, sums: Tensor, multipliers: Tensor, out: Tensor) -> None:
+    assert of.finish is None and (out.dtype == torch.uint8) == (of.requantize is not None)
+    if of.requantize is None:
+        out.copy_(sums.float() * multipliers)
+    else:
+        out.copy_(_requantized(sums, multipliers, of.requantize))
+
+
+def _unpacked(panels: Tensor, depth: int, columns: int) -> Tensor:
+    """The matrix [depth, columns] of packed bytes, element by element as the schema says."""
+    rows = -(-depth // 4) * 4
+    i, j = torch.arange(depth)[:, None], torch.arange(columns)[None]
+    return panels[(j // _PANEL) * rows * _PANEL + (i // 4) * 64 + (j % _PANEL) * 4 + i % 4].long()
+
+
+def _halves(panels: Tensor, depth: int, columns: int) -> Tensor:
+    """The same of half bytes."""
+    rows = -(-depth // 8) * 8
+    i, j = torch.arange(depth)[:, None], torch.arange(columns)[None]
+    at = (j // _PANEL) * rows * _PANEL // 2 + (i // 8) * 64 + (j % _PANEL) * 4 + i % 4
+    pairs = panels.view(torch.uint8)[at].long()
+    return torch.where(i % 8 < 4, pairs & 15, pairs >> 4) - 8
+
+
+def _product(of: fb.QuantizedProduct, given: list[Tensor], made: list[Tensor]) -> None:
+    [a, panels, start, multipliers], [out] = given, made
+    columns = out.shape[1]
+    assert not start[columns:].any() and len(start) % _PANEL == 0
+    sums = a.long() @ _unpacked(panels, a.shape[1], columns) + start[:columns].long()
+    _finished(of, sums, multipliers[:columns], out)
+
+
+def _convolution(of: fb.QuantizedConvolution, given: list[Tensor], made: list[Tensor]) -> None:
+    [image, packed, start, multipliers], [out] = given, made
+    channels, inside = out.shape[1], image.shape[1] // of.groups
+    if of.kind is fb.ConvolutionKind.DEPTHWISE:
+        taps = packed.reshape(*of.kernel, -1)[..., :channels]
+        weight = taps.permute(2, 0, 1)[:, None]
+    else:
+        filled, own = -(-inside // 4) * 4, channels // of.groups
+        depth = math.prod(of.kernel) * filled
+        parts = [
+            _unpacked(part, depth, own).reshape(*of.kernel, filled, own)[:, :, :inside]
+            for part in packed.chunk(of.groups)
+        ]
+        weight = torch.cat([part.permute(3, 2, 0, 1) for part in parts])
+    top, left, bottom, right = of.padding
+    padded = functional.pad(image.double(), (left, right, top, bottom), value=of.padding_value)
+    sums = functional.conv2d(
+        padded, weight.double(), None, of.stride, 0, of.dilation, of.groups
+    ).long()
+    columns = [v[:channels].reshape(1, -1, 1, 1) for v in (start, multipliers)]
+    _finished(of, sums + columns[0].long(), columns[1], out)
+
+
+def _quantize_rows(of: fb.QuantizeRows, given: list[Tensor], made: list[Tensor]) -> None:
+    """The formula of format notes on XNNPACK, whose zero points are 128 less."""
+    x = given[0]
+    low, high = x.amin(1).clamp(max=0), x.amax(1).clamp(min=0)
+    scale = (high - low) / 255
+    scale = torch.where(scale == 0, 1.0, scale)
+    from_low, from_high = -128 - low / scale, 127 - high / scale
+    is_low = (-128 - (low / scale).abs()) + (127 + (high / scale).abs()) > 0
+    zero = torch.where(is_low, from_low, from_high).clamp(-128, 127).round() + 128
+    made[0].copy_((torch.round(x / scale[:, None]) + zero[:, None]).clamp(0, 255))
+    made[1].copy_(torch.stack([scale, zero], 1))
+
+
+def _dynamic_product(of: fb.DynamicProduct, given: list[Tensor], made: list[Tensor]) -> None:
+    [a, rows, panels, scales, shares, bias], [out] = given, made
+    depth, columns = a.shape[1], out.shape[1]
+    matrix = (_halves if of.bits == 4 else _unpacked)(panels, depth, columns)
+    sizes = of.group_size or depth
+    scaled = matrix.double() * scales[:, :columns].double().repeat_interleave(sizes, 0)
+    torch.testing.assert_close(scaled.sum(0).float(), shares[:columns], rtol=1e-5, atol=1e-6)
+    numbers = (a.double() - rows[:, 1:].double()) * rows[:, :1].double()
+    assert of.finish is None
+    out.copy_(numbers @ scaled + (0 if bias is None else bias[:columns].double()))
+
+
+# --- of bytes -------------------------------------------------------------------------------------
+
+
+def _binary(of: fb.QuantizedBinary, given: list[Tensor], made: list[Tensor]) -> None:
+    a, b = (x.long() - z for x, z in zip(given, (of.a_zero_point, of.b_zero_point), strict=True))
+    to = of.requantize
+    if of.kind is fb.QuantizedBinaryKind.MULTIPLY:
+        multiplier = np.float32(of.a_scale) * np.float32(of.b_scale) / np.float32(of.scale)
+        made[0].copy_(_requantized(a * b, float(multiplier), to))
+        return
+    factors = [float(np.float32(s) / np.float32(of.scale)) for s in (of.a_scale, of.b_scale)]
+    shift = 20 - (math.frexp(max(factors))[1] - 1)
+    one, other = (int(np.rint(np.ldexp(factor, shift))) for factor in factors)
+    if of.kind is fb.QuantizedBinaryKind.SUBTRACT:
+        other = -other
+    sums = (a * one + b * other + (1 << (shift - 1))) >> shift
+    made[0].copy_((sums + to.zero_point).clamp(to.low, to.high))
+
+
+def _pool(of: fb.QuantizedPooling, given: list[Tensor], made: list[Tensor]) -> None:
+    [x], [out] = given, made
+    top, left, bottom, right = of.padding
+    sides = (left, right, top, bottom)
+    if not of.average:
+        padded = functional.pad(x.float(), sides, value=-math.inf)
+        window = (of.kernel, of.stride, 0, of.dilation)
+        out.copy_(functional.max_pool2d(padded, *window))
+        return
+    count = math.prod(of.kernel)
+    inner = functional.pad((x.long() - of.in_zero_point).double(), sides)
+    sums = functional.avg_pool2d(inner, of.kernel, of.stride) * count
+    ones = functional.pad(torch.ones(x.shape).double(), sides, value=float(of.count_padding))
+    counts = functional.avg_pool2d(ones, of.kernel, of.stride) * count
+    counts = torch.full_like(counts, of.divisor) if of.divisor else counts
+    to = of.requantize
+    assert to is not None
+    factor = torch.tensor(of.multiplier) / counts.round().float()
+    out.copy_(_requantized(sums.round().long(), factor, to))
+
+
+_STEPS: dict[type, Any] = {
+    fb.Convert: _convert,
+    fb.Copy: _copy,
+    fb.Lookup: _lookup,
+    fb.QuantizedProduct: _product,
+    fb.QuantizedConvolution: _convolution,
+    fb.QuantizeRows: _quantize_rows,
+    fb.DynamicProduct: _dynamic_product,
+    fb.QuantizedBinary: _binary,
+    fb.QuantizedPooling: _pool,
+}

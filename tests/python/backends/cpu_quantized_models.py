@@ -1,0 +1,108 @@
+"""Models that quantise and dequantise, as torchao's conversion leaves them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.ao.quantization.fx._decomposed  # it defines the operators
+from cpu_integers import Reference
+from torch import Tensor, nn
+
+import rushlight as rl
+from delegates import flat, lowered_modules
+from rushlight.backends.cpu import CpuPartitioner
+from rushlight.partition import get_non_lowered_nodes
+from rushlight.schema import cpu_engine as fb
+
+ops = torch.ops.quantized_decomposed
+INT8 = (-128, 127, torch.int8)
+UINT8 = (0, 255, torch.uint8)
+
+
+def quantized(x: Tensor, scale: float, zero: int = 0, kind: Any = INT8) -> Tensor:
+    return ops.quantize_per_tensor(x, scale, zero, *kind)
+
+
+def dequantized(x: Tensor, scale: float, zero: int = 0, kind: Any = INT8) -> Tensor:
+    return ops.dequantize_per_tensor(x, scale, zero, *kind)
+
+
+def qdq(x: Tensor, scale: float, zero: int = 0, kind: Any = INT8) -> Tensor:
+    return dequantized(quantized(x, scale, zero, kind), scale, zero, kind)
+
+
+class Weights(nn.Module):
+    """An integer weight with its scales, and a bias."""
+
+    def __init__(
+        self, *sizes: int, bias: bool = True, per_channel: bool = True, low: int = -127
+    ) -> None:
+        super().__init__()
+        self.low, self.high = low, 7 if low == -8 else 127
+        self.register_buffer("weight", torch.randint(low, self.high + 1, sizes, dtype=torch.int8))
+        count = sizes[0] if per_channel else 1
+        self.register_buffer("scales", (torch.rand(count) + 0.5) / self.high / 4)
+        self.register_buffer("zeros", torch.zeros(count, dtype=torch.int64))
+        self.bias = nn.Parameter(torch.randn(sizes[0]) * 0.3) if bias else None
+        self.per_channel, self.scale = per_channel, float(self.scales[0])
+
+    def number(self) -> Tensor:
+        kind = (self.low, self.high, torch.int8)
+        if not self.per_channel:
+            return ops.dequantize_per_tensor(self.weight, self.scale, 0, *kind)
+        return ops.dequantize_per_channel(self.weight, self.scales, self.zeros, 0, *kind)
+
+
+class Linear(Weights):
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.linear(x, self.number(), self.bias)
+
+
+class Conv(Weights):
+    def __init__(self, *sizes: int, weights: Any = None, **window: Any) -> None:
+        super().__init__(*sizes, **(weights or {}))
+        self.window = window
+
+    def forward(self, x: Tensor) -> Tensor:
+        conv = nn.functional.conv1d if self.weight.dim() == 3 else nn.functional.conv2d
+        return conv(x, self.number(), self.bias, **self.window)
+
+
+def lowered(model: nn.Module, *args: Any) -> rl.EdgeProgramManager:
+    exported = torch.export.export(model.eval(), args)
+    return rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
+
+
+def steps_in(edge: rl.EdgeProgramManager) -> list[fb.Step]:
+    parts = lowered_modules(edge.exported_program())
+    return [step for part in parts for step in fb.unpack(part.processed_bytes).steps]
+
+
+def names_of(steps: list[fb.Step]) -> list[str]:
+    return [type(step.operation).__name__ for step in steps]
+
+
+def left_of(edge: rl.EdgeProgramManager) -> dict[str, Any]:
+    """The calls outside of delegates, and why they are there."""
+    nodes = get_non_lowered_nodes(edge.exported_program().graph)
+    return {n.name: n.meta.get("declined", {}).get("CpuBackend") for n in nodes}
+
+
+def whole(model: nn.Module, *args: Tensor, step: float = 0.0, most: float = 0.0) -> list[str]:
+    """Holds integers to eager's, `most` steps of `step` apart; the names of the delegate's steps."""
+    edge = lowered(model, *args)
+    assert not left_of(edge)
+    [part] = lowered_modules(edge.exported_program())
+    assert fb.unpack(part.processed_bytes).version == 3
+    with torch.no_grad():
+        wanted = flat(model(*args))
+    for one, other in zip(Reference(part)(*args), wanted, strict=True):
+        assert one.dtype == other.dtype
+        near(one.reshape(other.shape), other, step * most)
+    return names_of(steps_in(edge))
+
+
+def near(one: Tensor, other: Tensor, within: float) -> None:
+    apart = (one.double() - other.double()).abs().max()
+    assert apart <= within * (1 + 1e-5) + 1e-6, f"{apart} apart, {within} allowed"
