@@ -1,6 +1,7 @@
 """The command line: `rushlight export | doctor | run | bench | profile | inspect | ops | ...`.
 
-Only `export`, `doctor` and `recipes` import torch, and each command imports what it needs when it runs.
+Only `export`, `doctor` and `recipes` import torch, and each command imports what it needs when it
+runs.
 """
 
 from __future__ import annotations
