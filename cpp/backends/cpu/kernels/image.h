@@ -36,9 +36,6 @@ inline bool needs_padding(const ConvGeometry& g) {
 inline bool is_pointwise(const ConvGeometry& g) {
   return g.kernel_y == 1 && g.kernel_x == 1 && !needs_padding(g);
 }
-inline bool is_empty(const ConvGeometry& g) {
-  return g.batch <= 0 || g.out_height <= 0 || g.out_width <= 0 || g.out_channels <= 0;
-}
 
 // --- a copy of the image ------------------------------------------------------------------------
 
