@@ -9,6 +9,8 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
 * ``delegate program= pte= leave= [xnnpack=]``: the same with a backend that stores nothing, or with
   XNNPACK's, which takes all operators but those whose names contain `leave`, whatever its own
   partitioner would take; answers with the delegates' number, too.
+* ``quantize program= data= quantized= [per_channel=] [dynamic=]``: quantise a program with
+  ExecuTorch's quantizer for XNNPACK, calibrated with the inputs, and write it for ``export``.
 * ``delegate_demo program= pte=``: lower it with ExecuTorch's own demo backend for add and mul.
 * ``run pte= data= outputs= [method=] [calls=] [own_operators=] [channels_last=]``: run a program,
   write its outputs ``out0`` ... of the last call. `own_operators` brings in the libraries beside
@@ -109,6 +111,23 @@ def delegate(program: str, pte: str, leave: str, xnnpack: bool = False) -> dict[
     (buffer, count), seconds = side.measure_once(lower)
     Path(pte).write_bytes(buffer)
     return {**seconds, "delegates": count}
+
+
+def quantize(
+    program: str, data: str, quantized: str, per_channel: bool = True, dynamic: bool = False
+) -> None:
+    from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
+        XNNPACKQuantizer,
+        get_symmetric_quantization_config,
+    )
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+    config = get_symmetric_quantization_config(is_per_channel=per_channel, is_dynamic=dynamic)
+    inputs = tuple(_inputs(data))
+    model = torch.export.load(program).module()
+    observed = prepare_pt2e(model, XNNPACKQuantizer().set_global(config))
+    observed(*inputs)
+    torch.export.save(torch.export.export(convert_pt2e(observed), inputs), quantized)
 
 
 def delegate_demo(program: str, pte: str) -> list[str]:
@@ -230,6 +249,7 @@ def sizes(pte: str, sizes: list[int]) -> dict[str, list[int]]:
 COMMANDS: dict[str, side.Command] = {
     "export": export,
     "delegate": delegate,
+    "quantize": quantize,
     "delegate_demo": delegate_demo,
     "run": run,
     "operators": operators,

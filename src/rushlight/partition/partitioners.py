@@ -72,6 +72,7 @@ class SupportedOperatorPartitioner(Partitioner):
         own_state: let partitions own the buffers that only they use and write; else these stay
             with the program, and are passed at every call.
         non_compute_ops: operators that alone are not worth a partition.
+        groups: the calls of a graph that are to stay together, all of them supported.
     """
 
     def __init__(
@@ -84,9 +85,11 @@ class SupportedOperatorPartitioner(Partitioner):
         keep_whole: Sequence[OpOverload] = (),
         own_state: bool = True,
         non_compute_ops: Sequence[Callable[..., object]] = (),
+        groups: Callable[[GraphModule], Iterable[list[Node]]] = lambda module: (),
     ) -> None:
         super().__init__()
         self.delegation_spec = delegation_spec
+        self._groups = groups
         self._idle = [_get_qualified_name(op) for op in non_compute_ops]
         self._own_state = own_state
         if not isinstance(operator_support, OperatorSupportBase):
@@ -113,7 +116,8 @@ class SupportedOperatorPartitioner(Partitioner):
         def propose(graph_module: GraphModule) -> list[Partition]:
             support = _OfCalls(self._support)
             partitioner = CapabilityBasedPartitioner(
-                graph_module, support, self._single, self._idle
+                *(graph_module, support, self._single, self._idle),
+                node_groups=merge_overlapping(self._groups(graph_module)),
             )
             partitions = partitioner.propose_partitions()
             declined.update(partitioner.declined)

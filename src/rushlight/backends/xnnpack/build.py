@@ -17,6 +17,7 @@ from rushlight.backends.xnnpack.graph import (
     DATATYPES,
     NHWC,
     UNLIMITED,
+    Elements,
     Order,
     Step,
     Stored,
@@ -27,6 +28,9 @@ from rushlight.backends.xnnpack.graph import (
     keys_of,
     order_after_view,
 )
+from rushlight.backends.xnnpack.integers import Arithmetic, Forms, is_quantizing
+from rushlight.backends.xnnpack.weights import Product, bias_of, scale_of
+from rushlight.ir.quantized_values import Affine, affine_of, dequantizes
 from rushlight.ir.spec import dim_order_of
 from rushlight.schema import xnnpack as fb
 
@@ -62,31 +66,44 @@ class Builder:
         program: the part.
         translate: what makes the steps of a call, by its operator; it returns the call's value, or
             a list of values.
+        arithmetic: how a call is computed in integers; None if it is not.
 
     Attributes:
+        forms: which values are integers.
         steps: all that results need, in order.
         arguments: how many tensors and numbers the delegate is given and gives.
     """
 
-    def __init__(self, program: ExportedProgram, translate: Mapping[Any, Translate]) -> None:
+    def __init__(
+        self,
+        program: ExportedProgram,
+        translate: Mapping[Any, Translate],
+        arithmetic: Callable[[Node], Arithmetic | None],
+    ) -> None:
         self.steps: list[Step] = []
         self.arguments = 0
         self._values: dict[Node, Any] = {}
         self._data: dict[Node, torch.Tensor] = {}
         self._constants: dict[tuple[Any, ...], Stored] = {}
+        self._converted: dict[tuple[Any, ...], Stored] = {}
         self._orders: dict[tuple[Stored, Order, tuple[Any, ...]], Value] = {}
         self._shapes: dict[tuple[Stored, tuple[Any, ...]], Stored] = {}
         self._last: dict[Node, Step] = {}
         self._nodes: list[Node] = []
         tensors = {**program.constants, **program.state_dict}
         specs = {s.arg.name: s for s in program.graph_signature.input_specs}
+        inputs = []
+        for node in program.graph.find_nodes(op="placeholder"):
+            if specs[node.name].kind == InputKind.USER_INPUT:
+                inputs.append(node)
+            else:
+                self._data[node] = tensors[str(specs[node.name].target)].detach()
+        self.forms = Forms(program.graph, self._data.get, arithmetic)
+        for node in inputs:
+            self._input(node)
         for node in program.graph.nodes:
             if node.op == "call_function":
                 self._call(node, translate)
-            elif node.op == "placeholder" and specs[node.name].kind == InputKind.USER_INPUT:
-                self._input(node)
-            elif node.op == "placeholder":
-                self._data[node] = tensors[str(specs[node.name].target)].detach()
         returned: Any = program.graph.output_node().args[0]
         outputs = [self._return(node) for node in returned]
         self.steps = _needed(self.steps, outputs)
@@ -96,31 +113,55 @@ class Builder:
         if isinstance(val, torch.Tensor):
             order = dim_order_of(val)
             dims: list[Any] = [val.shape[d] for d in order]
-            stored = Stored(dims, DATATYPES[val.dtype], external=self.arguments, flags=1)
+            forms = (self.forms.values.get(user) for user in node.users)
+            elements = self._elements(val.dtype, next(filter(None, forms), None))
+            stored = Stored(dims, elements.datatype, None, elements.quantization)
+            stored.external, stored.flags = self.arguments, 1
             self._values[node] = Value(stored, tuple(val.shape), order)
         self.arguments += 1
 
     def _call(self, node: Node, translate: Mapping[Any, Translate]) -> None:
         if isinstance(node.meta["val"], torch.SymInt):
             return  # a size, which all tensors' shapes tell
+        if is_quantizing(node):
+            self._nodes = [node]
+            self._quantizing(node)
+            return
         inputs = node.all_input_nodes
         if isinstance(node.target, OpOverload) and all(n in self._data for n in inputs):
-            self._data[node] = node.target(
-                *map_arg(node.args, self._data.__getitem__),
-                **map_arg(node.kwargs, self._data.__getitem__),
-            )
+            self._data[node] = self._evaluated(node)
             return
         if node not in self._values:
             self._nodes = [node]
             self._values[node] = translate[node.target](self, node)
 
+    def _quantizing(self, node: Node) -> None:
+        """Note what integers stand for; a step only where they are made of computed numbers."""
+        affine = affine_of(node)
+        if affine is None or affine.chosen is not None:
+            return  # rows are quantised where they are used
+        if dequantizes(node):
+            data = self.data(affine.source)
+            if data is None:
+                self._values[node] = self._values[affine.source]
+            elif node in self.forms.values:
+                elements = self._elements(torch.int8, affine)
+                stored = Stored(list(data.shape), elements.datatype, data, elements.quantization)
+                self._values[node] = Value(stored, tuple(data.shape), identity(data.dim()))
+            return
+        known = self._values.get(affine.source)
+        elements = self._elements(torch.int8, affine)
+        if known is None or known.stored.elements != elements:
+            known = self.converted(self.value(affine.source), elements)
+        self._values[node] = known
+
     def _return(self, node: Node) -> Stored:
         """Make the node's value the delegate's next result."""
         self._nodes = [node]
-        value = self.value(node)
+        value = self._of_dtype(self._known(node), node)
         stored = self.in_order(value, identity(value.rank)).stored
         if stored.flags or stored.data is not None:
-            stored = self.emit_one(fb.Copy(), stored.dims, stored.datatype, input_id=stored)
+            stored = self.emit_one(fb.Copy(), stored.dims, stored.elements, input_id=stored)
         stored.external, stored.flags = self.arguments, 2
         self.arguments += 1
         return stored
@@ -129,14 +170,61 @@ class Builder:
 
     def data(self, node: Any) -> torch.Tensor | None:
         """The elements of a constant; None if it is none."""
-        return self._data.get(node) if isinstance(node, Node) else None
+        if not isinstance(node, Node):
+            return None
+        inputs = node.all_input_nodes if dequantizes(node) else [node]
+        if node not in self._data and all(n in self._data for n in inputs):
+            self._data[node] = self._evaluated(node)
+        return self._data.get(node)
+
+    def _evaluated(self, node: Node) -> torch.Tensor:
+        """What a call of constants gives."""
+        assert isinstance(node.target, OpOverload)
+        args, kwargs = map_arg((node.args, node.kwargs), self._data.__getitem__)
+        return node.target(*args, **kwargs)  # type: ignore[no-any-return]
 
     def value(self, node: Any) -> Value:
-        """What a node stands for."""
+        """What a node stands for: integers for a call that is computed in integers."""
+        value = self._known(node)
+        return value if self._nodes[0] in self.forms.values else self._of_dtype(value, node)
+
+    def _known(self, node: Node) -> Value:
         if node in self._values:
             return self._values[node]  # type: ignore[no-any-return]
-        data = self._data[node]
+        data = self.data(node)
+        assert data is not None
         return Value(self.constant(data), tuple(data.shape), identity(data.dim()))
+
+    def _of_dtype(self, value: Value, node: Node) -> Value:
+        """A node's value as real numbers, if they are that in the graph."""
+        if value.stored.datatype != fb.Datatype.QINT8 or not node.meta["val"].is_floating_point():
+            return value
+        return self.converted(value, Elements(DATATYPES[node.meta["val"].dtype]))
+
+    def converted(self, value: Value, elements: Elements) -> Value:
+        """The same numbers in other elements."""
+        return Value(self.stored_as(value.stored, elements), value.shape, value.order)
+
+    def stored_as(self, stored: Stored, elements: Elements) -> Stored:
+        """The same numbers in other elements, converted once."""
+        key = (stored, elements.datatype, str(elements.quantization))
+        if key not in self._converted:
+            made = self.emit_one(fb.Convert(), stored.dims, elements, input_id=stored)
+            self._converted[key] = made
+        return self._converted[key]
+
+    def elements(self, node: Node) -> Elements:
+        """What a call's result is made of: integers or real numbers."""
+        val = node.meta["val"]
+        found = val if isinstance(val, torch.Tensor) else val[0]
+        return self._elements(found.dtype, self.forms.values.get(node))
+
+    def _elements(self, dtype: torch.dtype, form: Affine | None) -> Elements:
+        if form is None:
+            return Elements(DATATYPES[dtype])
+        scale, zero = scale_of(form, self.forms.constant), form.zero_points(self.forms.constant)
+        assert zero is not None
+        return Elements(fb.Datatype.QINT8, fb.PerTensorQuant(scale, int(zero)))
 
     def results(self, node: Node) -> list[Value]:
         """What a node of several results stands for."""
@@ -158,6 +246,14 @@ class Builder:
             data = torch.tensor([number], dtype=dtype)
             self._constants[key] = Stored([1], DATATYPES[dtype], data)
         return self._constants[key]
+
+    def bias(self, product: Product, bias: Node | None) -> Stored | None:
+        """The bias of a product with quantised weights."""
+        if product.given is not None:
+            scale = scale_of(product.given, self.forms.constant)
+            return bias_of(product.weights, scale, bias, self.forms.constant)
+        data = self.data(bias)
+        return None if data is None else self.constant(data, torch.float32)
 
     # --- steps ----------------------------------------------------------------------------------
 
@@ -181,12 +277,12 @@ class Builder:
         self,
         operation: fb.NodeKind,
         dims: Sequence[Any],
-        datatype: fb.Datatype,
+        elements: Elements,
         limits: tuple[float, float] = UNLIMITED,
         **inputs: Stored | None,
     ) -> Stored:
         """Add a step with one result of these sizes."""
-        stored = Stored(list(dims), datatype)
+        stored = Stored(list(dims), elements.datatype, quantization=elements.quantization)
         self.emit(operation, {"output_id": stored}, limits, **inputs)
         return stored
 
@@ -234,11 +330,17 @@ class Builder:
         perm = [value.order.index(d) for d in order]
         data = value.stored.data
         if data is not None:
-            return self.constant(data.permute(perm))
+            return self._rearranged(value.stored, data.permute(perm))
         if _only_ones_move(value, order) and dynamic_sizes(dims) <= 1:
             return self.reshaped(value.stored, dims)
         operation = fb.StaticTranspose(len(perm), perm)
-        return self.emit_one(operation, dims, value.stored.datatype, input_id=value.stored)
+        return self.emit_one(operation, dims, value.stored.elements, input_id=value.stored)
+
+    def _rearranged(self, stored: Stored, data: torch.Tensor) -> Stored:
+        """A constant whose elements lie in another way."""
+        if stored.quantization is None:
+            return self.constant(data)
+        return Stored(list(data.shape), stored.datatype, data, stored.quantization)
 
     def reshaped(self, stored: Stored, dims: Sequence[Any]) -> Stored:
         """The same elements with other sizes, of which one may be other than fixed."""
@@ -250,12 +352,12 @@ class Builder:
         if keys_of(dims) == keys_of(stored.dims):
             return stored
         if stored.data is not None:
-            return self.constant(stored.data.reshape(dims))
+            return self._rearranged(stored, stored.data.reshape(dims))
         key = (stored, keys_of(dims))
         if key not in self._shapes:
             sizes = [d if isinstance(d, int) else 0 for d in dims]
             operation = fb.StaticReshape(len(sizes), sizes)
-            self._shapes[key] = self.emit_one(operation, dims, stored.datatype, input_id=stored)
+            self._shapes[key] = self.emit_one(operation, dims, stored.elements, input_id=stored)
         return self._shapes[key]
 
     def viewed(self, value: Value, shape: Sequence[Any]) -> Value:

@@ -11,7 +11,6 @@ from torch.fx import Node
 
 from rushlight.backends.xnnpack.build import Builder
 from rushlight.backends.xnnpack.graph import (
-    DATATYPES,
     NHWC,
     Order,
     Stored,
@@ -20,18 +19,19 @@ from rushlight.backends.xnnpack.graph import (
     is_one,
     keys_of,
 )
-from rushlight.backends.xnnpack.operator_facts import Operator, arguments, val_of
+from rushlight.backends.xnnpack.operator_facts import Arithmetic, Operator, arguments, val_of
 from rushlight.schema import xnnpack as fb
 
 aten = torch.ops.aten
 
+COMPUTES = Arithmetic.COMPUTES
 Make = Callable[[dict[str, Any]], fb.NodeKind]
 
 
 def unary(b: Builder, node: Node, operation: fb.NodeKind) -> Value:
     """One step on the call's first argument, which keeps its order."""
     value = b.value(node.args[0])
-    stored = b.emit_one(operation, value.stored.dims, value.stored.datatype, input_id=value.stored)
+    stored = b.emit_one(operation, value.stored.dims, b.elements(node), input_id=value.stored)
     return Value(stored, value.shape, value.order)
 
 
@@ -42,9 +42,8 @@ def binary(b: Builder, node: Node, operation: fb.NodeKind, operands: Sequence[Va
     shape = tuple(val.shape)
     order = _common_order(b, operands, shape)
     one, other = (_fitted(b, value, order) for value in operands)
-    datatype = DATATYPES[val.dtype]
     dims = [shape[d] for d in order]
-    stored = b.emit_one(operation, dims, datatype, input1_id=one, input2_id=other)
+    stored = b.emit_one(operation, dims, b.elements(node), input1_id=one, input2_id=other)
     return Value(stored, shape, order)
 
 
@@ -73,13 +72,13 @@ def clamp(b: Builder, node: Node, low: float, high: float) -> Value:
     """The call's first argument, limited by the step that computes it or by one of its own."""
     source: Any = node.args[0]
     step = b.limited(source)
-    if step is not None:
+    if step is not None and step.outputs["output_id"].elements == b.elements(node):
         step.limit(low, high)
         b.join(node, step)
         return b.value(source)
     value = b.value(source)
     stored = b.emit_one(
-        fb.Clamp(), value.stored.dims, value.stored.datatype, (low, high), input_id=value.stored
+        fb.Clamp(), value.stored.dims, b.elements(node), (low, high), input_id=value.stored
     )
     return Value(stored, value.shape, value.order)
 
@@ -97,25 +96,28 @@ def _clamp_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None
     return None if low < high else f"its limits are {low} and {high}: XNNPACK wants a lower first"
 
 
-def _function(make: Callable[[], fb.NodeKind]) -> Operator:
-    return Operator(lambda b, node: unary(b, node, make()))
+def _function(make: Callable[[], fb.NodeKind], integers: Arithmetic | None = COMPUTES) -> Operator:
+    return Operator(lambda b, node: unary(b, node, make()), integers=integers)
 
 
-def _of_two(make: Callable[[], fb.NodeKind]) -> Operator:
+def _of_two(make: Callable[[], fb.NodeKind], integers: Arithmetic | None = None) -> Operator:
     def translate(b: Builder, node: Node) -> Value:
         one, other = (b.value(n) for n in node.args[:2])
         alpha = node.kwargs.get("alpha", 1)
         if alpha != 1:
             factor = b.number(float(alpha), val_of(node).dtype)  # type: ignore[arg-type]
             scaled = b.emit_one(
-                *(fb.Multiply(), other.stored.dims, other.stored.datatype),
+                *(fb.Multiply(), other.stored.dims, other.stored.elements),
                 input1_id=other.stored,
                 input2_id=factor,
             )
             other = Value(scaled, other.shape, other.order)
         return binary(b, node, make(), [one, other])
 
-    return Operator(translate, _two_why_not)
+    def arithmetic(node: Node) -> Arithmetic | None:
+        return integers if node.kwargs.get("alpha", 1) == 1 else None
+
+    return Operator(translate, _two_why_not, integers=arithmetic)
 
 
 def _two_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
@@ -129,7 +131,7 @@ def _reciprocal(b: Builder, node: Node) -> Value:
     value = b.value(node.args[0])
     one = b.number(1.0, val_of(node).dtype)
     stored = b.emit_one(
-        fb.Div(), value.stored.dims, value.stored.datatype, input1_id=one, input2_id=value.stored
+        fb.Div(), value.stored.dims, value.stored.elements, input1_id=one, input2_id=value.stored
     )
     return Value(stored, value.shape, value.order)
 
@@ -178,26 +180,32 @@ OPERATORS: dict[Any, Operator] = {
     aten.exp.default: _function(fb.Exp),
     aten.floor.default: _function(fb.Floor),
     aten.hardswish.default: _function(fb.Hardswish),
-    aten.log.default: _function(fb.Log),
+    aten.log.default: _function(fb.Log, None),
     aten.neg.default: _function(fb.Negate),
-    aten.rsqrt.default: _function(fb.ReciprocalSquareRoot),
+    aten.rsqrt.default: _function(fb.ReciprocalSquareRoot, None),
     aten.sigmoid.default: _function(fb.Sigmoid),
     aten.sin.default: _function(fb.Sin),
-    aten.sqrt.default: _function(fb.SquareRoot),
+    aten.sqrt.default: _function(fb.SquareRoot, None),
     aten.tanh.default: _function(fb.Tanh),
-    aten.gelu.default: Operator(lambda b, n: unary(b, n, fb.Gelu()), _gelu_why_not),
-    aten.elu.default: Operator(_elu, _elu_why_not),
-    aten.leaky_relu.default: Operator(_leaky_relu),
-    aten.pow.Tensor_Scalar: Operator(_power, _power_why_not),
+    aten.gelu.default: Operator(
+        lambda b, n: unary(b, n, fb.Gelu()), _gelu_why_not, integers=COMPUTES
+    ),
+    aten.elu.default: Operator(_elu, _elu_why_not, integers=COMPUTES),
+    aten.leaky_relu.default: Operator(_leaky_relu, integers=COMPUTES),
+    aten.pow.Tensor_Scalar: Operator(
+        *(_power, _power_why_not), integers=lambda n: COMPUTES if n.args[1] == 2 else None
+    ),
     aten.reciprocal.default: Operator(_reciprocal),
-    aten.add.Tensor: _of_two(fb.Add),
-    aten.sub.Tensor: _of_two(fb.Subtract),
-    aten.mul.Tensor: _of_two(fb.Multiply),
+    aten.add.Tensor: _of_two(fb.Add, COMPUTES),
+    aten.sub.Tensor: _of_two(fb.Subtract, COMPUTES),
+    aten.mul.Tensor: _of_two(fb.Multiply, COMPUTES),
     aten.div.Tensor: _of_two(fb.Div),
     aten.maximum.default: _of_two(fb.Maximum),
     aten.minimum.default: _of_two(fb.Minimum),
     **{
-        target: Operator(lambda b, n: clamp(b, n, *_limits(n)), _clamp_why_not)
+        target: Operator(
+            lambda b, n: clamp(b, n, *_limits(n)), _clamp_why_not, integers=Arithmetic.LIMITS
+        )
         for target in (aten.relu.default, aten.hardtanh.default, aten.clamp.default)
     },
 }

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import sympy
 import torch
 from torch.fx import Node
 
-from rushlight.ir.bounds import Size
+from rushlight.ir.bounds import Size, key_of
 from rushlight.schema import xnnpack as fb
 
 Order = tuple[int, ...]
@@ -28,11 +28,6 @@ DATATYPES = {torch.float32: fb.Datatype.FP32, torch.float16: fb.Datatype.FP16}
 def identity(rank: int) -> Order:
     """Row-major."""
     return tuple(range(rank))
-
-
-def key_of(size: Size) -> int | sympy.Expr:
-    """What equal sizes have in common."""
-    return size if isinstance(size, int) else size.node.expr
 
 
 def keys_of(sizes: Sequence[Size]) -> tuple[int | sympy.Expr, ...]:
@@ -50,6 +45,18 @@ def dynamic_sizes(sizes: Sequence[Size]) -> int:
     return sum(not isinstance(size, int) for size in sizes)
 
 
+class Elements(NamedTuple):
+    """What the elements of a tensor are.
+
+    Attributes:
+        datatype: how they are stored.
+        quantization: how integers stand for them.
+    """
+
+    datatype: fb.Datatype
+    quantization: fb.QuantParams | None = None
+
+
 @dataclass(eq=False)
 class Stored:
     """A tensor of the payload.
@@ -59,6 +66,7 @@ class Stored:
         datatype: of its elements.
         data: of a constant.
         quantization: how integers stand for its elements.
+        scales: of a constant with one for each channel or group.
         external: which argument of the delegate it is.
         flags: 1 of an argument that is read, 2 of one that is written.
         step: what computes it.
@@ -68,9 +76,15 @@ class Stored:
     datatype: fb.Datatype
     data: torch.Tensor | None = None
     quantization: fb.QuantParams | None = None
+    scales: torch.Tensor | None = None
     external: int | None = None
     flags: int = 0
     step: Step | None = None
+
+    @property
+    def elements(self) -> Elements:
+        """What its elements are."""
+        return Elements(self.datatype, self.quantization)
 
 
 @dataclass(eq=False)

@@ -9,10 +9,11 @@ import torch
 from torch.fx import Node
 
 from rushlight.backends.xnnpack.build import Builder
-from rushlight.backends.xnnpack.graph import DATATYPES, Stored, Value, dynamic_sizes
+from rushlight.backends.xnnpack.graph import Stored, Value, dynamic_sizes
 from rushlight.backends.xnnpack.norms import norm_after
 from rushlight.backends.xnnpack.operator_facts import (
     SEVERAL_DYNAMIC,
+    Arithmetic,
     Operator,
     arguments,
     dims_of,
@@ -21,6 +22,7 @@ from rushlight.backends.xnnpack.operator_facts import (
     used_results,
     val_of,
 )
+from rushlight.backends.xnnpack.weights import IMAGES, Product, integers_of
 from rushlight.schema import xnnpack as fb
 
 aten = torch.ops.aten
@@ -48,27 +50,37 @@ def _conv_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
 
 def _convolution(b: Builder, node: Node) -> Value:
     args = arguments(node)
-    weight, bias = b.data(args["weight"]), b.data(args["bias"])
+    product = b.forms.products.get(node)
+    weight = b.data(args["weight"] if product is None else product.weights.node)
+    bias = None if product is not None else b.data(args["bias"])
     assert weight is not None
     groups, transposed = args["groups"], args["transposed"]
     if transposed:
         weight = _by_outputs(weight, groups)
     if weight.dim() == 3:
         weight = weight.unsqueeze(-1)
-    norm = norm_after(b, node)
+    norm = None if product is not None else norm_after(b, node)
     if norm is not None:
         weight, bias = norm.folded(weight, bias)
-    image, edges = _without_pad(args["input"])
+    image, edges = _without_pad(args["input"] if product is None else product.source)
     source = b.images(b.value(image))
     shape = tuple(val_of(node).shape)
     operation = _operation(args, weight)
     for side, zeros in edges.items():
         setattr(operation, side, getattr(operation, side) + zeros)
+    if product is None:
+        filter = _filter(b, weight, isinstance(operation, fb.DepthwiseConv2d))
+        shift = None if bias is None else b.constant(bias, torch.float32)
+    else:
+        filter = _quantized_filter(product, weight, operation)
+        shift = b.bias(product, args["bias"])
+        if product.given is None:
+            source = b.stored_as(source, IMAGES)
     stored = b.emit_one(
-        *(operation, _image_dims(shape), DATATYPES[val_of(node).dtype]),
+        *(operation, _image_dims(shape), b.elements(node)),
         input1_id=source,
-        filter_id=_filter(b, weight, isinstance(operation, fb.DepthwiseConv2d)),
-        bias_id=None if bias is None else b.constant(bias, torch.float32),
+        filter_id=filter,
+        bias_id=shift,
     )
     value = b.from_images(stored, shape)
     if norm is not None:
@@ -100,6 +112,15 @@ def _filter(b: Builder, weight: torch.Tensor, is_depthwise: bool) -> Stored:
     """Weights [out, in / groups, height, width] as XNNPACK stores them, in float32 always."""
     order = (1, 2, 3, 0) if is_depthwise else (0, 2, 3, 1)
     return b.constant(weight.permute(order).contiguous(), torch.float32)
+
+
+def _quantized_filter(product: Product, weight: torch.Tensor, operation: _Convolution) -> Stored:
+    weights = product.weights
+    if product.given is None:
+        weights = weights.of_each(weight.shape[0])
+    if isinstance(operation, fb.DepthwiseConv2d):
+        return integers_of(weights, weight.permute(1, 2, 3, 0), 3)
+    return integers_of(weights, weight.permute(0, 2, 3, 1), 0)
 
 
 def _operation(args: dict[str, Any], weight: torch.Tensor) -> _Convolution:
@@ -142,7 +163,7 @@ def _image_dims(shape: Sequence[Any]) -> list[Any]:
 def _pool(
     b: Builder, node: Node, operation: _Pooling, source: Stored, shape: Sequence[Any]
 ) -> Value:
-    stored = b.emit_one(operation, _image_dims(shape), source.datatype, input_id=source)
+    stored = b.emit_one(operation, _image_dims(shape), b.elements(node), input_id=source)
     return b.from_images(stored, shape)
 
 
@@ -220,7 +241,7 @@ def _avg_pool(b: Builder, node: Node) -> Value:
         source = b.emit_one(
             fb.StaticConstantPad(paddings, paddings),
             [batch, height + 2 * top, width + 2 * left, channels],
-            source.datatype,
+            source.elements,
             input_id=source,
         )
         window |= {f"padding_{side}": 0 for side in ("top", "right", "bottom", "left")}
@@ -348,10 +369,17 @@ def _mean(b: Builder, node: Node) -> Value:
     source = b.images(value)
     batch, _, _, channels = source.dims
     stored = b.emit_one(
-        *(fb.GlobalAvgPooling2d(flags=_KEEP_DIMS), [batch, 1, 1, channels], source.datatype),
+        *(fb.GlobalAvgPooling2d(flags=_KEEP_DIMS), [batch, 1, 1, channels], b.elements(node)),
         input_id=source,
     )
     return b.viewed(b.from_images(stored, (batch, channels, *[1] * (value.rank - 2))), shape)
+
+
+def _mean_arithmetic(node: Node) -> Arithmetic | None:
+    """XNNPACK's averages over windows are of real numbers, and those of whole images are not."""
+    value = val_of(node.args[0])
+    dims = dims_of(node.args[1], value)  # type: ignore[arg-type]
+    return None if value.dim() == 4 and len(dims) == 1 else Arithmetic.COMPUTES
 
 
 # --- resizing -----------------------------------------------------------------------------------
@@ -362,7 +390,7 @@ def _resize(b: Builder, node: Node) -> Value:
     shape = tuple(val_of(node).shape)
     flags = _ALIGN_CORNERS if arguments(node)["align_corners"] else 0
     operation = fb.StaticResizeBilinear2D(shape[2], shape[3], flags=flags)
-    stored = b.emit_one(operation, _image_dims(shape), source.datatype, input_id=source)
+    stored = b.emit_one(operation, _image_dims(shape), b.elements(node), input_id=source)
     return b.from_images(stored, shape)
 
 
@@ -380,12 +408,18 @@ def _resize_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | Non
 
 OPERATORS = {
     aten.convolution.default: Operator(_convolution, _conv_why_not),
-    aten.max_pool2d_with_indices.default: Operator(_max_pool, _max_pool_why_not),
+    aten.max_pool2d_with_indices.default: Operator(
+        _max_pool, _max_pool_why_not, integers=Arithmetic.KEEPS
+    ),
     aten.avg_pool2d.default: Operator(_avg_pool, _avg_pool_why_not),
     aten._adaptive_avg_pool2d.default: Operator(_adaptive, _adaptive_why_not),
-    aten.amax.default: Operator(_amax, _reduction_why_not),
+    aten.amax.default: Operator(_amax, _reduction_why_not, integers=Arithmetic.KEEPS),
     aten.max.dim: Operator(_max_dim, _max_dim_why_not),
-    aten.mean.dim: Operator(_mean, _mean_why_not),
-    aten.upsample_bilinear2d.default: Operator(_resize, _resize_why_not),
-    aten.upsample_bilinear2d.vec: Operator(_resize, _resize_why_not),
+    aten.mean.dim: Operator(_mean, _mean_why_not, integers=_mean_arithmetic),
+    aten.upsample_bilinear2d.default: Operator(
+        _resize, _resize_why_not, integers=Arithmetic.COMPUTES_ALIKE
+    ),
+    aten.upsample_bilinear2d.vec: Operator(
+        _resize, _resize_why_not, integers=Arithmetic.COMPUTES_ALIKE
+    ),
 }

@@ -12,11 +12,18 @@ from torch.fx import Node
 from rushlight.backends.xnnpack.build import Builder
 from rushlight.backends.xnnpack.graph import (
     DATATYPES,
+    Elements,
     Value,
     dynamic_sizes,
     keys_of,
 )
-from rushlight.backends.xnnpack.operator_facts import SEVERAL_DYNAMIC, Operator, arguments, val_of
+from rushlight.backends.xnnpack.operator_facts import (
+    SEVERAL_DYNAMIC,
+    Arithmetic,
+    Operator,
+    arguments,
+    val_of,
+)
 from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
 from rushlight.schema import xnnpack as fb
 
@@ -69,10 +76,9 @@ def _transpose(b: Builder, node: Node) -> Value:
 
 def _converted(b: Builder, node: Node) -> Value:
     value, datatype = b.value(node.args[0]), DATATYPES[val_of(node).dtype]
-    if datatype == value.stored.datatype:
+    if node in b.forms.values or datatype == value.stored.datatype:
         return value
-    stored = b.emit_one(fb.Convert(), value.stored.dims, datatype, input_id=value.stored)
-    return Value(stored, value.shape, value.order)
+    return b.converted(value, Elements(datatype))
 
 
 # --- parts --------------------------------------------------------------------------------------
@@ -89,7 +95,7 @@ def _part(b: Builder, value: Value, dim: int, start: int, size: int) -> Value:
     dims[at] = size
     sizes = [d if isinstance(d, int) else 0 for d in dims]
     operation = fb.StaticSlice(value.rank, offsets, sizes)
-    stored = b.emit_one(operation, dims, value.stored.datatype, input_id=value.stored)
+    stored = b.emit_one(operation, dims, value.stored.elements, input_id=value.stored)
     shape = [*value.shape[:dim], size, *value.shape[dim + 1 :]]
     return Value(stored, tuple(shape), value.order)
 
@@ -176,7 +182,7 @@ def _joined(b: Builder, parts: Sequence[tuple[Any, Any]], at: int) -> tuple[Any,
     dims = [*first.dims[:at], size, *first.dims[at + 1 :]]
     inputs = {f"input{i}_id": stored for i, (stored, _) in enumerate(parts, 1)}
     operation = _CONCATENATE[len(parts)](axis=at)
-    return b.emit_one(operation, dims, first.datatype, **inputs), size
+    return b.emit_one(operation, dims, first.elements, **inputs), size
 
 
 def _pad(b: Builder, node: Node) -> Value:
@@ -187,7 +193,7 @@ def _pad(b: Builder, node: Node) -> Value:
         (after if i % 2 else before)[value.order.index(value.rank - 1 - i // 2)] = padding
     operation = fb.StaticConstantPad(before, after, float(args["value"]))
     dims = [shape[d] for d in value.order]
-    stored = b.emit_one(operation, dims, value.stored.datatype, input_id=value.stored)
+    stored = b.emit_one(operation, dims, value.stored.elements, input_id=value.stored)
     return Value(stored, shape, value.order)
 
 
@@ -198,12 +204,25 @@ def _pad_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     return "it cuts something off" if min(pad, default=0) < 0 else None
 
 
+KEEPS = Arithmetic.KEEPS
+
+
+def _cast_arithmetic(node: Node) -> Arithmetic | None:
+    return KEEPS if val_of(node).dtype == val_of(node.args[0]).dtype else None
+
+
+def _pad_arithmetic(node: Node) -> Arithmetic | None:
+    """Zero is an integer of every scale; other numbers are rounded."""
+    return KEEPS if arguments(node)["value"] == 0 else None
+
+
 OPERATORS: dict[Any, Operator] = {
     **{
-        target: Operator(_same, moves=True) for target in (aten.alias_copy.default, clone_dim_order)
+        target: Operator(_same, moves=True, integers=KEEPS)
+        for target in (aten.alias_copy.default, clone_dim_order)
     },
     **{
-        target: Operator(_view, _view_why_not, moves=True)
+        target: Operator(_view, _view_why_not, moves=True, integers=KEEPS)
         for target in (
             aten.squeeze_copy.dim,
             aten.squeeze_copy.dims,
@@ -211,14 +230,16 @@ OPERATORS: dict[Any, Operator] = {
             aten.view_copy.default,
         )
     },
-    aten.expand_copy.default: Operator(_view, _expand_why_not, moves=True),
-    aten.permute_copy.default: Operator(_permute, moves=True),
-    aten.transpose_copy.int: Operator(_transpose, moves=True),
-    to_dim_order_copy: Operator(_converted, moves=True),
-    aten.slice_copy.Tensor: Operator(_slice, _slice_why_not, moves=True),
-    aten.select_copy.int: Operator(_select, _select_why_not, moves=True),
-    aten.split_with_sizes_copy.default: Operator(_split, _split_why_not, moves=True),
-    operator.getitem: Operator(_getitem, moves=True),
-    aten.cat.default: Operator(_cat, moves=True),
-    aten.constant_pad_nd.default: Operator(_pad, moves=True),
+    aten.expand_copy.default: Operator(_view, _expand_why_not, moves=True, integers=KEEPS),
+    aten.permute_copy.default: Operator(_permute, moves=True, integers=KEEPS),
+    aten.transpose_copy.int: Operator(_transpose, moves=True, integers=KEEPS),
+    to_dim_order_copy: Operator(_converted, moves=True, integers=_cast_arithmetic),
+    aten.slice_copy.Tensor: Operator(_slice, _slice_why_not, moves=True, integers=KEEPS),
+    aten.select_copy.int: Operator(_select, _select_why_not, moves=True, integers=KEEPS),
+    aten.split_with_sizes_copy.default: Operator(
+        _split, _split_why_not, moves=True, integers=KEEPS
+    ),
+    operator.getitem: Operator(_getitem, moves=True, integers=KEEPS),
+    aten.cat.default: Operator(_cat, moves=True, integers=KEEPS),
+    aten.constant_pad_nd.default: Operator(_pad, moves=True, integers=_pad_arithmetic),
 }

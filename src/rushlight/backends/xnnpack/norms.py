@@ -11,7 +11,7 @@ from torch.fx import Node
 
 from rushlight.backends.xnnpack.build import Builder
 from rushlight.backends.xnnpack.elementwise import binary
-from rushlight.backends.xnnpack.graph import DATATYPES, NHWC, Value, identity
+from rushlight.backends.xnnpack.graph import NHWC, Value, identity
 from rushlight.backends.xnnpack.operator_facts import (
     Operator,
     arguments,
@@ -95,7 +95,7 @@ def _batch_norm(b: Builder, node: Node) -> list[Value]:
             **NO_TRANSFORM, group_input_channels=1, group_output_channels=1, groups=channels
         )
         stored = b.emit_one(
-            *(operation, images.dims, DATATYPES[dtype]),
+            *(operation, images.dims, b.elements(node)),
             input1_id=images,
             filter_id=b.constant(scale.reshape(1, 1, 1, channels)),
             bias_id=b.constant(shift),

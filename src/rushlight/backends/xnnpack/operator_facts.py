@@ -12,9 +12,11 @@ from torch.fx import Node
 
 from rushlight.backends.cpu.operator_facts import arguments, val_of
 from rushlight.backends.xnnpack.build import Builder
+from rushlight.backends.xnnpack.integers import Arithmetic
 
 __all__ = [
     "SEVERAL_DYNAMIC",
+    "Arithmetic",
     "Operator",
     "arguments",
     "dims_of",
@@ -42,11 +44,14 @@ class Operator:
         translate: makes the steps of a call, and returns its value or a list of values.
         why_not: given the call and which of its arguments are constants, why it is not taken.
         moves: it only moves elements, which by itself is not worth a delegate.
+        integers: how it is computed in integers, of a call if that depends on arguments; None if it
+            is not.
     """
 
     translate: Callable[[Builder, Node], Any]
     why_not: WhyNot = always
     moves: bool = False
+    integers: Arithmetic | Callable[[Node], Arithmetic | None] | None = None
 
 
 def needs_constants(node: Node, is_constant: Callable[[Any], bool], *names: str) -> str | None:

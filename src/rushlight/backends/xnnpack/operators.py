@@ -11,7 +11,8 @@ from torch.fx import Node
 
 from rushlight.backends.xnnpack import elementwise, images, movement, norms, products, slopes
 from rushlight.backends.xnnpack.graph import DATATYPES
-from rushlight.backends.xnnpack.operator_facts import Operator, used_results
+from rushlight.backends.xnnpack.integers import Forms, is_quantizing
+from rushlight.backends.xnnpack.operator_facts import Arithmetic, Operator, used_results
 
 aten = torch.ops.aten
 
@@ -32,19 +33,34 @@ SIZES: frozenset[Callable[..., Any]] = frozenset(
 _MOST_DIMENSIONS = 6
 
 
-def why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+def arithmetic_of(node: Node) -> Arithmetic | None:
+    """How XNNPACK computes a call in integers; None if it does not."""
+    known = OPERATORS.get(node.target)
+    found = None if known is None else known.integers
+    return found if isinstance(found, Arithmetic) or found is None else found(node)
+
+
+def why_not(node: Node, is_constant: Callable[[Any], bool], forms: Forms) -> str | None:
     """Why XNNPACK does not take a call; None if it does.
 
     Args:
         node: of the Edge dialect.
         is_constant: whether an argument is a constant of the program.
+        forms: what of its graph is integers.
     """
+    if is_quantizing(node) or node in forms.reasons:
+        return forms.reasons.get(node)
+    return why_not_call(node, is_constant)
+
+
+def why_not_call(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    """Why not, in integers or not."""
     if node.target in SIZES:
         return None
     if node.target not in OPERATORS:
         return f"XNNPACK has no {node.target}"
     if node.target is operator.getitem:
-        return why_not(node.all_input_nodes[0], is_constant)
+        return why_not_call(node.all_input_nodes[0], is_constant)
     return _why_not_inputs(node, is_constant) or (
         _why_not_results(node) or OPERATORS[node.target].why_not(node, is_constant)
     )

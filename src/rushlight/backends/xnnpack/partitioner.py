@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+from torch._ops import OpOverload
 from torch.export import ExportedProgram
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from rushlight.backends.xnnpack.elementwise import KEPT_WHOLE
-from rushlight.backends.xnnpack.operators import OPERATORS, SIZES, why_not
+from rushlight.backends.xnnpack.integers import Forms
+from rushlight.backends.xnnpack.operators import (
+    OPERATORS,
+    SIZES,
+    arithmetic_of,
+    why_not,
+    why_not_call,
+)
 from rushlight.backends.xnnpack.preprocess import XnnpackBackend
+from rushlight.ir.quantized_values import affine_of, composed, dequantizes
 from rushlight.partition import DelegationSpec, PartitionResult, SupportedOperatorPartitioner
 from rushlight.partition.extract import data_of
 
@@ -22,23 +32,48 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
     """
 
     def __init__(self) -> None:
-        self._constants: Container[Node] = ()
+        self._constants: Mapping[Node, torch.Tensor] = {}
+        self._forms: dict[Graph, Forms] = {}
         super().__init__(
             DelegationSpec(XnnpackBackend.__name__),
             self._why_not,
             keep_whole=KEPT_WHOLE,
             own_state=False,
             non_compute_ops=[*SIZES, *(t for t, known in OPERATORS.items() if known.moves)],
+            groups=lambda module: self._of(module.graph).groups(),
         )
+
+    def ops_to_not_decompose(
+        self, ep: ExportedProgram
+    ) -> tuple[Sequence[OpOverload], Callable[[Node], bool] | None]:
+        """What XNNPACK has a node for, and what says how integers stand for numbers."""
+        return [*KEPT_WHOLE, *composed()], None
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         """Tag what it takes."""
         data = data_of(exported_program)
-        self._constants = {n for n, s in data.specs.items() if str(s.target) not in data.written}
+        self._constants = {
+            node: data.tensors[str(spec.target)]
+            for node, spec in data.specs.items()
+            if str(spec.target) not in data.written
+        }
+        self._forms = {}
         return super().partition(exported_program)
 
+    def _of(self, graph: Graph) -> Forms:
+        if graph not in self._forms:
+            self._forms[graph] = Forms(
+                *(graph, self._constants.get, arithmetic_of),
+                lambda node: why_not_call(node, self._is_constant),
+            )
+        return self._forms[graph]
+
     def _why_not(self, node: Node) -> str | None:
-        return why_not(node, self._is_constant)
+        return why_not(node, self._is_constant, self._of(node.graph))
 
     def _is_constant(self, node: Any) -> bool:
+        """Whether an argument is a constant, or what dequantises one."""
+        if isinstance(node, Node) and dequantizes(node):
+            affine = affine_of(node)
+            return affine is not None and affine.source in self._constants
         return isinstance(node, Node) and node in self._constants

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 
+import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
 from rushlight.backends.xnnpack.build import Builder
 from rushlight.backends.xnnpack.graph import UNLIMITED, Step, Stored
-from rushlight.backends.xnnpack.operators import OPERATORS
+from rushlight.backends.xnnpack.operators import OPERATORS, arithmetic_of
 from rushlight.backends.xnnpack.payload import write_payload
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.spec import raw_bytes
@@ -42,7 +43,8 @@ class XnnpackBackend(BackendDetails):
         edge_program: ExportedProgram, compile_specs: list[CompileSpec]
     ) -> PreprocessResult:
         """The payload; weights go to the program's named data, by the SHA-256 of their bytes."""
-        builder = Builder(edge_program, {k: v.translate for k, v in OPERATORS.items()})
+        translate = {target: known.translate for target, known in OPERATORS.items()}
+        builder = Builder(edge_program, translate, arithmetic_of)
         store = NamedDataStore()
         graph = Writer(store, Bounds.of(edge_program)).graph(builder.steps, builder.arguments)
         handles = {i: tuple(_handles(step)) for i, step in enumerate(builder.steps)}
@@ -120,13 +122,20 @@ class Writer:
         )
         if stored.quantization is None:
             return fb.Value(tensor)
-        return fb.Value(fb.QuantizedTensorValue(tensor, quant_params=stored.quantization))
+        params = stored.quantization
+        if isinstance(params, fb.PerChannelQuant | fb.PerChannelGroupQuant):
+            assert stored.scales is not None
+            params.num_scales = stored.scales.numel()
+            params.scale_buffer_idx = self._add_constant(stored.scales, "scale_")
+        return fb.Value(fb.QuantizedTensorValue(tensor, quant_params=params))
 
     def _constant(self, stored: Stored) -> int:
-        if stored.data is None:
-            return 0
-        data = raw_bytes(stored.data.contiguous()).tobytes()
-        key = hashlib.sha256(data).hexdigest()
+        return 0 if stored.data is None else self._add_constant(stored.data)
+
+    def _add_constant(self, tensor: torch.Tensor, prefix: str = "") -> int:
+        """The index of a new constant; its key is the prefix and the SHA-256 of its bytes."""
+        data = raw_bytes(tensor.contiguous()).tobytes()
+        key = prefix + hashlib.sha256(data).hexdigest()
         self._store.add_named_data(key, data, alignment=_ALIGNMENT)
         self._constants.append(fb.ConstantDataOffset(_NOT_READ, len(data), key))
         return len(self._constants) - 1

@@ -10,9 +10,10 @@ from torch.fx import Node
 
 from rushlight.backends.xnnpack.build import Builder
 from rushlight.backends.xnnpack.elementwise import binary
-from rushlight.backends.xnnpack.graph import DATATYPES, Stored, Value, identity
+from rushlight.backends.xnnpack.graph import Elements, Stored, Value, identity
 from rushlight.backends.xnnpack.norms import norm_after
 from rushlight.backends.xnnpack.operator_facts import Operator, arguments, val_of
+from rushlight.backends.xnnpack.weights import ROWS, Product, integers_of
 from rushlight.schema import xnnpack as fb
 
 aten = torch.ops.aten
@@ -22,6 +23,8 @@ _TRANSPOSE_WEIGHTS = 1
 
 def _linear(b: Builder, node: Node) -> Value:
     args = arguments(node)
+    if node in b.forms.products:
+        return _quantized(b, node, b.forms.products[node], args["bias"])
     weight, bias = b.data(args["weight"]), b.data(args["bias"])
     is_bias_known = args["bias"] is None or bias is not None
     norm = norm_after(b, node) if weight is not None and is_bias_known else None
@@ -33,6 +36,18 @@ def _linear(b: Builder, node: Node) -> Value:
     assert value.stored.step is not None
     b.settle(norm.node, [value], value.stored.step)
     return value
+
+
+def _quantized(b: Builder, node: Node, product: Product, bias: Node | None) -> Value:
+    weights, data = product.weights, b.data(product.weights.node)
+    assert data is not None
+    if product.given is None:
+        weights = weights.of_each(data.shape[0])
+    filter = Value(integers_of(weights, data, 0), tuple(data.shape), identity(2))
+    return _fully_connected(
+        *(b, node, b.value(product.source), filter, b.bias(product, bias)),
+        given=None if product.given else ROWS,
+    )
 
 
 def _mm(b: Builder, node: Node) -> Value:
@@ -56,16 +71,27 @@ def _product(b: Builder, node: Node, source: Node, weight: Value, bias: Node | N
 
 
 def _fully_connected(
-    b: Builder, node: Node, value: Value, weight: Value, bias: Stored | None
+    b: Builder,
+    node: Node,
+    value: Value,
+    weight: Value,
+    bias: Stored | None,
+    given: Elements | None = None,
 ) -> Value:
-    """The rows of a value, in whatever order they are, times a matrix [out, in]."""
+    """The rows of a value, in whatever order they are, times a matrix [out, in].
+
+    Args:
+        given: what the rows are converted to.
+    """
     last = value.rank - 1
     rows = b.in_order(value, [*(d for d in value.order if d != last), last])
+    if given is not None:
+        rows = b.converted(rows, given)
     shape = tuple(val_of(node).shape)
     stored = b.emit_one(
         fb.FullyConnected(flags=_TRANSPOSE_WEIGHTS if weight.order == (1, 0) else 0),
         [shape[d] for d in rows.order],
-        value.stored.datatype,
+        b.elements(node),
         input1_id=rows.stored,
         filter_id=weight.stored,
         bias_id=bias,
@@ -88,7 +114,7 @@ def _bmm(b: Builder, node: Node) -> Value:
     one, other = operands
     shape = tuple(val_of(node).shape)
     stored = b.emit_one(
-        *(fb.BatchMatrixMultiply(), shape, DATATYPES[val_of(node).dtype]),
+        *(fb.BatchMatrixMultiply(), shape, b.elements(node)),
         input1_id=one,
         input2_id=other,
     )
@@ -99,7 +125,7 @@ def _softmax(b: Builder, node: Node) -> Value:
     value = b.value(node.args[0])
     dim = int(node.args[1]) % value.rank  # type: ignore[arg-type]
     rows = b.in_order(value, [*(d for d in value.order if d != dim), dim])
-    stored = b.emit_one(fb.Softmax(), rows.stored.dims, rows.stored.datatype, input_id=rows.stored)
+    stored = b.emit_one(fb.Softmax(), rows.stored.dims, rows.stored.elements, input_id=rows.stored)
     return Value(stored, value.shape, rows.order)
 
 

@@ -69,7 +69,7 @@ def _prelu(b: Builder, node: Node) -> Value:
     source = b.in_order(value, order).stored
     slopes = b.constant(data.reshape(-1))
     stored = b.emit_one(
-        *(fb.PReLU(), source.dims, source.datatype), input1_id=source, input2_id=slopes
+        *(fb.PReLU(), source.dims, source.elements), input1_id=source, input2_id=slopes
     )
     return Value(stored, value.shape, order)
 

@@ -16,6 +16,7 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from rushlight.edge.constants import Constants
+from rushlight.ir.quantized_values import dequantizes
 from rushlight.ir.rewrite import is_pure, remove_dead, replace
 
 _SMALL = 64 * 1024  # bytes that are always worth storing
@@ -40,14 +41,6 @@ def computes_constant(node: Node, known: set[Node]) -> bool:
     if not isinstance(target, OpOverload) or not is_pure(node) or not _static(node.meta.get("val")):
         return False
     return all(n in known for n in node.all_input_nodes)
-
-
-def dequantizes(node: Node) -> bool:
-    """Whether a node makes real numbers of quantised ones."""
-    target = node.target
-    return isinstance(target, OpOverload) and target.name().startswith(
-        "quantized_decomposed::dequantize"
-    )
 
 
 def constant_fold(constants: Constants) -> int:

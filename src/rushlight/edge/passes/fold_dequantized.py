@@ -14,9 +14,10 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from rushlight.edge.constants import Constants
-from rushlight.edge.passes.constant_fold import computes_constant, dequantizes, fold, nbytes
+from rushlight.edge.passes.constant_fold import computes_constant, fold, nbytes
 from rushlight.edge.to_edge import finish
 from rushlight.ir.programs import copy_program
+from rushlight.ir.quantized_values import dequantizes
 
 _SMALL = 4 * 1024  # bytes of a value that is stored whatever it is made of
 

@@ -1,0 +1,267 @@
+"""Which calls XNNPACK computes in integers.
+
+A call is computed in integers if all that it is given was dequantised and its result is quantised;
+around it the calls that quantise and dequantise say only which numbers the integers stand for.
+Calls that hand on what they are given hand on integers. Where a pattern is incomplete, a step of
+its own makes real numbers of integers; only products are left out then, since real weights would
+take four times the bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+
+import torch
+from torch.fx import Graph, Node
+
+from rushlight.backends.xnnpack.weights import (
+    Constant,
+    Product,
+    Weights,
+    layer_of,
+    rows_of,
+    scale_of,
+    weights_of,
+    why_not_bias,
+    why_not_scales,
+)
+from rushlight.ir.quantized_values import Affine, affine_of, chooses, dequantizes, quantizes
+
+aten = torch.ops.aten
+
+_INT8 = (torch.int8, -128, 127)
+_CHOSEN = "what is quantised as it comes is an input of `linear` or of a convolution, and no more"
+_OTHERS = "its integers stand for other numbers elsewhere"
+_CONSTANT = "it dequantises a constant for a call that XNNPACK does not compute in integers"
+_PRODUCTS = (aten.linear.default, aten.convolution.default)
+
+
+class Arithmetic(Enum):
+    """How XNNPACK computes a call in integers.
+
+    KEEPS: the results are some of the integers that it is given, or stand for zero.
+    LIMITS: they are clamped, by the step before or one of its own.
+    COMPUTES: they may stand for other numbers than what is given.
+    COMPUTES_ALIKE: they have to stand for the same numbers.
+    """
+
+    KEEPS = auto()
+    LIMITS = auto()
+    COMPUTES = auto()
+    COMPUTES_ALIKE = auto()
+
+
+def is_quantizing(node: Node) -> bool:
+    """Whether a call says how integers stand for numbers, and no more."""
+    return chooses(node) or quantizes(node) or dequantizes(node)
+
+
+class Forms:
+    """What of a graph is integers.
+
+    Args:
+        graph: Edge dialect.
+        constant: the program's constants.
+        arithmetic: how a call is computed in integers; None if not at all.
+        why_not: why a call is not taken, whatever it computes in; None if it is.
+
+    Attributes:
+        values: {node: how integers stand for its value}.
+        products: the products with quantised weights.
+        reasons: why not, of calls that quantise, dequantise or have quantised weights.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        constant: Constant,
+        arithmetic: Callable[[Node], Arithmetic | None],
+        why_not: Callable[[Node], str | None] = lambda node: None,
+    ) -> None:
+        self.values: dict[Node, Affine] = {}
+        self.products: dict[Node, Product] = {}
+        self.reasons: dict[Node, str] = {}
+        self.constant = constant
+        self._arithmetic = arithmetic
+        self._why_not = why_not
+        for node in graph.nodes:
+            if node.op == "call_function":
+                self._look(node)
+        self._drop_shared()
+        self._drop_constants()
+        for product in self.products.values():
+            for node in product.calls:
+                self.reasons.pop(node, None)
+
+    def groups(self) -> list[list[Node]]:
+        """The calls that go together: products, and what says which numbers their integers are."""
+        return [[*product.calls, node] for node, product in self.products.items()]
+
+    def _look(self, node: Node) -> None:
+        if is_quantizing(node):
+            self._look_at_integers(node)
+            return
+        weights = None
+        if node.target in _PRODUCTS:
+            weights = weights_of(node, node.args[1], self.constant)
+        if weights is not None:
+            found = weights if isinstance(weights, str) else self._product(node, weights)
+            if isinstance(found, str):
+                self.reasons[node] = f"{layer_of(node)}: {found}"
+            else:
+                self.products[node] = found
+            return
+        form = self._form(node)
+        if form is not None:
+            self.values[node] = form
+
+    def _look_at_integers(self, node: Node) -> None:
+        affine = affine_of(node)
+        if chooses(node) or (affine is not None and affine.chosen is not None):
+            self.reasons[node] = _CHOSEN
+            return
+        reason = why_not_values(affine, self.constant, quantizes(node))
+        if affine is not None and dequantizes(node) and reason is None:
+            reason = self._why_not_source(affine)
+            if reason is None:
+                self.values[node] = affine
+        if reason is not None:
+            self.reasons[node] = reason
+
+    def _why_not_source(self, affine: Affine) -> str | None:
+        """Why not to take what a call dequantises: integers are passed as those of one scale."""
+        if quantizes(affine.source):
+            return None if affine.same(affine_of(affine.source)) else _OTHERS
+        others = (affine_of(user) for user in affine.source.users)
+        return None if all(affine.same(other) for other in others) else _OTHERS
+
+    def _drop_constants(self) -> None:
+        """Leave out dequantised constants that no call takes as integers."""
+        for node, affine in list(self.values.items()):
+            is_constant = dequantizes(node) and self.constant(affine.source) is not None
+            if is_constant and all(user not in self.values for user in node.users):
+                self.reasons.setdefault(node, _CONSTANT)
+
+    def arithmetic(self, node: Node) -> Arithmetic | None:
+        """How a call is computed if what it is given is integers."""
+        kind = self._arithmetic(node)
+        return None if kind is None or self._why_not(node) is not None else kind
+
+    def _form(self, node: Node) -> Affine | None:
+        kind = self.arithmetic(node)
+        given = [n for n in node.all_input_nodes if not _is_size(n)]
+        forms = [self.values.get(n) for n in given]
+        first = forms[0] if forms else None
+        if kind is None or first is None or None in forms:
+            return None
+        if kind is Arithmetic.KEEPS:
+            return first if all(first.same(other) for other in forms) else None
+        result = self.result(node)
+        if kind is Arithmetic.COMPUTES_ALIKE and not first.same(result):
+            return None
+        return result
+
+    def result(self, node: Node) -> Affine | None:
+        """As what a call's value is quantised, perhaps behind others that keep or clamp it."""
+        path = self._to_result(node)
+        return affine_of(path[-1]) if path else None
+
+    def _to_result(self, node: Node) -> list[Node]:
+        """The calls from behind this one to the one that quantises its value; none if none does."""
+        path = []
+        while len(node.users) == 1:
+            [node] = node.users
+            path.append(node)
+            if quantizes(node):
+                reason = why_not_values(affine_of(node), self.constant, is_clamped=True)
+                return path if reason is None else []
+            if self.arithmetic(node) not in (Arithmetic.KEEPS, Arithmetic.LIMITS):
+                break
+        return []
+
+    # --- products -------------------------------------------------------------------------------
+
+    def _product(self, node: Node, weights: Weights) -> Product | str:
+        source, weight, bias = (*node.args, None)[:3]
+        assert isinstance(source, Node) and isinstance(weight, Node)
+        around = [n for n in (weight, bias) if isinstance(n, Node) and dequantizes(n)]
+        rows = rows_of(source)
+        reason = self._why_not(node) or (self._why_not_rows(node, bias) if rows else None)
+        if reason is not None:
+            return reason
+        if rows is not None:
+            return Product(weights, rows[0], None, (*around, *rows[1]), rows[1])
+        given, path = self.values.get(source), self._to_result(node)
+        if given is None:
+            return "its weights are quantised and its input is not: XNNPACK takes both or neither"
+        if not path:
+            return "its weights and input are quantised and its result is not, as XNNPACK wants it"
+        if weights.group:
+            return "XNNPACK takes groups of weights only where the input is quantised as it comes"
+        scale = scale_of(given, self.constant)
+        reason = why_not_bias(weights, scale, bias, self.constant)
+        if reason is not None:
+            return reason
+        self.values[node] = affine_of(path[-1])  # type: ignore[assignment]
+        if dequantizes(source):
+            around.append(source)
+        return Product(weights, source, given, (*around, *path))
+
+    def _why_not_rows(self, node: Node, bias: object) -> str | None:
+        if isinstance(bias, Node) and self.constant(bias) is None:
+            return "its bias is no constant of real numbers, as XNNPACK wants it beside rows"
+        if node.target is aten.linear.default:
+            return None
+        data = node.args[1].meta["val"]  # type: ignore[union-attr]
+        if data.dim() == 4 and (data.shape[1] > 1 or node.args[6]):
+            return None
+        return (
+            "XNNPACK quantises images as they come for dense convolutions over two dimensions only"
+        )
+
+    def _drop_shared(self) -> None:
+        """Leave out products that share what quantises rows with calls of other kinds."""
+        while True:
+            dynamic = {n: p.rows for n, p in self.products.items() if p.rows}
+            inner = {call for rows in dynamic.values() for call in rows} | dynamic.keys()
+            shared = [
+                n
+                for n, rows in dynamic.items()
+                if any(u not in inner for c in rows for u in c.users)
+            ]
+            for node in shared:
+                del self.products[node]
+                self.reasons[node] = f"{layer_of(node)}: {_CHOSEN}"
+            if not shared:
+                return
+
+
+def why_not_values(affine: Affine | None, constant: Constant, is_clamped: bool) -> str | None:
+    """Why XNNPACK does not take values that are quantised so.
+
+    Args:
+        affine: how they are.
+        constant: the program's constants.
+        is_clamped: they are made, in the range that `affine` says.
+    """
+    if affine is None or affine.axis is not None or affine.group:
+        return "XNNPACK's values have one scale and zero point, and these have several"
+    limits = (affine.low, affine.high) if is_clamped else _INT8[1:]
+    if (affine.dtype, *limits) != _INT8:
+        dtype = str(affine.dtype).removeprefix("torch.")
+        return (
+            f"XNNPACK's integers are int8 from -128 to 127, and these are {dtype} from "
+            f"{affine.low} to {affine.high}"
+        )
+    scales, zero_points = affine.scales(constant), affine.zero_points(constant)
+    if scales is None or zero_points is None:
+        return "its scale is computed"
+    zero = int(zero_points)
+    if not -128 <= zero <= 127:
+        return f"its zero point is {zero}, and XNNPACK's are from -128 to 127"
+    return why_not_scales(scales)
+
+
+def _is_size(node: Node) -> bool:
+    return isinstance(node.meta.get("val"), torch.SymInt | int)

@@ -1,0 +1,259 @@
+"""Products with quantised weights: which of them XNNPACK takes, and how it stores the weights."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from rushlight.backends.xnnpack.graph import Elements, Stored
+from rushlight.ir.quantized_values import Affine, affine_of, chooses, dequantizes, quantizes
+from rushlight.ir.source import source_of
+from rushlight.schema import xnnpack as fb
+
+aten = torch.ops.aten
+
+Constant = Callable[[Any], torch.Tensor | None]
+"""The tensor of a constant's node; None of any other argument."""
+
+_FOUR_BITS = (-8, 7)
+_GROUPS_OF = 32
+_MOST_INT32 = 2**31 - 1
+_LEAST_NORMAL = torch.finfo(torch.float32).smallest_normal
+
+
+ROWS, IMAGES = (Elements(fb.Datatype.QDINT8, fb.PerTokenDynamicQuant(n)) for n in (1, 3))
+"""What is quantised as it comes: each row, or each image, with its own scale and zero point."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Quantised weights of a product, whose zero points are 0.
+
+    Attributes:
+        node: the constant.
+        bits: of a weight, 4 or 8.
+        scales: float32: one, one of each output, or [outputs, groups].
+        group: how many inputs side by side have a scale together; 0 if all have.
+    """
+
+    node: Node
+    bits: int
+    scales: torch.Tensor
+    group: int = 0
+
+    def of_each(self, outputs: int) -> Weights:
+        """The same with a scale of each output, if there is one of all."""
+        if self.scales.dim():
+            return self
+        return replace(self, scales=self.scales.expand(outputs).contiguous())
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product with quantised weights.
+
+    Attributes:
+        weights: they.
+        source: what it is given: integers, or real numbers to be quantised row by row.
+        given: how integers stand for what it is given; None if it is real numbers.
+        calls: those around it that go with it.
+        rows: of these, the ones that quantise rows.
+    """
+
+    weights: Weights
+    source: Node
+    given: Affine | None
+    calls: tuple[Node, ...]
+    rows: tuple[Node, ...] = ()
+
+
+def layer_of(node: Node) -> str:
+    """How messages name the layer of a call."""
+    return f"layer {source_of(node).module or node.name}"
+
+
+def why_not_scales(scales: torch.Tensor) -> str | None:
+    """Why XNNPACK does not take scales."""
+    bad = scales[~((scales >= _LEAST_NORMAL) & scales.isfinite())]
+    if not bad.numel():
+        return None
+    return (
+        f"a scale is {bad[0].item():g}, and XNNPACK takes normal numbers above zero: give the "
+        f"observer an eps, or leave the layer out"
+    )
+
+
+def weights_of(node: Node, weight: Any, constant: Constant) -> Weights | str | None:
+    """The quantised weights of a product, or why XNNPACK does not take them.
+
+    None if they are not quantised.
+
+    Args:
+        node: `linear` or `convolution`.
+        weight: its argument.
+        constant: the program's constants.
+    """
+    affine = affine_of(weight) if isinstance(weight, Node) and dequantizes(weight) else None
+    if affine is None:
+        return None
+    data, scales = constant(affine.source), affine.scales(constant)
+    zero_points = affine.zero_points(constant)
+    if data is None or scales is None or zero_points is None:
+        return "its weights are quantised and computed, and XNNPACK packs weights at load"
+    if affine.dtype != torch.int8 or zero_points.any():
+        return "its weights are not int8 with zero points of 0"
+    reason = why_not_scales(scales)
+    if reason is not None:
+        return f"of its weights {reason}"
+    return _weights(node, affine, data, scales)
+
+
+def _weights(node: Node, affine: Affine, data: torch.Tensor, scales: torch.Tensor) -> Weights | str:
+    is_linear = node.target is aten.linear.default
+    is_per_channel = affine.axis is not None or affine.group > 0
+    bits = 4 if is_per_channel and (affine.low, affine.high) == _FOUR_BITS else 8
+    if affine.axis is None and not affine.group:
+        return Weights(affine.source, bits, scales.reshape(()))
+    outputs = 1 if not is_linear and node.args[6] else 0
+    if affine.axis is not None and affine.axis % data.dim() != outputs:
+        return "its weights have scales along another dimension than its outputs"
+    if not is_linear and (bits == 4 or affine.group):
+        return "XNNPACK's convolutions have weights of 8 bits, with a scale of each output"
+    if not is_linear and outputs and node.args[8] != 1:
+        return "XNNPACK's transposed convolutions in groups have one scale of all weights"
+    width = data.shape[-1]
+    if bits == 4 and width % 2:
+        return (
+            f"its weights of 4 bits have {width} columns, and XNNPACK reads them in pairs: make "
+            f"the width even, or take 8 bits"
+        )
+    if not affine.group:
+        return Weights(affine.source, bits, scales.reshape(-1))
+    if affine.group % _GROUPS_OF or width % affine.group:
+        return (
+            f"its weights have groups of {affine.group}, and XNNPACK's are a multiple of "
+            f"{_GROUPS_OF} that divides the width, {width}"
+        )
+    if bits != 4:
+        return "XNNPACK's groups are of 4 bits: take one scale of each output for 8 bits"
+    return Weights(affine.source, bits, scales.reshape(data.shape[0], -1), affine.group)
+
+
+def rows_of(node: Any) -> tuple[Node, tuple[Node, ...]] | None:
+    """What is quantised row by row when it is known, and dequantised, and the calls that do so.
+
+    A scale of the whole tensor is taken for one, since a row's own is at least as fine.
+    """
+    back = affine_of(node) if isinstance(node, Node) and dequantizes(node) else None
+    there = affine_of(back.source) if back is not None and quantizes(back.source) else None
+    if back is None or there is None or there.chosen is None or not there.same(back):
+        return None
+    choice, picked = there.chosen, (there.scale, there.zero_point)
+    is_own = chooses(choice) and choice.args[0] is there.source
+    if not is_own or [getattr(p, "args", (0, 0))[1] for p in picked] != [0, 1]:
+        return None
+    if (there.low, there.high, there.dtype) != (-128, 127, torch.int8):
+        return None
+    picks = tuple(u for u in choice.users if u.target is operator.getitem)
+    return there.source, (choice, *picks, back.source, node)
+
+
+def integers_of(weights: Weights, data: torch.Tensor, dim: int) -> Stored:
+    """Weights as they are stored.
+
+    Args:
+        weights: what they are.
+        data: the integers, arranged as XNNPACK has them.
+        dim: the outputs' dimension.
+    """
+    dims: list[Any] = list(data.shape)
+    if weights.group:
+        groups = fb.PerChannelGroupQuant(channel_dim=dim, group_size=weights.group)
+        scales = weights.scales.to(torch.bfloat16)
+        return Stored(dims, fb.Datatype.QBINT4, _in_pairs(data), groups, scales)
+    if not weights.scales.dim():
+        one = fb.PerTensorQuant(weights.scales.item())
+        return Stored(dims, fb.Datatype.QINT8, data, one)
+    params = fb.PerChannelQuant(channel_dim=dim)
+    if weights.bits == 4:
+        return Stored(dims, fb.Datatype.QCINT4, _in_pairs(data), params, weights.scales)
+    return Stored(dims, fb.Datatype.QCINT8, data, params, weights.scales)
+
+
+def _in_pairs(data: torch.Tensor) -> torch.Tensor:
+    """Integers from -8 to 7 [rows, columns] as bytes of two, 8 more, the first in the low bits."""
+    raised = (data + 8).to(torch.uint8)
+    return raised[:, 0::2] | (raised[:, 1::2] << 4)
+
+
+def scale_of(affine: Affine, constant: Constant) -> float:
+    """The scale of values, which have one."""
+    if isinstance(affine.scale, Node):
+        scales = affine.scales(constant)
+        assert scales is not None
+        return float(scales)
+    return affine.scale
+
+
+def bias_of(weights: Weights, scale: float, bias: Node | None, constant: Constant) -> Stored | None:
+    """A bias in int32, one of which stands for what the product of two integers does.
+
+    Args:
+        weights: of the product.
+        scale: of what it is given.
+        bias: a constant, or what dequantises one; None is none.
+        constant: the program's constants.
+    """
+    if bias is None:
+        return None
+    found = _bias(weights, scale, bias, constant).clamp(-_MOST_INT32 - 1, _MOST_INT32)
+    data = found.to(torch.int32)
+    dims: list[Any] = list(data.shape)
+    if not weights.scales.dim():
+        one = fb.PerTensorQuant(weights.scales.item() * scale)
+        return Stored(dims, fb.Datatype.QINT32, data, one)
+    params = fb.PerChannelQuant(channel_dim=0)
+    return Stored(dims, fb.Datatype.QCINT32, data, params, weights.scales * scale)
+
+
+def _bias(weights: Weights, scale: float, bias: Node, constant: Constant) -> torch.Tensor:
+    """A bias in units of the product's scales, rounded, float64."""
+    scales: Any = weights.scales * scale if weights.scales.dim() else weights.scales.item() * scale
+    real, affine = constant(bias), affine_of(bias)
+    if affine is not None:
+        data, own = constant(affine.source), affine.scales(constant)
+        assert data is not None and own is not None
+        if torch.allclose(own.reshape(-1), torch.as_tensor(scales).float(), rtol=1e-5, atol=0):
+            return data.double()
+        real = data * own
+    assert real is not None
+    return torch.round(real.float() * (1.0 / scales)).double()
+
+
+def why_not_bias(weights: Weights, scale: float, bias: Any, constant: Constant) -> str | None:
+    """Why a bias is not taken."""
+    if bias is None:
+        return None
+    affine = affine_of(bias) if isinstance(bias, Node) else None
+    if affine is None and constant(bias) is None:
+        return "its bias is computed, and XNNPACK packs it with the weights"
+    if affine is not None and not _is_symmetric(affine, constant):
+        return "its bias is quantised in another way than to integers without a zero point"
+    reason = why_not_scales(weights.scales * scale)
+    if reason is not None:
+        return f"of what it adds up {reason}"
+    most = _bias(weights, scale, bias, constant).abs().max().item()
+    if most > _MOST_INT32 // 2:  # the other half is for the products
+        return f"its bias is {most:.3g} steps of its scale, and sums have 32 bits"
+    return None
+
+
+def _is_symmetric(affine: Affine, constant: Constant) -> bool:
+    data, zero_points = constant(affine.source), affine.zero_points(constant)
+    known = data is not None and zero_points is not None and affine.scales(constant) is not None
+    return known and affine.dtype == torch.int32 and not bool(zero_points.any())  # type: ignore
