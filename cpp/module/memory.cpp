@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "rushlight/platform/platform.h"
+
 #if defined(__unix__) || defined(__APPLE__)
 #include <sys/mman.h>
 #include <unistd.h>
@@ -53,14 +55,8 @@ void Pages::use_small_pages() {
 
 void Pages::release(size_t begin, size_t end) {
   const size_t page = page_bytes();
-  begin = (begin + page - 1) / page * page;  // the range starts at a page
-  end = end == size_ ? end : end / page * page;
-  if (begin >= end) return;
-#if defined(__linux__)
-  ::madvise(data_ + begin, end - begin, MADV_DONTNEED);
-#else
-  ::madvise(data_ + begin, end - begin, MADV_FREE);
-#endif
+  if (end == size_) end = (end + page - 1) / page * page;  // nobody else is on the last page
+  if (begin < end) release_pages(data_ + begin, data_ + end);
 }
 
 size_t Pages::resident() const {

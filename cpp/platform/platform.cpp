@@ -6,6 +6,10 @@
 #include <cstdlib>
 #include <ctime>
 #endif
+#if defined(__unix__) || defined(__APPLE__)
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 #if defined(_WIN32)
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
@@ -45,7 +49,24 @@ void default_log(LogLevel, const char*, size_t) {}
 void default_abort() { __builtin_trap(); }
 #endif
 
-Platform g_platform = {default_now_ns, default_log, default_abort};  // constant-initialised
+#if defined(__unix__) || defined(__APPLE__)
+void default_release_pages(void* begin, void* end) {
+#if defined(__linux__)
+  constexpr int kAdvice = MADV_DONTNEED;
+#else
+  constexpr int kAdvice = MADV_FREE;
+#endif
+  const uintptr_t page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t first = (reinterpret_cast<uintptr_t>(begin) + page - 1) / page * page;
+  const uintptr_t last = reinterpret_cast<uintptr_t>(end) / page * page;
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, kAdvice);
+}
+#else
+void default_release_pages(void*, void*) {}
+#endif
+
+// Constant-initialised.
+Platform g_platform = {default_now_ns, default_log, default_abort, default_release_pages};
 
 }  // namespace
 
@@ -53,6 +74,7 @@ void set_platform(const Platform& platform) {
   if (platform.now_ns != nullptr) g_platform.now_ns = platform.now_ns;
   if (platform.log != nullptr) g_platform.log = platform.log;
   if (platform.abort != nullptr) g_platform.abort = platform.abort;
+  if (platform.release_pages != nullptr) g_platform.release_pages = platform.release_pages;
 }
 
 uint64_t now_ns() { return g_platform.now_ns(); }
@@ -60,6 +82,8 @@ uint64_t now_ns() { return g_platform.now_ns(); }
 void log_line(LogLevel level, const char* text, size_t length) {
   g_platform.log(level, text, length);
 }
+
+void release_pages(void* begin, void* end) { g_platform.release_pages(begin, end); }
 
 void abort_program() {
   g_platform.abort();

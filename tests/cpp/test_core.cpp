@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <vector>
 
 #include "check.h"
 #include "rushlight/core/allocator.h"
@@ -224,6 +225,19 @@ void test_platform() {
   set_platform(platform);
   log_line(LogLevel::Warning, "hello", 5);
   CHECK(lines == 1 && now_ns() >= before);
+  // Pages at the ends belong to others, too.
+  constexpr size_t kBytes = size_t{1} << 20;
+  std::vector<uint8_t> memory(kBytes + 2, 7);
+  release_pages(memory.data() + 1, memory.data() + 1 + kBytes);
+  CHECK(memory.front() == 7 && memory.back() == 7);
+  static void* released[2] = {};
+  platform.release_pages = [](void* begin, void* end) {
+    released[0] = begin;
+    released[1] = end;
+  };
+  set_platform(platform);
+  release_pages(memory.data(), memory.data() + 5);
+  CHECK(released[0] == memory.data() && released[1] == memory.data() + 5);
 }
 
 }  // namespace

@@ -39,8 +39,18 @@ def build():
 def whole():
     return Whole(), (torch.arange(6),)
 
+class Mixed(torch.nn.Module):
+    def forward(self, x):
+        return (x * 2).bfloat16(), None, 7, torch.fft.fft(x)
+
+def mixed():
+    return Mixed(), (torch.randn(3, 8),)
+
 def numbered():
     return Net(), (torch.randn(3, 8, dtype=torch.bfloat16),)
+
+def floating():
+    return Net(), (torch.randn(3, 8).to(torch.float8_e4m3fn),)
 """
 
 
@@ -97,6 +107,12 @@ def test_forms_and_eager_in_one_table(folder: Path) -> None:
         assert float(error) <= 1e-5
     assert next(iter(rows.values()))[2] == "1.00x"
     assert "model.py:build, 1 thread" in text
+
+
+def test_results_of_all_kinds_are_held_to_eagers(folder: Path) -> None:
+    """Numbers, nothing at all, complex numbers, and a dtype that NumPy lacks."""
+    rows = _rows(_good("model.py:mixed", *_only("portable", "eager")))
+    assert len(rows) == 2 and all(float(cells[-1]) <= 1e-5 for cells in rows.values())
 
 
 def test_what_is_not_installed_is_named(folder: Path) -> None:
@@ -162,6 +178,7 @@ def test_executorch_beside_us(folder: Path, executorch_python: Path) -> None:
         (["model.py:build", "--compare", "--plot", "x.txt"], "ends in .png or .svg"),
         (["model.py:build", "--compare", "--plot", "no/x.png"], "there is no such folder"),
         (["model.py:numbered", "--compare"], "not torch.bfloat16"),
+        (["model.py:floating", "--compare"], "not torch.float8_e4m3fn"),
         (["model.pte", "--plot", "x.png"], "go with --compare"),
         (
             ["model.py:build", "--compare", "--only", "executorch", "--peer", "no/python"],
@@ -221,3 +238,18 @@ def test_difference_from_what_was_expected() -> None:
     assert compare._difference(expected, near) == 0.25
     assert compare._difference(expected, {"out0": near["out0"]}) == math.inf
     assert compare._difference(expected, {**near, "out1": np.zeros(2)}) == math.inf
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_difference_of_what_is_no_number(odd: float) -> None:
+    expected = {"out0": np.array([4.0, odd])}
+    assert compare._difference(expected, expected) == 0
+    assert compare._difference(expected, {"out0": np.array([3.0, odd])}) == 0.25
+    for a, b in ((odd, 1.0), (1.0, odd)):
+        found = compare._difference({"out0": np.array([4.0, a])}, {"out0": np.array([4.0, b])})
+        assert found == math.inf
+
+
+def test_difference_of_complex_numbers() -> None:
+    expected, found = ({"out0": np.array([x])} for x in (3 + 4j, 3 - 4j))
+    assert compare._difference(expected, found) == 8 / 5

@@ -184,7 +184,28 @@ Status Graph::fit_anew(const BackendRun& run, EValue* const* args) {
     return run.message->fail(Code::InvalidArgument, "value %zu starts before its memory", i);
   }
   RL_TRY(place_values(*run.message));
+  release_scratch();
   return make_operators(nullptr, *run.message, *run.place);
+}
+
+// Gives scratch memory back to the system where a run needs far less of it than one before did.
+void Graph::release_scratch() {
+  constexpr uint64_t kWorthwhile = uint64_t{2} << 20;  // that pages are touched anew
+  uint64_t needed = 0;
+  for (const Value& value : values_) {
+    if (value.place == Place::Scratch && value.view.numel > 0) {
+      needed += value.view.extent - value.view.offset;
+    }
+  }
+  if (touched_ < kWorthwhile + needed || needed > touched_ / 4) {
+    touched_ = needed > touched_ ? needed : touched_;
+    return;
+  }
+  const size_t last = n_inputs_ + n_constants_ + n_outputs_;
+  release_pages(bases_[last], bases_[last] + static_cast<size_t>(capacities_[last]));
+  uint8_t* const scratch = static_cast<uint8_t*>(scratch_);
+  release_pages(scratch, scratch + scratch_size_);
+  touched_ = needed;
 }
 
 Status Graph::bind(EValue& arg, size_t number, bool is_input, Message& message) {

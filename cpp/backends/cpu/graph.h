@@ -37,6 +37,7 @@ class Graph {
   Status make_operators(Allocator* allocator, Message& message, DelegatePlace& place);
   Status fit(const BackendRun& run, EValue* const* args);
   Status fit_anew(const BackendRun& run, EValue* const* args);
+  void release_scratch();
   Status bind(EValue& arg, size_t number, bool is_input, Message& message);
   Status run_operators(const BackendRun& run, void* scratch, size_t scratch_size);
 
@@ -54,6 +55,7 @@ class Graph {
   void* scratch_ = nullptr;         // of operators
   size_t scratch_size_ = 0;
   size_t scratch_wanted_ = 0;  // more if operators on smaller sizes want more
+  uint64_t touched_ = 0;       // bytes of values in scratch, at most since it was given back
 };
 
 }  // namespace rushlight::cpu

@@ -122,6 +122,8 @@ def _of_model(options: Options, folder: Path, threads: int, progress: Progress) 
     from rushlight.cli.target import read_target
     from rushlight.partition.registry import installed
 
+    forms = [name for name in installed() if name not in _LEFT_OUT or name in options.only]
+    _check_names(options, [*forms, *PEERS])
     target = read_target(options.model)
     progress("capture")
     exported = capture(target.model, target.args, target.kwargs)
@@ -129,8 +131,6 @@ def _of_model(options: Options, folder: Path, threads: int, progress: Progress) 
     program = str(folder / "model.pt2")
     torch.export.save(exported, program)
     found = _Field()
-    forms = [name for name in installed() if name not in _LEFT_OUT or name in options.only]
-    _check_names(options, [*forms, *PEERS])
     for form in filter(options.takes, forms):
         progress(f"export for {form}")
         _add_form(found, exported, form, folder, threads)
@@ -207,6 +207,8 @@ def _save_example(exported: Any, path: Path) -> None:
     import torch
     from torch.utils import _pytree as pytree
 
+    from rushlight.peers.runtimes import arrays_of
+
     if exported.example_inputs is None:
         raise RunError(
             "the exported program has no example inputs to time it on; export it with some",
@@ -214,22 +216,24 @@ def _save_example(exported: Any, path: Path) -> None:
         )
     args, kwargs = exported.example_inputs
     inputs = pytree.tree_leaves((args, kwargs))
-    for value in inputs:
-        if not isinstance(value, torch.Tensor) or value.dtype == torch.bfloat16:
-            kind = value.dtype if isinstance(value, torch.Tensor) else type(value).__name__
-            raise RunError(
-                f"--compare takes models whose inputs are tensors that every runtime takes, not "
-                f"{kind}; wrap the model in one that makes it",
-                code=Code.NOT_SUPPORTED,
-            )
-    arrays: dict[str, Any] = {f"in{i}": x.detach().numpy() for i, x in enumerate(inputs)}
-    arrays = {name: np.array(array) for name, array in arrays.items()}
+    arrays = {f"in{i}": _array(value) for i, value in enumerate(inputs)}
     with torch.inference_mode():
         outputs = pytree.tree_leaves(exported.module()(*args, **kwargs))
-    tensors = [x for x in outputs if isinstance(x, torch.Tensor)]
-    arrays.update({f"out{i}": x.float().numpy() if x.dtype == torch.bfloat16 else x.numpy()
-                   for i, x in enumerate(tensors)})  # fmt: skip
+    arrays.update({f"out{i}": array for i, array in enumerate(arrays_of(outputs))})
     np.savez(path, **arrays)
+
+
+def _array(value: Any) -> Any:
+    """An example input for NumPy."""
+    try:
+        return value.detach().numpy().copy()
+    except (AttributeError, TypeError) as error:  # no tensor, or of a dtype that NumPy lacks
+        kind = getattr(value, "dtype", type(value).__name__)
+        raise RunError(
+            f"--compare takes models whose inputs are tensors that every runtime takes, not "
+            f"{kind}; wrap the model in one that makes it",
+            code=Code.NOT_SUPPORTED,
+        ) from error
 
 
 def _of_program(options: Options, folder: Path, progress: Progress) -> _Field:

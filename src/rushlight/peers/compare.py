@@ -206,14 +206,20 @@ def _open(candidate: Candidate, row: Row, side: Side, data: str, threads: int) -
 
 
 def _difference(expected: Any, found: Any) -> float:
-    """The greatest difference of any output, of the greatest number that was expected in it."""
+    """The greatest difference of any output, of the greatest number that was expected in it.
+
+    It is infinite where one of them alone is infinite or no number, or has another shape.
+    """
     worst = 0.0
     for name in (name for name in expected if name.startswith("out")):
         if name not in found or found[name].shape != expected[name].shape:
             return math.inf
-        a, b = (np.asarray(x[name], np.float64) for x in (expected, found))
-        if a.size:
-            apart, scale = np.abs(a - b).max(), np.abs(a).max()
+        a, b = (np.asarray(x[name], np.complex128) for x in (expected, found))
+        differ = ~((a == b) | (np.isnan(a) & np.isnan(b)))
+        if not np.isfinite([a[differ], b[differ]]).all():
+            return math.inf
+        if differ.any():
+            apart, scale = np.abs(a - b)[differ].max(), np.abs(a[np.isfinite(a)]).max()
             worst = max(worst, float(apart / scale) if scale else float(apart))
     return worst
 

@@ -26,7 +26,7 @@ Writer = Callable[[Path], Any]
 
 
 class Opened(NamedTuple):
-    """A loaded program: one call on its inputs, and the arrays that such a call returned."""
+    """A loaded program: one call on its inputs, and the arrays among what such a call returned."""
 
     call: Callable[[], Any]
     arrays: Callable[[Any], Sequence[Any]]
@@ -75,12 +75,20 @@ def _lower_rushlight(exported: Any, backend: str = "portable") -> Writer:
 
 
 def _open_rushlight(file: str, threads: int, inputs: Sequence[Array], **options: Any) -> Opened:
+    import numpy as np
+
     from rushlight.runtime.load import load
 
     method = load(file, threads=threads, **options)["forward"]
     args, kwargs = method.contract.in_spec.unflatten(iter(inputs))
-    leaves = method.contract.out_spec.leaves
-    return Opened(lambda: method.call(args, kwargs), leaves)
+    spec = method.contract.out_spec
+
+    def arrays(result: Any) -> list[Array]:
+        found = [x for x in spec.leaves(result) if isinstance(x, np.ndarray)]
+        # What only ml_dtypes has, such as bfloat16, is of NumPy's kind V.
+        return [x.astype(np.float32) if x.dtype.kind == "V" else x for x in found]
+
+    return Opened(lambda: method.call(args, kwargs), arrays)
 
 
 # --- PyTorch --------------------------------------------------------------------------------------
@@ -88,6 +96,21 @@ def _open_rushlight(file: str, threads: int, inputs: Sequence[Array], **options:
 
 def _start_torch() -> None:
     import torch  # noqa: F401
+
+
+def arrays_of(values: Sequence[Any]) -> list[Array]:
+    """The tensors among PyTorch's values as arrays; as float32 where NumPy has no such dtype."""
+    import torch
+
+    arrays = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            tensor = value.detach()
+            try:
+                arrays.append(tensor.numpy())
+            except TypeError:
+                arrays.append(tensor.float().numpy())
+    return arrays
 
 
 def _open_torch(file: str, threads: int, inputs: Sequence[Array], compiled: bool = False) -> Opened:
@@ -110,7 +133,7 @@ def _open_torch(file: str, threads: int, inputs: Sequence[Array], compiled: bool
 
     if compiled:
         call()  # which compiles
-    return Opened(call, lambda result: [x.numpy() for x in pytree.tree_leaves(result)])
+    return Opened(call, lambda result: arrays_of(pytree.tree_leaves(result)))
 
 
 def _open_compiled(file: str, threads: int, inputs: Sequence[Array]) -> Opened:
@@ -137,7 +160,6 @@ def _lower_executorch(exported: Any) -> Writer:
 
 
 def _open_executorch(file: str, threads: int, inputs: Sequence[Array]) -> Opened:
-    import numpy as np
     import torch
     from executorch.extension.pybindings import portable_lib
     from executorch.runtime import Runtime
@@ -149,7 +171,7 @@ def _open_executorch(file: str, threads: int, inputs: Sequence[Array]) -> Opened
     # A method does not keep its program alive.
     return Opened(
         lambda kept=program: method.execute(tensors),  # type: ignore[misc]
-        lambda result: [np.asarray(x) for x in result],
+        arrays_of,
     )
 
 

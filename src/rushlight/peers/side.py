@@ -198,7 +198,8 @@ class Side:
             variables[name] = str(threads)
         variables["PYTHONWARNINGS"] = "ignore"
         variables.update(environment or {})
-        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - `close` closes it
+        # `close` closes it; what native libraries print may be no text.
+        self._log = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
         self._process = subprocess.Popen(
             [str(python), str(script), "serve"],
             stdin=subprocess.PIPE,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -362,6 +365,35 @@ def test_an_image_model_of_any_batch_and_size() -> None:
     )
     steps = follows(model, [IMAGES], *((x,) for x in images(3)), tolerance=2e-4)
     assert len(steps) == 12 and steps.count("Convolution+") + steps.count("Convolution") == 10
+
+
+MEMORY = """
+import sys
+import numpy as np
+from rushlight.peers.side import measure_sizes
+from rushlight.runtime.load import load
+
+def load_program():
+    module = load(sys.argv[1], threads=1)
+    return lambda size: module(np.ones((1, 3, size, size), np.float32))
+
+print(*measure_sizes(load_program, [256, 16, 256, 16]))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells")
+def test_memory_follows_the_sizes(tmp_path: Path) -> None:
+    """In a process of its own, where nothing else takes memory."""
+    side = Dim("side", min=2, max=32)
+    model = nn.Sequential(nn.Conv2d(3, 32, 5, padding=2), nn.GELU(), nn.AvgPool2d(4)).eval()
+    args, sizes = (torch.randn(1, 3, 64, 64),), [{2: 8 * side, 3: 8 * side}]
+    program = rl.export(model, args, dynamic_shapes=sizes, backend="cpu", verify=False)
+    program.save(tmp_path / "m.pte", quiet=True)
+    command = [sys.executable, "-c", MEMORY, str(tmp_path / "m.pte")]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    large, small, large_again, small_again = map(int, found.split())
+    assert min(large, large_again) > 8 << 20  # 32 channels of 256 by 256 pixels
+    assert max(small, small_again) < 4 << 20
 
 
 def test_images_of_any_size_are_joined_again() -> None:
