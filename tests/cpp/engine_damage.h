@@ -53,7 +53,18 @@ class EngineSlots : public SlotList {
     add(operation.padding());
     add(operation.dilation());
   }
+  void add_integers(engine::Step step) {
+    const engine::QuantizedProduct product = step.operation_as_QuantizedProduct();
+    add_program(product.finish().program());
+    add_fields(product.finish(), {{0, 1}, {4, 4}, {5, 1}});
+    add_fields(product.requantize(), {{0, 4}, {1, 4}, {2, 4}});
+    add_program(step.operation_as_DynamicProduct().finish().program());
+    add_fields(step.operation_as_DynamicProduct().finish(), {{0, 1}, {4, 4}, {5, 1}});
+    add_fields(step.operation_as_DynamicProduct(), {{0, 1}, {1, 8}});
+    add_fields(step.operation_as_Convert(), {{0, 4}, {1, 4}});
+  }
   void add_operation(engine::Step step) {
+    add_integers(step);
     add_window(step.operation_as_Convolution());
     add_window(step.operation_as_Pooling());
     add_program(step.operation_as_Convolution().finish().program());

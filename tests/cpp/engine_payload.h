@@ -27,6 +27,7 @@ struct EngineValue {
   std::vector<int32_t> dynamic_sizes;
   std::vector<int32_t> dynamic_steps;
   int32_t dynamic_offset = -1;
+  DType dtype = DType::Float32;
 };
 
 struct EngineExpression {
@@ -55,6 +56,7 @@ struct EngineGraph {
     std::vector<Table> value_tables, step_tables, expression_tables;
     for (const EngineValue& v : values) {
       Table table;
+      table.scalar(0, v.dtype);
       table.ref(1, vector_of(v.sizes)).ref(2, vector_of(v.steps)).scalar(3, v.place);
       table.scalar(4, v.index).scalar(5, v.offset).ref(6, vector_of(v.dynamic_sizes));
       table.ref(7, vector_of(v.dynamic_steps)).scalar(8, v.dynamic_offset);
@@ -238,6 +240,84 @@ inline EngineGraph attention_graph() {
   graph.arguments = {0, 1, 3};
   return graph;
 }
+
+// Products of rows x [s, 40], s at most 9, with weights for 20 columns that are made of the input w
+// [1280]: of 8 bits with uint8 and with float32 results, quantised at run time with 8 bits and with
+// 4 bits in groups of 8 terms.
+struct QuantizedGraph : EngineGraph {
+  enum Number { kX, kW, kBytes, kPanels, kStart, kColumns, kRows, kScales, kStatic };
+  enum { kNumbers = kStatic + 1, kFloats, kDynamic, kNibbles, kNibblePanels, kGroupScales };
+  enum Step {
+    kToBytes,
+    kFlip,
+    kQuantize,
+    kProduct,
+    kToNumbers,
+    kFloatProduct,
+    kProduct8,
+    kProduct4
+  };
+
+  QuantizedGraph() {
+    version = 3;
+    n_inputs = 2;
+    n_outputs = 4;
+    scratch_size = 4096;
+    expressions = {{ExpressionKind::INPUT_SIZE, 0, 0}};
+    add({9, 40}, Place::INPUT, 0, 0, DType::Float32);
+    add({1280}, Place::INPUT, 1, 0, DType::Float32);
+    add({1280}, Place::SCRATCH, 0, 0, DType::UInt8);
+    add({1280}, Place::SCRATCH, 0, 1280, DType::Int8);
+    add({32}, Place::SCRATCH, 0, 0, DType::Int32);
+    add({32}, Place::INPUT, 1, 0, DType::Float32);
+    add({9, 40}, Place::SCRATCH, 0, 2560, DType::UInt8);
+    add({9, 2}, Place::SCRATCH, 0, 2944, DType::Float32);
+    add({9, 20}, Place::SCRATCH, 0, 3072, DType::UInt8);
+    for (uint32_t i = 0; i < n_outputs; ++i) add({9, 20}, Place::OUTPUT, i, 0, DType::Float32);
+    add({640}, Place::SCRATCH, 0, 0, DType::UInt8);
+    add({2, 5, 16}, Place::INPUT, 1, 0, DType::Float32);
+    Table to_bytes, to_numbers, requantize, product, groups;
+    to_bytes.scalar<float>(0, kScale).scalar<int32_t>(1, 128);
+    to_numbers.scalar<float>(0, 2).scalar<int32_t>(1, 100);
+    requantize.scalar<int32_t>(0, 100).scalar<int32_t>(1, 3).scalar<int32_t>(2, 250);
+    product.ref(0, requantize.node());
+    groups.scalar<uint8_t>(0, 4).scalar<int64_t>(1, 8);
+    using engine::Operation;
+    steps = {{Operation::Convert, to_bytes, {kW}, {kBytes}},
+             {Operation::Convert, {}, {kBytes}, {kPanels}},
+             {Operation::QuantizeRows, {}, {kX}, {kRows, kScales}},
+             {Operation::QuantizedProduct, product, {kRows, kPanels, kStart, kColumns}, {kStatic}},
+             {Operation::Convert, to_numbers, {kStatic}, {kNumbers}},
+             {Operation::QuantizedProduct, {}, {kRows, kPanels, kStart, kColumns}, {kFloats}},
+             {Operation::DynamicProduct,
+              {},
+              {kRows, kScales, kPanels, kColumns, kStart, kColumns},
+              {kDynamic}},
+             {Operation::DynamicProduct,
+              groups,
+              {kRows, kScales, kNibblePanels, kGroupScales, kColumns},
+              {kNibbles}}};
+    arguments = {kX, kW, kNumbers, kFloats, kDynamic, kNibbles};
+  }
+
+  static constexpr float kScale = 0.01f;  // of the weights
+
+ private:
+  // Of two dimensions, the first one is the number of rows.
+  void add(const std::vector<int64_t>& sizes, Place place, uint32_t index, uint64_t offset,
+           DType dtype) {
+    EngineValue value;
+    value.sizes = value.steps = sizes;
+    int64_t step = 1;
+    for (size_t d = sizes.size(); d-- > 0; step *= sizes[d]) value.steps[d] = step;
+    value.place = place;
+    value.index = index;
+    value.offset = offset;
+    if (sizes.size() == 2) value.dynamic_sizes = {0, -1};
+    value.dtype = dtype;
+    values.push_back(value);
+  }
+};
 
 }  // namespace test
 }  // namespace rushlight

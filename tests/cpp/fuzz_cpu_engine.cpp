@@ -57,7 +57,10 @@ int main(int argc, char** argv) {
   const Recording join = recording_of(join_graph(), {{6, 4}, {5, 4}, {11, 4}, {6}});
   const Recording attention =
       recording_of(attention_graph(), {{1, 1, 10, 8}, {1, 1, 10, 8}, {1, 1, 10, 8}});
-  if (!fuzz_engine("join", join, rounds) || !fuzz_engine("attention", attention, rounds)) {
+  const Recording quantized =
+      recording_of(QuantizedGraph(), {{9, 40}, {1280}, {9, 20}, {9, 20}, {9, 20}, {9, 20}});
+  if (!fuzz_engine("join", join, rounds) || !fuzz_engine("attention", attention, rounds) ||
+      !fuzz_engine("quantized", quantized, rounds)) {
     std::fprintf(stderr, "a graph made here does not run undamaged\n");
     return 1;
   }

@@ -183,6 +183,22 @@ void test_dynamic_sizes() {
   }
 }
 
+void test_quantized_products() {
+  PoolWorkers two(2);
+  EngineDelegate delegate(QuantizedGraph(), &two);
+  CHECK(delegate.loaded().ok());
+  EngineTensor few({2, 40}, 80), many({9, 40}, 360), w({1280}, 1280);
+  EngineTensor a({9, 20}, 180), b({9, 20}, 180), c({9, 20}, 180), d({9, 20}, 180);
+  CHECK(delegate.run({few.value(), w.value(), a.value(), b.value(), c.value(), d.value()}, 2).ok());
+  std::vector<EValue*> args = {many.value(), w.value(), a.value(), b.value(), c.value(), d.value()};
+  g_allocations = 0;
+  for (int round = 0; round < 4; ++round) {
+    CHECK(delegate.run(args, 2).ok());
+    args[0] = round % 2 == 0 ? few.value() : many.value();
+  }
+  CHECK(g_allocations == 0);
+}
+
 // Programs of the golden folder, with the portable kernels and the cpu backend.
 void test_golden(const char* path, size_t threads) {
   CpuBackend cpu;
@@ -217,6 +233,7 @@ int main(int argc, char** argv) {
   test_method();
   test_delegates();
   test_dynamic_sizes();
+  test_quantized_products();
   for (int i = 1; i < argc; ++i) {
     for (const size_t threads : {1, 2, 3}) test_golden(argv[i], threads);
   }

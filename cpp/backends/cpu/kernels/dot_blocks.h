@@ -5,14 +5,15 @@
 #include "rushlight/backends/cpu/kernels/blocks.h"
 #include "rushlight/backends/cpu/kernels/dot_product.h"
 #include "rushlight/backends/cpu/loops/dot.h"
+#include "rushlight/backends/cpu/loops/quantize.h"
 
 namespace rushlight::cpu {
 
 // A result whose tiles lie where place() says: see BlockGrid. To be set besides: what tiles have in
 // common, row_blocks, group, rows, columns, panels and results.
 struct DotGrid : BlockGrid {
-  NibbleTile tile;   // of 8 bits, what a DotTile has
-  int32_t bits = 8;  // of weights
+  const DotTiles* tiles;
+  DotTile tile;
   QuantizedResults results;
   // Puts into `tile` where a block of rows lies in A. Returns the first row after it.
   int64_t (*place)(const void* data, int64_t block, DotTile* tile) = nullptr;
@@ -22,28 +23,29 @@ struct DotGrid : BlockGrid {
   DotGrid(int64_t taps, int64_t depth);
   // One tap of weights of 4 bits.
   DotGrid(int64_t depth, const GroupScales& groups);
+  // The tile of a panel and those after it.
+  DotTile tile_at(int64_t panel) const;
 };
 
-// Of the tile's rows, kNarrowRows at most, and one panel.
-void run_narrow(int32_t bits, const NibbleTile& tile, int32_t* sums);
-
-// The same for a part of a result, `columns` of which `panels` begin at `column`: what a tile's
-// sums become.
+// What sums become in a part of a result: `columns` columns, in `panels` panels, from `column` on.
 class DotResults {
  public:
-  DotResults(const QuantizedResults& results, int32_t bits, int64_t column, int64_t columns,
-             int64_t panels);
-  // Sums of rows row..row+rows-1: int32, or float32 where there are shares.
-  void write(const void* sums, int64_t row, int64_t rows) const;
+  DotResults(const QuantizedResults& results, int64_t column, int64_t columns, int64_t panels);
+  DotResults(const DotResults&) = delete;
+  DotResults& operator=(const DotResults&) = delete;
+  // Sums of rows row..row+rows-1: int32, or float where there are shares.
+  void write(const void* sums, int64_t row, int64_t rows) const {
+    if (bytes_.out != nullptr) {
+      loops_.requantize(bytes_, static_cast<const int32_t*>(sums), row, rows);
+    } else {
+      loops_.dequantize(numbers_, sums, row, rows);
+    }
+  }
 
  private:
-  const QuantizedResults& results_;
-  int32_t parts_;
-  int64_t column_, columns_, sums_step_;
-  const int32_t* start_;
-  const float* multipliers_;
-  const float* shares_;
-  const float* bias_;
+  const QuantizeLoops& loops_;
+  RequantizeColumns bytes_;
+  DequantizeColumns numbers_;
   // Of a group of channels that ends within a panel, what follows belongs to the next.
   int32_t own_start_[kMaxPanels * kPanel];
   float own_multipliers_[kMaxPanels * kPanel];

@@ -22,12 +22,10 @@ int64_t place_block(const void* data, int64_t block, DotTile* tile) {
 void narrow_panels(void* data, int64_t begin, int64_t end) {
   const DotGrid& grid = *static_cast<const DotGrid*>(data);
   alignas(64) int32_t sums[kNarrowRows * kPanel];
-  NibbleTile tile = grid.tile;
+  const DotTileFn narrow = grid.tiles->narrow[grid.rows - 1];
   for (int64_t panel = begin; panel < end; ++panel) {
-    tile.b = grid.panel_at(panel);
-    tile.scales = static_cast<const char*>(grid.tile.scales) + panel * tile.scale_panel;
-    run_narrow(grid.bits, tile, sums);
-    DotResults(grid.results, grid.bits, panel * kPanel, grid.columns_of(panel, 1), 1)
+    narrow(grid.tile_at(panel), sums);
+    DotResults(grid.results, panel * kPanel, grid.columns_of(panel, 1), 1)
         .write(sums, 0, grid.rows);
   }
   const Finish& finish = grid.results.finish;
@@ -40,7 +38,6 @@ void narrow_panels(void* data, int64_t begin, int64_t end) {
 
 void multiply(const QuantizedProduct& product, Workers* workers) {
   if (product.rows <= 0 || product.columns <= 0) return;
-  const bool is_narrow = product.rows <= kNarrowRows;
   DotGrid grid =
       product.bits == 8 ? DotGrid(1, product.depth) : DotGrid(product.depth, product.groups);
   grid.rows = product.rows;
@@ -50,10 +47,11 @@ void multiply(const QuantizedProduct& product, Workers* workers) {
   grid.tile.a_step = product.a_step;
   grid.panels = product.panels;
   grid.results = product.results;
-  if (is_narrow) {
+  if (product.bits == 4) grid.results.parts = 16;
+  if (product.rows <= kNarrowRows) {
     return share_out(panels_of(product.columns), grid.work(), narrow_panels, &grid, workers);
   }
-  const int64_t highest = product.bits == 8 ? dot_loops().rows : nibble_loops().rows;
+  const int64_t highest = grid.tiles->rows;
   const Plan plan = {&product, EvenBlocks(product.rows, highest)};
   grid.row_blocks = plan.blocks.blocks;
   grid.set_group(highest * product.depth);

@@ -48,6 +48,7 @@ struct QuantizedResults {
   // whose sums are multiplied already, (sum - zero point * share) * scale.
   float* floats = nullptr;
   const float* row_scales = nullptr;
+  int32_t parts = 1;              // sums are of so many times the weights: 16 of those of 4 bits
   const float* shares = nullptr;  // one for each column: the sum of scale * weight
   Finish finish;
   int64_t step = 0;  // element (i, j) at i * step + j

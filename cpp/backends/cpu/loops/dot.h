@@ -27,41 +27,29 @@ struct DotTile {
   // What will be needed next, fetched into the second-level cache a few bytes with each quad.
   const char* ahead = nullptr;
   int64_t ahead_step = 0;
+  // Groups of terms that share a scale, of weights of 4 bits.
+  int64_t groups = 0;
+  const void* scales = nullptr;  // of a panel: [groups, kPanel], float32 or bfloat16
+  bool halves = false;
+  int64_t scale_panel = 0;  // from one panel's scales to the next ones
 };
 // Row i of the tile's sums begins at i * panels * kPanel; all columns of the panels are written.
-using DotTileFn = void (*)(const DotTile& tile, int32_t* sums);
+using DotTileFn = void (*)(const DotTile& tile, void* sums);
 
-struct DotLoops {
+struct DotTiles {
   int64_t rows;                              // greatest height of a tile
   int64_t panels;                            // greatest width
   DotTileFn tile[kMaxTileRows][kMaxPanels];  // [rows - 1][panels - 1]
   DotTileFn narrow[kNarrowRows];             // [rows - 1]: one panel, one tap, several sums at once
 };
 
-// Of weights of 4 bits, one tap and rows of one base. Sums are of 16 times the weights: exact; or,
-// where there are groups of terms, numbers: each group's sum times its scales, added up.
-struct NibbleTile : DotTile {
-  int64_t groups = 0;
-  const void* scales = nullptr;  // of a panel: [groups, kPanel], float32 or bfloat16
-  bool halves = false;
-  int64_t scale_panel = 0;  // from one panel's scales to the next ones, in bytes
-};
-constexpr int64_t kMaxNibbleRows = 7;
-using NibbleTileFn = void (*)(const NibbleTile& tile, void* sums);  // int32 or float
-
-// [rows - 1][panels - 1]; narrow: one panel, several sums at once.
-struct NibbleTiles {
-  NibbleTileFn tile[kMaxNibbleRows][kMaxPanels];
-  NibbleTileFn narrow[kNarrowRows];
-};
-
+// Of weights of 4 bits: one tap, rows of one base.
 struct NibbleLoops {
-  int64_t rows, panels;
-  NibbleTiles integers;
-  NibbleTiles numbers;  // where there are groups
+  DotTiles integers;  // sums of 16 times the weights, int32
+  DotTiles numbers;   // each group's sum of these times its scales, added up; float
 };
 
-RL_DOT_LOOPS(DotLoops, dot_loops)
+RL_DOT_LOOPS(DotTiles, dot_loops)
 RL_DOT_LOOPS(NibbleLoops, nibble_loops)
 
 }  // namespace rushlight::cpu

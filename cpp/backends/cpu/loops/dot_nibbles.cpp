@@ -18,7 +18,7 @@ constexpr int kPanels = 2;
 constexpr int kRows = 3;
 constexpr int kPanels = 1;
 #endif
-static_assert(kRows >= kLeastTileRows && kRows <= kMaxNibbleRows, "tables are too small");
+static_assert(kRows >= kLeastTileRows && kRows <= kFirstRows, "tables are too small");
 
 // The quads of a row of B's eight terms, 16 times the weights: the first four are in low nibbles,
 // the next ones in high nibbles.
@@ -58,7 +58,7 @@ inline void add_oct(Sums<H, V>& low, Sums<H, V>& high, const char* b, int64_t b_
 }
 
 template <int V>
-inline Vec load_scale(const NibbleTile& t, int64_t group, int v) {
+inline Vec load_scale(const DotTile& t, int64_t group, int v) {
   const char* panel = static_cast<const char*>(t.scales) + v / kPanelVectors * t.scale_panel;
   const int64_t at = group * kPanel + v % kPanelVectors * kLanes;
   if (t.halves) return load_weights(reinterpret_cast<const uint16_t*>(panel) + at);
@@ -75,7 +75,7 @@ struct Place {
 // Sums of `octs` eights of terms. kSplit: kOcts * 2 sums at once, of which too few would arise
 // otherwise to hide how long an addition takes.
 template <int H, int V, int kOcts, bool kSplit>
-inline Sums<H, V> sum_octs(const NibbleTile& t, int64_t octs, Steps& s, Place* at) {
+inline Sums<H, V> sum_octs(const DotTile& t, int64_t octs, Steps& s, Place* at) {
   constexpr int kParts = kSplit ? 2 * kOcts : 1;
   Sums<H, V> parts[kParts];
   int64_t o = 0;
@@ -104,7 +104,7 @@ inline Sums<H, V> sum_octs(const NibbleTile& t, int64_t octs, Steps& s, Place* a
 }
 
 template <int H, int P, int kOcts, bool kSplit>
-void integer_tile(const NibbleTile& t, void* out) {
+void integer_tile(const DotTile& t, void* out) {
   constexpr int V = P * kPanelVectors;
   Steps s(t.a_step);
   Place at = {reinterpret_cast<const char*>(t.a[0]), static_cast<const char*>(t.b), t.ahead};
@@ -115,7 +115,7 @@ void integer_tile(const NibbleTile& t, void* out) {
 }
 
 template <int H, int P, int kOcts, bool kSplit>
-void number_tile(const NibbleTile& t, void* out) {
+void number_tile(const DotTile& t, void* out) {
   constexpr int V = P * kPanelVectors;
   Steps s(t.a_step);
   Place at = {reinterpret_cast<const char*>(t.a[0]), static_cast<const char*>(t.b), t.ahead};
@@ -140,7 +140,7 @@ void number_tile(const NibbleTile& t, void* out) {
 }
 
 template <int H, int P>
-constexpr NibbleTileFn tile_or_null(bool numbers) noexcept {
+constexpr DotTileFn tile_or_null(bool numbers) noexcept {
   if constexpr (H > kRows || P > kPanels) {
     return nullptr;
   } else {
@@ -148,15 +148,17 @@ constexpr NibbleTileFn tile_or_null(bool numbers) noexcept {
   }
 }
 template <int H>
-constexpr NibbleTileFn narrow(bool numbers) noexcept {
+constexpr DotTileFn narrow(bool numbers) noexcept {
   constexpr int kOcts = H == 1 ? 4 : (H == 2 ? 2 : 1);
   return numbers ? number_tile<H, 1, kOcts, true> : integer_tile<H, 1, kOcts, true>;
 }
 
 #define RL_TILES(H) {tile_or_null<H, 1>(numbers), tile_or_null<H, 2>(numbers)}
 
-constexpr NibbleTiles tiles_of(bool numbers) noexcept {
+constexpr DotTiles tiles_of(bool numbers) noexcept {
   return {
+      kRows,
+      kPanels,
       {RL_TILES(1), RL_TILES(2), RL_TILES(3), RL_TILES(4), RL_TILES(5), RL_TILES(6), RL_TILES(7)},
       {narrow<1>(numbers), narrow<2>(numbers), narrow<3>(numbers), narrow<4>(numbers),
        narrow<5>(numbers), narrow<6>(numbers)}};
@@ -164,6 +166,6 @@ constexpr NibbleTiles tiles_of(bool numbers) noexcept {
 
 }  // namespace
 
-const NibbleLoops nibble_loops = {kRows, kPanels, tiles_of(false), tiles_of(true)};
+const NibbleLoops nibble_loops = {tiles_of(false), tiles_of(true)};
 
 }  // namespace rushlight::cpu::RL_ISA

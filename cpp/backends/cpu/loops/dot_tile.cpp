@@ -43,7 +43,7 @@ inline void add_terms(Sums<H, V>& sums, const Quads (&b)[V], const char* first, 
 }
 
 template <int H, int P>
-void tile(const DotTile& t, int32_t* out) {
+void tile(const DotTile& t, void* out) {
   constexpr int V = P * kPanelVectors;
   Sums<H, V> sums;
   Steps s(t.a_step);
@@ -74,12 +74,12 @@ void tile(const DotTile& t, int32_t* out) {
       b += kQuadBytes;
     }
   }
-  sums.store(out);
+  sums.store(static_cast<int32_t*>(out));
 }
 
 // Few rows, of which too few sums arise to hide how long an addition takes: several sums for each.
 template <int H>
-void narrow(const DotTile& t, int32_t* out) {
+void narrow(const DotTile& t, void* out) {
   constexpr int V = kPanelVectors;
   constexpr int kMost = kPanels * kRows * kPanelVectors / (H * V);  // that stay in registers
   constexpr int U = kMost < 1 ? 1 : (kMost < 8 ? kMost : 8);
@@ -123,7 +123,7 @@ void narrow(const DotTile& t, int32_t* out) {
   }
 #pragma GCC unroll 8
   for (int u = 1; u < U; ++u) parts[0] += parts[u];
-  parts[0].store(out);
+  parts[0].store(static_cast<int32_t*>(out));
 }
 
 template <int H>
@@ -141,7 +141,7 @@ constexpr DotTileFn tile_or_null(int panels) noexcept {
 
 }  // namespace
 
-const DotLoops dot_loops = {
+const DotTiles dot_loops = {
     kRows,
     kPanels,
     {RL_TILES(1), RL_TILES(2), RL_TILES(3), RL_TILES(4), RL_TILES(5), RL_TILES(6), RL_TILES(7),

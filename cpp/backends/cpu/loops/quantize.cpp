@@ -9,61 +9,168 @@ namespace {
 
 using namespace ::rushlight::kernels::RL_ISA;
 
-void requantize(const RequantizeTile& t) {
-  const RequantizeVec requantize(t.requantize);
-  for (int64_t j = 0; j < t.columns; j += kLanes) {
-    const IntVec start = load_int(t.start + j);
-    const Vec multiplier = load(t.multipliers + j);
-    const int32_t* sums = t.sums + j;
-    uint8_t* out = t.out + j;
-    for (int64_t i = 0; i < t.rows; ++i, sums += t.sums_step, out += t.out_step) {
-      const IntVec q = requantize.apply(wrap_add(load_int(sums), start), multiplier);
-      store_some_as_bytes(out, q, t.columns - j);
+#if defined(__AVX512F__)
+
+// Two panels: what is beyond the bounds is cut off as vectors are narrowed, two rows at a time.
+struct TwoPanels {
+  __m512i start[2];
+  __m512 multiplier[2];
+  __m512 high;
+  __m512i zero_point, least;
+
+  explicit TwoPanels(const RequantizeColumns& c) {
+    const Requantize& r = c.requantize;
+    for (int64_t v = 0; v < 2; ++v) {
+      start[v] = _mm512_loadu_si512(c.start + v * kLanes);
+      multiplier[v] = _mm512_loadu_ps(c.multipliers + v * kLanes);
+    }
+    high = _mm512_set1_ps(static_cast<float>(r.high - r.zero_point));
+    zero_point = _mm512_set1_epi16(static_cast<int16_t>(r.zero_point));
+    least = _mm512_set1_epi8(static_cast<char>(r.low));
+  }
+  // NaN becomes the least integer.
+  __m512i round(const int32_t* sums, int64_t v) const {
+    const __m512i sum = _mm512_add_epi32(_mm512_loadu_si512(sums + v * kLanes), start[v]);
+    const __m512 number = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), multiplier[v]);
+    return _mm512_cvtps_epi32(_mm512_min_ps(high, number));
+  }
+  __m512i row(const int32_t* sums) const {
+    return _mm512_adds_epi16(_mm512_packs_epi32(round(sums, 0), round(sums, 1)), zero_point);
+  }
+  // In the low half the first row.
+  __m512i rows(const int32_t* first, const int32_t* second) const {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i bytes = _mm512_max_epu8(_mm512_packus_epi16(row(first), row(second)), least);
+    return _mm512_permutexvar_epi32(order, bytes);
+  }
+};
+
+void requantize_two_panels(const RequantizeColumns& c, const int32_t* sums, int64_t row,
+                           int64_t rows) {
+  const TwoPanels panels(c);
+  uint8_t* out = c.out + row * c.out_step;
+  int64_t i = 0;
+#pragma GCC unroll 1
+  for (; i + 2 <= rows; i += 2, sums += 2 * c.sums_step, out += 2 * c.out_step) {
+    const __m512i both = panels.rows(sums, sums + c.sums_step);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_castsi512_si256(both));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + c.out_step),
+                        _mm512_extracti64x4_epi64(both, 1));
+  }
+  if (i == rows) return;
+  const __m512i last = panels.rows(sums, sums);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_castsi512_si256(last));
+}
+
+#endif
+
+void requantize(const RequantizeColumns& c, const int32_t* sums, int64_t row, int64_t rows) {
+#if defined(__AVX512F__)
+  if (c.columns == 2 * kLanes) return requantize_two_panels(c, sums, row, rows);
+#endif
+  const RequantizeVec requantize(c.requantize);
+  for (int64_t j = 0; j < c.columns; j += kLanes) {
+    const IntVec start = load_int(c.start + j);
+    const Vec multiplier = load(c.multipliers + j);
+    const int32_t* from = sums + j;
+    uint8_t* out = c.out + row * c.out_step + j;
+    for (int64_t i = 0; i < rows; ++i, from += c.sums_step, out += c.out_step) {
+      const IntVec q = requantize.apply(wrap_add(load_int(from), start), multiplier);
+      store_some_as_bytes(out, q, c.columns - j);
     }
   }
 }
 
-// What a DequantizeTile is of.
+// What a DequantizeColumns is of.
 enum class Kind { Start, Rows, Numbers };
 
+// A vector of columns, and how its sums become numbers.
 template <Kind kKind>
-void dequantize_columns(const DequantizeTile& t, int64_t j) {
-  const int64_t left = t.columns - j;
-  const IntVec start = kKind == Kind::Numbers ? IntVec{} : load_int(t.start + j);
-  const Vec multiplier = kKind == Kind::Numbers ? load(t.shares + j) : load(t.multipliers + j);
-  const Vec bias = t.bias == nullptr ? Vec{} : load(t.bias + j);
-  const float parts = static_cast<float>(t.parts);
-  for (int64_t i = 0; i < t.rows; ++i) {
-    const int64_t at = i * t.sums_step + j;
-    Vec number;
-    if constexpr (kKind == Kind::Start) {
-      number = to_floats(wrap_add(load_int(t.sums + at), start)) * multiplier + bias;
+struct Numbers {
+  IntVec start = {};
+  Vec factor, bias = {};
+  float unit;
+
+  Numbers(const DequantizeColumns& c, int64_t j) : unit(1.0f / static_cast<float>(c.parts)) {
+    if (c.bias != nullptr) bias = load(c.bias + j);
+    if constexpr (kKind == Kind::Numbers) {
+      factor = load(c.shares + j) * splat(static_cast<float>(c.parts));
     } else {
-      const Vec scale = splat(t.row_scales[2 * i] / parts);
-      const Vec zero_point = splat(t.row_scales[2 * i + 1] * parts);
-      if constexpr (kKind == Kind::Numbers) {
-        number = (load(t.numbers + at) - zero_point * multiplier) * scale + bias;
-      } else {
-        // Whatever was given is within what can be converted.
-        const IntVec zero = round_even(min_of(max_of(zero_point, Vec{}), splat(4096)));
-        const IntVec sum = wrap_add(load_int(t.sums + at), wrap_multiply(-zero, start));
-        number = to_floats(sum) * scale * multiplier + bias;
+      start = load_int(c.start + j);
+      factor = load(c.multipliers + j);
+      if constexpr (kKind == Kind::Rows) {
+        start = wrap_multiply(start, splat_int(-c.parts));
+        factor *= splat(unit);
       }
     }
-    if (t.residual != nullptr) number += load_some(t.residual + i * t.residual_step + j, left);
-    if (t.clamp) number = clamp(number, splat(t.low), splat(t.high));
-    store_some(t.out + i * t.out_step + j, number, left);
+  }
+  // `scale` is the row's scale and zero point, `integers` are these as integers.
+  Vec of(const void* sums, const float* scale, const int32_t* integers) const {
+    if constexpr (kKind == Kind::Numbers) {
+      const Vec number = load(static_cast<const float*>(sums)) - splat(scale[1]) * factor;
+      return number * splat(scale[0] * unit) + bias;
+    } else {
+      const IntVec sum = load_int(static_cast<const int32_t*>(sums));
+      if constexpr (kKind == Kind::Start) return to_floats(wrap_add(sum, start)) * factor + bias;
+      const IntVec share = wrap_multiply(splat_int(integers[1]), start);
+      return to_floats(wrap_add(sum, share)) * splat(scale[0]) * factor + bias;
+    }
+  }
+};
+
+// Rows whose zero points are taken together.
+constexpr int64_t kRowsAtOnce = 16;
+
+// Scales and zero points as integers, whatever was given within what can be converted.
+void to_integers(const float* row_scales, int64_t rows, int32_t* integers) {
+  for (int64_t k = 0; k < 2 * rows; k += kLanes) {
+    const Vec v = load_some(row_scales + k, 2 * rows - k);
+    store_int(integers + k, round_even(min_of(max_of(v, Vec{}), splat(255))));
   }
 }
 
-void dequantize(const DequantizeTile& t) {
-  for (int64_t j = 0; j < t.columns; j += kLanes) {
-    if (t.row_scales == nullptr) {
-      dequantize_columns<Kind::Start>(t, j);
-    } else if (t.numbers == nullptr) {
-      dequantize_columns<Kind::Rows>(t, j);
+template <Kind kKind>
+void dequantize_rows(const DequantizeColumns& c, const char* sums, int64_t row, int64_t rows) {
+  int32_t integers[2 * kRowsAtOnce];
+  constexpr int64_t kOfRow = kKind == Kind::Start ? 0 : 2;
+  const float* scales = c.row_scales + kOfRow * row;
+  if constexpr (kKind == Kind::Rows) to_integers(scales, rows, integers);
+  const bool is_plain = c.residual == nullptr && !c.clamp;
+  const int64_t sums_step = c.sums_step * 4;
+  const int64_t out_step = c.out_step;
+  for (int64_t j = 0; j < c.columns; j += kLanes) {
+    const Numbers<kKind> numbers(c, j);
+    const int64_t left = c.columns - j;
+    const char* from = sums + j * 4;
+    float* out = c.out + row * out_step + j;
+    if (is_plain && left >= kLanes) {
+#pragma GCC unroll 2
+      for (int64_t i = 0; i < rows; ++i, from += sums_step, out += out_step) {
+        store(out, numbers.of(from, scales + kOfRow * i, integers + kOfRow * i));
+      }
+      continue;
+    }
+    for (int64_t i = 0; i < rows; ++i, from += sums_step, out += out_step) {
+      Vec number = numbers.of(from, scales + kOfRow * i, integers + kOfRow * i);
+      if (c.residual != nullptr) {
+        number += load_some(c.residual + (row + i) * c.residual_step + j, left);
+      }
+      if (c.clamp) number = clamp(number, splat(c.low), splat(c.high));
+      store_some(out, number, left);
+    }
+  }
+}
+
+void dequantize(const DequantizeColumns& c, const void* all_sums, int64_t row, int64_t rows) {
+  const char* sums = static_cast<const char*>(all_sums);
+  for (int64_t i = 0; i < rows; i += kRowsAtOnce, sums += kRowsAtOnce * c.sums_step * 4) {
+    const int64_t n = rows - i < kRowsAtOnce ? rows - i : kRowsAtOnce;
+    if (c.row_scales == nullptr) {
+      dequantize_rows<Kind::Start>(c, sums, row + i, n);
+    } else if (c.shares == nullptr) {
+      dequantize_rows<Kind::Rows>(c, sums, row + i, n);
     } else {
-      dequantize_columns<Kind::Numbers>(t, j);
+      dequantize_rows<Kind::Numbers>(c, sums, row + i, n);
     }
   }
 }

@@ -9,31 +9,29 @@
 
 namespace rushlight::cpu {
 
-// Sums of integers (dot.h) and how they become results: sum + start, times a column's multiplier.
-// What belongs to columns is there for whole panels.
-struct SumTile {
-  const int32_t* sums = nullptr;  // element (i, j) at i * sums_step + j
-  int64_t sums_step = 0;          // whole panels
-  int64_t rows = 0;
-  int64_t columns = 0;  // that are stored
+// How sums of integers (dot.h) of some columns become results: sum + start, times a column's
+// multiplier. What belongs to columns is there for whole panels.
+struct SumColumns {
+  int64_t columns = 0;    // that are stored
+  int64_t sums_step = 0;  // from one row's sums to the next ones
   const int32_t* start = nullptr;
   const float* multipliers = nullptr;
-};
-
-struct RequantizeTile : SumTile {
-  Requantize requantize;
-  uint8_t* out = nullptr;
   int64_t out_step = 0;
 };
 
+// round_half_even(number) + zero_point, from low to high.
+struct RequantizeColumns : SumColumns {
+  Requantize requantize;
+  uint8_t* out = nullptr;
+};
+
 // Numbers + bias + residual, clamped.
-struct DequantizeTile : SumTile {
+struct DequantizeColumns : SumColumns {
   // If A has a scale and zero point for each row: these, two floats for each. The number is
-  // (sum - zero point * start * parts) * (scale / parts) * multiplier; of sums that are numbers
-  // already, (sum - zero point * share * parts) * (scale / parts).
+  // (sum - zero point * start * parts) * scale * (multiplier / parts).
   const float* row_scales = nullptr;
-  int32_t parts = 1;               // a power of two
-  const float* numbers = nullptr;  // instead of sums
+  int32_t parts = 1;  // a power of two
+  // If not nullptr, sums are numbers: (sum - zero point * share * parts) * (scale / parts).
   const float* shares = nullptr;
   const float* bias = nullptr;  // may be nullptr, as residual
   const float* residual = nullptr;
@@ -41,12 +39,12 @@ struct DequantizeTile : SumTile {
   bool clamp = false;
   float low = 0, high = 0;
   float* out = nullptr;
-  int64_t out_step = 0;
 };
 
 struct QuantizeLoops {
-  void (*requantize)(const RequantizeTile& tile);
-  void (*dequantize)(const DequantizeTile& tile);
+  // Rows row..row+rows-1 of the result, whose sums are int32, or float where there are shares.
+  void (*requantize)(const RequantizeColumns& c, const int32_t* sums, int64_t row, int64_t rows);
+  void (*dequantize)(const DequantizeColumns& c, const void* sums, int64_t row, int64_t rows);
   // out[i] = round_half_even(x[i] * inverse_scale) + zero_point, from 0 to 255; 0 for NaN.
   void (*to_bytes)(const float* x, int64_t n, float inverse_scale, int32_t zero_point,
                    uint8_t* out);

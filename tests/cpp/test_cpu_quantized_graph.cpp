@@ -1,0 +1,248 @@
+// Quantised products as a payload has them: results beside products of the numbers that rows and
+// weights stand for, for several numbers of rows; and what is refused.
+#include <functional>
+
+#include "cpu_kernels.h"
+#include "engine_payload.h"
+#include "rushlight/backends/cpu/kernels/quantize.h"
+
+using namespace rushlight;
+using namespace rushlight::test;
+
+namespace {
+
+constexpr int64_t kDepth = 40;
+constexpr int64_t kWidth = 20;
+using Graph = QuantizedGraph;
+
+struct Run {
+  EngineTensor x, w, bytes, floats, dynamic, nibbles;
+
+  explicit Run(int32_t rows)
+      : x({rows, 40}, int64_t{rows} * 40),
+        w({1280}, 1280),
+        bytes({9, 20}, 180),
+        floats({9, 20}, 180),
+        dynamic({9, 20}, 180),
+        nibbles({9, 20}, 180) {
+    Random random(static_cast<uint64_t>(rows) + 1);
+    for (size_t i = 0; i < x.numel(); ++i) x.data()[i] = random.real(-3, 2);
+    for (size_t i = 0; i < w.numel(); ++i) w.data()[i] = random.real(-1.5f, 1.5f);
+    // The columns' integers are made of the first bytes: small ones.
+    for (size_t i = 0; i < 128; ++i) w.data()[i] = random.real(-1.2f, -1.1f);
+    for (size_t i = 2; i < 128; i += 4) w.data()[i] = w.data()[i + 1] = -1.28f;
+  }
+  std::vector<EValue*> args() {
+    return {x.value(), w.value(), bytes.value(), floats.value(), dynamic.value(), nibbles.value()};
+  }
+
+  // What w is as bytes.
+  int32_t byte(int64_t i) const {
+    const float q = std::nearbyint(w.tensor().as<float>()[i] * (1.0f / Graph::kScale)) + 128;
+    return static_cast<int32_t>(std::fmin(std::fmax(q, 0), 255));
+  }
+  int32_t weight(int64_t k, int64_t j) const {
+    return byte((j / 16 * 10 + k / 4) * 64 + j % 16 * 4 + k % 4) - 128;
+  }
+  int32_t nibble(int64_t k, int64_t j) const {
+    const int32_t both = byte((j / 16 * 5 + k / 8) * 64 + j % 16 * 4 + k % 4);
+    const int32_t u = k % 8 < 4 ? both & 15 : both >> 4;
+    return u < 8 ? u : u - 16;
+  }
+  int64_t start(int64_t j) const {
+    return byte(4 * j) + byte(4 * j + 1) * 256 + byte(4 * j + 2) * 65536 +
+           byte(4 * j + 3) * 16777216;
+  }
+};
+
+bool near(float value, double expected, double size) {
+  if (std::fabs(value - expected) <= 2e-6 * size) return true;
+  std::fprintf(stderr, "%g, not %g\n", static_cast<double>(value), expected);
+  return false;
+}
+
+void check_row(Run& run, int64_t i, const uint8_t* row, float scale, double zero_point) {
+  const float* columns = run.w.data();
+  for (int64_t j = 0; j < kWidth; ++j) {
+    const size_t at = static_cast<size_t>(i * kWidth + j);
+    const auto start = static_cast<double>(run.start(j));
+    double sum = 0;
+    double in_groups = 0;
+    for (int64_t k = 0; k < kDepth; ++k) {
+      sum += row[k] * run.weight(k, j);
+      in_groups += static_cast<double>(columns[(j / 16 * 5 + k / 8) * 16 + j % 16]) * row[k] *
+                   run.nibble(k, j);
+    }
+    const double multiplier = static_cast<double>(columns[j]);
+    const double number = (sum + start) * multiplier;
+    CHECK(near(run.floats.data()[at], number, std::fabs(number)));
+    const double q = std::fmin(std::fmax(std::nearbyint(number) + 100, 3), 250);
+    CHECK(std::fabs(run.bytes.data()[at] - (q - 100) * 2) <= 2);  // rounding may differ
+    const double dynamic = (sum - zero_point * start) * multiplier * scale + multiplier;
+    CHECK(near(run.dynamic.data()[at], dynamic, std::fabs(dynamic) + 1));
+    const double share = zero_point * multiplier;
+    CHECK(near(run.nibbles.data()[at], (in_groups - share) * scale,
+               (std::fabs(share) + 40 * 8 * 255) * static_cast<double>(scale)));
+  }
+}
+
+void check_run(EngineDelegate& delegate, int32_t rows) {
+  Run run(rows);
+  const Status status = delegate.run(run.args(), 2);
+  if (!status.ok()) std::fprintf(stderr, "%s\n", delegate.message());
+  CHECK(status.ok());
+  for (const EngineTensor* out : {&run.bytes, &run.floats, &run.dynamic, &run.nibbles}) {
+    CHECK(out->has({rows, 20}) && out->rest_untouched());
+  }
+  std::vector<uint8_t> bytes(static_cast<size_t>(rows * kDepth));
+  std::vector<float> scales(static_cast<size_t>(2 * rows));
+  cpu::QuantizeRows job;
+  job.rows = rows;
+  job.width = job.in_step = job.out_step = kDepth;
+  job.in = run.x.data();
+  job.out = bytes.data();
+  job.scales = scales.data();
+  cpu::quantize_rows(job, nullptr);
+  for (int64_t i = 0; i < rows; ++i) {
+    check_row(run, i, bytes.data() + i * kDepth, scales[static_cast<size_t>(2 * i)],
+              static_cast<double>(scales[static_cast<size_t>(2 * i + 1)]));
+  }
+}
+
+void test_all_sizes() {
+  PoolWorkers two(2);
+  for (Workers* workers : {static_cast<Workers*>(nullptr), static_cast<Workers*>(&two)}) {
+    EngineDelegate delegate(Graph(), workers);
+    if (!delegate.loaded().ok()) std::fprintf(stderr, "%s\n", delegate.message());
+    CHECK(delegate.loaded().ok());
+    if (!delegate.loaded().ok()) return;
+    for (const int32_t rows : {9, 1, 0, 7, 9}) check_run(delegate, rows);
+  }
+}
+
+using Change = std::function<void(Graph&)>;
+
+void refused(const Change& change, const char* reason) {
+  Graph graph;
+  change(graph);
+  EngineDelegate delegate(graph);
+  const bool as_expected = delegate.loaded().code() == Code::DelegateInvalidCompatibility &&
+                           std::strstr(delegate.message(), reason) != nullptr;
+  if (!as_expected) std::fprintf(stderr, "'%s' has no '%s'\n", delegate.message(), reason);
+  CHECK(as_expected);
+}
+
+// With its rows, panels and results, but for these.
+void refuse_values(Graph::Step step, size_t input, int32_t number, const char* reason) {
+  refused([=](Graph& g) { g.steps[step].inputs[input] = number; }, reason);
+}
+
+void test_refused_products() {
+  for (const Graph::Step step : {Graph::kProduct, Graph::kFloatProduct}) {
+    refuse_values(step, 0, Graph::kX, "an input has another dtype");
+    refuse_values(step, 0, Graph::kStatic, "its panels have other sizes");
+    refuse_values(step, 1, Graph::kBytes, "an input has another dtype");
+    refuse_values(step, 1, -1, "an input is missing");
+    refuse_values(step, 3, Graph::kW, "what belongs to its columns has other sizes");
+    refused([=](Graph& g) { g.steps[step].inputs.push_back(0); }, "too many values");
+  }
+  refused([](Graph& g) { g.values[Graph::kStart].sizes = {31}; },
+          "what belongs to its columns has other sizes");
+  refused([](Graph& g) { g.values[Graph::kRows].steps = {0, 1}; }, "repeat");
+  refused([](Graph& g) { g.values[Graph::kStatic].steps = {1, 9}; }, "its rows have gaps");
+  refused([](Graph& g) { g.values[Graph::kStatic].dtype = DType::Int8; },
+          "its output has another dtype");
+  const auto requantize = [](int32_t zero_point, int32_t low, int32_t high) {
+    refused(
+        [=](Graph& g) {
+          Table bounds, product;
+          bounds.scalar<int32_t>(0, zero_point).scalar<int32_t>(1, low).scalar<int32_t>(2, high);
+          g.steps[Graph::kProduct].operation = product.ref(0, bounds.node());
+        },
+        "its zero point or its bounds are not within 0..255");
+  };
+  requantize(-1, 0, 255);
+  requantize(256, 0, 255);
+  requantize(0, 0, 256);
+  requantize(0, INT32_MIN, 255);
+  requantize(0, 9, 8);
+  refused(
+      [](Graph& g) {
+        Table finish, product;
+        finish.scalar<uint8_t>(0, 1);
+        g.steps[Graph::kProduct].operation = product.ref(1, finish.node());
+      },
+      "what follows its results is for float32");
+}
+
+void test_refused_dynamic_products() {
+  const Graph::Step step = Graph::kProduct8;
+  refuse_values(step, 1, Graph::kColumns, "its rows' scales have other sizes");
+  refuse_values(step, 2, Graph::kNibblePanels, "an input has another dtype");
+  refuse_values(step, 3, Graph::kW, "what belongs to its columns has other sizes");
+  refuse_values(step, 4, Graph::kColumns, "an input has another dtype");
+  refuse_values(step, 5, Graph::kW, "its bias has other sizes");
+  refuse_values(Graph::kProduct4, 4, Graph::kStart, "an input has another dtype");
+  refuse_values(Graph::kProduct4, 3, Graph::kColumns, "its groups' scales have other sizes");
+  refuse_values(Graph::kProduct4, 2, Graph::kBytes, "its panels have other sizes");
+  const auto parameters = [](uint8_t bits, int64_t group, const char* reason) {
+    refused(
+        [=](Graph& g) {
+          Table product;
+          g.steps[Graph::kProduct4].operation =
+              product.scalar<uint8_t>(0, bits).scalar<int64_t>(1, group);
+        },
+        reason);
+  };
+  parameters(5, 8, "neither 8 bits nor 4");
+  parameters(8, 8, "an input has another dtype");
+  for (const int64_t group :
+       {int64_t{-8}, int64_t{4}, int64_t{12}, int64_t{16}, int64_t{48}, INT64_MAX, INT64_MIN}) {
+    parameters(4, group, "its groups are not of 4 bits and of a multiple of 8 terms");
+  }
+}
+
+void test_refused_conversions() {
+  refused([](Graph& g) { g.values[Graph::kScales].sizes = {9, 1}; },
+          "its rows' scales have other sizes");
+  refused([](Graph& g) { g.values[Graph::kRows].sizes = {9, 39}; }, "its operands differ in sizes");
+  refused([](Graph& g) { g.steps[Graph::kQuantize].outputs = {Graph::kRows}; }, "too few");
+  refuse_values(Graph::kFlip, 0, Graph::kPanels, "its dtypes are none that it is between");
+  const auto parameters = [](float scale, int32_t zero_point) {
+    refused(
+        [=](Graph& g) {
+          Table convert;
+          g.steps[Graph::kToBytes].operation =
+              convert.scalar<float>(0, scale).scalar<int32_t>(1, zero_point);
+        },
+        "its scale is no positive number, or its zero point not within 0..255");
+  };
+  for (const float scale : {0.0f, -1.0f, 1e-40f, kInfinity, kNotANumber}) parameters(scale, 0);
+  parameters(1, -1);
+  parameters(1, 256);
+}
+
+// Rows that are so long that sums would be beyond 32 bits.
+void test_refused_depth() {
+  Graph graph;
+  for (const size_t i : {size_t{Graph::kX}, size_t{Graph::kRows}}) {
+    graph.values[i].sizes[1] = graph.values[i].steps[0] = 65794;
+  }
+  graph.scratch_size = 1 << 21;
+  for (EngineValue& value : graph.values) {
+    if (value.place == Place::SCRATCH && value.offset > 2560) value.offset += 1 << 20;
+  }
+  EngineDelegate delegate(graph, nullptr, size_t{1} << 22);
+  CHECK(std::strstr(delegate.message(), "its sums are beyond 32 bits") != nullptr);
+}
+
+}  // namespace
+
+int main() {
+  on_each_isa([] { test_all_sizes(); });
+  test_refused_products();
+  test_refused_dynamic_products();
+  test_refused_conversions();
+  test_refused_depth();
+  return check_result();
+}
