@@ -5,12 +5,190 @@
 
 #include "cpu_geometry.h"
 #include "cpu_quantized.h"
+#include "rushlight/backends/cpu/kernels/quantized_convolution.h"
 
 using namespace rushlight;
 using namespace rushlight::cpu;
 using namespace rushlight::test;
 
 namespace {
+
+// --- convolutions -------------------------------------------------------------------------------
+
+struct Case {
+  ConvGeometry g;
+  bool depthwise = false;
+  bool floats = false;    // as results
+  bool extremes = false;  // all weights and bytes are the greatest
+};
+
+int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// Plain weights, element (o, tap, i), and where the kernels want each of them; what belongs to
+// channels, filled up to whole panels.
+struct Weights {
+  int64_t inputs, outputs, taps;  // of a group
+  std::vector<int8_t> plain;
+  Guarded<int8_t> packed;
+  std::vector<int32_t> start;
+  std::vector<float> multipliers;
+
+  Weights(const Case& test, Random& random)
+      : inputs(test.g.in_channels / test.g.groups),
+        outputs(test.g.out_channels / test.g.groups),
+        taps(test.g.kernel_y * test.g.kernel_x),
+        plain(static_cast<size_t>(test.g.out_channels * taps * inputs)),
+        packed(packed_size(test), 0),
+        start(static_cast<size_t>(round_up(test.g.out_channels, kPanel))),
+        multipliers(start.size()) {
+    for (int8_t& w : plain) {
+      w = static_cast<int8_t>(test.extremes ? -128 : random.whole(-128, 127));
+    }
+    for (size_t o = 0; o < static_cast<size_t>(test.g.out_channels); ++o) {
+      start[o] = static_cast<int32_t>(random.whole(-20000, 20000));
+      multipliers[o] = std::exp2(random.real(-14, -6));
+    }
+    for (int64_t o = 0; o < test.g.out_channels; ++o) {
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        for (int64_t i = 0; i < inputs; ++i) *place(test, o, tap, i) = at(o, tap, i);
+      }
+    }
+  }
+  int8_t at(int64_t o, int64_t tap, int64_t i) const {
+    return plain[static_cast<size_t>((o * taps + tap) * inputs + i)];
+  }
+
+ private:
+  int64_t packed_size(const Case& test) const {
+    if (test.depthwise) return taps * round_up(test.g.out_channels, kPanel);
+    return test.g.groups * taps * round_up(inputs, 4) * round_up(outputs, kPanel);
+  }
+  int8_t* place(const Case& test, int64_t o, int64_t tap, int64_t i) {
+    if (test.depthwise) {
+      return packed.data() + tap * round_up(test.g.out_channels, kPanel) + o;
+    }
+    const int64_t depth = taps * round_up(inputs, 4);
+    const int64_t group = depth * round_up(outputs, kPanel);
+    const int64_t row = tap * round_up(inputs, 4) + i;
+    const int64_t column = o % outputs;
+    return packed.data() + o / outputs * group + column / kPanel * kPanel * depth +
+           row / 4 * 4 * kPanel + column % kPanel * 4 + row % 4;
+  }
+};
+
+int64_t sum_at(const QuantizedConvolution& conv, const Weights& weights, int64_t pixel, int64_t o) {
+  const ConvGeometry& g = conv.geometry;
+  const int64_t n = pixel / g.out_width / g.out_height;
+  const int64_t y = pixel / g.out_width % g.out_height * g.stride_y - g.pad_top;
+  const int64_t x = pixel % g.out_width * g.stride_x - g.pad_left;
+  int64_t sum = weights.start[static_cast<size_t>(o)];
+  for (int64_t tap = 0; tap < weights.taps; ++tap) {
+    const int64_t from_y = y + tap / g.kernel_x * g.dilation_y;
+    const int64_t from_x = x + tap % g.kernel_x * g.dilation_x;
+    const bool inside = from_y >= 0 && from_x >= 0 && from_y < g.in_height && from_x < g.in_width;
+    for (int64_t i = 0; i < weights.inputs; ++i) {
+      const int64_t c = o / weights.outputs * weights.inputs + i;
+      const int64_t byte = inside ? conv.in[n * conv.in_batch_step + from_y * conv.in_row_step +
+                                            from_x * conv.in_column_step + c]
+                                  : conv.padding_value;
+      sum += byte * weights.at(o, tap, i);
+    }
+  }
+  return sum;
+}
+
+void run(const Case& test, QuantizedConvolution conv, void* out, Workers* workers) {
+  if (test.floats) {
+    conv.results.floats = static_cast<float*>(out);
+  } else {
+    conv.results.bytes = static_cast<uint8_t*>(out);
+  }
+  const size_t bytes = quantized_depthwise_scratch(conv.geometry);
+  std::vector<char> scratch(bytes, '\x7f');  // garbage
+  convolve_depthwise(conv, scratch.data(), workers);
+}
+
+void check_case(const Case& test, Random& random) {
+  const ConvGeometry& g = test.g;
+  const Weights weights(test, random);
+  std::vector<uint8_t> in = bytes_of(random, in_size(g));
+  if (test.extremes) std::fill(in.begin(), in.end(), uint8_t{255});
+  QuantizedConvolution conv;
+  conv.geometry = g;
+  conv.padding_value = static_cast<uint8_t>(random.whole(0, 255));
+  conv.in = in.data();
+  conv.in_column_step = g.in_channels;
+  conv.in_row_step = g.in_width * g.in_channels;
+  conv.in_batch_step = g.in_height * conv.in_row_step;
+  conv.weights = weights.packed.data();
+  conv.results.start = weights.start.data();
+  conv.results.multipliers = weights.multipliers.data();
+  conv.results.requantize = draw_requantize(random);
+  conv.results.step = g.out_channels;
+  conv.results.finish.low = -1.5f;
+  std::vector<int32_t> expected(static_cast<size_t>(out_size(g)));
+  std::vector<float> expected_floats(expected.size());
+  for (int64_t i = 0; i < out_size(g); ++i) {
+    const auto at = static_cast<size_t>(i);
+    const int64_t sum = sum_at(conv, weights, i / g.out_channels, i % g.out_channels);
+    const float multiplier = weights.multipliers[static_cast<size_t>(i % g.out_channels)];
+    expected[at] = requantized(sum, multiplier, conv.results.requantize);
+    expected_floats[at] = std::fmax(static_cast<float>(sum) * multiplier, -1.5f);
+  }
+  const auto check = [&](const auto* out, const auto& wanted) {
+    int64_t wrong = 0;
+    for (size_t i = 0; i < wanted.size(); ++i) wrong += out[i] != wanted[i];
+    if (wrong != 0) print_geometry(test.depthwise ? "depthwise" : "dense", g);
+    CHECK(wrong == 0);
+  };
+  const auto compute = [&](auto* out, Workers* workers) { run(test, conv, out, workers); };
+  if (test.floats) {
+    everywhere<float>(out_size(g), compute, [&](const float* out) { check(out, expected_floats); });
+  } else {
+    everywhere<uint8_t>(out_size(g), compute, [&](const uint8_t* out) { check(out, expected); });
+  }
+}
+
+void test_depthwise() {
+  Random random(3);
+  for (int i = 0; i < 150; ++i) {
+    Case test;
+    test.depthwise = true;
+    test.g = drawn_geometry(random, 90);
+    ConvGeometry& g = test.g;
+    if (i % 5 == 0) g.kernel_y = random.whole(5, 9);
+    if (i % 7 == 0) g.stride_x = random.whole(4, 90);
+    if (i % 11 == 0) g.dilation_x = random.whole(3, 90);
+    g.out_height = out_of(g.in_height, g.kernel_y, g.stride_y, g.dilation_y, g.pad_top);
+    g.out_width = out_of(g.in_width, g.kernel_x, g.stride_x, g.dilation_x, g.pad_left);
+    g.groups = g.in_channels = random.whole(1, i % 3 == 0 ? 80 : 30);
+    g.out_channels = g.in_channels * (random.chance(4) ? random.whole(2, 3) : 1);
+    test.floats = random.chance(5);
+    test.extremes = random.chance(10);
+    check_case(test, random);
+  }
+}
+
+// Widths that tiles fit, and their neighbours.
+void test_network_depthwise() {
+  Random random(4);
+  for (int64_t size : {7, 8, 14, 15, 28, 33, 65}) {
+    for (int64_t kernel : {3, 5, 7}) {
+      for (int64_t stride : {1, 2}) {
+        Case test;
+        test.depthwise = true;
+        ConvGeometry& g = test.g;
+        g.in_height = g.in_width = size;
+        g.groups = g.in_channels = g.out_channels = size > 28 ? 16 : 144;
+        g.kernel_y = g.kernel_x = kernel;
+        g.stride_y = g.stride_x = stride;
+        g.pad_top = g.pad_left = kernel / 2;
+        g.out_height = g.out_width = out_of(size, kernel, stride, 1, kernel / 2);
+        check_case(test, random);
+      }
+    }
+  }
+}
 
 // --- pools --------------------------------------------------------------------------------------
 
@@ -105,6 +283,8 @@ void test_global_average() {
 }  // namespace
 
 int main() {
+  test_depthwise();
+  test_network_depthwise();
   test_pools();
   test_global_average();
   return check_result();

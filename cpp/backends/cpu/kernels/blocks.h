@@ -139,9 +139,10 @@ struct Taps {
 };
 
 constexpr size_t kCacheLine = 64;
-inline float* align_floats(void* memory) {
+template <typename T>
+T* align(void* memory) {
   const auto address = reinterpret_cast<uintptr_t>(memory);
-  return reinterpret_cast<float*>((address + kCacheLine - 1) / kCacheLine * kCacheLine);
+  return reinterpret_cast<T*>((address + kCacheLine - 1) / kCacheLine * kCacheLine);
 }
 
 }  // namespace rushlight::cpu

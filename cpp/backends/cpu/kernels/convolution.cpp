@@ -114,7 +114,7 @@ Image padded_image(const Convolution& conv, const float* in, void* scratch, Work
   if (!needs_padding(g) && conv.in_channel_step == 1) {
     return {in, conv.in_row_step, conv.in_column_step, 1};
   }
-  CopyJob job = {&conv, in, align_floats(scratch)};
+  CopyJob job = {&conv, in, align<float>(scratch)};
   const int64_t height = image_height(g);
   share_out(height, work_of({height, image_width(g), g.in_channels}), copy_rows, &job, workers);
   return {job.out, image_width(g) * pixel_step(g), pixel_step(g), 1};

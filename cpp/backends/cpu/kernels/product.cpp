@@ -126,7 +126,7 @@ void multiply_runs(const Product& product, const RowRuns& runs, void* scratch, s
   }
   Plan plan = {&product, runs, &loops, EvenBlocks(product.rows, loops.rows), nullptr};
   if (pays_to_pack(product, runs) && scratch_size >= packed_bytes(product)) {
-    plan.packed = align_floats(scratch);
+    plan.packed = align<float>(scratch);
     share_out(plan.blocks.blocks, grid.work() / 64, pack_blocks, &plan, workers);
   }
   grid.row_blocks = plan.blocks.blocks;

@@ -94,7 +94,7 @@ void convolve_transposed(const Convolution& convolution, void* scratch, Workers*
   const RowRuns runs = runs_of(convolution);
   Product product = product_of(g);
   product.a_step = convolution.in_column_step;
-  product.c = align_floats(scratch);
+  product.c = align<float>(scratch);
   char* packing = static_cast<char*>(scratch) + columns_bytes(g);
   const int64_t in_channels = g.in_channels / g.groups;
   const int64_t out_channels = g.out_channels / g.groups;

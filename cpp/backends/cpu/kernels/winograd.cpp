@@ -157,7 +157,7 @@ size_t winograd_scratch(const ConvGeometry& geometry, size_t threads) {
 void convolve_winograd(const Convolution& conv, void* scratch, Workers* workers) {
   if (is_empty(conv.geometry)) return;
   const Plan plan(conv.geometry);
-  float* const memory = align_floats(scratch);
+  float* const memory = align<float>(scratch);
   const int64_t threads = workers == nullptr ? 1 : static_cast<int64_t>(workers->count());
   const int64_t runs = threads < plan.blocks.blocks ? threads : plan.blocks.blocks;
   std::atomic<int64_t> next{0};

@@ -39,6 +39,8 @@ using Quads = IntVec;    // of kLanes columns
 using RowQuad = IntVec;  // of a row, for all columns
 static inline Quads quads_at(IntVec b) { return b; }
 static inline RowQuad quad_of(uint32_t a) { return all_lanes(a); }
+using Lanes = IntVec;  // four bytes of A in each lane
+static inline Lanes lanes_at(IntVec a) { return a; }
 static inline IntVec add_dot(IntVec sum, Quads b, RowQuad a) {
   return reinterpret_cast<IntVec>(_mm512_dpbusd_epi32(
       reinterpret_cast<__m512i>(sum), reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
@@ -58,12 +60,12 @@ static inline Quads quads_at(IntVec b) {
   const auto shorts = reinterpret_cast<Shorts>(b);
   return {reinterpret_cast<IntVec>((shorts << 8) >> 8), reinterpret_cast<IntVec>(shorts >> 8)};
 }
-static inline RowQuad quad_of(uint32_t a) {
-  const IntVec low = splat_int(0x00ff00ff);
-  const IntVec quad = all_lanes(a);
+using Lanes = Pairs;
+static inline Lanes lanes_at(IntVec a) {
   using Unsigned = VectorOf<uint16_t>::Type;
-  return {quad & low, reinterpret_cast<IntVec>(reinterpret_cast<Unsigned>(quad) >> 8)};
+  return {a & splat_int(0x00ff00ff), reinterpret_cast<IntVec>(reinterpret_cast<Unsigned>(a) >> 8)};
 }
+static inline RowQuad quad_of(uint32_t a) { return lanes_at(all_lanes(a)); }
 static inline IntVec multiply_pairs(IntVec a, IntVec b) {
 #if defined(__AVX512BW__)
   return reinterpret_cast<IntVec>(
@@ -93,6 +95,9 @@ static inline RowQuad quad_of(uint32_t a) { return vreinterpret_u8_u32(vdup_n_u3
 static inline IntVec add_dot(IntVec sum, Quads b, RowQuad a) {
   return vsudotq_lane_s32(sum, b, a, 0);
 }
+using Lanes = uint8x16_t;
+static inline Lanes lanes_at(IntVec a) { return vreinterpretq_u8_s32(a); }
+static inline IntVec add_dot(IntVec sum, Quads b, Lanes a) { return vusdotq_s32(sum, a, b); }
 
 #else
 
@@ -101,13 +106,24 @@ using RowQuad = int8x8_t;
 static inline RowQuad quad_of(uint32_t a) {
   return vreinterpret_s8_u32(vdup_n_u32(a ^ 0x80808080u));
 }
+using Lanes = int8x16_t;
+static inline Lanes lanes_at(IntVec a) {
+  return veorq_s8(vreinterpretq_s8_s32(a), vdupq_n_s8(-128));
+}
+static inline IntVec add_dot(IntVec sum, Quads b, Lanes a) {
+#if defined(__ARM_FEATURE_DOTPROD)
+  return vdotq_s32(sum, b, a);
+#else
+  const int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(b), vget_low_s8(a)));
+  const int32x4_t high = vpaddlq_s16(vmull_high_s8(b, a));
+  return vaddq_s32(sum, vpaddq_s32(low, high));
+#endif
+}
 static inline IntVec add_dot(IntVec sum, Quads b, RowQuad a) {
 #if defined(__ARM_FEATURE_DOTPROD)
   return vdotq_lane_s32(sum, b, a, 0);
 #else
-  const int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(b), a));
-  const int32x4_t high = vpaddlq_s16(vmull_s8(vget_high_s8(b), a));
-  return vaddq_s32(sum, vpaddq_s32(low, high));
+  return add_dot(sum, b, vcombine_s8(a, a));
 #endif
 }
 
@@ -120,13 +136,16 @@ using Quads = VectorOf<int8_t>::Type;
 using RowQuad = uint32_t;
 static inline Quads quads_at(IntVec b) { return reinterpret_cast<Quads>(b); }
 static inline RowQuad quad_of(uint32_t a) { return a; }
-static inline IntVec add_dot(IntVec sum, Quads b, RowQuad a) {
-  uint8_t terms[4];
-  std::memcpy(terms, &a, sizeof(terms));
+using Lanes = VectorOf<uint8_t>::Type;
+static inline Lanes lanes_at(IntVec a) { return reinterpret_cast<Lanes>(a); }
+static inline IntVec add_dot(IntVec sum, Quads b, Lanes a) {
   for (int64_t lane = 0; lane < kLanes; ++lane) {
-    for (int64_t k = 0; k < 4; ++k) sum[lane] += terms[k] * b[lane * 4 + k];
+    for (int64_t k = 0; k < 4; ++k) sum[lane] += a[lane * 4 + k] * b[lane * 4 + k];
   }
   return sum;
+}
+static inline IntVec add_dot(IntVec sum, Quads b, RowQuad a) {
+  return add_dot(sum, b, lanes_at(all_lanes(a)));
 }
 
 #endif

@@ -1,0 +1,198 @@
+// Depthwise convolutions of bytes. Four rows of an image are put by turns, so that a dot product of
+// four bytes sums up four taps of a column; with the weights moved down by a row, the same bytes
+// give the next row of results.
+#include "rushlight/backends/cpu/loops/dot_depthwise.h"
+
+#include <cstring>
+
+#include "rushlight/backends/cpu/kernels/dot_blocks.h"
+#include "rushlight/backends/cpu/kernels/quantized_convolution.h"
+
+namespace rushlight::cpu {
+namespace {
+
+constexpr int64_t kChunkPanels = 2;   // of channels that become results together
+constexpr int64_t kMostRows = 4;      // of results of the same bytes
+constexpr int64_t kMostPixels = 32;   // of a row that are summed up before they become results
+constexpr int64_t kMostColumns = 80;  // of an image that are put by turns
+
+int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// How a convolution is cut.
+struct Plan {
+  const QuantizedConvolution* convolution;
+  uint8_t* weights;  // [panel][row of results][quad of rows][tap x] in quads
+  int64_t quads;     // of rows of the kernel
+  int64_t rows;      // of results of the same bytes
+  int64_t bands;     // of so many rows, of one image
+  int64_t chunks;
+  int64_t pixels;  // of a row of results at once
+  int64_t taps;    // of a row of the kernel at once
+
+  explicit Plan(const ConvGeometry& g)
+      : convolution(nullptr),
+        weights(nullptr),
+        quads(quads_of(g.kernel_y)),
+        rows(1),
+        chunks((panels_of(g.out_channels) + kChunkPanels - 1) / kChunkPanels) {
+    if (g.stride_y == 1 && g.dilation_y == 1) rows = quads * kQuad - g.kernel_y + 1;
+    rows = least(rows, kMostRows);
+    bands = (g.out_height + rows - 1) / rows;
+    pixels = least((kMostColumns - 1) / g.stride_x + 1, kMostPixels);
+    taps = least((kMostColumns - 1 - (pixels - 1) * g.stride_x) / g.dilation_x + 1, g.kernel_x);
+  }
+  int64_t panel_bytes(const ConvGeometry& g) const {
+    return rows * quads * g.kernel_x * kQuadBytes;
+  }
+};
+
+// --- weights ------------------------------------------------------------------------------------
+
+void pack_panels(void* data, int64_t begin, int64_t end) {
+  const Plan& plan = *static_cast<const Plan*>(data);
+  const ConvGeometry& g = plan.convolution->geometry;
+  constexpr uint8_t kZeros[kPanel] = {};
+  const int64_t step = panels_of(g.out_channels) * kPanel;
+  QuadRows quad;
+  quad.columns = g.kernel_x;
+  quad.channels = kPanel;
+  for (int64_t panel = begin; panel < end; ++panel) {
+    const uint8_t* from = static_cast<const uint8_t*>(plan.convolution->weights) + panel * kPanel;
+    uint8_t* out = plan.weights + panel * plan.panel_bytes(g);
+    for (int64_t row = 0; row < plan.rows; ++row) {
+      for (int64_t q = 0; q < plan.quads; ++q, out += g.kernel_x * kQuadBytes) {
+        for (int64_t j = 0; j < kQuad; ++j) {
+          const int64_t y = q * kQuad + j - row;
+          const bool inside = y >= 0 && y < g.kernel_y;
+          quad.rows[j] = inside ? from + y * g.kernel_x * step : kZeros;
+          quad.steps[j] = inside ? step : 0;
+        }
+        dot_depthwise_loops().interleave(quad, out);
+      }
+    }
+  }
+}
+
+// --- sums ---------------------------------------------------------------------------------------
+
+// Neighbouring rows of results, of a chunk of channels.
+class Band {
+ public:
+  Band(const Plan& plan, int64_t image, int64_t band, int64_t chunk)
+      : plan_(plan),
+        conv_(*plan.convolution),
+        g_(conv_.geometry),
+        image_(image),
+        y_(band * plan.rows),
+        rows_(least(plan.rows, g_.out_height - y_)),
+        channel_(chunk * kChunkPanels * kPanel),
+        channels_(least(kChunkPanels * kPanel, g_.out_channels - channel_)),
+        panels_(panels_of(channels_)),
+        repeats_(g_.out_channels / g_.in_channels),
+        results_(conv_.results, channel_, channels_, panels_) {
+    std::memset(padding_, conv_.padding_value, sizeof(padding_));
+  }
+
+  void run() {
+    for (int64_t x = 0; x < g_.out_width; x += plan_.pixels) {
+      const int64_t pixels = least(plan_.pixels, g_.out_width - x);
+      for (int64_t panel = 0; panel < panels_; ++panel) sum_panel(panel, x, pixels);
+      for (int64_t row = 0; row < rows_; ++row) {
+        const int64_t pixel = (image_ * g_.out_height + y_ + row) * g_.out_width + x;
+        results_.write(sums_[row], pixel, pixels);
+        const Finish& finish = conv_.results.finish;
+        if (finish.block == nullptr) continue;
+        finish.block(finish.data, pixel, pixels, channel_, channels_);
+      }
+    }
+  }
+
+ private:
+  void sum_panel(int64_t panel, int64_t x, int64_t pixels) {
+    const int64_t quad_bytes = g_.kernel_x * kQuadBytes;
+    const uint8_t* weights = plan_.weights + (channel_ / kPanel + panel) * plan_.panel_bytes(g_);
+    DepthwiseSums sums;
+    sums.quads = quads_;
+    sums.pixel_step = g_.stride_x * kQuadBytes;
+    sums.tap_step = g_.dilation_x * kQuadBytes;
+    sums.pixels = pixels;
+    sums.sums_step = panels_ * kPanel;
+    for (int64_t q = 0; q < plan_.quads; ++q) {
+      for (int64_t tap = 0; tap < g_.kernel_x; tap += plan_.taps) {
+        sums.taps = least(plan_.taps, g_.kernel_x - tap);
+        put_by_turns(panel, q, x * g_.stride_x - g_.pad_left + tap * g_.dilation_x,
+                     (pixels - 1) * g_.stride_x + (sums.taps - 1) * g_.dilation_x + 1);
+        for (int64_t row = 0; row < rows_; ++row) {
+          sums.weights = weights + (row * plan_.quads + q) * quad_bytes + tap * kQuadBytes;
+          sums.sums = sums_[row] + panel * kPanel;
+          dot_depthwise_loops().sum(sums);
+        }
+        sums.add = true;
+      }
+    }
+  }
+
+  // `columns` of the image from `first` on, of four rows of the kernel.
+  void put_by_turns(int64_t panel, int64_t quad, int64_t first, int64_t columns) {
+    const int64_t left = least(first < 0 ? -first : 0, columns);
+    const int64_t end = least(columns, g_.in_width - first);
+    const int64_t channel = channel_ + panel * kPanel;
+    QuadRows rows;
+    rows.columns = end > left ? end - left : 0;
+    rows.channels = least(kPanel, g_.out_channels - channel);
+    rows.first = channel % repeats_;
+    rows.repeats = repeats_;
+    for (int64_t j = 0; j < kQuad; ++j) {
+      const int64_t y = y_ * g_.stride_y - g_.pad_top + (quad * kQuad + j) * g_.dilation_y;
+      const bool inside = y >= 0 && y < g_.in_height && rows.columns > 0;
+      rows.rows[j] = padding_;
+      rows.steps[j] = inside ? conv_.in_column_step : 0;
+      if (!inside) continue;
+      rows.rows[j] = conv_.in + image_ * conv_.in_batch_step + y * conv_.in_row_step +
+                     (first + left) * conv_.in_column_step + channel / repeats_;
+    }
+    std::memset(quads_, conv_.padding_value, static_cast<size_t>(left * kQuadBytes));
+    dot_depthwise_loops().interleave(rows, quads_ + left * kQuadBytes);
+    const int64_t done = left + rows.columns;
+    std::memset(quads_ + done * kQuadBytes, conv_.padding_value,
+                static_cast<size_t>((columns - done) * kQuadBytes));
+  }
+
+  const Plan& plan_;
+  const QuantizedConvolution& conv_;
+  const ConvGeometry& g_;
+  const int64_t image_, y_, rows_, channel_, channels_, panels_, repeats_;
+  const DotResults results_;
+  uint8_t padding_[kPanel];
+  alignas(64) uint8_t quads_[kMostColumns * kQuadBytes];
+  alignas(64) int32_t sums_[kMostRows][kMostPixels * kChunkPanels * kPanel];
+};
+
+void run_bands(void* data, int64_t begin, int64_t end) {
+  const Plan& plan = *static_cast<const Plan*>(data);
+  for (int64_t item = begin; item < end; ++item) {
+    const int64_t band = item / plan.chunks;
+    Band(plan, band / plan.bands, band % plan.bands, item % plan.chunks).run();
+  }
+}
+
+}  // namespace
+
+size_t quantized_depthwise_scratch(const ConvGeometry& g) {
+  return static_cast<size_t>(panels_of(g.out_channels) * Plan(g).panel_bytes(g)) + kCacheLine;
+}
+
+void convolve_depthwise(const QuantizedConvolution& conv, void* scratch, Workers* workers) {
+  const ConvGeometry& g = conv.geometry;
+  if (g.batch <= 0 || g.out_height <= 0 || g.out_width <= 0 || g.out_channels <= 0) return;
+  Plan plan(g);
+  plan.convolution = &conv;
+  plan.weights = align<uint8_t>(scratch);
+  const int64_t panels = panels_of(g.out_channels);
+  share_out(panels, work_of({panels, plan.panel_bytes(g)}), pack_panels, &plan, workers);
+  share_out(g.batch * plan.bands * plan.chunks,
+            work_of({g.batch, g.out_height, g.out_width, g.out_channels, g.kernel_y, g.kernel_x}),
+            run_bands, &plan, workers);
+}
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,42 @@
+// Inner loops of depthwise convolutions of bytes: a panel of channels, whose dot products are over
+// four rows of an image at once.
+#pragma once
+
+#include <cstdint>
+
+#include "rushlight/backends/cpu/loops/dot.h"
+#include "rushlight/kernel/loops/dispatch.h"
+
+namespace rushlight::cpu {
+
+// Pixels of four rows, of kPanel channels at most: byte x * steps[j] + (first + c) / repeats of row
+// j is that of column x and channel c.
+struct QuadRows {
+  const uint8_t* rows[kQuad] = {};
+  int64_t steps[kQuad] = {};
+  int64_t columns = 0, channels = 0;
+  int64_t first = 0, repeats = 1;
+};
+
+// sum(pixel) = sum over taps of quads[pixel * pixel_step + tap * tap_step] * weights[tap], for each
+// channel; steps are in bytes, weights follow each other.
+struct DepthwiseSums {
+  const uint8_t* quads = nullptr;
+  int64_t pixel_step = 0, tap_step = 0;
+  const uint8_t* weights = nullptr;
+  int64_t taps = 0;
+  int64_t pixels = 0;
+  bool add = false;         // to sums that are there
+  int32_t* sums = nullptr;  // of pixel i at i * sums_step
+  int64_t sums_step = 0;
+};
+
+struct DotDepthwiseLoops {
+  // out[x * kQuadBytes + c * kQuad + j] is that of row j; channels that are not there are zero.
+  void (*interleave)(const QuadRows& rows, uint8_t* out);
+  void (*sum)(const DepthwiseSums& given);
+};
+
+RL_DOT_LOOPS(DotDepthwiseLoops, dot_depthwise_loops)
+
+}  // namespace rushlight::cpu
