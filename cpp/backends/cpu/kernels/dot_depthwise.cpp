@@ -20,29 +20,39 @@ int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // How a convolution is cut.
 struct Plan {
-  const QuantizedConvolution* convolution;
-  uint8_t* weights;  // [panel][row of results][quad of rows][tap x] in quads
-  int64_t quads;     // of rows of the kernel
-  int64_t rows;      // of results of the same bytes
-  int64_t bands;     // of so many rows, of one image
-  int64_t chunks;
-  int64_t pixels;  // of a row of results at once
+  const QuantizedConvolution* convolution = nullptr;
+  uint8_t* weights = nullptr;  // [panel][row of results][quad of rows][tap x] in quads
+  uint8_t* padding = nullptr;  // a row of an image, and no more columns than it has
+  void (*whole_rows)(const DepthwiseRows& rows) = nullptr;
+  int64_t quads;  // of rows of the kernel
+  int64_t rows;   // of results of the same bytes
+  int64_t bands;  // of so many rows, of one image
+  int64_t chunk_panels, chunks;
+  int64_t pixels;  // of a row of results that are summed up before they become bytes
   int64_t taps;    // of a row of the kernel at once
 
-  explicit Plan(const ConvGeometry& g)
-      : convolution(nullptr),
-        weights(nullptr),
-        quads(quads_of(g.kernel_y)),
-        rows(1),
-        chunks((panels_of(g.out_channels) + kChunkPanels - 1) / kChunkPanels) {
+  explicit Plan(const ConvGeometry& g) : quads(quads_of(g.kernel_y)), rows(1) {
+    if (takes_rows(g)) whole_rows = dot_depthwise_loops().rows[g.stride_x - 1];
     if (g.stride_y == 1 && g.dilation_y == 1) rows = quads * kQuad - g.kernel_y + 1;
     rows = least(rows, kMostRows);
     bands = (g.out_height + rows - 1) / rows;
+    chunk_panels = whole_rows != nullptr ? kRowPanels : kChunkPanels;
+    chunks = (panels_of(g.out_channels) + chunk_panels - 1) / chunk_panels;
     pixels = least((kMostColumns - 1) / g.stride_x + 1, kMostPixels);
     taps = least((kMostColumns - 1 - (pixels - 1) * g.stride_x) / g.dilation_x + 1, g.kernel_x);
   }
+  static bool takes_rows(const ConvGeometry& g) {
+    return g.kernel_y == 3 && g.kernel_x == 3 && g.dilation_y == 1 && g.dilation_x == 1 &&
+           g.stride_y == g.stride_x && g.stride_x <= 2 && g.out_channels == g.in_channels;
+  }
   int64_t panel_bytes(const ConvGeometry& g) const {
     return rows * quads * g.kernel_x * kQuadBytes;
+  }
+  // Row y of an image, which may lie outside.
+  const uint8_t* row_at(int64_t image, int64_t y) const {
+    const QuantizedConvolution& conv = *convolution;
+    if (y < 0 || y >= conv.geometry.in_height) return padding;
+    return conv.in + image * conv.in_batch_step + y * conv.in_row_step;
   }
 };
 
@@ -75,23 +85,21 @@ void pack_panels(void* data, int64_t begin, int64_t end) {
 
 // --- sums ---------------------------------------------------------------------------------------
 
-// Neighbouring rows of results, of a chunk of channels.
+// Neighbouring rows of results, of one or more panels of channels.
 class Band {
  public:
-  Band(const Plan& plan, int64_t image, int64_t band, int64_t chunk)
+  Band(const Plan& plan, int64_t image, int64_t band, int64_t panel, int64_t panels)
       : plan_(plan),
         conv_(*plan.convolution),
         g_(conv_.geometry),
         image_(image),
         y_(band * plan.rows),
         rows_(least(plan.rows, g_.out_height - y_)),
-        channel_(chunk * kChunkPanels * kPanel),
-        channels_(least(kChunkPanels * kPanel, g_.out_channels - channel_)),
-        panels_(panels_of(channels_)),
+        channel_(panel * kPanel),
+        channels_(least(panels * kPanel, g_.out_channels - channel_)),
+        panels_(panels),
         repeats_(g_.out_channels / g_.in_channels),
-        results_(conv_.results, channel_, channels_, panels_) {
-    std::memset(padding_, conv_.padding_value, sizeof(padding_));
-  }
+        results_(conv_.results, channel_, channels_, panels_) {}
 
   void run() {
     for (int64_t x = 0; x < g_.out_width; x += plan_.pixels) {
@@ -144,12 +152,9 @@ class Band {
     rows.repeats = repeats_;
     for (int64_t j = 0; j < kQuad; ++j) {
       const int64_t y = y_ * g_.stride_y - g_.pad_top + (quad * kQuad + j) * g_.dilation_y;
-      const bool inside = y >= 0 && y < g_.in_height && rows.columns > 0;
-      rows.rows[j] = padding_;
-      rows.steps[j] = inside ? conv_.in_column_step : 0;
-      if (!inside) continue;
-      rows.rows[j] = conv_.in + image_ * conv_.in_batch_step + y * conv_.in_row_step +
-                     (first + left) * conv_.in_column_step + channel / repeats_;
+      rows.steps[j] = conv_.in_column_step;
+      rows.rows[j] = plan_.row_at(image_, y) + channel / repeats_;
+      if (rows.columns > 0) rows.rows[j] += (first + left) * conv_.in_column_step;
     }
     std::memset(quads_, conv_.padding_value, static_cast<size_t>(left * kQuadBytes));
     dot_depthwise_loops().interleave(rows, quads_ + left * kQuadBytes);
@@ -163,32 +168,72 @@ class Band {
   const ConvGeometry& g_;
   const int64_t image_, y_, rows_, channel_, channels_, panels_, repeats_;
   const DotResults results_;
-  uint8_t padding_[kPanel];
   alignas(64) uint8_t quads_[kMostColumns * kQuadBytes];
   alignas(64) int32_t sums_[kMostRows][kMostPixels * kChunkPanels * kPanel];
 };
 
+void run_whole_rows(const Plan& plan, int64_t image, int64_t band, int64_t panel) {
+  const QuantizedConvolution& conv = *plan.convolution;
+  const ConvGeometry& g = conv.geometry;
+  const int64_t channel = panel * kPanel;
+  const int64_t y = band * plan.rows;
+  DepthwiseRows rows;
+  for (int64_t j = 0; j < kQuad; ++j) {
+    rows.rows[j] = plan.row_at(image, y * g.stride_y - g.pad_top + j) + channel;
+  }
+  rows.column_step = conv.in_column_step;
+  rows.first = -g.pad_left;
+  rows.columns = g.in_width;
+  rows.padding = conv.padding_value;
+  rows.weights = plan.weights + panel * plan.panel_bytes(g);
+  rows.start = conv.results.start + channel;
+  rows.multipliers = conv.results.multipliers + channel;
+  rows.requantize = conv.results.requantize;
+  rows.pixels = g.out_width;
+  rows.n_rows = least(plan.rows, g.out_height - y);
+  rows.out_step = conv.results.step;
+  rows.out_row_step = g.out_width * rows.out_step;
+  rows.out = conv.results.bytes + (image * g.out_height + y) * rows.out_row_step + channel;
+  plan.whole_rows(rows);
+}
+
 void run_bands(void* data, int64_t begin, int64_t end) {
   const Plan& plan = *static_cast<const Plan*>(data);
+  const ConvGeometry& g = plan.convolution->geometry;
   for (int64_t item = begin; item < end; ++item) {
-    const int64_t band = item / plan.chunks;
-    Band(plan, band / plan.bands, band % plan.bands, item % plan.chunks).run();
+    const int64_t image = item / plan.chunks / plan.bands;
+    const int64_t band = item / plan.chunks % plan.bands;
+    int64_t panel = item % plan.chunks * plan.chunk_panels;
+    const int64_t last = least(panel + plan.chunk_panels, panels_of(g.out_channels));
+    while (panel < last) {
+      if (plan.whole_rows != nullptr && (panel + 1) * kPanel <= g.out_channels) {
+        run_whole_rows(plan, image, band, panel++);
+        continue;
+      }
+      const int64_t panels = least(kChunkPanels, last - panel);
+      Band(plan, image, band, panel, panels).run();
+      panel += panels;
+    }
   }
 }
 
 }  // namespace
 
 size_t quantized_depthwise_scratch(const ConvGeometry& g) {
-  return static_cast<size_t>(panels_of(g.out_channels) * Plan(g).panel_bytes(g)) + kCacheLine;
+  const int64_t weights = panels_of(g.out_channels) * Plan(g).panel_bytes(g);
+  return static_cast<size_t>(weights + g.in_width * g.in_channels) + kCacheLine;
 }
 
 void convolve_depthwise(const QuantizedConvolution& conv, void* scratch, Workers* workers) {
   const ConvGeometry& g = conv.geometry;
   if (g.batch <= 0 || g.out_height <= 0 || g.out_width <= 0 || g.out_channels <= 0) return;
   Plan plan(g);
-  plan.convolution = &conv;
-  plan.weights = align<uint8_t>(scratch);
   const int64_t panels = panels_of(g.out_channels);
+  plan.convolution = &conv;
+  if (conv.results.bytes == nullptr) plan.whole_rows = nullptr;
+  plan.weights = align<uint8_t>(scratch);
+  plan.padding = plan.weights + panels * plan.panel_bytes(g);
+  std::memset(plan.padding, conv.padding_value, static_cast<size_t>(g.in_width * g.in_channels));
   share_out(panels, work_of({panels, plan.panel_bytes(g)}), pack_panels, &plan, workers);
   share_out(g.batch * plan.bands * plan.chunks,
             work_of({g.batch, g.out_height, g.out_width, g.out_channels, g.kernel_y, g.kernel_x}),

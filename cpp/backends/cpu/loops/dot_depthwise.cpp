@@ -18,20 +18,23 @@ constexpr int kPixels = 4;
 // kPanel bytes of each of four rows.
 #if defined(__AVX512BW__)
 
-inline void interleave_pixel(const uint8_t* const (&at)[kQuad], uint8_t* out) {
-  const auto load = [](const uint8_t* p) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+inline __m512i interleaved(const uint8_t* const (&at)[kQuad], int64_t offset) {
+  const auto load = [&](int j) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at[j] + offset));
   };
-  __m512i v = _mm512_castsi128_si512(load(at[0]));
-  v = _mm512_inserti32x4(v, load(at[1]), 1);
-  v = _mm512_inserti32x4(v, load(at[2]), 2);
-  v = _mm512_inserti32x4(v, load(at[3]), 3);
+  __m512i v = _mm512_castsi128_si512(load(0));
+  v = _mm512_inserti32x4(v, load(1), 1);
+  v = _mm512_inserti32x4(v, load(2), 2);
+  v = _mm512_inserti32x4(v, load(3), 3);
   // Four channels of all rows to each quarter, then the rows of each channel together.
   const __m512i quarters = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   const __m512i turns =
       _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-  v = _mm512_shuffle_epi8(_mm512_permutexvar_epi32(quarters, v), turns);
-  _mm512_storeu_si512(out, v);
+  return _mm512_shuffle_epi8(_mm512_permutexvar_epi32(quarters, v), turns);
+}
+
+inline void interleave_pixel(const uint8_t* const (&at)[kQuad], uint8_t* out) {
+  _mm512_storeu_si512(out, interleaved(at, 0));
 }
 
 #elif defined(__SSE2__)
@@ -133,8 +136,133 @@ void sum(const DepthwiseSums& t) {
   }
 }
 
+// --- 3 by 3 taps without a way through memory ----------------------------------------------------
+
+#if defined(__AVX512BW__)
+
+// Sums as bytes, four pixels at a time.
+class PixelWriter {
+ public:
+  explicit PixelWriter(const DepthwiseRows& t)
+      : multipliers_(load(t.multipliers)),
+        most_(_mm512_set1_ps(static_cast<float>(t.requantize.high - t.requantize.zero_point))),
+        zero_point_(_mm512_set1_epi16(static_cast<int16_t>(t.requantize.zero_point))),
+        low_(_mm512_set1_epi8(static_cast<char>(t.requantize.low))),
+        high_(_mm512_set1_epi8(static_cast<char>(t.requantize.high))) {}
+
+  void write(IntVec a, IntVec b, IntVec c, IntVec d, uint8_t* const (&out)[4]) const {
+    const __m512i low = _mm512_packs_epi32(scaled(a), scaled(b));
+    const __m512i high = _mm512_packs_epi32(scaled(c), scaled(d));
+    __m512i v = _mm512_packus_epi16(_mm512_adds_epi16(low, zero_point_),
+                                    _mm512_adds_epi16(high, zero_point_));
+    v = _mm512_min_epu8(_mm512_max_epu8(v, low_), high_);
+    const __m512i pixels = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    v = _mm512_permutexvar_epi32(pixels, v);
+    store(out[0], _mm512_castsi512_si128(v));
+    store(out[1], _mm512_extracti32x4_epi32(v, 1));
+    store(out[2], _mm512_extracti32x4_epi32(v, 2));
+    store(out[3], _mm512_extracti32x4_epi32(v, 3));
+  }
+
+ private:
+  // Too small a number, and NaN, becomes the least integer, which the narrowing saturates.
+  __m512i scaled(IntVec sum) const {
+    const __m512 number = _mm512_mul_ps(to_float(sum), multipliers_);
+    return _mm512_cvtps_epi32(_mm512_min_ps(most_, number));
+  }
+  static __m512 to_float(IntVec v) { return _mm512_cvtepi32_ps(reinterpret_cast<__m512i>(v)); }
+  static void store(uint8_t* p, __m128i v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v); }
+
+  const __m512 multipliers_, most_;
+  const __m512i zero_point_, low_, high_;
+};
+
+struct Columns {
+  const DepthwiseRows& t;
+  const IntVec padding;
+
+  explicit Columns(const DepthwiseRows& given)
+      : t(given), padding(all_lanes(given.padding * 0x01010101u)) {}
+  Lanes at(int64_t column) const {
+    const int64_t x = t.first + column;
+    if (x < 0 || x >= t.columns) return lanes_at(padding);
+    return lanes_at(reinterpret_cast<IntVec>(interleaved(t.rows, x * t.column_step)));
+  }
+};
+
+inline Quads tap_at(const DepthwiseRows& t, int tap) {
+  return quads_at(load_lanes(t.weights + tap * kQuadBytes));
+}
+
+void two_rows(const DepthwiseRows& t) {
+  const Columns columns(t);
+  const PixelWriter writer(t);
+  const IntVec start = load_int(t.start);
+  const Quads w[2][3] = {{tap_at(t, 0), tap_at(t, 1), tap_at(t, 2)},
+                         {tap_at(t, 3), tap_at(t, 4), tap_at(t, 5)}};
+  alignas(16) uint8_t nowhere[kPanel];
+  IntVec one[2], two[2];  // sums of which one column, or two, are there
+  Lanes v = columns.at(0);
+#pragma GCC unroll 2
+  for (int r = 0; r < 2; ++r) two[r] = add_dot(start, w[r][0], v);
+  v = columns.at(1);
+#pragma GCC unroll 2
+  for (int r = 0; r < 2; ++r) {
+    two[r] = add_dot(two[r], w[r][1], v);
+    one[r] = add_dot(start, w[r][0], v);
+  }
+  const int64_t below = t.n_rows > 1 ? t.out_row_step : 0;
+  for (int64_t pixel = 0; pixel < t.pixels; pixel += 2) {
+    IntVec done[2][2];
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i) {
+      v = columns.at(pixel + 2 + i);
+#pragma GCC unroll 2
+      for (int r = 0; r < 2; ++r) {
+        done[i][r] = add_dot(two[r], w[r][2], v);
+        two[r] = add_dot(one[r], w[r][1], v);
+        one[r] = add_dot(start, w[r][0], v);
+      }
+    }
+    uint8_t* const out = t.out + pixel * t.out_step;
+    const bool both = pixel + 1 < t.pixels;
+    uint8_t* const next = both ? out + t.out_step : nowhere;
+    uint8_t* const to[] = {out, below != 0 ? out + below : nowhere, next,
+                           both && below != 0 ? next + below : nowhere};
+    writer.write(done[0][0], done[0][1], done[1][0], done[1][1], to);
+  }
+}
+
+void one_row(const DepthwiseRows& t) {
+  const Columns columns(t);
+  const PixelWriter writer(t);
+  const IntVec start = load_int(t.start);
+  const Quads w[3] = {tap_at(t, 0), tap_at(t, 1), tap_at(t, 2)};
+  alignas(16) uint8_t nowhere[kPanel];
+  IntVec one = add_dot(start, w[0], columns.at(0));
+  for (int64_t pixel = 0; pixel < t.pixels; pixel += 4) {
+    IntVec done[4];
+    uint8_t* to[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const int64_t column = 2 * (pixel + i);
+      done[i] = add_dot(one, w[1], columns.at(column + 1));
+      const Lanes last = columns.at(column + 2);
+      done[i] = add_dot(done[i], w[2], last);
+      one = add_dot(start, w[0], last);
+      to[i] = pixel + i < t.pixels ? t.out + (pixel + i) * t.out_step : nowhere;
+    }
+    writer.write(done[0], done[1], done[2], done[3], {to[0], to[1], to[2], to[3]});
+  }
+}
+
+#define RL_ROWS {two_rows, one_row}
+#else
+#define RL_ROWS {nullptr, nullptr}
+#endif
+
 }  // namespace
 
-const DotDepthwiseLoops dot_depthwise_loops = {interleave, sum};
+const DotDepthwiseLoops dot_depthwise_loops = {interleave, sum, RL_ROWS};
 
 }  // namespace rushlight::cpu::RL_ISA

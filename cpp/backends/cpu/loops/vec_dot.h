@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "rushlight/kernel/loops/vec.h"
+#include "rushlight/backends/cpu/loops/vec_int.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -79,7 +79,7 @@ static inline IntVec multiply_pairs(IntVec a, IntVec b) {
 #endif
 }
 static inline IntVec add_dot(IntVec sum, Quads b, RowQuad a) {
-  return sum + (multiply_pairs(a.even, b.even) + multiply_pairs(a.odd, b.odd));
+  return wrap_add(sum, multiply_pairs(a.even, b.even) + multiply_pairs(a.odd, b.odd));
 }
 
 #elif defined(RL_NEON)

@@ -1,0 +1,97 @@
+// Times the CPU engine's convolutions, pools and elementwise operators on uint8: GOP/s and the
+// share of four times the float32 peak, which is that of VNNI on processors with both; it is
+// measured by turns with them, so that a busy machine slows both.
+//
+//   cpu_bytes [threads] [word of a case's name]
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "cpu_cases.h"
+#include "cpu_timing.h"
+#include "rushlight/backends/cpu/kernels/quantized.h"
+#include "rushlight/backends/cpu/kernels/quantized_convolution.h"
+#include "rushlight/kernel/loops/dispatch.h"
+#include "rushlight/module/thread_pool.h"
+
+using namespace rushlight;
+using namespace rushlight::benchmark;
+using namespace rushlight::cpu;
+
+namespace {
+
+uint8_t* bytes(std::vector<float>& memory, size_t n) {
+  auto* data = reinterpret_cast<uint8_t*>(aligned(memory, n / 4 + 64));
+  return data;
+}
+
+template <class Body>
+void time(const char* name, double work, PoolWorkers& workers, Body body) {
+  const auto peak = [&] { return 4 * peak_flops(40000) * static_cast<double>(workers.count()); };
+  print(name, work, measure_beside(peak, work, workers.count(), body));
+}
+
+void run_convolution(const ConvCase& test, PoolWorkers& workers) {
+  std::vector<float> in, weights, out, room, start, multipliers;
+  QuantizedConvolution conv;
+  QuantizedPooling pooling;
+  const ConvGeometry g = conv.geometry = pooling.geometry = geometry_of(test);
+  conv.in = pooling.in = bytes(in, static_cast<size_t>(test.size * test.size * g.in_channels));
+  conv.in_column_step = g.in_channels;
+  conv.in_row_step = test.size * g.in_channels;
+  const int64_t terms = g.kernel_y * g.kernel_x * (g.in_channels / g.groups);
+  const auto columns = static_cast<size_t>(panels_of(g.out_channels) * kPanel);
+  conv.weights = bytes(weights, columns * static_cast<size_t>(g.kernel_y * g.kernel_x * 4 *
+                                                              quads_of(g.in_channels / g.groups)));
+  conv.results.start = reinterpret_cast<const int32_t*>(bytes(start, columns * 4));
+  conv.results.multipliers = aligned(multipliers, columns);
+  conv.results.step = g.out_channels;
+  const auto n_out = static_cast<size_t>(g.out_height * g.out_width * g.out_channels);
+  conv.results.bytes = pooling.out = bytes(out, n_out);
+  void* scratch = bytes(room, quantized_depthwise_scratch(g));
+  pooling.kind = test.kind == Kind::MaxPool ? Pool::Max : Pool::Average;
+  const double work = 2.0 * static_cast<double>(n_out) * static_cast<double>(terms);
+  time(test.name, work, workers, [&] {
+    if (test.kind == Kind::Depthwise) {
+      convolve_depthwise(conv, scratch, &workers);
+    } else if (test.kind != Kind::Dense) {
+      pool(pooling, &workers);
+    }
+  });
+}
+
+// Of a residual of ResNet-50: bytes that are read and written.
+void run_elementwise(PoolWorkers& workers) {
+  constexpr int64_t kCount = int64_t{56} * 56 * 256;
+  std::vector<float> a, b, out;
+  ByteOperands operands;
+  operands.rank = 1;
+  operands.sizes[0] = kCount;
+  operands.a_steps[0] = operands.b_steps[0] = operands.out_steps[0] = 1;
+  operands.a = bytes(a, kCount);
+  operands.b = bytes(b, kCount);
+  operands.out = bytes(out, kCount);
+  QuantizedBinary binary;
+  set_sum(0.5f, 0.25f, 0.5f, &binary);
+  time("add 56x56x256", 3.0 * kCount, workers, [&] { combine(binary, operands, &workers); });
+  binary.kind = QuantizedBinaryKind::Multiply;
+  binary.multiplier = 0.01f;
+  time("multiply 56x56x256", 3.0 * kCount, workers, [&] { combine(binary, operands, &workers); });
+  operands.b_steps[0] = 0;
+  time("look up 56x56x256", 2.0 * kCount, workers, [&] { look_up(operands, &workers); });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const size_t threads = argc > 1 ? static_cast<size_t>(std::atoi(argv[1])) : 1;
+  const char* word = argc > 2 ? argv[2] : "";
+  PoolWorkers workers(threads);
+  std::printf("%s, %zu threads\n", kernels::isa_name(kernels::current_isa()), threads);
+  for (const ConvCase& test : kConvolutions) {
+    if (std::strstr(test.name, word) != nullptr) run_convolution(test, workers);
+  }
+  if (std::strstr("elementwise", word) != nullptr) run_elementwise(workers);
+  return 0;
+}
