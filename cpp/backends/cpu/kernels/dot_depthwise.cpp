@@ -12,6 +12,7 @@ namespace rushlight::cpu {
 namespace {
 
 constexpr int64_t kChunkPanels = 2;   // of channels that become results together
+constexpr int64_t kRowPanels = 16;    // the same where loops take whole rows
 constexpr int64_t kMostRows = 4;      // of results of the same bytes
 constexpr int64_t kMostPixels = 32;   // of a row that are summed up before they become results
 constexpr int64_t kMostColumns = 80;  // of an image that are put by turns
