@@ -26,12 +26,6 @@ uint8_t* bytes(std::vector<float>& memory, size_t n) {
   return data;
 }
 
-template <class Body>
-void time(const char* name, double work, PoolWorkers& workers, Body body) {
-  const auto peak = [&] { return 4 * peak_flops(40000) * static_cast<double>(workers.count()); };
-  print(name, work, measure_beside(peak, work, workers.count(), body));
-}
-
 void run_convolution(const ConvCase& test, PoolWorkers& workers) {
   std::vector<float> in, weights, out, room, start, multipliers;
   QuantizedConvolution conv;
@@ -49,19 +43,24 @@ void run_convolution(const ConvCase& test, PoolWorkers& workers) {
   conv.results.step = g.out_channels;
   const auto n_out = static_cast<size_t>(g.out_height * g.out_width * g.out_channels);
   conv.results.bytes = pooling.out = bytes(out, n_out);
-  void* scratch = bytes(room, quantized_depthwise_scratch(g));
+  const bool depthwise = test.kind == Kind::Depthwise;
+  void* scratch =
+      bytes(room, depthwise ? quantized_depthwise_scratch(g) : quantized_convolution_scratch(g));
   pooling.kind = test.kind == Kind::MaxPool ? Pool::Max : Pool::Average;
   const double work = 2.0 * static_cast<double>(n_out) * static_cast<double>(terms);
-  time(test.name, work, workers, [&] {
-    if (test.kind == Kind::Depthwise) {
+  const Timing t = measure_dot(work, workers.count(), [&] {
+    if (depthwise) {
       convolve_depthwise(conv, scratch, &workers);
-    } else if (test.kind != Kind::Dense) {
+    } else if (test.kind == Kind::Dense) {
+      convolve(conv, scratch, &workers);
+    } else {
       pool(pooling, &workers);
     }
   });
+  print(test.name, work, t);
 }
 
-// Of a residual of ResNet-50: bytes that are read and written.
+// Of a residual of ResNet-50, beside a copy: bytes that are read and written.
 void run_elementwise(PoolWorkers& workers) {
   constexpr int64_t kCount = int64_t{56} * 56 * 256;
   std::vector<float> a, b, out;
@@ -72,14 +71,23 @@ void run_elementwise(PoolWorkers& workers) {
   operands.a = bytes(a, kCount);
   operands.b = bytes(b, kCount);
   operands.out = bytes(out, kCount);
+  const auto copy = [&] {
+    const double start = now(1);
+    for (int i = 0; i < 20; ++i) std::memcpy(operands.out, operands.a, kCount);
+    return 20 * 2.0 * kCount / (now(1) - start);
+  };
+  const auto time = [&](const char* name, double per_element, auto body) {
+    const double work = per_element * kCount;
+    print(name, work, measure_beside(copy, work, workers.count(), body));
+  };
   QuantizedBinary binary;
   set_sum(0.5f, 0.25f, 0.5f, &binary);
-  time("add 56x56x256", 3.0 * kCount, workers, [&] { combine(binary, operands, &workers); });
+  time("add 56x56x256 (GB/s of a copy)", 3, [&] { combine(binary, operands, &workers); });
   binary.kind = QuantizedBinaryKind::Multiply;
   binary.multiplier = 0.01f;
-  time("multiply 56x56x256", 3.0 * kCount, workers, [&] { combine(binary, operands, &workers); });
+  time("multiply 56x56x256", 3, [&] { combine(binary, operands, &workers); });
   operands.b_steps[0] = 0;
-  time("look up 56x56x256", 2.0 * kCount, workers, [&] { look_up(operands, &workers); });
+  time("look up 56x56x256", 2, [&] { look_up(operands, &workers); });
 }
 
 }  // namespace

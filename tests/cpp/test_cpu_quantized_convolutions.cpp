@@ -103,9 +103,14 @@ void run(const Case& test, QuantizedConvolution conv, void* out, Workers* worker
   } else {
     conv.results.bytes = static_cast<uint8_t*>(out);
   }
-  const size_t bytes = quantized_depthwise_scratch(conv.geometry);
+  const size_t bytes = test.depthwise ? quantized_depthwise_scratch(conv.geometry)
+                                      : quantized_convolution_scratch(conv.geometry);
   std::vector<char> scratch(bytes, '\x7f');  // garbage
-  convolve_depthwise(conv, scratch.data(), workers);
+  if (test.depthwise) {
+    convolve_depthwise(conv, scratch.data(), workers);
+  } else {
+    convolve(conv, scratch.data(), workers);
+  }
 }
 
 void check_case(const Case& test, Random& random) {
@@ -185,6 +190,48 @@ void test_network_depthwise() {
         g.pad_top = g.pad_left = kernel / 2;
         g.out_height = g.out_width = out_of(size, kernel, stride, 1, kernel / 2);
         check_case(test, random);
+      }
+    }
+  }
+}
+
+void test_dense() {
+  Random random(7);
+  for (int i = 0; i < 200; ++i) {
+    Case test;
+    test.g = drawn_geometry(random, 35);
+    ConvGeometry& g = test.g;
+    if (i % 4 == 0) g.kernel_y = g.kernel_x = 1;
+    if (i % 8 == 0) g.pad_top = g.pad_left = 0;
+    g.out_height = out_of(g.in_height, g.kernel_y, g.stride_y, g.dilation_y, g.pad_top);
+    g.out_width = out_of(g.in_width, g.kernel_x, g.stride_x, g.dilation_x, g.pad_left);
+    g.groups = random.chance(3) ? random.whole(2, 6) : 1;
+    g.in_channels = g.groups * random.whole(1, 20);
+    g.out_channels = g.groups * random.whole(1, 40);
+    test.floats = random.chance(5);
+    test.extremes = random.chance(10);
+    check_case(test, random);
+  }
+}
+
+// First layers, widths that tiles fit, strided 1 by 1.
+void test_network_dense() {
+  Random random(8);
+  for (int64_t size : {7, 14, 15, 28}) {
+    for (int64_t channels : {3, 20, 32}) {
+      for (int64_t kernel : {1, 3, 7}) {
+        for (int64_t stride : {1, 2}) {
+          Case test;
+          ConvGeometry& g = test.g;
+          g.in_height = g.in_width = size;
+          g.in_channels = channels;
+          g.out_channels = 40;
+          g.kernel_y = g.kernel_x = kernel;
+          g.stride_y = g.stride_x = stride;
+          g.pad_top = g.pad_left = kernel / 2;
+          g.out_height = g.out_width = out_of(size, kernel, stride, 1, kernel / 2);
+          check_case(test, random);
+        }
       }
     }
   }
@@ -285,6 +332,8 @@ void test_global_average() {
 int main() {
   test_depthwise();
   test_network_depthwise();
+  test_dense();
+  test_network_dense();
   test_pools();
   test_global_average();
   return check_result();

@@ -1,42 +1,14 @@
 #include "rushlight/backends/cpu/kernels/convolution.h"
 
-#include <cstring>
-
-#include "rushlight/backends/cpu/kernels/blocks.h"
-#include "rushlight/backends/cpu/loops/pixels.h"
+#include "rushlight/backends/cpu/kernels/image.h"
 
 namespace rushlight::cpu {
 namespace {
 
-// An image, padded if need be, whose windows can be read without looking where they end.
-struct Image {
-  const float* data = nullptr;
-  int64_t row_step = 0, column_step = 0, channel_step = 1;
-};
-
-int64_t reach(int64_t outs, int64_t stride, int64_t kernel, int64_t dilation) {
-  return (outs - 1) * stride + (kernel - 1) * dilation + 1;
-}
-int64_t image_height(const ConvGeometry& g) {
-  return reach(g.out_height, g.stride_y, g.kernel_y, g.dilation_y);
-}
-int64_t image_width(const ConvGeometry& g) {
-  return reach(g.out_width, g.stride_x, g.kernel_x, g.dilation_x);
-}
-bool needs_padding(const ConvGeometry& g) {
-  return g.pad_top != 0 || g.pad_left != 0 || image_height(g) > g.in_height ||
-         image_width(g) > g.in_width;
-}
 // Whether pixels that a tile reads together would all meet in one set of the first-level cache.
 bool pixels_collide(const ConvGeometry& g) { return g.in_channels * g.stride_x % 1024 == 0; }
 int64_t pixel_step(const ConvGeometry& g) {
   return pixels_collide(g) ? g.in_channels + kPanel : g.in_channels;
-}
-bool is_pointwise(const ConvGeometry& g) {
-  return g.kernel_y == 1 && g.kernel_x == 1 && !needs_padding(g);
-}
-bool is_empty(const ConvGeometry& g) {
-  return g.batch <= 0 || g.out_height <= 0 || g.out_width <= 0 || g.out_channels <= 0;
 }
 
 // One group of channels of one image.
@@ -65,102 +37,25 @@ Group group_of(const Convolution& conv, int64_t image, int64_t index) {
   return group;
 }
 
-// --- a copy of the image ------------------------------------------------------------------------
-
-struct CopyJob {
-  const Convolution* convolution;
-  const float* in;
-  float* out;
-};
-
-void set_zero(float* out, int64_t n) {
-  std::memset(out, 0, static_cast<size_t>(n) * sizeof(float));
-}
-
-void copy_row(const CopyJob& job, int64_t row) {
-  const Convolution& conv = *job.convolution;
+// The image as tiles can read it: copied with its padding, or because its channels are not
+// neighbours, or as it lies.
+Image<float> readable_image(const Convolution& conv, const float* in, void* scratch,
+                            Workers* workers) {
   const ConvGeometry& g = conv.geometry;
-  const int64_t step = pixel_step(g);
-  const int64_t width = image_width(g);
-  float* out = job.out + row * width * step;
-  const int64_t y = row - g.pad_top;
-  if (y < 0 || y >= g.in_height) return set_zero(out, width * step);
-  const int64_t left = g.pad_left < width ? g.pad_left : width;
-  const int64_t columns = width - left < g.in_width ? width - left : g.in_width;
-  const float* in = job.in + y * conv.in_row_step;
-  float* middle = out + left * step;
-  set_zero(out, left * step);
-  const bool is_dense = conv.in_column_step == step && g.in_channels == step;
-  if (conv.in_channel_step == 1 && is_dense) {
-    std::memcpy(middle, in, static_cast<size_t>(columns * step) * sizeof(float));
-  } else if (conv.in_channel_step == 1) {
-    for (int64_t x = 0; x < columns; ++x) {
-      std::memcpy(middle + x * step, in + x * conv.in_column_step,
-                  static_cast<size_t>(g.in_channels) * sizeof(float));
-    }
-  } else {
-    pixel_loops().gather(in, conv.in_column_step, conv.in_channel_step, columns, g.in_channels,
-                         middle, step);
-  }
-  set_zero(middle + columns * step, (width - left - columns) * step);
+  const Image<float> image = {in, conv.in_row_step, conv.in_column_step, conv.in_channel_step};
+  if (is_pointwise(g) || (!needs_padding(g) && conv.in_channel_step == 1)) return image;
+  return padded_image(g, image, align<float>(scratch), pixel_step(g), 0, workers);
 }
 
-void copy_rows(void* data, int64_t begin, int64_t end) {
-  for (int64_t row = begin; row < end; ++row) copy_row(*static_cast<const CopyJob*>(data), row);
-}
-
-Image padded_image(const Convolution& conv, const float* in, void* scratch, Workers* workers) {
-  const ConvGeometry& g = conv.geometry;
-  if (!needs_padding(g) && conv.in_channel_step == 1) {
-    return {in, conv.in_row_step, conv.in_column_step, 1};
-  }
-  CopyJob job = {&conv, in, align<float>(scratch)};
-  const int64_t height = image_height(g);
-  share_out(height, work_of({height, image_width(g), g.in_channels}), copy_rows, &job, workers);
-  return {job.out, image_width(g) * pixel_step(g), pixel_step(g), 1};
-}
-
-// --- tiles over the rows of an image ------------------------------------------------------------
-
-// A tile lies on one row of results, or on two if they have just the width of its halves.
-struct Tiling {
-  Image image;
-  const ConvGeometry* geometry;
-  EvenBlocks row;  // blocks of a row
-  bool pairs;
-};
-
-int64_t place_tile(const void* data, int64_t block, GemmTile* tile) {
-  const Tiling& tiling = *static_cast<const Tiling*>(data);
-  const ConvGeometry& g = *tiling.geometry;
-  const int64_t row_step = tiling.image.row_step * g.stride_y;
-  if (tiling.pairs) {
-    const int64_t y = 2 * block;
-    tile->rows = y + 1 < g.out_height ? 2 * kFirstRows : kFirstRows;
-    tile->a[0] = tiling.image.data + y * row_step;
-    tile->a[1] = tile->a[0] + row_step;
-    return y * kFirstRows + tile->rows;
-  }
-  const int64_t y = block / tiling.row.blocks;
-  const int64_t in_row = block - y * tiling.row.blocks;
-  const int64_t x = tiling.row.start(in_row);
-  tile->rows = tiling.row.height(in_row);
-  tile->a[0] = tiling.image.data + y * row_step + x * tile->a_step;
-  tile->a[1] = tile->a[0] + kFirstRows * tile->a_step;
-  return y * g.out_width + x + tile->rows;
-}
-
-void convolve_image(const Convolution& conv, const Image& source, const Group& group,
+void convolve_image(const Convolution& conv, const Image<float>& source, const Group& group,
                     Workers* workers) {
   const ConvGeometry& g = conv.geometry;
-  const int64_t highest = gemm_loops().rows;
-  Image image = source;
+  Image<float> image = source;
   image.data += group.in_channel * image.channel_step;
-  Tiling tiling = {image, &g, EvenBlocks(g.out_width, highest), false};
-  tiling.pairs = g.out_width == kFirstRows && highest == 2 * kFirstRows;
+  const Tiling<float> tiling(image, g, gemm_loops().rows);
   const int64_t channels = g.in_channels / g.groups;
   GemmGrid grid(g.kernel_y * g.kernel_x * channels, PanelType::Float32);
-  grid.row_blocks = tiling.pairs ? (g.out_height + 1) / 2 : g.out_height * tiling.row.blocks;
+  grid.row_blocks = tiling.blocks();
   grid.rows = g.out_height * g.out_width;
   grid.columns = g.out_channels / g.groups;
   grid.tile.a_step = image.column_step * g.stride_x;
@@ -179,7 +74,7 @@ void convolve_image(const Convolution& conv, const Image& source, const Group& g
   grid.c = group.out;
   grid.c_step = g.out_channels;
   grid.finish = group.finish.part();
-  grid.place = place_tile;
+  grid.place = place_tile<float, GemmTile>;
   grid.data = &tiling;
   run_blocks(grid, workers);
 }
@@ -194,14 +89,6 @@ Product pointwise_product(const ConvGeometry& g) {
   product.columns = g.out_channels / g.groups;
   product.c_step = g.out_channels;
   return product;
-}
-
-// Whether the pixels of a 1 by 1 convolution lie one after the other, as rows of a product do.
-bool pixels_follow(const Convolution& conv) {
-  const ConvGeometry& g = conv.geometry;
-  const int64_t row = g.out_width * conv.in_column_step * g.stride_x;
-  return conv.in_channel_step == 1 && conv.in_row_step * g.stride_y == row &&
-         (g.batch == 1 || conv.in_batch_step == g.out_height * row);
 }
 
 // One image, or all of them if their pixels follow each other.
@@ -222,25 +109,6 @@ void pointwise(const Convolution& conv, const Group& group, void* scratch, Worke
   multiply_runs(product, runs, scratch, convolution_scratch(g), workers);
 }
 
-// --- groups -------------------------------------------------------------------------------------
-
-constexpr int64_t kManyGroups = 4;  // from so many on, threads take a group each
-
-struct GroupJob {
-  const Convolution* convolution;
-  Image source;
-  int64_t image;
-  Workers* workers;  // that share a group
-};
-
-void run_groups(void* data, int64_t begin, int64_t end) {
-  const GroupJob& job = *static_cast<const GroupJob*>(data);
-  for (int64_t group = begin; group < end; ++group) {
-    convolve_image(*job.convolution, job.source, group_of(*job.convolution, job.image, group),
-                   job.workers);
-  }
-}
-
 }  // namespace
 
 size_t convolution_scratch(const ConvGeometry& g) {
@@ -250,34 +118,27 @@ size_t convolution_scratch(const ConvGeometry& g) {
     runs.run = g.out_width;
     return pixels_collide(g) ? runs_scratch(pointwise_product(g), runs) : 0;
   }
-  const int64_t floats = image_height(g) * image_width(g) * pixel_step(g);
-  return static_cast<size_t>(floats) * sizeof(float) + kCacheLine;
+  return static_cast<size_t>(padded_size(g, pixel_step(g))) * sizeof(float) + kCacheLine;
 }
 
 void convolve(const Convolution& conv, void* scratch, Workers* workers) {
   const ConvGeometry& g = conv.geometry;
   if (is_empty(g)) return;
-  const bool at_once = is_pointwise(g) && pixels_follow(conv);
+  const bool at_once = is_pointwise(g) && conv.in_channel_step == 1 && pixels_follow(conv);
   const bool packed = is_pointwise(g) && pixels_collide(g) && conv.in_channel_step == 1;
-  GroupJob job = {&conv, {}, 0, workers};
-  for (; job.image < (at_once ? 1 : g.batch); ++job.image) {
+  const int64_t terms = g.in_channels / g.groups * g.kernel_y * g.kernel_x;
+  for (int64_t image = 0; image < (at_once ? 1 : g.batch); ++image) {
     if (at_once || packed) {
       for (int64_t group = 0; group < g.groups; ++group) {
-        pointwise(conv, group_of(conv, job.image, group), scratch, workers);
+        pointwise(conv, group_of(conv, image, group), scratch, workers);
       }
       continue;
     }
-    const float* in = conv.in + job.image * conv.in_batch_step;
-    job.source = {in, conv.in_row_step, conv.in_column_step, conv.in_channel_step};
-    if (!is_pointwise(g)) job.source = padded_image(conv, in, scratch, workers);
-    if (g.groups < kManyGroups) {
-      run_groups(&job, 0, g.groups);
-      continue;
-    }
-    job.workers = nullptr;
-    const int64_t terms = g.in_channels / g.groups * g.kernel_y * g.kernel_x;
-    share_out(g.groups, work_of({g.out_height, g.out_width, g.out_channels, terms}), run_groups,
-              &job, workers);
+    const Image<float> source =
+        readable_image(conv, conv.in + image * conv.in_batch_step, scratch, workers);
+    for_each_group(g, terms, workers, [&](int64_t group, Workers* shared) {
+      convolve_image(conv, source, group_of(conv, image, group), shared);
+    });
   }
 }
 

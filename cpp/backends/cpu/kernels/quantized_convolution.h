@@ -21,7 +21,12 @@ struct QuantizedConvolution {
   QuantizedResults results;  // rows are pixels: (batch * out_height + y) * out_width + x
 };
 
-// Bytes. Depthwise: groups == in_channels, out_channels a multiple of them.
+// Bytes. Dense and grouped.
+size_t quantized_convolution_scratch(const ConvGeometry& geometry);
+void convolve(const QuantizedConvolution& convolution, void* scratch, Workers* workers);
+
+// Bytes. Depthwise, of an image without gaps: groups == in_channels, out_channels a multiple of
+// them.
 size_t quantized_depthwise_scratch(const ConvGeometry& geometry);
 void convolve_depthwise(const QuantizedConvolution& convolution, void* scratch, Workers* workers);
 
