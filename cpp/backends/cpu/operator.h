@@ -135,6 +135,7 @@ Result<Operator*> make_operator(const AttentionParameters& given, Setup& setup);
 Result<Operator*> make_operator(const QuantizedBinaryParameters& given, Setup& setup);
 Result<Operator*> make_operator(const LookupParameters& given, Setup& setup);
 Result<Operator*> make_operator(const QuantizedPoolingParameters& given, Setup& setup);
+Result<Operator*> make_operator(const QuantizedConvolutionParameters& given, Setup& setup);
 Result<Operator*> make_operator(const ConvertParameters& given, Setup& setup);
 Result<Operator*> make_operator(const QuantizeRowsParameters& given, Setup& setup);
 Result<Operator*> make_operator(const QuantizedProductParameters& given, Setup& setup);

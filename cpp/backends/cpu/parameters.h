@@ -140,6 +140,14 @@ struct QuantizedPoolingParameters : PoolingParameters {
   Requantize requantize;
 };
 
+// Dense or depthwise. Inputs: images [N, C, H, W] of uint8, weights
+// (kernels/quantized_convolution.h), start and multipliers as of a product. What lies outside an
+// image is `padding_value`.
+struct QuantizedConvolutionParameters : ConvolutionParameters {
+  uint8_t padding_value = 0;
+  Requantize requantize;
+};
+
 // From float32 to uint8 or back, number = scale * (integer - zero_point); or between int8 and
 // uint8, whose zero points are 128 apart: the same numbers.
 struct ConvertParameters {
@@ -171,7 +179,8 @@ using Parameters =
                  NormParameters, GroupNormParameters, SoftmaxParameters, ReductionParameters,
                  GatherParameters, CopyParameters, AttentionParameters, QuantizedBinaryParameters,
                  LookupParameters, QuantizedPoolingParameters, ConvertParameters,
-                 QuantizeRowsParameters, QuantizedProductParameters, DynamicProductParameters>;
+                 QuantizeRowsParameters, QuantizedProductParameters, DynamicProductParameters,
+                 QuantizedConvolutionParameters>;
 
 // One fused operator.
 struct Step {

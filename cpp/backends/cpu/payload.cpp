@@ -62,7 +62,9 @@ class Reader {
   Status read_integers(engine::Step from, Parameters* to);
   Status read_program(engine::TileProgram from, TileProgram* to);
   Status read_finish(engine::Finish from, FinishParameters* to);
-  Status read_convolution(engine::Convolution from, Parameters* to);
+  template <typename Table>
+  Status read_convolution(const Table& from, ConvolutionParameters* to);
+  Status read_quantized_convolution(engine::QuantizedConvolution from, Parameters* to);
   template <typename Table>
   Status read_pooling(const Table& from, PoolingParameters* to);
   Status read_quantized_pooling(engine::QuantizedPooling from, Parameters* to);
@@ -212,7 +214,8 @@ Status Reader::read_parameters(engine::Step from, Parameters* to) {
       *to = BatchProductParameters();
       return {};
     case Operation::Convolution:
-      return read_convolution(from.operation_as_Convolution(), to);
+      return read_convolution(from.operation_as_Convolution(),
+                              &to->emplace<ConvolutionParameters>());
     case Operation::Pooling:
       return read_pooling(from.operation_as_Pooling(), &to->emplace<PoolingParameters>());
     case Operation::Elementwise:
@@ -274,6 +277,8 @@ Status Reader::read_integers(engine::Step from, Parameters* to) {
       dynamic.group_size = product.group_size();
       return read_finish(product.finish(), &dynamic.finish);
     }
+    case Operation::QuantizedConvolution:
+      return read_quantized_convolution(from.operation_as_QuantizedConvolution(), to);
     case Operation::QuantizedBinary:
       return read_quantized_binary(from.operation_as_QuantizedBinary(), to);
     case Operation::Lookup:
@@ -307,15 +312,22 @@ Status Reader::read_finish(engine::Finish from, FinishParameters* to) {
   return read_program(from.program(), &to->program);
 }
 
-Status Reader::read_convolution(engine::Convolution from, Parameters* to) {
-  ConvolutionParameters& convolution = to->emplace<ConvolutionParameters>();
+template <typename Table>
+Status Reader::read_convolution(const Table& from, ConvolutionParameters* to) {
   if (from.kind() > engine::ConvolutionKind::WINOGRAD) {
     return refuse("it is of an unknown kind");
   }
-  convolution.kind = static_cast<ConvolutionKind>(from.kind());
-  if (!read_window(from, &convolution.window)) return refuse("its window is not valid");
-  convolution.groups = from.groups();
-  return read_finish(from.finish(), &convolution.finish);
+  to->kind = static_cast<ConvolutionKind>(from.kind());
+  if (!read_window(from, &to->window)) return refuse("its window is not valid");
+  to->groups = from.groups();
+  return read_finish(from.finish(), &to->finish);
+}
+
+Status Reader::read_quantized_convolution(engine::QuantizedConvolution from, Parameters* to) {
+  auto& convolution = to->emplace<QuantizedConvolutionParameters>();
+  convolution.padding_value = from.padding_value();
+  convolution.requantize = requantize_of(from.requantize());
+  return read_convolution(from, &convolution);
 }
 
 template <typename Table>

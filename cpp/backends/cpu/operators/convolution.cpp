@@ -18,13 +18,7 @@ class Convolve final : public Operator {
     ConvGeometry& g = convolution_.geometry;
     RL_TRY(
         read_geometry(setup, *in_, *out_, given.window, kind_ == ConvolutionKind::Transposed, &g));
-    g.groups = given.groups;
-    if (g.groups < 1 || g.in_channels % g.groups != 0 || g.out_channels % g.groups != 0) {
-      return setup.refuse("its channels do not fit its groups");
-    }
-    if (kind_ == ConvolutionKind::Depthwise && g.groups != g.in_channels) {
-      return setup.refuse("its channels do not fit its groups");
-    }
+    RL_TRY(read_groups(setup, given.groups, kind_ == ConvolutionKind::Depthwise, &g));
     if (kind_ == ConvolutionKind::Winograd && !suits_winograd(g)) {
       return setup.refuse("Winograd's algorithm is for 3 by 3 taps and whole panels of channels");
     }
@@ -100,9 +94,7 @@ class Convolve final : public Operator {
       convolution_.in_channel_step = in_->steps[1];
       convolution_.in_row_step = in_->steps[2];
       convolution_.in_column_step = in_->steps[3];
-      // A stride that is never taken must not be multiplied with a step that is not either.
-      if (g.out_height == 1) g.stride_y = 1;
-      if (g.out_width == 1) g.stride_x = 1;
+      drop_idle_strides(&g);
       return {};
     }
     if (!is_channels_last(*in_)) return setup.refuse("its image does not lie channels last");

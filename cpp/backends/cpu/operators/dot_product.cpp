@@ -1,8 +1,7 @@
 // Matrix products of bytes with packed weights.
 #include "rushlight/backends/cpu/kernels/dot_product.h"
 
-#include "rushlight/backends/cpu/operators/finish.h"
-#include "rushlight/backends/cpu/operators/requantize.h"
+#include "rushlight/backends/cpu/operators/quantized_results.h"
 
 namespace rushlight::cpu {
 namespace {
@@ -33,35 +32,15 @@ Status prepare_sizes(const Setup& setup, const View* panels, int32_t bits,
   return {};
 }
 
-// One element for each column, filled up to whole panels.
-Status check_columns(const Setup& setup, const View* view, int64_t columns) {
-  if (is_dense(*view) && view->numel == panels_of(columns) * kPanel) return {};
-  return setup.refuse("what belongs to its columns has other sizes");
-}
-
 class StaticProduct final : public Operator {
  public:
   Status prepare(const QuantizedProductParameters& given, Setup& setup) {
-    out_ = setup.output(0);
-    const bool has_numbers = out_ != nullptr && out_->dtype == DType::Float32;
-    RL_TRY(setup.check_dtypes({DType::UInt8, DType::Int8, DType::Int32, DType::Float32},
-                              has_numbers ? DType::Float32 : DType::UInt8));
+    RL_TRY(check_result_dtypes(setup));
     a_ = setup.input(0);
     panels_ = setup.input(1);
-    start_ = setup.input(2);
-    multipliers_ = setup.input(3);
     RL_TRY(prepare_sizes(setup, panels_, 8, &product_));
-    RL_TRY(check_columns(setup, start_, product_.columns));
-    RL_TRY(check_columns(setup, multipliers_, product_.columns));
-    product_.results.requantize = given.requantize;
-    if (has_numbers) {
-      return finish_.prepare(setup, given.finish, nullptr, product_.rows, product_.columns);
-    }
-    const FinishParameters& finish = given.finish;
-    if (finish.clamped || finish.program.present() || finish.residual >= 0) {
-      return setup.refuse("what follows its results is for float32");
-    }
-    return check_requantize(setup, given.requantize);
+    return results_.prepare(setup, given.requantize, given.finish, product_.rows, product_.columns,
+                            product_.results.step);
   }
 
   Status run(const Frame& frame) const override {
@@ -69,14 +48,7 @@ class StaticProduct final : public Operator {
     QuantizedProduct product = product_;
     product.a = frame.at<uint8_t>(a_);
     product.panels = frame.at<void>(panels_);
-    product.results.start = frame.at<int32_t>(start_);
-    product.results.multipliers = frame.at(multipliers_);
-    if (out_->dtype == DType::Float32) {
-      product.results.floats = frame.at(out_);
-      product.results.finish = finish_.bind(frame, bound);
-    } else {
-      product.results.bytes = frame.at<uint8_t>(out_);
-    }
+    product.results = results_.bind(frame, bound);
     multiply(product, frame.workers);
     return {};
   }
@@ -84,11 +56,8 @@ class StaticProduct final : public Operator {
  private:
   const View* a_ = nullptr;
   const View* panels_ = nullptr;
-  const View* start_ = nullptr;
-  const View* multipliers_ = nullptr;
-  const View* out_ = nullptr;
   QuantizedProduct product_;
-  FinishPlan finish_;
+  ResultsPlan results_;
 };
 
 class DynamicProduct final : public Operator {

@@ -49,6 +49,19 @@ bool is_channels_last(const View& image) {
   return is_dense(moved);
 }
 
+Status read_groups(const Setup& setup, int64_t groups, bool depthwise, ConvGeometry* geometry) {
+  ConvGeometry& g = *geometry;
+  g.groups = groups;
+  const bool fits = groups >= 1 && g.in_channels % groups == 0 && g.out_channels % groups == 0;
+  if (fits && (!depthwise || groups == g.in_channels)) return {};
+  return setup.refuse("its channels do not fit its groups");
+}
+
+void drop_idle_strides(ConvGeometry* geometry) {
+  if (geometry->out_height == 1) geometry->stride_y = 1;
+  if (geometry->out_width == 1) geometry->stride_x = 1;
+}
+
 Status read_geometry(const Setup& setup, const View& in, const View& out, const Window& window,
                      bool transposed, ConvGeometry* geometry) {
   ConvGeometry& g = *geometry;
