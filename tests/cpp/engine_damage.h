@@ -62,6 +62,18 @@ class EngineSlots : public SlotList {
     add_fields(step.operation_as_DynamicProduct().finish(), {{0, 1}, {4, 4}, {5, 1}});
     add_fields(step.operation_as_DynamicProduct(), {{0, 1}, {1, 8}});
     add_fields(step.operation_as_Convert(), {{0, 4}, {1, 4}});
+    const engine::QuantizedConvolution convolution = step.operation_as_QuantizedConvolution();
+    add_window(convolution);
+    add_program(convolution.finish().program());
+    add_fields(convolution.finish(), {{0, 1}, {4, 4}, {5, 1}});
+    add_fields(convolution.requantize(), {{0, 4}, {1, 4}, {2, 4}});
+    add_fields(convolution, {{0, 1}, {5, 8}, {6, 1}});
+    add_window(step.operation_as_QuantizedPooling());
+    add_fields(step.operation_as_QuantizedPooling().requantize(), {{0, 4}, {1, 4}, {2, 4}});
+    add_fields(step.operation_as_QuantizedPooling(), {{0, 1}, {5, 1}, {6, 8}, {7, 4}, {8, 4}});
+    add_fields(step.operation_as_QuantizedBinary().requantize(), {{0, 4}, {1, 4}, {2, 4}});
+    add_fields(step.operation_as_QuantizedBinary(),
+               {{0, 1}, {1, 4}, {2, 4}, {3, 4}, {4, 4}, {5, 4}});
   }
   void add_operation(engine::Step step) {
     add_integers(step);

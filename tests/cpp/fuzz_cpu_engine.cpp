@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine_damage.h"
+#include "engine_images.h"
 #include "engine_payload.h"
 #include "fuzz_delegates.h"
 #include "rushlight/backends/cpu/cpu_backend.h"
@@ -59,8 +60,9 @@ int main(int argc, char** argv) {
       recording_of(attention_graph(), {{1, 1, 10, 8}, {1, 1, 10, 8}, {1, 1, 10, 8}});
   const Recording quantized =
       recording_of(QuantizedGraph(), {{9, 40}, {1280}, {9, 20}, {9, 20}, {9, 20}, {9, 20}});
+  const Recording images = recording_of(ImageGraph(), {{1, 9, 7, 20}, {5760}, {1, 5, 4, 24}});
   if (!fuzz_engine("join", join, rounds) || !fuzz_engine("attention", attention, rounds) ||
-      !fuzz_engine("quantized", quantized, rounds)) {
+      !fuzz_engine("quantized", quantized, rounds) || !fuzz_engine("images", images, rounds)) {
     std::fprintf(stderr, "a graph made here does not run undamaged\n");
     return 1;
   }

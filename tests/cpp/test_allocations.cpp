@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "delegates.h"
+#include "engine_images.h"
 #include "engine_payload.h"
 #include "rushlight/backends/cpu/cpu_backend.h"
 #include "rushlight/backends/demo/demo_backend.h"
@@ -199,6 +200,22 @@ void test_quantized_products() {
   CHECK(g_allocations == 0);
 }
 
+void test_quantized_images() {
+  PoolWorkers two(2);
+  EngineDelegate delegate(ImageGraph(), &two);
+  CHECK(delegate.loaded().ok());
+  EngineTensor low({1, 2, 7, 20}, 280), high({1, 9, 7, 20}, 1260), w({5760}, 5760);
+  EngineTensor out({1, 5, 4, 24}, 480);
+  std::vector<EValue*> args = {low.value(), w.value(), out.value()};
+  CHECK(delegate.run(args, 2).ok());
+  g_allocations = 0;
+  for (int round = 0; round < 4; ++round) {
+    args[0] = round % 2 == 0 ? high.value() : low.value();
+    CHECK(delegate.run(args, 2).ok());
+  }
+  CHECK(g_allocations == 0);
+}
+
 // Programs of the golden folder, with the portable kernels and the cpu backend.
 void test_golden(const char* path, size_t threads) {
   CpuBackend cpu;
@@ -234,6 +251,7 @@ int main(int argc, char** argv) {
   test_delegates();
   test_dynamic_sizes();
   test_quantized_products();
+  test_quantized_images();
   for (int i = 1; i < argc; ++i) {
     for (const size_t threads : {1, 2, 3}) test_golden(argv[i], threads);
   }
