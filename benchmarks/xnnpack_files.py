@@ -1,7 +1,8 @@
 """ExecuTorch's own XNNPACK files, run by ExecuTorch and by Rushlight: latency, load and memory.
 
 One file for both, in a process each; they take turns, medians in ms. The results of both are held
-to eager's.
+to eager's. Loads are Rushlight's (rl), its with a file of packed weights that an earlier load wrote
+(packed), and ExecuTorch's (ET).
 
   python benchmarks/xnnpack_files.py --models mobilenet_v2,minilm --threads 1
 """
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import common
 import numpy as np
@@ -39,7 +41,10 @@ def main() -> None:
     )
     rest = common.Report(
         "File (MB), load (ms), memory of a load and a first run: at its peak, and of no file (MB)",
-        ["model", "file", *(f"{w} {by}" for w in ("load", "peak", "own") for by in ("rl", "ET"))],
+        [
+            *("model", "file"),
+            *(f"{what} {by}" for what in ("load", "peak", "own") for by in ("rl", "packed", "ET")),
+        ],
     )
     pythons = {"rushlight": sys.executable, "executorch": given.executorch}
     with ExitStack() as stack:
@@ -106,11 +111,20 @@ def _measure(
 def _load(
     report: common.Report, work: common.Workshop, pythons: Mapping[str, str], name: str, pte: str
 ) -> None:
-    loads = {}
-    for by, python in pythons.items():
-        with _side(by, python) as fresh:
-            arguments = {"runtime": by, "file": pte, "data": work.data(name)}
-            loads[by] = fresh.call("open", **arguments, threads=1)
+    def load(by: str, **options: Any) -> dict[str, float]:
+        with _side(by, pythons[by]) as fresh:
+            found: dict[str, float] = fresh.call(
+                "open", runtime=by, file=pte, data=work.data(name), threads=1, **options
+            )
+            return found
+
+    packed = {"backend_options": {"XnnpackBackend": {"packed_cache_path": f"{pte}.packed"}}}
+    load("rushlight", **packed)  # which writes the file, if no earlier run did
+    loads = {
+        "rushlight": load("rushlight"),
+        "packed": load("rushlight", **packed),
+        "executorch": load("executorch"),
+    }
     report.add(
         name,
         f"{Path(pte).stat().st_size / 1e6:.1f}",

@@ -12,6 +12,7 @@
 #include "rushlight/backends/demo/demo_backend.h"
 #include "rushlight/backends/xnnpack/xnnpack_backend.h"
 #include "rushlight/module/backend_library.h"
+#include "rushlight/module/desktop_files.h"
 
 namespace rushlight::python {
 
@@ -109,7 +110,7 @@ void init_backends(nb::module_& m) {
   // Those that are always there.
   static CpuBackend cpu;
   static DemoBackend demo;
-  static XnnpackBackend xnnpack;
+  static XnnpackBackend xnnpack(&desktop_files());
   (void)backend_table().add(CpuBackend::kId, &cpu);
   (void)backend_table().add(DemoBackend::kId, &demo);
   (void)backend_table().add(XnnpackBackend::kId, &xnnpack);

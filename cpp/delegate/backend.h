@@ -85,6 +85,9 @@ class Backend {
   // is cut or of another version is DelegateInvalidCompatibility. What fails must leave nothing
   // behind: only a handle that was returned is destroyed, once.
   virtual Result<void*> init(BackendInit& init) = 0;
+  // All delegates of the method have their handles: what these have in common may be finished.
+  // Called once for each handle.
+  virtual void loaded(void*) {}
   // Inputs first, then outputs; the backend resizes and writes the outputs. It must change nothing
   // else: not the inputs, nor the memory, dtype, rank or layout of an output.
   virtual Status execute(const BackendRun& run, void* handle, EValue* const* args,

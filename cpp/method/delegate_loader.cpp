@@ -79,6 +79,9 @@ Status MethodLoader::init_delegates() {
     message_.prepend("delegate %zu (%.*s): ", i, id.len(), id.data());
     return status;
   }
+  for (size_t i = 0; i < plan_.delegates().size(); ++i) {
+    parts_.delegates[i].backend->loaded(parts_.delegates[i].handle);
+  }
   return {};
 }
 

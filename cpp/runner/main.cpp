@@ -9,6 +9,7 @@
 #include "rushlight/backends/cpu/cpu_backend.h"
 #include "rushlight/backends/xnnpack/xnnpack_backend.h"
 #include "rushlight/module/backend_library.h"
+#include "rushlight/module/desktop_files.h"
 #include "rushlight/module/failure_lines.h"
 #include "rushlight/module/module.h"
 #include "rushlight/platform/platform.h"
@@ -236,7 +237,7 @@ int main(int argc, char** argv) {
   }
   std::vector<BackendLibrary> libraries(arguments.backends.size());
   static CpuBackend cpu;
-  static XnnpackBackend xnnpack;
+  static XnnpackBackend xnnpack(&desktop_files());
   BackendTable backends;
   (void)backends.add(CpuBackend::kId, &cpu);
   (void)backends.add(XnnpackBackend::kId, &xnnpack);

@@ -6,15 +6,18 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
 * ``export program= pte= [own_operators=] [xnnpack=]``: lower a program for the portable kernels,
   or for XNNPACK and these, write the file; answers with the CPU and wall seconds that this took
   without reading and writing.
+* ``export_apart program= pte= tag=``: lower it for XNNPACK with its delegates' weights in a file
+  ``tag.ptd`` beside it; answers with the names of the files that were written.
 * ``delegate program= pte= leave= [xnnpack=]``: the same with a backend that stores nothing, or with
   XNNPACK's, which takes all operators but those whose names contain `leave`, whatever its own
   partitioner would take; answers with the delegates' number, too.
 * ``quantize program= data= quantized= [per_channel=] [dynamic=]``: quantise a program with
   ExecuTorch's quantizer for XNNPACK, calibrated with the inputs, and write it for ``export``.
 * ``delegate_demo program= pte=``: lower it with ExecuTorch's own demo backend for add and mul.
-* ``run pte= data= outputs= [method=] [calls=] [own_operators=] [channels_last=]``: run a program,
-  write its outputs ``out0`` ... of the last call. `own_operators` brings in the libraries beside
-  torch's; `channels_last` is how all inputs, images then, are given.
+* ``run pte= data= outputs= [method=] [calls=] [own_operators=] [channels_last=] [ptd=]``: run a
+  program, write its outputs ``out0`` ... of the last call. `own_operators` brings in the libraries
+  beside torch's; `channels_last` is how all inputs, images then, are given; weights that the program
+  leaves out are in `ptd`.
 * ``operators``: the names of all kernels.
 * ``plan pte=``: arena sizes in bytes by memory id.
 * ``latency pte= data= [calls=] [warmup=]``: seconds of each call.
@@ -67,6 +70,27 @@ def export(
     buffer, seconds = side.measure_once(lower)
     Path(pte).write_bytes(buffer)
     return seconds
+
+
+def export_apart(program: str, pte: str, tag: str) -> list[str]:
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+    from executorch.exir import to_edge_transform_and_lower
+    from executorch.exir.passes.external_constants_pass import (
+        delegate_external_constants_pass_unlifted,
+    )
+
+    exported = torch.export.load(program)
+    args, kwargs = exported.example_inputs
+    module = exported.module()
+    delegate_external_constants_pass_unlifted(module, gen_tag_fn=lambda node: tag)
+    again = torch.export.export(module, args, kwargs, strict=True)  # else tags are lost
+    edge = to_edge_transform_and_lower(again, partitioner=[XnnpackPartitioner()])
+    finished = edge.to_executorch()
+    folder = Path(pte).parent
+    before = set(folder.iterdir())
+    Path(pte).write_bytes(finished.buffer)
+    finished.write_tensor_data_to_file(str(folder))
+    return sorted(path.name for path in set(folder.iterdir()) - before)
 
 
 def delegate(program: str, pte: str, leave: str, xnnpack: bool = False) -> dict[str, float]:
@@ -141,10 +165,10 @@ def delegate_demo(program: str, pte: str) -> list[str]:
     return [d.id for d in finished.executorch_program.execution_plan[0].delegates]
 
 
-def _load_module(pte: str) -> Any:
+def _load_module(pte: str, ptd: str | None = None) -> Any:
     from executorch.extension.pybindings.portable_lib import _load_for_executorch
 
-    return _load_for_executorch(pte)
+    return _load_for_executorch(pte, ptd)
 
 
 def operators() -> list[str]:
@@ -170,10 +194,11 @@ def run(
     calls: int = 1,
     own_operators: bool = False,
     channels_last: bool = False,
+    ptd: str | None = None,
 ) -> None:
     if own_operators:
         _import_own_operators()
-    module, inputs = _load_module(pte), _inputs(data)
+    module, inputs = _load_module(pte, ptd), _inputs(data)
     if channels_last:
         inputs = [x.to(memory_format=torch.channels_last) for x in inputs]
     for _ in range(int(calls)):
@@ -248,6 +273,7 @@ def sizes(pte: str, sizes: list[int]) -> dict[str, list[int]]:
 
 COMMANDS: dict[str, side.Command] = {
     "export": export,
+    "export_apart": export_apart,
     "delegate": delegate,
     "quantize": quantize,
     "delegate_demo": delegate_demo,

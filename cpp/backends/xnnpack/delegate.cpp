@@ -28,7 +28,7 @@ Status no_memory(Message& message) {
 Status Delegate::load(BackendInit& init) {
   RL_TRY(read_graph(init, &graph_));
   RL_TRY(number_arguments(init.allocator, init.message));
-  RL_TRY(weights_.prepare(graph_, init));
+  RL_TRY(weights_.prepare(graph_, init, &workspace_->cache()));
   workers_ = init.workers;
   BackendInit inner = init;
   inner.allocator = &memory_;

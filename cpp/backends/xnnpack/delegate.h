@@ -19,6 +19,8 @@ class Delegate {
   // Everything that the payload says is checked, and its weights are packed.
   Status load(BackendInit& init);
   Status run(const BackendRun& run, EValue* const* args, size_t n_args);
+  // Writes what the delegates of the method have packed, if a file of it is wanted.
+  void save() { workspace_->cache().save(workers_); }
 
  private:
   // Numbers the inputs and outputs among themselves, in the order of their arguments.

@@ -2,7 +2,6 @@
 
 #include <new>
 
-#include "rushlight/backends/xnnpack/pack.h"
 #include "rushlight/backends/xnnpack/shapes.h"
 
 namespace rushlight::xnnpack {
@@ -28,10 +27,19 @@ Filter filter_of_layer(const Node& node, const Shape& shape) {
   return filter;
 }
 
+bool is_sha256(StringView key) {
+  for (size_t i = 0; i < key.size(); ++i) {
+    const char c = key.data()[i];
+    if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'f')) return false;
+  }
+  return key.size() == 64;
+}
+
 }  // namespace
 
-Status Weights::prepare(const Graph& graph, const BackendInit& init) {
+Status Weights::prepare(const Graph& graph, const BackendInit& init, PackedCache* cache) {
   graph_ = &graph;
+  cache_ = cache;
   allocator_ = init.allocator;
   named_data_ = init.named_data;
   workers_ = init.workers;
@@ -89,49 +97,79 @@ bool Weights::is_winograd(const Node& node, bool suits) {
   return entry.is_winograd;
 }
 
+PackedKey Weights::key_of(uint32_t number, Span<const int64_t> how) const {
+  const Value& value = graph_->values[number];
+  const StringView key = value.key;
+  // Keys that exporters make are digests of the bytes, which then need not be read.
+  if (!is_sha256(key)) return packed_key(how, value.data);
+  return packed_key(how, {reinterpret_cast<const uint8_t*>(key.data()), key.size()});
+}
+
 Span<const float> Weights::pack(const Node& node) {
   const Value& value = graph_->values[node.inputs[1]];
   const bool is_layer = node.kind == NodeKind::FullyConnected;
   Filter filter = is_layer ? filter_of_layer(node, value.shape) : filter_of_convolution(node);
-  if (is_layer && value.datatype != Datatype::FP32) {
-    filter.dtype = dtype_of(value.datatype);
-    filter.data = value.data.data();
-  } else {
-    filter.data = plain(node.inputs[1]);
-    if (filter.data == nullptr) return {};
-  }
-  const bool is_depthwise = node.kind == NodeKind::DepthwiseConv2d;
-  const bool is_transposed = node.kind == NodeKind::ConvTranspose2d;
+  filter.dtype = dtype_of(value.datatype);
   const bool by_winograd = node.kind == NodeKind::Conv2d && entries_[node.inputs[1]].is_winograd;
-  const int64_t floats = is_depthwise    ? depthwise_floats(filter)
-                         : is_transposed ? transposed_floats(filter)
-                         : by_winograd   ? winograd_floats(filter)
-                                         : dense_floats(filter);
-  float* to = allocate(floats);
+  const int64_t floats = node.kind == NodeKind::DepthwiseConv2d   ? depthwise_floats(filter)
+                         : node.kind == NodeKind::ConvTranspose2d ? transposed_floats(filter)
+                         : by_winograd                            ? winograd_floats(filter)
+                                                                  : dense_floats(filter);
+  const int64_t how[] = {static_cast<int64_t>(node.kind),
+                         static_cast<int64_t>(filter.dtype),
+                         by_winograd ? 1 : 0,
+                         node.flags & kTransposeWeights,
+                         filter.taps,
+                         filter.inputs,
+                         filter.outputs,
+                         filter.groups};
+  const bool is_kept = cache_->is_open() && floats > 0;
+  const PackedKey key = is_kept ? key_of(node.inputs[1], how) : PackedKey();
+  if (is_kept) {
+    const Span<const float> found = cache_->find(key, floats, workers_);
+    if (found.data() != nullptr) return found;
+  }
+  const bool widens_itself = is_layer && value.datatype != Datatype::FP32;
+  filter.data = widens_itself ? static_cast<const void*>(value.data.data()) : plain(node.inputs[1]);
+  float* to = filter.data != nullptr || floats == 0 ? allocate(floats) : nullptr;
   if (to == nullptr) return {};
-  if (is_layer) {
+  pack_filter(node, filter, to);
+  const Span<const float> packed(to, static_cast<size_t>(floats));
+  if (is_kept) cache_->add(key, packed);
+  return packed;
+}
+
+void Weights::pack_filter(const Node& node, const Filter& filter, float* to) {
+  if (node.kind == NodeKind::FullyConnected) {
     pack_linear(filter, (node.flags & kTransposeWeights) != 0, to, workers_);
-  } else if (is_depthwise) {
+  } else if (node.kind == NodeKind::DepthwiseConv2d) {
     pack_depthwise(filter, to);
-  } else if (is_transposed) {
+  } else if (node.kind == NodeKind::ConvTranspose2d) {
     pack_transposed(filter, to);
-  } else if (by_winograd) {
+  } else if (entries_[node.inputs[1]].is_winograd) {
     pack_winograd(filter, to);
   } else {
     pack_dense(filter, to, workers_);
   }
-  return {to, static_cast<size_t>(floats)};
 }
 
 Span<const float> Weights::bias_of(const Node& node) {
   Entry& entry = entries_[node.inputs[2]];
   if (entry.bias.data() != nullptr) return entry.bias;
-  const int64_t outputs = numel_of(graph_->values[node.inputs[2]].shape);
+  const Value& value = graph_->values[node.inputs[2]];
+  const int64_t outputs = numel_of(value.shape);
+  const int64_t floats = bias_floats(outputs);
+  const int64_t how[] = {static_cast<int64_t>(value.datatype), outputs};
+  const bool is_kept = cache_->is_open() && floats > 0;
+  const PackedKey key = is_kept ? key_of(node.inputs[2], how) : PackedKey();
+  if (is_kept) entry.bias = cache_->find(key, floats, workers_);
+  if (entry.bias.data() != nullptr) return entry.bias;
   const float* data = plain(node.inputs[2]);
-  float* to = data != nullptr ? allocate(bias_floats(outputs)) : nullptr;
+  float* to = data != nullptr ? allocate(floats) : nullptr;
   if (to == nullptr) return {};
   pack_bias(data, outputs, to);
-  entry.bias = {to, static_cast<size_t>(bias_floats(outputs))};
+  entry.bias = {to, static_cast<size_t>(floats)};
+  if (is_kept) cache_->add(key, entry.bias);
   return entry.bias;
 }
 

@@ -1,8 +1,10 @@
-// The constants of a graph as the engine's kernels read them. Each is packed when it is first asked
-// for, which is when the graph is loaded, and stays.
+// The constants of a graph as the engine's kernels read them. Each is packed, or found in a file of
+// packed ones, when it is first asked for, which is when the graph is loaded, and stays.
 #pragma once
 
 #include "rushlight/backends/xnnpack/graph.h"
+#include "rushlight/backends/xnnpack/pack.h"
+#include "rushlight/backends/xnnpack/packed_cache.h"
 #include "rushlight/delegate/backend.h"
 
 namespace rushlight::xnnpack {
@@ -11,7 +13,7 @@ class Weights {
  public:
   Weights() = default;
   // init's allocator keeps what is packed. What was packed of the named data is given back.
-  Status prepare(const Graph& graph, const BackendInit& init);
+  Status prepare(const Graph& graph, const BackendInit& init, PackedCache* cache);
 
   // Packed floats; nullptr if memory ran out.
   Span<const float> filter_of(const Node& node);
@@ -34,11 +36,14 @@ class Weights {
 
   float* allocate(int64_t floats);
   Span<const float> pack(const Node& node);
+  void pack_filter(const Node& node, const Filter& filter, float* to);
+  PackedKey key_of(uint32_t value, Span<const int64_t> how) const;
 
   const Graph* graph_ = nullptr;
   Allocator* allocator_ = nullptr;
   const NamedData* named_data_ = nullptr;
   Workers* workers_ = nullptr;
+  PackedCache* cache_ = nullptr;
   Span<Entry> entries_;
 };
 

@@ -61,6 +61,7 @@ void Workspaces::release(Workspace* workspace) {
     Workspace** link = &first_;
     while (*link != workspace) link = &(*link)->next_;
     *link = workspace->next_;
+    workspace->cache_.close();
   }
   unlock();
 }

@@ -1,10 +1,11 @@
-// Scratch memory that the delegates of a method share: they run one after the other, and what lies
-// there is of no use between runs.
+// What the delegates of a method share: a file of packed weights, and scratch memory, as they run
+// one after the other, and what lies there is of no use between runs.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 
+#include "rushlight/backends/xnnpack/packed_cache.h"
 #include "rushlight/delegate/backend.h"
 
 namespace rushlight::xnnpack {
@@ -20,6 +21,8 @@ class Workspace {
   // The smallest free block of so many bytes, aligned to 64; nullptr if there is none.
   void* take(size_t bytes);
 
+  PackedCache& cache() { return cache_; }
+
  private:
   friend class Workspaces;
 
@@ -32,6 +35,7 @@ class Workspace {
 
   Allocator* parent_ = nullptr;
   Block* blocks_ = nullptr;
+  PackedCache cache_;
   // Of which method, by what its delegates are given when they are loaded.
   const Allocator* allocator_ = nullptr;
   const NamedData* named_data_ = nullptr;

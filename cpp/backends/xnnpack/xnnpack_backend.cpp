@@ -14,11 +14,14 @@ Result<void*> XnnpackBackend::init(BackendInit& init) {
                               "the method's memory has no room for the delegate");
   }
   new (delegate) xnnpack::Delegate(workspace);
-  const Status status = delegate->load(init);
+  Status status = workspace->cache().open(init, files_);
+  if (status.ok()) status = delegate->load(init);
   if (status.ok()) return static_cast<void*>(delegate);
   workspaces_.release(workspace);
   return status;
 }
+
+void XnnpackBackend::loaded(void* handle) { static_cast<xnnpack::Delegate*>(handle)->save(); }
 
 void XnnpackBackend::destroy(void* handle) {
   workspaces_.release(static_cast<xnnpack::Delegate*>(handle)->workspace());

@@ -4,6 +4,7 @@
 
 #include "rushlight/backends/xnnpack/workspace.h"
 #include "rushlight/delegate/backend.h"
+#include "rushlight/delegate/file_store.h"
 
 namespace rushlight {
 
@@ -11,12 +12,17 @@ class XnnpackBackend final : public Backend {
  public:
   static constexpr const char* kId = "XnnpackBackend";
 
+  // `files` keep packed weights, if an option at load asks for that; without any, none are kept.
+  explicit XnnpackBackend(FileStore* files = nullptr) : files_(files) {}
+
   bool available() const override { return true; }
   Result<void*> init(BackendInit& init) override;
+  void loaded(void* handle) override;
   Status execute(const BackendRun& run, void* handle, EValue* const* args, size_t n_args) override;
   void destroy(void* handle) override;  // all that it has lies in the method's memory
 
  private:
+  FileStore* files_;
   xnnpack::Workspaces workspaces_;
 };
 

@@ -370,7 +370,9 @@ def test_other_integers_stay_with_a_reason() -> None:
     def forward(x: Tensor) -> Tensor:
         return qdq(x, 0.03, 4, (-32768, 32767, torch.int16))
 
-    assert any("int16" in (reason or "") for reason in left_of(lowered(Call(forward), image())).values())
+    assert any(
+        "int16" in (reason or "") for reason in left_of(lowered(Call(forward), image())).values()
+    )
 
 
 def test_transposed_convolutions_run_in_float32() -> None:

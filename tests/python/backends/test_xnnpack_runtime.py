@@ -329,6 +329,26 @@ def test_sizes_that_only_the_call_knows(peer: Exporter) -> None:
         close(flat(module(x)), peer.results(pte, x))
 
 
+def test_weights_in_another_file(peer: Exporter, tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 10))
+    x = torch.randn(1, 3, 8, 8)
+    pte, ptd, names = peer.export_apart(model, (x,), "weights")
+    assert names == ["apart.pte", "weights.ptd"]
+    assert len(pte) < 4 * 8 * 36 * 10 < ptd.stat().st_size
+    module = rl.load(pte, data=ptd)
+    with torch.no_grad():
+        close(module(x), model(x))
+    close(flat(module(x)), peer.results(pte, x, ptd=ptd))
+    with pytest.raises(rl.LoadError, match="if weights lie in a file beside the program, load it"):
+        rl.load(pte)
+    # These are what packed weights are of, too.
+    packed = {"packed_cache_path": str(tmp_path / "packed")}
+    for _ in range(2):
+        again = rl.load(pte, data=ptd, backend_options={"XnnpackBackend": packed})
+        torch.testing.assert_close(again(x), module(x), rtol=0, atol=0)
+    assert (tmp_path / "packed").stat().st_size > 4 * 8 * 36 * 10
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -50,9 +51,25 @@ class Exporter(Peer):
             **options: of torch.export.
         """
         program, pte = self._folder / "model.pt2", self._folder / "model.pte"
-        torch.export.save(torch.export.export(model.eval(), args, **options), program)
+        self._save(program, model, args, options)
         if whole:
             self._executorch.call("delegate", program=program, pte=pte, leave="?", xnnpack=True)
         else:
             self._executorch.call("export", program=program, pte=pte, xnnpack=True)
         return pte.read_bytes()
+
+    def export_apart(
+        self, model: nn.Module, args: tuple[Any, ...], tag: str
+    ) -> tuple[bytes, Path, list[str]]:
+        """A file whose delegates' weights are in another one.
+
+        Returns:
+            The program, the other file's path, and the names of all files that were written.
+        """
+        program, pte = self._folder / "model.pt2", self._folder / "apart.pte"
+        self._save(program, model, args, {})
+        names = self._executorch.call("export_apart", program=program, pte=pte, tag=tag)
+        return pte.read_bytes(), self._folder / f"{tag}.ptd", names
+
+    def _save(self, path: Path, model: nn.Module, args: tuple[Any, ...], options: Any) -> None:
+        torch.export.save(torch.export.export(model.eval(), args, **options), path)

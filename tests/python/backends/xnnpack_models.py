@@ -82,13 +82,16 @@ class Peer:
         self._executorch = executorch
         self._folder = folder
 
-    def results(self, program: bytes, *inputs: torch.Tensor) -> list[torch.Tensor]:
-        """What a program gives for these inputs."""
+    def results(
+        self, program: bytes, *inputs: torch.Tensor, ptd: Path | None = None
+    ) -> list[torch.Tensor]:
+        """What a program gives for these inputs. `ptd` has the weights that it leaves out."""
         pte, data, outputs = (self._folder / f"x.{end}" for end in ("pte", "npz", "out.npz"))
         pte.write_bytes(program)
         np.savez(data, **{f"in{i}": x.numpy() for i, x in enumerate(inputs)})
         last = all(x.dim() == 4 and not x.is_contiguous() for x in inputs)
-        self._executorch.call("run", pte=pte, data=data, outputs=outputs, channels_last=last)
+        options = {"channels_last": last} if ptd is None else {"channels_last": last, "ptd": ptd}
+        self._executorch.call("run", pte=pte, data=data, outputs=outputs, **options)
         with np.load(outputs) as arrays:
             return [torch.from_numpy(arrays[f"out{i}"]) for i in range(len(arrays))]
 

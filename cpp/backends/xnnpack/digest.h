@@ -1,0 +1,15 @@
+// A number for bytes, that other bytes do not have: for noticing damage, not against an attacker.
+#pragma once
+
+#include <cstdint>
+
+#include "rushlight/core/span.h"
+#include "rushlight/platform/workers.h"
+
+namespace rushlight::xnnpack {
+
+// Any change within eight bytes changes it. It does not depend on the number of threads. `workers`
+// may be nullptr.
+uint64_t digest(Span<const uint8_t> bytes, Workers* workers = nullptr);
+
+}  // namespace rushlight::xnnpack
