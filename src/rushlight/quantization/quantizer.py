@@ -10,6 +10,7 @@ from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e.quantizer import QuantizationConfig, Quantizer
 
 from rushlight.quantization.annotate import Annotator
+from rushlight.quantization.observers import GroupedWeightObserver, PerTokenObserver
 from rushlight.quantization.transform import prepare_graph
 
 
@@ -68,6 +69,18 @@ class CpuQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no types
             if config is not None and (self._filter is None or self._filter(node)):
                 annotator.annotate(node, config)
         return model
+
+    def prepare_obs_or_fq_callback(
+        self, model: GraphModule, edge_or_node_to_obs_or_fq: dict[Any, Any]
+    ) -> None:
+        """Tell the observers of 4-bit weights which observers see their layers' inputs."""
+        for edge, weight in edge_or_node_to_obs_or_fq.items():
+            if not isinstance(weight, GroupedWeightObserver):
+                continue
+            layer = edge[1]
+            inputs = edge_or_node_to_obs_or_fq.get((layer.args[0], layer))
+            if isinstance(inputs, PerTokenObserver):
+                weight.inputs, inputs.wants_moments = inputs, True
 
     def validate(self, model: GraphModule) -> None:
         """Refuse a graph whose annotations no kernel takes."""

@@ -78,8 +78,8 @@ def quantize(
     module: Any = captured.module(check_guards=False)
     part_norms(module)
     prepared = prepare_pt2e(module, chosen.quantizer())
-    if chosen.needs_data:
-        run_through(prepared, calibration(captured, data or []), progress)
+    if data:
+        run_through(prepared, calibration(captured, data), progress)
     else:
         observe_constants(prepared)
     assert captured.example_inputs is not None
