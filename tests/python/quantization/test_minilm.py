@@ -12,13 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from benchmarks import models
 from tokenizers import Tokenizer
 
 import rushlight
-from benchmarks import models
 
 LENGTH = 20
-SENTENCES = (Path(__file__).parent / "sentences.txt").read_text(encoding="utf-8").splitlines()
+FOLDER = Path(__file__).parent
+SENTENCES = (FOLDER / "sentences.txt").read_text(encoding="utf-8").splitlines()
+OTHERS = (FOLDER / "calibration.txt").read_text(encoding="utf-8").splitlines()
+Tokens = tuple[torch.Tensor, torch.Tensor]
 Embed = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
@@ -27,18 +30,22 @@ def minilm() -> torch.nn.Module:
     return models.build("minilm").module.eval()
 
 
-@pytest.fixture(scope="module")
-def tokens() -> tuple[torch.Tensor, torch.Tensor]:
+def tokens_of(sentences: list[str]) -> Tokens:
     """Ids and mask, [sentences, LENGTH]."""
     tokenizer = Tokenizer.from_file(str(models.minilm_dir() / "tokenizer.json"))
     tokenizer.enable_padding(length=LENGTH)
     tokenizer.enable_truncation(LENGTH)
-    encoded = tokenizer.encode_batch(SENTENCES)
+    encoded = tokenizer.encode_batch(sentences)
     ids = torch.tensor([one.ids for one in encoded])
     return ids, torch.tensor([one.attention_mask for one in encoded])
 
 
-def ranks(embed: Embed, tokens: tuple[torch.Tensor, torch.Tensor]) -> np.ndarray:
+@pytest.fixture(scope="module")
+def tokens() -> Tokens:
+    return tokens_of(SENTENCES)
+
+
+def ranks(embed: Embed, tokens: Tokens) -> np.ndarray:
     """The rank of each pair's similarity."""
     ids, mask = tokens
     with torch.no_grad():
@@ -51,7 +58,7 @@ def ranks(embed: Embed, tokens: tuple[torch.Tensor, torch.Tensor]) -> np.ndarray
 
 
 @pytest.fixture(scope="module")
-def exact(minilm: torch.nn.Module, tokens: tuple[torch.Tensor, torch.Tensor]) -> np.ndarray:
+def exact(minilm: torch.nn.Module, tokens: Tokens) -> np.ndarray:
     return ranks(lambda x, mask: minilm(x, attention_mask=mask), tokens)
 
 
@@ -60,12 +67,15 @@ def test_similarities_keep_their_order(
     recipe: str,
     least: float,
     minilm: torch.nn.Module,
-    tokens: tuple[torch.Tensor, torch.Tensor],
+    tokens: Tokens,
     exact: np.ndarray,
 ) -> None:
     ids, mask = tokens
     example = ((ids[:1],), {"attention_mask": mask[:1]})
-    program = rushlight.export(minilm, *example, backend="cpu", quantize=recipe)
+    data = None
+    if recipe == "int4-dynamic":
+        data = [(x[None], m[None]) for x, m in zip(*tokens_of(OTHERS), strict=True)]
+    program = rushlight.export(minilm, *example, backend="cpu", quantize=recipe, calibrate=data)
     module = rushlight.load(program.buffer)
     found = ranks(lambda x, mask: module(x, attention_mask=mask), tokens)
     assert np.corrcoef(found, exact)[0, 1] >= least
