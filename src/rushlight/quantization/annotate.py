@@ -105,13 +105,13 @@ class Annotator:
         quantised: to each value that is quantised, the specification it has.
     """
 
-    def __init__(self, activations: frozenset[Any] | None = None) -> None:
-        self._tables = TABLES if activations is None else {t: TABLES[t] for t in activations}
+    def __init__(self) -> None:
         self.quantised: dict[Node, Spec] = {}
 
     def annotate(self, node: Node, config: QuantizationConfig) -> bool:
         """Annotate one call and what is fused into it; False if it stays as it is."""
         if is_annotated(node):
+            self._learn(node)
             return False
         if node.target in CONVOLUTIONS or node.target is LINEAR:
             return self._product(node, config)
@@ -120,6 +120,12 @@ class Annotator:
         if rule is None or spec is None or spec.is_dynamic or not _is_float(node):
             return False
         return rule(node, config)
+
+    def _learn(self, node: Node) -> None:
+        """Take note of what another quantizer has annotated."""
+        spec = node.meta[Q_ANNOTATION_KEY].output_qspec
+        if isinstance(spec, QuantizationSpec | FixedQParamsQuantizationSpec):
+            self.quantised.setdefault(node, spec)
 
     def _rule(self, target: Any) -> Callable[[Node, QuantizationConfig], bool] | None:
         if target in ARITHMETIC:
@@ -130,7 +136,7 @@ class Annotator:
             return self._move
         if target in JOINS:
             return self._join
-        return self._table if target in self._tables else None
+        return self._table if target in TABLES else None
 
     def _product(self, node: Node, config: QuantizationConfig) -> bool:
         """A convolution or linear with constant weights, and the norm and clamp behind it."""
@@ -198,9 +204,11 @@ class Annotator:
             return False
         if node.target is operator.getitem:
             return self._part(node, x, config)
-        if not self._is_integer(x, config) or (node.target in PADS and not _pads_zeros(node)):
+        is_pad = node.target in PADS
+        is_input = is_pad and x.op == "placeholder" and _is_float(x)
+        if (is_pad and not _pads_zeros(node)) or not (is_input or self._is_integer(x, config)):
             return False
-        spec = self.quantised[x]
+        spec = self._spec_of(x, config)
         output = SharedQuantizationSpec((x, node))
         is_tensor = isinstance(node.meta.get("val"), torch.Tensor)
         self._write(node, {x: spec}, output if is_tensor else None)
@@ -235,7 +243,7 @@ class Annotator:
             return False
         spec = config.output_activation
         assert spec is not None
-        fixed = self._tables[node.target]
+        fixed = TABLES[node.target]
         output: Spec = spec
         if fixed is not None and spec.dtype == torch.int8:
             output = FixedQParamsQuantizationSpec(

@@ -14,6 +14,7 @@ from torchao.quantization.pt2e import FakeQuantizeBase, ObserverBase
 
 from rushlight.errors import Code, ExportError
 from rushlight.quantization.layers import attribute_of, layer_of
+from rushlight.quantization.shapes import inputs_of
 
 Progress = Callable[[str], None]
 
@@ -63,7 +64,10 @@ def calibration(captured: ExportedProgram, data: Sequence[Item]) -> list[Item]:
     assert captured.example_inputs is not None
     examples, spec = pytree.tree_flatten_with_path(captured.example_inputs)
     varying = _varying(captured)
-    for index, item in enumerate(data):
+    args, kwargs = captured.example_inputs
+    names = inputs_of(captured, tuple(args), kwargs)
+    items = [_arranged(item, names, len(args)) for item in data]
+    for index, item in enumerate(items):
         leaves, own = pytree.tree_flatten((item.args, item.kwargs))
         if own != spec:
             raise ExportError(
@@ -79,7 +83,16 @@ def calibration(captured: ExportedProgram, data: Sequence[Item]) -> list[Item]:
                     f"calibrate: item {index}, input {_path(path)}: {fault}",
                     code=Code.INVALID_ARGUMENT,
                 )
-    return list(data)
+    return items
+
+
+def _arranged(item: Item, names: list[str], positional: int) -> Item:
+    """The item with its inputs given by position or by name as the example's are."""
+    given = {**dict(zip(names, item.args, strict=False)), **item.kwargs}
+    if set(given) != set(names) or len(given) != len(item.args) + len(item.kwargs):
+        return item
+    args, rest = names[:positional], names[positional:]
+    return Item(tuple(given[n] for n in args), {n: given[n] for n in rest})
 
 
 def _varying(captured: ExportedProgram) -> list[set[int]]:

@@ -15,6 +15,8 @@ from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e import ObserverBase
 from torchao.quantization.pt2e.utils import create_getattr_from_value
 
+from rushlight.quantization.gptq import rounded
+
 _CLIPS = 24  # scales that are tried for each group
 
 
@@ -23,9 +25,15 @@ class PerTokenObserver(ObserverBase):  # type: ignore[misc]  # torchao has no ty
 
     def __init__(self, dtype: torch.dtype = torch.int8, **_: Any) -> None:
         super().__init__(dtype, is_dynamic=True)
+        self.wants_moments = False
+        self.moments: torch.Tensor | None = None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Nothing is to be seen: `x` as it is."""
+        """`x` as it is; what weights are fitted to is summed up, if they want that."""
+        if self.wants_moments:
+            rows = x.detach().reshape(-1, x.shape[-1]).float()
+            found = rows.T @ rows
+            self.moments = found if self.moments is None else self.moments + found
         return x
 
     def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -51,7 +59,8 @@ class GroupedWeightObserver(ObserverBase):  # type: ignore[misc]
     """Of a matrix [out, in] with a scale for each `group_size` weights of a row.
 
     The scale of a group is the one with the least squared error among those that use the whole
-    range of the integers or clip a few of the largest weights.
+    range of the integers or clip a few of the largest weights. If calibration data has shown the
+    inputs, the weights are rounded by GPTQ.
     """
 
     def __init__(
@@ -67,6 +76,7 @@ class GroupedWeightObserver(ObserverBase):  # type: ignore[misc]
         self.quant_min, self.quant_max = quant_min, quant_max
         self.group_size, self.floor = group_size, floor
         self.weight: torch.Tensor | None = None
+        self.inputs: PerTokenObserver | None = None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Remember the weight."""
@@ -75,10 +85,19 @@ class GroupedWeightObserver(ObserverBase):  # type: ignore[misc]
 
     def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Scales and zero points, [out, in/group_size]."""
-        assert self.weight is not None
-        groups = self.weight.float().unflatten(1, (-1, self.group_size))
-        scales = self._scales(groups)
+        _, scales = self._integers()
         return scales, torch.zeros_like(scales, dtype=torch.int64)
+
+    def _integers(self) -> tuple[torch.Tensor, torch.Tensor]:
+        assert self.weight is not None
+        weight = self.weight.float()
+        moments = None if self.inputs is None else self.inputs.moments
+        if moments is not None:
+            limits = (self.quant_min, self.quant_max)
+            return rounded(weight, moments, self.group_size, self._scales, limits)
+        groups = weight.unflatten(1, (-1, self.group_size))
+        scales = self._scales(groups)
+        return self._round(groups, scales).flatten(1), scales
 
     def _scales(self, groups: torch.Tensor) -> torch.Tensor:
         high, low = groups.amax(-1), groups.amin(-1)
@@ -98,10 +117,8 @@ class GroupedWeightObserver(ObserverBase):  # type: ignore[misc]
 
     def convert(self, model: GraphModule, observer_node: Node) -> None:
         """Replace the observer by the integers and their dequantisation."""
-        assert self.weight is not None
-        scales, zeros = self.calculate_qparams()
-        groups = self.weight.float().unflatten(1, (-1, self.group_size))
-        integers = self._round(groups, scales).flatten(1).to(self.dtype)
+        numbers, scales = self._integers()
+        integers, zeros = numbers.to(self.dtype), torch.zeros_like(scales, dtype=torch.int64)
         graph = model.graph
         with graph.inserting_before(observer_node):
             constants = [

@@ -107,4 +107,4 @@ def convert(prepared: GraphModule) -> torch.export.ExportedProgram:
         )
     trained = copy.deepcopy(prepared)
     move_exported_model_to_eval(trained)
-    return converted(trained, examples)
+    return converted(trained, examples, is_qat=True)

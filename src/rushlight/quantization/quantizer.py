@@ -9,8 +9,11 @@ import torch
 from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e.quantizer import QuantizationConfig, Quantizer
 
-from rushlight.quantization.annotate import Annotator
-from rushlight.quantization.transform import prepare_graph
+from rushlight.errors import Code, ExportError
+from rushlight.quantization.annotate import Annotator, is_annotated
+from rushlight.quantization.layers import layer_of
+from rushlight.quantization.observers import GroupedWeightObserver, PerTokenObserver
+from rushlight.quantization.transform import PRODUCTS, prepare_graph
 
 
 class CpuQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no types
@@ -74,8 +77,45 @@ class CpuQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no types
                 annotator.annotate(node, config)
         return model
 
+    def prepare_obs_or_fq_callback(
+        self, model: GraphModule, edge_or_node_to_obs_or_fq: dict[Any, Any]
+    ) -> None:
+        """Tell the observers of 4-bit weights which observers see their layers' inputs."""
+        for edge, weight in edge_or_node_to_obs_or_fq.items():
+            if not isinstance(weight, GroupedWeightObserver):
+                continue
+            layer = edge[1]
+            inputs = edge_or_node_to_obs_or_fq.get((layer.args[0], layer))
+            if isinstance(inputs, PerTokenObserver):
+                weight.inputs, inputs.wants_moments = inputs, True
+
     def validate(self, model: GraphModule) -> None:
-        """Refuse a graph whose annotations no kernel takes."""
+        """Refuse a graph in which what should be quantised is not.
+
+        Raises:
+            ExportError: naming the layer whose dtype or weight the configuration does not fit.
+        """
+        nodes = list(model.graph.nodes)
+        for node in nodes:
+            if node.target in PRODUCTS and not is_annotated(node):
+                self._refuse_dtype(node)
+        if not any(is_annotated(node) for node in nodes):
+            raise ExportError(
+                "nothing in the model is what the recipe quantises: it has no linear layer or "
+                "convolution with constant weights, or all are left out; choose another recipe",
+                code=Code.NOT_SUPPORTED,
+            )
+
+    def _refuse_dtype(self, node: Node) -> None:
+        value = node.meta.get("val")
+        chosen = self._config_of(node) is not None and (self._filter is None or self._filter(node))
+        if chosen and isinstance(value, torch.Tensor) and value.dtype != torch.float32:
+            raise ExportError(
+                f"{layer_of(node)} computes with {value.dtype}, and only float32 is quantised: "
+                f"convert the model with .float(), or leave the module out with "
+                f"set_module_name(name, None)",
+                code=Code.INVALID_TYPE,
+            )
 
     def _config_of(self, node: Node) -> QuantizationConfig | None:
         stack = [

@@ -14,10 +14,12 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e import DerivedObserverOrFakeQuantize, FakeQuantizeBase
+from torchao.quantization.pt2e.utils import create_getattr_from_value
 
 from rushlight.errors import Code, ExportError
 from rushlight.quantization.calibrate import observers_of
 from rushlight.quantization.layers import attribute_of, layer_of
+from rushlight.quantization.transform import PRODUCTS
 
 _LARGEST_BIAS = 2.0**30  # of int32, so that the sum of the products fits beside it
 
@@ -95,6 +97,42 @@ def _fit_bias(bias: torch.Tensor, module: Any) -> None:
     needed = needed if have.numel() > 1 else needed.max().reshape(1)
     if bool((needed > have).any()):
         weight.eps = torch.maximum(weight.eps.double(), needed).to(weight.eps.dtype)
+
+
+def quantise_biases(model: GraphModule) -> None:
+    """Quantise the biases that a folded batch norm left as real numbers; `model` is changed."""
+    ops = torch.ops.quantized_decomposed
+    for node in list(model.graph.nodes):
+        bias = node.args[2] if node.target in PRODUCTS and len(node.args) > 2 else None
+        if not isinstance(bias, Node) or bias.op != "get_attr":
+            continue
+        x, weight = node.args[0], node.args[1]
+        if getattr(x, "target", None) is not ops.dequantize_per_tensor.default:
+            continue
+        if weight.target is ops.dequantize_per_channel.default:
+            scales = attribute_of(model, str(weight.args[1].target))
+        elif weight.target is ops.dequantize_per_tensor.default:
+            scales = torch.full(node.meta["val"].shape[1:2], weight.args[1])
+        else:
+            continue
+        scale = scales * torch.tensor(x.args[1], dtype=torch.float32)
+        value = attribute_of(model, str(bias.target)).detach()
+        integers = (value.double() / scale).round().clamp(-(2**31) + 1, 2**31 - 1).to(torch.int32)
+        with model.graph.inserting_before(node):
+            constants = [
+                create_getattr_from_value(model, model.graph, f"{name}_", tensor)
+                for name, tensor in (
+                    ("_bias", integers),
+                    ("_scale", scale),
+                    ("_zero_point", torch.zeros_like(scale, dtype=torch.int64)),
+                )
+            ]
+            limits = (0, -(2**31) + 1, 2**31 - 1, torch.int32)
+            real = model.graph.call_function(
+                ops.dequantize_per_channel.default, (*constants, *limits)
+            )
+        node.update_arg(2, real)
+    model.recompile()
 
 
 def check_converted(model: GraphModule) -> None:

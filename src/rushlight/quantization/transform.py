@@ -19,6 +19,7 @@ _PRODUCTS: dict[Any, int] = {
     aten.mm.default: 0,
     aten.matmul.default: 0,
 }  # at the first
+_DROPOUTS = frozenset({aten.dropout.default, aten.dropout_.default})
 
 
 def prepare_graph(model: GraphModule) -> GraphModule:
@@ -27,6 +28,8 @@ def prepare_graph(model: GraphModule) -> GraphModule:
     for node in list(model.graph.nodes):
         if node.target in _PADDING_AT:
             _fold_padding(node)
+        elif node.target in _DROPOUTS and node.args[2] is False:
+            node.replace_all_uses_with(node.args[0])
         elif node.target in _PRODUCTS:
             _to_linear(model, node, transposed)
     model.graph.eliminate_dead_code()

@@ -23,7 +23,7 @@ from rushlight.quantization.calibrate import (
 )
 from rushlight.quantization.modules import change_modules, converted_inputs
 from rushlight.quantization.recipes import Recipe, recipe_of
-from rushlight.quantization.scales import check_converted, mend_scales
+from rushlight.quantization.scales import check_converted, mend_scales, quantise_biases
 from rushlight.quantization.shapes import shapes_of
 from rushlight.quantization.transform import part_norms
 
@@ -78,8 +78,8 @@ def quantize(
     module: Any = captured.module(check_guards=False)
     part_norms(module)
     prepared = prepare_pt2e(module, chosen.quantizer())
-    if chosen.needs_data:
-        run_through(prepared, calibration(captured, data or []), progress)
+    if data:
+        run_through(prepared, calibration(captured, data), progress)
     else:
         observe_constants(prepared)
     assert captured.example_inputs is not None
@@ -95,10 +95,14 @@ class Examples(NamedTuple):
     dynamic_shapes: Any
 
 
-def converted(prepared: GraphModule, examples: Examples) -> ExportedProgram:
-    """The program of a prepared module that has seen its data."""
+def converted(
+    prepared: GraphModule, examples: Examples, *, is_qat: bool = False
+) -> ExportedProgram:
+    """The program of a prepared module that has seen its data, or was trained."""
     mend_scales(prepared)
     module = convert_pt2e(prepared)
+    if is_qat:
+        quantise_biases(module)
     check_converted(module)
     _drop_unused(module)
     return capture(module, examples.args, examples.kwargs, dynamic_shapes=examples.dynamic_shapes)
