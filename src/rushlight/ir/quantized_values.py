@@ -105,7 +105,7 @@ def affine_of(node: Any) -> Affine | None:
     scale = found["scale"]
     picked = isinstance(scale, Node) and scale.target is operator.getitem
     source: Any = node.args[0]
-    return Affine(source, **found, chosen=scale.args[0] if picked else None)  # type: ignore
+    return Affine(source, **found, chosen=scale.args[0] if picked else None)
 
 
 def _name(node: Node) -> str:

@@ -86,9 +86,15 @@ class Quantizer(Exporter):
             args: example inputs, for calibration too.
             **options: `per_channel`, `dynamic`.
         """
+        return self.quantized_program(torch.export.export(model.eval(), args), args, **options)
+
+    def quantized_program(
+        self, program: torch.export.ExportedProgram, args: Tensors, **options: Any
+    ) -> torch.export.ExportedProgram:
+        """The same of a captured module."""
         plain, data = self._folder / "plain.pt2", self._folder / "data.npz"
         quantized = self._folder / "quantized.pt2"
-        torch.export.save(torch.export.export(model.eval(), args), plain)
+        torch.export.save(program, plain)
         np.savez(data, **{f"in{i}": x.numpy() for i, x in enumerate(args)})
         self._executorch.call("quantize", program=plain, data=data, quantized=quantized, **options)
         return torch.export.load(quantized)
@@ -122,7 +128,7 @@ class Quantizer(Exporter):
 def nodes_in(pte: bytes) -> list[tuple[Any, ...]]:
     """`described` of all delegates of a file."""
     file = read_pte(pte)
-    blobs = [
-        file.delegate_blobs[d.processed.index] for d in file.program.execution_plan[0].delegates
-    ]
-    return [node for blob in blobs for node in described(read_payload(bytes(blob)))]
+    found = []
+    for delegate in file.program.execution_plan[0].delegates:
+        found += described(read_payload(bytes(file.delegate_blobs[delegate.processed.index])))
+    return found
