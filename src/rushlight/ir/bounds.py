@@ -29,11 +29,6 @@ _UNKNOWN = 2**62  # torch writes what has no bound as a number of about 2**63
 Size = int | torch.SymInt
 
 
-def key_of(size: Size) -> int | sympy.Expr:
-    """What equal sizes have in common."""
-    return size if isinstance(size, int) else size.node.expr
-
-
 @dataclass
 class Bounds:
     """The ranges of a program's symbols.

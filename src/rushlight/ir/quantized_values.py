@@ -2,13 +2,12 @@
 
 torch's quantised programs compute real numbers between calls that dequantise and calls that
 quantise. A backend with integer arithmetic reads from those calls what it may compute in integers.
-They are torch.ao's (`quantized_decomposed`, which pt2e writes) and torchao's (`quantize_`).
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,29 +15,22 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
-from rushlight.ir.bounds import key_of
+from rushlight.ir.quantized_ops import NAMESPACE
 
 _ARGUMENTS = {
-    "quantized_decomposed::quantize_per_tensor": "scale zero_point low high dtype",
-    "quantized_decomposed::dequantize_per_tensor": "scale zero_point low high dtype",
-    "quantized_decomposed::quantize_per_channel": "scale zero_point axis low high dtype",
-    "quantized_decomposed::dequantize_per_channel": "scale zero_point axis low high dtype",
-    "quantized_decomposed::quantize_per_channel_group": "scale zero_point low high dtype group",
-    "quantized_decomposed::dequantize_per_channel_group": "scale zero_point low high dtype group",
-    "quantized_decomposed::quantize_per_token": "scale zero_point low high dtype",
-    "quantized_decomposed::dequantize_per_token": "scale zero_point low high dtype",
-    "torchao::quantize_affine": "block scale zero_point dtype low high",
-    "torchao::dequantize_affine": "block scale zero_point dtype low high",
+    "per_tensor": "scale zero_point low high dtype",
+    "per_channel": "scale zero_point axis low high dtype",
+    "per_channel_group": "scale zero_point low high dtype group",
+    "per_token": "scale zero_point low high dtype",
 }
-"""{operator: what its arguments after the first say, in order}."""
+"""{what has a scale of its own: what the arguments after the first say, in order}."""
 
 _CHOOSING = (
-    "quantized_decomposed::choose_qparams",
-    "quantized_decomposed::choose_qparams_symmetric",
-    "quantized_decomposed::choose_qparams_per_token",
-    "quantized_decomposed::choose_qparams_per_token_asymmetric",
-    "quantized_decomposed::_choose_qparams_per_token_asymmetric_impl",
-    "torchao::choose_qparams_affine",
+    "choose_qparams",
+    "choose_qparams_symmetric",
+    "choose_qparams_per_token",
+    "choose_qparams_per_token_asymmetric",
+    "_choose_qparams_per_token_asymmetric_impl",
 )
 
 
@@ -52,9 +44,8 @@ class Affine:
         zero_point: likewise; None is zero.
         low, high: the range of the integers.
         dtype: that they are stored in.
-        axis: the dimension along which every index has a scale of its own.
-        group: how many elements side by side in the last dimension have a scale of their own; 0 if
-            it is all that `axis` says, and one scale for all if that is None.
+        axis: the dimension along which every index has a scale of its own; None if none has.
+        group: how many elements side by side in the last dimension share a scale; 0 if all do.
         chosen: the call that chooses scale and zero point from what is quantised, when it runs.
     """
 
@@ -86,12 +77,12 @@ class Affine:
 
 def quantizes(node: Node) -> bool:
     """Whether a call makes integers of real numbers."""
-    return "::quantize" in _name(node) and _name(node) in _ARGUMENTS
+    return _name(node).removeprefix("quantize_") in _ARGUMENTS
 
 
 def dequantizes(node: Node) -> bool:
     """Whether a call makes real numbers of integers."""
-    return "::dequantize" in _name(node) and _name(node) in _ARGUMENTS
+    return _name(node).removeprefix("dequantize_") in _ARGUMENTS
 
 
 def chooses(node: Node) -> bool:
@@ -101,58 +92,27 @@ def chooses(node: Node) -> bool:
     return _name(node) in _CHOOSING
 
 
-def composed() -> list[OpOverload]:
-    """torchao's calls, which torch takes apart unless they are kept whole; none if torchao is not
-    loaded."""
-    names = [n.partition("::")[2] for n in (*_ARGUMENTS, *_CHOOSING) if n.startswith("torchao::")]
-    packets = [getattr(torch.ops.torchao, name, None) for name in names]
-    return [packet.default for packet in packets if packet is not None]
-
-
 def affine_of(node: Any) -> Affine | None:
-    """What a quantising or dequantising call says; None of any other, and of blocks that are
-    neither rows, channels nor groups."""
-    names = _ARGUMENTS.get(_name(node)) if isinstance(node, Node) else None
-    if names is None or node.target._overloadname == "tensor2":  # whose range is no number
+    """What a quantising or dequantising call says; None of any other."""
+    if not isinstance(node, Node) or not (quantizes(node) or dequantizes(node)):
         return None
-    found: dict[str, Any] = dict(zip(names.split(), node.args[1:], strict=False)) | {
-        key: value for key, value in node.kwargs.items() if key in names.split()
-    }
-    source: Any = node.args[0]
-    for key, limit in (("low", "min"), ("high", "max")):
-        if found.get(key) is None:
-            found[key] = getattr(torch.iinfo(found["dtype"]), limit)
-    block = found.pop("block", None)
-    if found.get("group"):
-        block = [1, found["group"]]
-    if block is not None:
-        blocks = _blocks([b.meta["val"] if isinstance(b, Node) else b for b in block], source)
-        if blocks is None:
-            return None
-        found |= blocks
+    names = _ARGUMENTS[_name(node).partition("quantize_")[2]].split()
+    found: dict[str, Any] = dict(zip(names, node.args[1:], strict=False))
+    if not isinstance(found["low"], int):  # of an overload whose range is computed
+        return None
+    if "group" in found:
+        found["axis"] = 0
     scale = found["scale"]
     picked = isinstance(scale, Node) and scale.target is operator.getitem
+    source: Any = node.args[0]
     return Affine(source, **found, chosen=scale.args[0] if picked else None)
 
 
-def _blocks(block: Sequence[Any], source: Node) -> dict[str, int | None] | None:
-    """`axis` and `group` of blocks with a scale each."""
-    sizes = list(map(key_of, source.meta["val"].shape))
-    found = list(map(key_of, block))
-    split = [d for d, size in enumerate(sizes) if found[d] != size]
-    if not split:
-        return {"axis": 0 if sizes and sizes[0] == 1 else None, "group": 0}
-    if len(split) == 1 and found[split[0]] == 1:
-        return {"axis": split[0], "group": 0}
-    if any(b != 1 for b in found[:-1]):
-        return None
-    if len(sizes) == 2 and found[-1] == sizes[-1]:
-        return {"axis": 0, "group": 0}
-    return {"axis": None, "group": block[-1]}
-
-
 def _name(node: Node) -> str:
-    return node.target.name().partition(".")[0] if isinstance(node.target, OpOverload) else ""
+    """The name of an operator of the library; "" of any other."""
+    name = node.target.name() if isinstance(node.target, OpOverload) else ""
+    library, _, name = name.partition("::")
+    return name.partition(".")[0] if library == NAMESPACE else ""
 
 
 def _tensor(

@@ -158,8 +158,8 @@ class Builder:
     def _return(self, node: Node) -> Stored:
         """Make the node's value the delegate's next result."""
         self._nodes = [node]
-        value = self._of_dtype(self._known(node), node)
-        stored = self.in_order(value, identity(value.rank)).stored
+        value = self._known(node)
+        stored = self._of_dtype(self.in_order(value, identity(value.rank)), node).stored
         if stored.flags or stored.data is not None:
             stored = self.emit_one(fb.Copy(), stored.dims, stored.elements, input_id=stored)
         stored.external, stored.flags = self.arguments, 2

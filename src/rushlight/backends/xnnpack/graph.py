@@ -15,7 +15,7 @@ import sympy
 import torch
 from torch.fx import Node
 
-from rushlight.ir.bounds import Size, key_of
+from rushlight.ir.bounds import Size
 from rushlight.schema import xnnpack as fb
 
 Order = tuple[int, ...]
@@ -28,6 +28,11 @@ DATATYPES = {torch.float32: fb.Datatype.FP32, torch.float16: fb.Datatype.FP16}
 def identity(rank: int) -> Order:
     """Row-major."""
     return tuple(range(rank))
+
+
+def key_of(size: Size) -> int | sympy.Expr:
+    """What equal sizes have in common."""
+    return size if isinstance(size, int) else size.node.expr
 
 
 def keys_of(sizes: Sequence[Size]) -> tuple[int | sympy.Expr, ...]:

@@ -108,7 +108,8 @@ class Forms:
         if weights is not None:
             found = weights if isinstance(weights, str) else self._product(node, weights)
             if isinstance(found, str):
-                self.reasons[node] = f"{layer_of(node)}: {found}"
+                reason = f"{layer_of(node)}: {found}"
+                self.reasons[node] = self.reasons[node.args[1]] = reason  # type: ignore[index]
             else:
                 self.products[node] = found
             return

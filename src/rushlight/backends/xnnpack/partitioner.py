@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Graph, Node
 
@@ -20,7 +19,7 @@ from rushlight.backends.xnnpack.operators import (
     why_not_call,
 )
 from rushlight.backends.xnnpack.preprocess import XnnpackBackend
-from rushlight.ir.quantized_values import affine_of, composed, dequantizes
+from rushlight.ir.quantized_values import affine_of, dequantizes
 from rushlight.partition import DelegationSpec, PartitionResult, SupportedOperatorPartitioner
 from rushlight.partition.extract import data_of
 
@@ -42,12 +41,6 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
             non_compute_ops=[*SIZES, *(t for t, known in OPERATORS.items() if known.moves)],
             groups=lambda module: self._of(module.graph).groups(),
         )
-
-    def ops_to_not_decompose(
-        self, ep: ExportedProgram
-    ) -> tuple[Sequence[OpOverload], Callable[[Node], bool] | None]:
-        """What XNNPACK has a node for, and what says how integers stand for numbers."""
-        return [*KEPT_WHOLE, *composed()], None
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         """Tag what it takes."""

@@ -115,12 +115,11 @@ def weights_of(node: Node, weight: Any, constant: Constant) -> Weights | str | N
 
 def _weights(node: Node, affine: Affine, data: torch.Tensor, scales: torch.Tensor) -> Weights | str:
     is_linear = node.target is aten.linear.default
-    is_per_channel = affine.axis is not None or affine.group > 0
-    bits = 4 if is_per_channel and (affine.low, affine.high) == _FOUR_BITS else 8
-    if affine.axis is None and not affine.group:
-        return Weights(affine.source, bits, scales.reshape(()))
+    if affine.axis is None:
+        return Weights(affine.source, 8, scales.reshape(()))
+    bits = 4 if (affine.low, affine.high) == _FOUR_BITS else 8
     outputs = 1 if not is_linear and node.args[6] else 0
-    if affine.axis is not None and affine.axis % data.dim() != outputs:
+    if affine.axis % data.dim() != outputs:
         return "its weights have scales along another dimension than its outputs"
     if not is_linear and (bits == 4 or affine.group):
         return "XNNPACK's convolutions have weights of 8 bits, with a scale of each output"

@@ -1,0 +1,134 @@
+"""Quantised programs for tests of the xnnpack backend, and what real ExecuTorch makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.ao.quantization.fx._decomposed
+from torch import nn
+from xnnpack_files import Exporter
+from xnnpack_models import left
+
+import rushlight as rl
+from rushlight.backends.xnnpack import XnnpackPartitioner
+from rushlight.backends.xnnpack.payload import read_payload
+from rushlight.schema import xnnpack as fb
+from rushlight.serialize.pte import read_pte
+
+Tensors = tuple[torch.Tensor, ...]
+OPS: Any = torch.ops.quantized_decomposed
+
+
+class Integers(nn.Module):
+    """Numbers as int8 and back.
+
+    Args:
+        scale, zero_point: of the integers.
+    """
+
+    def __init__(self, scale: float, zero_point: int = 0) -> None:
+        super().__init__()
+        self.form = (scale, zero_point, -128, 127, torch.int8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        integers = OPS.quantize_per_tensor(x, *self.form)
+        return OPS.dequantize_per_tensor(integers, *self.form)  # type: ignore[no-any-return]
+
+
+def lowered(program: torch.export.ExportedProgram) -> rl.EdgeProgramManager:
+    return rl.to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+
+
+def described(graph: fb.Graph) -> list[tuple[Any, ...]]:
+    """A graph's nodes with their tensors: sizes, datatypes, constants and parameters."""
+    tensors = {}
+    for value in graph.xvalues:
+        found = value.xvalue_union
+        params = found.quant_params if isinstance(found, fb.QuantizedTensorValue) else None
+        tensor = found.tensor_value if isinstance(found, fb.QuantizedTensorValue) else found
+        scales = getattr(params, "scale_buffer_idx", 0)
+        if scales:
+            kept = {
+                k: getattr(params, k)
+                for k in ("channel_dim", "num_scales", "group_size")
+                if hasattr(params, k)
+            }
+            params = (kept, graph.constant_data[scales].named_key)
+        constant = graph.constant_data[tensor.constant_buffer_idx]
+        tensors[tensor.id_out] = (
+            *(tensor.datatype, tensor.dims, tensor.flags, tensor.flags and tensor.external_id),
+            *(tensor.constant_buffer_idx and (constant.named_key, constant.size), params),
+        )
+    nodes = []
+    for node in graph.xnodes:
+        operation, fields = node.xnode_union, {}
+        for field in fb.XNNPACK.tables[type(operation)]:
+            held = getattr(operation, field.name)
+            is_tensor = field.name.endswith("_id")
+            fields[field.name] = tensors.get(held) if is_tensor else held
+        nodes.append((type(operation).__name__, fields, node.output_min_max))
+    return nodes
+
+
+class Quantizer(Exporter):
+    """Quantises modules, and runs what both exporters make of them."""
+
+    def quantized(
+        self, model: nn.Module, args: Tensors, **options: Any
+    ) -> torch.export.ExportedProgram:
+        """A module with the calls of pt2e, by ExecuTorch's own quantizer.
+
+        Args:
+            model: what to quantise.
+            args: example inputs, for calibration too.
+            **options: `per_channel`, `dynamic`.
+        """
+        return self.quantized_program(torch.export.export(model.eval(), args), args, **options)
+
+    def quantized_program(
+        self, program: torch.export.ExportedProgram, args: Tensors, **options: Any
+    ) -> torch.export.ExportedProgram:
+        """The same of a captured module."""
+        plain, data = self._folder / "plain.pt2", self._folder / "data.npz"
+        quantized = self._folder / "quantized.pt2"
+        torch.export.save(program, plain)
+        np.savez(data, **{f"in{i}": x.numpy() for i, x in enumerate(args)})
+        self._executorch.call("quantize", program=plain, data=data, quantized=quantized, **options)
+        return torch.export.load(quantized)
+
+    def theirs(self, program: torch.export.ExportedProgram) -> bytes:
+        """The file that real ExecuTorch makes of a quantised program with XNNPACK."""
+        path, pte = self._folder / "theirs.pt2", self._folder / "theirs.pte"
+        torch.export.save(program, path)
+        self._executorch.call("export", program=path, pte=pte, xnnpack=True)
+        return pte.read_bytes()
+
+    def agree(
+        self, program: torch.export.ExportedProgram, *calls: Sequence[torch.Tensor]
+    ) -> list[str]:
+        """The nodes of a program that we take as a whole; results are those of their file.
+
+        Args:
+            program: quantised.
+            *calls: inputs.
+        """
+        edge = lowered(program)
+        assert not left(edge)
+        ours, theirs = bytes(edge.to_executorch().buffer), self.theirs(program)
+        for inputs in calls:
+            pairs = zip(self.results(ours, *inputs), self.results(theirs, *inputs), strict=True)
+            for one, other in pairs:
+                assert torch.equal(one, other), (one - other).abs().max()
+        return [name for name, _, _ in nodes_in(ours)]
+
+
+def nodes_in(pte: bytes) -> list[tuple[Any, ...]]:
+    """`described` of all delegates of a file."""
+    file = read_pte(pte)
+    found = []
+    for delegate in file.program.execution_plan[0].delegates:
+        found += described(read_payload(bytes(file.delegate_blobs[delegate.processed.index])))
+    return found
