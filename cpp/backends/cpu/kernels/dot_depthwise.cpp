@@ -100,7 +100,7 @@ class Band {
         channels_(least(panels * kPanel, g_.out_channels - channel_)),
         panels_(panels),
         repeats_(g_.out_channels / g_.in_channels),
-        results_(conv_.results, 8, channel_, channels_, panels_) {}
+        results_(conv_.results, channel_, channels_, panels_) {}
 
   void run() {
     for (int64_t x = 0; x < g_.out_width; x += plan_.pixels) {
