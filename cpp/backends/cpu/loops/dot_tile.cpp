@@ -13,7 +13,7 @@ constexpr int kPanels = 2;
 constexpr int kRows = 12;
 constexpr int kPanels = 2;
 #elif defined(__AVX__)
-constexpr int kRows = 4;
+constexpr int kRows = 5;
 constexpr int kPanels = 1;
 #elif defined(RL_NEON)
 constexpr int kRows = 6;
@@ -61,6 +61,7 @@ void tile(const DotTile& t, void* out) {
         sums.add_weights(quads);
         add_terms<0, true>(sums, quads, first, second, s, kQuad);
         __builtin_prefetch(ahead, 0, 2);
+        if (P == 2) __builtin_prefetch(ahead + t.ahead_step / 2, 0, 2);
         ahead += t.ahead_step;
         b += kQuadBytes;
         first += t.quad_step;
