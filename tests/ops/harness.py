@@ -56,6 +56,12 @@ def native() -> Any:
     return importlib.import_module(os.environ.get("RUSHLIGHT_KERNELS_MODULE", "rushlight._core"))
 
 
+def instruction_sets() -> list[str]:
+    """What kernels have loops for: others, as avx512vnni, add products of bytes to one of these."""
+    names = native().kernel_isas()
+    return [name for name in names if not any(name.startswith(n) for n in names if n != name)]
+
+
 class Sample:
     """Arguments of one call of the functional operator.
 

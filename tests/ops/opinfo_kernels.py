@@ -33,8 +33,8 @@ from .harness import (
     call_out,
     check,
     compare,
+    instruction_sets,
     listed,
-    native,
     out_schema,
 )
 
@@ -320,5 +320,5 @@ def bound(op: str, functional: OpOverload, args: Any, kwargs: Any) -> Sample:
 
 def run(name: str, call: opinfo.Call, tally: Tally) -> None:
     """One call of the database over the kernels; AssertionError or RuntimeError if one differs."""
-    with torch.no_grad(), opinfo.quiet(), OverKernels(tally, native().kernel_isas()):
+    with torch.no_grad(), opinfo.quiet(), OverKernels(tally, instruction_sets()):
         call.function(*call.args, **call.kwargs)

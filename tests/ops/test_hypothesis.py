@@ -15,7 +15,16 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from .harness import FLOATING, INTEGRAL, Maker, OpCases, Sample, check, expected_of, native
+from .harness import (
+    FLOATING,
+    INTEGRAL,
+    Maker,
+    OpCases,
+    Sample,
+    check,
+    expected_of,
+    instruction_sets,
+)
 from .recording import FOLDER, recording, replay
 
 DTYPES = (*FLOATING, *INTEGRAL, torch.bool)
@@ -130,7 +139,7 @@ def compare_with_eager(name: str, sample: Sample) -> None:
         assume(False)
     dtypes = {t.dtype for t in (*sample.args, *expected) if isinstance(t, torch.Tensor)}
     assume(not dtypes & {torch.float16, torch.bfloat16} or name.split(".")[0] in EXACT)
-    check(cases, sample, native().kernel_isas())
+    check(cases, sample, instruction_sets())
 
 
 # Of the half types only what moves or compares: eager rounds elsewhere in steps of its own.

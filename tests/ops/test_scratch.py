@@ -10,7 +10,7 @@ from .cases_conv import OPS as CONVOLUTIONS
 from .cases_matmul import OPS as PRODUCTS
 from .cases_sorting import OPS as ORDERS
 from .cases_unique import OPS as UNIQUE
-from .harness import Maker, OpCases, check, native
+from .harness import Maker, OpCases, check, instruction_sets
 
 SORTS = [cases for cases in ORDERS if cases.op.startswith("aten::sort.")]
 
@@ -23,4 +23,4 @@ SORTS = [cases for cases in ORDERS if cases.op.startswith("aten::sort.")]
 )
 def test_equals_eager_with_little_scratch(cases: OpCases, scratch: int) -> None:
     for sample in cases.samples(Maker(cases.op)):
-        check(cases, sample, native().kernel_isas(), scratch)
+        check(cases, sample, instruction_sets(), scratch)

@@ -88,13 +88,12 @@ bool isa_by_name(StringView name, Isa* isa);
     }                                              \
   }
 #elif defined(RUSHLIGHT_ARM_ISAS)
-#define RL_LOOPS(Type, name)                                                                  \
-  RL_DECLARE_LOOPS(plain, Type, name)                                                         \
-  RL_DECLARE_LOOPS(neon, Type, name)                                                          \
-  inline const Type& name() {                                                                 \
-    const bool is_plain =                                                                     \
-        ::rushlight::kernels::current_isa() == ::rushlight::kernels::Isa::Plain;              \
-    return is_plain ? plain::name : neon::name;                                               \
+#define RL_LOOPS(Type, name)                                                                       \
+  RL_DECLARE_LOOPS(plain, Type, name)                                                              \
+  RL_DECLARE_LOOPS(neon, Type, name)                                                               \
+  inline const Type& name() {                                                                      \
+    const bool is_plain = ::rushlight::kernels::current_isa() == ::rushlight::kernels::Isa::Plain; \
+    return is_plain ? plain::name : neon::name;                                                    \
   }
 #define RL_DOT_LOOPS(Type, name)                   \
   RL_DECLARE_LOOPS(plain, Type, name)              \
@@ -127,4 +126,11 @@ bool isa_by_name(StringView name, Isa* isa);
 #define RL_VECTORIZE _Pragma("GCC ivdep")
 #else
 #define RL_VECTORIZE
+#endif
+
+// Of functions whose arguments stay in registers: those of a tile.
+#if defined(__GNUC__)
+#define RL_INLINE inline __attribute__((always_inline))
+#else
+#define RL_INLINE inline
 #endif

@@ -11,6 +11,7 @@ void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t pane
   const int64_t columns = grid.columns_of(panel, n_panels);
   const DotResults results(grid.results, panel * kPanel, columns, n_panels);
   alignas(64) int32_t sums[kMaxTileRows * kMaxPanels * kPanel];
+  const RequantizeColumns* whole = columns == 2 * kPanel ? results.bytes() : nullptr;
   DotTile tile = grid.tile_at(panel);
   tile.ahead_step = ahead.step;
   int64_t row = grid.place(grid.data, first, &tile) - tile.rows;
@@ -18,8 +19,12 @@ void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t pane
   for (int64_t block = first; block < last; ++block) {
     const int64_t next = grid.place(grid.data, block, &tile);
     tile.ahead = ahead.start + (block - first) * ahead.block;
-    tiles.tile[tile.rows - 1][n_panels - 1](tile, sums);
-    results.write(sums, row, tile.rows);
+    if (whole != nullptr && tiles.bytes[tile.rows - 1] != nullptr) {
+      tiles.bytes[tile.rows - 1](tile, *whole, row);
+    } else {
+      tiles.tile[tile.rows - 1][n_panels - 1](tile, sums);
+      results.write(sums, row, tile.rows);
+    }
     row = next;
     finished.advance(row, tile.rows, block + 1 == last);
   }

@@ -41,6 +41,8 @@ class DotResults {
       loops_.dequantize(numbers_, sums, row, rows);
     }
   }
+  // nullptr if results are numbers.
+  const RequantizeColumns* bytes() const { return bytes_.out != nullptr ? &bytes_ : nullptr; }
 
  private:
   const QuantizeLoops& loops_;

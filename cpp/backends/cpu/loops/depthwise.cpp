@@ -10,9 +10,6 @@ using namespace ::rushlight::kernels::RL_ISA;
 
 constexpr int kPixels = static_cast<int>(kDepthwisePixels);
 
-// Nothing of a tile is worth a call.
-#define RL_INLINE inline __attribute__((always_inline))
-
 // Rows of results at once: two, whose inputs overlap, if there are registers for their sums.
 #if defined(__AVX512F__) || defined(RL_NEON)
 constexpr int rows_at_once(int kernel) noexcept { return kernel == 3 ? 2 : 1; }

@@ -7,6 +7,7 @@
 
 #include "rushlight/backends/cpu/kernels/dot_product.h"
 #include "rushlight/backends/cpu/loops/gemm.h"
+#include "rushlight/backends/cpu/loops/quantize.h"
 #include "rushlight/kernel/loops/dispatch.h"
 
 namespace rushlight::cpu {
@@ -36,11 +37,16 @@ struct DotTile {
 // Row i of the tile's sums begins at i * panels * kPanel; all columns of the panels are written.
 using DotTileFn = void (*)(const DotTile& tile, void* sums);
 
+// The same of two whole panels, whose sums become rows from `row` on of what `c` says, without a
+// way through memory.
+using DotBytesFn = void (*)(const DotTile& tile, const RequantizeColumns& c, int64_t row);
+
 struct DotTiles {
   int64_t rows;                              // greatest height of a tile
   int64_t panels;                            // greatest width
   DotTileFn tile[kMaxTileRows][kMaxPanels];  // [rows - 1][panels - 1]
   DotTileFn narrow[kNarrowRows];             // [rows - 1]: one panel, one tap, several sums at once
+  DotBytesFn bytes[kMaxTileRows];            // [rows - 1]; nullptr where there are none
 };
 
 // Of weights of 4 bits: one tap, rows of one base.

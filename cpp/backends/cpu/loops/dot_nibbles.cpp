@@ -90,6 +90,7 @@ inline Sums<H, V> sum_octs(const DotTile& t, int64_t octs, Steps& s, Place* at) 
     at->b += kOcts * kQuadBytes;
     if constexpr (!kSplit) {
       __builtin_prefetch(at->ahead, 0, 2);
+      if (V > kPanelVectors) __builtin_prefetch(at->ahead + t.ahead_step / 2, 0, 2);
       at->ahead += t.ahead_step;
     }
   }

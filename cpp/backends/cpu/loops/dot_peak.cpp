@@ -11,15 +11,25 @@ constexpr int kSums = 10;
 constexpr int kSums = 24;
 #endif
 
+// Products that are the same for all sums are not to be computed once.
+inline void hide([[maybe_unused]] Quads& b) {
+#if defined(__SSE2__) && !defined(__AVX512VNNI__)
+  asm("" : "+v"(b.even), "+v"(b.odd));
+#endif
+}
+
 int64_t dot_products(int64_t rounds, int32_t* sink) {
   IntVec sums[kSums];
 #pragma GCC unroll 24
   for (int i = 0; i < kSums; ++i) sums[i] = splat_int(*sink + i);
-  const Quads b = quads_at(splat_int(*sink + 0x01020304));
+  Quads b = quads_at(splat_int(*sink + 0x01020304));
   for (int64_t round = 0; round < rounds; ++round) {
     const RowQuad a = quad_of(static_cast<uint32_t>(round));
 #pragma GCC unroll 24
-    for (int i = 0; i < kSums; ++i) sums[i] = add_dot(sums[i], b, a);
+    for (int i = 0; i < kSums; ++i) {
+      hide(b);
+      sums[i] = add_dot(sums[i], b, a);
+    }
   }
   IntVec total = {};
 #pragma GCC unroll 24

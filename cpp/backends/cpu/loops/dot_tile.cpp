@@ -1,6 +1,7 @@
 #include "rushlight/backends/cpu/loops/dot.h"
 #include "rushlight/backends/cpu/loops/dot_sums.h"
 #include "rushlight/backends/cpu/loops/steps.h"
+#include "rushlight/backends/cpu/loops/vec_panels.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -13,7 +14,7 @@ constexpr int kPanels = 2;
 constexpr int kRows = 12;
 constexpr int kPanels = 2;
 #elif defined(__AVX__)
-constexpr int kRows = 4;
+constexpr int kRows = 5;
 constexpr int kPanels = 1;
 #elif defined(RL_NEON)
 constexpr int kRows = 6;
@@ -31,8 +32,8 @@ inline void load_quads(const char* b, int64_t b_panel, Quads (&quads)[V]) {
 
 // sums[i] += A[i] * b for row I and those after it; of `left` terms, or of four if kWhole.
 template <int I, bool kWhole, int H, int V>
-inline void add_terms(Sums<H, V>& sums, const Quads (&b)[V], const char* first, const char* second,
-                      const Steps& s, int64_t left) {
+RL_INLINE void add_terms(Sums<H, V>& sums, const Quads (&b)[V], const char* first,
+                         const char* second, const Steps& s, int64_t left) {
   if constexpr (I < H) {
     const char* at = s.at<I % kFirstRows>(I < kFirstRows ? first : second);
     const RowQuad a = quad_of(kWhole ? bytes_at(at) : bytes_at(at, left));
@@ -42,10 +43,10 @@ inline void add_terms(Sums<H, V>& sums, const Quads (&b)[V], const char* first, 
   }
 }
 
+// The sums of H rows and P panels, in what registers hold already.
 template <int H, int P>
-void tile(const DotTile& t, void* out) {
+RL_INLINE void sum_terms(const DotTile& t, Sums<H, P * kPanelVectors>& sums) {
   constexpr int V = P * kPanelVectors;
-  Sums<H, V> sums;
   Steps s(t.a_step);
   const auto* b = static_cast<const char*>(t.b);
   const char* ahead = t.ahead;
@@ -61,6 +62,7 @@ void tile(const DotTile& t, void* out) {
         sums.add_weights(quads);
         add_terms<0, true>(sums, quads, first, second, s, kQuad);
         __builtin_prefetch(ahead, 0, 2);
+        if (P == 2) __builtin_prefetch(ahead + t.ahead_step / 2, 0, 2);
         ahead += t.ahead_step;
         b += kQuadBytes;
         first += t.quad_step;
@@ -74,8 +76,63 @@ void tile(const DotTile& t, void* out) {
       b += kQuadBytes;
     }
   }
+}
+
+template <int H, int P>
+void tile(const DotTile& t, void* out) {
+  Sums<H, P * kPanelVectors> sums;
+  sum_terms<H, P>(t, sums);
   sums.store(static_cast<int32_t*>(out));
 }
+
+#if defined(__AVX512F__)
+
+// Row I and the next one, and those after them.
+template <int I, int H>
+RL_INLINE void store_bytes(const TwoPanels& panels, const Sums<H, 2>& sums, uint8_t* out,
+                           int64_t step) {
+  if constexpr (I < H) {
+    constexpr int kNext = I + 1 < H ? I + 1 : I;
+    const __m512i first = panels.narrow(reinterpret_cast<__m512i>(sums.of[I][0]),
+                                        reinterpret_cast<__m512i>(sums.of[I][1]));
+    const __m512i second = panels.narrow(reinterpret_cast<__m512i>(sums.of[kNext][0]),
+                                         reinterpret_cast<__m512i>(sums.of[kNext][1]));
+    panels.store(first, second, out, out + (kNext - I) * step);
+    store_bytes<I + 2>(panels, sums, out + 2 * step, step);
+  }
+}
+
+// Sums that become bytes before they leave the registers.
+template <int H>
+void requantized(const DotTile& t, const RequantizeColumns& c, int64_t row) {
+  Sums<H, 2> sums;
+#pragma GCC unroll 2
+  for (int v = 0; v < 2; ++v) {
+    const IntVec start = load_int(c.start + v * kLanes);
+#pragma GCC unroll 14
+    for (int i = 0; i < H; ++i) sums.of[i][v] = start;
+  }
+  sum_terms<H, 2>(t, sums);
+  store_bytes<0>(TwoPanels(c), sums, c.out + row * c.out_step, c.out_step);
+}
+
+template <int H>
+constexpr DotBytesFn requantized_or_null() noexcept {
+  if constexpr (H > kRows) {
+    return nullptr;
+  } else {
+    return requantized<H>;
+  }
+}
+
+#else
+
+template <int H>
+constexpr DotBytesFn requantized_or_null() noexcept {
+  return nullptr;
+}
+
+#endif
 
 // Few rows, of which too few sums arise to hide how long an addition takes: several sums for each.
 template <int H>
@@ -138,6 +195,7 @@ constexpr DotTileFn tile_or_null(int panels) noexcept {
 }
 
 #define RL_TILES(H) {tile_or_null<H>(1), tile_or_null<H>(2)}
+#define RL_BYTES(H) requantized_or_null<H>()
 
 }  // namespace
 
@@ -148,6 +206,9 @@ const DotTiles dot_loops = {
      RL_TILES(8), RL_TILES(9), RL_TILES(10), RL_TILES(11), RL_TILES(12), RL_TILES(13),
      RL_TILES(14)},
     {narrow<1>, narrow<2>, narrow<3>, narrow<4>, narrow<5>, narrow<6>},
+    {RL_BYTES(1), RL_BYTES(2), RL_BYTES(3), RL_BYTES(4), RL_BYTES(5), RL_BYTES(6), RL_BYTES(7),
+     RL_BYTES(8), RL_BYTES(9), RL_BYTES(10), RL_BYTES(11), RL_BYTES(12), RL_BYTES(13),
+     RL_BYTES(14)},
 };
 
 }  // namespace rushlight::cpu::RL_ISA

@@ -3,6 +3,7 @@
 #include "rushlight/backends/cpu/loops/vec_bytes.h"
 #include "rushlight/backends/cpu/loops/vec_edge.h"
 #include "rushlight/backends/cpu/loops/vec_int.h"
+#include "rushlight/backends/cpu/loops/vec_panels.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -11,40 +12,6 @@ using namespace ::rushlight::kernels::RL_ISA;
 
 #if defined(__AVX512F__)
 
-// Two panels: what is beyond the bounds is cut off as vectors are narrowed, two rows at a time.
-struct TwoPanels {
-  __m512i start[2];
-  __m512 multiplier[2];
-  __m512 high;
-  __m512i zero_point, least;
-
-  explicit TwoPanels(const RequantizeColumns& c) {
-    const Requantize& r = c.requantize;
-    for (int64_t v = 0; v < 2; ++v) {
-      start[v] = _mm512_loadu_si512(c.start + v * kLanes);
-      multiplier[v] = _mm512_loadu_ps(c.multipliers + v * kLanes);
-    }
-    high = _mm512_set1_ps(static_cast<float>(r.high - r.zero_point));
-    zero_point = _mm512_set1_epi16(static_cast<int16_t>(r.zero_point));
-    least = _mm512_set1_epi8(static_cast<char>(r.low));
-  }
-  // NaN becomes the least integer.
-  __m512i round(const int32_t* sums, int64_t v) const {
-    const __m512i sum = _mm512_add_epi32(_mm512_loadu_si512(sums + v * kLanes), start[v]);
-    const __m512 number = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), multiplier[v]);
-    return _mm512_cvtps_epi32(_mm512_min_ps(high, number));
-  }
-  __m512i row(const int32_t* sums) const {
-    return _mm512_adds_epi16(_mm512_packs_epi32(round(sums, 0), round(sums, 1)), zero_point);
-  }
-  // In the low half the first row.
-  __m512i rows(const int32_t* first, const int32_t* second) const {
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512i bytes = _mm512_max_epu8(_mm512_packus_epi16(row(first), row(second)), least);
-    return _mm512_permutexvar_epi32(order, bytes);
-  }
-};
-
 void requantize_two_panels(const RequantizeColumns& c, const int32_t* sums, int64_t row,
                            int64_t rows) {
   const TwoPanels panels(c);
@@ -52,14 +19,9 @@ void requantize_two_panels(const RequantizeColumns& c, const int32_t* sums, int6
   int64_t i = 0;
 #pragma GCC unroll 1
   for (; i + 2 <= rows; i += 2, sums += 2 * c.sums_step, out += 2 * c.out_step) {
-    const __m512i both = panels.rows(sums, sums + c.sums_step);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_castsi512_si256(both));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + c.out_step),
-                        _mm512_extracti64x4_epi64(both, 1));
+    panels.store(panels.row(sums), panels.row(sums + c.sums_step), out, out + c.out_step);
   }
-  if (i == rows) return;
-  const __m512i last = panels.rows(sums, sums);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_castsi512_si256(last));
+  if (i < rows) panels.store(panels.row(sums), panels.row(sums), out, out);
 }
 
 #endif

@@ -1,0 +1,57 @@
+// Sums of two panels' columns as bytes, with AVX-512: what is beyond the bounds is cut off as
+// vectors are narrowed, two rows at a time. Included by loops files only.
+#pragma once
+
+#if defined(__AVX512F__)
+
+#include "rushlight/backends/cpu/loops/quantize.h"
+#include "rushlight/kernel/loops/vec.h"
+
+namespace rushlight::cpu::RL_ISA {
+
+class TwoPanels {
+ public:
+  explicit TwoPanels(const RequantizeColumns& c) {
+    const Requantize& r = c.requantize;
+    for (int64_t v = 0; v < 2; ++v) {
+      start_[v] = _mm512_loadu_si512(c.start + v * 16);
+      multiplier_[v] = _mm512_loadu_ps(c.multipliers + v * 16);
+    }
+    high_ = _mm512_set1_ps(static_cast<float>(r.high - r.zero_point));
+    zero_point_ = _mm512_set1_epi16(static_cast<int16_t>(r.zero_point));
+    least_ = _mm512_set1_epi8(static_cast<char>(r.low));
+  }
+  // Sums that `start` was added to, narrowed to 16 bits.
+  __m512i narrow(__m512i left, __m512i right) const {
+    return _mm512_adds_epi16(_mm512_packs_epi32(round(left, 0), round(right, 1)), zero_point_);
+  }
+  // Sums in memory.
+  __m512i row(const int32_t* sums) const {
+    return narrow(_mm512_add_epi32(_mm512_loadu_si512(sums), start_[0]),
+                  _mm512_add_epi32(_mm512_loadu_si512(sums + 16), start_[1]));
+  }
+  // Two rows of 32 bytes; they may be one.
+  void store(__m512i first, __m512i second, uint8_t* first_out, uint8_t* second_out) const {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i mixed = _mm512_max_epu8(_mm512_packus_epi16(first, second), least_);
+    const __m512i rows = _mm512_permutexvar_epi32(order, mixed);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(second_out), _mm512_extracti64x4_epi64(rows, 1));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(first_out), _mm512_castsi512_si256(rows));
+  }
+
+ private:
+  // NaN becomes the least integer.
+  __m512i round(__m512i sum, int v) const {
+    const __m512 number = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), multiplier_[v]);
+    return _mm512_cvtps_epi32(_mm512_min_ps(high_, number));
+  }
+
+  __m512i start_[2];
+  __m512 multiplier_[2];
+  __m512 high_;
+  __m512i zero_point_, least_;
+};
+
+}  // namespace rushlight::cpu::RL_ISA
+
+#endif
