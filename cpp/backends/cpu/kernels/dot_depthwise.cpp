@@ -46,8 +46,12 @@ struct Plan {
     return g.kernel_y == 3 && g.kernel_x == 3 && g.dilation_y == 1 && g.dilation_x == 1 &&
            g.stride_y == g.stride_x && g.stride_x <= 2 && g.out_channels == g.in_channels;
   }
+  // Rows of results whose weights are packed.
+  int64_t packed_rows(const ConvGeometry& g) const {
+    return whole_rows != nullptr && g.out_channels % kPanel == 0 ? 1 : rows;
+  }
   int64_t panel_bytes(const ConvGeometry& g) const {
-    return rows * quads * g.kernel_x * kQuadBytes;
+    return packed_rows(g) * quads * g.kernel_x * kQuadBytes;
   }
   // Row y of an image, which may lie outside.
   const uint8_t* row_at(int64_t image, int64_t y) const {
@@ -70,7 +74,7 @@ void pack_panels(void* data, int64_t begin, int64_t end) {
   for (int64_t panel = begin; panel < end; ++panel) {
     const uint8_t* from = static_cast<const uint8_t*>(plan.convolution->weights) + panel * kPanel;
     uint8_t* out = plan.weights + panel * plan.panel_bytes(g);
-    for (int64_t row = 0; row < plan.rows; ++row) {
+    for (int64_t row = 0; row < plan.packed_rows(g); ++row) {
       for (int64_t q = 0; q < plan.quads; ++q, out += g.kernel_x * kQuadBytes) {
         for (int64_t j = 0; j < kQuad; ++j) {
           const int64_t y = q * kQuad + j - row;
@@ -221,7 +225,9 @@ void run_bands(void* data, int64_t begin, int64_t end) {
 }  // namespace
 
 size_t quantized_depthwise_scratch(const ConvGeometry& g) {
-  const int64_t weights = panels_of(g.out_channels) * Plan(g).panel_bytes(g);
+  Plan plan(g);
+  plan.whole_rows = nullptr;  // which pack less
+  const int64_t weights = panels_of(g.out_channels) * plan.panel_bytes(g);
   return static_cast<size_t>(weights + g.in_width * g.in_channels) + kCacheLine;
 }
 

@@ -18,6 +18,8 @@ constexpr int kPixels = 4;
 // kPanel bytes of each of four rows.
 #if defined(__AVX512BW__)
 
+// kRows: how many of them count.
+template <int kRows = kQuad>
 inline __m512i interleaved(const uint8_t* const (&at)[kQuad], int64_t offset) {
   const auto load = [&](int j) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at[j] + offset));
@@ -25,7 +27,7 @@ inline __m512i interleaved(const uint8_t* const (&at)[kQuad], int64_t offset) {
   __m512i v = _mm512_castsi128_si512(load(0));
   v = _mm512_inserti32x4(v, load(1), 1);
   v = _mm512_inserti32x4(v, load(2), 2);
-  v = _mm512_inserti32x4(v, load(3), 3);
+  if constexpr (kRows == kQuad) v = _mm512_inserti32x4(v, load(3), 3);
   // Four channels of all rows to each quarter, then the rows of each channel together.
   const __m512i quarters = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   const __m512i turns =
@@ -177,29 +179,42 @@ class PixelWriter {
   const __m512i zero_point_, low_, high_;
 };
 
-struct Columns {
-  const DepthwiseRows& t;
-  const IntVec padding;
-
-  explicit Columns(const DepthwiseRows& given)
-      : t(given), padding(all_lanes(given.padding * 0x01010101u)) {}
+// Columns of an image, of which kRows rows count.
+template <int kRows>
+class Columns {
+ public:
+  explicit Columns(const DepthwiseRows& t)
+      : rows_{t.rows[0], t.rows[1], t.rows[2], t.rows[3]},
+        step_(t.column_step),
+        first_(t.first),
+        columns_(static_cast<uint64_t>(t.columns)),
+        padding_(lanes_at(all_lanes(t.padding * 0x01010101u))) {}
+  // Counted from the first tap of the first result on.
   Lanes at(int64_t column) const {
-    const int64_t x = t.first + column;
-    if (x < 0 || x >= t.columns) return lanes_at(padding);
-    return lanes_at(reinterpret_cast<IntVec>(interleaved(t.rows, x * t.column_step)));
+    const int64_t x = first_ + column;
+    if (static_cast<uint64_t>(x) >= columns_) return padding_;
+    return lanes_at(reinterpret_cast<IntVec>(interleaved<kRows>(rows_, x * step_)));
   }
+
+ private:
+  const uint8_t* const rows_[kQuad];
+  const int64_t step_, first_;
+  const uint64_t columns_;
+  const Lanes padding_;
 };
 
-inline Quads tap_at(const DepthwiseRows& t, int tap) {
-  return quads_at(load_lanes(t.weights + tap * kQuadBytes));
-}
-
+// The second row's weights are the first one's, a byte further on.
 void two_rows(const DepthwiseRows& t) {
-  const Columns columns(t);
+  const Columns<4> columns(t);
   const PixelWriter writer(t);
   const IntVec start = load_int(t.start);
-  const Quads w[2][3] = {{tap_at(t, 0), tap_at(t, 1), tap_at(t, 2)},
-                         {tap_at(t, 3), tap_at(t, 4), tap_at(t, 5)}};
+  Quads w[2][3];
+#pragma GCC unroll 3
+  for (int tap = 0; tap < 3; ++tap) {
+    const IntVec weights = load_lanes(t.weights + tap * kQuadBytes);
+    w[0][tap] = quads_at(weights);
+    w[1][tap] = quads_at(weights << 8);
+  }
   alignas(16) uint8_t nowhere[kPanel];
   IntVec one[2], two[2];  // sums of which one column, or two, are there
   Lanes v = columns.at(0);
@@ -211,8 +226,12 @@ void two_rows(const DepthwiseRows& t) {
     two[r] = add_dot(two[r], w[r][1], v);
     one[r] = add_dot(start, w[r][0], v);
   }
-  const int64_t below = t.n_rows > 1 ? t.out_row_step : 0;
-  for (int64_t pixel = 0; pixel < t.pixels; pixel += 2) {
+  const bool has_below = t.n_rows > 1;
+  const int64_t step = t.out_step;
+  const int64_t below = t.out_row_step;
+  const int64_t pixels = t.pixels;
+  uint8_t* out = t.out;
+  for (int64_t pixel = 0; pixel < pixels; pixel += 2, out += 2 * step) {
     IntVec done[2][2];
 #pragma GCC unroll 2
     for (int i = 0; i < 2; ++i) {
@@ -224,23 +243,26 @@ void two_rows(const DepthwiseRows& t) {
         one[r] = add_dot(start, w[r][0], v);
       }
     }
-    uint8_t* const out = t.out + pixel * t.out_step;
-    const bool both = pixel + 1 < t.pixels;
-    uint8_t* const next = both ? out + t.out_step : nowhere;
-    uint8_t* const to[] = {out, below != 0 ? out + below : nowhere, next,
-                           both && below != 0 ? next + below : nowhere};
+    const bool has_next = pixel + 1 < pixels;
+    uint8_t* const to[] = {out, has_below ? out + below : nowhere, has_next ? out + step : nowhere,
+                           has_next && has_below ? out + step + below : nowhere};
     writer.write(done[0][0], done[0][1], done[1][0], done[1][1], to);
   }
 }
 
 void one_row(const DepthwiseRows& t) {
-  const Columns columns(t);
+  const Columns<3> columns(t);
   const PixelWriter writer(t);
   const IntVec start = load_int(t.start);
-  const Quads w[3] = {tap_at(t, 0), tap_at(t, 1), tap_at(t, 2)};
+  Quads w[3];
+#pragma GCC unroll 3
+  for (int tap = 0; tap < 3; ++tap) w[tap] = quads_at(load_lanes(t.weights + tap * kQuadBytes));
   alignas(16) uint8_t nowhere[kPanel];
+  const int64_t step = t.out_step;
+  const int64_t pixels = t.pixels;
+  uint8_t* out = t.out;
   IntVec one = add_dot(start, w[0], columns.at(0));
-  for (int64_t pixel = 0; pixel < t.pixels; pixel += 4) {
+  for (int64_t pixel = 0; pixel < pixels; pixel += 4, out += 4 * step) {
     IntVec done[4];
     uint8_t* to[4];
 #pragma GCC unroll 4
@@ -250,7 +272,7 @@ void one_row(const DepthwiseRows& t) {
       const Lanes last = columns.at(column + 2);
       done[i] = add_dot(done[i], w[2], last);
       one = add_dot(start, w[0], last);
-      to[i] = pixel + i < t.pixels ? t.out + (pixel + i) * t.out_step : nowhere;
+      to[i] = pixel + i < pixels ? out + i * step : nowhere;
     }
     writer.write(done[0], done[1], done[2], done[3], {to[0], to[1], to[2], to[3]});
   }

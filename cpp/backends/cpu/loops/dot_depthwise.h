@@ -39,7 +39,7 @@ struct DepthwiseRows {
   int64_t first = 0;    // column of the first tap of the first result
   int64_t columns = 0;  // of the image
   uint8_t padding = 0;
-  const uint8_t* weights = nullptr;  // quads of three taps, for each row of results
+  const uint8_t* weights = nullptr;  // quads of three taps, for the first row of results
   const int32_t* start = nullptr;
   const float* multipliers = nullptr;
   Requantize requantize;
