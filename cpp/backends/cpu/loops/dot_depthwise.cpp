@@ -24,10 +24,11 @@ inline __m512i interleaved(const uint8_t* const (&at)[kQuad], int64_t offset) {
   const auto load = [&](int j) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at[j] + offset));
   };
+  // By masks, which cost less than what moves between quarters.
   __m512i v = _mm512_zextsi128_si512(load(0));
-  v = _mm512_inserti32x4(v, load(1), 1);
-  v = _mm512_inserti32x4(v, load(2), 2);
-  if constexpr (kRows == kQuad) v = _mm512_inserti32x4(v, load(3), 3);
+  v = _mm512_mask_broadcast_i32x4(v, 0x00f0, load(1));
+  v = _mm512_mask_broadcast_i32x4(v, 0x0f00, load(2));
+  if constexpr (kRows == kQuad) v = _mm512_mask_broadcast_i32x4(v, 0xf000, load(3));
   // Four channels of all rows to each quarter, then the rows of each channel together.
   const __m512i quarters = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   const __m512i turns =
@@ -163,7 +164,9 @@ class Columns {
     const int64_t x = first_ + column;
     if (static_cast<uint64_t>(x) < columns_) {
       IntVec bytes[V];
-      by_turns(rows_, x * step_, bytes);
+      int64_t offset = x * step_;
+      asm("" : "+r"(offset));  // or compilers keep more of them than there are registers
+      by_turns(rows_, offset, bytes);
 #pragma GCC unroll 4
       for (int i = 0; i < V; ++i) v[i] = lanes_at(bytes[i]);
       return;
@@ -290,12 +293,14 @@ struct Sliding {
 template <int V>
 void two_rows(const DepthwiseBands& t, const Channels<V, 2>& c, int64_t band, int64_t channel) {
   const Columns<V, 4> columns(t, band, channel);
-  const bool has_below = 2 * band + 1 < t.n_rows;
   const int64_t step = t.out_step;
-  const int64_t below = t.out_row_step;
   const int64_t pixels = t.pixels;
-  uint8_t* out = t.out + 2 * band * below + channel;
   alignas(64) uint8_t nowhere[V * kPanel];
+  uint8_t* out = t.out + 2 * band * t.out_row_step + channel;
+  // Where the second row goes. No branch for each pixel: compilers move what it computes into them.
+  const bool has_below = 2 * band + 1 < t.n_rows;
+  uint8_t* below = has_below ? out + t.out_row_step : nowhere;
+  const int64_t below_step = has_below ? step : 0;
   Sliding<V, 2> sums = {};
   IntVec done[2][2][V];
   Lanes v[V];
@@ -305,23 +310,27 @@ void two_rows(const DepthwiseBands& t, const Channels<V, 2>& c, int64_t band, in
     sums.add(c, v, done[0]);
   }
   if constexpr (V == 1) {
-    for (int64_t pixel = 0; pixel < pixels; pixel += 2, out += 2 * step) {
+    for (int64_t pixel = 0; pixel < pixels; pixel += 2) {
 #pragma GCC unroll 2
       for (int i = 0; i < 2; ++i) {
         columns.get(pixel + 2 + i, v);
         sums.add(c, v, done[i]);
       }
-      const bool has_next = pixel + 1 < pixels;
-      store_pixels(c.bytes({done[0][0][0], done[0][1][0], done[1][0][0], done[1][1][0]}),
-                   {out, has_below ? out + below : nowhere, has_next ? out + step : nowhere,
-                    has_next && has_below ? out + step + below : nowhere});
+      const __m512i bytes = c.bytes({done[0][0][0], done[0][1][0], done[1][0][0], done[1][1][0]});
+      if (pixel + 1 < pixels) {
+        store_pixels(bytes, {out, below, out + step, below + below_step});
+      } else {
+        store_pixels(bytes, {out, below, nowhere, nowhere});
+      }
+      out += 2 * step;
+      below += 2 * below_step;
     }
   } else {
-    for (int64_t pixel = 0; pixel < pixels; ++pixel, out += step) {
+    for (int64_t pixel = 0; pixel < pixels; ++pixel, out += step, below += below_step) {
       columns.get(pixel + 2, v);
       sums.add(c, v, done[0]);
       _mm512_storeu_si512(out, c.bytes(done[0][0]));
-      _mm512_storeu_si512(has_below ? out + below : nowhere, c.bytes(done[0][1]));
+      _mm512_storeu_si512(below, c.bytes(done[0][1]));
     }
   }
 }
@@ -355,19 +364,25 @@ void one_row(const DepthwiseBands& t, const Channels<V, 1>& c, int64_t band, int
       }
     }
     if constexpr (V == 1) {
+      const __m512i bytes = c.bytes(done);
+      if (pixel + 4 <= pixels) {
+        store_pixels(bytes, {out, out + step, out + 2 * step, out + 3 * step});
+        continue;
+      }
       const auto at = [&](int64_t p) { return pixel + p < pixels ? out + p * step : nowhere; };
-      store_pixels(c.bytes(done), {at(0), at(1), at(2), at(3)});
+      store_pixels(bytes, {out, at(1), at(2), nowhere});
     } else {
       _mm512_storeu_si512(out, c.bytes(done));
     }
   }
 }
 
-// Of V panels from `channel` on.
+// Bands first..last-1 of V panels from `channel` on.
 template <int V, int kStride>
-__attribute__((noinline)) void run_panels(const DepthwiseBands& t, int64_t channel) {
+__attribute__((noinline)) void run_panels(const DepthwiseBands& t, int64_t channel, int64_t first,
+                                          int64_t last) {
   const Channels<V, 3 - kStride> channels(t, channel);
-  for (int64_t band = 0; band < t.bands; ++band) {
+  for (int64_t band = first; band < last; ++band) {
     if constexpr (kStride == 1) {
       two_rows<V>(t, channels, band, channel);
     } else {
@@ -380,9 +395,14 @@ template <int kStride>
 void run_bands(const DepthwiseBands& t) {
   int64_t channel = 0;
   for (; channel + kWide * kPanel <= t.channels; channel += kWide * kPanel) {
-    run_panels<kWide, kStride>(t, channel);
+    run_panels<kWide, kStride>(t, channel, 0, t.bands);
   }
-  for (; channel < t.channels; channel += kPanel) run_panels<1, kStride>(t, channel);
+  // Panels that share cache lines, while these are in the first-level cache.
+  for (int64_t band = 0; band < t.bands; ++band) {
+    for (int64_t c = channel; c < t.channels; c += kPanel) {
+      run_panels<1, kStride>(t, c, band, band + 1);
+    }
+  }
 }
 
 #define RL_BANDS {run_bands<1>, run_bands<2>}
