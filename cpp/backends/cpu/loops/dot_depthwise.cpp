@@ -97,8 +97,6 @@ void interleave(const QuadRows& given, uint8_t* out) {
 
 // --- sums ---------------------------------------------------------------------------------------
 
-inline IntVec load_lanes(const uint8_t* p) { return load_int(reinterpret_cast<const int32_t*>(p)); }
-
 // N neighbouring pixels of vector `v` of the panel.
 template <int N>
 inline void sum_pixels(const DepthwiseSums& t, int64_t pixel, int v) {
