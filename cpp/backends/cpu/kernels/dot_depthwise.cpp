@@ -11,8 +11,10 @@
 namespace rushlight::cpu {
 namespace {
 
-constexpr int64_t kChunkPanels = 2;   // of channels that become results together
-constexpr int64_t kRowPanels = 16;    // the same where loops take whole rows
+constexpr int64_t kChunkPanels = 2;  // of channels that become results together
+// The same where loops take whole bands, and of how many at once.
+constexpr int64_t kBandPanels = 16;
+constexpr int64_t kBands = 8;
 constexpr int64_t kMostRows = 4;      // of results of the same bytes
 constexpr int64_t kMostPixels = 32;   // of a row that are summed up before they become results
 constexpr int64_t kMostColumns = 80;  // of an image that are put by turns
@@ -24,31 +26,34 @@ struct Plan {
   const QuantizedConvolution* convolution = nullptr;
   uint8_t* weights = nullptr;  // [panel][row of results][quad of rows][tap x] in quads
   uint8_t* padding = nullptr;  // a row of an image, and no more columns than it has
-  void (*whole_rows)(const DepthwiseRows& rows) = nullptr;
-  int64_t quads;  // of rows of the kernel
-  int64_t rows;   // of results of the same bytes
-  int64_t bands;  // of so many rows, of one image
+  void (*run_bands)(const DepthwiseBands& bands) = nullptr;  // of whole panels
+  int64_t quads;                                             // of rows of the kernel
+  int64_t rows;                                              // of results of the same bytes
+  int64_t bands;                                             // of so many rows, of one image
+  int64_t at_once;
   int64_t chunk_panels, chunks;
   int64_t pixels;  // of a row of results that are summed up before they become bytes
   int64_t taps;    // of a row of the kernel at once
 
   explicit Plan(const ConvGeometry& g) : quads(quads_of(g.kernel_y)), rows(1) {
-    if (takes_rows(g)) whole_rows = dot_depthwise_loops().rows[g.stride_x - 1];
+    if (suits_bands(g)) run_bands = dot_depthwise_loops().bands[g.stride_x - 1];
     if (g.stride_y == 1 && g.dilation_y == 1) rows = quads * kQuad - g.kernel_y + 1;
     rows = least(rows, kMostRows);
     bands = (g.out_height + rows - 1) / rows;
-    chunk_panels = whole_rows != nullptr ? kRowPanels : kChunkPanels;
+    at_once = run_bands != nullptr ? kBands : 1;
+    chunk_panels = run_bands != nullptr ? kBandPanels : kChunkPanels;
     chunks = (panels_of(g.out_channels) + chunk_panels - 1) / chunk_panels;
     pixels = least((kMostColumns - 1) / g.stride_x + 1, kMostPixels);
     taps = least((kMostColumns - 1 - (pixels - 1) * g.stride_x) / g.dilation_x + 1, g.kernel_x);
   }
-  static bool takes_rows(const ConvGeometry& g) {
+  static bool suits_bands(const ConvGeometry& g) {
     return g.kernel_y == 3 && g.kernel_x == 3 && g.dilation_y == 1 && g.dilation_x == 1 &&
            g.stride_y == g.stride_x && g.stride_x <= 2 && g.out_channels == g.in_channels;
   }
   int64_t panel_bytes(const ConvGeometry& g) const {
     return rows * quads * g.kernel_x * kQuadBytes;
   }
+  int64_t band_groups() const { return (bands + at_once - 1) / at_once; }
   // Row y of an image, which may lie outside.
   const uint8_t* row_at(int64_t image, int64_t y) const {
     const QuantizedConvolution& conv = *convolution;
@@ -173,47 +178,57 @@ class Band {
   alignas(64) int32_t sums_[kMostRows][kMostPixels * kChunkPanels * kPanel];
 };
 
-void run_whole_rows(const Plan& plan, int64_t image, int64_t band, int64_t panel) {
+// `n` bands from `band` on, of `panels` whole panels.
+void run_whole_panels(const Plan& plan, int64_t image, int64_t band, int64_t n, int64_t panel,
+                      int64_t panels) {
   const QuantizedConvolution& conv = *plan.convolution;
   const ConvGeometry& g = conv.geometry;
   const int64_t channel = panel * kPanel;
   const int64_t y = band * plan.rows;
-  DepthwiseRows rows;
-  for (int64_t j = 0; j < kQuad; ++j) {
-    rows.rows[j] = plan.row_at(image, y * g.stride_y - g.pad_top + j) + channel;
+  const uint8_t* rows[2 * kBands + 2];
+  for (int64_t j = 0; j < 2 * n + 2; ++j) {
+    rows[j] = plan.row_at(image, y * g.stride_y - g.pad_top + j) + channel;
   }
-  rows.column_step = conv.in_column_step;
-  rows.first = -g.pad_left;
-  rows.columns = g.in_width;
-  rows.padding = conv.padding_value;
-  rows.weights = plan.weights + panel * plan.panel_bytes(g);
-  rows.start = conv.results.start + channel;
-  rows.multipliers = conv.results.multipliers + channel;
-  rows.requantize = conv.results.requantize;
-  rows.pixels = g.out_width;
-  rows.n_rows = least(plan.rows, g.out_height - y);
-  rows.out_step = conv.results.step;
-  rows.out_row_step = g.out_width * rows.out_step;
-  rows.out = conv.results.bytes + (image * g.out_height + y) * rows.out_row_step + channel;
-  plan.whole_rows(rows);
+  DepthwiseBands bands;
+  bands.rows = rows;
+  bands.bands = n;
+  bands.n_rows = g.out_height - y;
+  bands.column_step = conv.in_column_step;
+  bands.first = -g.pad_left;
+  bands.columns = g.in_width;
+  bands.padding = conv.padding_value;
+  bands.channels = panels * kPanel;
+  bands.weights = static_cast<const uint8_t*>(conv.weights) + channel;
+  bands.tap_step = panels_of(g.out_channels) * kPanel;
+  bands.start = conv.results.start + channel;
+  bands.multipliers = conv.results.multipliers + channel;
+  bands.requantize = conv.results.requantize;
+  bands.pixels = g.out_width;
+  bands.out_step = conv.results.step;
+  bands.out_row_step = g.out_width * bands.out_step;
+  bands.out = conv.results.bytes + (image * g.out_height + y) * bands.out_row_step + channel;
+  plan.run_bands(bands);
 }
 
-void run_bands(void* data, int64_t begin, int64_t end) {
+void run_items(void* data, int64_t begin, int64_t end) {
   const Plan& plan = *static_cast<const Plan*>(data);
   const ConvGeometry& g = plan.convolution->geometry;
+  const int64_t groups = plan.band_groups();
+  const int64_t whole = plan.run_bands != nullptr ? g.out_channels / kPanel : 0;
   for (int64_t item = begin; item < end; ++item) {
-    const int64_t image = item / plan.chunks / plan.bands;
-    const int64_t band = item / plan.chunks % plan.bands;
+    const int64_t image = item / plan.chunks / groups;
+    const int64_t band = item / plan.chunks % groups * plan.at_once;
+    const int64_t n = least(plan.at_once, plan.bands - band);
     int64_t panel = item % plan.chunks * plan.chunk_panels;
     const int64_t last = least(panel + plan.chunk_panels, panels_of(g.out_channels));
-    while (panel < last) {
-      if (plan.whole_rows != nullptr && (panel + 1) * kPanel <= g.out_channels) {
-        run_whole_rows(plan, image, band, panel++);
-        continue;
-      }
-      const int64_t panels = least(kChunkPanels, last - panel);
-      Band(plan, image, band, panel, panels).run();
+    if (panel < whole) {
+      const int64_t panels = least(last, whole) - panel;
+      run_whole_panels(plan, image, band, n, panel, panels);
       panel += panels;
+    }
+    for (; panel < last; panel += kChunkPanels) {
+      const int64_t panels = least(kChunkPanels, last - panel);
+      for (int64_t i = 0; i < n; ++i) Band(plan, image, band + i, panel, panels).run();
     }
   }
 }
@@ -231,14 +246,16 @@ void convolve_depthwise(const QuantizedConvolution& conv, void* scratch, Workers
   Plan plan(g);
   const int64_t panels = panels_of(g.out_channels);
   plan.convolution = &conv;
-  if (conv.results.bytes == nullptr) plan.whole_rows = nullptr;
+  if (conv.results.bytes == nullptr) plan.run_bands = nullptr;
   plan.weights = align<uint8_t>(scratch);
   plan.padding = plan.weights + panels * plan.panel_bytes(g);
   std::memset(plan.padding, conv.padding_value, static_cast<size_t>(g.in_width * g.in_channels));
-  share_out(panels, work_of({panels, plan.panel_bytes(g)}), pack_panels, &plan, workers);
-  share_out(g.batch * plan.bands * plan.chunks,
+  if (plan.run_bands == nullptr || g.out_channels % kPanel != 0) {
+    share_out(panels, work_of({panels, plan.panel_bytes(g)}), pack_panels, &plan, workers);
+  }
+  share_out(g.batch * plan.band_groups() * plan.chunks,
             work_of({g.batch, g.out_height, g.out_width, g.out_channels, g.kernel_y, g.kernel_x}),
-            run_bands, &plan, workers);
+            run_items, &plan, workers);
 }
 
 }  // namespace rushlight::cpu

@@ -66,7 +66,15 @@ inline void gather_pixels(const Image<uint8_t>& image, const uint8_t* in, int64_
   int64_t whole = columns - (filled + channels - 1) / channels + 1;
   if (image.column_step != channels || whole < 0) whole = 0;
   const CopyLoops& loops = copy_loops();
-  loops.runs(in, image.column_step, out, out_step, whole, filled);
+  if (filled == kQuad && out_step == kQuad) {  // of first layers
+    uint32_t word;
+    for (int64_t x = 0; x < whole; ++x) {
+      std::memcpy(&word, in + x * channels, sizeof(word));
+      std::memcpy(out + x * kQuad, &word, sizeof(word));
+    }
+  } else {
+    loops.runs(in, image.column_step, out, out_step, whole, filled);
+  }
   loops.runs(in + whole * image.column_step, image.column_step, out + whole * out_step, out_step,
              columns - whole, channels);
 }

@@ -32,19 +32,23 @@ struct DepthwiseSums {
   int64_t sums_step = 0;
 };
 
-// Rows of results of 3 by 3 taps, of a whole panel of channels; two rows where the stride is 1.
-struct DepthwiseRows {
-  const uint8_t* rows[kQuad] = {};  // of the image: column 0
+// Bands of results of 3 by 3 taps, of whole panels of channels: two rows of results each where the
+// stride is 1, or else one. Either way the next band is two rows further down the image.
+struct DepthwiseBands {
+  const uint8_t* const* rows = nullptr;  // of the image, column 0: the first band's first row on
+  int64_t bands = 0;
+  int64_t n_rows = 0;  // of results that are stored
   int64_t column_step = 0;
   int64_t first = 0;    // column of the first tap of the first result
   int64_t columns = 0;  // of the image
   uint8_t padding = 0;
-  const uint8_t* weights = nullptr;  // quads of three taps, for each row of results
+  int64_t channels = 0;
+  const uint8_t* weights = nullptr;  // [tap y][tap x][channel]
+  int64_t tap_step = 0;
   const int32_t* start = nullptr;
   const float* multipliers = nullptr;
   Requantize requantize;
   int64_t pixels = 0;
-  int64_t n_rows = 0;  // that are stored
   uint8_t* out = nullptr;
   int64_t out_step = 0, out_row_step = 0;
 };
@@ -53,7 +57,7 @@ struct DotDepthwiseLoops {
   // out[x * kQuadBytes + c * kQuad + j] is that of row j; channels that are not there are zero.
   void (*interleave)(const QuadRows& rows, uint8_t* out);
   void (*sum)(const DepthwiseSums& given);
-  void (*rows[2])(const DepthwiseRows& given);  // by stride - 1; nullptr if there is none
+  void (*bands[2])(const DepthwiseBands& given);  // by stride - 1; nullptr if there is none
 };
 
 RL_DOT_LOOPS(DotDepthwiseLoops, dot_depthwise_loops)

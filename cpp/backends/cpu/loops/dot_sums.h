@@ -43,7 +43,7 @@ struct Sums {
 template <int V>
 inline IntVec load_b(const char* b, int64_t b_panel, int v) {
   const char* panel = V == kPanelVectors ? b : b + v / kPanelVectors * b_panel;
-  return load_int(reinterpret_cast<const int32_t*>(panel) + v % kPanelVectors * kLanes);
+  return load_lanes(panel + v % kPanelVectors * kLanes * 4);
 }
 
 }  // namespace rushlight::cpu::RL_ISA

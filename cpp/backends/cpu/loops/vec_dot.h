@@ -17,6 +17,11 @@
 namespace rushlight::cpu::RL_ISA {
 using namespace ::rushlight::kernels::RL_ISA;
 
+// kLanes quads, wherever a file lets them lie.
+static inline IntVec load_lanes(const void* p) {
+  using Memory = int32_t __attribute__((vector_size(kLanes * 4), aligned(1), may_alias));
+  return *static_cast<const Memory*>(p);
+}
 static inline uint32_t bytes_at(const void* p) {
   uint32_t quad;
   std::memcpy(&quad, p, sizeof(quad));
