@@ -16,8 +16,8 @@ is a file of ``torch.export.save``, `data` an .npz with flattened inputs ``in0``
 * ``delegate_demo program= pte=``: lower it with ExecuTorch's own demo backend for add and mul.
 * ``run pte= data= outputs= [method=] [calls=] [own_operators=] [channels_last=] [ptd=]``: run a
   program, write its outputs ``out0`` ... of the last call. `own_operators` brings in the libraries
-  beside torch's; `channels_last` is how all inputs, images then, are given; weights that the program
-  leaves out are in `ptd`.
+  beside torch's; `channels_last` is how all inputs, images then, are given; `ptd` has the weights
+  that the program leaves out.
 * ``operators``: the names of all kernels.
 * ``plan pte=``: arena sizes in bytes by memory id.
 * ``latency pte= data= [calls=] [warmup=]``: seconds of each call.

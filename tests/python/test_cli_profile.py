@@ -23,7 +23,7 @@ from rushlight.schema import cpu_engine as engine
 from rushlight.schema import program as fb
 from rushlight.serialize.pte import read_pte, write_pte
 
-BACKENDS = ["portable", "cpu"]
+BACKENDS = ["portable", "cpu", "xnnpack"]
 
 
 class Net(nn.Module):
@@ -112,7 +112,31 @@ def test_a_file_without_debug_information_has_no_lines(tmp_path: Path) -> None:
     assert not any(operator["sources"] for operator in found["operators"])
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+def test_nodes_of_xnnpack_that_run_as_one_are_one_operator(tmp_path: Path) -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(16, 32), nn.Linear(32, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.b(torch.tanh(self.a(x)) * 2) @ torch.ones(8, 4)
+
+    x = torch.randn(5, 16)
+    path = tmp_path / "m.pte"
+    rl.export(Two().eval(), (x,), backend="xnnpack").save(path, quiet=True)
+    np.save(tmp_path / "x.npy", x.numpy())
+    operators = _json(path, "--input", tmp_path / "x.npy")["operators"]
+    found = {operator["name"]: operator for operator in operators}
+    first = found["FullyConnected+"]
+    assert first["flops"] == 2 * 5 * 16 * 32 and first["calls"] == 1
+    # The input, filter and bias, and the result of what follows; a number may be a constant.
+    assert 4 * (5 * 16 + 16 * 32 + 32 + 5 * 32) <= first["bytes"] <= 4 * (5 * 16 + 17 * 32 + 161)
+    lines = {source["text"] for source in first["sources"]}
+    assert len(first["nodes"]) >= 2 and any("torch.tanh" in line for line in lines)
+    assert {operator["flops"] for operator in operators} >= {2 * 5 * 32 * 8, 2 * 5 * 8 * 4}
+
+
+@pytest.mark.parametrize("backend", ["portable", "cpu"])  # of XNNPACK's nodes they are not known
 def test_sizes_that_vary_are_those_of_the_run(tmp_path: Path, backend: str) -> None:
     batch = {"x": {0: torch.export.Dim("batch", min=1, max=8)}}
     path = tmp_path / "m.pte"

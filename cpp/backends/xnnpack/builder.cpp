@@ -10,6 +10,9 @@ constexpr uint64_t kBlockAlignment = 64;
 const cpu::TileProgram* program_of(const cpu::Parameters& parameters) {
   if (const auto* p = std::get_if<cpu::ElementwiseParameters>(&parameters)) return &p->program;
   if (const auto* p = std::get_if<cpu::ProductParameters>(&parameters)) return &p->finish.program;
+  if (const auto* p = std::get_if<cpu::DynamicProductParameters>(&parameters)) {
+    return &p->finish.program;
+  }
   if (const auto* p = std::get_if<cpu::ConvolutionParameters>(&parameters)) {
     return &p->finish.program;
   }
@@ -18,6 +21,9 @@ const cpu::TileProgram* program_of(const cpu::Parameters& parameters) {
 
 int64_t residual_of(const cpu::Parameters& parameters) {
   if (const auto* p = std::get_if<cpu::ProductParameters>(&parameters)) return p->finish.residual;
+  if (const auto* p = std::get_if<cpu::DynamicProductParameters>(&parameters)) {
+    return p->finish.residual;
+  }
   if (const auto* p = std::get_if<cpu::ConvolutionParameters>(&parameters)) {
     return p->finish.residual;
   }
@@ -39,12 +45,12 @@ cpu::Value Builder::scratch(const cpu::View& view) {
   return value;
 }
 
-cpu::Value Builder::constant(const float* data, const cpu::View& view) {
+cpu::Value Builder::constant(const void* data, const cpu::View& view) {
   cpu::Value value;
   value.view = view;
   value.place = cpu::Place::Constant;
   value.index = static_cast<uint32_t>(constants_.size());
-  constants_.push({reinterpret_cast<const uint8_t*>(data), view.extent});
+  constants_.push({static_cast<const uint8_t*>(data), view.extent});
   return value;
 }
 
@@ -56,7 +62,7 @@ uint32_t Builder::number(const cpu::Value& value) {
 void Builder::emit(const cpu::Parameters& parameters,
                    std::initializer_list<const cpu::Value*> inputs,
                    std::initializer_list<const cpu::Value*> outputs) {
-  constexpr size_t kMost = 4;
+  constexpr size_t kMost = 6;
   int32_t numbers[2][kMost];
   size_t counts[2] = {0, 0};
   for (const cpu::Value* value : inputs) {

@@ -57,7 +57,7 @@ class Builder {
   // New memory for a dense view.
   cpu::Value scratch(const cpu::View& view);
   // Memory that nothing writes, aligned for its elements.
-  cpu::Value constant(const float* data, const cpu::View& view);
+  cpu::Value constant(const void* data, const cpu::View& view);
 
   // The node that the next steps are made of.
   void begin(size_t node) { node_ = static_cast<int64_t>(node); }

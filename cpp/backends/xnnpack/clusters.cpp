@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "rushlight/backends/xnnpack/integer_weights.h"
 #include "rushlight/backends/xnnpack/shapes.h"
 
 namespace rushlight::xnnpack {
@@ -10,6 +11,7 @@ namespace {
 constexpr uint32_t kSeveral = kNone - 1;
 
 bool is_anchor(const Node& node, const Graph& graph) {
+  if (is_static_product(node, graph)) return false;
   if (node.kind == NodeKind::Conv2d || node.kind == NodeKind::DepthwiseConv2d ||
       node.kind == NodeKind::ConvTranspose2d) {
     return true;
@@ -95,7 +97,9 @@ bool Clusters::fits(uint32_t i, uint32_t root) const {
   const Node& node = graph_->nodes[i];
   const Shape& shape = shapes_[node.outputs[0]];
   const Shape& result = shapes_[graph_->nodes[root].outputs[0]];
-  if (graph_->values[node.outputs[0]].role != Role::Internal || node.n_outputs > 1) return false;
+  const Value& value = graph_->values[node.outputs[0]];
+  // What is rounded to integers is a result of its own.
+  if (value.role != Role::Internal || node.n_outputs > 1 || !is_float(value.datatype)) return false;
   if (is_elementwise(node.kind)) return same_shape(shape, result);
   if (entries_[root].anchor != kNone) return false;
   // Between a product and what goes over its results there may be reshapes that keep its rows.

@@ -31,6 +31,16 @@ struct Shape {
   int64_t last() const { return rank > 0 ? sizes[rank - 1] : 1; }
 };
 
+// What integers stand for: scale * (integer - zero_point).
+struct Quantization {
+  float scale = 0;  // of all elements, if `scales` is empty
+  int32_t zero_point = 0;
+  // float32, one for each index of a dimension; bfloat16 of groups. Aligned to nothing.
+  Span<const uint8_t> scales;
+  size_t channel_dim = 0;
+  int64_t group_size = 0;  // neighbours in a row that share a scale; 0 without groups
+};
+
 enum class Role : uint8_t { Internal, Constant, Input, Output };
 
 struct Value {
@@ -40,6 +50,7 @@ struct Value {
   Shape shape;                // as the payload has it: of inputs an upper bound
   StringView key;             // of a constant among the named data
   Span<const uint8_t> data;   // of a constant; aligned to nothing
+  Quantization quantization;  // of integers
   uint32_t argument = 0;      // of an input or output: which argument of the delegate
   uint32_t producer = kNone;  // the node that writes it
   uint32_t uses = 0;          // by inputs of nodes
@@ -80,8 +91,15 @@ struct Graph {
 inline bool is_float(Datatype datatype) {
   return datatype == Datatype::FP32 || datatype == Datatype::FP16 || datatype == Datatype::BF16;
 }
-// Of tensors and constants that have one of these.
+// Whether elements are int8 with one scale and zero point.
+inline bool is_int8(const Value& value) { return value.datatype == Datatype::QINT8; }
+inline bool same_quantization(const Value& a, const Value& b) {
+  return a.quantization.scale == b.quantization.scale &&
+         a.quantization.zero_point == b.quantization.zero_point;
+}
+// Of tensors that have one of these, or qint8.
 inline DType dtype_of(Datatype datatype) {
+  if (datatype == Datatype::QINT8) return DType::Int8;
   if (datatype == Datatype::FP16) return DType::Float16;
   return datatype == Datatype::BF16 ? DType::BFloat16 : DType::Float32;
 }

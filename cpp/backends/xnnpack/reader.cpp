@@ -1,10 +1,12 @@
 #include "rushlight/backends/xnnpack/reader.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cstring>
 #include <new>
 
 #include "rushlight/backends/cpu/view.h"
+#include "rushlight/kernel/loops/half.h"
 
 namespace rushlight::xnnpack {
 namespace {
@@ -33,6 +35,9 @@ class Reader {
   Status read_values();
   Status read_value(size_t i);
   Status read_tensor(wire::TensorValue from, Value* to);
+  Status read_quantization(wire::QuantizedTensorValue from, Value* to);
+  template <typename Params>
+  Status read_scales(Params params, fb::Vector<float> given, size_t size, Value* to);
   Status read_role(wire::TensorValue from, Value* to);
   Status read_constant(uint32_t index, Value* to);
   Status find_bytes(uint32_t index, Value* to);
@@ -131,7 +136,76 @@ Status Reader::read_value(size_t i) {
   }
   if (!tensor.present()) return refuse("it is no tensor");
   to->id = tensor.id_out();
-  return read_tensor(tensor, to);
+  RL_TRY(read_tensor(tensor, to));
+  if (from.xvalue_union_type() != wire::ValueKind::QuantizedTensorValue) return {};
+  return read_quantization(from.xvalue_union_as_QuantizedTensorValue(), to);
+}
+
+bool is_scale(float scale) { return scale >= FLT_MIN && scale <= FLT_MAX; }
+
+Status Reader::read_quantization(wire::QuantizedTensorValue from, Value* to) {
+  Quantization& quantization = to->quantization;
+  if (from.quant_params_type() == wire::QuantParams::PerTensorQuant) {
+    const auto params = from.quant_params_as_PerTensorQuant();
+    quantization.scale = params.scale();
+    quantization.zero_point = params.zero_point();
+    if (!is_scale(params.scale())) return refuse("its scale is no positive number");
+    if (quantization.zero_point < -128 || quantization.zero_point > 127) {
+      return refuse("its zero point is not within -128..127");
+    }
+  }
+  if (from.quant_params_type() == wire::QuantParams::PerChannelQuant) {
+    const auto params = from.quant_params_as_PerChannelQuant();
+    return read_scales(params, params.scale(), sizeof(float), to);
+  }
+  if (from.quant_params_type() == wire::QuantParams::PerChannelGroupQuant) {
+    const auto params = from.quant_params_as_PerChannelGroupQuant();
+    quantization.group_size = params.group_size();
+    if (params.scale_buffer_idx() == 0) {
+      return message_.fail(Code::NotSupported, "the scales of its groups are no constant");
+    }
+    if (quantization.group_size < 1) return refuse("its groups have no size");
+    return read_scales(params, params.scale(), sizeof(uint16_t), to);
+  }
+  return {};
+}
+
+// One scale for each index of a dimension, or for each group of its elements.
+template <typename Params>
+Status Reader::read_scales(Params params, fb::Vector<float> given, size_t size, Value* to) {
+  Quantization& quantization = to->quantization;
+  const int64_t dim = params.channel_dim();
+  if (dim < 0 || static_cast<size_t>(dim) >= to->shape.rank) {
+    return refuse("its scales are of a dimension that it has not");
+  }
+  quantization.channel_dim = static_cast<size_t>(dim);
+  Value found;
+  size_t n = params.num_scales();
+  if (params.scale_buffer_idx() != 0) {
+    RL_TRY(find_bytes(params.scale_buffer_idx(), &found));
+  } else {
+    n = given.size();
+    if (n > 0) found.data = {given.bytes(), n * sizeof(float)};
+  }
+  int64_t wanted = to->shape.sizes[dim];
+  if (quantization.group_size > 0 && wanted > 0) {
+    int64_t numel = 1;
+    for (size_t d = 0; d < to->shape.rank; ++d) numel *= to->shape.sizes[d];
+    const int64_t row = numel / wanted;
+    if (row % quantization.group_size != 0) return refuse("its groups do not divide its rows");
+    wanted *= row / quantization.group_size;
+  }
+  if (n != static_cast<size_t>(wanted) || n > found.data.size() / size) {
+    return refuse("it has another number of scales");
+  }
+  quantization.scales = {found.data.data(), n * size};
+  for (size_t i = 0; i < n; ++i) {
+    const uint8_t* at = quantization.scales.data() + i * size;
+    const uint32_t bits =
+        size == 2 ? uint32_t{fb::read<uint16_t>(at)} << 16 : fb::read<uint32_t>(at);
+    if (!is_scale(kernels::plain::float_of(bits))) return refuse("a scale is no positive number");
+  }
+  return {};
 }
 
 Status Reader::read_tensor(wire::TensorValue from, Value* to) {
@@ -149,6 +223,27 @@ Status Reader::read_tensor(wire::TensorValue from, Value* to) {
     if (numel < 0) return refuse("it has too many elements");
   }
   return read_role(from, to);
+}
+
+// Bits of an element of a constant; 0 of one that is none.
+uint64_t bits_of(Datatype datatype) {
+  switch (datatype) {
+    case Datatype::FP32:
+    case Datatype::QINT32:
+    case Datatype::QCINT32:
+      return 32;
+    case Datatype::FP16:
+    case Datatype::BF16:
+      return 16;
+    case Datatype::QINT8:
+    case Datatype::QCINT8:
+      return 8;
+    case Datatype::QCINT4:
+    case Datatype::QBINT4:
+      return 4;
+    default:
+      return 0;
+  }
 }
 
 Status Reader::read_role(wire::TensorValue from, Value* to) {
@@ -169,15 +264,14 @@ Status Reader::read_role(wire::TensorValue from, Value* to) {
   return read_constant(from.constant_buffer_idx(), to);
 }
 
-// Quantised constants are looked up for the sake of the error, but not measured: no node takes
-// them.
 Status Reader::read_constant(uint32_t index, Value* to) {
   RL_TRY(find_bytes(index, to));
-  if (!is_float(to->datatype)) return {};
-  uint64_t bytes = element_size(dtype_of(to->datatype));
+  uint64_t bits = bits_of(to->datatype);
+  if (bits == 0) return {};  // no node takes it
   for (size_t d = 0; d < to->shape.rank; ++d) {
-    bytes *= static_cast<uint64_t>(to->shape.sizes[d]);
+    bits *= static_cast<uint64_t>(to->shape.sizes[d]);
   }
+  const uint64_t bytes = (bits + 7) / 8;
   if (to->data.size() < bytes) {
     return message_.fail(Code::DelegateInvalidCompatibility,
                          "its constant has %zu bytes, its dimensions ask for %llu", to->data.size(),
@@ -413,6 +507,44 @@ bool is_optional(const Node& node, size_t i) {
   return is_weighted && i == 2;
 }
 
+bool is_product(NodeKind kind) {
+  return kind == NodeKind::FullyConnected || kind == NodeKind::Conv2d ||
+         kind == NodeKind::DepthwiseConv2d || kind == NodeKind::ConvTranspose2d;
+}
+
+// Whether operand `k` of a node, an input or what comes after them, may be such a value.
+bool takes(const Node& node, size_t k, const Value& value) {
+  if (is_float(value.datatype)) return true;
+  const bool is_constant = value.role == Role::Constant;
+  const bool has_channels = !value.quantization.scales.empty();
+  switch (value.datatype) {
+    case Datatype::QINT8:
+      return !has_channels && value.quantization.scale > 0;
+    case Datatype::QDINT8:
+      if (value.role != Role::Internal) return false;
+      return node.kind == NodeKind::Convert ? k == 1 : is_product(node.kind) && k == 0;
+    case Datatype::QCINT8: {
+      const size_t dim = node.kind == NodeKind::DepthwiseConv2d ? 3 : 0;
+      return is_product(node.kind) && k == 1 && is_constant && has_channels &&
+             value.quantization.channel_dim == dim && value.quantization.group_size == 0 &&
+             (node.kind != NodeKind::FullyConnected || (node.flags & kTransposeWeights) == 0);
+    }
+    case Datatype::QINT32:
+      return is_product(node.kind) && k == 2 && is_constant && value.quantization.scale > 0;
+    case Datatype::QCINT32:
+      return is_product(node.kind) && k == 2 && is_constant && has_channels &&
+             value.quantization.group_size == 0;
+    case Datatype::QCINT4:
+    case Datatype::QBINT4:
+      return node.kind == NodeKind::FullyConnected && k == 1 && is_constant && has_channels &&
+             value.shape.rank == 2 && value.quantization.channel_dim == 0 &&
+             (value.datatype == Datatype::QBINT4) == (value.quantization.group_size > 0) &&
+             (node.flags & kTransposeWeights) == 0;
+    default:
+      return false;
+  }
+}
+
 // Puts our numbers in place of the payload's ids.
 Status Reader::resolve(Node* node, uint32_t number) {
   const size_t n = size_t{node->n_inputs} + node->n_outputs;
@@ -427,10 +559,10 @@ Status Reader::resolve(Node* node, uint32_t number) {
     }
     *id = index;
     Value& value = graph_.values[index];
-    if (!is_float(value.datatype)) {
+    if (!takes(*node, k, value)) {
       return message_.fail(Code::NotSupported,
-                           "its value %u is %s; of XNNPACK's graphs this runtime runs those in "
-                           "floats: export the model without quantisation",
+                           "its value %u is %s, which this runtime does not take there: export the "
+                           "model with another quantisation, or none",
                            value.id, name_of(value.datatype));
     }
     if (is_input) {

@@ -19,7 +19,10 @@ Status Translator::run(size_t n_inputs, size_t n_outputs, cpu::GraphParts* parts
     builder_.begin(i);
     RL_TRY(translate(i));
     const Node& node = graph_.nodes[i];
-    for (size_t k = 0; k < node.n_outputs; ++k) write_output(node.outputs[k]);
+    for (size_t k = 0; k < node.n_outputs; ++k) {
+      round_result(node.outputs[k]);
+      write_output(node.outputs[k]);
+    }
     if (out_of_memory_) return no_memory();
   }
   if (!builder_.finish(n_inputs, n_outputs, parts)) return no_memory();
@@ -62,6 +65,9 @@ void Translator::find_homes() {
 
 Status Translator::translate(uint32_t i) {
   const Node& node = graph_.nodes[i];
+  bool done = false;
+  RL_TRY(integer_node(node, &done));
+  if (done) return {};
   if (is_elementwise(node.kind)) return elementwise(i);
   switch (node.kind) {
     case NodeKind::FullyConnected:
@@ -120,12 +126,22 @@ cpu::Value Translator::packed(Span<const float> floats) {
 
 cpu::Value Translator::view(uint32_t value) {
   State& of = states_[value];
+  if (!of.ready && is_integer(value)) {
+    if (!of.has_floats) of.floats = constant(value);
+    of.has_floats = true;
+    return of.floats;
+  }
   if (!of.ready) {
     of.value = constant(value);
     of.ready = true;
   }
   // Inputs in half precision, when something reads them first.
   if (is_half(of.value.view.dtype)) of.value = converted(of.value, DType::Float32);
+  if (of.value.view.dtype == DType::Int8 || of.value.view.dtype == DType::UInt8) {
+    if (!of.has_floats) of.floats = requantized(bytes(value), DType::Float32, graph_.values[value]);
+    of.has_floats = true;
+    return of.floats;
+  }
   if (!of.padded) return of.value;
   const cpu::Value whole = builder_.scratch(dense_view(shapes_[value]));
   cpu::Value inner = whole;
@@ -177,6 +193,13 @@ void Translator::deliver(uint32_t value, const cpu::Value& source) {
 
 void Translator::write_output(uint32_t value) {
   if (graph_.values[value].role != Role::Output || states_[value].home == value) return;
+  if (is_integer(value)) {
+    cpu::Value output;
+    output.view = dense_view(shapes_[value], Order(), DType::Int8);
+    output.place = cpu::Place::Output;
+    output.index = ordinals_[value];
+    return convert_to(builder_.dense(bytes(value)), output, graph_.values[value]);
+  }
   const cpu::Value source = view(value);
   const bool is_place = source.view.dtype == DType::Int64;  // of a maximum
   cpu::Value output;

@@ -33,6 +33,11 @@ class Translator {
   // What stands for a value so far.
   struct State {
     bool ready = false;
+    bool has_floats = false;  // beside integers
+    bool has_rows = false;
+    cpu::Value floats;
+    cpu::Value rows;        // quantised row by row
+    cpu::Value scales;      // of these rows
     uint32_t home = kNone;  // the output of float32 whose memory it may be computed in
     cpu::Value value;       // without its padding
     // Elements of `fill` around it, that nobody has written yet.
@@ -63,6 +68,27 @@ class Translator {
   void write_output(uint32_t value);
   // Elements as those of another dtype.
   cpu::Value converted(const cpu::Value& value, DType dtype);
+
+  // --- integers (translate_integers.cpp)
+  // The integers of a value as uint8; what else it is as view() has it.
+  cpu::Value bytes(uint32_t value);
+  // Of what a node moves: integers, if its result has the same quantisation.
+  cpu::Value moved(uint32_t from, uint32_t to);
+  cpu::Value requantized(const cpu::Value& value, DType dtype, const Value& as);
+  void convert_to(const cpu::Value& from, const cpu::Value& to, const Value& as);
+  void round_result(uint32_t value);
+  bool is_integer(uint32_t value) const;
+  cpu::Requantize requantize(const Node& node) const;
+  // A node that the engine computes with integers. False if it has none such.
+  Status integer_node(const Node& node, bool* done);
+  Status static_product(const Node& node);
+  Status static_convolution(const Node& node);
+  bool integer_binary(const Node& node);
+  bool integer_pooling(const Node& node);
+  Status dynamic_product(const Node& node, const cpu::FinishParameters& finish,
+                         const cpu::Value* bias, const cpu::Value& rows);
+  template <typename T>
+  cpu::Value column(const T* data, int64_t n, DType dtype);
   void store(uint32_t value, const cpu::Value& computed);
   void fill(float number, const cpu::Value& to);
   // Limits results that were computed without them.

@@ -77,10 +77,15 @@ Status Translator::softmax(const Node& node) {
 
 Status Translator::concatenate(const Node& node) {
   const size_t axis = node.body.as<wire::Concatenate>().axis();
-  const cpu::Value out = target(node.outputs[0]);
+  bool moves = true;
+  for (size_t i = 0; i < node.n_inputs; ++i) {
+    moves = moves && is_integer(node.inputs[i]) && is_integer(node.outputs[0]) &&
+            same_quantization(graph_.values[node.inputs[i]], graph_.values[node.outputs[0]]);
+  }
+  const cpu::Value out = target(node.outputs[0], Order(), moves ? DType::UInt8 : DType::Float32);
   int64_t start = 0;
   for (size_t i = 0; i < node.n_inputs; ++i) {
-    const cpu::Value in = view(node.inputs[i]);
+    const cpu::Value in = moves ? bytes(node.inputs[i]) : view(node.inputs[i]);
     cpu::Value part = out;
     part.view = narrowed(out.view, axis, start, in.view.sizes[axis]);
     builder_.copy(in, part);
@@ -111,7 +116,7 @@ Status Translator::transpose(const Node& node) {
   for (size_t d = 0; d < table.perm().size(); ++d) perm[d] = static_cast<uint8_t>(table.perm()[d]);
   const State& from = states_[node.inputs[0]];
   if (!from.padded || graph_.values[node.outputs[0]].role == Role::Output) {
-    cpu::Value value = view(node.inputs[0]);
+    cpu::Value value = moved(node.inputs[0], node.outputs[0]);
     value.view = permuted(value.view, perm);
     deliver(node.outputs[0], value);
     return {};
@@ -129,7 +134,8 @@ Status Translator::transpose(const Node& node) {
 }
 
 Status Translator::reshape(const Node& node) {
-  deliver(node.outputs[0], builder_.reshape(view(node.inputs[0]), shapes_[node.outputs[0]]));
+  const cpu::Value value = moved(node.inputs[0], node.outputs[0]);
+  deliver(node.outputs[0], builder_.reshape(value, shapes_[node.outputs[0]]));
   return {};
 }
 
@@ -161,7 +167,7 @@ Status Translator::pad(const Node& node) {
 Status Translator::slice(const Node& node) {
   const auto table = node.body.as<wire::StaticSlice>();
   const Shape& shape = shapes_[node.outputs[0]];
-  cpu::Value value = view(node.inputs[0]);
+  cpu::Value value = moved(node.inputs[0], node.outputs[0]);
   for (size_t d = 0; d < shape.rank; ++d) {
     value.view = narrowed(value.view, d, table.offsets()[d], shape.sizes[d]);
   }

@@ -69,7 +69,6 @@ Status Translator::anchored(const Node& node, uint32_t root, bool* fits) {
 
 Status Translator::fully_connected(const Node& node, uint32_t root, bool* fits) {
   const uint32_t value = root == kNone ? node.outputs[0] : result_of(root);
-  const cpu::Value a = builder_.rows(view(node.inputs[0]));
   const cpu::Value out = target(value);
   const cpu::Value rows = builder_.rows(out);
   cpu::ProductParameters parameters;
@@ -77,9 +76,15 @@ Status Translator::fully_connected(const Node& node, uint32_t root, bool* fits) 
     *fits = false;
     return {};
   }
-  const cpu::Value panels = packed(weights_.filter_of(node));
   const bool has_bias = node.inputs[2] != kNone;
   const cpu::Value bias = has_bias ? packed(weights_.bias_of(node)) : cpu::Value();
+  if (is_dynamic_product(node, graph_)) {
+    RL_TRY(dynamic_product(node, parameters.finish, has_bias ? &bias : nullptr, rows));
+    store(value, out);
+    return {};
+  }
+  const cpu::Value a = builder_.rows(view(node.inputs[0]));
+  const cpu::Value panels = packed(weights_.filter_of(node));
   builder_.emit(parameters, {&a, &panels, has_bias ? &bias : nullptr}, {&rows});
   store(value, out);
   return {};

@@ -9,6 +9,16 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
+bool is_sha256(StringView key) {
+  for (size_t i = 0; i < key.size(); ++i) {
+    const char c = key.data()[i];
+    if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'f')) return false;
+  }
+  return key.size() == 64;
+}
+
+}  // namespace
+
 Filter filter_of_convolution(const Node& node) {
   const auto table = node.body.as<fb::xnnpack::Convolution>();
   Filter filter;
@@ -27,16 +37,6 @@ Filter filter_of_layer(const Node& node, const Shape& shape) {
   return filter;
 }
 
-bool is_sha256(StringView key) {
-  for (size_t i = 0; i < key.size(); ++i) {
-    const char c = key.data()[i];
-    if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'f')) return false;
-  }
-  return key.size() == 64;
-}
-
-}  // namespace
-
 Status Weights::prepare(const Graph& graph, const BackendInit& init, PackedCache* cache) {
   graph_ = &graph;
   cache_ = cache;
@@ -51,6 +51,14 @@ Status Weights::prepare(const Graph& graph, const BackendInit& init, PackedCache
   }
   for (size_t i = 0; i < n; ++i) new (entries + i) Entry();
   entries_ = {entries, n};
+  const size_t n_nodes = graph.nodes.size();
+  IntegerWeights* integers = allocator_->allocate_array<IntegerWeights>(n_nodes);
+  if (integers == nullptr && n_nodes > 0) {
+    return init.message->fail(Code::DelegateMemoryAllocationFailed,
+                              "the method's memory has no room for the delegate");
+  }
+  for (size_t i = 0; i < n_nodes; ++i) new (integers + i) IntegerWeights();
+  integers_ = {integers, n_nodes};
   return {};
 }
 
@@ -65,6 +73,12 @@ const float* Weights::plain(uint32_t value) {
   Entry& entry = entries_[value];
   if (entry.plain != nullptr) return entry.plain;
   const Span<const uint8_t> data = graph_->values[value].data;
+  if (!is_float(graph_->values[value].datatype)) {
+    float* floats = allocate(numel_of(graph_->values[value].shape));
+    if (floats != nullptr) dequantize(graph_->values[value], floats);
+    entry.plain = floats;
+    return floats;
+  }
   const DType dtype = dtype_of(graph_->values[value].datatype);
   const bool is_float32 = dtype == DType::Float32;
   if (is_float32 && !data.empty() &&
@@ -109,7 +123,8 @@ Span<const float> Weights::pack(const Node& node) {
   const Value& value = graph_->values[node.inputs[1]];
   const bool is_layer = node.kind == NodeKind::FullyConnected;
   Filter filter = is_layer ? filter_of_layer(node, value.shape) : filter_of_convolution(node);
-  filter.dtype = dtype_of(value.datatype);
+  const bool widens_itself = is_layer && is_half(dtype_of(value.datatype));
+  if (widens_itself) filter.dtype = dtype_of(value.datatype);
   const bool by_winograd = node.kind == NodeKind::Conv2d && entries_[node.inputs[1]].is_winograd;
   const int64_t floats = node.kind == NodeKind::DepthwiseConv2d   ? depthwise_floats(filter)
                          : node.kind == NodeKind::ConvTranspose2d ? transposed_floats(filter)
@@ -123,13 +138,12 @@ Span<const float> Weights::pack(const Node& node) {
                          filter.inputs,
                          filter.outputs,
                          filter.groups};
-  const bool is_kept = cache_->is_open() && floats > 0;
+  const bool is_kept = cache_->is_open() && floats > 0 && is_float(value.datatype);
   const PackedKey key = is_kept ? key_of(node.inputs[1], how) : PackedKey();
   if (is_kept) {
     const Span<const float> found = cache_->find(key, floats, workers_);
     if (found.data() != nullptr) return found;
   }
-  const bool widens_itself = is_layer && value.datatype != Datatype::FP32;
   filter.data = widens_itself ? static_cast<const void*>(value.data.data()) : plain(node.inputs[1]);
   float* to = filter.data != nullptr || floats == 0 ? allocate(floats) : nullptr;
   if (to == nullptr) return {};
@@ -153,6 +167,14 @@ void Weights::pack_filter(const Node& node, const Filter& filter, float* to) {
   }
 }
 
+const IntegerWeights* Weights::integers_of(const Node& node) {
+  IntegerWeights* of = &integers_[static_cast<size_t>(&node - graph_->nodes.data())];
+  if (!make_weights(node, *graph_, allocator_, of)) return nullptr;
+  const StringView key = graph_->values[node.inputs[1]].key;
+  if (named_data_ != nullptr && !key.empty()) named_data_->release(key);
+  return of;
+}
+
 Span<const float> Weights::bias_of(const Node& node) {
   Entry& entry = entries_[node.inputs[2]];
   if (entry.bias.data() != nullptr) return entry.bias;
@@ -160,7 +182,7 @@ Span<const float> Weights::bias_of(const Node& node) {
   const int64_t outputs = numel_of(value.shape);
   const int64_t floats = bias_floats(outputs);
   const int64_t how[] = {static_cast<int64_t>(value.datatype), outputs};
-  const bool is_kept = cache_->is_open() && floats > 0;
+  const bool is_kept = cache_->is_open() && floats > 0 && is_float(value.datatype);
   const PackedKey key = is_kept ? key_of(node.inputs[2], how) : PackedKey();
   if (is_kept) entry.bias = cache_->find(key, floats, workers_);
   if (entry.bias.data() != nullptr) return entry.bias;

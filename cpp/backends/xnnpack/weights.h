@@ -3,11 +3,16 @@
 #pragma once
 
 #include "rushlight/backends/xnnpack/graph.h"
+#include "rushlight/backends/xnnpack/integer_weights.h"
 #include "rushlight/backends/xnnpack/pack.h"
 #include "rushlight/backends/xnnpack/packed_cache.h"
 #include "rushlight/delegate/backend.h"
 
 namespace rushlight::xnnpack {
+
+// A filter without its data.
+Filter filter_of_convolution(const Node& node);
+Filter filter_of_layer(const Node& node, const Shape& shape);
 
 class Weights {
  public:
@@ -20,8 +25,10 @@ class Weights {
   // How the filter of a dense convolution is packed: that is decided when it is asked for first.
   bool is_winograd(const Node& node, bool suits);
   Span<const float> bias_of(const Node& node);
-  // The elements of a constant as they are.
+  // The elements of a constant as float32.
   const float* plain(uint32_t value);
+  // Of a static or dynamic product of integers; nullptr if memory ran out.
+  const IntegerWeights* integers_of(const Node& node);
 
  private:
   // What is known of a value.
@@ -45,6 +52,7 @@ class Weights {
   Workers* workers_ = nullptr;
   PackedCache* cache_ = nullptr;
   Span<Entry> entries_;
+  Span<IntegerWeights> integers_;  // of nodes
 };
 
 }  // namespace rushlight::xnnpack

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -144,16 +144,25 @@ def profile_of(
         call()
         totals.append(time.perf_counter_ns() - start)
         mine: dict[_Key, list[int]] = defaultdict(list)
-        for event in _operator_events(module.trace()):
+        events = module.trace()
+        whole = Counter((e.method, e.instruction) for e in events if not e.inside)
+        for event in _operator_events(events):
             key = (event.method, event.instruction, event.inside)
             mine[key].append(event.ns)
             names[key] = event.name
         outside.append(totals[-1] - sum(map(sum, mine.values())))
         for key, times in mine.items():
             spent[key].append(sum(times))
-            calls[key] = max(calls.get(key, 0), len(times))
+            # A delegate may report several times under one place in one call.
+            count = whole[key[:2]] if key[2] else len(times)
+            calls[key] = max(calls.get(key, 0), count)
+    places: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for name, instruction, place in spent:
+        places[name, instruction].add(place)
+    inside = {at: work[at[0]][at[1]].timed(found) for at, found in places.items()}
     found = [
-        _operator(key, names[key], calls[key], median(times), work) for key, times in spent.items()
+        _operator(key, names[key], calls[key], median(times), work, inside[key[:2]])
+        for key, times in spent.items()
     ]
     found.sort(key=lambda operator: -operator.ns)
     return Profile(method, runs, peaks, median(totals), max(median(outside), 0), found)
@@ -172,12 +181,17 @@ def _operator_events(events: Sequence[TraceEvent]) -> list[TraceEvent]:
 
 
 def _operator(
-    key: _Key, name: str, calls: int, ns: float, work: dict[str, list[InstructionWork]]
+    key: _Key,
+    name: str,
+    calls: int,
+    ns: float,
+    work: dict[str, list[InstructionWork]],
+    inside: dict[str, Work],
 ) -> OperatorTime:
     method, instruction, place = key
     known = work[method][instruction]
-    found = known.inside.get(place, Work(f"{name} {place}")) if place else known.whole
-    if known.inside and not place:  # a delegate as a whole: all its lines
+    found = inside.get(place, Work(f"{name} {place}")) if place else known.whole
+    if known.steps and not place:  # a delegate as a whole: all its lines
         found.sources = [s for step in known.inside.values() for s in step.sources]
     return OperatorTime(
         *(found.name, method, instruction, place, ns, calls),

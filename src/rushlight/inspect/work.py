@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,13 +13,20 @@ from rushlight.inspect.engine_work import engine_work
 from rushlight.inspect.model import Actual, Instruction, Value, Work
 from rushlight.inspect.origin import DEBUG, Row, delegate_rows, read_json
 from rushlight.inspect.program import methods_of
+from rushlight.inspect.xnnpack_work import Node, joined, xnnpack_nodes
 from rushlight.runtime.stepping import Stepper
 from rushlight.schema.codec import Buffer
 from rushlight.serialize.segments import Data, as_bytes
 
-# The reader of a payload for each backend whose steps are known: the work of step 0, 1, ...
-_PAYLOADS: dict[str, Callable[[Buffer, Sequence[Actual | None]], list[Work]]] = {
-    "CpuBackend": engine_work
+
+def _engine_nodes(payload: Buffer, inputs: Sequence[Actual | None]) -> list[Node]:
+    return [Node(work) for work in engine_work(payload, inputs)]
+
+
+# The reader of a payload for each backend whose steps are known: step 0, 1, ...
+_PAYLOADS: dict[str, Callable[[Buffer, Sequence[Actual | None]], list[Node]]] = {
+    "CpuBackend": _engine_nodes,
+    "XnnpackBackend": xnnpack_nodes,
 }
 
 # Products: the positions of the left and of the right matrix [..., depth, columns].
@@ -37,7 +44,16 @@ class InstructionWork:
     """The work of an instruction, and of the steps of a delegate by the id that events name."""
 
     whole: Work
-    inside: dict[str, Work] = field(default_factory=dict)
+    steps: dict[str, Node] = field(default_factory=dict)
+
+    @property
+    def inside(self) -> dict[str, Work]:
+        """Each step by itself."""
+        return {place: step.work for place, step in self.steps.items()}
+
+    def timed(self, places: Collection[str]) -> dict[str, Work]:
+        """What is done under each of these places: what else leads there is done with it."""
+        return joined(self.steps, places)
 
 
 Sizes = Mapping[str, Mapping[int, Actual]]
@@ -138,7 +154,7 @@ def flops_of(source: str | os.PathLike[str] | Buffer, method: str = "forward") -
     return total
 
 
-def _steps(backend: str, payload: Data, inputs: Sequence[Actual | None]) -> list[Work]:
+def _steps(backend: str, payload: Data, inputs: Sequence[Actual | None]) -> list[Node]:
     reader = _PAYLOADS.get(backend)
     if reader is None:
         return []
@@ -148,12 +164,12 @@ def _steps(backend: str, payload: Data, inputs: Sequence[Actual | None]) -> list
         return []
 
 
-def _with_rows(steps: Sequence[Work], rows: Mapping[str, Sequence[Row]]) -> dict[str, Work]:
+def _with_rows(steps: Sequence[Node], rows: Mapping[str, Sequence[Row]]) -> dict[str, Node]:
     """The steps of a delegate by the id that its events have, with the nodes that they come from;
     those of other backends have no sizes."""
     found = {str(i): step for i, step in enumerate(steps)}
     for place, nodes in rows.items():
-        work = found.setdefault(place, Work(place))
+        work = found.setdefault(place, Node(Work(place))).work
         work.nodes = list(dict.fromkeys(node.name for node in nodes))
         sources = [node.source for node in nodes if node.source is not None]
         work.sources = [s for i, s in enumerate(sources) if s not in sources[:i]]

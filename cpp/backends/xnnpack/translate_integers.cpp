@@ -1,0 +1,286 @@
+// Nodes on integers. Inside the engine int8 is uint8, with zero points 128 greater. What the engine
+// has no integer operator for is computed of the numbers that integers stand for, and rounded.
+#include <algorithm>
+#include <cmath>
+
+#include "rushlight/backends/cpu/kernels/convolution.h"
+#include "rushlight/backends/xnnpack/shapes.h"
+#include "rushlight/backends/xnnpack/translate.h"
+
+namespace rushlight::xnnpack {
+namespace {
+
+namespace wire = fb::xnnpack;
+
+constexpr int32_t kMiddle = 128;
+constexpr uint8_t kChannelsFirst[] = {0, 3, 1, 2};  // [N, H, W, C] as [N, C, H, W]
+
+int32_t zero_point_of(const Value& value) { return value.quantization.zero_point + kMiddle; }
+
+int32_t integer_of(float number, const Value& value) {
+  const float scaled = number / value.quantization.scale + static_cast<float>(zero_point_of(value));
+  return static_cast<int32_t>(std::lrintf(std::min(std::max(scaled, 0.0f), 255.0f)));
+}
+
+// Whether the engine's sums of two integers have these scales.
+bool are_near(float a, float b, float result) {
+  const float greatest = std::max(a, b) / result;
+  return greatest >= 0x1p-10f && greatest < 0x1p8f;
+}
+
+}  // namespace
+
+bool Translator::is_integer(uint32_t value) const { return is_int8(graph_.values[value]); }
+
+cpu::Value Translator::bytes(uint32_t value) {
+  State& of = states_[value];
+  if (!is_integer(value)) return view(value);
+  if (!of.ready) {  // a constant
+    const cpu::View view = dense_view(shapes_[value], Order(), DType::UInt8);
+    auto* data = static_cast<uint8_t*>(allocator_->allocate(view.extent + 1));
+    out_of_memory_ = out_of_memory_ || data == nullptr;
+    const Span<const uint8_t> from = graph_.values[value].data;
+    for (size_t i = 0; data != nullptr && i < view.extent; ++i) data[i] = from[i] ^ 0x80;
+    of.value = builder_.constant(data, view);
+    of.ready = true;
+  }
+  if (of.value.view.dtype == DType::Int8) {
+    of.value = requantized(of.value, DType::UInt8, graph_.values[value]);
+  }
+  return of.value;
+}
+
+cpu::Value Translator::moved(uint32_t from, uint32_t to) {
+  const bool same = is_integer(from) && is_integer(to) &&
+                    same_quantization(graph_.values[from], graph_.values[to]);
+  return same ? bytes(from) : view(from);
+}
+
+// Between values of the same order without gaps.
+void Translator::convert_to(const cpu::Value& from, const cpu::Value& to, const Value& as) {
+  cpu::View views[2] = {from.view, to.view};
+  merge(views, order_of(to.view));
+  cpu::Value source = from;
+  cpu::Value target = to;
+  source.view = views[0];
+  target.view = views[1];
+  builder_.emit(cpu::ConvertParameters{as.quantization.scale, zero_point_of(as)}, {&source},
+                {&target});
+}
+
+cpu::Value Translator::requantized(const cpu::Value& value, DType dtype, const Value& as) {
+  const Order order = order_of(value.view);
+  const cpu::Value from = builder_.in_order(value, order);
+  const cpu::Value to = builder_.scratch(dense_view(shape_of(value.view), order, dtype));
+  convert_to(from, to, as);
+  return to;
+}
+
+void Translator::round_result(uint32_t value) {
+  if (!is_integer(value) || states_[value].value.view.dtype == DType::UInt8) return;
+  const cpu::Value numbers = view(value);
+  store(value, requantized(numbers, DType::UInt8, graph_.values[value]));
+}
+
+cpu::Requantize Translator::requantize(const Node& node) const {
+  const Value& out = graph_.values[node.outputs[0]];
+  cpu::Requantize to;
+  to.zero_point = zero_point_of(out);
+  to.low = integer_of(node.low, out);
+  to.high = integer_of(node.high, out);
+  return to;
+}
+
+Status Translator::integer_node(const Node& node, bool* done) {
+  *done = true;
+  switch (node.kind) {
+    case NodeKind::FullyConnected:
+      if (is_static_product(node, graph_)) return static_product(node);
+      break;
+    case NodeKind::Conv2d:
+    case NodeKind::DepthwiseConv2d:
+      if (is_static_product(node, graph_)) return static_convolution(node);
+      break;
+    case NodeKind::Add:
+    case NodeKind::Subtract:
+    case NodeKind::Multiply:
+      if (integer_binary(node)) return {};
+      break;
+    case NodeKind::MaxPooling2d:
+    case NodeKind::AvgPooling2d:
+    case NodeKind::GlobalAvgPooling2d:
+      if (integer_pooling(node)) return {};
+      break;
+    default:
+      break;
+  }
+  *done = false;
+  return {};
+}
+
+template <typename T>
+cpu::Value Translator::column(const T* data, int64_t n, DType dtype) {
+  Shape shape;
+  shape.rank = 1;
+  shape.sizes[0] = n;
+  return builder_.constant(data, dense_view(shape, Order(), dtype));
+}
+
+Status Translator::static_product(const Node& node) {
+  const uint32_t value = node.outputs[0];
+  const cpu::Value a = builder_.rows(bytes(node.inputs[0]));
+  const cpu::Value out = target(value, Order(), DType::UInt8);
+  const cpu::Value rows = builder_.rows(out);
+  const IntegerWeights* weights = weights_.integers_of(node);
+  if (weights == nullptr) return no_memory();
+  const auto n_bytes = static_cast<int64_t>(weights->panels.size());
+  const cpu::Value panels = column(weights->panels.data(), n_bytes, DType::Int8);
+  const cpu::Value start = column(weights->sums, weights->n_columns, DType::Int32);
+  const cpu::Value multipliers = column(weights->scales, weights->n_columns, DType::Float32);
+  cpu::QuantizedProductParameters parameters;
+  parameters.requantize = requantize(node);
+  builder_.emit(parameters, {&a, &panels, &start, &multipliers}, {&rows});
+  store(value, out);
+  return {};
+}
+
+Status Translator::static_convolution(const Node& node) {
+  const Sliding s = sliding_of(node.body.as<wire::Convolution>());
+  const uint32_t value = node.outputs[0];
+  cpu::QuantizedConvolutionParameters parameters;
+  for (size_t d = 0; d < 2; ++d) {
+    parameters.window.kernel[d] = s.kernel[d];
+    parameters.window.stride[d] = s.stride[d];
+    parameters.window.dilation[d] = s.dilation[d];
+    parameters.window.padding[d] = s.padding[d];
+    parameters.window.padding[2 + d] = s.padding[2 + d];
+  }
+  parameters.groups = node.body.as<wire::Convolution>().groups();
+  if (node.kind == NodeKind::DepthwiseConv2d) parameters.kind = cpu::ConvolutionKind::Depthwise;
+  parameters.padding_value = static_cast<uint8_t>(zero_point_of(graph_.values[node.inputs[0]]));
+  parameters.requantize = requantize(node);
+  cpu::Value image = builder_.dense(bytes(node.inputs[0]));
+  const cpu::Value out = target(value, Order(), DType::UInt8);
+  cpu::Value result = out;
+  image.view = permuted(image.view, kChannelsFirst);
+  result.view = permuted(result.view, kChannelsFirst);
+  const IntegerWeights* weights = weights_.integers_of(node);
+  if (weights == nullptr) return no_memory();
+  const auto n_bytes = static_cast<int64_t>(weights->panels.size());
+  const cpu::Value panels = column(weights->panels.data(), n_bytes, DType::Int8);
+  const cpu::Value start = column(weights->sums, weights->n_columns, DType::Int32);
+  const cpu::Value multipliers = column(weights->scales, weights->n_columns, DType::Float32);
+  builder_.emit(parameters, {&image, &panels, &start, &multipliers}, {&result});
+  store(value, out);
+  return {};
+}
+
+bool Translator::integer_binary(const Node& node) {
+  const Value& a = graph_.values[node.inputs[0]];
+  const Value& b = graph_.values[node.inputs[1]];
+  const Value& out = graph_.values[node.outputs[0]];
+  if (!is_int8(a) || !is_int8(b) || !is_int8(out)) return false;
+  cpu::QuantizedBinaryParameters parameters;
+  parameters.a_scale = a.quantization.scale;
+  parameters.b_scale = b.quantization.scale;
+  parameters.scale = out.quantization.scale;
+  parameters.a_zero_point = zero_point_of(a);
+  parameters.b_zero_point = zero_point_of(b);
+  parameters.requantize = requantize(node);
+  if (node.kind == NodeKind::Subtract) parameters.kind = cpu::QuantizedBinaryKind::Subtract;
+  if (node.kind == NodeKind::Multiply) {
+    parameters.kind = cpu::QuantizedBinaryKind::Multiply;
+    const float multiplier = parameters.a_scale * parameters.b_scale / parameters.scale;
+    if (!(multiplier < __builtin_inff())) return false;
+  } else if (!are_near(parameters.a_scale, parameters.b_scale, parameters.scale)) {
+    return false;
+  }
+  const Shape& shape = shapes_[node.outputs[0]];
+  cpu::Value operands[3] = {bytes(node.inputs[0]), bytes(node.inputs[1]), cpu::Value()};
+  Order order;
+  for (size_t k = 2; k-- > 0;) {
+    operands[k].view = expanded(operands[k].view, shape);
+    if (!cpu::has_repeats(operands[k].view)) order = order_of(operands[k].view);
+  }
+  operands[2] = target(node.outputs[0], order, DType::UInt8);
+  store(node.outputs[0], operands[2]);
+  cpu::View views[3] = {operands[0].view, operands[1].view, operands[2].view};
+  merge(views, order);
+  for (size_t k = 0; k < 3; ++k) operands[k].view = views[k];
+  builder_.emit(parameters, {&operands[0], &operands[1]}, {&operands[2]});
+  return true;
+}
+
+bool Translator::integer_pooling(const Node& node) {
+  const Value& in = graph_.values[node.inputs[0]];
+  const Value& out = graph_.values[node.outputs[0]];
+  if (!is_int8(in) || !is_int8(out)) return false;
+  cpu::QuantizedPoolingParameters parameters;
+  parameters.average = node.kind != NodeKind::MaxPooling2d;
+  if (!parameters.average && !same_quantization(in, out)) return false;
+  const Shape& sizes = shapes_[node.inputs[0]];
+  const bool is_global = node.kind == NodeKind::GlobalAvgPooling2d;
+  if (is_global && (sizes.sizes[1] < 1 || sizes.sizes[2] < 1)) return false;
+  const Sliding s = is_global ? Sliding{{sizes.sizes[1], sizes.sizes[2]}, {1, 1}, {}, {1, 1}}
+                              : sliding_of(node.body.as<wire::Pooling>());
+  for (size_t d = 0; d < 2; ++d) {
+    parameters.window.kernel[d] = s.kernel[d];
+    parameters.window.stride[d] = s.stride[d];
+    parameters.window.dilation[d] = s.dilation[d];
+    parameters.window.padding[d] = s.padding[d];
+    parameters.window.padding[2 + d] = s.padding[2 + d];
+  }
+  parameters.in_zero_point = zero_point_of(in);
+  parameters.multiplier = in.quantization.scale / out.quantization.scale;
+  parameters.requantize = requantize(node);
+  if (!(parameters.multiplier < __builtin_inff())) return false;
+  cpu::Value image = builder_.dense(bytes(node.inputs[0]));
+  const cpu::Value whole = target(node.outputs[0], Order(), DType::UInt8);
+  store(node.outputs[0], whole);
+  Shape pixels = shapes_[node.outputs[0]];
+  if (is_global) {
+    pixels = sizes;
+    pixels.sizes[1] = pixels.sizes[2] = 1;
+  }
+  cpu::Value result = builder_.reshape(whole, pixels);
+  image.view = permuted(image.view, kChannelsFirst);
+  result.view = permuted(result.view, kChannelsFirst);
+  builder_.emit(parameters, {&image}, {&result});
+  return true;
+}
+
+Status Translator::dynamic_product(const Node& node, const cpu::FinishParameters& finish,
+                                   const cpu::Value* bias, const cpu::Value& rows) {
+  State& of = states_[node.inputs[0]];
+  if (!of.has_rows) {
+    const cpu::Value a = builder_.rows(view(node.inputs[0]));
+    of.rows = builder_.scratch(dense_view(shape_of(a.view), Order(), DType::UInt8));
+    Shape shape;
+    shape.rank = 2;
+    shape.sizes[0] = a.view.sizes[0];
+    shape.sizes[1] = 2;
+    of.scales = builder_.scratch(dense_view(shape));
+    builder_.emit(cpu::QuantizeRowsParameters(), {&a}, {&of.rows, &of.scales});
+    of.has_rows = true;
+  }
+  const IntegerWeights* weights = weights_.integers_of(node);
+  if (weights == nullptr) return no_memory();
+  const auto n_bytes = static_cast<int64_t>(weights->panels.size());
+  const DType dtype = weights->bits == 8 ? DType::Int8 : DType::UInt8;
+  const cpu::Value panels = column(weights->panels.data(), n_bytes, dtype);
+  const bool has_groups = weights->group_size > 0;
+  const int64_t n = weights->n_columns;
+  const cpu::Value scales =
+      has_groups ? column(weights->group_scales, weights->n_group_scales, DType::BFloat16)
+                 : column(weights->scales, n, DType::Float32);
+  const cpu::Value shares = has_groups ? column(weights->shares, n, DType::Float32)
+                                       : column(weights->sums, n, DType::Int32);
+  cpu::DynamicProductParameters parameters;
+  parameters.bits = weights->bits;
+  parameters.group_size = weights->group_size;
+  parameters.finish = finish;
+  builder_.emit(parameters, {&of.rows, &of.scales, &panels, &scales, &shares, bias}, {&rows});
+  return {};
+}
+
+}  // namespace rushlight::xnnpack

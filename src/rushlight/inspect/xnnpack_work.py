@@ -1,0 +1,167 @@
+"""What the nodes of an XNNPACK payload do, from their sizes: operations and bytes.
+
+The runtime computes several nodes in one step, whose time it reports under the last of them.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rushlight.inspect.model import Actual, Work
+from rushlight.schema import xnnpack as fb
+from rushlight.schema.codec import Buffer
+
+_MAGIC, _MAGIC_AT = b"XH00", 4
+_PLACE, _PLACE_AT = struct.Struct("<II"), 10  # where the graph is, and its size
+_NONE = 0xFFFFFFFF
+_TRANSPOSED = 1  # a fully connected layer's flag
+_BITS = {
+    **dict.fromkeys((fb.Datatype.FP16, fb.Datatype.BF16), 16),
+    **dict.fromkeys((fb.Datatype.QINT8, fb.Datatype.QUINT8, fb.Datatype.QCINT8), 8),
+    **dict.fromkeys((fb.Datatype.QDINT8, fb.Datatype.QPINT8), 8),
+    **dict.fromkeys((fb.Datatype.QCINT4, fb.Datatype.QBINT4), 4),
+}  # of other elements: 32
+
+
+@dataclass(slots=True)
+class Node:
+    """One node.
+
+    Attributes:
+        work: what it does by itself.
+        reads, writes: the bytes of its values, by their numbers.
+    """
+
+    work: Work
+    reads: dict[int, int] = field(default_factory=dict)
+    writes: dict[int, int] = field(default_factory=dict)
+
+
+def xnnpack_nodes(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list[Node]:
+    """The nodes of a payload.
+
+    Args:
+        inputs: what the delegate's arguments are in a run; None where that is not known. Unless
+            they are of the payload's own sizes, nothing is known of the nodes but their kinds.
+
+    Raises:
+        LoadError: it is no payload.
+    """
+    data = memoryview(payload)
+    if bytes(data[_MAGIC_AT : _MAGIC_AT + 4]) == _MAGIC and len(data) >= _PLACE_AT + _PLACE.size:
+        offset, size = _PLACE.unpack_from(data, _PLACE_AT)
+        data = data[offset : offset + size]
+    graph = fb.unpack(data)
+    tensors = dict(_tensors(graph))
+    known = all(
+        tensor.external_id < len(inputs) and _is(inputs[tensor.external_id], tensor.dims)
+        for tensor in tensors.values()
+        if tensor.external_id != _NONE
+    )
+    return [_node(node.xnode_union, tensors if known else {}) for node in graph.xnodes]
+
+
+def joined(nodes: Mapping[str, Node], places: Collection[str]) -> dict[str, Work]:
+    """What is done under each place that reports a time: its node, and those before it that report
+    none and whose results lead there."""
+    owners: dict[str, str] = {}
+    readers: dict[int, str] = {}
+    for place, node in reversed(list(nodes.items())):
+        found = place if place in places else None
+        for value in node.writes:
+            found = found or owners.get(readers.get(value, ""))
+        if found is not None:
+            owners[place] = found
+        readers.update(dict.fromkeys(node.reads, place))
+    members: dict[str, list[Node]] = {}
+    for place, owner in reversed(list(owners.items())):
+        members.setdefault(owner, []).append(nodes[place])
+    return {owner: _together(group) for owner, group in members.items()}
+
+
+def _together(group: Sequence[Node]) -> Work:
+    if len(group) == 1:
+        return group[0].work
+    counted = [node.work for node in group if node.work.flops is not None]
+    main = counted[0] if counted else group[-1].work
+    inner = {value for node in group for value in node.reads}.intersection(
+        value for node in group for value in node.writes
+    )
+    values = {v: n for node in group for v, n in (*node.reads.items(), *node.writes.items())}
+    works = [node.work for node in group]
+    return Work(
+        main.name + "+",
+        sum(work.flops or 0 for work in counted) if counted else None,
+        sum(n for v, n in values.items() if v not in inner) if values else None,
+        list(dict.fromkeys(name for work in works for name in work.nodes)),
+        [s for work in works for s in work.sources],
+    )
+
+
+def _tensors(graph: fb.Graph) -> Iterator[tuple[int, fb.TensorValue]]:
+    for value in graph.xvalues:
+        tensor = value.xvalue_union
+        if isinstance(tensor, fb.QuantizedTensorValue):
+            tensor = tensor.tensor_value
+        if tensor is not None:
+            yield tensor.id_out, tensor
+
+
+def _is(actual: Actual | None, dims: Sequence[int] | None) -> bool:
+    """Whether an argument has these sizes, in whatever order they lie."""
+    if actual is None or isinstance(actual, int):
+        return False
+    return sorted(actual or (1,)) == sorted(dims or (1,))
+
+
+def _node(operation: object, tensors: Mapping[int, fb.TensorValue]) -> Node:
+    kind = type(operation).__name__
+    reads, writes = _operands(operation)
+    if not tensors:  # the values lead from node to node all the same
+        return Node(Work(kind), dict.fromkeys(reads, 0), dict.fromkeys(writes, 0))
+    try:
+        sizes = [{v: _bytes(tensors[v]) for v in values} for values in (reads, writes)]
+        flops = _flops(operation, [tensors[v].dims or [] for v in (*reads, *writes)])
+    except (KeyError, IndexError):
+        return Node(Work(kind))
+    moved = {**sizes[0], **sizes[1]}
+    return Node(Work(kind, flops, sum(moved.values())), *sizes)
+
+
+def _operands(operation: object) -> tuple[list[int], list[int]]:
+    """The numbers of the values that a node reads, and of those that it writes."""
+    count = {"Concatenate2": 2, "Concatenate3": 3, "Concatenate4": 4}.get(
+        type(operation).__name__, 5
+    )
+    reads, writes = [], []
+    for name in getattr(operation, "__dataclass_fields__", ()):
+        number = getattr(operation, name)
+        if not name.endswith("_id") or number == _NONE:
+            continue
+        if name.startswith("output"):
+            writes.append(number)
+        elif not (name[:5] == "input" and name[5:-3].isdigit() and int(name[5:-3]) > count):
+            reads.append(number)
+    return reads, writes
+
+
+def _bytes(tensor: fb.TensorValue) -> int:
+    return math.prod(tensor.dims or ()) * _BITS.get(fb.Datatype(tensor.datatype), 32) // 8
+
+
+def _flops(operation: object, dims: Sequence[Sequence[int]]) -> int | None:
+    """Multiplications and additions of products; nothing else has a number that all agree on."""
+    out = math.prod(dims[-1])
+    if isinstance(operation, fb.FullyConnected):
+        return 2 * out * dims[1][0 if operation.flags & _TRANSPOSED else 1]
+    if isinstance(operation, fb.BatchMatrixMultiply):
+        return 2 * out * dims[0][-1]
+    if isinstance(operation, fb.Conv2d | fb.DepthwiseConv2d | fb.ConvTranspose2d):
+        taps = operation.kernel_height * operation.kernel_width
+        if isinstance(operation, fb.ConvTranspose2d):
+            return 2 * math.prod(dims[0]) * taps * operation.group_output_channels
+        return 2 * out * taps * operation.group_input_channels
+    return None
