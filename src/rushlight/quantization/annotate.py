@@ -47,17 +47,11 @@ BATCH_NORMS = frozenset(
 )
 CLAMPS = frozenset(
     {
-        *(aten.relu.default, aten.relu_.default, aten.relu6.default, aten.relu6_.default),
-        *(aten.hardtanh.default, aten.hardtanh_.default, aten.clamp.default, aten.clamp_.default),
+        *(aten.relu.default, aten.relu6.default, aten.hardtanh.default, aten.clamp.default),
         *(aten.clamp_min.default, aten.clamp_max.default),
     }
 )
-ARITHMETIC = frozenset(
-    {
-        *(aten.add.Tensor, aten.add_.Tensor, aten.sub.Tensor, aten.sub_.Tensor),
-        *(aten.mul.Tensor, aten.mul_.Tensor),
-    }
-)
+ARITHMETIC = frozenset({aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor})
 AVERAGES = frozenset(
     {
         *(aten.avg_pool1d.default, aten.avg_pool2d.default, aten.mean.dim),
@@ -72,7 +66,7 @@ MOVES = frozenset(
         *(aten.permute.default, aten.transpose.int, aten.t.default, aten.movedim.int),
         *(aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.unsqueeze.default),
         *(aten.slice.Tensor, aten.select.int, aten.narrow.default, aten.expand.default),
-        *(aten.contiguous.default, aten.clone.default, aten.dropout.default, aten.dropout_.default),
+        *(aten.contiguous.default, aten.clone.default, aten.dropout.default),
         *(aten.pixel_shuffle.default, aten.channel_shuffle.default, aten.flip.default),
         *(aten.upsample_nearest2d.vec, aten.upsample_nearest2d.default, aten.chunk.default),
         *(aten.split.Tensor, aten.split_with_sizes.default, aten.alias.default),
@@ -86,10 +80,9 @@ TABLES: dict[Any, tuple[float, int] | None] = {
     aten.tanh.default: (1.0 / 128, 0),
     **dict.fromkeys(
         (
-            *(aten.hardswish.default, aten.hardswish_.default, aten.hardsigmoid.default),
-            *(aten.hardsigmoid_.default, aten.silu.default, aten.silu_.default),
-            *(aten.gelu.default, aten.elu.default, aten.leaky_relu.default),
-            *(aten.leaky_relu_.default, aten.mish.default, aten.softplus.default),
+            *(aten.hardswish.default, aten.hardsigmoid.default, aten.silu.default),
+            *(aten.gelu.default, aten.elu.default, aten.leaky_relu.default, aten.mish.default),
+            aten.softplus.default,
         )
     ),
 }

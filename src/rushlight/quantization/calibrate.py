@@ -13,7 +13,7 @@ from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e import FakeQuantizeBase, ObserverBase
 
 from rushlight.errors import Code, ExportError
-from rushlight.quantization.layers import attribute_of, layer_of
+from rushlight.quantization.layers import attribute_of, layer_of, unchanged
 from rushlight.quantization.shapes import inputs_of
 
 Progress = Callable[[str], None]
@@ -153,8 +153,10 @@ def run_through(prepared: GraphModule, data: Sequence[Item], progress: Progress 
     handles = [
         module.register_forward_pre_hook(_finite(node)) for node, module in observers_of(prepared)
     ]
+    observing = {id(b) for _, module in observers_of(prepared) for b in module.buffers()}
+    own = [buffer for buffer in prepared.buffers() if id(buffer) not in observing]
     try:
-        with torch.no_grad():
+        with torch.no_grad(), unchanged(own):
             for index, item in enumerate(_shown(data, progress)):
                 _call(prepared, index, item)
     finally:

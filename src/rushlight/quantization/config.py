@@ -53,8 +53,7 @@ def dynamic_config(*, weight_bits: int = 8, group_size: int = 32) -> Quantizatio
         dtype=torch.int8,
         quant_min=-128,
         quant_max=127,
-        qscheme=torch.per_tensor_affine,
-        is_dynamic=True,
+        is_dynamic=True,  # and no qscheme, so that no static scale is shared with it
         observer_or_fake_quant_ctr=PER_TOKEN,
     )
     weight = grouped_weight(group_size) if weight_bits == 4 else channel_weight()

@@ -1,6 +1,9 @@
-"""Layers and their constants by name."""
+"""Layers and their constants by name, and the state of a model."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch.fx import GraphModule, Node
@@ -24,3 +27,15 @@ def attribute_of(model: GraphModule, name: str) -> torch.Tensor:
     owner, _, attribute = name.rpartition(".")
     value: torch.Tensor = getattr(model.get_submodule(owner), attribute)
     return value
+
+
+@contextmanager
+def unchanged(buffers: Iterable[torch.Tensor]) -> Iterator[None]:
+    """Give buffers, which may be the state of the user's model, their values back afterwards."""
+    held = [(buffer, buffer.clone()) for buffer in buffers]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for buffer, value in held:
+                buffer.copy_(value)

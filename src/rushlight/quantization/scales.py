@@ -8,7 +8,6 @@ bias is counted in the product of two scales, and would not fit int32.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -29,6 +28,9 @@ def mend_scales(prepared: GraphModule) -> None:
 
     Args:
         prepared: changed: its observers get other floors.
+
+    Raises:
+        ExportError: naming the layer of an observer whose scale means nothing.
     """
     observers: list[tuple[Any, Any]] = [
         (node.args[0], module) for node, module in observers_of(prepared)
@@ -39,6 +41,7 @@ def mend_scales(prepared: GraphModule) -> None:
         observer = _observer(module)
         if not hasattr(observer, "eps") or not _has_seen(observer):
             continue
+        _refuse_useless(source, observer)
         if source.op == "get_attr" or id(module) in weights or observer.eps.numel() > 1:
             _mend_weight(source, observer)
         else:
@@ -56,6 +59,16 @@ def _observer(module: Any) -> Any:
 def _has_seen(observer: Any) -> bool:
     low = getattr(observer, "min_val", None)
     return low is not None and low.numel() > 0 and bool(torch.isfinite(low).all())
+
+
+def _refuse_useless(source: Node, observer: Any) -> None:
+    scale, _ = observer.calculate_qparams()
+    if not bool((torch.isfinite(scale) & (scale > 0)).all()):
+        raise ExportError(
+            f"{layer_of(source)} has a scale that is zero, infinite or NaN: calibrate with other "
+            f"data, or leave its module out with set_module_name(name, None)",
+            code=Code.INVALID_ARGUMENT,
+        )
 
 
 def _mend_activation(source: Node, observer: Any) -> None:
@@ -135,38 +148,22 @@ def quantise_biases(model: GraphModule) -> None:
     model.recompile()
 
 
-def check_converted(model: GraphModule) -> None:
-    """Refuse a converted graph whose constants lost their values.
+def check_biases(model: GraphModule) -> None:
+    """Refuse a converted graph in which a bias lost its value.
 
     Raises:
         ExportError: naming the layer.
     """
-    for node, constant in _integer_constants(model):
-        scales = node.args[1]
-        values = (
-            attribute_of(model, str(scales.target))
-            if isinstance(scales, Node)
-            else torch.tensor(scales, dtype=torch.float64)
-        )
-        if not bool((torch.isfinite(values) & (values > 0)).all()):
-            raise _refusal(node, "has a scale that is zero, infinite or NaN")
-        if constant.dtype == torch.int32 and bool((constant.abs() == 2**31 - 1).any()):
-            raise _refusal(node, "does not fit int32 at the scale of its products")
-
-
-def _integer_constants(model: GraphModule) -> Iterator[tuple[Node, torch.Tensor]]:
     for node in model.graph.nodes:
-        source: Any = node.args[0] if node.args else None
-        if "dequantize" not in str(node.target) or not isinstance(source, Node):
+        bias: Any = node.args[2] if node.target in PRODUCTS and len(node.args) > 2 else None
+        source = bias.args[0] if isinstance(bias, Node) and bias.args else None
+        if not isinstance(source, Node) or source.op != "get_attr":
             continue
-        if source.op == "get_attr":
-            yield node, attribute_of(model, str(source.target))
-
-
-def _refusal(node: Node, fault: str) -> ExportError:
-    user = next(iter(node.users), node)
-    return ExportError(
-        f"a constant of {layer_of(user)} {fault}: calibrate with more data, or leave the module "
-        f"out with set_module_name(name, None)",
-        code=Code.INVALID_ARGUMENT,
-    )
+        integers = attribute_of(model, str(source.target))
+        if integers.dtype == torch.int32 and bool((integers.abs() == 2**31 - 1).any()):
+            raise ExportError(
+                f"a bias of {layer_of(node)} does not fit int32 at the scale of its products: "
+                f"calibrate with more data, or leave the module out with "
+                f"set_module_name(name, None)",
+                code=Code.INVALID_ARGUMENT,
+            )

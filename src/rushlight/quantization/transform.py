@@ -12,6 +12,8 @@ from rushlight.quantization.layers import attribute_of
 
 aten = torch.ops.aten
 
+_BINARY = "add sub mul"
+_UNARY = "relu relu6 hardtanh clamp hardswish hardsigmoid silu elu leaky_relu dropout"
 PRODUCTS = frozenset({*CONVOLUTIONS, LINEAR})
 _PADDING_AT = {aten.conv1d.default: 4, aten.conv2d.default: 4}
 _PRODUCTS: dict[Any, int] = {
@@ -19,16 +21,21 @@ _PRODUCTS: dict[Any, int] = {
     aten.mm.default: 0,
     aten.matmul.default: 0,
 }  # at the first
-_DROPOUTS = frozenset({aten.dropout.default, aten.dropout_.default})
+_IN_PLACE = {
+    **{getattr(aten, f"{name}_").Tensor: getattr(aten, name).Tensor for name in _BINARY.split()},
+    **{getattr(aten, f"{name}_").default: getattr(aten, name).default for name in _UNARY.split()},
+}
 
 
 def prepare_graph(model: GraphModule) -> GraphModule:
     """Write products, paddings and norms as the annotations know them; `model` is changed."""
     transposed: dict[str, str] = {}
     for node in list(model.graph.nodes):
+        _make_functional(node)
+    for node in list(model.graph.nodes):
         if node.target in _PADDING_AT:
             _fold_padding(node)
-        elif node.target in _DROPOUTS and node.args[2] is False:
+        elif node.target is aten.dropout.default and node.args[2] is False:
             node.replace_all_uses_with(node.args[0])
         elif node.target in _PRODUCTS:
             _to_linear(model, node, transposed)
@@ -50,6 +57,25 @@ def part_norms(model: GraphModule) -> None:
                 same.meta = {k: v for k, v in source.meta.items() if k != "quantization_annotation"}
             node.replace_input_with(source, same)
     model.recompile()
+
+
+def _make_functional(node: Node) -> None:
+    """Write an operator that changes its input as one with a result, which later calls use.
+
+    A value that is quantised is dequantised for each of its users, and no user may change what
+    another gets. What may share memory with another value stays as it is, and is not quantised.
+    """
+    x: Any = node.args[0] if node.args else None
+    if node.target not in _IN_PLACE or not isinstance(x, Node) or x.op != "call_function":
+        return
+    schema = getattr(x.target, "_schema", None)
+    if schema is None or any(r.alias_info is not None for r in schema.returns):
+        return
+    node.target = _IN_PLACE[node.target]
+    places = {n: at for at, n in enumerate(node.graph.nodes)}
+    for user in list(x.users):
+        if places[user] > places[node]:
+            user.replace_input_with(x, node)
 
 
 def _to_linear(model: GraphModule, node: Node, transposed: dict[str, str]) -> None:

@@ -21,9 +21,10 @@ from rushlight.quantization.calibrate import (
     observe_constants,
     run_through,
 )
+from rushlight.quantization.layers import unchanged
 from rushlight.quantization.modules import change_modules, converted_inputs
 from rushlight.quantization.recipes import Recipe, recipe_of
-from rushlight.quantization.scales import check_converted, mend_scales, quantise_biases
+from rushlight.quantization.scales import check_biases, mend_scales, quantise_biases
 from rushlight.quantization.shapes import shapes_of
 from rushlight.quantization.transform import part_norms
 
@@ -100,10 +101,11 @@ def converted(
 ) -> ExportedProgram:
     """The program of a prepared module that has seen its data, or was trained."""
     mend_scales(prepared)
-    module = convert_pt2e(prepared)
+    with unchanged(list(prepared.buffers())):  # calls that write one are run to fold constants
+        module = convert_pt2e(prepared)
     if is_qat:
         quantise_biases(module)
-    check_converted(module)
+    check_biases(module)
     _drop_unused(module)
     return capture(module, examples.args, examples.kwargs, dynamic_shapes=examples.dynamic_shapes)
 
