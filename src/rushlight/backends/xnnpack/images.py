@@ -23,6 +23,7 @@ from rushlight.backends.xnnpack.operator_facts import (
     val_of,
 )
 from rushlight.backends.xnnpack.weights import IMAGES, Product, integers_of
+from rushlight.ir.quantized_values import affine_of, dequantizes, quantizes
 from rushlight.schema import xnnpack as fb
 
 aten = torch.ops.aten
@@ -62,8 +63,8 @@ def _convolution(b: Builder, node: Node) -> Value:
     norm = None if product is not None else norm_after(b, node)
     if norm is not None:
         weight, bias = norm.folded(weight, bias)
-    image, edges = _without_pad(args["input"] if product is None else product.source)
-    source = b.images(b.value(image))
+    image, edges = _without_pad(b, args["input"] if product is None else product.source)
+    source = b.images(image)
     shape = tuple(val_of(node).shape)
     operation = _operation(args, weight)
     for side, zeros in edges.items():
@@ -89,17 +90,20 @@ def _convolution(b: Builder, node: Node) -> Value:
     return value
 
 
-def _without_pad(node: Node) -> tuple[Node, dict[str, int]]:
+def _without_pad(b: Builder, node: Node) -> tuple[Value, dict[str, int]]:
     """An image before it was padded with zeros, and how many; the pad is left out if nothing else
-    needs it."""
-    if node.target is not aten.constant_pad_nd.default or val_of(node).dim() != 4:
-        return node, {}
-    args = arguments(node)
-    pad = list(args["pad"])
-    readers = [u for u in node.users if u.target is aten.convolution.default and not u.args[6]]
-    if args["value"] != 0 or len(pad) > 4 or len(readers) < len(node.users):
-        return node, {}
-    return args["self"], dict(zip(_SIDES, pad, strict=False))
+    needs it. It may be quantised in between, as zero is an integer of every scale."""
+    form, pad, readers = None, node, list(node.users)
+    if dequantizes(node) and quantizes(source := node.all_input_nodes[0]):
+        form, pad = affine_of(source), source.all_input_nodes[0]
+        readers += [u for one in (source, pad) for u in one.users if u not in (source, node)]
+    known = pad.target is aten.constant_pad_nd.default and val_of(pad).dim() == 4
+    is_read = any(u.target is not aten.convolution.default or u.args[6] for u in readers)
+    args = arguments(pad) if known and not is_read else {}
+    if args.get("value", 1) != 0 or len(args["pad"]) > 4:
+        return b.value(node), {}
+    image = b.value(args["self"]) if form is None else b.quantized(args["self"], form)
+    return image, dict(zip(_SIDES, args["pad"], strict=False))
 
 
 def _by_outputs(weight: torch.Tensor, groups: int) -> torch.Tensor:
