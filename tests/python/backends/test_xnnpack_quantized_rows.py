@@ -77,8 +77,8 @@ def test_weights_of_8_and_4_bits(peer: Quantizer) -> None:
 
 
 def test_rows_in_half_precision(peer: Quantizer) -> None:
-    """Real ExecuTorch's exporter writes biases of such products that XNNPACK refuses."""
-    model = Calls(*(Rows(nn.Linear(128, 6), bits, group) for bits, group, _ in FORMS[:3])).half()
+    """Weights of 4 bits without groups are left out: XNNPACK refuses them when they run."""
+    model = Calls(*(Rows(nn.Linear(128, 6).half(), *form) for form in ((8, 0), (4, 32))))
     x = torch.randn(5, 128).half()
     edge = lowered(torch.export.export(model.eval(), (x,)))
     assert not left(edge)

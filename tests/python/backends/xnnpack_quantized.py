@@ -54,7 +54,7 @@ class Rows(nn.Module):
         self.range, self.group, self.bias = (-half, half - 1), group, linear.bias
         weight = linear.weight.detach()
         outputs = len(weight)
-        blocks = weight.reshape(outputs, -1, group or weight.shape[1])
+        blocks = weight.float().reshape(outputs, -1, group or weight.shape[1])
         scales = blocks.abs().amax(-1, keepdim=True) / (half - 1)
         self.weight = nn.Buffer((blocks / scales).round().to(torch.int8).reshape(weight.shape))
         self.scales = nn.Buffer(scales.reshape(outputs, -1) if group else scales.reshape(-1))
@@ -64,7 +64,7 @@ class Rows(nn.Module):
         scales, zeros = OPS.choose_qparams_per_token_asymmetric(x, torch.int8)
         form = (scales, zeros, -128, 127, torch.int8)
         rows = OPS.dequantize_per_token(OPS.quantize_per_token(x, *form), *form, x.dtype)
-        given: Any = (self.weight, self.scales.float(), self.zeros)
+        given: Any = (self.weight, self.scales, self.zeros)
         if self.group:
             weight = OPS.dequantize_per_channel_group(
                 *(*given, *self.range, torch.int8, self.group, x.dtype)
