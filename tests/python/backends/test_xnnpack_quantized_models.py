@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from xnnpack_models import left
+from xnnpack_models import left, nodes_of
 from xnnpack_quantized import Quantizer, by_rows, lowered, nodes_in
+
+from delegates import flat
 
 if TYPE_CHECKING:
     from conftest import ExecuTorch
@@ -42,6 +44,26 @@ def test_mobilenet_in_integers(peer: Quantizer, models: ModuleType) -> None:
     images = tuple(case.leaves())
     found = peer.agree(peer.quantized_program(case.export(), images), images)
     assert "StaticConstantPad" not in found and found.count("StaticTranspose") == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["mobilenet_v2_tiny", pytest.param("resnet50_tiny", marks=pytest.mark.full)]
+)
+def test_our_quantizer(peer: Quantizer, models: ModuleType, name: str) -> None:
+    """Activations and pads are part of convolutions, and every result is that of the graph."""
+    from rushlight.quantization import quantize
+
+    case = models.build(name)
+    images = tuple(case.leaves())
+    program = quantize(case.module, images, calibrate=[images], recipe="int8")
+    edge = lowered(program)
+    found = nodes_of(edge)
+    assert not left(edge) and {*found}.isdisjoint({"Clamp", "StaticConstantPad"})
+    assert found.count("Convert") == 2 and found.count("StaticTranspose") == 1
+    [result] = peer.results(bytes(edge.to_executorch().buffer), *images)
+    [expected] = flat(program.module()(*images))
+    steps = (result - expected).abs() / expected.abs().max() * 127
+    assert float(steps.max()) < 4 and float((steps > 0.01).float().mean()) < 0.1
 
 
 @pytest.mark.parametrize(("bits", "group"), [(8, 0), pytest.param(4, 32, marks=pytest.mark.full)])

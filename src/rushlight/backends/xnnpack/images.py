@@ -130,11 +130,10 @@ def _quantized_filter(product: Product, weight: torch.Tensor, operation: _Convol
 def _operation(args: dict[str, Any], weight: torch.Tensor) -> _Convolution:
     outputs, inputs, *kernel = weight.shape
     groups, transposed = args["groups"], args["transposed"]
-    fill = [0] * (2 - len(args["stride"]))  # a line has no width
-    top, left = list(args["padding"]) + fill
-    ones = [1] * len(fill)
-    stride, dilation = (list(args[n]) + ones for n in ("stride", "dilation"))
-    adjustment = list(args["output_padding"]) + fill if transposed else [0, 0]
+    sides = val_of(args["input"]).dim() - 2
+    top, left = _of_sides(args["padding"], sides, 0)
+    stride, dilation = (_of_sides(args[n], sides, 1) for n in ("stride", "dilation"))
+    adjustment = _of_sides(args["output_padding"], sides, 0) if transposed else [0, 0]
     kind: type[_Convolution] = fb.Conv2d if inputs > 1 else fb.DepthwiseConv2d
     return (fb.ConvTranspose2d if transposed else kind)(
         padding_top=top,
@@ -153,6 +152,17 @@ def _operation(args: dict[str, Any], weight: torch.Tensor) -> _Convolution:
         adjustment_height=adjustment[0],
         adjustment_width=adjustment[1],
     )
+
+
+def _of_sides(numbers: Sequence[int], sides: int, none: int) -> list[int]:
+    """One number of height and one of width, of which one may stand for both.
+
+    Args:
+        sides: 1 of lines, which have no width.
+        none: the number of a width that is not there.
+    """
+    listed = list(numbers) * (sides if len(numbers) == 1 else 1)
+    return listed + [none] * (2 - sides)
 
 
 def _image_dims(shape: Sequence[Any]) -> list[Any]:
