@@ -147,11 +147,11 @@ def quantize(
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
     config = get_symmetric_quantization_config(is_per_channel=per_channel, is_dynamic=dynamic)
-    inputs = tuple(_inputs(data))
-    model = torch.export.load(program).module()
-    observed = prepare_pt2e(model, XNNPACKQuantizer().set_global(config))
-    observed(*inputs)
-    torch.export.save(torch.export.export(convert_pt2e(observed), inputs), quantized)
+    exported = torch.export.load(program)
+    args, kwargs = torch.utils._pytree.tree_unflatten(_inputs(data), exported.call_spec.in_spec)
+    observed = prepare_pt2e(exported.module(), XNNPACKQuantizer().set_global(config))
+    observed(*args, **kwargs)
+    torch.export.save(torch.export.export(convert_pt2e(observed), args, kwargs), quantized)
 
 
 def delegate_demo(program: str, pte: str) -> list[str]:

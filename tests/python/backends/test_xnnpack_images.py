@@ -47,6 +47,12 @@ def test_convolutions(peer: Peer, dtype: torch.dtype) -> None:
     assert found == {"Conv2d": 8, "StaticTranspose": 1 + 7, "StaticReshape": 1}
 
 
+def test_one_number_stands_for_both_sides(peer: Peer) -> None:
+    weight = torch.randn(4, 6, 3, 3)
+    one = [[2], [1], [1], False, [0], 1]
+    peer.calls([lambda x: torch.convolution(x, weight, None, *one)], torch.randn(2, 6, 11, 9))
+
+
 @DTYPES
 def test_depthwise_convolutions(peer: Peer, dtype: torch.dtype) -> None:
     convolutions = [

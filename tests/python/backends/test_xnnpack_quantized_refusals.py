@@ -22,7 +22,12 @@ Made = Callable[[], torch.Tensor]
 
 
 def _weight(
-    *shape: int, axis: int = 0, low: int = -127, scale: float = 0.01, zero_point: int = 0
+    *shape: int,
+    axis: int = 0,
+    low: int = -127,
+    scale: float = 0.01,
+    zero_point: int = 0,
+    dtype: torch.dtype = torch.float32,
 ) -> Made:
     """What dequantises weights with a scale for each index of a dimension."""
     high = 7 if low == -8 else 127
@@ -31,7 +36,7 @@ def _weight(
     scales[0] = scale
     zeros = torch.full((shape[axis],), zero_point)
     form = (axis, low, high, torch.int8)
-    return lambda: OPS.dequantize_per_channel(data, scales, zeros, *form)  # type: ignore[no-any-return]
+    return lambda: OPS.dequantize_per_channel(data, scales, zeros, *form, out_dtype=dtype)
 
 
 def _groups(size: int, depth: int, bits: int = 4) -> Made:
@@ -87,6 +92,15 @@ def _dynamic(x: torch.Tensor, w: Made) -> torch.Tensor:
     return F.linear(_rows(x), w())
 
 
+def _half(x: torch.Tensor, w: Made) -> torch.Tensor:
+    scale, zero = OPS.choose_qparams(y := x.half(), -128, 127, 1e-6, torch.int8)
+    form = (scale, zero, -128, 127, torch.int8)
+    rows = OPS.dequantize_per_tensor(
+        OPS.quantize_per_tensor(y, *form), *form, out_dtype=torch.float16
+    )
+    return F.linear(rows, w())
+
+
 NINE = torch.full((1,), 9.0)
 ODD, NARROW = torch.randn(3, 63), torch.randn(3, 48)
 PRODUCTS: list[tuple[str, Any, Made, torch.Tensor]] = [
@@ -103,6 +117,7 @@ PRODUCTS: list[tuple[str, Any, Made, torch.Tensor]] = [
     ("63 columns", _dynamic, _weight(6, 63, low=-8), ODD),
     ("groups of 16", _dynamic, _groups(16, 64), X),
     ("groups of 24", _dynamic, _groups(24, 48), NARROW),
+    ("half precision but in groups", _half, _weight(6, 64, low=-8, dtype=torch.float16), X),
     ("groups are of 4 bits", _dynamic, _groups(32, 64, bits=8), X),
     ("groups of weights only where", _static, _groups(32, 64), X),
     ("and no more", lambda x, w: F.linear(y := _rows(x), w()) + y[:, :6], _weight(6, 64), X),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.ao.quantization.fx._decomposed
+import torch.nn.functional as F
 from torch import nn
 from xnnpack_files import Exporter
 from xnnpack_models import left
@@ -36,6 +37,53 @@ class Integers(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         integers = OPS.quantize_per_tensor(x, *self.form)
         return OPS.dequantize_per_tensor(integers, *self.form)  # type: ignore[no-any-return]
+
+
+class Rows(nn.Module):
+    """A linear layer whose rows are quantised as they come, with quantised weights.
+
+    Args:
+        linear: the layer.
+        bits: of a weight.
+        group: how many share a scale; 0: all of an output.
+    """
+
+    def __init__(self, linear: nn.Linear, bits: int, group: int = 0) -> None:
+        super().__init__()
+        half = 1 << (bits - 1)
+        self.range, self.group, self.bias = (-half, half - 1), group, linear.bias
+        weight = linear.weight.detach()
+        outputs = len(weight)
+        blocks = weight.float().reshape(outputs, -1, group or weight.shape[1])
+        scales = blocks.abs().amax(-1, keepdim=True) / (half - 1)
+        self.weight = nn.Buffer((blocks / scales).round().to(torch.int8).reshape(weight.shape))
+        self.scales = nn.Buffer(scales.reshape(outputs, -1) if group else scales.reshape(-1))
+        self.zeros = nn.Buffer(torch.zeros_like(self.scales, dtype=torch.int64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scales, zeros = OPS.choose_qparams_per_token_asymmetric(x, torch.int8)
+        form = (scales, zeros, -128, 127, torch.int8)
+        rows = OPS.dequantize_per_token(OPS.quantize_per_token(x, *form), *form, x.dtype)
+        given: Any = (self.weight, self.scales, self.zeros)
+        if self.group:
+            weight = OPS.dequantize_per_channel_group(
+                *(*given, *self.range, torch.int8, self.group, x.dtype)
+            )
+        else:
+            weight = OPS.dequantize_per_channel(
+                *given, 0, *self.range, torch.int8, out_dtype=x.dtype
+            )
+        return F.linear(rows, weight, self.bias)
+
+
+def by_rows(model: nn.Module, bits: int, group: int = 0) -> nn.Module:
+    """The model with `Rows` in place of its linear layers."""
+    for name, layer in model.named_children():
+        if isinstance(layer, nn.Linear):
+            setattr(model, name, Rows(layer, bits, group))
+        else:
+            by_rows(layer, bits, group)
+    return model
 
 
 def lowered(program: torch.export.ExportedProgram) -> rl.EdgeProgramManager:

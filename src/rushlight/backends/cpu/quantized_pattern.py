@@ -26,7 +26,6 @@ from rushlight.backends.cpu.quantized_products import dynamic_product, product
 from rushlight.backends.cpu.quantized_results import fuse_result
 from rushlight.backends.cpu.rewrite import Rewriter, shape_of
 
-
 _CONVERTING = (calls.quantize, calls.dequantize, calls.flip, calls.quantize_rows)
 
 

@@ -149,11 +149,7 @@ class Builder:
                 stored = Stored(list(data.shape), elements.datatype, data, elements.quantization)
                 self._values[node] = Value(stored, tuple(data.shape), identity(data.dim()))
             return
-        known = self._values.get(affine.source)
-        elements = self._elements(torch.int8, affine)
-        if known is None or known.stored.elements != elements:
-            known = self.converted(self.value(affine.source), elements)
-        self._values[node] = known
+        self._values[node] = self.quantized(affine.source, affine)
 
     def _return(self, node: Node) -> Stored:
         """Make the node's value the delegate's next result."""
@@ -200,6 +196,13 @@ class Builder:
         if value.stored.datatype != fb.Datatype.QINT8 or not node.meta["val"].is_floating_point():
             return value
         return self.converted(value, Elements(DATATYPES[node.meta["val"].dtype]))
+
+    def quantized(self, node: Node, affine: Affine) -> Value:
+        """A node's value as integers."""
+        value, elements = self._known(node), self._elements(torch.int8, affine)
+        if value.stored.elements == elements:
+            return value
+        return self.converted(self._of_dtype(value, node), elements)
 
     def converted(self, value: Value, elements: Elements) -> Value:
         """The same numbers in other elements."""

@@ -23,6 +23,7 @@ from rushlight.backends.xnnpack.operator_facts import (
     val_of,
 )
 from rushlight.backends.xnnpack.weights import IMAGES, Product, integers_of
+from rushlight.ir.quantized_values import affine_of, dequantizes, quantizes
 from rushlight.schema import xnnpack as fb
 
 aten = torch.ops.aten
@@ -62,8 +63,8 @@ def _convolution(b: Builder, node: Node) -> Value:
     norm = None if product is not None else norm_after(b, node)
     if norm is not None:
         weight, bias = norm.folded(weight, bias)
-    image, edges = _without_pad(args["input"] if product is None else product.source)
-    source = b.images(b.value(image))
+    image, edges = _without_pad(b, args["input"] if product is None else product.source)
+    source = b.images(image)
     shape = tuple(val_of(node).shape)
     operation = _operation(args, weight)
     for side, zeros in edges.items():
@@ -89,17 +90,20 @@ def _convolution(b: Builder, node: Node) -> Value:
     return value
 
 
-def _without_pad(node: Node) -> tuple[Node, dict[str, int]]:
+def _without_pad(b: Builder, node: Node) -> tuple[Value, dict[str, int]]:
     """An image before it was padded with zeros, and how many; the pad is left out if nothing else
-    needs it."""
-    if node.target is not aten.constant_pad_nd.default or val_of(node).dim() != 4:
-        return node, {}
-    args = arguments(node)
-    pad = list(args["pad"])
-    readers = [u for u in node.users if u.target is aten.convolution.default and not u.args[6]]
-    if args["value"] != 0 or len(pad) > 4 or len(readers) < len(node.users):
-        return node, {}
-    return args["self"], dict(zip(_SIDES, pad, strict=False))
+    needs it. It may be quantised in between, as zero is an integer of every scale."""
+    form, pad, readers = None, node, list(node.users)
+    if dequantizes(node) and quantizes(source := node.all_input_nodes[0]):
+        form, pad = affine_of(source), source.all_input_nodes[0]
+        readers += [u for one in (source, pad) for u in one.users if u not in (source, node)]
+    known = pad.target is aten.constant_pad_nd.default and val_of(pad).dim() == 4
+    is_read = any(u.target is not aten.convolution.default or u.args[6] for u in readers)
+    args = arguments(pad) if known and not is_read else {}
+    if args.get("value", 1) != 0 or len(args["pad"]) > 4:
+        return b.value(node), {}
+    image = b.value(args["self"]) if form is None else b.quantized(args["self"], form)
+    return image, dict(zip(_SIDES, args["pad"], strict=False))
 
 
 def _by_outputs(weight: torch.Tensor, groups: int) -> torch.Tensor:
@@ -126,11 +130,10 @@ def _quantized_filter(product: Product, weight: torch.Tensor, operation: _Convol
 def _operation(args: dict[str, Any], weight: torch.Tensor) -> _Convolution:
     outputs, inputs, *kernel = weight.shape
     groups, transposed = args["groups"], args["transposed"]
-    fill = [0] * (2 - len(args["stride"]))  # a line has no width
-    top, left = list(args["padding"]) + fill
-    ones = [1] * len(fill)
-    stride, dilation = (list(args[n]) + ones for n in ("stride", "dilation"))
-    adjustment = list(args["output_padding"]) + fill if transposed else [0, 0]
+    sides = val_of(args["input"]).dim() - 2
+    top, left = _of_sides(args["padding"], sides, 0)
+    stride, dilation = (_of_sides(args[n], sides, 1) for n in ("stride", "dilation"))
+    adjustment = _of_sides(args["output_padding"], sides, 0) if transposed else [0, 0]
     kind: type[_Convolution] = fb.Conv2d if inputs > 1 else fb.DepthwiseConv2d
     return (fb.ConvTranspose2d if transposed else kind)(
         padding_top=top,
@@ -149,6 +152,17 @@ def _operation(args: dict[str, Any], weight: torch.Tensor) -> _Convolution:
         adjustment_height=adjustment[0],
         adjustment_width=adjustment[1],
     )
+
+
+def _of_sides(numbers: Sequence[int], sides: int, none: int) -> list[int]:
+    """One number of height and one of width, of which one may stand for both.
+
+    Args:
+        sides: 1 of lines, which have no width.
+        none: the number of a width that is not there.
+    """
+    listed = list(numbers) * (sides if len(numbers) == 1 else 1)
+    return listed + [none] * (2 - sides)
 
 
 def _image_dims(shape: Sequence[Any]) -> list[Any]:

@@ -131,6 +131,8 @@ def _weights(node: Node, affine: Affine, data: torch.Tensor, scales: torch.Tenso
             f"its weights of 4 bits have {width} columns, and XNNPACK reads them in pairs: make "
             f"the width even, or take 8 bits"
         )
+    if bits == 4 and not affine.group and node.meta["val"].dtype == torch.float16:
+        return "XNNPACK has no weights of 4 bits for half precision but in groups"
     if not affine.group:
         return Weights(affine.source, bits, scales.reshape(-1))
     if affine.group % _GROUPS_OF or width % affine.group:
