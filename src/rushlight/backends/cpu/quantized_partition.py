@@ -9,7 +9,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from rushlight.backends.cpu.operator_facts import val_of
+from rushlight.backends.cpu.operator_facts import arguments, val_of
 from rushlight.backends.cpu.quantized_facts import (
     CHOOSE,
     Data,
@@ -45,9 +45,9 @@ def why_not_quantized(node: Node, data: Data) -> str | None:
         quantizing = [u for one in picked for u in one.users if kind_of(u).startswith("quantize")]
         reasons = [_why_not_at_run(user, data) for user in quantizing]
         return next(filter(None, reasons), None) if reasons else "nothing quantises by what it says"
-    if kind in ("quantize_per_tensor", "dequantize_per_tensor"):
-        if read(node, data) is not None:
-            return _why_not_known(node)
+    is_per_tensor = kind in ("quantize_per_tensor", "dequantize_per_tensor")
+    if is_per_tensor and all(data(one) is not None for one in node.all_input_nodes[1:]):
+        return _why_not_known(node, data)
     if kind.startswith("quantize_per_to") or kind == "quantize_per_tensor":
         return _why_not_at_run(node, data)
     if kind.startswith("dequantize_per_to") or kind == "dequantize_per_tensor":
@@ -55,12 +55,16 @@ def why_not_quantized(node: Node, data: Data) -> str | None:
     return f"the engine has no {node.target}"
 
 
-def _why_not_known(node: Node) -> str | None:
+def _why_not_known(node: Node, data: Data) -> str | None:
+    """Why a call that quantises or dequantises by constants is not taken."""
+    args = arguments(node)
+    if args["dtype"] not in (torch.int8, torch.uint8):
+        return f"its integers are {_name(args['dtype'])}; the engine's are int8 and uint8"
+    if read(node, data) is None:
+        return "its scale is no positive float32, or its zero point is beyond its integers"
     numbers = node if kind_of(node).startswith("dequantize") else node.args[0]
     dtype = val_of(numbers).dtype
-    if dtype != torch.float32:
-        return f"its numbers are {_name(dtype)}, not float32"
-    return None
+    return None if dtype == torch.float32 else f"its numbers are {_name(dtype)}, not float32"
 
 
 def _why_not_at_run(node: Node, data: Data) -> str | None:

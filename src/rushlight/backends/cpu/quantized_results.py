@@ -36,12 +36,13 @@ def fuse_result(r: Rewriter, node: Node) -> Node | None:
     table = _table(r, node)
     if table is not None:
         return _looked_up(r, node, table)
-    inner, to = _clamped(node)
+    inner, to, is_only = _clamped(node)
     if inner.target in _BINARY:
         return _binary(r, node, inner, to)
     if inner.target in (aten.mean.dim, aten.avg_pool2d.default):
         return _average(r, node, inner, to)
-    return product(r, inner, node, to)
+    # A product of which something else is made, too, is computed once, in float32.
+    return product(r, inner, node, to) if is_only else None
 
 
 # --- functions of one byte ------------------------------------------------------------------------
@@ -169,20 +170,19 @@ def _within(to: Quantization, low: int, high: int) -> Quantization:
 # --- results of integers --------------------------------------------------------------------------
 
 
-def _clamped(node: Node) -> tuple[Node, Quantization]:
-    """What is quantised before it is clamped, and the bytes that it is clamped to."""
+def _clamped(node: Node) -> tuple[Node, Quantization, bool]:
+    """What is quantised before it is clamped, the bytes that it is clamped to, and whether nothing
+    else uses it."""
     inner: Node = node.args[0]  # type: ignore[assignment]
     to: Quantization = node.args[1]  # type: ignore[assignment]
-    first = inner, to
+    is_only = len(inner.users) == 1
     while True:
-        if len(inner.users) > 1:
-            return first
         limits = _limits(inner)
         if limits is None:
-            return inner, to
-        low, high = (to.byte(end) for end in limits)
-        to = _within(to, low, high)
+            return inner, to, is_only
+        to = _within(to, *(to.byte(end) for end in limits))
         inner = inner.args[0]  # type: ignore[assignment]
+        is_only = is_only and len(inner.users) == 1
 
 
 def _limits(node: Node) -> tuple[float, float] | None:

@@ -15,6 +15,7 @@ from rushlight.backends.cpu.graph import CHANNELS_LAST, View
 from rushlight.backends.cpu.images import zeros_around
 from rushlight.backends.cpu.operator_facts import Operator, val_of
 from rushlight.backends.cpu.quantized_facts import Quantization, Weights
+from rushlight.backends.cpu.rows import is_without_gaps
 from rushlight.backends.cpu.sizes import shape_of
 from rushlight.schema import cpu_engine as fb
 
@@ -30,14 +31,23 @@ def _convert(b: Builder, node: Node) -> View:
     """The same elements in another dtype, which lie in the same order."""
     x = b.value(node.args[0])  # type: ignore[arg-type]
     of: Any = node.args[1] if len(node.args) > 1 else Quantization(1.0, 0)
+    if any(user.op == "output" for user in node.users):
+        x = b.dense(x)  # as results are
+    if not is_without_gaps(x):
+        x = b.in_order(x, x.meta.order())
     out = b.new(x.shape, x.meta.order(), val_of(node).dtype)
-    metas = merged([x.meta, out.meta], out.meta.order())
-    one, other = (v.moved(m) for v, m in zip((x, out), metas, strict=True))
-    b.emit(fb.Convert(of.scale, of.zero_point), [one], [other])
+    b.emit(fb.Convert(of.scale, of.zero_point), *_alike(x, out))
     if node.target is not calls.quantize or (of.low, of.high) == (0, 255):
         return out
     table = torch.arange(256).clamp(of.low, of.high).to(torch.uint8)
     return _looked_up(b, out, b.constant((of.low, of.high, "clamp"), lambda: table))
+
+
+def _alike(x: View, out: View) -> tuple[list[View], list[View]]:
+    """Two values of equal sizes with as few dimensions as can be."""
+    metas = merged([x.meta, out.meta], out.meta.order())
+    one, other = (v.moved(m) for v, m in zip((x, out), metas, strict=True))
+    return [one], [other]
 
 
 def _lookup(b: Builder, node: Node) -> View:
@@ -47,9 +57,8 @@ def _lookup(b: Builder, node: Node) -> View:
 
 def _looked_up(b: Builder, x: View, table: View) -> View:
     out = b.new(x.shape, x.meta.order(), torch.uint8)
-    metas = merged([x.meta, out.meta], out.meta.order())
-    one, other = (v.moved(m) for v, m in zip((x, out), metas, strict=True))
-    b.emit(fb.Lookup(), [one, table], [other])
+    inputs, outputs = _alike(x, out)
+    b.emit(fb.Lookup(), [*inputs, table], outputs)
     return out
 
 
