@@ -107,4 +107,4 @@ def test_rows_of_images_stay_with_a_reason() -> None:
     model = Holding(lambda x: functional.conv2d(tensor_at_run(x), weight))
     model.weight = weight
     left = left_of(lowered(model, torch.randn(1, 3, 8, 8)))
-    assert any("multiplied with quantised weights" in (reason or "") for reason in left.values())
+    assert any("rows at run time, not images" in (reason or "") for reason in left.values())

@@ -8,6 +8,7 @@ import torch
 from torch.fx import Node
 
 from rushlight.backends.cpu import quantized_calls as calls
+from rushlight.backends.cpu.images import for_each
 from rushlight.backends.cpu.operator_facts import arguments
 from rushlight.backends.cpu.quantized_facts import (
     Quantization,
@@ -69,8 +70,9 @@ def _window(conv: dict[str, Any], weights: Weights) -> tuple[calls.Window, bool]
     is_line = weights.data.dim() == 3
     one, none = ([1], [0]) if is_line else ([], [])
     kernel = [*one, *weights.data.shape[2:]]
-    padding = [*none, *conv["padding"]]
-    stride, dilation = [*one, *conv["stride"]], [*one, *conv["dilation"]]
+    rank = weights.data.dim() - 2
+    padding = [*none, *for_each(conv["padding"], rank)]
+    stride, dilation = ([*one, *for_each(conv[name], rank)] for name in ("stride", "dilation"))
     return calls.Window(kernel, stride, [*padding, *padding], dilation), is_line
 
 
