@@ -103,7 +103,7 @@ def left_of(edge: rl.EdgeProgramManager) -> dict[str, Any]:
 
 
 def whole(model: nn.Module, *args: Tensor, step: float = 0.0, most: float = 0.0) -> list[str]:
-    """Holds integers to eager's, `most` steps of `step` apart; the names of the delegate's steps."""
+    """Holds integers to eager's, `most` times `step` apart; the names of the delegate's steps."""
     edge = lowered(model, *args)
     assert not left_of(edge)
     [part] = lowered_modules(edge.exported_program())
@@ -115,9 +115,8 @@ def whole(model: nn.Module, *args: Tensor, step: float = 0.0, most: float = 0.0)
     for i, (one, same, other) in enumerate(zip(exact, ours, wanted, strict=True)):
         assert one.dtype == same.dtype == other.dtype
         near(one.reshape(other.shape), other, step * most, f"result {i} of the reference")
-        wanted_ = one.reshape(other.shape)
-        most_ = 1e-6 * float(other.abs().max()) if other.is_floating_point() else 0.0
-        near(same, wanted_, most_, f"result {i} of the engine")
+        rounding = 1e-6 * float(other.abs().max()) if other.is_floating_point() else 0.0
+        near(same, one.reshape(other.shape), rounding, f"result {i} of the engine")
     return names_of(steps_in(edge))
 
 

@@ -35,9 +35,11 @@ def test_images_in_integers(peer: Quantizer, models: ModuleType, name: str) -> N
     print(left(edge))
     ours, theirs = bytes(edge.to_executorch().buffer), peer.theirs(program)
     a, b = (Counter(n for n, _, _ in nodes_in(p)) for p in (ours, theirs))
-    print(a); print(b); print(len(ours), len(theirs))
+    print(a)
+    print(b)
+    print(len(ours), len(theirs))
     for one, other in zip(peer.results(ours, *case.leaves()), peer.results(theirs, *case.leaves())):
-        print((one-other).abs().max(), one.abs().max(), other.abs().max())
+        print((one - other).abs().max(), one.abs().max(), other.abs().max())
     assert 0
 
 
@@ -48,7 +50,9 @@ def test_text_by_rows(peer: Quantizer, models: ModuleType) -> None:
     print(left(edge))
     ours, theirs = bytes(edge.to_executorch().buffer), peer.theirs(program)
     a, b = (Counter(n for n, _, _ in nodes_in(p)) for p in (ours, theirs))
-    print(a); print(b); print(len(ours), len(theirs))
+    print(a)
+    print(b)
+    print(len(ours), len(theirs))
     for one, other in zip(peer.results(ours, *case.leaves()), peer.results(theirs, *case.leaves())):
-        print((one-other).abs().max(), one.abs().max(), other.abs().max())
+        print((one - other).abs().max(), one.abs().max(), other.abs().max())
     assert 0

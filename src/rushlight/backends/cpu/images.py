@@ -41,9 +41,7 @@ def _convolution(b: Builder, node: Node) -> View:
     weight, groups = b.data(args["weight"]), args["groups"]
     assert weight is not None
     rank = weight.dim() - 2
-    stride, padding, dilation = (
-        for_each(args[n], rank) for n in ("stride", "padding", "dilation")
-    )
+    stride, padding, dilation = (for_each(args[n], rank) for n in ("stride", "padding", "dilation"))
     out_sizes = list(shape_of(node))
     is_line = image.meta.dim() == 3
     if is_line:
@@ -114,11 +112,13 @@ def _is_zero_pad(node: Any, zero: float = 0) -> bool:
 
 def _pads(user: Node, image: Node, zero: float) -> bool:
     """Whether a call is a convolution of an image that can have zeros around it."""
-    if user.args[0] is not image:
+    args: Any = user.args
+    if args[0] is not image:
         return False
     if user.target is calls.convolution:
-        return user.args[-1] == zero
-    return user.target is aten.convolution.default and zero == 0 and not user.args[6]
+        outside: int = args[-1]
+        return outside == zero
+    return user.target is aten.convolution.default and zero == 0 and not args[6]
 
 
 def zeros_around(b: Builder, node: Any, zero: float = 0) -> tuple[View, list[int]]:

@@ -78,36 +78,35 @@ def _before(r: Rewriter, node: Node) -> list[Node]:
 def dequantize_late(r: Rewriter) -> None:
     """Dequantise behind calls that only move elements."""
     for node in list(r.graph.nodes):
-        source = node.all_input_nodes[0] if node.all_input_nodes else None
-        if source is None or node.op != "call_function":
-            continue
-        if _is_greatest(node) and _is_dequantized(source.args[0]):
-            given = source.args[0]
-            moved = _pooled(r, node, node, given.args[0])
-        elif node.target is aten.cat.default:
-            tensors: list[Node] = arguments(node)["tensors"]
-            if not all(map(_is_dequantized, tensors)):
-                continue
-            given = tensors[0]
-            if not all(given.args[1].alike(one.args[1]) for one in tensors):
-                continue
-            moved = _joined(r, node, node, [one.args[0] for one in tensors])
-        elif not _is_dequantized(source):
-            continue
-        elif node.target is aten.split_with_sizes_copy.default:
-            _split(r, node, source)
-            continue
-        elif node.target is aten.constant_pad_nd.default and not arguments(node)["value"]:
-            given = source
-            zero = given.args[1].zero_point  # type: ignore[union-attr]
-            moved = _padded(r, node, node, given.args[0], zero)
-        elif node.target in MOVES:
-            given = source
-            moved = _moved(r, node, node, given.args[0])
-        else:
-            continue
-        r.replace(node, _dequantized(r, node, moved, given.args[1]))
+        if node.op == "call_function" and node.all_input_nodes:
+            _behind(r, node, node.all_input_nodes[0])
     r.clean()
+
+
+def _behind(r: Rewriter, node: Node, source: Node) -> None:
+    """Let a call that moves what was dequantised move the bytes."""
+    if node.target is aten.split_with_sizes_copy.default and _is_dequantized(source):
+        _split(r, node, source)
+        return
+    given: Any = source
+    if _is_greatest(node) and _is_dequantized(source.args[0]):
+        given = source.args[0]
+        moved = _pooled(r, node, node, given.args[0])
+    elif node.target is aten.cat.default:
+        tensors: list[Any] = arguments(node)["tensors"]
+        is_bytes = all(map(_is_dequantized, tensors))
+        if not is_bytes or not all(given.args[1].alike(one.args[1]) for one in tensors):
+            return
+        moved = _joined(r, node, node, [one.args[0] for one in tensors])
+    elif not _is_dequantized(source):
+        return
+    elif node.target is aten.constant_pad_nd.default and not arguments(node)["value"]:
+        moved = _padded(r, node, node, given.args[0], given.args[1].zero_point)
+    elif node.target in MOVES:
+        moved = _moved(r, node, node, given.args[0])
+    else:
+        return
+    r.replace(node, _dequantized(r, node, moved, given.args[1]))
 
 
 def _is_dequantized(node: Any) -> bool:
@@ -116,11 +115,9 @@ def _is_dequantized(node: Any) -> bool:
 
 def _is_greatest(node: Node) -> bool:
     """Whether a value is what a maximum over windows has for its first result."""
-    return (
-        node.target is operator.getitem
-        and node.args[1] == 0
-        and node.args[0].target is aten.max_pool2d_with_indices.default  # type: ignore[union-attr]
-    )
+    args: Any = node.args
+    is_first = node.target is operator.getitem and args[1] == 0
+    return is_first and args[0].target is aten.max_pool2d_with_indices.default
 
 
 def _quantized(r: Rewriter, before: Node, x: Any, to: Quantization) -> Node:

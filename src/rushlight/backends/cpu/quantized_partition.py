@@ -103,12 +103,6 @@ def _why_not_constant(node: Node, data: Data) -> str | None:
     return None
 
 
-def has_quantized_weights(node: Node, data: Data) -> bool:
-    """Whether a product or convolution has weights that are stored quantised."""
-    operands = operands_of(node)
-    return operands is not None and dequantizes_constant(operands.weight, data)
-
-
 def why_not_product(node: Node, operands: Operands, data: Data) -> str | None:
     """Why a product with quantised weights is not taken."""
     if operands.bias is not None and constant_of(operands.bias, data) is None:

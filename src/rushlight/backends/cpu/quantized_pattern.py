@@ -26,7 +26,6 @@ from rushlight.backends.cpu.quantized_products import dynamic_product, product
 from rushlight.backends.cpu.quantized_results import fuse_result
 from rushlight.backends.cpu.rewrite import Rewriter, shape_of
 
-
 _CONVERTING = (calls.quantize, calls.dequantize, calls.flip, calls.quantize_rows)
 
 
@@ -60,7 +59,7 @@ def _name_bytes(r: Rewriter) -> None:
         of = read(node, r.data) if is_known else None
         if of is None:
             continue
-        source: Node = node.args[0]  # type: ignore[assignment]
+        source: Any = node.args[0]
         if kind == "quantize_per_tensor":
             new = r.call(node, calls.quantize, source, of, shape=shape_of(node), dtype=torch.uint8)
             made[node] = new

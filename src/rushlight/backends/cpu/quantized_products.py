@@ -37,12 +37,13 @@ def product(r: Rewriter, node: Any, before: Node, to: Quantization | None) -> No
     if found is None:
         return None
     x, weights, bias = found
-    given: Quantization = x.args[1]
+    source: Any = x.args
     if x.target is not calls.dequantize or weights.group_size or why_not_summed(weights):
         return None
+    given: Quantization = source[1]
     shape = shape_of(node)
     settings = sums(weights, bias, given, to, node.name)
-    args = [x.args[0], weights.node, settings, to]
+    args = [source[0], weights.node, settings, to]
     dtype = torch.float32 if to is None else torch.uint8
     if node.target is not aten.convolution.default:
         return r.call(before, calls.product, *args, shape=shape, dtype=dtype, of=[node])
@@ -53,7 +54,7 @@ def product(r: Rewriter, node: Any, before: Node, to: Quantization | None) -> No
     more = (window, conv["groups"], given.zero_point)
     if not is_line:
         return r.call(before, calls.convolution, *args, *more, shape=shape, dtype=dtype, of=[node])
-    args[0] = r.view(before, x.args[0], _as_image(shape_of(x)))
+    args[0] = r.view(before, source[0], _as_image(shape_of(x)))
     image = r.call(
         before, calls.convolution, *args, *more, shape=_as_image(shape), dtype=dtype, of=[node]
     )

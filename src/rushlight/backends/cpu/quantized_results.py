@@ -64,7 +64,7 @@ class _Table:
 
 
 def _table(r: Rewriter, node: Node) -> _Table | None:
-    """What elementwise calls of one dequantised value make of each byte, if that is all there is."""
+    """What elementwise calls of one dequantised value make of each byte, if they are all."""
     result: Node = node.args[0]  # type: ignore[assignment]
     to: Quantization = node.args[1]  # type: ignore[assignment]
     order: dict[Node, None] = {}
@@ -203,24 +203,23 @@ def _limits(node: Node) -> tuple[float, float] | None:
 
 
 def _binary(r: Rewriter, node: Node, inner: Node, to: Quantization) -> Node | None:
-    args = inner.args
-    if any(getattr(x, "target", None) is not calls.dequantize for x in args[:2]):
+    operands: Any = inner.args[:2]
+    if any(getattr(x, "target", None) is not calls.dequantize for x in operands):
         return None
-    one, other = args[:2]
-    kind, a, b = _BINARY[inner.target], one.args[1], other.args[1]  # type: ignore[union-attr]
+    [one, a], [other, b] = (x.args for x in operands)
+    target: Any = inner.target
+    kind = _BINARY[target]
     factor = inner.kwargs.get("alpha", 1)
     if not isinstance(factor, int | float) or factor == 0:
         return None
     if factor < 0:
         is_sum = kind is QuantizedBinaryKind.ADD
         kind = QuantizedBinaryKind.SUBTRACT if is_sum else QuantizedBinaryKind.ADD
-    b = replace(b, scale=b.scale * abs(factor))  # type: ignore[type-var]
-    pair = calls.Pair(kind, a, b, to)  # type: ignore[arg-type]
+    pair = calls.Pair(kind, a, replace(b, scale=b.scale * abs(factor)), to)
     if why_not_paired(pair) is not None:
         return None
-    sources = [x.args[0] for x in (one, other)]  # type: ignore[union-attr]
     shape = shape_of(node)
-    return r.call(node, calls.binary, *sources, pair, shape=shape, dtype=torch.uint8, of=[inner])
+    return r.call(node, calls.binary, one, other, pair, shape=shape, dtype=torch.uint8, of=[inner])
 
 
 def why_not_paired(pair: calls.Pair) -> str | None:
