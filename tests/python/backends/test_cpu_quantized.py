@@ -16,14 +16,19 @@ from cpu_quantized_models import (
     dequantized,
     left_of,
     lowered,
+    names_of,
+    near,
     qdq,
     quantized,
+    rows_at_run,
     steps_in,
     whole,
 )
 from torch import Tensor, nn
 from torch.nn import functional
 
+import rushlight as rl
+from rushlight.backends.cpu import CpuPartitioner
 from rushlight.schema import cpu_engine as fb
 
 
@@ -390,3 +395,76 @@ def test_transposed_convolutions_run_in_float32() -> None:
     assert not left_of(edge)
     names = [type(s.operation).__name__ for s in steps_in(edge)]
     assert names.count("Convert") == 4 and "Convolution" in names
+
+
+def test_what_runs_in_float32_is_in_the_report() -> None:
+    def forward(x: Tensor, y: Tensor) -> list[Tensor]:
+        a, b = qdq(x, 0.03), qdq(y, 0.02)
+        return [qdq(a / b, 0.1), qdq(a.softmax(-1), 0.01), qdq(qdq(x, 40.0) + b, 0.04), a + b]
+
+    program = rl.export(Call(forward), (image(), image() + 5), backend="cpu", verify=False)
+    [method] = program.report().methods
+    notes = {one.op: one.reasons.get("CpuBackend", "") for one in method.coverage if one.backend}
+    assert "no aten.div.Tensor of integers" in notes["aten.div.Tensor"]
+    assert "of integers" in notes["aten._softmax.default"]
+    notes_of_sums = {one.reasons["CpuBackend"] for one in method.coverage if "add" in one.op}
+    assert any("too far apart" in note for note in notes_of_sums)
+    assert any("its result is not quantised" in note for note in notes_of_sums)
+    assert "taken, but" in str(program.report())
+
+
+# --- partitions, sizes ----------------------------------------------------------------------------
+
+
+def test_integers_are_passed_between_delegates() -> None:
+    """The engine has no cumulative sum, so there is a delegate before it and one behind."""
+    one = Linear(16, 16)
+
+    def forward(x: Tensor) -> Tensor:
+        given = qdq(x, 0.03)
+        y, z = qdq(one(given), 0.05, 3), qdq(given.cumsum(0), 0.04, -5)
+        return qdq(y + z, 0.06)
+
+    model, x = Holding(one, forward), torch.randn(5, 16)
+    edge = lowered(model, x)
+    assert list(left_of(edge)) == ["cumsum"]
+    steps = names_of(steps_in(edge))
+    assert "QuantizedBinary" in steps and "Elementwise" not in steps
+    module = rl.load(bytes(edge.to_executorch().buffer))
+    near(module(x), model(x), 0.12, "the sum")
+
+
+def test_weights_of_two_delegates_stay_with_the_first() -> None:
+    one = Linear(16, 16)
+
+    def forward(x: Tensor) -> Tensor:
+        y = qdq(one(qdq(x, 0.03)), 0.05, 3)
+        return one(qdq(y.cumsum(0), 0.04, -5))
+
+    model, x = Holding(one, forward), torch.randn(5, 16)
+    edge = lowered(model, x)
+    assert any("in another partition" in (reason or "") for reason in left_of(edge).values())
+    module = rl.load(bytes(edge.to_executorch().buffer))
+    near(module(x), model(x), 0.1, "the second product")
+
+
+def test_batches_of_any_size() -> None:
+    conv, point, linear = Conv(8, 6, 3, 3, padding=1), Conv(8, 8, 1, 1), Linear(5, 8)
+
+    def forward(x: Tensor) -> list[Tensor]:
+        y = qdq(torch.relu(conv(qdq(x, 0.03))), 0.03, -128)
+        y = qdq(y + qdq(point(y), 0.05, 3), 0.05, 3)
+        y = qdq(functional.max_pool2d(y, 2).sigmoid(), 1 / 256, -128).permute(0, 2, 3, 1)
+        return [qdq(linear(y), 0.05), linear(rows_at_run(y))]
+
+    model = Holding(conv, point, linear, forward).eval()
+    sizes = (({0: torch.export.Dim("batch", max=8)},),)
+    exported = torch.export.export(model, (torch.randn(2, 6, 16, 16),), dynamic_shapes=sizes)
+    edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
+    assert not left_of(edge)
+    module = rl.load(bytes(edge.to_executorch().buffer))
+    with torch.no_grad():
+        for batch in (2, 8, 1):
+            x = torch.randn(batch, 6, 16, 16)
+            for ours, eager in zip(module(x), model(x), strict=True):
+                near(ours, eager, 0.05, f"a batch of {batch}")

@@ -5,7 +5,6 @@ Both are exact: what is done to each element by itself may be done before or aft
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,24 +14,10 @@ from torch.fx import Node
 from rushlight.backends.cpu import quantized_calls as calls
 from rushlight.backends.cpu.images import window_of
 from rushlight.backends.cpu.operator_facts import arguments
-from rushlight.backends.cpu.quantized_facts import Quantization
+from rushlight.backends.cpu.quantized_facts import MOVES, PARTS, Quantization, is_greatest
 from rushlight.backends.cpu.rewrite import Rewriter, shape_of
 
 aten = torch.ops.aten
-_WHOLE = {
-    aten.view_copy.default,
-    aten.permute_copy.default,
-    aten.transpose_copy.int,
-    aten.expand_copy.default,
-    aten.squeeze_copy.dim,
-    aten.squeeze_copy.dims,
-    aten.unsqueeze_copy.default,
-    aten.alias_copy.default,
-}
-"""Calls that move all elements."""
-_PARTS = {aten.select_copy.int, aten.slice_copy.Tensor, aten.as_strided_copy.default}
-"""Calls that leave out some."""
-MOVES = frozenset(_WHOLE | _PARTS)
 
 
 def quantize_early(r: Rewriter) -> None:
@@ -52,7 +37,7 @@ def _before(r: Rewriter, node: Node) -> list[Node]:
         return []
     if source.target in MOVES:
         [inner] = source.all_input_nodes[:1]
-        if source.target in _PARTS and len(inner.users) > 1:
+        if source.target in PARTS and len(inner.users) > 1:
             return []
         earlier = [_quantized(r, node, inner, to)]
         moved = _moved(r, node, source, earlier[0])
@@ -65,7 +50,7 @@ def _before(r: Rewriter, node: Node) -> list[Node]:
         earlier = [_quantized(r, node, source.args[0], to)]
         outside = to.byte(arguments(source)["value"])
         moved = _padded(r, node, source, earlier[0], outside)
-    elif _is_greatest(source):
+    elif is_greatest(source):
         pool = source.all_input_nodes[0]
         earlier = [_quantized(r, node, pool.args[0], to)]
         moved = _pooled(r, node, source, earlier[0])
@@ -89,7 +74,7 @@ def _behind(r: Rewriter, node: Node, source: Node) -> None:
         _split(r, node, source)
         return
     given: Any = source
-    if _is_greatest(node) and _is_dequantized(source.args[0]):
+    if is_greatest(node) and _is_dequantized(source.args[0]):
         given = source.args[0]
         moved = _pooled(r, node, node, given.args[0])
     elif node.target is aten.cat.default:
@@ -111,13 +96,6 @@ def _behind(r: Rewriter, node: Node, source: Node) -> None:
 
 def _is_dequantized(node: Any) -> bool:
     return isinstance(node, Node) and node.target is calls.dequantize
-
-
-def _is_greatest(node: Node) -> bool:
-    """Whether a value is what a maximum over windows has for its first result."""
-    args: Any = node.args
-    is_first = node.target is operator.getitem and args[1] == 0
-    return is_first and args[0].target is aten.max_pool2d_with_indices.default
 
 
 def _quantized(r: Rewriter, before: Node, x: Any, to: Quantization) -> Node:

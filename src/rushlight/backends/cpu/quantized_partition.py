@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 
 import torch
 from torch.export import ExportedProgram
@@ -123,23 +122,33 @@ def why_not_product(node: Node, operands: Operands, data: Data) -> str | None:
 
 
 def cut_patterns(program: ExportedProgram, data: Data) -> dict[Node, str]:
-    """The tagged products that are not in one partition with what dequantises their weights."""
-    return dict(_cut(program, data))
-
-
-def _cut(program: ExportedProgram, data: Data) -> Iterator[tuple[Node, str]]:
+    """The tagged calls that are not in one partition with all that their pattern needs."""
+    reason = "what quantises its operands would be in another partition"
+    found: dict[Node, None] = {}
     for module in graphs_of(program):
         for node in module.graph.nodes:
             operands = operands_of(node) if TAG in node.meta else None
             if operands is None or not dequantizes_constant(operands.weight, data):
                 continue
-            parts = [node, operands.weight]
-            if rows_of(operands.x) is not None:
-                quantized = operands.x.args[0]
-                chosen = [one.args[0] for one in quantized.all_input_nodes[1:]]
-                parts += [operands.x, quantized, *chosen]
-            if len({part.meta.get(TAG) for part in parts}) > 1:
-                yield node, "what quantises its operands would be in another partition"
+            rows = _rows(operands.x)
+            tags = {one.meta.get(TAG) for one in (node, operands.weight, *rows)}
+            if len(tags) > 1:
+                found.update(dict.fromkeys((node, *rows)))
+                found[operands.weight] = None
+    # Weights stay in a partition with those of their products that are there.
+    for node in [one for one in found if dequantizes_constant(one, data)]:
+        if any(u not in found and TAG in u.meta for u in node.users):
+            del found[node]
+    return {node: reason for node in found if TAG in node.meta}
+
+
+def _rows(x: Node) -> list[Node]:
+    """The calls that quantise a value by rows at run time, and dequantise it; [] if none do."""
+    if rows_of(x) is None:
+        return []
+    quantized: Node = x.args[0]  # type: ignore[assignment]
+    chosen = [one.args[0] for one in quantized.all_input_nodes[1:]]
+    return [x, quantized, *chosen]  # type: ignore[list-item]
 
 
 def keep_together(program: ExportedProgram) -> None:

@@ -77,6 +77,20 @@ def _window(conv: dict[str, Any], weights: Weights) -> tuple[calls.Window, bool]
     return calls.Window(kernel, stride, [*padding, *padding], dilation), is_line
 
 
+def why_not_multiplied(r: Rewriter, node: Node) -> str:
+    """Why a product of bytes is computed in float32."""
+    operands = operands_of(node)
+    assert operands is not None
+    if node.target is aten.convolution.default and arguments(node)["transposed"]:
+        return "the engine has no transposed convolution of integers"
+    weights = weights_of(operands.weight, r.data, columns=operands.columns)
+    if weights is None:
+        return "its weights are not int8 with a scale for each column and no zero points"
+    if weights.group_size:
+        return "weights with scales for groups are for rows that are quantised at run time"
+    return why_not_summed(weights) or "its bias is no constant"
+
+
 def why_not_summed(weights: Weights) -> str | None:
     """Why sums of products with weights may be more than the engine's integers hold."""
     depth = depth_of(weights)

@@ -13,8 +13,8 @@ from rushlight.backends.cpu import quantized_calls as calls
 from rushlight.backends.cpu.clusters import is_elementwise
 from rushlight.backends.cpu.images import window_of
 from rushlight.backends.cpu.operator_facts import arguments
-from rushlight.backends.cpu.quantized_facts import GREATEST, LEAST, Quantization
-from rushlight.backends.cpu.quantized_products import product
+from rushlight.backends.cpu.quantized_facts import GREATEST, LEAST, Quantization, operands_of
+from rushlight.backends.cpu.quantized_products import product, why_not_multiplied
 from rushlight.backends.cpu.rewrite import Rewriter, alike, shape_of
 from rushlight.backends.cpu.rows import dims_of
 from rushlight.schema.cpu_engine import QuantizedBinaryKind
@@ -232,6 +232,23 @@ def why_not_paired(pair: calls.Pair) -> str | None:
         low, high = _SUM_SCALES
         fits = low <= max(a, b) / scale < high
     return None if fits else f"its scales {a:.3g}, {b:.3g} and {scale:.3g} are too far apart"
+
+
+def why_not_integer(r: Rewriter, node: Node) -> str:
+    """Why a call of numbers that were integers is not computed with these."""
+    if operands_of(node) is not None:
+        return why_not_multiplied(r, node)
+    to = [user.args[1] for user in node.users if user.target is calls.quantize]
+    if not to:
+        return "its result is not quantised"
+    operands: Any = node.args[:2]
+    if node.target in _BINARY:
+        if any(getattr(x, "target", None) is not calls.dequantize for x in operands):
+            return "one of its operands is not quantised"
+        one, other = (x.args[1] for x in operands)
+        pair = calls.Pair(_BINARY[node.target], one, other, to[0])  # type: ignore[arg-type]
+        return why_not_paired(pair) or "its factor alpha is computed"
+    return f"the engine has no {node.target} of integers"
 
 
 def _average(r: Rewriter, node: Node, inner: Node, to: Quantization) -> Node | None:
