@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from rich.console import Group, RenderableType
@@ -14,7 +14,7 @@ from rushlight.inspect.text import MAX_ROWS, more, short_source, table_of
 
 @dataclass(slots=True)
 class Fallback:
-    """Calls of one operator that stayed for the same reasons.
+    """Calls of one operator that stayed for the same reasons, or have the same note.
 
     Attributes:
         op: the operator.
@@ -41,11 +41,20 @@ def shares(covered: Iterable[Covered]) -> dict[str, float]:
 
 def fallbacks(covered: Iterable[Covered]) -> list[Fallback]:
     """What stayed, by operator and reasons, the greatest share first."""
+    return _grouped(covered, lambda one: not one.backend)
+
+
+def noted(covered: Iterable[Covered]) -> list[Fallback]:
+    """What a backend took and says something of, by operator and note."""
+    return _grouped(covered, lambda one: bool(one.backend and one.reasons))
+
+
+def _grouped(covered: Iterable[Covered], is_meant: Callable[[Covered], bool]) -> list[Fallback]:
     covered = list(covered)
     total = sum(c.cost for c in covered) or 1.0
     found: dict[tuple[str, str], Fallback] = {}
     for one in sorted(covered, key=lambda c: -c.cost):
-        if not one.backend:
+        if is_meant(one):
             why = "; ".join(f"{b}: {r}" for b, r in sorted(one.reasons.items()))
             entry = found.setdefault((one.op, why), Fallback(one.op, why))
             entry.share += one.cost / total
@@ -63,11 +72,17 @@ def coverage_tables(method: Method) -> RenderableType:
         parts = len({c.part for c in mine}) if backend else ""
         name = Text(backend) if backend else Text("portable kernels", style="yellow")
         table.add_row(name, str(parts), f"{len(mine):,}", f"{share[backend]:.1%}")
-    stayed = fallbacks(method.coverage)
-    if not stayed:
-        return table
-    left = table_of("stayed", "operator", "calls", "share", "why", "Python", right=(1, 2))
-    for entry in stayed[:MAX_ROWS]:
+    tables: list[RenderableType] = [table]
+    for what, found in (("stayed", fallbacks), ("taken, but", noted)):
+        entries = found(method.coverage)
+        if entries:
+            tables.append(_entries(what, entries))
+    return Group(*tables)
+
+
+def _entries(title: str, entries: list[Fallback]) -> RenderableType:
+    left = table_of(title, "operator", "calls", "share", "why", "Python", right=(1, 2))
+    for entry in entries[:MAX_ROWS]:
         left.add_row(
             Text(entry.op),
             f"{len(entry.calls):,}",
@@ -75,4 +90,4 @@ def coverage_tables(method: Method) -> RenderableType:
             Text(entry.reasons or "no partitioner gave a reason"),
             Text(short_source(entry.calls[0].source), style="dim", overflow="ellipsis"),
         )
-    return Group(table, more(left, min(len(stayed), MAX_ROWS), len(stayed)))
+    return more(left, min(len(entries), MAX_ROWS), len(entries))

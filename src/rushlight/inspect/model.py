@@ -195,7 +195,8 @@ class Covered:
         backend: who took it; "" if it stayed.
         part: counts the method's delegates; -1 if it stayed.
         cost: estimated microseconds on one core, which tell the call's share.
-        reasons: of one that stayed, {backend: why it did not take it}.
+        reasons: of one that stayed, {backend: why it did not take it}; of another one, what its
+            backend says of it, if anything.
         source: the Python line; None if the file does not tell.
     """
 

@@ -26,7 +26,8 @@ class Covered:
         backend: the backend that took it; "" if it stayed.
         part: counts the delegates of the method; -1 if it stayed.
         cost: estimated microseconds.
-        reasons: {backend: why it did not take the node}, of one that stayed.
+        reasons: {backend: why it did not take the node}, of one that stayed; of another one, what
+            its backend says of it, if anything.
         source: its Python line.
     """
 
@@ -42,19 +43,25 @@ class Covered:
 def coverage(program: ExportedProgram) -> list[Covered]:
     """Every operator call of an Edge program, those inside of delegates and branches included."""
     parts: dict[LoweredBackendModule, int] = {}
-    return list(_covered(program.graph_module, "", -1, parts))
+    return list(_covered(program.graph_module, "", -1, parts, {}))
 
 
 def _covered(
-    module: GraphModule, backend: str, part: int, parts: dict[LoweredBackendModule, int]
+    module: GraphModule,
+    backend: str,
+    part: int,
+    parts: dict[LoweredBackendModule, int],
+    notes: Mapping[str, str],
 ) -> Iterator[Covered]:
     for node in module.graph.nodes:
         if node.op == "get_attr" and (inner := branch(node)) is not None:
-            yield from _covered(inner, backend, part, parts)
+            yield from _covered(inner, backend, part, parts, notes)
         elif node.target is executorch_call_delegate:
             yield from _inside(node, part, parts)
         elif node.op == "call_function" and isinstance(node.target, OpOverload):
-            reasons = {} if backend else node.meta.get(DECLINED, {})
+            reasons = node.meta.get(DECLINED, {})
+            if backend:
+                reasons = {backend: notes[node.name]} if node.name in notes else {}
             yield Covered(
                 node.name,
                 str(node.target),
@@ -73,4 +80,4 @@ def _inside(call: Node, part: int, parts: dict[LoweredBackendModule, int]) -> It
     if part < 0:
         part = parts.setdefault(lowered, len(parts))
     graph = lowered.original_module.graph_module
-    yield from _covered(graph, lowered.backend_id, part, parts)
+    yield from _covered(graph, lowered.backend_id, part, parts, lowered.meta.get("notes", {}))

@@ -27,11 +27,13 @@ class PreprocessResult:
         debug_handle_map: where the backend's own instructions come from: the id under which its
             runtime reports an event or an error, to the `meta["debug_handle"]` of the nodes.
         data_store_output: data beside the payload, by key, which delegates may share.
+        notes: what the report shall say of calls that the backend took: {name of the node: text}.
     """
 
     processed_bytes: bytes = b""
     debug_handle_map: Handles | None = None
     data_store_output: NamedDataStoreOutput | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
     _delegate_info_meta: Any | None = field(default=None, repr=False)
 
 
@@ -171,6 +173,10 @@ def _fault_of_one(result: Any) -> str | None:
                 f"the debug handles {found!r} for {key!r}: an id, an int or a str, stands for a "
                 f"tuple of ints"
             )
+    notes = result.notes.items() if isinstance(result.notes, Mapping) else [(result.notes, None)]
+    for name, note in notes:
+        if not isinstance(name, str) or not isinstance(note, str):
+            return f"the note {note!r} for {name!r}: notes are a dict of names of nodes to texts"
     return None
 
 

@@ -369,6 +369,7 @@ def _module(
         0 if known is None else known.overread,
     )
     module.meta["debug_handle_map"] = result.debug_handle_map or {}
+    module.meta["notes"] = dict(result.notes)
     if result._delegate_info_meta is not None:
         module.meta["_delegate_info_meta"] = result._delegate_info_meta
     return module

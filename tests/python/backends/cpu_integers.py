@@ -112,7 +112,8 @@ def _halves(panels: Tensor, depth: int, columns: int) -> Tensor:
     i, j = torch.arange(depth)[:, None], torch.arange(columns)[None]
     at = (j // _PANEL) * rows * _PANEL // 2 + (i // 8) * 64 + (j % _PANEL) * 4 + i % 4
     pairs = panels.view(torch.uint8)[at].long()
-    return torch.where(i % 8 < 4, pairs & 15, pairs >> 4) - 8
+    halves = torch.where(i % 8 < 4, pairs & 15, pairs >> 4)
+    return torch.where(halves > 7, halves - 16, halves)
 
 
 def _product(of: fb.QuantizedProduct, given: list[Tensor], made: list[Tensor]) -> None:
@@ -163,9 +164,13 @@ def _dynamic_product(of: fb.DynamicProduct, given: list[Tensor], made: list[Tens
     [a, rows, panels, scales, shares, bias], [out] = given, made
     depth, columns = a.shape[1], out.shape[1]
     matrix = (_halves if of.bits == 4 else _unpacked)(panels, depth, columns)
-    sizes = of.group_size or depth
-    scaled = matrix.double() * scales[:, :columns].double().repeat_interleave(sizes, 0)
-    torch.testing.assert_close(scaled.sum(0).float(), shares[:columns], rtol=1e-5, atol=1e-6)
+    groups = depth // of.group_size if of.group_size else 1
+    lying = scales.reshape(-1, groups, _PANEL).transpose(0, 1).reshape(groups, -1)
+    scaled = matrix * lying[:, :columns].double().repeat_interleave(depth // groups, 0)
+    if groups == 1:
+        assert torch.equal(matrix.sum(0).int(), shares[:columns])
+    else:
+        torch.testing.assert_close(scaled.sum(0).float(), shares[:columns], rtol=1e-5, atol=1e-6)
     numbers = (a.double() - rows[:, 1:].double()) * rows[:, :1].double()
     assert of.finish is None
     out.copy_(numbers @ scaled + (0 if bias is None else bias[:columns].double()))

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 import torch.ao.quantization.fx._decomposed  # it defines the operators
 from cpu_integers import Reference
+from cpu_models import equal
 from torch import Tensor, nn
 
 import rushlight as rl
@@ -69,6 +70,18 @@ class Conv(Weights):
         return conv(x, self.number(), self.bias, **self.window)
 
 
+class Holding(nn.Module):
+    """A function and the modules that it uses."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__()
+        *modules, self.function = parts
+        self.parts = nn.ModuleList(modules)
+
+    def forward(self, *inputs: Tensor) -> Any:
+        return self.function(*inputs)
+
+
 def lowered(model: nn.Module, *args: Any) -> rl.EdgeProgramManager:
     exported = torch.export.export(model.eval(), args)
     return rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
@@ -90,19 +103,62 @@ def left_of(edge: rl.EdgeProgramManager) -> dict[str, Any]:
 
 
 def whole(model: nn.Module, *args: Tensor, step: float = 0.0, most: float = 0.0) -> list[str]:
-    """Holds integers to eager's, `most` steps of `step` apart; the names of the delegate's steps."""
+    """Holds integers to eager's, `most` times `step` apart; the names of the delegate's steps."""
     edge = lowered(model, *args)
     assert not left_of(edge)
     [part] = lowered_modules(edge.exported_program())
     assert fb.unpack(part.processed_bytes).version == 3
+    module = rl.load(bytes(edge.to_executorch().buffer), check_backends=True, threads=2)
     with torch.no_grad():
-        wanted = flat(model(*args))
-    for one, other in zip(Reference(part)(*args), wanted, strict=True):
-        assert one.dtype == other.dtype
-        near(one.reshape(other.shape), other, step * most)
+        wanted, ours = flat(model(*args)), flat(module(*args))
+    exact = Reference(part)(*args)
+    for i, (one, same, other) in enumerate(zip(exact, ours, wanted, strict=True)):
+        assert one.dtype == same.dtype == other.dtype
+        near(one.reshape(other.shape), other, step * most, f"result {i} of the reference")
+        rounding = 1e-6 * float(other.abs().max()) if other.is_floating_point() else 0.0
+        near(same, one.reshape(other.shape), rounding, f"result {i} of the engine")
     return names_of(steps_in(edge))
 
 
-def near(one: Tensor, other: Tensor, within: float) -> None:
+def near(one: Tensor, other: Tensor, within: float, what: str) -> None:
     apart = (one.double() - other.double()).abs().max()
-    assert apart <= within * (1 + 1e-5) + 1e-6, f"{apart} apart, {within} allowed"
+    assert apart <= within * (1 + 1e-5) + 1e-6, f"{what}: {apart} apart, {within} allowed"
+
+
+class Groups(nn.Module):
+    """A linear layer of 4-bit weights with a scale for each group of inputs."""
+
+    def __init__(self, columns: int, depth: int, size: int, exact: bool = True) -> None:
+        super().__init__()
+        self.size = size
+        weight = torch.randint(-8, 8, (columns, depth), dtype=torch.int8)
+        self.register_buffer("weight", weight)
+        scales = (torch.rand(columns, depth // size) + 0.5) / 64
+        self.register_buffer("scales", scales.bfloat16().float() if exact else scales)
+        self.register_buffer("zeros", torch.zeros(scales.shape, dtype=torch.int32))
+        self.bias = nn.Parameter(torch.randn(columns) * 0.3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        given = (self.weight, self.scales, self.zeros, -8, 7, torch.int8, self.size, torch.float32)
+        return nn.functional.linear(x, ops.dequantize_per_channel_group(*given), self.bias)
+
+
+def tensor_at_run(x: Tensor) -> Tensor:
+    """Quantised by what a tensor holds, as XNNPACK's quantizer wants it."""
+    parameters = ops.choose_qparams.tensor(x, -128, 127, 2.0**-12, torch.int8)
+    integers = ops.quantize_per_tensor.tensor(x, *parameters, *INT8)
+    return ops.dequantize_per_tensor.tensor(integers, *parameters, *INT8)
+
+
+def rows_at_run(x: Tensor) -> Tensor:
+    """Quantised by what each row holds."""
+    parameters = ops.choose_qparams_per_token_asymmetric(x, torch.int8)
+    integers = ops.quantize_per_token(x, *parameters, *INT8)
+    return ops.dequantize_per_token(integers, *parameters, *INT8, torch.float32)
+
+
+def close_to_eager(model: nn.Module, *args: Tensor, tolerance: float = 1e-5) -> None:
+    """Holds the engine's numbers to eager's, of the scale of these."""
+    module = rl.load(bytes(lowered(model, *args).to_executorch().buffer), check_backends=True)
+    with torch.no_grad():
+        equal(module(*args), model(*args), tolerance)

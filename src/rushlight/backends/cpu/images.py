@@ -40,7 +40,8 @@ def _convolution(b: Builder, node: Node) -> View:
     image, edges = zeros_around(b, args["input"])
     weight, groups = b.data(args["weight"]), args["groups"]
     assert weight is not None
-    stride, padding, dilation = (list(args[n]) for n in ("stride", "padding", "dilation"))
+    rank = weight.dim() - 2
+    stride, padding, dilation = (for_each(args[n], rank) for n in ("stride", "padding", "dilation"))
     out_sizes = list(shape_of(node))
     is_line = image.meta.dim() == 3
     if is_line:
@@ -111,11 +112,13 @@ def _is_zero_pad(node: Any, zero: float = 0) -> bool:
 
 def _pads(user: Node, image: Node, zero: float) -> bool:
     """Whether a call is a convolution of an image that can have zeros around it."""
-    if user.args[0] is not image:
+    args: Any = user.args
+    if args[0] is not image:
         return False
     if user.target is calls.convolution:
-        return user.args[-1] == zero
-    return user.target is aten.convolution.default and zero == 0 and not user.args[6]
+        outside: int = args[-1]
+        return outside == zero
+    return user.target is aten.convolution.default and zero == 0 and not args[6]
 
 
 def zeros_around(b: Builder, node: Any, zero: float = 0) -> tuple[View, list[int]]:
@@ -154,9 +157,14 @@ def window_of(args: dict[str, Any]) -> tuple[list[int], list[int], list[int], li
     return kernel, stride, [*padding, *padding], _pair(args.get("dilation") or 1)
 
 
+def for_each(numbers: Any, rank: int) -> list[int]:
+    """A number for each dimension; a single one is for all."""
+    given = [numbers] if isinstance(numbers, int) else list(numbers)
+    return given * rank if len(given) == 1 else given
+
+
 def _pair(numbers: Any) -> list[int]:
-    pair = [numbers] if isinstance(numbers, int) else list(numbers)
-    return pair * 2 if len(pair) == 1 else pair
+    return for_each(numbers, 2)
 
 
 def _pool_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:

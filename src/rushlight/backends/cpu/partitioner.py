@@ -24,7 +24,6 @@ from rushlight.backends.cpu.quantized_facts import (
 )
 from rushlight.backends.cpu.quantized_partition import (
     cut_patterns,
-    has_quantized_weights,
     keep_together,
     why_not_product,
     why_not_quantized,
@@ -102,8 +101,9 @@ class CpuPartitioner(SupportedOperatorPartitioner):
         data = self._constants.get
         if kind_of(node):
             return why_not_quantized(node, data) or self._sizes.why_not(node)
-        if has_quantized_weights(node, data):
-            reason = why_not_product(node, operands_of(node), data)
+        operands = operands_of(node)
+        if operands is not None and dequantizes_constant(operands.weight, data):
+            reason = why_not_product(node, operands, data)
             if reason is not None:
                 return reason
         is_constant = partial(_is_constant, data)

@@ -12,12 +12,17 @@ from rushlight.backends.cpu.rewrite import Rewriter
 from rushlight.backends.cpu.view_pattern import simplify_views
 
 
-def fuse_patterns(program: ExportedProgram) -> None:
-    """Replace in a part, which is changed, what is written out by calls that are one step."""
+def fuse_patterns(program: ExportedProgram) -> dict[str, str]:
+    """Replace in a part, which is changed, what is written out by calls that are one step.
+
+    Returns:
+        notes on calls, by their names, for the report.
+    """
     rewriter = Rewriter(program)
-    fuse_quantized(rewriter)
+    notes = fuse_quantized(rewriter)
     simplify_views(rewriter)
     fuse_norms(rewriter)
     fuse_attention(rewriter)
     split_chains(rewriter)
     simplify_views(rewriter)
+    return notes

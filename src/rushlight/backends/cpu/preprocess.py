@@ -48,7 +48,7 @@ class CpuBackend(BackendDetails):
                 rounded to that; sums are float32 in any case.
         """
         weights = read_weights(compile_specs)
-        fuse_patterns(edge_program)
+        notes = fuse_patterns(edge_program)
         translate = {k: v.translate for k, v in OPERATORS.items()}
         graph = Builder(edge_program, weights, translate).graph
         cut_into_bands(graph)
@@ -59,6 +59,7 @@ class CpuBackend(BackendDetails):
             payload,
             {i: found for i, found in handles.items() if found},
             store.get_named_data_store_output(),
+            notes,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -227,13 +228,53 @@ def dequantizes_constant(node: Any, data: Data) -> bool:
     )
 
 
+_WHOLE = {
+    aten.view_copy.default,
+    aten.permute_copy.default,
+    aten.transpose_copy.int,
+    aten.expand_copy.default,
+    aten.squeeze_copy.dim,
+    aten.squeeze_copy.dims,
+    aten.unsqueeze_copy.default,
+    aten.alias_copy.default,
+}
+PARTS = frozenset({aten.select_copy.int, aten.slice_copy.Tensor, aten.as_strided_copy.default})
+"""Calls that move elements and leave out some."""
+MOVES = PARTS | _WHOLE
+"""Calls that move elements as they are."""
+
+
+def is_greatest(node: Node) -> bool:
+    """Whether a value is what a maximum over windows has for its first result."""
+    args: Any = node.args
+    is_first = node.target is operator.getitem and args[1] == 0
+    return is_first and args[0].target is aten.max_pool2d_with_indices.default
+
+
+def static_of(node: Any, data: Data) -> Quantization | None:
+    """What the integers are that a value was dequantised from, perhaps to be moved then; None if
+    that is not known ahead of a run."""
+    while isinstance(node, Node):
+        if kind_of(node) == "dequantize_per_tensor":
+            is_float = _makes(arguments(node)) == torch.float32
+            return read(node, data) if is_float else None
+        if node.target is aten.cat.default:
+            found = [static_of(one, data) for one in arguments(node)["tensors"]]
+            first = found[0]
+            is_one = first is not None and all(f is not None and first.alike(f) for f in found)
+            return first if is_one else None
+        pads = node.target is aten.constant_pad_nd.default and not arguments(node)["value"]
+        if not (pads or node.target in MOVES or is_greatest(node)):
+            return None
+        node = node.all_input_nodes[0]
+        if node.target is aten.max_pool2d_with_indices.default:
+            node = node.args[0]
+    return None
+
+
 def is_static(node: Any, data: Data) -> bool:
     """Whether a value was dequantised by numbers that are known ahead of a run."""
-    return (
-        kind_of(node) == "dequantize_per_tensor"
-        and _makes(arguments(node)) == torch.float32
-        and read(node, data) is not None
-    )
+    return static_of(node, data) is not None
 
 
 def rows_of(node: Any) -> Node | None:

@@ -5,7 +5,6 @@ Both are exact: what is done to each element by itself may be done before or aft
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,24 +14,10 @@ from torch.fx import Node
 from rushlight.backends.cpu import quantized_calls as calls
 from rushlight.backends.cpu.images import window_of
 from rushlight.backends.cpu.operator_facts import arguments
-from rushlight.backends.cpu.quantized_facts import Quantization
+from rushlight.backends.cpu.quantized_facts import MOVES, PARTS, Quantization, is_greatest
 from rushlight.backends.cpu.rewrite import Rewriter, shape_of
 
 aten = torch.ops.aten
-_WHOLE = {
-    aten.view_copy.default,
-    aten.permute_copy.default,
-    aten.transpose_copy.int,
-    aten.expand_copy.default,
-    aten.squeeze_copy.dim,
-    aten.squeeze_copy.dims,
-    aten.unsqueeze_copy.default,
-    aten.alias_copy.default,
-}
-"""Calls that move all elements."""
-_PARTS = {aten.select_copy.int, aten.slice_copy.Tensor, aten.as_strided_copy.default}
-"""Calls that leave out some."""
-MOVES = frozenset(_WHOLE | _PARTS)
 
 
 def quantize_early(r: Rewriter) -> None:
@@ -52,7 +37,7 @@ def _before(r: Rewriter, node: Node) -> list[Node]:
         return []
     if source.target in MOVES:
         [inner] = source.all_input_nodes[:1]
-        if source.target in _PARTS and len(inner.users) > 1:
+        if source.target in PARTS and len(inner.users) > 1:
             return []
         earlier = [_quantized(r, node, inner, to)]
         moved = _moved(r, node, source, earlier[0])
@@ -65,7 +50,7 @@ def _before(r: Rewriter, node: Node) -> list[Node]:
         earlier = [_quantized(r, node, source.args[0], to)]
         outside = to.byte(arguments(source)["value"])
         moved = _padded(r, node, source, earlier[0], outside)
-    elif _is_greatest(source):
+    elif is_greatest(source):
         pool = source.all_input_nodes[0]
         earlier = [_quantized(r, node, pool.args[0], to)]
         moved = _pooled(r, node, source, earlier[0])
@@ -78,49 +63,39 @@ def _before(r: Rewriter, node: Node) -> list[Node]:
 def dequantize_late(r: Rewriter) -> None:
     """Dequantise behind calls that only move elements."""
     for node in list(r.graph.nodes):
-        source = node.all_input_nodes[0] if node.all_input_nodes else None
-        if source is None or node.op != "call_function":
-            continue
-        if _is_greatest(node) and _is_dequantized(source.args[0]):
-            given = source.args[0]
-            moved = _pooled(r, node, node, given.args[0])
-        elif node.target is aten.cat.default:
-            tensors: list[Node] = arguments(node)["tensors"]
-            if not all(map(_is_dequantized, tensors)):
-                continue
-            given = tensors[0]
-            if not all(given.args[1].alike(one.args[1]) for one in tensors):
-                continue
-            moved = _joined(r, node, node, [one.args[0] for one in tensors])
-        elif not _is_dequantized(source):
-            continue
-        elif node.target is aten.split_with_sizes_copy.default:
-            _split(r, node, source)
-            continue
-        elif node.target is aten.constant_pad_nd.default and not arguments(node)["value"]:
-            given = source
-            zero = given.args[1].zero_point  # type: ignore[union-attr]
-            moved = _padded(r, node, node, given.args[0], zero)
-        elif node.target in MOVES:
-            given = source
-            moved = _moved(r, node, node, given.args[0])
-        else:
-            continue
-        r.replace(node, _dequantized(r, node, moved, given.args[1]))
+        if node.op == "call_function" and node.all_input_nodes:
+            _behind(r, node, node.all_input_nodes[0])
     r.clean()
+
+
+def _behind(r: Rewriter, node: Node, source: Node) -> None:
+    """Let a call that moves what was dequantised move the bytes."""
+    if node.target is aten.split_with_sizes_copy.default and _is_dequantized(source):
+        _split(r, node, source)
+        return
+    given: Any = source
+    if is_greatest(node) and _is_dequantized(source.args[0]):
+        given = source.args[0]
+        moved = _pooled(r, node, node, given.args[0])
+    elif node.target is aten.cat.default:
+        tensors: list[Any] = arguments(node)["tensors"]
+        is_bytes = all(map(_is_dequantized, tensors))
+        if not is_bytes or not all(given.args[1].alike(one.args[1]) for one in tensors):
+            return
+        moved = _joined(r, node, node, [one.args[0] for one in tensors])
+    elif not _is_dequantized(source):
+        return
+    elif node.target is aten.constant_pad_nd.default and not arguments(node)["value"]:
+        moved = _padded(r, node, node, given.args[0], given.args[1].zero_point)
+    elif node.target in MOVES:
+        moved = _moved(r, node, node, given.args[0])
+    else:
+        return
+    r.replace(node, _dequantized(r, node, moved, given.args[1]))
 
 
 def _is_dequantized(node: Any) -> bool:
     return isinstance(node, Node) and node.target is calls.dequantize
-
-
-def _is_greatest(node: Node) -> bool:
-    """Whether a value is what a maximum over windows has for its first result."""
-    return (
-        node.target is operator.getitem
-        and node.args[1] == 0
-        and node.args[0].target is aten.max_pool2d_with_indices.default  # type: ignore[union-attr]
-    )
 
 
 def _quantized(r: Rewriter, before: Node, x: Any, to: Quantization) -> Node:

@@ -21,7 +21,7 @@ from rushlight.schema.cpu_engine import ConvolutionKind
 _TERMS = 4  # that one instruction multiplies and adds
 _HALF_TERMS = 8  # of 4 bits
 _MOST = 2**31 - 1
-MOST_TERMS = _MOST // (GREATEST * 127)
+MOST_TERMS = _MOST // (GREATEST * 128)
 """Terms whose sum fits 32 bits."""
 
 
@@ -101,15 +101,15 @@ def panels(matrix: torch.Tensor) -> torch.Tensor:
 
 
 def half_panels(matrix: torch.Tensor) -> torch.Tensor:
-    """A matrix [depth, columns] of numbers from -8 to 7 as half bytes, 8 more than they are.
+    """A matrix [depth, columns] of numbers from -8 to 7 as half bytes, in two's complement.
 
     Returns:
         bytes, 64 for eight terms of 16 columns: byte (j % 16) * 4 + i has term i in its low half
         and term i + 4 in its high one. Depth is filled up to a multiple of 8 with zeros.
     """
-    terms = _interleaved(matrix, _HALF_TERMS) + 8  # [panels, depth / 8, 16, 8]
+    terms = _interleaved(matrix, _HALF_TERMS).to(torch.uint8) & 15  # [panels, depth / 8, 16, 8]
     low, high = terms[..., :_TERMS], terms[..., _TERMS:]
-    return (low | high << 4).to(torch.uint8).reshape(-1)
+    return (low | high << 4).reshape(-1)
 
 
 def _interleaved(matrix: torch.Tensor, terms: int) -> torch.Tensor:
@@ -145,8 +145,10 @@ class Scales:
     """What makes sums of rows that are quantised at run time numbers.
 
     Attributes:
-        scales: float32, or bfloat16 if that is as exact, [groups, columns].
-        shares: for each column the sum of scale * weight: what a zero point of one adds.
+        scales: float32 [columns]; of groups of terms, for each panel [groups, 16], in bfloat16 if
+            that is as exact.
+        shares: what a zero point of one adds to a column: int32 sums of its weights, or float32
+            ones of scale * weight where there are groups.
     """
 
     scales: torch.Tensor
@@ -155,13 +157,17 @@ class Scales:
 
 def scales_of(weights: Weights) -> Scales:
     """The parameters of a product of rows that are quantised at run time."""
-    flat = weights.data.reshape(*weights.scales.shape, -1).double()
-    shares = (flat.sum(2) * weights.scales.double()).sum(1).float()
-    scales = weights.scales.t()
+    groups = weights.scales.shape[1]
+    sums = weights.data.reshape(len(weights.data), groups, -1).to(torch.int32).sum(2)
+    if groups == 1:
+        return Scales(columns(weights.scales[:, 0]), columns(sums[:, 0].to(torch.int32)))
+    shares = (sums.double() * weights.scales.double()).sum(1).float()
+    scales = columns(weights.scales.t())
     halves = scales.to(torch.bfloat16)
     if torch.equal(halves.float(), scales):
         scales = halves
-    return Scales(columns(scales), columns(shares))
+    lying = scales.reshape(groups, -1, PANEL).transpose(0, 1).contiguous()
+    return Scales(lying.reshape(-1), columns(shares))
 
 
 def depth_of(weights: Weights) -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 
 import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from rushlight.backends.cpu.operator_facts import val_of
+from rushlight.backends.cpu.operator_facts import arguments, val_of
 from rushlight.backends.cpu.quantized_facts import (
     CHOOSE,
     Data,
@@ -45,9 +44,9 @@ def why_not_quantized(node: Node, data: Data) -> str | None:
         quantizing = [u for one in picked for u in one.users if kind_of(u).startswith("quantize")]
         reasons = [_why_not_at_run(user, data) for user in quantizing]
         return next(filter(None, reasons), None) if reasons else "nothing quantises by what it says"
-    if kind in ("quantize_per_tensor", "dequantize_per_tensor"):
-        if read(node, data) is not None:
-            return _why_not_known(node)
+    is_per_tensor = kind in ("quantize_per_tensor", "dequantize_per_tensor")
+    if is_per_tensor and all(data(one) is not None for one in node.all_input_nodes[1:]):
+        return _why_not_known(node, data)
     if kind.startswith("quantize_per_to") or kind == "quantize_per_tensor":
         return _why_not_at_run(node, data)
     if kind.startswith("dequantize_per_to") or kind == "dequantize_per_tensor":
@@ -55,12 +54,16 @@ def why_not_quantized(node: Node, data: Data) -> str | None:
     return f"the engine has no {node.target}"
 
 
-def _why_not_known(node: Node) -> str | None:
+def _why_not_known(node: Node, data: Data) -> str | None:
+    """Why a call that quantises or dequantises by constants is not taken."""
+    args = arguments(node)
+    if args["dtype"] not in (torch.int8, torch.uint8):
+        return f"its integers are {_name(args['dtype'])}; the engine's are int8 and uint8"
+    if read(node, data) is None:
+        return "its scale is no positive float32, or its zero point is beyond its integers"
     numbers = node if kind_of(node).startswith("dequantize") else node.args[0]
     dtype = val_of(numbers).dtype
-    if dtype != torch.float32:
-        return f"its numbers are {_name(dtype)}, not float32"
-    return None
+    return None if dtype == torch.float32 else f"its numbers are {_name(dtype)}, not float32"
 
 
 def _why_not_at_run(node: Node, data: Data) -> str | None:
@@ -99,12 +102,6 @@ def _why_not_constant(node: Node, data: Data) -> str | None:
     return None
 
 
-def has_quantized_weights(node: Node, data: Data) -> bool:
-    """Whether a product or convolution has weights that are stored quantised."""
-    operands = operands_of(node)
-    return operands is not None and dequantizes_constant(operands.weight, data)
-
-
 def why_not_product(node: Node, operands: Operands, data: Data) -> str | None:
     """Why a product with quantised weights is not taken."""
     if operands.bias is not None and constant_of(operands.bias, data) is None:
@@ -125,23 +122,33 @@ def why_not_product(node: Node, operands: Operands, data: Data) -> str | None:
 
 
 def cut_patterns(program: ExportedProgram, data: Data) -> dict[Node, str]:
-    """The tagged products that are not in one partition with what dequantises their weights."""
-    return dict(_cut(program, data))
-
-
-def _cut(program: ExportedProgram, data: Data) -> Iterator[tuple[Node, str]]:
+    """The tagged calls that are not in one partition with all that their pattern needs."""
+    reason = "what quantises its operands would be in another partition"
+    found: dict[Node, None] = {}
     for module in graphs_of(program):
         for node in module.graph.nodes:
             operands = operands_of(node) if TAG in node.meta else None
             if operands is None or not dequantizes_constant(operands.weight, data):
                 continue
-            parts = [node, operands.weight]
-            if rows_of(operands.x) is not None:
-                quantized = operands.x.args[0]
-                chosen = [one.args[0] for one in quantized.all_input_nodes[1:]]
-                parts += [operands.x, quantized, *chosen]
-            if len({part.meta.get(TAG) for part in parts}) > 1:
-                yield node, "what quantises its operands would be in another partition"
+            rows = _rows(operands.x)
+            tags = {one.meta.get(TAG) for one in (node, operands.weight, *rows)}
+            if len(tags) > 1:
+                found.update(dict.fromkeys((node, *rows)))
+                found[operands.weight] = None
+    # Weights stay in a partition with those of their products that are there.
+    for node in [one for one in found if dequantizes_constant(one, data)]:
+        if any(u not in found and TAG in u.meta for u in node.users):
+            del found[node]
+    return {node: reason for node in found if TAG in node.meta}
+
+
+def _rows(x: Node) -> list[Node]:
+    """The calls that quantise a value by rows at run time, and dequantise it; [] if none do."""
+    if rows_of(x) is None:
+        return []
+    quantized: Node = x.args[0]  # type: ignore[assignment]
+    chosen = [one.args[0] for one in quantized.all_input_nodes[1:]]
+    return [x, quantized, *chosen]  # type: ignore[list-item]
 
 
 def keep_together(program: ExportedProgram) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch.fx import Node
 
 from rushlight.backends.cpu import quantized_calls as calls
@@ -23,16 +24,20 @@ from rushlight.backends.cpu.quantized_facts import (
 )
 from rushlight.backends.cpu.quantized_moves import dequantize_late, quantize_early
 from rushlight.backends.cpu.quantized_products import dynamic_product, product
-from rushlight.backends.cpu.quantized_results import fuse_result
+from rushlight.backends.cpu.quantized_results import fuse_result, why_not_integer
 from rushlight.backends.cpu.rewrite import Rewriter, shape_of
 
 _CONVERTING = (calls.quantize, calls.dequantize, calls.flip, calls.quantize_rows)
 
 
-def fuse_quantized(r: Rewriter) -> None:
-    """Replace what is quantised and dequantised by calls on bytes."""
+def fuse_quantized(r: Rewriter) -> dict[str, str]:
+    """Replace what is quantised and dequantised by calls on bytes.
+
+    Returns:
+        why calls on what was dequantised are computed in float32, by their names.
+    """
     if not any(kind_of(node) for node in r.graph.nodes):
-        return
+        return {}
     _name_bytes(r)
     quantize_early(r)
     dequantize_late(r)
@@ -46,8 +51,18 @@ def fuse_quantized(r: Rewriter) -> None:
         if new is not None:
             r.replace(node, new)
     r.clean()
+    notes = {node.name: f"runs in float32: {why}" for node, why in _in_float32(r)}
     _dequantize_constants(r)
     _once(r)
+    return notes
+
+
+def _in_float32(r: Rewriter) -> Iterator[tuple[Node, str]]:
+    for node in r.graph.nodes:
+        if not any(one.target is calls.dequantize for one in node.all_input_nodes):
+            continue
+        if isinstance(node.target, OpOverload) and not kind_of(node):
+            yield node, why_not_integer(r, node)
 
 
 def _name_bytes(r: Rewriter) -> None:
@@ -59,7 +74,7 @@ def _name_bytes(r: Rewriter) -> None:
         of = read(node, r.data) if is_known else None
         if of is None:
             continue
-        source: Node = node.args[0]  # type: ignore[assignment]
+        source: Any = node.args[0]
         if kind == "quantize_per_tensor":
             new = r.call(node, calls.quantize, source, of, shape=shape_of(node), dtype=torch.uint8)
             made[node] = new

@@ -8,6 +8,7 @@ import torch
 from torch.fx import Node
 
 from rushlight.backends.cpu import quantized_calls as calls
+from rushlight.backends.cpu.images import for_each
 from rushlight.backends.cpu.operator_facts import arguments
 from rushlight.backends.cpu.quantized_facts import (
     Quantization,
@@ -36,12 +37,13 @@ def product(r: Rewriter, node: Any, before: Node, to: Quantization | None) -> No
     if found is None:
         return None
     x, weights, bias = found
-    given: Quantization = x.args[1]
+    source: Any = x.args
     if x.target is not calls.dequantize or weights.group_size or why_not_summed(weights):
         return None
+    given: Quantization = source[1]
     shape = shape_of(node)
     settings = sums(weights, bias, given, to, node.name)
-    args = [x.args[0], weights.node, settings, to]
+    args = [source[0], weights.node, settings, to]
     dtype = torch.float32 if to is None else torch.uint8
     if node.target is not aten.convolution.default:
         return r.call(before, calls.product, *args, shape=shape, dtype=dtype, of=[node])
@@ -52,7 +54,7 @@ def product(r: Rewriter, node: Any, before: Node, to: Quantization | None) -> No
     more = (window, conv["groups"], given.zero_point)
     if not is_line:
         return r.call(before, calls.convolution, *args, *more, shape=shape, dtype=dtype, of=[node])
-    args[0] = r.view(before, x.args[0], _as_image(shape_of(x)))
+    args[0] = r.view(before, source[0], _as_image(shape_of(x)))
     image = r.call(
         before, calls.convolution, *args, *more, shape=_as_image(shape), dtype=dtype, of=[node]
     )
@@ -69,9 +71,24 @@ def _window(conv: dict[str, Any], weights: Weights) -> tuple[calls.Window, bool]
     is_line = weights.data.dim() == 3
     one, none = ([1], [0]) if is_line else ([], [])
     kernel = [*one, *weights.data.shape[2:]]
-    padding = [*none, *conv["padding"]]
-    stride, dilation = [*one, *conv["stride"]], [*one, *conv["dilation"]]
+    rank = weights.data.dim() - 2
+    padding = [*none, *for_each(conv["padding"], rank)]
+    stride, dilation = ([*one, *for_each(conv[name], rank)] for name in ("stride", "dilation"))
     return calls.Window(kernel, stride, [*padding, *padding], dilation), is_line
+
+
+def why_not_multiplied(r: Rewriter, node: Node) -> str:
+    """Why a product of bytes is computed in float32."""
+    operands = operands_of(node)
+    assert operands is not None
+    if node.target is aten.convolution.default and arguments(node)["transposed"]:
+        return "the engine has no transposed convolution of integers"
+    weights = weights_of(operands.weight, r.data, columns=operands.columns)
+    if weights is None:
+        return "its weights are not int8 with a scale for each column and no zero points"
+    if weights.group_size:
+        return "weights with scales for groups are for rows that are quantised at run time"
+    return why_not_summed(weights) or "its bias is no constant"
 
 
 def why_not_summed(weights: Weights) -> str | None:

@@ -13,8 +13,8 @@ from rushlight.backends.cpu import quantized_calls as calls
 from rushlight.backends.cpu.clusters import is_elementwise
 from rushlight.backends.cpu.images import window_of
 from rushlight.backends.cpu.operator_facts import arguments
-from rushlight.backends.cpu.quantized_facts import GREATEST, LEAST, Quantization
-from rushlight.backends.cpu.quantized_products import product
+from rushlight.backends.cpu.quantized_facts import GREATEST, LEAST, Quantization, operands_of
+from rushlight.backends.cpu.quantized_products import product, why_not_multiplied
 from rushlight.backends.cpu.rewrite import Rewriter, alike, shape_of
 from rushlight.backends.cpu.rows import dims_of
 from rushlight.schema.cpu_engine import QuantizedBinaryKind
@@ -36,12 +36,13 @@ def fuse_result(r: Rewriter, node: Node) -> Node | None:
     table = _table(r, node)
     if table is not None:
         return _looked_up(r, node, table)
-    inner, to = _clamped(node)
+    inner, to, is_only = _clamped(node)
     if inner.target in _BINARY:
         return _binary(r, node, inner, to)
     if inner.target in (aten.mean.dim, aten.avg_pool2d.default):
         return _average(r, node, inner, to)
-    return product(r, inner, node, to)
+    # A product of which something else is made, too, is computed once, in float32.
+    return product(r, inner, node, to) if is_only else None
 
 
 # --- functions of one byte ------------------------------------------------------------------------
@@ -63,7 +64,7 @@ class _Table:
 
 
 def _table(r: Rewriter, node: Node) -> _Table | None:
-    """What elementwise calls of one dequantised value make of each byte, if that is all there is."""
+    """What elementwise calls of one dequantised value make of each byte, if they are all."""
     result: Node = node.args[0]  # type: ignore[assignment]
     to: Quantization = node.args[1]  # type: ignore[assignment]
     order: dict[Node, None] = {}
@@ -169,20 +170,19 @@ def _within(to: Quantization, low: int, high: int) -> Quantization:
 # --- results of integers --------------------------------------------------------------------------
 
 
-def _clamped(node: Node) -> tuple[Node, Quantization]:
-    """What is quantised before it is clamped, and the bytes that it is clamped to."""
+def _clamped(node: Node) -> tuple[Node, Quantization, bool]:
+    """What is quantised before it is clamped, the bytes that it is clamped to, and whether nothing
+    else uses it."""
     inner: Node = node.args[0]  # type: ignore[assignment]
     to: Quantization = node.args[1]  # type: ignore[assignment]
-    first = inner, to
+    is_only = len(inner.users) == 1
     while True:
-        if len(inner.users) > 1:
-            return first
         limits = _limits(inner)
         if limits is None:
-            return inner, to
-        low, high = (to.byte(end) for end in limits)
-        to = _within(to, low, high)
+            return inner, to, is_only
+        to = _within(to, *(to.byte(end) for end in limits))
         inner = inner.args[0]  # type: ignore[assignment]
+        is_only = is_only and len(inner.users) == 1
 
 
 def _limits(node: Node) -> tuple[float, float] | None:
@@ -203,24 +203,23 @@ def _limits(node: Node) -> tuple[float, float] | None:
 
 
 def _binary(r: Rewriter, node: Node, inner: Node, to: Quantization) -> Node | None:
-    args = inner.args
-    if any(getattr(x, "target", None) is not calls.dequantize for x in args[:2]):
+    operands: Any = inner.args[:2]
+    if any(getattr(x, "target", None) is not calls.dequantize for x in operands):
         return None
-    one, other = args[:2]
-    kind, a, b = _BINARY[inner.target], one.args[1], other.args[1]  # type: ignore[union-attr]
+    [one, a], [other, b] = (x.args for x in operands)
+    target: Any = inner.target
+    kind = _BINARY[target]
     factor = inner.kwargs.get("alpha", 1)
     if not isinstance(factor, int | float) or factor == 0:
         return None
     if factor < 0:
         is_sum = kind is QuantizedBinaryKind.ADD
         kind = QuantizedBinaryKind.SUBTRACT if is_sum else QuantizedBinaryKind.ADD
-    b = replace(b, scale=b.scale * abs(factor))  # type: ignore[type-var]
-    pair = calls.Pair(kind, a, b, to)  # type: ignore[arg-type]
+    pair = calls.Pair(kind, a, replace(b, scale=b.scale * abs(factor)), to)
     if why_not_paired(pair) is not None:
         return None
-    sources = [x.args[0] for x in (one, other)]  # type: ignore[union-attr]
     shape = shape_of(node)
-    return r.call(node, calls.binary, *sources, pair, shape=shape, dtype=torch.uint8, of=[inner])
+    return r.call(node, calls.binary, one, other, pair, shape=shape, dtype=torch.uint8, of=[inner])
 
 
 def why_not_paired(pair: calls.Pair) -> str | None:
@@ -233,6 +232,23 @@ def why_not_paired(pair: calls.Pair) -> str | None:
         low, high = _SUM_SCALES
         fits = low <= max(a, b) / scale < high
     return None if fits else f"its scales {a:.3g}, {b:.3g} and {scale:.3g} are too far apart"
+
+
+def why_not_integer(r: Rewriter, node: Node) -> str:
+    """Why a call of numbers that were integers is not computed with these."""
+    if operands_of(node) is not None:
+        return why_not_multiplied(r, node)
+    to = [user.args[1] for user in node.users if user.target is calls.quantize]
+    if not to:
+        return "its result is not quantised"
+    operands: Any = node.args[:2]
+    if node.target in _BINARY:
+        if any(getattr(x, "target", None) is not calls.dequantize for x in operands):
+            return "one of its operands is not quantised"
+        one, other = (x.args[1] for x in operands)
+        pair = calls.Pair(_BINARY[node.target], one, other, to[0])  # type: ignore[arg-type]
+        return why_not_paired(pair) or "its factor alpha is computed"
+    return f"the engine has no {node.target} of integers"
 
 
 def _average(r: Rewriter, node: Node, inner: Node, to: Quantization) -> Node | None:

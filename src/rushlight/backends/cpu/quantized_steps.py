@@ -14,7 +14,8 @@ from rushlight.backends.cpu.build import Builder, merged
 from rushlight.backends.cpu.graph import CHANNELS_LAST, View
 from rushlight.backends.cpu.images import zeros_around
 from rushlight.backends.cpu.operator_facts import Operator, val_of
-from rushlight.backends.cpu.quantized_facts import Quantization, Weights
+from rushlight.backends.cpu.quantized_facts import Quantization
+from rushlight.backends.cpu.rows import is_without_gaps
 from rushlight.backends.cpu.sizes import shape_of
 from rushlight.schema import cpu_engine as fb
 
@@ -28,16 +29,26 @@ def _requantize(to: Quantization | None) -> fb.Requantize | None:
 
 def _convert(b: Builder, node: Node) -> View:
     """The same elements in another dtype, which lie in the same order."""
-    x = b.value(node.args[0])  # type: ignore[arg-type]
-    of: Any = node.args[1] if len(node.args) > 1 else Quantization(1.0, 0)
+    given: Any = node.args
+    x = b.value(given[0])
+    of = given[1] if len(given) > 1 else Quantization(1.0, 0)
+    if any(user.op == "output" for user in node.users):
+        x = b.dense(x)  # as results are
+    if not is_without_gaps(x):
+        x = b.in_order(x, x.meta.order())
     out = b.new(x.shape, x.meta.order(), val_of(node).dtype)
-    metas = merged([x.meta, out.meta], out.meta.order())
-    one, other = (v.moved(m) for v, m in zip((x, out), metas, strict=True))
-    b.emit(fb.Convert(of.scale, of.zero_point), [one], [other])
+    b.emit(fb.Convert(of.scale, of.zero_point), *_alike(x, out))
     if node.target is not calls.quantize or (of.low, of.high) == (0, 255):
         return out
     table = torch.arange(256).clamp(of.low, of.high).to(torch.uint8)
     return _looked_up(b, out, b.constant((of.low, of.high, "clamp"), lambda: table))
+
+
+def _alike(x: View, out: View) -> tuple[list[View], list[View]]:
+    """Two values of equal sizes with as few dimensions as can be."""
+    metas = merged([x.meta, out.meta], out.meta.order())
+    one, other = (v.moved(m) for v, m in zip((x, out), metas, strict=True))
+    return [one], [other]
 
 
 def _lookup(b: Builder, node: Node) -> View:
@@ -47,26 +58,26 @@ def _lookup(b: Builder, node: Node) -> View:
 
 def _looked_up(b: Builder, x: View, table: View) -> View:
     out = b.new(x.shape, x.meta.order(), torch.uint8)
-    metas = merged([x.meta, out.meta], out.meta.order())
-    one, other = (v.moved(m) for v, m in zip((x, out), metas, strict=True))
-    b.emit(fb.Lookup(), [one, table], [other])
+    inputs, outputs = _alike(x, out)
+    b.emit(fb.Lookup(), [*inputs, table], outputs)
     return out
 
 
 def _binary(b: Builder, node: Node) -> View:
-    one, other, pair = node.args
+    given: Any = node.args
+    one, other, pair = given
     shape = shape_of(node)
-    views = [b.value(arg) for arg in (one, other)]  # type: ignore[arg-type]
+    views = [b.value(arg) for arg in (one, other)]
     full = next((v for v in views if v.meta.dim() == len(shape) and v.shape == shape), None)
     out = b.new(shape, full.meta.order() if full is not None else None, torch.uint8)
     metas = [*(v.meta.expand(shape) for v in views), out.meta]
     lying = merged(metas, out.meta.order())
     inputs = [v.moved(m) for v, m in zip((*views, out), lying, strict=True)]
-    a, c, to = pair.a, pair.b, pair.to  # type: ignore[union-attr]
+    a, c, to = pair.a, pair.b, pair.to
     operation = fb.QuantizedBinary(
-        pair.kind,  # type: ignore[union-attr]
+        pair.kind,
         *(a.scale, a.zero_point, c.scale, c.zero_point, to.scale),
-        _requantize(to),
+        fb.Requantize(to.zero_point, to.low, to.high),
     )
     b.emit(operation, inputs[:2], inputs[2:])
     return out
@@ -84,8 +95,9 @@ def _constants(b: Builder, node: Node, sums: pack.Sums) -> list[View]:
 
 
 def _product(b: Builder, node: Node) -> View:
-    x, _, sums, to = node.args
-    rows = b.rows(b.value(x))  # type: ignore[arg-type]
+    given: Any = node.args
+    x, _, sums, to = given
+    rows = b.rows(b.value(x))
     return _rows_by(b, node, rows, sums, to, b.new(shape_of(node), dtype=val_of(node).dtype))
 
 
@@ -99,13 +111,14 @@ def _rows_by(b: Builder, node: Node, rows: View, sums: Any, to: Any, out: View) 
 
 
 def _convolution(b: Builder, node: Node) -> View:
-    x, _, sums, to, window, groups, outside = node.args
+    given: Any = node.args
+    x, _, sums, to, window, groups, outside = given
     image, edges = zeros_around(b, x, outside)
     image = b.in_order(image, CHANNELS_LAST)
     out = b.new(shape_of(node), CHANNELS_LAST, val_of(node).dtype)
-    padding = [p + e for p, e in zip(window.padding, edges, strict=True)]  # type: ignore[union-attr]
-    kernel, stride, dilation = window.kernel, window.stride, window.dilation  # type: ignore[union-attr]
-    weight = sums.weights  # type: ignore[union-attr]
+    padding = [p + e for p, e in zip(window.padding, edges, strict=True)]
+    kernel, stride, dilation = window.kernel, window.stride, window.dilation
+    weight = sums.weights
     if len(kernel) > weight.dim() - 2:
         weight = weight.unsqueeze(2)
     if kernel == stride == [1, 1] and not any(padding) and groups == 1:
@@ -133,8 +146,8 @@ def _quantize_rows(b: Builder, node: Node) -> list[View]:
 
 
 def _dynamic_product(b: Builder, node: Node) -> View:
-    rows, _, given, bias = node.args
-    weights: Weights = given  # type: ignore[assignment]
+    given: Any = node.args
+    rows, _, weights, bias = given
     packed = pack.half_panels if weights.is_half else pack.panels
     matrix = weights.data.reshape(len(weights.data), -1).t()
     panels = b.constant((weights.node, packed), lambda: packed(matrix))
@@ -146,7 +159,7 @@ def _dynamic_product(b: Builder, node: Node) -> View:
     out = b.new(shape_of(node))
     bits = 4 if weights.is_half else 8
     operation = fb.DynamicProduct(bits, weights.group_size)
-    inputs: Sequence[Any] = [*b.value(rows), panels, *constants, b.bias(bias)]  # type: ignore[arg-type]
+    inputs: Sequence[Any] = [*b.value(rows), panels, *constants, b.bias(bias)]
     b.emit(operation, inputs, [b.rows(out)])
     return out
 
@@ -155,9 +168,9 @@ def _dynamic_product(b: Builder, node: Node) -> View:
 
 
 def _pool(b: Builder, node: Node) -> View:
-    x, given = node.args
-    of: calls.Pool = given  # type: ignore[assignment]
-    image = b.in_order(b.value(x), CHANNELS_LAST)  # type: ignore[arg-type]
+    given: Any = node.args
+    x, of = given
+    image = b.in_order(b.value(x), CHANNELS_LAST)
     out = b.new(shape_of(node), CHANNELS_LAST, torch.uint8)
     window = of.window
     operation = fb.QuantizedPooling(

@@ -114,7 +114,7 @@ function coverageTable() {
       value: (row) => row.share },
     { title: "", class: "wide", text: () => "", value: (row) => row.share,
       render: (row) => bar(row.share, 1) },
-    { title: "why it stayed", text: (row) => row.why },
+    { title: "why it stayed, or a note", text: (row) => row.why },
     { title: "Python", class: "mono", text: (row) => sourceText(row.source) },
   ], rows.sort((a, b) => b.share - a.share));
 }
