@@ -130,12 +130,9 @@ def _make(
 
 
 def _export(program: str, path: Path) -> None:
-    import torch
-
     import rushlight as rl
 
-    exported = torch.export.load(program)
-    path.write_bytes(rl.export(exported, backend="cpu", verify=False).buffer)
+    path.write_bytes(rl.export(program, backend="cpu", verify=False).buffer)
 
 
 def _quantized(work: common.Workshop, name: str, recipe: str) -> str:

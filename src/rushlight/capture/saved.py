@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 import zipfile
 from typing import BinaryIO
 
@@ -52,11 +54,28 @@ def _read(file: BinaryIO, name: str) -> ExportedProgram:
     try:
         return torch.export.load(file)
     except Exception as error:  # whatever a damaged archive makes torch raise
+        found = _load_with_quantized_operators(file, start)
+        if found is not None:
+            return found
         raise ExportError(
             f"{name} cannot be read as an ExportedProgram: {error}; write it anew with "
-            f"torch.export.save of this version of torch ({torch.__version__})",
+            f"torch.export.save of this version of torch ({torch.__version__}), and import what "
+            f"registers its operators, such as torchao for those of quantised programs",
             code=Code.ACCESS_FAILED,
         ) from error
+
+
+def _load_with_quantized_operators(file: BinaryIO, start: int) -> ExportedProgram | None:
+    """The program, if all that was missing are operators that torchao registers."""
+    if "torchao" in sys.modules:
+        return None
+    file.seek(start)
+    try:
+        importlib.import_module("torchao.quantization.pt2e.quantize_pt2e")
+        return torch.export.load(file)
+    except Exception:  # as above: the first error is told
+        return None
+
 
 
 def _something_else(file: BinaryIO) -> str | None:
