@@ -64,6 +64,10 @@ struct Operands {
       }
       // Sums are about 8000 times the root of the depth; some multipliers give halves.
       multipliers[at] = random.chance(2) ? random.real(0, 0.01f) : 1.0f / 512;
+      if (test.output == Output::Bytes && random.chance(20)) {
+        constexpr float kSpecial[] = {kNotANumber, kInfinity, -kInfinity, 1e30f, -1e30f, -0.01f};
+        multipliers[at] = kSpecial[random.whole(0, 5)];
+      }
     }
     for (int64_t i = 0; i < test.rows; ++i) {
       row_scales[static_cast<size_t>(2 * i)] = random.real(0, 1);
@@ -132,9 +136,11 @@ struct Operands {
   }
 };
 
-// `sum` may be beyond 32 bits by what a column starts from: then it wraps around.
+// `sum` may be beyond 32 bits by what a column starts from: then it wraps around. NaN, of a
+// multiplier that is none, becomes the least integer.
 uint8_t requantized(int64_t sum, float multiplier, const Requantize& r) {
   const float number = static_cast<float>(static_cast<int32_t>(sum)) * multiplier;
+  if (std::isnan(number)) return static_cast<uint8_t>(r.low);
   const double q = std::nearbyint(static_cast<double>(number)) + r.zero_point;
   return static_cast<uint8_t>(q < r.low ? r.low : q > r.high ? r.high : q);
 }

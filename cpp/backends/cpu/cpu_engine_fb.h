@@ -286,7 +286,7 @@ class QuantizeRows : public Table {
   using Table::Table;
 };
 
-// What becomes of a sum of integers: round_half_even(sum * multiplier) + zero_point, clamped.
+// What becomes of a sum: round_half_even(sum * multiplier) + zero_point, clamped.
 class Requantize : public Table {
  public:
   using Table::Table;

@@ -264,7 +264,7 @@ class QuantizeRows:
 
 @dataclass(slots=True)
 class Requantize:
-    """What becomes of a sum of integers: round_half_even(sum * multiplier) + zero_point, clamped."""
+    """What becomes of a sum: round_half_even(sum * multiplier) + zero_point, clamped."""
 
     zero_point: int = 0
     low: int = 0
