@@ -34,6 +34,11 @@ void run_convolution(const ConvCase& test, PoolWorkers& workers) {
   conv.in = pooling.in = bytes(in, static_cast<size_t>(test.size * test.size * g.in_channels));
   conv.in_column_step = g.in_channels;
   conv.in_row_step = test.size * g.in_channels;
+  if (test.channels_first) {
+    conv.in_channel_step = test.size * test.size;
+    conv.in_column_step = 1;
+    conv.in_row_step = test.size;
+  }
   const int64_t terms = g.kernel_y * g.kernel_x * (g.in_channels / g.groups);
   const auto columns = static_cast<size_t>(panels_of(g.out_channels) * kPanel);
   conv.weights = bytes(weights, columns * static_cast<size_t>(g.kernel_y * g.kernel_x * 4 *
@@ -44,8 +49,8 @@ void run_convolution(const ConvCase& test, PoolWorkers& workers) {
   const auto n_out = static_cast<size_t>(g.out_height * g.out_width * g.out_channels);
   conv.results.bytes = pooling.out = bytes(out, n_out);
   const bool depthwise = test.kind == Kind::Depthwise;
-  void* scratch =
-      bytes(room, depthwise ? quantized_depthwise_scratch(g) : quantized_convolution_scratch(g));
+  void* scratch = bytes(room, depthwise ? quantized_depthwise_scratch(g)
+                                        : quantized_convolution_scratch(g, conv.in_channel_step));
   pooling.kind = test.kind == Kind::MaxPool ? Pool::Max : Pool::Average;
   const double work = 2.0 * static_cast<double>(n_out) * static_cast<double>(terms);
   const Timing t = measure_dot(work, workers.count(), [&] {

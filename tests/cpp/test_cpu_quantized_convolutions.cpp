@@ -18,6 +18,7 @@ namespace {
 struct Case {
   ConvGeometry g;
   bool depthwise = false;
+  bool channels_first = false;
   bool floats = false;    // as results
   bool extremes = false;  // all weights and bytes are the greatest
 };
@@ -89,7 +90,7 @@ int64_t sum_at(const QuantizedConvolution& conv, const Weights& weights, int64_t
     for (int64_t i = 0; i < weights.inputs; ++i) {
       const int64_t c = o / weights.outputs * weights.inputs + i;
       const int64_t byte = inside ? conv.in[n * conv.in_batch_step + from_y * conv.in_row_step +
-                                            from_x * conv.in_column_step + c]
+                                            from_x * conv.in_column_step + c * conv.in_channel_step]
                                   : conv.padding_value;
       sum += byte * weights.at(o, tap, i);
     }
@@ -103,8 +104,9 @@ void run(const Case& test, QuantizedConvolution conv, void* out, Workers* worker
   } else {
     conv.results.bytes = static_cast<uint8_t*>(out);
   }
-  const size_t bytes = test.depthwise ? quantized_depthwise_scratch(conv.geometry)
-                                      : quantized_convolution_scratch(conv.geometry);
+  const size_t bytes = test.depthwise
+                           ? quantized_depthwise_scratch(conv.geometry)
+                           : quantized_convolution_scratch(conv.geometry, conv.in_channel_step);
   std::vector<char> scratch(bytes, '\x7f');  // garbage
   if (test.depthwise) {
     convolve_depthwise(conv, scratch.data(), workers);
@@ -124,7 +126,12 @@ void check_case(const Case& test, Random& random) {
   conv.in = in.data();
   conv.in_column_step = g.in_channels;
   conv.in_row_step = g.in_width * g.in_channels;
-  conv.in_batch_step = g.in_height * conv.in_row_step;
+  if (test.channels_first) {
+    conv.in_channel_step = g.in_height * g.in_width;
+    conv.in_column_step = 1;
+    conv.in_row_step = g.in_width;
+  }
+  conv.in_batch_step = g.in_height * g.in_width * g.in_channels;
   conv.weights = weights.packed.data();
   conv.results.start = weights.start.data();
   conv.results.multipliers = weights.multipliers.data();
@@ -208,6 +215,7 @@ void test_dense() {
     g.groups = random.chance(3) ? random.whole(2, 6) : 1;
     g.in_channels = g.groups * random.whole(1, 20);
     g.out_channels = g.groups * random.whole(1, 40);
+    test.channels_first = random.chance(4);
     test.floats = random.chance(5);
     test.extremes = random.chance(10);
     check_case(test, random);
@@ -230,6 +238,7 @@ void test_network_dense() {
           g.stride_y = g.stride_x = stride;
           g.pad_top = g.pad_left = kernel / 2;
           g.out_height = g.out_width = out_of(size, kernel, stride, 1, kernel / 2);
+          test.channels_first = channels == 3;
           check_case(test, random);
         }
       }

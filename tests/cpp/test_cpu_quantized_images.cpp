@@ -106,7 +106,7 @@ class Expected {
     conv.results.bytes = results.data();
     conv.results.step = channels;
     std::vector<char> scratch(depthwise ? cpu::quantized_depthwise_scratch(conv.geometry)
-                                        : cpu::quantized_convolution_scratch(conv.geometry));
+                                        : cpu::quantized_convolution_scratch(conv.geometry, 1));
     if (depthwise) {
       cpu::convolve_depthwise(conv, scratch.data(), nullptr);
     } else {
@@ -212,8 +212,8 @@ void test_refused_convolutions() {
   refuse_value(Graph::kConvolveEach, 1, Graph::kPanels, "its weights have other sizes");
   refuse_value(Graph::kConvolve, 1, Graph::kTaps, "its weights have other sizes");
   refused([](Graph& g) { g.values[Graph::kImage].steps = {1260, 63, 7, 1}; },
-          "the channels of its image have gaps");
-  refused([](Graph& g) { g.values[Graph::kImage].steps = {1260, 1, 0, 20}; }, "or repeat");
+          "does not lie channels last");
+  refused([](Graph& g) { g.values[Graph::kImage].steps = {1260, 1, 0, 20}; }, "its image repeats");
   refused([](Graph& g) { g.values[Graph::kImage].steps = {1260, 1, 141, 20}; },
           "does not lie channels last");
 }

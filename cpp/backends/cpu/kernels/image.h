@@ -7,6 +7,7 @@
 #include "rushlight/backends/cpu/kernels/blocks.h"
 #include "rushlight/backends/cpu/kernels/convolution.h"
 #include "rushlight/backends/cpu/kernels/dot_product.h"
+#include "rushlight/backends/cpu/loops/bytes.h"
 #include "rushlight/backends/cpu/loops/copy.h"
 #include "rushlight/backends/cpu/loops/pixels.h"
 
@@ -63,6 +64,16 @@ inline void gather_pixels(const Image<float>& image, const float* in, int64_t co
 inline void gather_pixels(const Image<uint8_t>& image, const uint8_t* in, int64_t columns,
                           int64_t channels, uint8_t* out, int64_t out_step) {
   const int64_t filled = quads_of(channels) * kQuad;
+  if (image.channel_step != 1) {
+    for (int64_t c = 0; c < channels; c += kQuad) {
+      const uint8_t* planes[kQuad];
+      for (int64_t j = 0; j < kQuad; ++j) {
+        planes[j] = in + (c + j < channels ? c + j : c) * image.channel_step;
+      }
+      byte_loops().interleave(planes, image.column_step, columns, out + c, out_step);
+    }
+    return;
+  }
   int64_t whole = columns - (filled + channels - 1) / channels + 1;
   if (image.column_step != channels || whole < 0) whole = 0;
   const CopyLoops& loops = copy_loops();

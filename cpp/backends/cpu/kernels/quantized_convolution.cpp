@@ -15,7 +15,8 @@ int64_t pixel_step(const ConvGeometry& g) {
   return channels * g.stride_x % 4096 == 0 ? channels + kQuadBytes : channels;
 }
 
-bool needs_copy(const ConvGeometry& g) {
+bool needs_copy(const ConvGeometry& g, int64_t channel_step) {
+  if (channel_step != 1) return true;
   if (is_pointwise(g)) return false;
   return needs_padding(g) || (g.groups == 1 && g.in_channels % kQuad != 0);
 }
@@ -59,8 +60,9 @@ void convolve_image(const QuantizedConvolution& conv, const Image<uint8_t>& sour
   image.data += group.in_channel;
   const Tiling<uint8_t> tiling(image, g, dot_loops().rows);
   // A copy has whole quads; of a group, nothing behind its channels may be read.
-  const int64_t channels =
-      g.groups == 1 && needs_copy(g) ? filled(g.in_channels) : g.in_channels / g.groups;
+  const int64_t channels = g.groups == 1 && needs_copy(g, conv.in_channel_step)
+                               ? filled(g.in_channels)
+                               : g.in_channels / g.groups;
   // A row of taps may lie in one piece.
   const bool in_rows = channels == image.column_step && channels % kQuad == 0 && g.dilation_x == 1;
   DotGrid grid(g.kernel_y * (in_rows ? 1 : g.kernel_x), in_rows ? g.kernel_x * channels : channels);
@@ -96,8 +98,8 @@ void convolve_pixels(const QuantizedConvolution& conv, const Group& group, Worke
 
 }  // namespace
 
-size_t quantized_convolution_scratch(const ConvGeometry& g) {
-  if (is_empty(g) || !needs_copy(g)) return 0;
+size_t quantized_convolution_scratch(const ConvGeometry& g, int64_t channel_step) {
+  if (is_empty(g) || !needs_copy(g, channel_step)) return 0;
   return static_cast<size_t>(padded_size(g, pixel_step(g))) + kCacheLine;
 }
 
@@ -105,15 +107,16 @@ void convolve(const QuantizedConvolution& conv, void* scratch, Workers* workers)
   const ConvGeometry& g = conv.geometry;
   if (is_empty(g)) return;
   const int64_t terms = g.in_channels / g.groups * g.kernel_y * g.kernel_x;
-  if (is_pointwise(g) && pixels_follow(conv)) {
+  const bool copies = needs_copy(g, conv.in_channel_step);
+  if (is_pointwise(g) && !copies && pixels_follow(conv)) {
     return for_each_group(g, terms, workers, [&](int64_t group, Workers* shared) {
       convolve_pixels(conv, Group(conv, 0, group), shared);
     });
   }
   for (int64_t image = 0; image < g.batch; ++image) {
     Image<uint8_t> source = {conv.in + image * conv.in_batch_step, conv.in_row_step,
-                             conv.in_column_step};
-    if (needs_copy(g)) {
+                             conv.in_column_step, conv.in_channel_step};
+    if (copies) {
       source = padded_image(g, source, align<uint8_t>(scratch), pixel_step(g), conv.padding_value,
                             workers);
     }

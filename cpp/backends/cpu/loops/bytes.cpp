@@ -1,11 +1,25 @@
 #include "rushlight/backends/cpu/loops/bytes.h"
 
 #include "rushlight/backends/cpu/loops/vec_bytes.h"
+#include "rushlight/backends/cpu/loops/vec_turns.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
 using namespace ::rushlight::kernels::RL_ISA;
+
+void interleave(const uint8_t* const* planes, int64_t step, int64_t columns, uint8_t* out,
+                int64_t out_step) {
+  int64_t x = 0;
+  if (step == 1 && out_step == 4) {
+    for (; x + 16 <= columns; x += 16) {
+      interleave_sixteen(planes[0] + x, planes[1] + x, planes[2] + x, planes[3] + x, out + x * 4);
+    }
+  }
+  for (; x < columns; ++x) {
+    for (int64_t j = 0; j < 4; ++j) out[x * out_step + j] = planes[j][x * step];
+  }
+}
 
 // A vector of a row's elements, of which `n` are there.
 inline Block load_row(const uint8_t* p, int64_t step, int64_t n) {
@@ -188,6 +202,6 @@ void average(const PoolWindow<uint8_t>& window, const ByteAverage& average, int6
 
 }  // namespace
 
-const ByteLoops byte_loops = {combine, look_up, max, average};
+const ByteLoops byte_loops = {interleave, combine, look_up, max, average};
 
 }  // namespace rushlight::cpu::RL_ISA

@@ -25,6 +25,9 @@ struct ByteAverage {
 };
 
 struct ByteLoops {
+  // out[x * out_step + j] = planes[j][x * step] for four planes.
+  void (*interleave)(const uint8_t* const* planes, int64_t step, int64_t columns, uint8_t* out,
+                     int64_t out_step);
   void (*combine)(const QuantizedBinary& binary, const ByteRow& row);
   void (*look_up)(const ByteRow& row);  // in the table b
   // 0 of no taps.

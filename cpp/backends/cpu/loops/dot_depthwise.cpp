@@ -1,6 +1,7 @@
 #include "rushlight/backends/cpu/loops/dot_depthwise.h"
 
 #include "rushlight/backends/cpu/loops/vec_dot.h"
+#include "rushlight/backends/cpu/loops/vec_turns.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -40,37 +41,10 @@ inline void interleave_pixel(const uint8_t* const (&at)[kQuad], uint8_t* out) {
   _mm512_storeu_si512(out, interleaved(at, 0));
 }
 
-#elif defined(__SSE2__)
-
-inline void interleave_pixel(const uint8_t* const (&at)[kQuad], uint8_t* out) {
-  const auto load = [](const uint8_t* p) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-  };
-  const auto store = [&](int i, __m128i v) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out) + i, v);
-  };
-  const __m128i a = load(at[0]);
-  const __m128i b = load(at[1]);
-  const __m128i c = load(at[2]);
-  const __m128i d = load(at[3]);
-  const __m128i low[] = {_mm_unpacklo_epi8(a, b), _mm_unpacklo_epi8(c, d)};
-  const __m128i high[] = {_mm_unpackhi_epi8(a, b), _mm_unpackhi_epi8(c, d)};
-  store(0, _mm_unpacklo_epi16(low[0], low[1]));
-  store(1, _mm_unpackhi_epi16(low[0], low[1]));
-  store(2, _mm_unpacklo_epi16(high[0], high[1]));
-  store(3, _mm_unpackhi_epi16(high[0], high[1]));
-}
-
-#elif defined(RL_NEON)
-
-inline void interleave_pixel(const uint8_t* const (&at)[kQuad], uint8_t* out) {
-  vst4q_u8(out, {{vld1q_u8(at[0]), vld1q_u8(at[1]), vld1q_u8(at[2]), vld1q_u8(at[3])}});
-}
-
 #else
 
 inline void interleave_pixel(const uint8_t* const (&at)[kQuad], uint8_t* out) {
-  for (int64_t i = 0; i < kQuadBytes; ++i) out[i] = at[i % kQuad][i / kQuad];
+  interleave_sixteen(at[0], at[1], at[2], at[3], out);
 }
 
 #endif

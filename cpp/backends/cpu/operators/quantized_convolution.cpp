@@ -26,7 +26,7 @@ class ConvolveBytes final : public Operator {
     RL_TRY(read_steps(setup));
     convolution_.padding_value = given.padding_value;
     setup.want_scratch(depthwise_ ? quantized_depthwise_scratch(g)
-                                  : quantized_convolution_scratch(g));
+                                  : quantized_convolution_scratch(g, convolution_.in_channel_step));
     return results_.prepare(setup, given.requantize, given.finish,
                             g.batch * g.out_height * g.out_width, g.out_channels, g.out_channels);
   }
@@ -64,19 +64,19 @@ class ConvolveBytes final : public Operator {
 
   Status read_steps(const Setup& setup) {
     ConvGeometry& g = convolution_.geometry;
-    if (has_repeats(*in_) || (in_->steps[1] != 1 && g.in_channels > 1)) {
-      return setup.refuse("the channels of its image have gaps, or repeat");
-    }
+    if (has_repeats(*in_)) return setup.refuse("its image repeats elements");
     if (depthwise_ && !is_channels_last(*in_)) {
       return setup.refuse("its image does not lie channels last");
     }
     convolution_.in_batch_step = in_->steps[0];
     convolution_.in_row_step = in_->steps[2];
     convolution_.in_column_step = in_->steps[3];
+    convolution_.in_channel_step = g.in_channels > 1 ? in_->steps[1] : 1;
     if (!depthwise_) {
       drop_idle_strides(&g);
       return {};
     }
+    convolution_.in_channel_step = 1;
     convolution_.in_column_step = g.in_channels;
     convolution_.in_row_step = g.in_width * g.in_channels;
     convolution_.in_batch_step = g.in_height * convolution_.in_row_step;
