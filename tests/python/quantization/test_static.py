@@ -162,7 +162,7 @@ def test_kernels_agree_with_the_converted_graph(name: str, recipe: str) -> None:
     module = rushlight.load(rushlight.export(program).buffer)
     assert (module(x) - expected).abs().max() <= scale * 1.001
     error, full = expected - model(x), model(x)
-    assert error.square().mean() < 4e-4 * full.square().mean()
+    assert error.square().mean() < 1e-3 * full.square().mean()
 
 
 def test_grouped_transposed_convolutions_keep_their_real_numbers() -> None:
