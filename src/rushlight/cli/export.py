@@ -29,6 +29,51 @@ HELP = help_text(
     ),
 )
 
+OutputOption = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="FILE.pte", help="Default: the model's name with .pte."),
+]
+BackendsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--backend",
+        metavar="NAME",
+        help="Where it runs; default: portable. Several make a fat program with a form for "
+        "each, in order of preference.",
+    ),
+]
+DynamicOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dynamic",
+        metavar="INPUT:DIM=MIN..MAX",
+        help="A size that may vary. With the same NAME in INPUT:DIM=NAME:MIN..MAX sizes are "
+        "equal. Give it once for each size.",
+    ),
+]
+QuantizeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--quantize", metavar="RECIPE", help="Quantise it; `rushlight recipes` lists how."
+    ),
+]
+CalibrateOption = Annotated[
+    str | None,
+    typer.Option(
+        "--calibrate",
+        metavar="DATA",
+        help="FILE.py:NAME of a function that returns, or an attribute that is, an iterable "
+        "of inputs like the real ones: tuples of arguments. For recipes that need data.",
+    ),
+]
+VerifyOption = Annotated[
+    bool,
+    typer.Option("--verify/--no-verify", help="Run the program and compare it with PyTorch."),
+]
+StrictOption = Annotated[
+    bool,
+    typer.Option("--strict", help="Refuse what leaves over 1 % of its cost to slow kernels."),
+]
 
 _COUNT = re.compile(r": \d+ of \d+$")
 
@@ -36,53 +81,13 @@ _COUNT = re.compile(r": \d+ of \d+$")
 @reports_errors
 def main(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="model.py:build, or model.pt2")],
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE.pte", help="Default: the model's name with .pte."
-        ),
-    ] = None,
-    backend: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--backend",
-            metavar="NAME",
-            help="Where it runs; default: portable. Several make a fat program with a form for "
-            "each, in order of preference.",
-        ),
-    ] = None,
-    dynamic: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--dynamic",
-            metavar="INPUT:DIM=MIN..MAX",
-            help="A size that may vary. With the same NAME in INPUT:DIM=NAME:MIN..MAX sizes are "
-            "equal. Give it once for each size.",
-        ),
-    ] = None,
-    quantize: Annotated[
-        str | None,
-        typer.Option(
-            "--quantize", metavar="RECIPE", help="Quantise it; `rushlight recipes` lists how."
-        ),
-    ] = None,
-    calibrate: Annotated[
-        str | None,
-        typer.Option(
-            "--calibrate",
-            metavar="DATA",
-            help="FILE.py:NAME of a function that returns, or an attribute that is, an iterable "
-            "of inputs like the real ones: tuples of arguments. For recipes that need data.",
-        ),
-    ] = None,
-    verify: Annotated[
-        bool,
-        typer.Option("--verify/--no-verify", help="Run the program and compare it with PyTorch."),
-    ] = True,
-    strict: Annotated[
-        bool,
-        typer.Option("--strict", help="Refuse what leaves over 1 % of its cost to slow kernels."),
-    ] = False,
+    output: OutputOption = None,
+    backend: BackendsOption = None,
+    dynamic: DynamicOption = None,
+    quantize: QuantizeOption = None,
+    calibrate: CalibrateOption = None,
+    verify: VerifyOption = True,
+    strict: StrictOption = False,
     traceback: TracebackOption = False,
 ) -> None:
     """The command; `HELP` is its help page."""

@@ -23,12 +23,12 @@ def affine_decompositions() -> Table:
         torch.ops.quantized_decomposed, "dequantize_per_channel_group"
     ):
         return {}
-    rules = {
+    rules: Table = {
         library.choose_qparams_affine.default: _choose,
         library.quantize_affine.default: _quantize,
         library.dequantize_affine.default: _dequantize,
     }
-    return {target: _or_own(target, rule) for target, rule in rules.items()}  # type: ignore[arg-type]
+    return {target: _or_own(target, rule) for target, rule in rules.items()}
 
 
 def _or_own(target: Any, rule: Callable[..., Any]) -> Callable[..., Any]:

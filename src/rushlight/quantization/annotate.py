@@ -139,6 +139,8 @@ class Annotator:
             return False
         if not _is_float(node) or not _is_float(weight):
             return False
+        if CONVOLUTIONS.get(node.target) and _argument(node, 6) not in (None, 1):
+            return False  # channels of a transposed convolution in groups lie along two axes
         is_dynamic = config.input_activation is not None and config.input_activation.is_dynamic
         if node.target is not LINEAR and (is_dynamic or config.input_activation is None):
             return False

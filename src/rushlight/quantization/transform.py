@@ -13,7 +13,9 @@ from rushlight.quantization.layers import attribute_of
 aten = torch.ops.aten
 
 _BINARY = "add sub mul"
-_UNARY = "relu relu6 hardtanh clamp hardswish hardsigmoid silu elu leaky_relu dropout"
+_UNARY = (
+    "relu relu6 hardtanh clamp hardswish hardsigmoid silu elu leaky_relu dropout feature_dropout"
+)
 PRODUCTS = frozenset({*CONVOLUTIONS, LINEAR})
 _PADDING_AT = {aten.conv1d.default: 4, aten.conv2d.default: 4}
 _PRODUCTS: dict[Any, int] = {
@@ -21,6 +23,7 @@ _PRODUCTS: dict[Any, int] = {
     aten.mm.default: 0,
     aten.matmul.default: 0,
 }  # at the first
+_DROPOUTS = frozenset({aten.dropout.default, aten.feature_dropout.default})
 _IN_PLACE = {
     **{getattr(aten, f"{name}_").Tensor: getattr(aten, name).Tensor for name in _BINARY.split()},
     **{getattr(aten, f"{name}_").default: getattr(aten, name).default for name in _UNARY.split()},
@@ -35,7 +38,7 @@ def prepare_graph(model: GraphModule) -> GraphModule:
     for node in list(model.graph.nodes):
         if node.target in _PADDING_AT:
             _fold_padding(node)
-        elif node.target is aten.dropout.default and node.args[2] is False:
+        elif node.target in _DROPOUTS and node.args[2] is False:
             node.replace_all_uses_with(node.args[0])
         elif node.target in _PRODUCTS:
             _to_linear(model, node, transposed)

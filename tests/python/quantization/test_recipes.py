@@ -164,13 +164,13 @@ def test_matrix_products_are_linear_layers(x: torch.Tensor) -> None:
     [
         (
             Int8DynamicActivationIntxWeightConfig(
-                weight_dtype=torch.int4,  # type: ignore[attr-defined]
+                weight_dtype=torch.int4,
                 weight_granularity=PerGroup(32),
             ),
             OPERATORS["int4-dynamic"],
         ),
         (
-            IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(32)),  # type: ignore[attr-defined]
+            IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(32)),
             OPERATORS["int4-weights"],
         ),
     ],
@@ -184,7 +184,7 @@ def test_weights_that_torchao_quantised_stay_integers(
     assert operators(ready, x) == wanted
     module = rushlight.load(rushlight.export(ready, (x,)).buffer)
     assert torch.allclose(module(x), ready(x), atol=1e-2)
-    assert operators(rushlight.quantize(net, (x,), recipe=config)) == wanted  # type: ignore[arg-type]
+    assert operators(rushlight.quantize(net, (x,), recipe=config)) == wanted
 
 
 def test_recipes_say_what_they_are() -> None:
