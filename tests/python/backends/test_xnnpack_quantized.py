@@ -128,7 +128,6 @@ FUNCTIONS: dict[str, Any] = {
     "Floor": torch.floor,
     "Gelu": F.gelu,
     "Hardswish": F.hardswish,
-    "LeakyReLU": F.leaky_relu,
     "Negate": torch.neg,
     "Sigmoid": torch.sigmoid,
     "Sin": torch.sin,
