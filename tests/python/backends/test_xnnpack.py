@@ -13,20 +13,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.export import Dim
-from xnnpack_models import Calls, Peer, equal, graphs_of, left, lowered, nodes_of
+from xnnpack_models import Calls, Peer, graphs_of, left, lowered, nodes_of
 
 import rushlight as rl
 from delegates import flat, lowered_modules
 from rushlight.backends.xnnpack import XnnpackPartitioner
-from rushlight.backends.xnnpack.graph import Step, Stored
-from rushlight.backends.xnnpack.payload import read_payload, write_payload
-from rushlight.backends.xnnpack.preprocess import Writer
-from rushlight.ir.bounds import Bounds
+from rushlight.backends.xnnpack.payload import read_payload
 from rushlight.partition import (
     BackendDetails,
     DelegationSpec,
-    LoweredBackendModule,
-    NamedDataStore,
     PreprocessResult,
     SupportedOperatorPartitioner,
 )
@@ -285,25 +280,6 @@ def test_attention_with_dynamic_sizes(peer: Peer, dims: Any) -> None:
     found = nodes_of(edge)
     assert found.count("FullyConnected") == 2 and found.count("BatchMatrixMultiply") == 2
     assert bool(left(edge)) == (len(dims) + (0 not in dims) > 1)
-
-
-@pytest.mark.interop
-def test_quantised_values(peer: Peer) -> None:
-    """What the writer has for them: operators on quantised tensors are not taken yet."""
-    x = torch.randn(3, 7) * 2
-    scale, zero = 0.03, -5
-    given = Stored([3, 7], fb.Datatype.FP32, external=0, flags=1)
-    small = Stored([3, 7], fb.Datatype.QINT8, quantization=fb.PerTensorQuant(scale, zero))
-    result = Stored([3, 7], fb.Datatype.FP32, external=1, flags=2)
-    steps = [
-        Step(fb.Convert(), {"input_id": given}, {"output_id": small}),
-        Step(fb.Convert(), {"input_id": small}, {"output_id": result}),
-    ]
-    edge = rl.to_edge(torch.export.export(Calls(torch.sin), (x,))).exported_program()
-    graph = Writer(NamedDataStore(), Bounds.of(edge)).graph(steps, 2)
-    module = LoweredBackendModule(edge, "XnnpackBackend", write_payload(graph), [], None, 64)
-    [found] = peer.results(module.buffer(), x)
-    equal(found, torch.fake_quantize_per_tensor_affine(x, scale, zero, -128, 127))
 
 
 MODELS = [

@@ -9,8 +9,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from xnnpack_models import Calls, left, nodes_of
-from xnnpack_quantized import OPS, Integers, Quantizer, lowered, nodes_in
+from xnnpack_models import Calls, graphs_of, left, nodes_of
+from xnnpack_quantized import OPS, Integers, Quantizer, Rows, lowered, nodes_in
 
 if TYPE_CHECKING:
     from conftest import ExecuTorch
@@ -128,7 +128,6 @@ FUNCTIONS: dict[str, Any] = {
     "Floor": torch.floor,
     "Gelu": F.gelu,
     "Hardswish": F.hardswish,
-    "LeakyReLU": F.leaky_relu,
     "Negate": torch.neg,
     "Sigmoid": torch.sigmoid,
     "Sin": torch.sin,
@@ -184,6 +183,29 @@ def test_patterns_without_an_end_compute_real_numbers(peer: Quantizer) -> None:
         lambda x: IN(x) * 2,
     ]
     near(peer, Calls(*functions), torch.randn(2, 4, 6, 6))
+
+
+class Gated(nn.Module):
+    """Products of the same rows, and sums of the same integers, on both sides of a layer norm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = Rows(nn.Linear(32, 32), 8), Rows(nn.Linear(32, 32), 4, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.two(x) + F.layer_norm(self.one(x), [32])
+        integers = OUT(y)
+        return OUT(OUT(F.layer_norm(integers, [32])) + integers)
+
+
+def test_patterns_around_what_is_left_out(peer: Quantizer) -> None:
+    x, model = torch.randn(5, 32), Gated().eval()
+    edge = lowered(torch.export.export(model, (x,)))
+    assert not any("quantize" in name or "linear" in name for name in left(edge))
+    found = nodes_of(edge)
+    assert found.count("FullyConnected") == 2 and len(graphs_of(edge)) == 3
+    [result] = peer.results(bytes(edge.to_executorch().buffer), x)
+    assert float((result - model(x)).abs().max()) <= 2 * OUT.form[0] * 1.001
 
 
 class Outer(nn.Module):

@@ -15,7 +15,7 @@ from xnnpack_quantized import OPS, Integers, lowered
 
 X = torch.randn(3, 64)
 IMAGE = torch.randn(2, 4, 6, 6)
-IN = Integers(0.03, -5)
+IN, FAR = Integers(0.03, -5), Integers(1.0)
 
 
 Made = Callable[[], torch.Tensor]
@@ -45,21 +45,25 @@ def _groups(size: int, depth: int, bits: int = 4) -> Made:
     data = torch.randint(-half, half, (6, depth), dtype=torch.int8)
     scales = torch.full((6, depth // size), 0.01)
     form = (-half, half - 1, torch.int8, size, torch.float32)
-    return lambda: OPS.dequantize_per_channel_group(data, scales, None, *form)  # type: ignore[no-any-return]
+    given: Any = (data, scales, None, *form)
+    return lambda: OPS.dequantize_per_channel_group(*given)  # type: ignore[no-any-return]
+
+
+def _there_and_back(x: torch.Tensor, form: tuple[Any, ...], **options: Any) -> torch.Tensor:
+    integers = OPS.quantize_per_tensor(x, *form)
+    return OPS.dequantize_per_tensor(integers, *form, **options)  # type: ignore[no-any-return]
 
 
 def _rows(x: torch.Tensor, dtype: torch.dtype = torch.int8) -> torch.Tensor:
     low, high = torch.iinfo(dtype).min, torch.iinfo(dtype).max
     scale, zero = OPS.choose_qparams(x, low, high, 1e-6, dtype)
-    form = (scale, zero, low, high, dtype)
-    return OPS.dequantize_per_tensor(OPS.quantize_per_tensor(x, *form), *form)  # type: ignore[no-any-return]
+    return _there_and_back(x, (scale, zero, low, high, dtype), out_dtype=x.dtype)
 
 
 def _as(
     x: torch.Tensor, low: int, high: int, dtype: torch.dtype, scale: float = 0.1
 ) -> torch.Tensor:
-    form = (scale, 0, low, high, dtype)
-    return OPS.dequantize_per_tensor(OPS.quantize_per_tensor(x, *form), *form)  # type: ignore[no-any-return]
+    return _there_and_back(x, (scale, 0, low, high, dtype))
 
 
 class Layer(nn.Module):
@@ -93,12 +97,7 @@ def _dynamic(x: torch.Tensor, w: Made) -> torch.Tensor:
 
 
 def _half(x: torch.Tensor, w: Made) -> torch.Tensor:
-    scale, zero = OPS.choose_qparams(y := x.half(), -128, 127, 1e-6, torch.int8)
-    form = (scale, zero, -128, 127, torch.int8)
-    rows = OPS.dequantize_per_tensor(
-        OPS.quantize_per_tensor(y, *form), *form, out_dtype=torch.float16
-    )
-    return F.linear(rows, w())
+    return F.linear(_rows(x.half()), w())
 
 
 NINE = torch.full((1,), 9.0)
@@ -107,6 +106,7 @@ PRODUCTS: list[tuple[str, Any, Made, torch.Tensor]] = [
     ("its input is not", _real, _weight(6, 64), X),
     ("its input is not", lambda x, w: IN(F.linear(x, w())), _weight(6, 64), X),
     ("its input is not", lambda x, w: F.linear(_rows(x, torch.uint8), w()), _weight(6, 64), X),
+    ("less than 256", lambda x, w: IN(F.linear(FAR(x), w())), _weight(6, 64, scale=10.0), X),
     ("its result is not", lambda x, w: F.linear(IN(x), w()), _weight(6, 64), X),
     ("another dimension", _static, _weight(6, 64, axis=1), X),
     ("zero points of 0", _static, _weight(6, 64, zero_point=1), X),

@@ -191,7 +191,7 @@ OPERATORS: dict[Any, Operator] = {
         lambda b, n: unary(b, n, fb.Gelu()), _gelu_why_not, integers=COMPUTES
     ),
     aten.elu.default: Operator(_elu, _elu_why_not, integers=COMPUTES),
-    aten.leaky_relu.default: Operator(_leaky_relu, integers=COMPUTES),
+    aten.leaky_relu.default: Operator(_leaky_relu),
     aten.pow.Tensor_Scalar: Operator(
         *(_power, _power_why_not), integers=lambda n: COMPUTES if n.args[1] == 2 else None
     ),

@@ -24,6 +24,7 @@ from rushlight.backends.xnnpack.weights import (
     scale_of,
     weights_of,
     why_not_bias,
+    why_not_result,
     why_not_scales,
 )
 from rushlight.ir.quantized_values import Affine, affine_of, chooses, dequantizes, quantizes
@@ -201,10 +202,14 @@ class Forms:
         if weights.group:
             return "XNNPACK takes groups of weights only where the input is quantised as it comes"
         scale = scale_of(given, self.constant)
-        reason = why_not_bias(weights, scale, bias, self.constant)
+        result = affine_of(path[-1])
+        assert result is not None
+        reason = why_not_bias(weights, scale, bias, self.constant) or why_not_result(
+            weights, scale, scale_of(result, self.constant)
+        )
         if reason is not None:
             return reason
-        self.values[node] = affine_of(path[-1])  # type: ignore[assignment]
+        self.values[node] = result
         if dequantizes(source):
             around.append(source)
         return Product(weights, source, given, (*around, *path))

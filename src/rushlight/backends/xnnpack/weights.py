@@ -22,6 +22,7 @@ Constant = Callable[[Any], torch.Tensor | None]
 
 _FOUR_BITS = (-8, 7)
 _GROUPS_OF = 32
+_MOST_STEPS = 256
 _MOST_INT32 = 2**31 - 1
 _LEAST_NORMAL = torch.finfo(torch.float32).smallest_normal
 
@@ -252,6 +253,22 @@ def why_not_bias(weights: Weights, scale: float, bias: Any, constant: Constant) 
     if most > _MOST_INT32 // 2:  # the other half is for the products
         return f"its bias is {most:.3g} steps of its scale, and sums have 32 bits"
     return None
+
+
+def why_not_result(weights: Weights, scale: float, result: float) -> str | None:
+    """Why what a product adds up does not become a result.
+
+    Args:
+        weights: of the product.
+        scale, result: of what it is given and of what it gives.
+    """
+    steps = weights.scales.max().item() * scale / result
+    if steps < _MOST_STEPS:
+        return None
+    return (
+        f"one step of what it adds up is {steps:.3g} of its result's, and XNNPACK takes less than "
+        f"{_MOST_STEPS}: calibrate with data that resembles what it will be given"
+    )
 
 
 def _is_symmetric(affine: Affine, constant: Constant) -> bool:
