@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
-import sys
 import zipfile
+import zlib
 from typing import BinaryIO
 
 import torch
@@ -51,12 +52,13 @@ def _read(file: BinaryIO, name: str) -> ExportedProgram:
             code=Code.INVALID_ARGUMENT,
         )
     file.seek(start)
+    if _has_quantized_operators(file):
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module("torchao.quantization.pt2e.quantize_pt2e")  # registers them
+    file.seek(start)
     try:
         return torch.export.load(file)
     except Exception as error:  # whatever a damaged archive makes torch raise
-        found = _load_with_quantized_operators(file, start)
-        if found is not None:
-            return found
         raise ExportError(
             f"{name} cannot be read as an ExportedProgram: {error}; write it anew with "
             f"torch.export.save of this version of torch ({torch.__version__}), and import what "
@@ -65,17 +67,13 @@ def _read(file: BinaryIO, name: str) -> ExportedProgram:
         ) from error
 
 
-def _load_with_quantized_operators(file: BinaryIO, start: int) -> ExportedProgram | None:
-    """The program, if all that was missing are operators that torchao registers."""
-    if "torchao" in sys.modules:
-        return None
-    file.seek(start)
+def _has_quantized_operators(file: BinaryIO) -> bool:
     try:
-        importlib.import_module("torchao.quantization.pt2e.quantize_pt2e")
-        return torch.export.load(file)
-    except Exception:  # as above: the first error is told
-        return None
-
+        with zipfile.ZipFile(file) as archive:
+            names = [name for name in archive.namelist() if name.endswith(".json")]
+            return any(b"quantized_decomposed" in archive.read(name) for name in names)
+    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, EOFError, zlib.error):
+        return False
 
 
 def _something_else(file: BinaryIO) -> str | None:
