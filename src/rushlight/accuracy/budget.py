@@ -217,7 +217,8 @@ def _default(program: ExportedProgram) -> tuple[str, ...]:
 
 
 def _config(name: str) -> QuantizationConfig:
-    quantizer = recipe_of(name).quantizer()
+    make = recipe_of(name).quantizer
+    quantizer = make() if make is not None else None
     if not isinstance(quantizer, CpuQuantizer) or quantizer.config is None:
         raise _wrong(f"recipe {name!r} is for whole models: layers can have int8 or int4 recipes")
     return quantizer.config

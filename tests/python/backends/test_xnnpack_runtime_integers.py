@@ -5,7 +5,6 @@ Where the engine computes with integers alone, so do results agree: bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 

@@ -27,7 +27,6 @@ from rushlight.backends.cpu.quantized_products import dynamic_product, product
 from rushlight.backends.cpu.quantized_results import fuse_result, why_not_integer
 from rushlight.backends.cpu.rewrite import Rewriter, shape_of
 
-
 _CONVERTING = (calls.quantize, calls.dequantize, calls.flip, calls.quantize_rows)
 
 
