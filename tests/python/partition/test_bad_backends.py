@@ -282,6 +282,8 @@ NONSENSE: list[tuple[Callable[[Any], Any], str]] = [
     (lambda p: PreprocessResult(b"", {1: ["x"]}), "the debug handles ['x'] for 1"),
     (lambda p: PreprocessResult(b"", {1: 3.5}), "the debug handles 3.5 for 1"),
     (lambda p: PreprocessResult(b"", [1]), "a debug_handle_map that is a list"),
+    (lambda p: PreprocessResult(b"", notes={"add": 3}), "the note 3 for 'add'"),
+    (lambda p: PreprocessResult(b"", notes=[]), "notes are a dict"),
     (lambda p: PreprocessResult(b"", {}, {"k": b""}), "a data_store_output that is a dict"),
     (lambda p: PreprocessResult(b"", {}, store(b"")), "'k' is b'', not a DataEntry: fill it"),
     (lambda p: PreprocessResult(b"", {}, store(DataEntry(1, 1))), "'k' is buffer 1 of 0"),
