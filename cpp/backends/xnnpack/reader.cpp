@@ -154,6 +154,9 @@ Status Reader::read_quantization(wire::QuantizedTensorValue from, Value* to) {
       return refuse("its zero point is not within -128..127");
     }
   }
+  if (from.quant_params_type() == wire::QuantParams::PerTokenDynamicQuant) {
+    quantization.row_dims = from.quant_params_as_PerTokenDynamicQuant().num_nonbatch_dims();
+  }
   if (from.quant_params_type() == wire::QuantParams::PerChannelQuant) {
     const auto params = from.quant_params_as_PerChannelQuant();
     return read_scales(params, params.scale(), sizeof(float), to);
@@ -522,7 +525,9 @@ bool takes(const Node& node, size_t k, const Value& value) {
       return !has_channels && value.quantization.scale > 0;
     case Datatype::QDINT8:
       if (value.role != Role::Internal) return false;
-      return node.kind == NodeKind::Convert ? k == 1 : is_product(node.kind) && k == 0;
+      if (node.kind == NodeKind::Convert) return k == 1;
+      return is_product(node.kind) && k == 0 &&
+             value.quantization.row_dims == (node.kind == NodeKind::FullyConnected ? 1 : 3);
     case Datatype::QCINT8: {
       const size_t dim = node.kind == NodeKind::DepthwiseConv2d ? 3 : 0;
       return is_product(node.kind) && k == 1 && is_constant && has_channels &&
