@@ -361,7 +361,7 @@ void test_datatypes() {
   TestGraph graph = sum();
   graph.values[1].datatype = Datatype::QINT8;
   check_refused(graph, "node 0 (Add): its value 9 is qint8", Code::NotSupported);
-  check_refused(graph, "export the model without quantisation", Code::NotSupported);
+  check_refused(graph, "with another quantisation, or none", Code::NotSupported);
 }
 
 void test_halves() {

@@ -39,6 +39,7 @@ struct Quantization {
   Span<const uint8_t> scales;
   size_t channel_dim = 0;
   int64_t group_size = 0;  // neighbours in a row that share a scale; 0 without groups
+  int64_t row_dims = 1;    // of what is quantised when it runs: the last dimensions, a row
 };
 
 enum class Role : uint8_t { Internal, Constant, Input, Output };

@@ -85,6 +85,10 @@ class Translator {
   Status static_convolution(const Node& node);
   bool integer_binary(const Node& node);
   bool integer_pooling(const Node& node);
+  // Quantises what is to be quantised row by row.
+  void quantize_rows(uint32_t value, const cpu::Value& rows);
+  // What images that were quantised one by one stand for.
+  cpu::Value rounded_images(uint32_t value);
   Status dynamic_product(const Node& node, const cpu::FinishParameters& finish,
                          const cpu::Value* bias, const cpu::Value& rows);
   template <typename T>

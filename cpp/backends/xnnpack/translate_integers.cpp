@@ -249,20 +249,52 @@ bool Translator::integer_pooling(const Node& node) {
   return true;
 }
 
+void Translator::quantize_rows(uint32_t value, const cpu::Value& rows) {
+  State& of = states_[value];
+  of.rows = builder_.scratch(dense_view(shape_of(rows.view), Order(), DType::UInt8));
+  Shape shape;
+  shape.rank = 2;
+  shape.sizes[0] = rows.view.sizes[0];
+  shape.sizes[1] = 2;
+  of.scales = builder_.scratch(dense_view(shape));
+  builder_.emit(cpu::QuantizeRowsParameters(), {&rows}, {&of.rows, &of.scales});
+  of.has_rows = true;
+}
+
+// The engine has no convolution of such integers: (integer - zero point) * scale.
+cpu::Value Translator::rounded_images(uint32_t value) {
+  State& of = states_[value];
+  if (of.has_floats) return of.floats;
+  const Shape& shape = shapes_[value];
+  Shape images;
+  images.rank = 2;
+  images.sizes[0] = shape.sizes[0];
+  images.sizes[1] = shape.sizes[1] * shape.sizes[2] * shape.sizes[3];
+  quantize_rows(value, builder_.reshape(builder_.dense(view(value)), images));
+  const cpu::Value numbers = builder_.scratch(dense_view(images));
+  builder_.emit(cpu::ConvertParameters{1, 0}, {&of.rows}, {&numbers});
+  cpu::Value parts[2];
+  for (size_t k = 0; k < 2; ++k) {
+    parts[k] = of.scales;
+    parts[k].view = narrowed(of.scales.view, 1, static_cast<int64_t>(k), 1);
+    parts[k].view = expanded(parts[k].view, images);
+  }
+  Tiles tiles;
+  Tiles::Term result = tiles.load(numbers);
+  result = tiles.add(TileOp::Sub, result, tiles.load(parts[1]));
+  result = tiles.add(TileOp::Mul, result, tiles.load(parts[0]));
+  cpu::ElementwiseParameters parameters;
+  out_of_memory_ = !tiles.assemble(result, 0, builder_, &parameters.program) || out_of_memory_;
+  builder_.emit(parameters, {}, {});
+  of.floats = builder_.reshape(numbers, shape);
+  of.has_floats = true;
+  return of.floats;
+}
+
 Status Translator::dynamic_product(const Node& node, const cpu::FinishParameters& finish,
                                    const cpu::Value* bias, const cpu::Value& rows) {
   State& of = states_[node.inputs[0]];
-  if (!of.has_rows) {
-    const cpu::Value a = builder_.rows(view(node.inputs[0]));
-    of.rows = builder_.scratch(dense_view(shape_of(a.view), Order(), DType::UInt8));
-    Shape shape;
-    shape.rank = 2;
-    shape.sizes[0] = a.view.sizes[0];
-    shape.sizes[1] = 2;
-    of.scales = builder_.scratch(dense_view(shape));
-    builder_.emit(cpu::QuantizeRowsParameters(), {&a}, {&of.rows, &of.scales});
-    of.has_rows = true;
-  }
+  if (!of.has_rows) quantize_rows(node.inputs[0], builder_.rows(view(node.inputs[0])));
   const IntegerWeights* weights = weights_.integers_of(node);
   if (weights == nullptr) return no_memory();
   const auto n_bytes = static_cast<int64_t>(weights->panels.size());

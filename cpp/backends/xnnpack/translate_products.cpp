@@ -135,6 +135,9 @@ cpu::Value Translator::padded_image(const Node& node, cpu::Window* window) {
   const bool pads_pixels = of.padded && of.fill == 0 && of.before[0] == 0 && of.after[0] == 0 &&
                            of.before[3] == 0 && of.after[3] == 0 &&
                            node.kind != NodeKind::ConvTranspose2d;
+  if (graph_.values[node.inputs[0]].datatype == Datatype::QDINT8) {
+    return rounded_images(node.inputs[0]);
+  }
   if (!pads_pixels) return view(node.inputs[0]);
   for (size_t d = 0; d < 2; ++d) {
     window->padding[d] += of.before[1 + d];
