@@ -16,7 +16,7 @@ from rushlight.backends.cpu.images import zeros_around
 from rushlight.backends.cpu.operator_facts import Operator, val_of
 from rushlight.backends.cpu.quantized_facts import Quantization
 from rushlight.backends.cpu.rows import is_without_gaps
-from rushlight.backends.cpu.sizes import Size, shape_of
+from rushlight.backends.cpu.sizes import shape_of
 from rushlight.schema import cpu_engine as fb
 
 
@@ -114,16 +114,14 @@ def _convolution(b: Builder, node: Node) -> View:
     given: Any = node.args
     x, _, sums, to, window, groups, outside = given
     image, edges = zeros_around(b, x, outside)
+    image = b.in_order(image, CHANNELS_LAST)
     out = b.new(shape_of(node), CHANNELS_LAST, val_of(node).dtype)
     padding = [p + e for p, e in zip(window.padding, edges, strict=True)]
     kernel, stride, dilation = window.kernel, window.stride, window.dilation
     weight = sums.weights
     if len(kernel) > weight.dim() - 2:
         weight = weight.unsqueeze(2)
-    is_pointwise = kernel == stride == [1, 1] and not any(padding) and groups == 1
-    if is_pointwise or groups > 1 or not _is_word(image.shape[1]):
-        image = b.in_order(image, CHANNELS_LAST)
-    if is_pointwise:
+    if kernel == stride == [1, 1] and not any(padding) and groups == 1:
         one, other = (v.moved(v.meta.permute(CHANNELS_LAST)) for v in (image, out))
         _rows_by(b, node, b.rows(one), sums, to, other)
         return out
@@ -136,11 +134,6 @@ def _convolution(b: Builder, node: Node) -> View:
     )
     b.emit(operation, [image, weights, *_constants(b, node, sums)], [out])
     return out
-
-
-def _is_word(channels: Size) -> bool:
-    """The engine reads so few channels of an image as they lie: it fills them up to words anyway."""
-    return isinstance(channels, int) and channels <= 4
 
 
 def _quantize_rows(b: Builder, node: Node) -> list[View]:
