@@ -50,7 +50,7 @@ class Between(nn.Module):
 
 
 PRODUCT = ["Convert", "QuantizedProduct", "Convert"]
-IMAGES = ["Convert", "Copy", "QuantizedConvolution", "Copy", "Convert"]
+IMAGES = ["Convert", "QuantizedConvolution", "Copy", "Convert"]
 
 
 @pytest.mark.parametrize(

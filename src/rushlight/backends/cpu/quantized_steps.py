@@ -114,7 +114,6 @@ def _convolution(b: Builder, node: Node) -> View:
     given: Any = node.args
     x, _, sums, to, window, groups, outside = given
     image, edges = zeros_around(b, x, outside)
-    image = b.in_order(image, CHANNELS_LAST)
     out = b.new(shape_of(node), CHANNELS_LAST, val_of(node).dtype)
     padding = [p + e for p, e in zip(window.padding, edges, strict=True)]
     kernel, stride, dilation = window.kernel, window.stride, window.dilation
@@ -122,12 +121,16 @@ def _convolution(b: Builder, node: Node) -> View:
     if len(kernel) > weight.dim() - 2:
         weight = weight.unsqueeze(2)
     if kernel == stride == [1, 1] and not any(padding) and groups == 1:
+        image = b.in_order(image, CHANNELS_LAST)
         one, other = (v.moved(v.meta.permute(CHANNELS_LAST)) for v in (image, out))
         _rows_by(b, node, b.rows(one), sums, to, other)
         return out
     kind = fb.ConvolutionKind.DENSE
     if groups == image.shape[1] == weight.shape[0] and groups > 1:
         kind = fb.ConvolutionKind.DEPTHWISE
+    # Few channels, as of a first layer, are read where they lie.
+    if kind is not fb.ConvolutionKind.DENSE or not is_without_gaps(image):
+        image = b.in_order(image, CHANNELS_LAST)
     weights = b.constant((node, "weights"), lambda: pack.convolution(weight, groups, kind))
     operation = fb.QuantizedConvolution(
         kind, kernel, stride, padding, dilation, groups, outside, _requantize(to)
