@@ -13,9 +13,14 @@ import pathlib
 import torch
 import torch.nn.functional as F
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
+    XNNPACKQuantizer,
+    get_symmetric_quantization_config,
+)
 from executorch.exir import to_edge_transform_and_lower
 from executorch.runtime import Runtime
 from torch import nn
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 HERE = pathlib.Path(__file__).parent
 
@@ -79,16 +84,55 @@ class Halves(nn.Module):
         return torch.cat([z, z + 1], 1).float(), F.max_pool2d(y, 2, 2).float()
 
 
+class Integers(nn.Module):
+    """Whose values are int8 between two conversions."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 6, 3, padding=1, stride=2)
+        self.deep = nn.Conv2d(6, 6, 3, padding=1, groups=6)
+        self.head = nn.Linear(6 * 6, 5)
+
+    def forward(self, x):
+        y = self.stem(x).relu()
+        y = self.deep(y) + y
+        return self.head(F.max_pool2d(y, 2, 2).flatten(1)), y.mean((2, 3), keepdim=True)
+
+
+class Rows(nn.Module):
+    """Whose rows are made int8 when they come."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(24, 40), nn.Linear(40, 7, bias=False)
+
+    def forward(self, x):
+        return self.down(self.up(x).relu())
+
+
+def quantized(model, inputs, dynamic):
+    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=dynamic)
+    captured = torch.export.export(model.eval(), inputs).module()
+    observed = prepare_pt2e(captured, XNNPACKQuantizer().set_global(config))
+    observed(*(torch.randn_like(x) for x in inputs))
+    return convert_pt2e(observed)
+
+
 def main() -> None:
     torch.manual_seed(0)
     path = HERE / "expected.json"
     expected = json.loads(path.read_text())
+    image, rows = (torch.ones(1, 3, 8, 12),), (torch.ones(3, 24),)
     for name, model, inputs in (
         ("images", Images(), (torch.ones(2, 3, 12, 14),)),
         ("sequence", Sequence(), (torch.ones(2, 7, 24), torch.ones(1))),
         ("halves", Halves(), (torch.ones(1, 3, 8, 6),)),
+        ("integers", quantized(Integers(), image, dynamic=False), image),
+        ("rows", quantized(Rows(), rows, dynamic=True), rows),
     ):
-        exported = torch.export.export(model.eval(), inputs)
+        if not isinstance(model, torch.fx.GraphModule):
+            model = model.eval()
+        exported = torch.export.export(model, inputs)
         edge = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()])
         file = HERE / f"xnnpack_{name}.pte"
         file.write_bytes(edge.to_executorch().buffer)
