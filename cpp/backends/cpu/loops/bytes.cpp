@@ -81,7 +81,7 @@ struct Table {
 
   explicit Table(const uint8_t* table) {
 #pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) {
+    for (int64_t i = 0; i < 16; ++i) {
       parts[i] =
           _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table + i * 16)));
     }

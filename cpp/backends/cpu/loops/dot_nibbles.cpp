@@ -82,11 +82,11 @@ inline Sums<H, V> sum_octs(const DotTile& t, int64_t octs, Steps& s, Place* at) 
   for (; o + kOcts <= octs; o += kOcts) {
     s.hide();
 #pragma GCC unroll 4
-    for (int u = 0; u < kOcts; ++u) {
+    for (int64_t u = 0; u < kOcts; ++u) {
       add_oct<true>(parts[kSplit ? 2 * u : 0], parts[kSplit ? 2 * u + 1 : 0],
                     at->b + u * kQuadBytes, t.b_panel, at->a + u * 2 * kQuad, s, 2 * kQuad);
     }
-    at->a += kOcts * 2 * kQuad;
+    at->a += int64_t{kOcts} * 2 * kQuad;
     at->b += kOcts * kQuadBytes;
     if constexpr (!kSplit) {
       __builtin_prefetch(at->ahead, 0, 2);
@@ -150,7 +150,7 @@ constexpr DotTileFn tile_or_null(bool numbers) noexcept {
 }
 template <int H>
 constexpr DotTileFn narrow(bool numbers) noexcept {
-  constexpr int kOcts = H == 1 ? 4 : (H == 2 ? 2 : 1);
+  constexpr int64_t kOcts = H == 1 ? 4 : (H == 2 ? 2 : 1);
   return numbers ? number_tile<H, 1, kOcts, true> : integer_tile<H, 1, kOcts, true>;
 }
 

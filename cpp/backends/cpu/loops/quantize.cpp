@@ -1,5 +1,7 @@
 #include "rushlight/backends/cpu/loops/quantize.h"
 
+#include <cmath>
+
 #include "rushlight/backends/cpu/loops/vec_bytes.h"
 #include "rushlight/backends/cpu/loops/vec_edge.h"
 #include "rushlight/backends/cpu/loops/vec_int.h"
@@ -186,7 +188,7 @@ bool extremes(const float* x, int64_t n, float* least, float* greatest) {
   for (; i < n; ++i) {
     if (x[i] < *least) *least = x[i];
     if (x[i] > *greatest) *greatest = x[i];
-    finite = finite && x[i] - x[i] == 0.0f;
+    finite = finite && std::isfinite(x[i]);
   }
   return finite;
 }

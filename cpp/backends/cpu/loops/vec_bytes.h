@@ -83,7 +83,7 @@ static inline Quad widen(const Halves& h) {
   const Raw zero = raw(Block{});
   Quad q;
 #pragma GCC unroll 2
-  for (int i = 0; i < 2; ++i) {
+  for (int64_t i = 0; i < 2; ++i) {
     const Raw half = reinterpret_cast<Raw>(h.v[i]);
     q.v[2 * i] = reinterpret_cast<IntVec>(RL_X86(unpacklo_epi16)(half, zero));
     q.v[2 * i + 1] = reinterpret_cast<IntVec>(RL_X86(unpackhi_epi16)(half, zero));
