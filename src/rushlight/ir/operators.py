@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload
+from torch.fx import Node
 
 from rushlight.ir import dim_order_ops, quantized_ops  # noqa: F401  (the first registers)
 from rushlight.ir.alloc import et_view
@@ -110,3 +111,10 @@ def out_variant(target: OpOverload) -> OpOverload | None:
 def out_arguments(target: OpOverload) -> list[str]:
     """The names of an out-variant's out arguments, in schema order."""
     return [a.name for a in target._schema.arguments if a.is_out]
+
+
+def arguments(node: Node) -> dict[str, Any]:
+    """The arguments of a call by the names of its schema, defaults filled in."""
+    schema = node.target._schema.arguments  # type: ignore[union-attr]
+    given = dict(zip((a.name for a in schema), node.args, strict=False))
+    return {a.name: given.get(a.name, node.kwargs.get(a.name, a.default_value)) for a in schema}

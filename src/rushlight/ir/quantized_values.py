@@ -15,15 +15,13 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
+from rushlight.ir.operators import arguments
 from rushlight.ir.quantized_ops import NAMESPACE
 
-_ARGUMENTS = {
-    "per_tensor": "scale zero_point low high dtype",
-    "per_channel": "scale zero_point axis low high dtype",
-    "per_channel_group": "scale zero_point low high dtype group",
-    "per_token": "scale zero_point low high dtype",
-}
-"""{what has a scale of its own: what the arguments after the first say, in order}."""
+Constant = Callable[[Any], torch.Tensor | None]
+"""The tensor of a constant's node; None of any other argument."""
+
+_PER = ("tensor", "channel", "channel_group", "token")
 
 _CHOOSING = (
     "choose_qparams",
@@ -40,21 +38,25 @@ class Affine:
 
     Attributes:
         source: what is quantised or dequantised.
+        per: what has a scale of its own: "tensor", "channel", "channel_group" or "token".
         scale: of all elements, or the node of a tensor of them.
         zero_point: likewise; None is zero.
-        low, high: the range of the integers.
+        low, high: the range of the integers, or nodes of what it is.
         dtype: that they are stored in.
+        real: the dtype that a call dequantises to; None of one that quantises.
         axis: the dimension along which every index has a scale of its own; None if none has.
         group: how many elements side by side in the last dimension share a scale; 0 if all do.
         chosen: the call that chooses scale and zero point from what is quantised, when it runs.
     """
 
     source: Node
+    per: str
     scale: float | Node
     zero_point: int | Node | None
-    low: int
-    high: int
+    low: int | Node
+    high: int | Node
     dtype: torch.dtype
+    real: torch.dtype | None = None
     axis: int | None = None
     group: int = 0
     chosen: Node | None = None
@@ -63,60 +65,121 @@ class Affine:
         """Whether the same integers stand for the same numbers."""
         return other is not None and all(
             getattr(self, name) == getattr(other, name)
-            for name in ("scale", "zero_point", "dtype", "axis", "group", "chosen")
+            for name in ("per", "scale", "zero_point", "dtype", "axis", "group", "chosen")
         )
 
-    def scales(self, constant: Callable[[Any], torch.Tensor | None]) -> torch.Tensor | None:
+    def scales(self, constant: Constant) -> torch.Tensor | None:
         """The scales, float32; None if they are not constants."""
-        return _tensor(self.scale, constant, torch.float32)
+        found = _tensor(self.scale, constant)
+        return None if found is None else found.to(torch.float32)
 
-    def zero_points(self, constant: Callable[[Any], torch.Tensor | None]) -> torch.Tensor | None:
-        """The zero points, int64; None if they are not constants."""
-        return _tensor(0 if self.zero_point is None else self.zero_point, constant, torch.int64)
+    def zero_points(self, constant: Constant) -> torch.Tensor | None:
+        """The zero points; None if they are not constants."""
+        return _tensor(0 if self.zero_point is None else self.zero_point, constant)
+
+    def limits(self, constant: Constant) -> tuple[int, int] | None:
+        """The range of the integers; None if it is not constant."""
+        low, high = (_tensor(end, constant) for end in (self.low, self.high))
+        if low is None or high is None or low.numel() != 1 or high.numel() != 1:
+            return None
+        return int(low), int(high)
+
+    def constants(
+        self, constant: Constant
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
+        """The integers, scales and zero points; None if one of these is not constant."""
+        data, scales = constant(self.source), self.scales(constant)
+        zero_points = self.zero_points(constant)
+        if data is None or scales is None or zero_points is None:
+            return None
+        return data, scales, zero_points
 
 
-def quantizes(node: Node) -> bool:
+@dataclass(frozen=True)
+class Chosen:
+    """Real numbers that are quantised by what they hold, and dequantised again.
+
+    Attributes:
+        there, back: what the calls that quantise and dequantise say.
+        calls: all that do so: the one that chooses scale and zero point comes first, then the two,
+            then those that quantise and dequantise.
+    """
+
+    there: Affine
+    back: Affine
+    calls: tuple[Node, ...]
+
+
+def quantizes(node: Any) -> bool:
     """Whether a call makes integers of real numbers."""
-    return _name(node).removeprefix("quantize_") in _ARGUMENTS
+    return name_of(node).removeprefix("quantize_per_") in _PER
 
 
-def dequantizes(node: Node) -> bool:
+def dequantizes(node: Any) -> bool:
     """Whether a call makes real numbers of integers."""
-    return _name(node).removeprefix("dequantize_") in _ARGUMENTS
+    return name_of(node).removeprefix("dequantize_per_") in _PER
+
+
+def dequantizes_constant(node: Any, constant: Constant) -> bool:
+    """Whether a call makes real numbers of constants alone."""
+    return dequantizes(node) and all(constant(one) is not None for one in node.all_input_nodes)
 
 
 def chooses(node: Node) -> bool:
     """Whether a call chooses a scale and a zero point, or is one of the two."""
     if node.target is operator.getitem:
         node = node.all_input_nodes[0]
-    return _name(node) in _CHOOSING
+    return name_of(node) in _CHOOSING
 
 
 def affine_of(node: Any) -> Affine | None:
     """What a quantising or dequantising call says; None of any other."""
-    if not isinstance(node, Node) or not (quantizes(node) or dequantizes(node)):
+    per = name_of(node).partition("quantize_per_")[2]
+    if per not in _PER:
         return None
-    names = _ARGUMENTS[_name(node).partition("quantize_")[2]].split()
-    found: dict[str, Any] = dict(zip(names, node.args[1:], strict=False))
-    if not isinstance(found["low"], int):  # of an overload whose range is computed
-        return None
-    if "group" in found:
-        found["axis"] = 0
-    scale = found["scale"]
+    args = arguments(node)
+    scale: Any = args.get("scales", args.get("scale"))
     picked = isinstance(scale, Node) and scale.target is operator.getitem
-    source: Any = node.args[0]
-    return Affine(source, **found, chosen=scale.args[0] if picked else None)
+    real = args.get("output_dtype", args.get("out_dtype")) or torch.float32
+    return Affine(
+        source=args["input"],
+        per=per,
+        scale=scale,
+        zero_point=args.get("zero_points", args.get("zero_point")),
+        low=args["quant_min"],
+        high=args["quant_max"],
+        dtype=args["dtype"],
+        real=real if dequantizes(node) else None,
+        axis=args.get("axis", 0 if per == "channel_group" else None),
+        group=args.get("group_size", 0),
+        chosen=scale.args[0] if picked else None,
+    )
 
 
-def _name(node: Node) -> str:
-    """The name of an operator of the library; "" of any other."""
-    name = node.target.name() if isinstance(node.target, OpOverload) else ""
+def chosen_of(node: Any) -> Chosen | None:
+    """What a call dequantises that was quantised with one scale, or one of each token, by what it
+    held; None of any other call."""
+    back = affine_of(node) if dequantizes(node) else None
+    there = affine_of(back.source) if back is not None and quantizes(back.source) else None
+    if back is None or there is None or there.axis is not None or not there.same(back):
+        return None
+    choice, picked = there.chosen, (there.scale, there.zero_point)
+    if choice is None or not chooses(choice) or choice.args[0] is not there.source:
+        return None
+    if [getattr(one, "args", ()) for one in picked] != [(choice, 0), (choice, 1)]:
+        return None
+    picks = (user for user in choice.users if user.target is operator.getitem)
+    return Chosen(there, back, (choice, *picks, back.source, node))
+
+
+def name_of(node: Any) -> str:
+    """The name of an operator of torch's quantised programs; "" of any other."""
+    target = node.target if isinstance(node, Node) else None
+    name = target.name() if isinstance(target, OpOverload) else ""
     library, _, name = name.partition("::")
     return name.partition(".")[0] if library == NAMESPACE else ""
 
 
-def _tensor(
-    given: float | Node, constant: Callable[[Any], torch.Tensor | None], dtype: torch.dtype
-) -> torch.Tensor | None:
+def _tensor(given: float | Node, constant: Constant) -> torch.Tensor | None:
     found = constant(given) if isinstance(given, Node) else torch.tensor(given)
-    return None if found is None else found.detach().to(dtype)
+    return None if found is None else found.detach()

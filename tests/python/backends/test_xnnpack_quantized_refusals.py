@@ -49,6 +49,14 @@ def _groups(size: int, depth: int, bits: int = 4) -> Made:
     return lambda: OPS.dequantize_per_channel_group(*given)  # type: ignore[no-any-return]
 
 
+def _tokens(*shape: int) -> Made:
+    """What dequantises a constant with a scale for each row."""
+    data = torch.randint(-9, 9, shape, dtype=torch.int8)
+    scales, zeros = torch.full((shape[0], 1), 0.01), torch.zeros(shape[0], 1, dtype=torch.int64)
+    given: Any = (data, scales, zeros, *IN.form[2:], torch.float32)
+    return lambda: OPS.dequantize_per_token(*given)  # type: ignore[no-any-return]
+
+
 def _there_and_back(x: torch.Tensor, form: tuple[Any, ...], **options: Any) -> torch.Tensor:
     integers = OPS.quantize_per_tensor(x, *form)
     return OPS.dequantize_per_tensor(integers, *form, **options)  # type: ignore[no-any-return]
@@ -109,6 +117,7 @@ PRODUCTS: list[tuple[str, Any, Made, torch.Tensor]] = [
     ("less than 256", lambda x, w: IN(F.linear(FAR(x), w())), _weight(6, 64, scale=10.0), X),
     ("its result is not", lambda x, w: F.linear(IN(x), w()), _weight(6, 64), X),
     ("another dimension", _static, _weight(6, 64, axis=1), X),
+    ("another dimension than", _static, _tokens(6, 64), X),
     ("zero points of 0", _static, _weight(6, 64, zero_point=1), X),
     ("a scale is 0,", _static, _weight(6, 64, scale=0.0), X),
     ("a scale is 9.99995e-41,", _static, _weight(6, 64, scale=1e-40), X),
@@ -160,6 +169,7 @@ def _plain(data: torch.Tensor) -> Made:
 
 
 PLAIN = _plain(torch.randint(-9, 9, (3, 64), dtype=torch.int8))
+ROWS = _tokens(3, 64)
 VALUES: list[tuple[Any, str]] = [
     (lambda x: _as(x, 0, 255, torch.uint8).tanh(), "uint8 from 0 to 255"),
     (lambda x: _as(x, -32767, 32767, torch.int16).tanh(), "int16"),
@@ -167,6 +177,7 @@ VALUES: list[tuple[Any, str]] = [
     (lambda x: _as(x, -128, 127, torch.int8, 1e-39).tanh(), "a scale is 1e-39"),
     (lambda x: _rows(x).tanh(), "and no more"),
     (lambda x: x + PLAIN(), "dequantises a constant"),
+    (lambda x: IN(x) + ROWS(), "these have several"),
     (
         lambda x: OPS.dequantize_per_tensor(
             OPS.quantize_per_tensor(x, 0.1, 0, -128, 127, torch.int8),

@@ -12,8 +12,9 @@ from torch.fx import Node
 from rushlight.backends.cpu import tiles
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.graph import View
-from rushlight.backends.cpu.operator_facts import Operator, arguments, val_of
+from rushlight.backends.cpu.operator_facts import Operator, val_of
 from rushlight.backends.cpu.sizes import Size, all_same, at_most_one, same, shape_of, sizes_of
+from rushlight.ir.operators import arguments
 from rushlight.schema import cpu_engine as fb
 
 aten = torch.ops.aten

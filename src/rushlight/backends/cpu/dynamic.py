@@ -15,7 +15,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from rushlight.backends.cpu.clusters import is_elementwise, is_number
 from rushlight.backends.cpu.expressions import Known, is_written
-from rushlight.backends.cpu.operator_facts import arguments, val_of
+from rushlight.backends.cpu.operator_facts import val_of
 from rushlight.backends.cpu.sizes import (
     Size,
     Sizes,
@@ -27,6 +27,7 @@ from rushlight.backends.cpu.sizes import (
     sizes_of,
 )
 from rushlight.ir.bounds import Bounds
+from rushlight.ir.operators import arguments
 from rushlight.partition.partitioner import TAG
 from rushlight.partition.tags import graphs_of
 

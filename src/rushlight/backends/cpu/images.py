@@ -13,14 +13,9 @@ from rushlight.backends.cpu import pack
 from rushlight.backends.cpu import quantized_calls as calls
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.graph import CHANNELS_LAST, View
-from rushlight.backends.cpu.operator_facts import (
-    Operator,
-    arguments,
-    needs_constants,
-    only_first,
-    val_of,
-)
+from rushlight.backends.cpu.operator_facts import Operator, needs_constants, only_first, val_of
 from rushlight.backends.cpu.sizes import Size, greater, magnitude, shape_of, simple, sizes_of
+from rushlight.ir.operators import arguments
 from rushlight.schema import cpu_engine as fb
 
 aten = torch.ops.aten

@@ -12,8 +12,9 @@ from torch.fx import Node
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.graph import View
 from rushlight.backends.cpu.layout import Layout, NoViewError
-from rushlight.backends.cpu.operator_facts import Operator, arguments, val_of
+from rushlight.backends.cpu.operator_facts import Operator, val_of
 from rushlight.backends.cpu.sizes import same, shape_of, simple, size_of, sizes_of
+from rushlight.ir.operators import arguments
 from rushlight.schema import cpu_engine as fb
 
 aten = torch.ops.aten

@@ -11,6 +11,7 @@ import torch
 from torch.fx import Node
 
 from rushlight.backends.cpu.build import Builder
+from rushlight.ir.operators import arguments
 
 WhyNot = Callable[[Node, Callable[[Any], bool]], str | None]
 
@@ -31,13 +32,6 @@ class Operator:
 
     translate: Callable[[Builder, Node], Any]
     why_not: WhyNot = always
-
-
-def arguments(node: Node) -> dict[str, Any]:
-    """The arguments of a call by the names of its schema, defaults filled in."""
-    schema = node.target._schema.arguments  # type: ignore[union-attr]
-    given = dict(zip((a.name for a in schema), node.args, strict=False))
-    return {a.name: given.get(a.name, node.kwargs.get(a.name, a.default_value)) for a in schema}
 
 
 def val_of(node: Any) -> torch.Tensor:

@@ -16,18 +16,14 @@ from rushlight.backends.cpu.clusters import is_elementwise, is_number
 from rushlight.backends.cpu.dynamic import DynamicSizes, hidden_sizes
 from rushlight.backends.cpu.operators import ANY_DTYPE, KEPT_WHOLE, MOVING, OPERATORS
 from rushlight.backends.cpu.preprocess import CpuBackend, read_weights
-from rushlight.backends.cpu.quantized_facts import (
-    Data,
-    dequantizes_constant,
-    kind_of,
-    operands_of,
-)
+from rushlight.backends.cpu.quantized_facts import operands_of
 from rushlight.backends.cpu.quantized_partition import (
     cut_patterns,
     keep_together,
     why_not_product,
     why_not_quantized,
 )
+from rushlight.ir.quantized_values import Constant, dequantizes_constant, name_of
 from rushlight.partition import (
     CompileSpec,
     DelegationSpec,
@@ -99,7 +95,7 @@ class CpuPartitioner(SupportedOperatorPartitioner):
     def _why_not_call(self, node: Node) -> str | None:
         assert self._sizes is not None
         data = self._constants.get
-        if kind_of(node):
+        if name_of(node):
             return why_not_quantized(node, data) or self._sizes.why_not(node)
         operands = operands_of(node)
         if operands is not None and dequantizes_constant(operands.weight, data):
@@ -121,7 +117,7 @@ def _moves_integers(node: Node) -> bool:
     return any(isinstance(v, torch.Tensor) and not v.is_floating_point() for v in vals)
 
 
-def _is_constant(data: Data, node: Any) -> bool:
+def _is_constant(data: Constant, node: Any) -> bool:
     return isinstance(node, Node) and (data(node) is not None or dequantizes_constant(node, data))
 
 

@@ -10,13 +10,9 @@ from torch.fx import Node
 
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.graph import View
-from rushlight.backends.cpu.operator_facts import (
-    Operator,
-    arguments,
-    needs_constants,
-    val_of,
-)
+from rushlight.backends.cpu.operator_facts import Operator, needs_constants, val_of
 from rushlight.backends.cpu.sizes import at_most_one, same, shape_of
+from rushlight.ir.operators import arguments
 from rushlight.schema import cpu_engine as fb
 
 aten = torch.ops.aten

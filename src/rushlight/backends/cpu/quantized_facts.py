@@ -1,24 +1,27 @@
-"""What calls that quantise and dequantise say: which numbers the integers stand for."""
+"""What the engine makes of calls that quantise and dequantise: bytes, weights, rows."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.fx import Node
 
-from rushlight.backends.cpu.operator_facts import arguments
+from rushlight.ir.operators import arguments
+from rushlight.ir.quantized_values import (
+    Constant,
+    affine_of,
+    chosen_of,
+    dequantizes,
+    dequantizes_constant,
+    name_of,
+)
 
 aten = torch.ops.aten
-Data = Callable[[Any], torch.Tensor | None]
-"""The elements of a constant of the program; None of what is none."""
 
-_NAMESPACE = "quantized_decomposed::"
 _FLIPPED = 128  # the engine's bytes are unsigned: the zero points of int8 are so much less
 LEAST, GREATEST = 0, 255
 
@@ -56,41 +59,26 @@ class Quantization:
         return (data.to(torch.int32) - self.zero_point).float() * self.scale
 
 
-def kind_of(node: Any) -> str:
-    """The name of a call that quantises, dequantises or chooses parameters; "" of another one."""
-    if not isinstance(node, Node) or not isinstance(node.target, OpOverload):
-        return ""
-    name = node.target._schema.name
-    return name.removeprefix(_NAMESPACE) if name.startswith(_NAMESPACE) else ""
-
-
-def read(node: Node, data: Data) -> Quantization | None:
-    """What the integers are that a call makes of a tensor, or takes as one, if it is known ahead.
+def read(node: Node, data: Constant) -> Quantization | None:
+    """What the integers are that a call makes of a tensor, or takes as one, if it is known ahead;
+    None of another call.
 
     Args:
         node: `quantize_per_tensor` or `dequantize_per_tensor`.
         data: constants.
     """
-    args = arguments(node)
-    scale, zero, low, high = (
-        _number(args[name], data) for name in ("scale", "zero_point", "quant_min", "quant_max")
-    )
-    if scale is None or zero is None or low is None or high is None:
+    affine = affine_of(node)
+    if affine is None or affine.per != "tensor" or affine.dtype not in (torch.int8, torch.uint8):
         return None
-    if args["dtype"] not in (torch.int8, torch.uint8) or not 0 < scale < math.inf:
+    scales, zeros, limits = affine.scales(data), affine.zero_points(data), affine.limits(data)
+    if scales is None or zeros is None or limits is None:
         return None
-    shift = _FLIPPED if args["dtype"] == torch.int8 else 0
-    ends = [min(max(int(n) + shift, LEAST), GREATEST) for n in (low, high)]
-    scale, zero = torch.tensor(scale, dtype=torch.float32).item(), int(zero) + shift
-    is_byte = LEAST <= zero <= GREATEST
-    return Quantization(scale, zero, *ends) if scale > 0 and is_byte else None
-
-
-def _number(arg: Any, data: Data) -> float | None:
-    if isinstance(arg, int | float):
-        return arg
-    tensor = data(arg)
-    return tensor.item() if tensor is not None and tensor.numel() == 1 else None
+    if scales.numel() != 1 or zeros.numel() != 1 or not 0 < scales.item() < math.inf:
+        return None
+    shift = _FLIPPED if affine.dtype == torch.int8 else 0
+    ends = [min(max(end + shift, LEAST), GREATEST) for end in limits]
+    zero = int(zeros) + shift
+    return Quantization(scales.item(), zero, *ends) if LEAST <= zero <= GREATEST else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +110,7 @@ class Weights:
         return self.low >= -8 and self.high <= 7
 
 
-def weights_of(node: Any, data: Data, *, columns: int = 0) -> Weights | None:
+def weights_of(node: Any, data: Constant, *, columns: int = 0) -> Weights | None:
     """The weights that a call dequantises, if they are constants without zero points.
 
     Args:
@@ -130,33 +118,24 @@ def weights_of(node: Any, data: Data, *, columns: int = 0) -> Weights | None:
         data: constants.
         columns: the dimension that has a scale for each of its elements.
     """
-    kind = kind_of(node)
-    if kind not in _WEIGHTS:
+    affine = affine_of(node) if dequantizes(node) else None
+    if affine is None or affine.per == "token" or affine.real != torch.float32:
         return None
-    args = arguments(node)
-    integers, (scales, zeros) = data(args["input"]), _parameters(args, kind, data)
-    if integers is None or scales is None or integers.dtype != torch.int8 or integers.dim() < 2:
+    found, limits = affine.constants(data), affine.limits(data)
+    if found is None or limits is None:
         return None
-    if zeros is None or bool(zeros.any()) or _makes(args) != torch.float32:
+    integers, scales, zeros = found
+    if integers.dtype != torch.int8 or integers.dim() < 2 or bool(zeros.any()):
         return None
-    if kind == "dequantize_per_channel" and args["axis"] % integers.dim() != columns:
+    if affine.axis is None and scales.numel() != 1:
         return None
-    if kind == "dequantize_per_channel_group" and columns != 0:
+    if affine.axis is not None and affine.axis % integers.dim() != columns:
         return None
     integers = integers.movedim(columns, 0)
-    scales = scales.to(torch.float32).reshape(-1 if scales.numel() > 1 else 1, 1)
-    groups = 1
-    if kind == "dequantize_per_channel_group":
-        groups = integers.shape[1] // args["group_size"]
+    groups = integers.shape[1] // affine.group if affine.group else 1
     shape = (integers.shape[0], groups)
     scales = scales.expand(shape) if scales.numel() == 1 else scales.reshape(shape)
-    low, high = (_number(args[name], data) for name in ("quant_min", "quant_max"))
-    if low is None or high is None:
-        return None
-    return Weights(args["input"], integers, scales, int(low), int(high))
-
-
-_WEIGHTS = ("dequantize_per_channel", "dequantize_per_tensor", "dequantize_per_channel_group")
+    return Weights(affine.source, integers, scales, *limits)
 
 
 @dataclass(frozen=True)
@@ -192,7 +171,7 @@ _OPERANDS = {
 }
 
 
-def constant_of(node: Any, data: Data) -> torch.Tensor | None:
+def constant_of(node: Any, data: Constant) -> torch.Tensor | None:
     """The elements of a constant, or those that a constant is dequantised to."""
     if not dequantizes_constant(node, data):
         return data(node)
@@ -200,32 +179,6 @@ def constant_of(node: Any, data: Data) -> torch.Tensor | None:
     kwargs = {k: data(arg) if isinstance(arg, Node) else arg for k, arg in node.kwargs.items()}
     made: torch.Tensor = node.target(*args, **kwargs)
     return made
-
-
-def _parameters(
-    args: dict[str, Any], kind: str, data: Data
-) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-    """Scales and zero points."""
-    if kind == "dequantize_per_tensor":
-        pair = [_number(args[name], data) for name in ("scale", "zero_point")]
-        found = [None if one is None else torch.tensor([one]) for one in pair]
-        return found[0], found[1]
-    zeros = args["zero_points"]
-    scales = data(args["scales"])
-    return scales, torch.zeros(1) if zeros is None else data(zeros)
-
-
-def _makes(args: dict[str, Any]) -> torch.dtype:
-    """The dtype of what a call dequantises to."""
-    given = args.get("output_dtype", args.get("out_dtype"))
-    return torch.float32 if given is None else given
-
-
-def dequantizes_constant(node: Any, data: Data) -> bool:
-    """Whether a call dequantises a constant by constants."""
-    return kind_of(node).startswith("dequantize") and all(
-        data(one) is not None for one in node.all_input_nodes
-    )
 
 
 _WHOLE = {
@@ -251,12 +204,13 @@ def is_greatest(node: Node) -> bool:
     return is_first and args[0].target is aten.max_pool2d_with_indices.default
 
 
-def static_of(node: Any, data: Data) -> Quantization | None:
+def static_of(node: Any, data: Constant) -> Quantization | None:
     """What the integers are that a value was dequantised from, perhaps to be moved then; None if
     that is not known ahead of a run."""
     while isinstance(node, Node):
-        if kind_of(node) == "dequantize_per_tensor":
-            is_float = _makes(arguments(node)) == torch.float32
+        if dequantizes(node):
+            affine = affine_of(node)
+            is_float = affine is not None and affine.real == torch.float32
             return read(node, data) if is_float else None
         if node.target is aten.cat.default:
             found = [static_of(one, data) for one in arguments(node)["tensors"]]
@@ -272,7 +226,7 @@ def static_of(node: Any, data: Data) -> Quantization | None:
     return None
 
 
-def is_static(node: Any, data: Data) -> bool:
+def is_static(node: Any, data: Constant) -> bool:
     """Whether a value was dequantised by numbers that are known ahead of a run."""
     return static_of(node, data) is not None
 
@@ -283,34 +237,13 @@ def rows_of(node: Any) -> Node | None:
     Whole tensors that are quantised so are taken row by row, as XNNPACK does: each row's integers
     are at least as fine.
     """
-    if kind_of(node) not in ("dequantize_per_tensor", "dequantize_per_token"):
+    chosen = chosen_of(node)
+    if chosen is None or name_of(chosen.calls[0]) not in CHOOSE:
         return None
-    back = arguments(node)
-    quantized = back["input"]
-    if kind_of(quantized) not in ("quantize_per_tensor", "quantize_per_token"):
-        return None
-    there = arguments(quantized)
-    for name in ("scale", "scales"):
-        if name in there:
-            return _chosen(there, back, name)
-    return None
-
-
-def _chosen(there: dict[str, Any], back: dict[str, Any], scale: str) -> Node | None:
-    """The argument of both calls, if what chose their parameters looked at it."""
-    names = (scale, scale.replace("scale", "zero_point"), "quant_min", "quant_max", "dtype")
-    if any(there[name] != back[name] for name in names):
-        return None
-    chosen = [there[name] for name in names[:2]]
-    if not all(isinstance(n, Node) and len(n.args) == 2 for n in chosen):
-        return None
-    sources = {n.args[0] for n in chosen}
-    source = sources.pop()
-    if sources or kind_of(source) not in CHOOSE or [n.args[1] for n in chosen] != [0, 1]:
-        return None
-    x = there["input"]
-    is_byte = there["dtype"] in (torch.int8, torch.uint8)
-    return x if is_byte and source.args[0] is x and _makes(back) == torch.float32 else None
+    there, back = chosen.there, chosen.back
+    is_alike = (there.low, there.high) == (back.low, back.high)
+    is_byte = there.dtype in (torch.int8, torch.uint8)
+    return there.source if is_alike and is_byte and back.real == torch.float32 else None
 
 
 CHOOSE = (

@@ -13,9 +13,9 @@ from torch.fx import Node
 
 from rushlight.backends.cpu import quantized_calls as calls
 from rushlight.backends.cpu.images import window_of
-from rushlight.backends.cpu.operator_facts import arguments
 from rushlight.backends.cpu.quantized_facts import MOVES, PARTS, Quantization, is_greatest
 from rushlight.backends.cpu.rewrite import Rewriter, shape_of
+from rushlight.ir.operators import arguments
 
 aten = torch.ops.aten
 

@@ -8,65 +8,70 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from rushlight.backends.cpu.operator_facts import arguments, val_of
+from rushlight.backends.cpu.operator_facts import val_of
 from rushlight.backends.cpu.quantized_facts import (
     CHOOSE,
-    Data,
     Operands,
     constant_of,
-    dequantizes_constant,
     is_static,
-    kind_of,
     operands_of,
     read,
     rows_of,
     weights_of,
 )
 from rushlight.backends.cpu.quantized_products import why_not_dynamic, why_not_summed
+from rushlight.ir.operators import arguments
+from rushlight.ir.quantized_values import (
+    Constant,
+    affine_of,
+    chosen_of,
+    dequantizes,
+    dequantizes_constant,
+    name_of,
+    quantizes,
+)
 from rushlight.partition.partitioner import TAG
 from rushlight.partition.tags import graphs_of
 
 aten = torch.ops.aten
 
 
-def why_not_quantized(node: Node, data: Data) -> str | None:
+def why_not_quantized(node: Node, data: Constant) -> str | None:
     """Why a call that quantises, dequantises or chooses parameters is not taken.
 
     Args:
         node: the call.
         data: constants of the program.
     """
-    kind = kind_of(node)
     if dequantizes_constant(node, data):
         return _why_not_constant(node, data)
-    if kind in CHOOSE:
+    if name_of(node) in CHOOSE:
         picked = [user for user in node.users if user.target is operator.getitem]
-        quantizing = [u for one in picked for u in one.users if kind_of(u).startswith("quantize")]
+        quantizing = [u for one in picked for u in one.users if quantizes(u)]
         reasons = [_why_not_at_run(user, data) for user in quantizing]
         return next(filter(None, reasons), None) if reasons else "nothing quantises by what it says"
-    is_per_tensor = kind in ("quantize_per_tensor", "dequantize_per_tensor")
-    if is_per_tensor and all(data(one) is not None for one in node.all_input_nodes[1:]):
+    affine = affine_of(node)
+    if affine is None or affine.axis is not None:
+        return f"the engine has no {node.target}"
+    is_known = all(data(one) is not None for one in node.all_input_nodes[1:])
+    if affine.per == "tensor" and is_known:
         return _why_not_known(node, data)
-    if kind.startswith("quantize_per_to") or kind == "quantize_per_tensor":
-        return _why_not_at_run(node, data)
-    if kind.startswith("dequantize_per_to") or kind == "dequantize_per_tensor":
-        return _why_not_rows(node, data)
-    return f"the engine has no {node.target}"
+    return _why_not_at_run(node, data) if quantizes(node) else _why_not_rows(node, data)
 
 
-def _why_not_known(node: Node, data: Data) -> str | None:
+def _why_not_known(node: Node, data: Constant) -> str | None:
     """Why a call that quantises or dequantises by constants is not taken."""
     args = arguments(node)
     if args["dtype"] not in (torch.int8, torch.uint8):
         return f"its integers are {_name(args['dtype'])}; the engine's are int8 and uint8"
     if read(node, data) is None:
         return "its scale is no positive float32, or its zero point is beyond its integers"
-    numbers = node if kind_of(node).startswith("dequantize") else node.args[0]
+    numbers = node if dequantizes(node) else node.args[0]
     dtype = val_of(numbers).dtype
     return None if dtype == torch.float32 else f"its numbers are {_name(dtype)}, not float32"
 
 
-def _why_not_at_run(node: Node, data: Data) -> str | None:
+def _why_not_at_run(node: Node, data: Constant) -> str | None:
     """Why a call that quantises by numbers of a run is not taken."""
     users = list(node.users)
     if not users:
@@ -74,7 +79,7 @@ def _why_not_at_run(node: Node, data: Data) -> str | None:
     return next(filter(None, (_why_not_rows(user, data) for user in users)), None)
 
 
-def _why_not_rows(node: Node, data: Data) -> str | None:
+def _why_not_rows(node: Node, data: Constant) -> str | None:
     """Why rows that a run quantises and dequantises are not."""
     if rows_of(node) is None:
         return "it is quantised in a way that the engine does not have at run time"
@@ -88,7 +93,7 @@ def _why_not_rows(node: Node, data: Data) -> str | None:
     return None
 
 
-def _why_not_constant(node: Node, data: Data) -> str | None:
+def _why_not_constant(node: Node, data: Constant) -> str | None:
     for user in node.users:
         operands = operands_of(user)
         if operands is None or node not in (operands.weight, operands.bias):
@@ -102,7 +107,7 @@ def _why_not_constant(node: Node, data: Data) -> str | None:
     return None
 
 
-def why_not_product(node: Node, operands: Operands, data: Data) -> str | None:
+def why_not_product(node: Node, operands: Operands, data: Constant) -> str | None:
     """Why a product with quantised weights is not taken."""
     if operands.bias is not None and constant_of(operands.bias, data) is None:
         return "its bias is computed: the engine prepares weights ahead of time"
@@ -121,7 +126,7 @@ def why_not_product(node: Node, operands: Operands, data: Data) -> str | None:
     return why_not_dynamic(weights)
 
 
-def cut_patterns(program: ExportedProgram, data: Data) -> dict[Node, str]:
+def cut_patterns(program: ExportedProgram, data: Constant) -> dict[Node, str]:
     """The tagged calls that are not in one partition with all that their pattern needs."""
     reason = "what quantises its operands would be in another partition"
     found: dict[Node, None] = {}
@@ -144,18 +149,16 @@ def cut_patterns(program: ExportedProgram, data: Data) -> dict[Node, str]:
 
 def _rows(x: Node) -> list[Node]:
     """The calls that quantise a value by rows at run time, and dequantise it; [] if none do."""
-    if rows_of(x) is None:
-        return []
-    quantized: Node = x.args[0]  # type: ignore[assignment]
-    chosen = [one.args[0] for one in quantized.all_input_nodes[1:]]
-    return [x, quantized, *chosen]  # type: ignore[list-item]
+    chosen = chosen_of(x) if rows_of(x) is not None else None
+    calls = () if chosen is None else chosen.calls
+    return [call for call in calls if call.target is not operator.getitem]
 
 
 def keep_together(program: ExportedProgram) -> None:
     """Let what dequantises be in the partition that uses its result: bytes are passed to it."""
     for module in graphs_of(program):
         for node in reversed(list(module.graph.nodes)):
-            if TAG not in node.meta or not kind_of(node).startswith("dequantize"):
+            if TAG not in node.meta or not dequantizes(node):
                 continue
             tags = {user.meta.get(TAG) for user in node.users}
             if len(tags) == 1 and None not in tags:

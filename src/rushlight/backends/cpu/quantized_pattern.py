@@ -17,8 +17,6 @@ from torch.fx import Node
 from rushlight.backends.cpu import quantized_calls as calls
 from rushlight.backends.cpu.quantized_facts import (
     constant_of,
-    dequantizes_constant,
-    kind_of,
     operands_of,
     read,
 )
@@ -26,6 +24,7 @@ from rushlight.backends.cpu.quantized_moves import dequantize_late, quantize_ear
 from rushlight.backends.cpu.quantized_products import dynamic_product, product
 from rushlight.backends.cpu.quantized_results import fuse_result, why_not_integer
 from rushlight.backends.cpu.rewrite import Rewriter, shape_of
+from rushlight.ir.quantized_values import dequantizes_constant, name_of, quantizes
 
 _CONVERTING = (calls.quantize, calls.dequantize, calls.flip, calls.quantize_rows)
 
@@ -36,7 +35,7 @@ def fuse_quantized(r: Rewriter) -> dict[str, str]:
     Returns:
         why calls on what was dequantised are computed in float32, by their names.
     """
-    if not any(kind_of(node) for node in r.graph.nodes):
+    if not any(name_of(node) for node in r.graph.nodes):
         return {}
     _name_bytes(r)
     quantize_early(r)
@@ -61,7 +60,7 @@ def _in_float32(r: Rewriter) -> Iterator[tuple[Node, str]]:
     for node in r.graph.nodes:
         if not any(one.target is calls.dequantize for one in node.all_input_nodes):
             continue
-        if isinstance(node.target, OpOverload) and not kind_of(node):
+        if isinstance(node.target, OpOverload) and not name_of(node):
             yield node, why_not_integer(r, node)
 
 
@@ -69,13 +68,11 @@ def _name_bytes(r: Rewriter) -> None:
     """Write what is known to be quantised by numbers as calls on bytes."""
     made: dict[Node, Node] = {}  # the bytes that integers are
     for node in list(r.graph.nodes):
-        kind = kind_of(node)
-        is_known = kind in ("quantize_per_tensor", "dequantize_per_tensor")
-        of = read(node, r.data) if is_known else None
+        of = read(node, r.data)
         if of is None:
             continue
         source: Any = node.args[0]
-        if kind == "quantize_per_tensor":
+        if quantizes(node):
             new = r.call(node, calls.quantize, source, of, shape=shape_of(node), dtype=torch.uint8)
             made[node] = new
             continue
@@ -88,7 +85,7 @@ def _name_bytes(r: Rewriter) -> None:
         for user in users:
             user.replace_input_with(node, new)
     for node, new in made.items():
-        if kind_of(node) == "quantize_per_tensor":
+        if name_of(node) == "quantize_per_tensor":
             node.replace_all_uses_with(_as_torch_has_it(r, node, new))
     r.clean()
 

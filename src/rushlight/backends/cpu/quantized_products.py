@@ -9,7 +9,6 @@ from torch.fx import Node
 
 from rushlight.backends.cpu import quantized_calls as calls
 from rushlight.backends.cpu.images import for_each
-from rushlight.backends.cpu.operator_facts import arguments
 from rushlight.backends.cpu.quantized_facts import (
     Quantization,
     Weights,
@@ -20,6 +19,7 @@ from rushlight.backends.cpu.quantized_facts import (
 )
 from rushlight.backends.cpu.quantized_pack import MOST_TERMS, depth_of, sums
 from rushlight.backends.cpu.rewrite import Rewriter, shape_of
+from rushlight.ir.operators import arguments
 
 aten = torch.ops.aten
 

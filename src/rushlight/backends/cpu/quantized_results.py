@@ -12,11 +12,11 @@ from torch.fx import Node
 from rushlight.backends.cpu import quantized_calls as calls
 from rushlight.backends.cpu.clusters import is_elementwise
 from rushlight.backends.cpu.images import window_of
-from rushlight.backends.cpu.operator_facts import arguments
 from rushlight.backends.cpu.quantized_facts import GREATEST, LEAST, Quantization, operands_of
 from rushlight.backends.cpu.quantized_products import product, why_not_multiplied
 from rushlight.backends.cpu.rewrite import Rewriter, alike, shape_of
 from rushlight.backends.cpu.rows import dims_of
+from rushlight.ir.operators import arguments
 from rushlight.schema.cpu_engine import QuantizedBinaryKind
 
 aten = torch.ops.aten

@@ -10,15 +10,10 @@ from torch.fx import Node
 
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.graph import CHANNELS_LAST, View
-from rushlight.backends.cpu.operator_facts import (
-    Operator,
-    arguments,
-    needs_constants,
-    only_first,
-    val_of,
-)
+from rushlight.backends.cpu.operator_facts import Operator, needs_constants, only_first, val_of
 from rushlight.backends.cpu.sizes import Size, product, shape_of, sizes_of
 from rushlight.backends.cpu.tiles import Term, TileOp, constant
+from rushlight.ir.operators import arguments
 from rushlight.schema import cpu_engine as fb
 
 aten = torch.ops.aten

@@ -16,7 +16,6 @@ import torch
 from torch.fx import Graph, Node
 
 from rushlight.backends.xnnpack.weights import (
-    Constant,
     Product,
     Weights,
     layer_of,
@@ -27,7 +26,14 @@ from rushlight.backends.xnnpack.weights import (
     why_not_result,
     why_not_scales,
 )
-from rushlight.ir.quantized_values import Affine, affine_of, chooses, dequantizes, quantizes
+from rushlight.ir.quantized_values import (
+    Affine,
+    Constant,
+    affine_of,
+    chooses,
+    dequantizes,
+    quantizes,
+)
 
 aten = torch.ops.aten
 
@@ -251,7 +257,7 @@ def why_not_values(affine: Affine | None, constant: Constant, is_clamped: bool) 
         constant: the program's constants.
         is_clamped: they are made, in the range that `affine` says.
     """
-    if affine is None or affine.axis is not None or affine.group:
+    if affine is None or affine.per != "tensor":
         return "XNNPACK's values have one scale and zero point, and these have several"
     limits = (affine.low, affine.high) if is_clamped else _INT8[1:]
     if (affine.dtype, *limits) != _INT8:

@@ -10,9 +10,10 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from rushlight.backends.cpu.operator_facts import arguments, val_of
+from rushlight.backends.cpu.operator_facts import val_of
 from rushlight.backends.xnnpack.build import Builder
 from rushlight.backends.xnnpack.integers import Arithmetic
+from rushlight.ir.operators import arguments
 
 __all__ = [
     "SEVERAL_DYNAMIC",

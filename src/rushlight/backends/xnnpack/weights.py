@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,14 +9,11 @@ import torch
 from torch.fx import Node
 
 from rushlight.backends.xnnpack.graph import Elements, Stored
-from rushlight.ir.quantized_values import Affine, affine_of, chooses, dequantizes, quantizes
+from rushlight.ir.quantized_values import Affine, Constant, affine_of, chosen_of, dequantizes
 from rushlight.ir.source import source_of
 from rushlight.schema import xnnpack as fb
 
 aten = torch.ops.aten
-
-Constant = Callable[[Any], torch.Tensor | None]
-"""The tensor of a constant's node; None of any other argument."""
 
 _FOUR_BITS = (-8, 7)
 _GROUPS_OF = 32
@@ -99,13 +94,13 @@ def weights_of(node: Node, weight: Any, constant: Constant) -> Weights | str | N
         weight: its argument.
         constant: the program's constants.
     """
-    affine = affine_of(weight) if isinstance(weight, Node) and dequantizes(weight) else None
+    affine = affine_of(weight) if dequantizes(weight) else None
     if affine is None:
         return None
-    data, scales = constant(affine.source), affine.scales(constant)
-    zero_points = affine.zero_points(constant)
-    if data is None or scales is None or zero_points is None:
+    found = affine.constants(constant)
+    if found is None:
         return "its weights are quantised and computed, and XNNPACK packs weights at load"
+    data, scales, zero_points = found
     if affine.dtype != torch.int8 or zero_points.any():
         return "its weights are not int8 with zero points of 0"
     reason = why_not_scales(scales)
@@ -116,11 +111,11 @@ def weights_of(node: Node, weight: Any, constant: Constant) -> Weights | str | N
 
 def _weights(node: Node, affine: Affine, data: torch.Tensor, scales: torch.Tensor) -> Weights | str:
     is_linear = node.target is aten.linear.default
-    if affine.axis is None:
+    if affine.per == "tensor":
         return Weights(affine.source, 8, scales.reshape(()))
     bits = 4 if (affine.low, affine.high) == _FOUR_BITS else 8
     outputs = 1 if not is_linear and node.args[6] else 0
-    if affine.axis % data.dim() != outputs:
+    if affine.axis is None or affine.axis % data.dim() != outputs:
         return "its weights have scales along another dimension than its outputs"
     if not is_linear and (bits == 4 or affine.group):
         return "XNNPACK's convolutions have weights of 8 bits, with a scale of each output"
@@ -151,18 +146,12 @@ def rows_of(node: Any) -> tuple[Node, tuple[Node, ...]] | None:
 
     A scale of the whole tensor is taken for one, since a row's own is at least as fine.
     """
-    back = affine_of(node) if isinstance(node, Node) and dequantizes(node) else None
-    there = affine_of(back.source) if back is not None and quantizes(back.source) else None
-    if back is None or there is None or there.chosen is None or not there.same(back):
+    chosen = chosen_of(node)
+    if chosen is None:
         return None
-    choice, picked = there.chosen, (there.scale, there.zero_point)
-    is_own = chooses(choice) and choice.args[0] is there.source
-    if not is_own or [getattr(p, "args", (0, 0))[1] for p in picked] != [0, 1]:
-        return None
-    if (there.low, there.high, there.dtype) != (-128, 127, torch.int8):
-        return None
-    picks = tuple(u for u in choice.users if u.target is operator.getitem)
-    return there.source, (choice, *picks, back.source, node)
+    there = chosen.there
+    is_int8 = (there.low, there.high, there.dtype) == (-128, 127, torch.int8)
+    return (there.source, chosen.calls) if is_int8 else None
 
 
 def integers_of(weights: Weights, data: torch.Tensor, dim: int) -> Stored:
@@ -272,6 +261,5 @@ def why_not_result(weights: Weights, scale: float, result: float) -> str | None:
 
 
 def _is_symmetric(affine: Affine, constant: Constant) -> bool:
-    data, zero_points = constant(affine.source), affine.zero_points(constant)
-    known = data is not None and zero_points is not None and affine.scales(constant) is not None
-    return known and affine.dtype == torch.int32 and not bool(zero_points.any())  # type: ignore
+    found = affine.constants(constant)
+    return found is not None and affine.dtype == torch.int32 and not bool(found[2].any())
