@@ -20,16 +20,18 @@ void init_peaks(nb::module_& m) {
       "measure_peaks",
       [](size_t threads) {
         double flops = 0;
+        double integer_ops = 0;
         double bandwidth = 0;
         {
           nb::gil_scoped_release release;
           PoolWorkers workers(threads);
           workers.start();
           flops = cpu::measure_flops(&workers);
+          integer_ops = cpu::measure_integer_ops(&workers);
           const std::vector<float> data(kFloats, 1.0f);
           bandwidth = cpu::measure_bandwidth(data.data(), data.size(), &workers);
         }
-        return nb::make_tuple(flops, bandwidth);
+        return nb::make_tuple(flops, integer_ops, bandwidth);
       },
       nb::arg("threads"));
 }

@@ -132,8 +132,9 @@ def operator_names() -> set[str]: ...
 def usable_cores() -> int:
     """The physical cores that this process may use: how many threads `load` takes by default."""
 
-def measure_peaks(threads: int) -> tuple[float, float]:
-    """Operations and bytes per second: see `rushlight.runtime.peaks`. Takes 256 MiB meanwhile."""
+def measure_peaks(threads: int) -> tuple[float, float, float]:
+    """Operations of float32, those of integers, and bytes per second: see
+    `rushlight.runtime.peaks`. Takes 256 MiB meanwhile."""
 
 def backend_names() -> list[str]: ...
 def backend_is_available(id: str) -> bool: ...

@@ -18,11 +18,15 @@ import rushlight as rl
 from rushlight.cli import app
 from rushlight.inspect.engine_work import engine_work
 from rushlight.inspect.model import Work
+from rushlight.inspect.profile import OperatorTime
 from rushlight.inspect.work import flops_of, work_of
+from rushlight.quantization import quantize
+from rushlight.runtime.peaks import Peaks
 from rushlight.schema import cpu_engine as engine
 from rushlight.schema import program as fb
 from rushlight.serialize.pte import read_pte, write_pte
 
+GOLDEN = Path(__file__).parent.parent / "golden"
 BACKENDS = ["portable", "cpu", "xnnpack"]
 
 
@@ -42,9 +46,12 @@ CONVOLUTION = 2 * (2 * 8 * 4 * 4) * (4 * 9)  # operations: for each result its t
 LINEAR = 2 * (2 * 10) * 128
 
 
-def _save(path: Path, backend: str) -> Path:
+def _save(path: Path, backend: str, *, is_integer: bool = False) -> Path:
     torch.manual_seed(0)
-    rl.export(Net().eval(), (IMAGE,), backend=backend, verify=False).save(path, quiet=True)
+    model: Any = Net().eval()
+    if is_integer:
+        model = quantize(model, (IMAGE,), calibrate=[(IMAGE,)])
+    rl.export(model, (IMAGE,), backend=backend, verify=False).save(path, quiet=True)
     return path
 
 
@@ -88,6 +95,66 @@ def test_a_table_with_totals(tmp_path: Path) -> None:
     for part in ("a run", "in no operator", "all operators", "this machine's peak", "its memory"):
         assert part in text
     assert "1 thread," in text and "GFLOP/s" in text and "test_cli_profile.py" in text
+    assert "GOP/s" not in text
+
+
+@pytest.mark.parametrize("backend", ["cpu", "xnnpack"])
+def test_operations_of_integers_are_a_share_of_the_peak_of_integers(
+    tmp_path: Path, backend: str
+) -> None:
+    path = _save(tmp_path / "m.pte", backend, is_integer=True)
+    found = _json(path, "--threads", "1")
+    assert found["peaks"]["integer_ops"] > 1e8
+    by_flops = {operator["flops"]: operator for operator in found["operators"]}
+    assert set(by_flops) == {CONVOLUTION, LINEAR, None} and not by_flops[None]["is_integer"]
+    for flops in (CONVOLUTION, LINEAR):
+        operator = by_flops[flops]
+        share = flops / operator["ns"] * 1e9 / found["peaks"]["integer_ops"]
+        assert operator["is_integer"] and operator["of_flops"] == pytest.approx(share)
+    text = _run(path, "--threads", "1").stdout
+    assert re.search(r"share +GOP/s +of peak", text) and re.search(r"of integers +\d+ GOP/s", text)
+    assert re.search(r"all operators +[\d.]+ GOP/s", text)
+
+
+def test_each_operator_is_held_to_the_peak_of_its_numbers() -> None:
+    peaks = Peaks(threads=1, flops=100e9, integer_ops=400e9, bandwidth=10e9)
+    real = OperatorTime("Product", "forward", 0, "0", ns=20.0, calls=1, flops=1000)
+    integer = OperatorTime(
+        "QuantizedProduct", "forward", 0, "1", ns=20.0, calls=1, flops=1000, is_integer=True
+    )
+    copy = OperatorTime("Copy", "forward", 0, "2", ns=20.0, calls=1)
+    assert [one.least_ns(peaks) for one in (real, integer, copy)] == [10.0, 2.5, 0.0]
+    assert [one.of_flops(peaks) for one in (real, integer, copy)] == [0.5, 0.125, None]
+
+
+def test_steps_on_integers_are_named_by_what_they_are_made_of() -> None:
+    class Chain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.head = nn.Conv2d(3, 4, 3), nn.Linear(4, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = F.max_pool2d(F.hardswish(F.relu6(self.conv(x))), 2)
+            return self.head(torch.relu(y + y.mul(y)).mean((2, 3)))
+
+    x = torch.randn(1, 3, 8, 8)
+    program = quantize(Chain().eval(), (x,), calibrate=[(x,)])
+    made = rl.export(program, backend="cpu", verify=False)
+    [work] = [one for one in work_of(made.buffer)["forward"] if one.steps]
+    steps = [(step.name, *step.nodes[:-1]) for step in work.inside.values()]
+    assert steps == [
+        ("Convert",),
+        ("QuantizedConvolution", "convolution", "hardtanh"),
+        ("Lookup", "dequantize_per_tensor", "hardswish"),
+        ("QuantizedPooling", "max_pool2d_with_indices"),
+        ("Lookup", "dequantize_per_tensor", "mul"),
+        ("QuantizedBinary", "add", "relu"),
+        ("QuantizedPooling", "mean"),
+        ("QuantizedProduct", "linear"),
+        ("Convert",),
+    ]
+    last = [step.nodes[-1] for step in work.inside.values()]
+    assert last == ["quantize_per_tensor"] * 8 + ["dequantize_per_tensor"]
 
 
 def test_given_inputs(tmp_path: Path) -> None:
@@ -189,7 +256,10 @@ class Call(nn.Module):
 
 def _work(function: Any, *args: torch.Tensor, backend: str) -> list[Work]:
     module = function if isinstance(function, nn.Module) else Call(function)
-    program = rl.export(module.eval(), args, backend=backend, verify=False)
+    return _work_in(rl.export(module.eval(), args, backend=backend, verify=False))
+
+
+def _work_in(program: rl.Program) -> list[Work]:
     found = []
     for work in work_of(program.buffer)["forward"]:
         found += list(work.inside.values()) if work.inside else [work.whole]
@@ -213,6 +283,58 @@ def test_operations_of_products_and_convolutions(backend: str) -> None:
     }
     for expected, (function, *args) in flops.items():
         assert _flops(function, *args, backend=backend) == [expected], function
+
+
+@pytest.mark.parametrize("backend", ["cpu", "xnnpack"])
+def test_operations_of_integers(backend: str) -> None:
+    layers = {
+        2 * 6 * 5 * 7: (nn.Linear(5, 7), torch.randn(6, 5)),
+        2 * (6 * 3 * 3) * (2 * 9): (nn.Conv2d(4, 6, 3, groups=2), torch.randn(1, 4, 5, 5)),
+        2 * (4 * 5 * 5) * 9: (nn.Conv2d(4, 4, 3, padding=1, groups=4), torch.randn(1, 4, 5, 5)),
+        2 * (7 * 5 * 5) * 4: (nn.Conv2d(4, 7, 1), torch.randn(1, 4, 5, 5)),
+    }
+    for expected, (layer, x) in layers.items():
+        program = quantize(layer.eval(), (x,), calibrate=[(x,)])
+        works = _work_in(rl.export(program, backend=backend, verify=False))
+        flops = [(work.flops, work.is_integer) for work in works if work.flops is not None]
+        assert flops == [(expected, True)], layer
+
+
+@pytest.mark.parametrize(("recipe", "bits"), [("int8-dynamic", 8), ("int4-dynamic", 4)])
+def test_operations_and_bytes_of_rows_that_are_quantised_at_run_time(
+    recipe: str, bits: int
+) -> None:
+    x = torch.randn(5, 64)
+    program = quantize(nn.Linear(64, 96).eval(), (x,), recipe=recipe)
+    rows, weights, groups = 5 * 64, 64 * 96 * bits // 8, 1 if bits == 8 else 2
+    around = 4 * (96 + 5 * 96)  # bias and results
+    flops = 2 * 5 * 64 * 96
+    first, product = _work_in(rl.export(program, backend="cpu", verify=False))
+    parameters = 5 * 2 * 4  # a scale and a zero point for each row
+    assert (first.name, first.bytes) == ("QuantizeRows", 4 * rows + rows + parameters)
+    packed = parameters + weights + 4 * 96 * groups + 4 * 96  # scales and shares
+    assert (product.name, product.flops) == ("DynamicProduct", flops) and product.is_integer
+    assert product.bytes == rows + packed + around
+    first, product = _work_in(rl.export(program, backend="xnnpack", verify=False))
+    assert (first.name, first.bytes) == ("Convert", 4 * rows + rows)
+    scales = 4 * 96 if bits == 8 else 2 * 96 * groups
+    assert (product.name, product.flops) == ("FullyConnected", flops) and product.is_integer
+    assert product.bytes == rows + weights + scales + around
+
+
+def test_integer_nodes_of_files_that_executorch_wrote() -> None:
+    [static] = work_of(GOLDEN / "xnnpack_integers.pte")["forward"]
+    integer = {work.name: work.flops for work in static.inside.values() if work.is_integer}
+    assert integer == {
+        "Conv2d": 2 * (6 * 4 * 6) * (3 * 9),
+        "DepthwiseConv2d": 2 * (6 * 4 * 6) * 9,
+        "FullyConnected": 2 * 5 * 36,
+    }
+    [rows] = work_of(GOLDEN / "xnnpack_rows.pte")["forward"]
+    products = [(work.flops, work.is_integer) for work in rows.inside.values() if work.flops]
+    assert products == [(2 * 3 * 24 * 40, True), (2 * 3 * 40 * 7, True)]
+    [images] = work_of(GOLDEN / "xnnpack_images.pte")["forward"]
+    assert not any(work.is_integer for work in images.inside.values())
 
 
 def test_operations_of_attention() -> None:

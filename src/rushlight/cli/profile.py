@@ -99,7 +99,8 @@ def _table(profile: Profile, rows: int) -> Table:
 
     from rushlight.inspect.text import short_source, table_of
 
-    columns = ("time", "share", "GFLOP/s", "of peak", "GB/s", "of peak", "operator", "Python")
+    rate = f"{_operations(profile)}/s"
+    columns = ("time", "share", rate, "of peak", "GB/s", "of peak", "operator", "Python")
     title = f"{profile.method}: time by operator, median of {profile.runs} runs"
     table = table_of(title, *columns, right=(0, 1, 2, 3, 4, 5))
     for operator in profile.operators[:rows]:
@@ -129,6 +130,11 @@ def _name(operator: OperatorTime) -> str:
     return f"{operator.name}{nodes}" + (f" x{operator.calls}" if operator.calls > 1 else "")
 
 
+def _operations(profile: Profile) -> str:
+    """What the operations of all operators are counted in."""
+    return "GOP" if any(operator.is_integer for operator in profile.operators) else "GFLOP"
+
+
 def _rate(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.1f}"
 
@@ -147,18 +153,21 @@ def _totals(profile: Profile) -> Table:
     peaks = profile.peaks
     threads = f"{peaks.threads} thread{'s' if peaks.threads > 1 else ''}"
     flops = sum(operator.flops or 0 for operator in profile.operators)
-    rate, share = flops / profile.total_ns, flops / profile.total_ns * 1e9 / peaks.flops
+    rate, unit = flops / profile.total_ns, _operations(profile)
+    share = sum(operator.least_ns(peaks) for operator in profile.operators) / profile.total_ns
     outside = profile.outside_ns
     table.add_row("a run", time_text(profile.total_ns), f"{threads}, with the call from Python")
     table.add_row(
         "in no operator", time_text(outside), f"{outside / profile.total_ns:.1%} of the run"
     )
     if flops:
-        done = f"{flops / 1e9:.3g} GFLOP, {share:.0%} of the peak"
-        table.add_row("all operators", f"{rate:.1f} GFLOP/s", done)
+        done = f"{flops / 1e9:.3g} {unit}, {share:.0%} of the peak"
+        table.add_row("all operators", f"{rate:.1f} {unit}/s", done)
     table.add_row(
         "this machine's peak", f"{peaks.flops / 1e9:.0f} GFLOP/s", "float32, measured just now"
     )
+    if unit == "GOP":
+        table.add_row("of integers", f"{peaks.integer_ops / 1e9:.0f} GOP/s", "int8, added to int32")
     table.add_row(
         "its memory",
         f"{peaks.bandwidth / 1e9:.1f} GB/s",

@@ -12,6 +12,10 @@ from rushlight.schema import cpu_engine as fb
 from rushlight.schema.codec import Buffer
 from rushlight.schema.sizes import ELEMENT_SIZE
 
+_PRODUCTS = fb.Product | fb.BatchProduct | fb.QuantizedProduct | fb.DynamicProduct
+_CONVOLUTIONS = fb.Convolution | fb.QuantizedConvolution
+_INTEGER = fb.QuantizedProduct | fb.DynamicProduct | fb.QuantizedConvolution
+
 _OPERATORS: Mapping[fb.ExpressionKind, Callable[[int, int], int]] = {
     fb.ExpressionKind.ADD: operator.add,
     fb.ExpressionKind.MULTIPLY: operator.mul,
@@ -74,7 +78,8 @@ def _work(graph: fb.Graph, step: fb.Step) -> Work:
     more = finish is not None and (finish.clamped or finish.added or finish.program is not None)
     name = type(operation).__name__ + ("+" if more else "")
     try:
-        return Work(name, _flops(graph, step), _bytes(graph, step))
+        flops, moved = _flops(graph, step), _bytes(graph, step)
+        return Work(name, flops, moved, is_integer=isinstance(operation, _INTEGER))
     except (IndexError, ValueError):  # sizes that vary, or are not the operation's
         return Work(name)
 
@@ -82,13 +87,13 @@ def _work(graph: fb.Graph, step: fb.Step) -> Work:
 def _flops(graph: fb.Graph, step: fb.Step) -> int | None:
     """Multiplications and additions of products; nothing else has a number that all agree on."""
     operation = step.operation
-    if not isinstance(operation, fb.Product | fb.BatchProduct | fb.Convolution | fb.Attention):
+    if not isinstance(operation, _PRODUCTS | _CONVOLUTIONS | fb.Attention):
         return None
     inputs = [_sizes(graph, number) for number in step.inputs]
     out = _sizes(graph, step.outputs[0])
-    if isinstance(operation, fb.Product | fb.BatchProduct):
+    if isinstance(operation, _PRODUCTS):
         return 2 * math.prod(out) * inputs[0][-1]
-    if isinstance(operation, fb.Convolution):
+    if isinstance(operation, _CONVOLUTIONS):
         many, few = out, inputs[0]
         if operation.kind is fb.ConvolutionKind.TRANSPOSED:
             many, few = few, many

@@ -105,10 +105,12 @@ class Work:
     Attributes:
         name: of the operator, or of a step inside a delegate; "+": with what follows it.
         flops: multiplications and additions of a product, a convolution or attention by its
-            definition, whatever algorithm computes it; None of other operators.
+            definition, whatever algorithm computes it, and of whatever numbers; None of other
+            operators.
         bytes: of everything that it reads and writes, each value once.
         nodes: the operators of the model that it was made from.
         sources: their Python lines, each once; empty if the file does not tell.
+        is_integer: it multiplies integers.
     """
 
     name: str
@@ -116,6 +118,7 @@ class Work:
     bytes: int | None = None
     nodes: list[str] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
+    is_integer: bool = False
 
 
 @dataclass(slots=True)

@@ -104,14 +104,19 @@ def delegate_rows(debug: Mapping[str, Any], method: str, delegate: int) -> dict[
         files = [str(file) for file in debug["files"]]
         return {
             str(place): [
-                Row(str(op).removeprefix("aten.").partition(".")[0], _source(files, where))
-                for _, op, *where in rows
+                Row(_without_namespace(str(op)), _source(files, where)) for _, op, *where in rows
             ]
             for place, rows in debug["delegates"][method][delegate].items()
         }
 
     found: dict[str, list[Row]] = _tolerant(read, {})
     return found
+
+
+def _without_namespace(operator: str) -> str:
+    """ "linear" of "aten.linear.default"; of a function's name all of it."""
+    name = operator.partition(".")[2] or operator
+    return name.partition(".")[0]
 
 
 def _source(files: Sequence[str], place: Sequence[Any]) -> Source | None:

@@ -34,6 +34,7 @@ class OperatorTime:
         flops, bytes: of one run, from the sizes in the file; None where those do not tell.
         nodes: the operators of the model that it was made from.
         sources: their Python lines; empty if the file does not tell.
+        is_integer: its operations are those of integers.
     """
 
     name: str
@@ -46,10 +47,11 @@ class OperatorTime:
     bytes: int | None = None
     nodes: list[str] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
+    is_integer: bool = False
 
     @property
     def gflops(self) -> float | None:
-        """GFLOP/s."""
+        """GFLOP/s; of integers 10^9 operations per second."""
         return None if self.flops is None or not self.ns else self.flops / self.ns
 
     @property
@@ -58,8 +60,15 @@ class OperatorTime:
         return None if self.bytes is None or not self.ns else self.bytes / self.ns
 
     def of_flops(self, peaks: Peaks) -> float | None:
-        """Its share of the operations that the machine reaches."""
-        return None if self.gflops is None else self.gflops * 1e9 / peaks.flops
+        """Its share of the operations that the machine reaches, of such numbers."""
+        return None if self.gflops is None else self.gflops * 1e9 / self._peak(peaks)
+
+    def least_ns(self, peaks: Peaks) -> float:
+        """Nanoseconds that its operations take at least."""
+        return (self.flops or 0) * 1e9 / self._peak(peaks)
+
+    def _peak(self, peaks: Peaks) -> float:
+        return peaks.integer_ops if self.is_integer else peaks.flops
 
     def of_bandwidth(self, peaks: Peaks) -> float | None:
         """Its share of what memory reaches; above 1 if a cache has what it reads."""
@@ -199,4 +208,5 @@ def _operator(
         bytes=None if found.bytes is None else found.bytes * calls,
         nodes=found.nodes,
         sources=found.sources,
+        is_integer=found.is_integer,
     )

@@ -24,6 +24,22 @@ _BITS = {
     **dict.fromkeys((fb.Datatype.QDINT8, fb.Datatype.QPINT8), 8),
     **dict.fromkeys((fb.Datatype.QCINT4, fb.Datatype.QBINT4), 4),
 }  # of other elements: 32
+_LAYERS = fb.FullyConnected | fb.Conv2d | fb.DepthwiseConv2d
+
+
+@dataclass(slots=True)
+class _Value:
+    """A tensor of the graph.
+
+    Attributes:
+        tensor: as it is written.
+        datatype: of its elements.
+        bytes: of them, and of the scales that a constant has.
+    """
+
+    tensor: fb.TensorValue
+    datatype: fb.Datatype
+    bytes: int
 
 
 @dataclass(slots=True)
@@ -55,13 +71,13 @@ def xnnpack_nodes(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list
         offset, size = _PLACE.unpack_from(data, _PLACE_AT)
         data = data[offset : offset + size]
     graph = fb.unpack(data)
-    tensors = dict(_tensors(graph))
+    values = dict(_values(graph))
     known = all(
         tensor.external_id < len(inputs) and _is(inputs[tensor.external_id], tensor.dims)
-        for tensor in tensors.values()
+        for tensor in (value.tensor for value in values.values())
         if tensor.external_id != _NONE
     )
-    return [_node(node.xnode_union, tensors if known else {}) for node in graph.xnodes]
+    return [_node(node.xnode_union, values if known else {}) for node in graph.xnodes]
 
 
 def joined(nodes: Mapping[str, Node], places: Collection[str]) -> dict[str, Work]:
@@ -98,16 +114,29 @@ def _together(group: Sequence[Node]) -> Work:
         sum(n for v, n in values.items() if v not in inner) if values else None,
         list(dict.fromkeys(name for work in works for name in work.nodes)),
         [s for work in works for s in work.sources],
+        main.is_integer,
     )
 
 
-def _tensors(graph: fb.Graph) -> Iterator[tuple[int, fb.TensorValue]]:
-    for value in graph.xvalues:
-        tensor = value.xvalue_union
+def _values(graph: fb.Graph) -> Iterator[tuple[int, _Value]]:
+    for one in graph.xvalues:
+        tensor, scales = one.xvalue_union, 0
         if isinstance(tensor, fb.QuantizedTensorValue):
+            scales = _scale_bytes(tensor.quant_params)
             tensor = tensor.tensor_value
-        if tensor is not None:
-            yield tensor.id_out, tensor
+        if tensor is None:
+            continue
+        datatype = fb.Datatype(tensor.dq_datatype or tensor.datatype)
+        elements = math.prod(tensor.dims or ()) * _BITS.get(datatype, 32) // 8
+        yield tensor.id_out, _Value(tensor, datatype, elements + scales)
+
+
+def _scale_bytes(of: fb.QuantParams) -> int:
+    if isinstance(of, fb.PerChannelQuant):
+        return 4 * (of.num_scales or len(of.scale or ()))
+    if isinstance(of, fb.PerChannelGroupQuant):
+        return 2 * (of.num_scales or len(of.scale_bf16 or ())) or 4 * len(of.scale or ())
+    return 0
 
 
 def _is(actual: Actual | None, dims: Sequence[int] | None) -> bool:
@@ -117,18 +146,19 @@ def _is(actual: Actual | None, dims: Sequence[int] | None) -> bool:
     return sorted(actual or (1,)) == sorted(dims or (1,))
 
 
-def _node(operation: object, tensors: Mapping[int, fb.TensorValue]) -> Node:
+def _node(operation: object, values: Mapping[int, _Value]) -> Node:
     kind = type(operation).__name__
     reads, writes = _operands(operation)
-    if not tensors:  # the values lead from node to node all the same
+    if not values:  # the values lead from node to node all the same
         return Node(Work(kind), dict.fromkeys(reads, 0), dict.fromkeys(writes, 0))
     try:
-        sizes = [{v: _bytes(tensors[v]) for v in values} for values in (reads, writes)]
-        flops = _flops(operation, [tensors[v].dims or [] for v in (*reads, *writes)])
+        sizes = [{v: values[v].bytes for v in numbers} for numbers in (reads, writes)]
+        flops = _flops(operation, [values[v].tensor.dims or [] for v in (*reads, *writes)])
+        is_integer = _is_integer(operation, [values[v].datatype for v in (*reads, *writes)])
     except (KeyError, IndexError):
         return Node(Work(kind))
     moved = {**sizes[0], **sizes[1]}
-    return Node(Work(kind, flops, sum(moved.values())), *sizes)
+    return Node(Work(kind, flops, sum(moved.values()), is_integer=is_integer), *sizes)
 
 
 def _operands(operation: object) -> tuple[list[int], list[int]]:
@@ -148,8 +178,14 @@ def _operands(operation: object) -> tuple[list[int], list[int]]:
     return reads, writes
 
 
-def _bytes(tensor: fb.TensorValue) -> int:
-    return math.prod(tensor.dims or ()) * _BITS.get(fb.Datatype(tensor.datatype), 32) // 8
+def _is_integer(operation: object, datatypes: Sequence[fb.Datatype]) -> bool:
+    """Whether the runtime multiplies integers: not in a convolution of what is quantised at run
+    time, which it computes of the numbers that the integers stand for."""
+    if not isinstance(operation, _LAYERS) or _BITS.get(datatypes[1], 32) > 8:
+        return False
+    if datatypes[0] is fb.Datatype.QDINT8:
+        return isinstance(operation, fb.FullyConnected)
+    return datatypes[0] is datatypes[-1] is fb.Datatype.QINT8
 
 
 def _flops(operation: object, dims: Sequence[Sequence[int]]) -> int | None:

@@ -139,7 +139,9 @@ class LoweredBackendModule(torch.nn.Module):
         """
         by_handle: dict[int, list[tuple[str, str, Source]]] = {}
         for node in self._flat.graph.nodes:
-            if node.op == "call_function" and "debug_handle" in node.meta:
+            # What takes one of several results has the line of the call that made them.
+            is_call = node.op == "call_function" and node.target is not operator.getitem
+            if is_call and "debug_handle" in node.meta:
                 row = (node.name, str(node.target), source_of(node))
                 by_handle.setdefault(node.meta["debug_handle"], []).append(row)
         found = {}

@@ -14,11 +14,13 @@ class Peaks(NamedTuple):
         threads: how many.
         flops: operations per second: multiply-adds of float32 in registers, two operations each,
             with the widest instruction set that kernels use here.
+        integer_ops: the same of integers: products of bytes, each added to an int32.
         bandwidth: bytes per second read from memory, of an array that no cache holds.
     """
 
     threads: int
     flops: float
+    integer_ops: float
     bandwidth: float
 
 

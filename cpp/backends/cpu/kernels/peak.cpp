@@ -28,28 +28,35 @@ double time_all(Workers* workers, Body body) {
   return ns > 0 ? static_cast<double>(ns) : 1;
 }
 
-}  // namespace
-
-double measure_flops(Workers* workers) {
-  const PeakLoops& loops = peak_loops();
+// Operations per second of loop(rounds, sink), which tells how many they were.
+template <class Number>
+double measure_loop(int64_t (*loop)(int64_t, Number*), Workers* workers) {
   int64_t repeats = kFirstRepeats;
   double best = 0;
   for (int round = 0; round <= kRounds; ++round) {
     const double ns = time_all(workers, [&](int64_t) {
-      float sink = 0;
-      loops.multiply_adds(repeats, &sink);
+      Number sink = 0;
+      loop(repeats, &sink);
     });
     if (round == 0) {  // says how long a round takes
       const double factor = kRoundNs / ns;
       repeats = factor > 1 ? static_cast<int64_t>(static_cast<double>(repeats) * factor) : repeats;
       continue;
     }
-    float sink = 0;
-    const int64_t each = loops.multiply_adds(1, &sink) * repeats;
+    Number sink = 0;
+    const int64_t each = loop(1, &sink) * repeats;
     const double rate = static_cast<double>(each * count_of(workers)) / ns * 1e9;
     if (rate > best) best = rate;
   }
   return best;
+}
+
+}  // namespace
+
+double measure_flops(Workers* workers) { return measure_loop(peak_loops().multiply_adds, workers); }
+
+double measure_integer_ops(Workers* workers) {
+  return measure_loop(dot_peak_loops().dot_products, workers);
 }
 
 double measure_bandwidth(const float* data, size_t n, Workers* workers) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -24,7 +25,13 @@ from rushlight.ir.operators import arguments
 aten = torch.ops.aten
 
 
-def product(r: Rewriter, node: Any, before: Node, to: Quantization | None) -> Node | None:
+def product(
+    r: Rewriter,
+    node: Any,
+    before: Node,
+    to: Quantization | None,
+    clamping: Sequence[Node] = (),
+) -> Node | None:
     """A call that computes what a product or convolution of bytes does, if it is one.
 
     Args:
@@ -32,6 +39,7 @@ def product(r: Rewriter, node: Any, before: Node, to: Quantization | None) -> No
         node: the product or convolution.
         before: where the call is put: itself, or the call that quantises its result.
         to: what the bytes of the result stand for; None for float32.
+        clamping: the calls between the two, which are part of it.
     """
     found = _operands(r, node)
     if found is None:
@@ -41,22 +49,22 @@ def product(r: Rewriter, node: Any, before: Node, to: Quantization | None) -> No
     if x.target is not calls.dequantize or weights.group_size or why_not_summed(weights):
         return None
     given: Quantization = source[1]
-    shape = shape_of(node)
+    shape, of = shape_of(node), [node, *clamping]
     settings = sums(weights, bias, given, to, node.name)
     args = [source[0], weights.node, settings, to]
     dtype = torch.float32 if to is None else torch.uint8
     if node.target is not aten.convolution.default:
-        return r.call(before, calls.product, *args, shape=shape, dtype=dtype, of=[node])
+        return r.call(before, calls.product, *args, shape=shape, dtype=dtype, of=of)
     conv = arguments(node)
     if conv["transposed"]:
         return None
     window, is_line = _window(conv, weights)
     more = (window, conv["groups"], given.zero_point)
     if not is_line:
-        return r.call(before, calls.convolution, *args, *more, shape=shape, dtype=dtype, of=[node])
+        return r.call(before, calls.convolution, *args, *more, shape=shape, dtype=dtype, of=of)
     args[0] = r.view(before, source[0], _as_image(shape_of(x)))
     image = r.call(
-        before, calls.convolution, *args, *more, shape=_as_image(shape), dtype=dtype, of=[node]
+        before, calls.convolution, *args, *more, shape=_as_image(shape), dtype=dtype, of=of
     )
     return r.view(before, image, shape)
 

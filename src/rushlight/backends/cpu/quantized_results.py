@@ -14,7 +14,7 @@ from rushlight.backends.cpu.clusters import is_elementwise
 from rushlight.backends.cpu.images import window_of
 from rushlight.backends.cpu.quantized_facts import GREATEST, LEAST, Quantization, operands_of
 from rushlight.backends.cpu.quantized_products import product, why_not_multiplied
-from rushlight.backends.cpu.rewrite import Rewriter, alike, shape_of
+from rushlight.backends.cpu.rewrite import Rewriter, alike, handles_of, shape_of
 from rushlight.backends.cpu.rows import dims_of
 from rushlight.ir.operators import arguments
 from rushlight.schema.cpu_engine import QuantizedBinaryKind
@@ -36,13 +36,13 @@ def fuse_result(r: Rewriter, node: Node) -> Node | None:
     table = _table(r, node)
     if table is not None:
         return _looked_up(r, node, table)
-    inner, to, is_only = _clamped(node)
-    if inner.target in _BINARY:
-        return _binary(r, node, inner, to)
-    if inner.target in (aten.mean.dim, aten.avg_pool2d.default):
-        return _average(r, node, inner, to)
+    found = _clamped(node)
+    if found.node.target in _BINARY:
+        return _binary(r, node, found)
+    if found.node.target in (aten.mean.dim, aten.avg_pool2d.default):
+        return _average(r, node, found)
     # A product of which something else is made, too, is computed once, in float32.
-    return product(r, inner, node, to) if is_only else None
+    return product(r, found.node, node, found.to, found.calls) if found.is_only else None
 
 
 # --- functions of one byte ------------------------------------------------------------------------
@@ -127,6 +127,7 @@ def _looked_up(r: Rewriter, node: Node, table: _Table) -> Node:
         and torch.equal(table.bytes.long(), bytes_.clamp(low, high))
         and _narrow(x, low, high)
     ):
+        x.meta["debug_handles"] = handles_of([x, *table.nodes])
         return x
     data = table.bytes
     if is_only and x.target is calls.lookup:
@@ -170,16 +171,37 @@ def _within(to: Quantization, low: int, high: int) -> Quantization:
 # --- results of integers --------------------------------------------------------------------------
 
 
-def _clamped(node: Node) -> tuple[Node, Quantization, bool]:
-    """What is quantised before it is clamped, the bytes that it is clamped to, and whether nothing
-    else uses it."""
+@dataclass
+class _Clamped:
+    """A result that is clamped before it is quantised.
+
+    Attributes:
+        node: the call that it is the result of.
+        calls: those that clamp it.
+        to: the bytes that it becomes, within these limits.
+        is_only: whether nothing else uses it.
+    """
+
+    node: Node
+    calls: list[Node]
+    to: Quantization
+    is_only: bool
+
+    @property
+    def all_calls(self) -> list[Node]:
+        return [self.node, *self.calls]
+
+
+def _clamped(node: Node) -> _Clamped:
     inner: Node = node.args[0]  # type: ignore[assignment]
     to: Quantization = node.args[1]  # type: ignore[assignment]
     is_only = len(inner.users) == 1
+    clamping: list[Node] = []
     while True:
         limits = _limits(inner)
         if limits is None:
-            return inner, to, is_only
+            return _Clamped(inner, clamping[::-1], to, is_only)
+        clamping.append(inner)
         to = _within(to, *(to.byte(end) for end in limits))
         inner = inner.args[0]  # type: ignore[assignment]
         is_only = is_only and len(inner.users) == 1
@@ -202,7 +224,8 @@ def _limits(node: Node) -> tuple[float, float] | None:
     return None
 
 
-def _binary(r: Rewriter, node: Node, inner: Node, to: Quantization) -> Node | None:
+def _binary(r: Rewriter, node: Node, found: _Clamped) -> Node | None:
+    inner, to = found.node, found.to
     operands: Any = inner.args[:2]
     if any(getattr(x, "target", None) is not calls.dequantize for x in operands):
         return None
@@ -219,7 +242,9 @@ def _binary(r: Rewriter, node: Node, inner: Node, to: Quantization) -> Node | No
     if why_not_paired(pair) is not None:
         return None
     shape = shape_of(node)
-    return r.call(node, calls.binary, one, other, pair, shape=shape, dtype=torch.uint8, of=[inner])
+    return r.call(
+        node, calls.binary, one, other, pair, shape=shape, dtype=torch.uint8, of=found.all_calls
+    )
 
 
 def why_not_paired(pair: calls.Pair) -> str | None:
@@ -251,7 +276,8 @@ def why_not_integer(r: Rewriter, node: Node) -> str:
     return f"the engine has no {node.target} of integers"
 
 
-def _average(r: Rewriter, node: Node, inner: Node, to: Quantization) -> Node | None:
+def _average(r: Rewriter, node: Node, found: _Clamped) -> Node | None:
+    inner, to = found.node, found.to
     args = arguments(inner)
     x = args["self"]
     if x.target is not calls.dequantize:
@@ -262,7 +288,7 @@ def _average(r: Rewriter, node: Node, inner: Node, to: Quantization) -> Node | N
         of = calls.Pool(
             window, given, to, bool(args["count_include_pad"]), args["divisor_override"] or 0
         )
-        return _pooled(r, node, inner, x.args[0], of, shape_of(node))
+        return _pooled(r, node, found, x.args[0], of, shape_of(node))
     sizes = shape_of(x)
     if args["dtype"] not in (None, torch.float32) or len(sizes) != 4 or dims_of(inner) != [2, 3]:
         return None
@@ -270,9 +296,11 @@ def _average(r: Rewriter, node: Node, inner: Node, to: Quantization) -> Node | N
         return None
     window = calls.Window(sizes[2:], [1, 1], [0] * 4, [1, 1])
     of = calls.Pool(window, given, to)
-    new = _pooled(r, node, inner, x.args[0], of, [*sizes[:2], 1, 1])
+    new = _pooled(r, node, found, x.args[0], of, [*sizes[:2], 1, 1])
     return new if args["keepdim"] else r.view(node, new, shape_of(node))
 
 
-def _pooled(r: Rewriter, node: Node, inner: Node, x: Any, of: calls.Pool, shape: list[Any]) -> Node:
-    return r.call(node, calls.pool, x, of, shape=shape, dtype=torch.uint8, of=[inner])
+def _pooled(
+    r: Rewriter, node: Node, found: _Clamped, x: Any, of: calls.Pool, shape: list[Any]
+) -> Node:
+    return r.call(node, calls.pool, x, of, shape=shape, dtype=torch.uint8, of=found.all_calls)

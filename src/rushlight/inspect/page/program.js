@@ -18,11 +18,15 @@ function family(instruction) {
   const op = shortOp(instruction.op);
   if (instruction.kind === "delegate") return "delegate";
   if (instruction.kind !== "kernel" || instruction.op.startsWith("executorch_prim")) return "control";
-  if (/^(convolution|addmm|mm|bmm|linear|_cdist|.*attention|embedding)/.test(op)) return "matrix";
+  if (/^(convolution|addmm|mm|bmm|linear|mixed_|_cdist|.*attention|embedding)/.test(op)) {
+    return "matrix";
+  }
   if (/copy|clone|cat$|stack|expand|repeat|slice|select|permute|view|pad|index|gather/.test(op)) {
     return "move";
   }
-  if (/softmax|norm|sum|mean|max|min|var|any|pool|topk|cumsum|prod/.test(op)) return "reduce";
+  if (/softmax|norm|sum|mean|max|min|var|any|pool|topk|cumsum|prod|choose_qparams/.test(op)) {
+    return "reduce";
+  }
   return "pointwise";
 }
 
