@@ -3,9 +3,10 @@ NAME...`.
 
 Every later runtime must load them. Those of version 1 hold together every operation that it has,
 those of version 2 Winograd's algorithm, weights in bfloat16, and sizes that follow from the inputs'
-sizes. A new version of the payload gets files of its own: these stay as they are. Eager PyTorch's
-outputs for inputs of ones go to expected.json, for several sizes of the inputs where these are
-dynamic: "name.method 2,3 4" is that of inputs [2, 3] and [4].
+sizes, those of version 3 every operation on integers. A new version of the payload gets files of
+its own: these stay as they are. Eager PyTorch's outputs for inputs of ones, of quantised programs
+their graph's, go to expected.json, for several sizes of the inputs where these are dynamic:
+"name.method 2,3 4" is that of inputs [2, 3] and [4].
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ from torch import nn
 
 import rushlight as rl
 from rushlight.backends.cpu import CpuPartitioner
+from rushlight.quantization import (
+    CpuQuantizer,
+    QuantizationConfig,
+    dynamic_config,
+    quantize,
+    static_config,
+)
 from rushlight.schema import cpu_engine
 
 HERE = pathlib.Path(__file__).parent
@@ -172,9 +180,83 @@ class Halves(nn.Module):
         return self.down(F.gelu(self.up(x * torch.arange(20.0))))
 
 
-def write(name: str, model: nn.Module, inputs: tuple[torch.Tensor, ...], sizes: Any) -> None:
-    """The program; `sizes` are the dynamic ones."""
-    exported = torch.export.export(model.eval(), inputs, dynamic_shapes=sizes)
+class QuantizedImages(nn.Module):
+    """Convolutions, products, sums and pools of integers, two of which give float32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Buffer(torch.randn(1, 4, 9, 11))
+        self.dense = nn.Conv2d(4, 20, 3, stride=2, padding=1)
+        self.depthwise = nn.Conv2d(20, 20, 3, padding=1, groups=20)
+        self.grouped = nn.Conv2d(20, 8, 3, padding=2, dilation=2, groups=4)
+        self.one, self.other = nn.Conv2d(8, 18, 1), nn.Conv2d(8, 18, 1)
+        self.head, self.last = nn.Linear(18, 20), nn.Linear(20, 5)
+        self.real = nn.Conv2d(18, 3, 3)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = F.hardswish(self.depthwise(F.relu6(self.dense(x * self.scale))))
+        y = self.grouped(y)
+        one, other = self.one(y), self.other(y)
+        z = F.max_pool2d((one + other) * one - other, 3, 2, 1)
+        pooled = F.avg_pool2d(z, 2, 2, padding=1, count_include_pad=False)
+        head = torch.relu(self.head(z.mean((2, 3))))
+        return F.gelu(self.last(head)), F.relu(self.real(z)), self.quantized(pooled)
+
+    def quantized(self, x: torch.Tensor) -> torch.Tensor:
+        quantize_per_tensor = torch.ops.quantized_decomposed.quantize_per_tensor
+        integers: torch.Tensor = quantize_per_tensor(x, 0.02, -3, -128, 127, torch.int8)
+        return integers
+
+
+def images_quantizer() -> CpuQuantizer:
+    """Integers throughout, but for the results of two layers."""
+    config = static_config()
+    real = QuantizationConfig(config.input_activation, None, config.weight, None)
+    return CpuQuantizer(config).set_module_name("last", real).set_module_name("real", real)
+
+
+class QuantizedRows(nn.Module):
+    """Products of rows that are quantised at run time: weights of 8 bits, and of 4 in groups, whose
+    scales lose nothing as bfloat16, or do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Buffer(torch.randn(64))
+        self.up, self.gate = nn.Linear(64, 36), nn.Linear(64, 36)
+        self.down, self.last = nn.Linear(36, 64, bias=False), nn.Linear(64, 9)
+        integers = torch.randint(-8, 8, (9, 64))
+        integers[:, ::16] = -8  # so that each group has a scale of 1 / 32
+        self.last.weight.data = integers / 32
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        x = x * self.scale
+        y = self.down(F.gelu(self.up(x)) * self.gate(x)) + x
+        return y, self.last(y)
+
+
+def rows_quantizer() -> CpuQuantizer:
+    quantizer = CpuQuantizer(dynamic_config())
+    for name, size in (("gate", 32), ("last", 16)):
+        quantizer.set_module_name(name, dynamic_config(weight_bits=4, group_size=size))
+    return quantizer
+
+
+QUANTIZERS = {"cpu_engine_v3_images": images_quantizer, "cpu_engine_v3_rows": rows_quantizer}
+
+
+def program_of(
+    name: str, model: nn.Module, inputs: tuple[torch.Tensor, ...], sizes: Any
+) -> torch.export.ExportedProgram:
+    """What is lowered; `sizes` are the dynamic ones."""
+    if name not in QUANTIZERS:
+        return torch.export.export(model.eval(), inputs, dynamic_shapes=sizes)
+    return quantize(
+        model.eval(), inputs, calibrate=[inputs], recipe=QUANTIZERS[name](), dynamic_shapes=sizes
+    )
+
+
+def write(name: str, exported: torch.export.ExportedProgram) -> None:
+    """The program as the cpu backend runs it."""
     weights = "bfloat16" if name.endswith("bfloat16") else "float32"
     partitioner = CpuPartitioner(weights=weights)
     edge = rl.to_edge_transform_and_lower(exported, partitioner=[partitioner])
@@ -190,6 +272,7 @@ def main(names: list[str]) -> None:
     path = HERE / "expected.json"
     expected = json.loads(path.read_text())
     images, rows = torch.export.Dim("n", max=3), torch.export.Dim("rows", min=8, max=12)
+    many = torch.export.Dim("many", max=12)
     length, past = torch.export.Dim("length", min=2, max=9), torch.export.Dim("past", max=5)
     sized_images = [[(3, 3, 12, 12)], [(1, 3, 9, 12)], [(2, 3, 10, 12)]]
     sized_rows = [[(3, 9), (3, 5, 24)], [(1, 2), (1, 1, 24)], [(2, 7), (2, 3, 24)]]
@@ -204,15 +287,21 @@ def main(names: list[str]) -> None:
             sized_rows,
             ({0: images, 1: length}, {0: images, 1: past}),
         ),
+        "cpu_engine_v3_images": (
+            QuantizedImages,
+            [[(n, 4, 9, 11)] for n in (1, 3, 2)],
+            ({0: images},),
+        ),
+        "cpu_engine_v3_rows": (QuantizedRows, [[(n, 64)] for n in (1, 12, 8)], ({0: many},)),
     }
     for name in names:
         make, shapes, sizes = programs[name]
         torch.manual_seed(0)
-        model = make()
-        write(name, model, tuple(torch.ones(s) for s in shapes[-1]), sizes)
+        exported = program_of(name, make(), tuple(torch.ones(s) for s in shapes[-1]), sizes)
+        write(name, exported)
         for case in shapes:
             with torch.no_grad():
-                outputs = model(*(torch.ones(shape) for shape in case))
+                outputs = exported.module()(*(torch.ones(shape) for shape in case))
             outputs = outputs if isinstance(outputs, tuple) else (outputs,)
             shown = " ".join(",".join(map(str, shape)) for shape in case) if sizes else ""
             key = f"{name}.forward {shown}".strip()
