@@ -79,14 +79,19 @@ void Builder::emit(const cpu::Parameters& parameters,
   steps_.push(step);
 }
 
-void Builder::copy(const cpu::Value& from, const cpu::Value& to) {
+void Builder::emit_alike(const cpu::Parameters& parameters, const cpu::Value& from,
+                         const cpu::Value& to) {
   cpu::View views[2] = {from.view, to.view};
   merge(views, order_of(to.view));
   cpu::Value source = from;
   cpu::Value target = to;
   source.view = views[0];
   target.view = views[1];
-  emit(cpu::CopyParameters(), {&source}, {&target});
+  emit(parameters, {&source}, {&target});
+}
+
+void Builder::copy(const cpu::Value& from, const cpu::Value& to) {
+  emit_alike(cpu::CopyParameters(), from, to);
 }
 
 cpu::Value Builder::in_order(const cpu::Value& value, const Order& order) {

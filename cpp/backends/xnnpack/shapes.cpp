@@ -35,7 +35,7 @@ class Inference {
   Status infer_resize(Shape* out);
   Status infer_pad(Shape* out);
   Status infer_slice(Shape* out);
-  Status slide(const Sliding& sliding, Shape* out);
+  Status slide(const cpu::Window& window, Shape* out);
   Status check_filter(wire::Convolution table, int64_t inputs, int64_t outputs);
   Status check_bias(int64_t outputs);
 
@@ -129,7 +129,7 @@ Status Inference::infer_fully_connected(Shape* out) {
 }
 
 // Whether numbers of a window can be computed with.
-bool is_sane(const Sliding& s) {
+bool is_sane(const cpu::Window& s) {
   for (size_t d = 0; d < 2; ++d) {
     if (s.kernel[d] < 1 || s.stride[d] < 1 || s.dilation[d] < 1) return false;
     if (s.kernel[d] > kMost || s.stride[d] > kMost || s.dilation[d] > kMost) return false;
@@ -141,7 +141,7 @@ bool is_sane(const Sliding& s) {
 }
 
 // Sizes of images that a window slides over.
-Status Inference::slide(const Sliding& s, Shape* out) {
+Status Inference::slide(const cpu::Window& s, Shape* out) {
   if (input(0).rank != 4) return refuse("its images are not [N, H, W, C]");
   if (!is_sane(s)) return refuse("its window is not valid");
   *out = input(0);
@@ -172,7 +172,7 @@ Status Inference::check_filter(wire::Convolution table, int64_t inputs, int64_t 
 
 Status Inference::infer_convolution(Shape* out) {
   const auto table = node_.body.as<wire::Convolution>();
-  RL_TRY(slide(sliding_of(table), out));
+  RL_TRY(slide(window_of(table), out));
   const int64_t groups = table.groups();
   const int64_t inputs = table.group_input_channels();
   const int64_t outputs = cpu::bounded_product({groups, int64_t{table.group_output_channels()}});
@@ -187,7 +187,7 @@ Status Inference::infer_convolution(Shape* out) {
 
 Status Inference::infer_transposed(Shape* out) {
   const auto table = node_.body.as<wire::Convolution>();
-  const Sliding s = sliding_of(table);
+  const cpu::Window s = window_of(table);
   if (input(0).rank != 4) return refuse("its images are not [N, H, W, C]");
   if (!is_sane(s)) return refuse("its window is not valid");
   const int64_t adjustment[2] = {table.adjustment_height(), table.adjustment_width()};
@@ -214,7 +214,7 @@ Status Inference::infer_transposed(Shape* out) {
 }
 
 Status Inference::infer_pooling(Shape* out) {
-  const Sliding s = sliding_of(node_.body.as<wire::Pooling>());
+  const cpu::Window s = window_of(node_.body.as<wire::Pooling>());
   RL_TRY(slide(s, out));
   for (size_t d = 0; d < 2; ++d) {
     if (s.padding[d] >= s.kernel[d]) return refuse("its padding is as large as its window");
@@ -239,7 +239,7 @@ Status Inference::infer_arg_max(Shape* out) {
   const auto table = node_.body.as<wire::ArgMaxPooling2d>();
   const int64_t height = table.pooling_height();
   const int64_t width = table.pooling_width();
-  const Sliding s = {
+  const cpu::Window s = {
       {height, width},
       {height, width},
       {table.padding_top(), table.padding_left(), table.padding_bottom(), table.padding_right()},
@@ -394,14 +394,14 @@ bool broadcast(const Shape& a, const Shape& b, Shape* out) {
   return true;
 }
 
-Sliding sliding_of(wire::Convolution t) {
+cpu::Window window_of(wire::Convolution t) {
   return {{t.kernel_height(), t.kernel_width()},
           {t.subsampling_height(), t.subsampling_width()},
           {t.padding_top(), t.padding_left(), t.padding_bottom(), t.padding_right()},
           {t.dilation_height(), t.dilation_width()}};
 }
 
-Sliding sliding_of(wire::Pooling t) {
+cpu::Window window_of(wire::Pooling t) {
   return {{t.pooling_height(), t.pooling_width()},
           {t.stride_height(), t.stride_width()},
           {t.padding_top(), t.padding_left(), t.padding_bottom(), t.padding_right()},

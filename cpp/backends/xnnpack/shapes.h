@@ -1,6 +1,7 @@
 // The shapes of a graph's values, from those of its inputs: what XNNPACK calls reshaping.
 #pragma once
 
+#include "rushlight/backends/cpu/parameters.h"
 #include "rushlight/backends/xnnpack/graph.h"
 #include "rushlight/core/message.h"
 #include "rushlight/core/status.h"
@@ -18,15 +19,8 @@ bool broadcast(const Shape& a, const Shape& b, Shape* out);
 int64_t numel_of(const Shape& shape);  // -1 if there are too many
 bool same_shape(const Shape& a, const Shape& b);
 
-// What a convolution or a pool slides over images: vertical, then horizontal. XNNPACK's dilation of
-// 0 is 1.
-struct Sliding {
-  int64_t kernel[2];
-  int64_t stride[2];
-  int64_t padding[4];  // top, left, bottom, right
-  int64_t dilation[2];
-};
-Sliding sliding_of(fb::xnnpack::Convolution table);
-Sliding sliding_of(fb::xnnpack::Pooling table);
+// What a convolution or a pool slides over images. XNNPACK's dilation of 0 is 1.
+cpu::Window window_of(fb::xnnpack::Convolution table);
+cpu::Window window_of(fb::xnnpack::Pooling table);
 
 }  // namespace rushlight::xnnpack

@@ -81,6 +81,9 @@ class Translator {
   cpu::Requantize requantize(const Node& node) const;
   // A node that the engine computes with integers. False if it has none such.
   Status integer_node(const Node& node, bool* done);
+  // A step of bytes and a node's integer weights, with what makes their sums results.
+  Status emit_sums(const Node& node, const cpu::Parameters& parameters, const cpu::Value& in,
+                   const cpu::Value& out);
   Status static_product(const Node& node);
   Status static_convolution(const Node& node);
   bool integer_binary(const Node& node);

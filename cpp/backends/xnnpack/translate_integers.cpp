@@ -58,14 +58,7 @@ cpu::Value Translator::moved(uint32_t from, uint32_t to) {
 
 // Between values of the same order without gaps.
 void Translator::convert_to(const cpu::Value& from, const cpu::Value& to, const Value& as) {
-  cpu::View views[2] = {from.view, to.view};
-  merge(views, order_of(to.view));
-  cpu::Value source = from;
-  cpu::Value target = to;
-  source.view = views[0];
-  target.view = views[1];
-  builder_.emit(cpu::ConvertParameters{as.quantization.scale, zero_point_of(as)}, {&source},
-                {&target});
+  builder_.emit_alike(cpu::ConvertParameters{as.quantization.scale, zero_point_of(as)}, from, to);
 }
 
 cpu::Value Translator::requantized(const cpu::Value& value, DType dtype, const Value& as) {
@@ -126,35 +119,34 @@ cpu::Value Translator::column(const T* data, int64_t n, DType dtype) {
   return builder_.constant(data, dense_view(shape, Order(), dtype));
 }
 
-Status Translator::static_product(const Node& node) {
-  const uint32_t value = node.outputs[0];
-  const cpu::Value a = builder_.rows(bytes(node.inputs[0]));
-  const cpu::Value out = target(value, Order(), DType::UInt8);
-  const cpu::Value rows = builder_.rows(out);
+Status Translator::emit_sums(const Node& node, const cpu::Parameters& parameters,
+                             const cpu::Value& in, const cpu::Value& out) {
   const IntegerWeights* weights = weights_.integers_of(node);
   if (weights == nullptr) return no_memory();
   const auto n_bytes = static_cast<int64_t>(weights->panels.size());
   const cpu::Value panels = column(weights->panels.data(), n_bytes, DType::Int8);
   const cpu::Value start = column(weights->sums, weights->n_columns, DType::Int32);
   const cpu::Value multipliers = column(weights->scales, weights->n_columns, DType::Float32);
+  builder_.emit(parameters, {&in, &panels, &start, &multipliers}, {&out});
+  return {};
+}
+
+Status Translator::static_product(const Node& node) {
+  const uint32_t value = node.outputs[0];
+  const cpu::Value a = builder_.rows(bytes(node.inputs[0]));
+  const cpu::Value out = target(value, Order(), DType::UInt8);
+  const cpu::Value rows = builder_.rows(out);
   cpu::QuantizedProductParameters parameters;
   parameters.requantize = requantize(node);
-  builder_.emit(parameters, {&a, &panels, &start, &multipliers}, {&rows});
+  RL_TRY(emit_sums(node, parameters, a, rows));
   store(value, out);
   return {};
 }
 
 Status Translator::static_convolution(const Node& node) {
-  const Sliding s = sliding_of(node.body.as<wire::Convolution>());
   const uint32_t value = node.outputs[0];
   cpu::QuantizedConvolutionParameters parameters;
-  for (size_t d = 0; d < 2; ++d) {
-    parameters.window.kernel[d] = s.kernel[d];
-    parameters.window.stride[d] = s.stride[d];
-    parameters.window.dilation[d] = s.dilation[d];
-    parameters.window.padding[d] = s.padding[d];
-    parameters.window.padding[2 + d] = s.padding[2 + d];
-  }
+  parameters.window = window_of(node.body.as<wire::Convolution>());
   parameters.groups = node.body.as<wire::Convolution>().groups();
   if (node.kind == NodeKind::DepthwiseConv2d) parameters.kind = cpu::ConvolutionKind::Depthwise;
   parameters.padding_value = static_cast<uint8_t>(zero_point_of(graph_.values[node.inputs[0]]));
@@ -164,13 +156,7 @@ Status Translator::static_convolution(const Node& node) {
   cpu::Value result = out;
   image.view = permuted(image.view, kChannelsFirst);
   result.view = permuted(result.view, kChannelsFirst);
-  const IntegerWeights* weights = weights_.integers_of(node);
-  if (weights == nullptr) return no_memory();
-  const auto n_bytes = static_cast<int64_t>(weights->panels.size());
-  const cpu::Value panels = column(weights->panels.data(), n_bytes, DType::Int8);
-  const cpu::Value start = column(weights->sums, weights->n_columns, DType::Int32);
-  const cpu::Value multipliers = column(weights->scales, weights->n_columns, DType::Float32);
-  builder_.emit(parameters, {&image, &panels, &start, &multipliers}, {&result});
+  RL_TRY(emit_sums(node, parameters, image, result));
   store(value, out);
   return {};
 }
@@ -221,14 +207,10 @@ bool Translator::integer_pooling(const Node& node) {
   const Shape& sizes = shapes_[node.inputs[0]];
   const bool is_global = node.kind == NodeKind::GlobalAvgPooling2d;
   if (is_global && (sizes.sizes[1] < 1 || sizes.sizes[2] < 1)) return false;
-  const Sliding s = is_global ? Sliding{{sizes.sizes[1], sizes.sizes[2]}, {1, 1}, {}, {1, 1}}
-                              : sliding_of(node.body.as<wire::Pooling>());
-  for (size_t d = 0; d < 2; ++d) {
-    parameters.window.kernel[d] = s.kernel[d];
-    parameters.window.stride[d] = s.stride[d];
-    parameters.window.dilation[d] = s.dilation[d];
-    parameters.window.padding[d] = s.padding[d];
-    parameters.window.padding[2 + d] = s.padding[2 + d];
+  if (is_global) {
+    parameters.window = {{sizes.sizes[1], sizes.sizes[2]}, {1, 1}, {}, {1, 1}};
+  } else {
+    parameters.window = window_of(node.body.as<wire::Pooling>());
   }
   parameters.in_zero_point = zero_point_of(in);
   parameters.multiplier = in.quantization.scale / out.quantization.scale;

@@ -12,7 +12,6 @@ constexpr uint8_t kChannelsFirst[] = {0, 3, 1, 2};  // [N, H, W, C] as [N, C, H,
 }  // namespace
 
 Status Translator::pooling(const Node& node) {
-  const Sliding s = sliding_of(node.body.as<wire::Pooling>());
   cpu::Value image = builder_.dense(view(node.inputs[0]));
   cpu::Value out = target(node.outputs[0]);
   store(node.outputs[0], out);
@@ -20,13 +19,7 @@ Status Translator::pooling(const Node& node) {
   out.view = permuted(out.view, kChannelsFirst);
   cpu::PoolingParameters parameters;
   parameters.average = node.kind == NodeKind::AvgPooling2d;
-  for (size_t d = 0; d < 2; ++d) {
-    parameters.window.kernel[d] = s.kernel[d];
-    parameters.window.stride[d] = s.stride[d];
-    parameters.window.dilation[d] = s.dilation[d];
-    parameters.window.padding[d] = s.padding[d];
-    parameters.window.padding[2 + d] = s.padding[2 + d];
-  }
+  parameters.window = window_of(node.body.as<wire::Pooling>());
   builder_.emit(parameters, {&image}, {&out});
   return limit(node);
 }

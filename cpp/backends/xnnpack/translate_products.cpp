@@ -29,7 +29,7 @@ void add_limits(const Node& node, cpu::FinishParameters* to) {
 
 // Whether Winograd's algorithm is quicker, and its weights not much larger: the bounds are those of
 // the cpu backend's compiler half (src/rushlight/backends/cpu/images.py).
-bool suits_winograd(const Sliding& s, const Shape& filter, const Shape& out, int64_t groups) {
+bool suits_winograd(const cpu::Window& s, const Shape& filter, const Shape& out, int64_t groups) {
   constexpr int64_t kMostMoreBytes = 2 << 20;
   constexpr int64_t kLeastTiles = 14;
   for (size_t d = 0; d < 2; ++d) {
@@ -91,16 +91,10 @@ Status Translator::fully_connected(const Node& node, uint32_t root, bool* fits) 
 }
 
 Status Translator::convolution(const Node& node, uint32_t root, bool* fits) {
-  const Sliding s = sliding_of(node.body.as<wire::Convolution>());
+  const cpu::Window window = window_of(node.body.as<wire::Convolution>());
   const uint32_t value = root == kNone ? node.outputs[0] : result_of(root);
   cpu::ConvolutionParameters parameters;
-  for (size_t d = 0; d < 2; ++d) {
-    parameters.window.kernel[d] = s.kernel[d];
-    parameters.window.stride[d] = s.stride[d];
-    parameters.window.dilation[d] = s.dilation[d];
-    parameters.window.padding[d] = s.padding[d];
-    parameters.window.padding[2 + d] = s.padding[2 + d];
-  }
+  parameters.window = window;
   cpu::Value image = padded_image(node, &parameters.window);
   parameters.groups = node.body.as<wire::Convolution>().groups();
   if (node.kind == NodeKind::DepthwiseConv2d) {
@@ -108,7 +102,7 @@ Status Translator::convolution(const Node& node, uint32_t root, bool* fits) {
   } else if (node.kind == NodeKind::ConvTranspose2d) {
     parameters.kind = cpu::ConvolutionKind::Transposed;
   } else if (weights_.is_winograd(
-                 node, suits_winograd(s, shapes_[node.inputs[1]], shapes_[node.outputs[0]],
+                 node, suits_winograd(window, shapes_[node.inputs[1]], shapes_[node.outputs[0]],
                                       parameters.groups))) {
     parameters.kind = cpu::ConvolutionKind::Winograd;
   }

@@ -3,6 +3,7 @@
 // may become floats of another width on the way.
 #include <cstring>
 
+#include "rushlight/backends/cpu/kernels/blocks.h"
 #include "rushlight/backends/cpu/kernels/rows.h"
 #include "rushlight/backends/cpu/loops/copy.h"
 
@@ -142,8 +143,6 @@ void copy_block(const Plan& plan, const char* in, char* out, int64_t rows, int64
       }
   }
 }
-
-int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 int64_t bytes_of_result(const Copy& copy) {
   const bool widens =

@@ -19,8 +19,6 @@ constexpr int64_t kMostRows = 4;      // of results of the same bytes
 constexpr int64_t kMostPixels = 32;   // of a row that are summed up before they become results
 constexpr int64_t kMostColumns = 80;  // of an image that are put by turns
 
-int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 // How a convolution is cut.
 struct Plan {
   const QuantizedConvolution* convolution = nullptr;

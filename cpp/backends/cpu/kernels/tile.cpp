@@ -2,6 +2,7 @@
 // elements; where the innermost dimension is short, a tile takes several rows of the next one.
 #include "rushlight/backends/cpu/kernels/tile.h"
 
+#include "rushlight/backends/cpu/kernels/blocks.h"
 #include "rushlight/backends/cpu/loops/tile.h"
 
 namespace rushlight::cpu {
@@ -208,8 +209,6 @@ void run_tile(Span<const TileInstruction> program, const TileLoops& loops, Tile*
     }
   }
 }
-
-int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 void run_space(Span<const TileInstruction> program, const Space& space, int64_t begin,
                int64_t end) {
