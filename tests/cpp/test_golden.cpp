@@ -188,7 +188,11 @@ int main(int argc, char** argv) {
   CHECK(file != nullptr);
   if (file == nullptr) return 1;
   char buffer[4096];
-  for (size_t n; (n = std::fread(buffer, 1, sizeof(buffer), file)) > 0;) text.append(buffer, n);
+  size_t n = 0;
+  do {
+    n = std::fread(buffer, 1, sizeof(buffer), file);
+    text.append(buffer, n);
+  } while (n == sizeof(buffer));
   std::fclose(file);
   const std::vector<Expected> all = Reader(text).read();
   CHECK(all.size() >= 36);
