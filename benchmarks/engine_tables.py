@@ -84,7 +84,7 @@ def _peers(speed: Speed) -> list[str]:
 
 def say(speed: Speed) -> None:
     """What came out, as soon as it did, on standard error."""
-    found = "  ".join(f"{SHORT[by]} {1e3 * s:.2f}" for by, s in speed.medians.items())
+    found = "  ".join(f"{SHORT.get(by, by)} {1e3 * s:.2f}" for by, s in speed.medians.items())
     print(f"{speed.model}, {speed.threads} threads, ms: {found}", file=sys.stderr, flush=True)
 
 

@@ -49,27 +49,29 @@ def executorch(program: str, calibration: str, file: str) -> None:
             tensors = [torch.from_numpy(array) for array in arrays]
             example = pytree.tree_unflatten(tensors, spec)
             prepared(*example[0], **example[1])
-    _lower_executorch(torch.export.export(convert_pt2e(prepared), *example), file)
+    _lower_executorch(torch.export.export(convert_pt2e(prepared), *example), file, dynamic=False)
 
 
 def executorch_as_is(program: str, file: str) -> None:
-    """With the values quantised that the program quantises."""
+    """With the rows quantised that the program quantises."""
     import torch
     import torchao.quantization.pt2e  # noqa: F401 - knows the operators
 
-    _lower_executorch(torch.export.load(program), file)
+    _lower_executorch(torch.export.load(program), file, dynamic=True)
 
 
-def _lower_executorch(exported: Any, file: str) -> None:
+def _lower_executorch(exported: Any, file: str, dynamic: bool) -> None:
     from executorch.backends.xnnpack.partition.config.xnnpack_config import ConfigPrecisionType
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
     from executorch.exir import to_edge_transform_and_lower
 
-    # As its documentation has it: what is quantised at run time first, operator by operator.
-    dynamic = XnnpackPartitioner(
-        config_precisions=ConfigPrecisionType.DYNAMIC_QUANT, per_op_mode=True
-    )
-    edge = to_edge_transform_and_lower(exported, partitioner=[dynamic, XnnpackPartitioner()])
+    partitioners = [XnnpackPartitioner()]
+    if dynamic:  # as its documentation has it: operator by operator, before all others
+        first = XnnpackPartitioner(
+            config_precisions=ConfigPrecisionType.DYNAMIC_QUANT, per_op_mode=True
+        )
+        partitioners.insert(0, first)
+    edge = to_edge_transform_and_lower(exported, partitioner=partitioners)
     Path(file).write_bytes(edge.to_executorch().buffer)
 
 

@@ -20,6 +20,9 @@ import torch
 
 def build():
     return torch.nn.Linear(4, 2).eval(), (torch.ones(3, 4),)
+
+def data():
+    return [(torch.randn(3, 4),) for _ in range(8)]
 """
 
 
@@ -82,7 +85,7 @@ def test_readme_commands_run(tmp_path: Path) -> None:
         for line in code.splitlines()
         if line.startswith("rushlight ")
     ]
-    assert len(commands) == 8
+    assert len(commands) == 11
     (tmp_path / "model.py").write_text(BUILD, encoding="utf-8")
     np.save(tmp_path / "x.npy", np.ones((3, 4), np.float32))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
