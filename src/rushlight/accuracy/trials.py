@@ -50,8 +50,10 @@ class Task:
     metric: Metric
 
     def quantized(self, mix: Mix) -> ExportedProgram:
-        """The program with each layer of `mix` quantised at its level."""
-        quantizer = CpuQuantizer(self.elsewhere if mix else None)
+        """The program with each layer of `mix` quantised at its level; itself if there is none."""
+        if not mix:
+            return self.program
+        quantizer = CpuQuantizer(self.elsewhere)
         for layer in self.layers:
             level = mix.get(layer)
             quantizer.set_module_name(layer, self.configs[level] if level else None)

@@ -77,6 +77,12 @@ def test_a_narrow_budget_names_the_layer_that_blocks(net):
     assert {layer.precision for layer in found.layers} == {"int8", "float"}
 
 
+def test_no_budget_leaves_all_in_float(net):
+    found = within(net, 0.0)
+    assert {layer.precision for layer in found.layers} == {"float"}
+    assert found.metric == found.baseline and len(found.blocking) == 3
+
+
 def test_the_program_runs(net):
     program = rl.export(within(net, 0.05).program)
     assert rl.load(program.buffer)(X[:8].numpy()).shape == (8, 4)
