@@ -21,7 +21,10 @@ from rushlight.inspect import report_of
 from rushlight.ir.kernels import Manifest, manifest
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-COMMANDS = ("export", "run", "bench", "profile", "inspect", "ops", "recipes", "new-backend")
+COMMANDS = (
+    *("export", "run", "bench", "profile", "inspect", "ops"),
+    *("recipes", "accuracy", "new-backend"),
+)
 MODEL = """
 import torch
 
@@ -56,6 +59,10 @@ def wrong():
 bad_args = (net, 3)
 no_inputs = net
 data = [(torch.randn(3, 4),) for _ in range(4)]
+
+def score(model):
+    return -max(float((model(*x) - net(*x)).abs().max()) for x in data)
+
 exported = torch.export.export(net, (torch.ones(3, 4),))
 """
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from cpu_quantized_models import CpuPartitioner, left_of, names_of, steps_in
+from cpu_integers import Reference
+from cpu_quantized_models import CpuPartitioner, left_of, names_of, near, steps_in
 from torch.export import ExportedProgram
 from xnnpack_quantized import Quantizer
 
@@ -42,6 +43,14 @@ def noise_in(
     return float(10 * torch.log10(eager.double().square().sum() / error))
 
 
+def held_to_reference(edge: rl.EdgeProgramManager, image: torch.Tensor) -> None:
+    """The engine's integers are those of plain sums, step by step through the whole model."""
+    [part] = lowered_modules(edge.exported_program())
+    module = rl.load(bytes(edge.to_executorch().buffer), check_backends=True)
+    [ours], [exact] = flat(module(image)), Reference(part)(image)
+    near(ours, exact.reshape(ours.shape), 1e-6 * float(exact.abs().max()), "the engine's result")
+
+
 def is_integer(edge: rl.EdgeProgramManager) -> Counter[str]:
     """Holds a program to integers from its first step to its last; counts its steps."""
     assert not left_of(edge)
@@ -58,6 +67,7 @@ def test_our_quantizer(models: ModuleType, name: str) -> None:
     program = quantize(case.module, images, calibrate=[images], recipe="int8")
     edge = lowered(program)
     assert is_integer(edge)["QuantizedBinary"] > 0
+    held_to_reference(edge, *images)
     assert noise_in(program, edge, images, {}) > 25
 
 
@@ -74,6 +84,7 @@ def test_quantizer_of_executorch(
     program = Quantizer(executorch, tmp_path).quantized_program(case.export(), images)
     edge = lowered(program)
     assert is_integer(edge)["QuantizedBinary"] > 0
+    held_to_reference(edge, *images)
     assert noise_in(program, edge, images, {}) > least
 
 
