@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <vector>
 
+#include "check.h"
 #include "program_builder.h"
 #include "rushlight/backends/cpu/cpu_backend.h"
 #include "rushlight/backends/cpu/cpu_engine_fb.h"
@@ -175,6 +177,15 @@ class EngineDelegate {
   Status status_;
   void* handle_ = nullptr;
 };
+
+// Such a graph is not loaded, for that reason.
+inline void check_refused(const EngineGraph& graph, const char* reason) {
+  const EngineDelegate delegate(graph);
+  const bool as_expected = delegate.loaded().code() == Code::DelegateInvalidCompatibility &&
+                           std::strstr(delegate.message(), reason) != nullptr;
+  if (!as_expected) std::fprintf(stderr, "'%s' has no '%s'\n", delegate.message(), reason);
+  CHECK(as_expected);
+}
 
 // --- graphs -------------------------------------------------------------------------------------
 

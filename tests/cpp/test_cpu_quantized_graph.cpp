@@ -125,11 +125,7 @@ using Change = std::function<void(Graph&)>;
 void refused(const Change& change, const char* reason) {
   Graph graph;
   change(graph);
-  EngineDelegate delegate(graph);
-  const bool as_expected = delegate.loaded().code() == Code::DelegateInvalidCompatibility &&
-                           std::strstr(delegate.message(), reason) != nullptr;
-  if (!as_expected) std::fprintf(stderr, "'%s' has no '%s'\n", delegate.message(), reason);
-  CHECK(as_expected);
+  check_refused(graph, reason);
 }
 
 // With its rows, panels and results, but for these.

@@ -168,11 +168,7 @@ void test_all_heights() {
 void refused(const std::function<void(Graph&)>& change, const char* reason) {
   Graph graph;
   change(graph);
-  EngineDelegate delegate(graph);
-  const bool as_expected = delegate.loaded().code() == Code::DelegateInvalidCompatibility &&
-                           std::strstr(delegate.message(), reason) != nullptr;
-  if (!as_expected) std::fprintf(stderr, "'%s' has no '%s'\n", delegate.message(), reason);
-  CHECK(as_expected);
+  check_refused(graph, reason);
 }
 
 void refuse_value(Graph::Step step, size_t input, int32_t number, const char* reason) {
