@@ -30,6 +30,7 @@ from rushlight.inspect.text import size_text, table_of
 from rushlight.ir.source import source_of
 from rushlight.quantization import CpuQuantizer
 from rushlight.quantization.calibrate import Item, calibration, items_of
+from rushlight.quantization.config import group_size_of
 from rushlight.quantization.recipes import recipe_of
 from rushlight.runtime.load import load
 from rushlight.runtime.peaks import measure_peaks
@@ -242,9 +243,9 @@ def _bytes_of(
             if level == FLOAT:
                 total += weight.numel() * weight.element_size()
                 continue
-            spec = configs[level].weight
-            low, high = spec.quant_min, spec.quant_max
-            bits = 8 if low is None or high is None or high - low > 15 else 4
+            size = group_size_of(configs[level].weight)
+            # Groups that do not divide a row are not made: it has 8 bits.
+            bits = 4 if size is not None and weight.shape[-1] % size == 0 else 8
             total += math.ceil(weight.numel() * bits / 8)
         return total
 

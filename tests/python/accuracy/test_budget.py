@@ -66,6 +66,18 @@ def test_a_wide_budget_quantises_all(net):
     assert found.blocking == ()
 
 
+@pytest.mark.filterwarnings("ignore:.*groups of 32 do not divide")
+def test_weights_take_the_bytes_that_are_stored():
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
+    data = [(torch.randn(4, 20),)]
+    found = quantize_within(
+        net.eval(), data, lambda module: 1.0, 0.0, recipes=("int4-dynamic",), backend="portable"
+    )
+    assert [layer.precision for layer in found.layers] == ["int4-dynamic"] * 2
+    assert [layer.bytes for layer in found.layers] == [20 * 64, 64 * 8 // 2]
+
+
 def test_a_narrow_budget_names_the_layer_that_blocks(net):
     alone = {layer.name: layer.drop for layer in within(net, 100.0).layers}
     assert max(alone, key=alone.__getitem__) == "hard"
