@@ -36,6 +36,8 @@ KEY := $(shell cksum <pyproject.toml | tr -cs '0-9\n' -)
 # Tools of the C++ build: those on PATH, else the ones from the package index, in .venv.
 CMAKE := $(or $(shell command -v cmake),$(VENV)/bin/cmake)
 CTEST := $(or $(shell command -v ctest),$(VENV)/bin/ctest)
+# A test that hangs is named and ended, in seconds.
+CTEST_FLAGS = --output-on-failure --timeout 600 -j $(JOBS)
 NINJA = $(or $(shell command -v ninja),$(wildcard $(VENV)/bin/ninja))
 ENV := $(STAMP)/env-$(KEY) $(if $(shell command -v cmake),,$(STAMP)/cmake)
 
@@ -93,10 +95,10 @@ test-full: new-timings lint test-cpp tsan emulate test-all ## The same with the 
 
 .PHONY: test-cpp
 test-cpp: ext ## C++ tests, then once more under AddressSanitizer and UBSan
-	@$(call timed,C++ tests,$(CTEST) --test-dir $(DEV) --output-on-failure -j $(JOBS))
+	@$(call timed,C++ tests,$(CTEST) --test-dir $(DEV) $(CTEST_FLAGS))
 	@$(MAKE) sanitize
 	@$(call timed,C++ tests under sanitizers,$(CTEST) --test-dir $(SANITIZE) \
-	  --output-on-failure -j $(JOBS))
+	  $(CTEST_FLAGS))
 
 .PHONY: sanitize
 sanitize: $(ENV)
@@ -106,7 +108,7 @@ sanitize: $(ENV)
 tsan: $(ENV) ## C++ tests that use several threads, under ThreadSanitizer
 	@$(call timed,C++ build with ThreadSanitizer,$(call build,$(TSAN),$(TSAN_FLAGS)))
 	@$(call timed,C++ tests under ThreadSanitizer,$(CTEST) --test-dir $(TSAN) \
-	  --output-on-failure -j $(JOBS) -L threads)
+	  $(CTEST_FLAGS) -L threads)
 
 .PHONY: emulate
 emulate: emulate-aarch64 emulate-riscv64 ## C++ tests on other processors, if QEMU emulates them here
@@ -119,7 +121,7 @@ emulate-aarch64 emulate-riscv64: emulate-%: $(ENV)
 	  apt install g++-$*-linux-gnu qemu-user))
 
 cross = -D CMAKE_BUILD_TYPE=Release -D CMAKE_TOOLCHAIN_FILE=cmake/toolchains/$(1)-linux.cmake
-cross_tests = $(CTEST) --test-dir build/$(1) --output-on-failure -j $(JOBS)
+cross_tests = $(CTEST) --test-dir build/$(1) $(CTEST_FLAGS)
 
 .PHONY: test-aarch64
 test-aarch64:

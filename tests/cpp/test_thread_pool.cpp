@@ -121,9 +121,12 @@ void test_idle_pool_sleeps() {
   CHECK(std::clock() - before < CLOCKS_PER_SEC / 50);
 }
 
-// The child has none of its parent's threads: it starts its own.
+// The child has none of its parent's threads: it starts its own. The parent's have all begun to
+// work by then: AddressSanitizer allocates while it starts a thread, and a fork would leave the
+// child with its allocator locked for ever.
 void test_fork() {
   PoolWorkers workers(3);
+  test_threads_work_at_once();
   CHECK(each_once(workers, 1000, 10));
   const pid_t child = fork();
   if (child == 0) {
