@@ -1,6 +1,7 @@
-// Times the CPU engine's convolutions, pools and elementwise operators on uint8: GOP/s and the
-// share of four times the float32 peak, which is that of VNNI on processors with both; it is
-// measured by turns with them, so that a busy machine slows both.
+// Times the CPU engine's convolutions, pools and elementwise operators on uint8, and of rows that
+// are quantised as they come: GOP/s and the share of four times the float32 peak, which is that of
+// VNNI on processors with both; it is measured by turns with them, so that a busy machine slows
+// both.
 //
 //   cpu_bytes [threads] [word of a case's name]
 #include <cstdio>
@@ -10,6 +11,7 @@
 
 #include "cpu_cases.h"
 #include "cpu_timing.h"
+#include "rushlight/backends/cpu/kernels/quantize.h"
 #include "rushlight/backends/cpu/kernels/quantized.h"
 #include "rushlight/backends/cpu/kernels/quantized_convolution.h"
 #include "rushlight/kernel/loops/dispatch.h"
@@ -95,6 +97,31 @@ void run_elementwise(PoolWorkers& workers) {
   time("look up 56x56x256", 2, [&] { look_up(operands, &workers); });
 }
 
+// Of MiniLM's and GPT-2's layers.
+void run_rows(int64_t rows, int64_t width, PoolWorkers& workers) {
+  std::vector<float> in, out, scales;
+  QuantizeRows job;
+  job.rows = rows;
+  job.width = job.in_step = job.out_step = width;
+  const auto n = static_cast<size_t>(rows * width);
+  job.in = aligned(in, n);
+  job.out = bytes(out, n);
+  job.scales = aligned(scales, static_cast<size_t>(2 * rows));
+  std::vector<float> copied;
+  float* const to = aligned(copied, n);
+  const auto copy = [&] {
+    const double start = now(1);
+    for (int i = 0; i < 20; ++i) std::memcpy(to, job.in, n * sizeof(float));
+    return 20 * 2.0 * static_cast<double>(n * sizeof(float)) / (now(1) - start);
+  };
+  const double work = 5.0 * static_cast<double>(n);
+  char name[64];
+  std::snprintf(name, sizeof name, "quantize rows %lldx%lld", static_cast<long long>(rows),
+                static_cast<long long>(width));
+  print(name, work,
+        measure_beside(copy, work, workers.count(), [&] { quantize_rows(job, &workers); }));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -106,5 +133,8 @@ int main(int argc, char** argv) {
     if (std::strstr(test.name, word) != nullptr) run_convolution(test, workers);
   }
   if (std::strstr("elementwise", word) != nullptr) run_elementwise(workers);
+  if (std::strstr("rows", word) != nullptr) {
+    for (int64_t width : {384, 768, 1536, 3072}) run_rows(128, width, workers);
+  }
   return 0;
 }

@@ -1,7 +1,5 @@
 #include "rushlight/backends/cpu/loops/quantize.h"
 
-#include <cmath>
-
 #include "rushlight/backends/cpu/loops/vec_bytes.h"
 #include "rushlight/backends/cpu/loops/vec_edge.h"
 #include "rushlight/backends/cpu/loops/vec_int.h"
@@ -162,35 +160,35 @@ void bytes_to_floats(const uint8_t* x, int64_t n, float scale, int32_t zero_poin
 }
 
 bool extremes(const float* x, int64_t n, float* least, float* greatest) {
-  constexpr int32_t kInfinite = 0x7f800000;
-  *least = *greatest = n > 0 ? x[0] : 0.0f;
-  Vec low[2] = {splat(*least), splat(*least)};
-  Vec high[2] = {low[0], low[0]};
-  IntVec not_finite = {};
+  constexpr int64_t kChains = 4;
+  Vec high[kChains] = {};
+  Vec low[kChains] = {};   // with the other sign
+  Vec zero[kChains] = {};  // NaN where something is not finite
   int64_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-#pragma GCC unroll 2
-    for (int u = 0; u < 2; ++u) {
+  for (; i + kChains * kLanes <= n; i += kChains * kLanes) {
+#pragma GCC unroll 4
+    for (int64_t u = 0; u < kChains; ++u) {
       const Vec v = load(x + i + u * kLanes);
-      low[u] = min_of(v, low[u]);
       high[u] = max_of(v, high[u]);
-      not_finite |= (bits(v) & kInfinite) == kInfinite;
+      low[u] = max_of(-v, low[u]);
+      zero[u] += v * Vec{};
     }
   }
-  bool finite = true;
-  for (int64_t lane = 0; lane < kLanes; ++lane) {
-    for (int u = 0; u < 2; ++u) {
-      if (low[u][lane] < *least) *least = low[u][lane];
-      if (high[u][lane] > *greatest) *greatest = high[u][lane];
-    }
-    finite = finite && not_finite[lane] == 0;
+  for (; i < n; i += kLanes) {
+    const Vec v = load_some(x + i, n - i);
+    high[0] = max_of(v, high[0]);
+    low[0] = max_of(-v, low[0]);
+    zero[0] += v * Vec{};
   }
-  for (; i < n; ++i) {
-    if (x[i] < *least) *least = x[i];
-    if (x[i] > *greatest) *greatest = x[i];
-    finite = finite && std::isfinite(x[i]);
+#pragma GCC unroll 4
+  for (int64_t u = 1; u < kChains; ++u) {
+    high[0] = max_of(high[u], high[0]);
+    low[0] = max_of(low[u], low[0]);
+    zero[0] += zero[u];
   }
-  return finite;
+  *least = -max_lanes(low[0]);
+  *greatest = max_lanes(high[0]);
+  return sum_lanes(zero[0]) == 0;
 }
 
 void flip(const uint8_t* x, int64_t n, uint8_t* out) {
