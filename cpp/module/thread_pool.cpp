@@ -74,17 +74,41 @@ uint64_t float_mode() { return 0; }
 void set_float_mode(uint64_t) {}
 #endif
 
-// What all threads look at, in one word, so that one compare-and-swap takes a seat and a chunk: the
-// seats that are left for threads of the pool, the chunks that nobody has taken, and whether the
-// threads shall end.
-constexpr uint64_t kOneSeat = uint64_t{1} << 48;
+// What all threads look at, in one word, so that one compare-and-swap joins a region only while it
+// is open: whether the threads shall end, the region's number, how many threads may work on it
+// (none when it is closed), and how many of the pool's have joined it.
 constexpr uint64_t kEnd = uint64_t{1} << 63;
-constexpr uint64_t kChunks = kOneSeat - 1;
-constexpr uint64_t kSeats = kEnd - kOneSeat;
+constexpr uint64_t kOneRegion = uint64_t{1} << 32;
+constexpr uint64_t kOneSeat = uint64_t{1} << 16;
+constexpr uint64_t kJoined = kOneSeat - 1;
 
-bool has_place(uint64_t ticket) { return (ticket & kSeats) != 0 && (ticket & kChunks) != 0; }
+uint64_t region_of(uint64_t ticket) { return (ticket & ~kEnd) / kOneRegion; }
+size_t seats_of(uint64_t ticket) { return ticket % kOneRegion / kOneSeat; }
 
-// Padded on purpose: what one thread writes and others spin on has a cache line of its own.
+// Chunks that a thread begins with; those who have done theirs take what is left of others'. A
+// thread that always begins with the same part of the items finds in its own cache what it wrote in
+// the region before. With a cache line of its own, as all that one thread writes and others read.
+struct alignas(kCacheLine) Share {
+  std::atomic<int64_t> next{0};
+  int64_t end = 0;
+};
+
+class Pool;
+
+struct alignas(kCacheLine) Helper {
+  Pool* pool = nullptr;
+  size_t seat = 0;      // from 1 on; the caller of a region has seat 0
+  uint64_t region = 0;  // the last one that it joined
+  pthread_t thread = {};
+  std::atomic<bool> sleeps{false};
+  pthread_cond_t is_wanted = PTHREAD_COND_INITIALIZER;
+
+  bool wants(uint64_t ticket) const {
+    return (ticket & kEnd) != 0 || (seats_of(ticket) > seat && region_of(ticket) != region);
+  }
+};
+
+// Padded on purpose, see Share.
 class Pool {  // NOLINT(clang-analyzer-optin.performance.Padding)
  public:
   // Starts threads until there are `n`, or the system has no more.
@@ -96,38 +120,36 @@ class Pool {  // NOLINT(clang-analyzer-optin.performance.Padding)
   void close();
 
  private:
-  static void* thread_main(void* pool);
-  void help();
-  bool take_seat(uint64_t* ticket);
-  bool take_chunk(uint64_t* ticket);
-  int64_t work(uint64_t ticket);
-  void finish(int64_t n_chunks);
-  void wake(uint64_t seats);
-  void sleep_until_place();
-  void wait_for_others();
+  static void* thread_main(void* helper);
+  void help(Helper* helper);
+  bool join(Helper* helper);
+  void leave();
+  void work(size_t seat);
+  void wake(size_t seats);
+  void sleep_until_wanted(Helper* helper);
+  void wait_for(uint64_t joined);
 
-  // The region; plain members are written before its ticket and read after a chunk is taken.
+  // The region; plain members are written before its ticket and read by those who have joined.
   std::atomic<bool> owned_{false};
   int64_t items_ = 0;
   int64_t grain_ = 1;
   Workers::Task task_ = nullptr;
   void* data_ = nullptr;
-  uint64_t n_chunks_ = 0;
+  size_t seats_ = 1;
   uint64_t float_mode_ = 0;
   alignas(kCacheLine) std::atomic<uint64_t> ticket_{0};
-  alignas(kCacheLine) std::atomic<int64_t> undone_{0};  // chunks
+  alignas(kCacheLine) std::atomic<uint64_t> left_{0};  // of those who joined
+  Share shares_[PoolWorkers::kMaxThreads];
 
   // Only who sleeps, or has somebody to wake, takes the lock.
-  alignas(kCacheLine) std::atomic<uint64_t> sleepers_{0};
-  std::atomic<bool> owner_sleeps_{false};
+  alignas(kCacheLine) std::atomic<bool> owner_sleeps_{false};
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
-  pthread_cond_t has_place_ = PTHREAD_COND_INITIALIZER;
-  pthread_cond_t all_done_ = PTHREAD_COND_INITIALIZER;
+  pthread_cond_t all_left_ = PTHREAD_COND_INITIALIZER;
 
   pthread_mutex_t growing_ = PTHREAD_MUTEX_INITIALIZER;
   std::atomic<size_t> wanted_{0};
   std::atomic<size_t> n_threads_{0};
-  pthread_t threads_[PoolWorkers::kMaxThreads] = {};
+  Helper helpers_[PoolWorkers::kMaxThreads];
 };
 
 // The pool lies in static memory and is never destroyed: a thread that runs a method while the
@@ -159,8 +181,12 @@ void Pool::grow(size_t n) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, kStackBytes);
-    while (have < n && pthread_create(&threads_[have], &attributes, &thread_main, this) == 0) {
-      n_threads_.store(++have, std::memory_order_relaxed);
+    while (have < n) {
+      Helper& helper = helpers_[have];
+      helper.pool = this;
+      helper.seat = have + 1;
+      if (pthread_create(&helper.thread, &attributes, &thread_main, &helper) != 0) break;
+      n_threads_.store(++have, std::memory_order_release);
     }
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -175,126 +201,120 @@ void Pool::grow(size_t n) {
   pthread_mutex_unlock(&growing_);
 }
 
-void* Pool::thread_main(void* pool) {
-  static_cast<Pool*>(pool)->help();
+void* Pool::thread_main(void* helper) {
+  auto* self = static_cast<Helper*>(helper);
+  self->pool->help(self);
   return nullptr;
 }
 
-void Pool::help() {
-  uint64_t ticket = 0;
+void Pool::help(Helper* helper) {
+  const auto is_wanted = [&] { return helper->wants(ticket_.load(std::memory_order_relaxed)); };
   for (;;) {
-    const auto is_wanted = [this] {
-      const uint64_t now = ticket_.load(std::memory_order_relaxed);
-      return has_place(now) || (now & kEnd) != 0;
-    };
-    if (!spin_until(is_wanted)) sleep_until_place();
-    if (take_seat(&ticket)) {
+    if (!spin_until(is_wanted)) sleep_until_wanted(helper);
+    if (join(helper)) {
       set_float_mode(float_mode_);
-      finish(work(ticket));
-    } else if ((ticket & kEnd) != 0) {
+      work(helper->seat);
+      leave();
+    } else if ((ticket_.load(std::memory_order_relaxed) & kEnd) != 0) {
       return;
     }
   }
 }
 
-// Takes a seat and a chunk; *ticket is what was there before.
-bool Pool::take_seat(uint64_t* ticket) {
-  *ticket = ticket_.load(std::memory_order_relaxed);
-  while (has_place(*ticket) && (*ticket & kEnd) == 0) {
-    const uint64_t taken = *ticket - kOneSeat - 1;
-    if (ticket_.compare_exchange_weak(*ticket, taken, std::memory_order_acquire,
+bool Pool::join(Helper* helper) {
+  uint64_t ticket = ticket_.load(std::memory_order_relaxed);
+  while (helper->wants(ticket) && (ticket & kEnd) == 0) {
+    if (ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acquire,
                                       std::memory_order_relaxed)) {
+      helper->region = region_of(ticket);
       return true;
     }
   }
   return false;
 }
 
-bool Pool::take_chunk(uint64_t* ticket) {
-  *ticket = ticket_.load(std::memory_order_relaxed);
-  while ((*ticket & kChunks) != 0) {
-    if (ticket_.compare_exchange_weak(*ticket, *ticket - 1, std::memory_order_acquire,
-                                      std::memory_order_relaxed)) {
-      return true;
+// Does what is left of its own share, then of the others'.
+void Pool::work(size_t seat) {
+  for (size_t k = 0; k < seats_; ++k) {
+    Share& share = shares_[(seat + k) % seats_];
+    while (share.next.load(std::memory_order_relaxed) < share.end) {
+      const int64_t chunk = share.next.fetch_add(1, std::memory_order_relaxed);
+      if (chunk >= share.end) break;
+      const int64_t begin = chunk * grain_;
+      task_(data_, begin, items_ - begin < grain_ ? items_ : begin + grain_);
     }
   }
-  return false;
-}
-
-// Does the chunk that `ticket` stands for and further ones until none is left; how many.
-int64_t Pool::work(uint64_t ticket) {
-  int64_t n_chunks = 0;
-  do {
-    const auto chunk = static_cast<int64_t>(n_chunks_ - (ticket & kChunks));
-    const int64_t begin = chunk * grain_;
-    task_(data_, begin, items_ - begin < grain_ ? items_ : begin + grain_);
-    ++n_chunks;
-  } while (take_chunk(&ticket));
-  return n_chunks;
 }
 
 bool Pool::run(int64_t items, int64_t grain, Workers::Task task, void* data, size_t threads) {
   if (owned_.exchange(true, std::memory_order_acquire)) return false;
+  const int64_t n_chunks = (items - 1) / grain + 1;
   items_ = items;
   grain_ = grain;
   task_ = task;
   data_ = data;
-  n_chunks_ = static_cast<uint64_t>((items - 1) / grain + 1);
   float_mode_ = float_mode();
-  undone_.store(static_cast<int64_t>(n_chunks_), std::memory_order_relaxed);
-  // The caller takes the first chunk at once. No more seats than there are chunks for.
-  const uint64_t left = n_chunks_ - 1;
-  const uint64_t seats = left < threads - 1 ? left : threads - 1;
-  ticket_.store(seats * kOneSeat + left, std::memory_order_seq_cst);
-  wake(seats);
-  finish(work(n_chunks_));
-  wait_for_others();
+  seats_ = n_chunks < static_cast<int64_t>(threads) ? static_cast<size_t>(n_chunks) : threads;
+  const auto seats = static_cast<int64_t>(seats_);
+  int64_t begin = 0;
+  for (int64_t i = 0; i < seats; ++i) {
+    shares_[i].next.store(begin, std::memory_order_relaxed);
+    begin += n_chunks / seats + (i < n_chunks % seats ? 1 : 0);
+    shares_[i].end = begin;
+  }
+  left_.store(0, std::memory_order_relaxed);
+  const uint64_t region = region_of(ticket_.load(std::memory_order_relaxed)) + 1;
+  const uint64_t closed = region * kOneRegion & ~kEnd;
+  ticket_.store(closed + seats_ * kOneSeat, std::memory_order_seq_cst);
+  wake(seats_);
+  work(0);
+  wait_for(ticket_.exchange(closed, std::memory_order_acq_rel) & kJoined);
   owned_.store(false, std::memory_order_release);
   return true;
 }
 
-void Pool::finish(int64_t n_chunks) {
-  if (undone_.fetch_sub(n_chunks, std::memory_order_seq_cst) != n_chunks) return;
+void Pool::leave() {
+  left_.fetch_add(1, std::memory_order_seq_cst);
   if (!owner_sleeps_.load(std::memory_order_seq_cst)) return;
   pthread_mutex_lock(&mutex_);
-  pthread_cond_signal(&all_done_);
+  pthread_cond_signal(&all_left_);
   pthread_mutex_unlock(&mutex_);
 }
 
-void Pool::wait_for_others() {
-  const auto done = [this] { return undone_.load(std::memory_order_acquire) == 0; };
-  if (spin_until(done)) return;
+// Until all who joined have left.
+void Pool::wait_for(uint64_t joined) {
+  if (spin_until([&] { return left_.load(std::memory_order_acquire) == joined; })) return;
   pthread_mutex_lock(&mutex_);
   owner_sleeps_.store(true, std::memory_order_seq_cst);
-  while (undone_.load(std::memory_order_seq_cst) != 0) pthread_cond_wait(&all_done_, &mutex_);
+  while (left_.load(std::memory_order_seq_cst) != joined) pthread_cond_wait(&all_left_, &mutex_);
   owner_sleeps_.store(false, std::memory_order_relaxed);
   pthread_mutex_unlock(&mutex_);
 }
 
-// Whoever goes to sleep counts itself before it looks at the ticket once more, and a region sets
-// the ticket before it looks at the count: one of them sees the other.
-void Pool::sleep_until_place() {
+// Whoever goes to sleep says so before it looks at the ticket once more, and a region sets the
+// ticket before it looks for sleepers: one of them sees the other.
+void Pool::sleep_until_wanted(Helper* helper) {
   pthread_mutex_lock(&mutex_);
-  sleepers_.fetch_add(1, std::memory_order_seq_cst);
   for (;;) {
-    const uint64_t ticket = ticket_.load(std::memory_order_seq_cst);
-    if (has_place(ticket) || (ticket & kEnd) != 0) break;
-    pthread_cond_wait(&has_place_, &mutex_);
+    helper->sleeps.store(true, std::memory_order_seq_cst);
+    if (helper->wants(ticket_.load(std::memory_order_seq_cst))) break;
+    pthread_cond_wait(&helper->is_wanted, &mutex_);
   }
-  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  helper->sleeps.store(false, std::memory_order_relaxed);
   pthread_mutex_unlock(&mutex_);
 }
 
-// Wakes as many as there are seats that the threads which are awake leave.
-void Pool::wake(uint64_t seats) {
-  const uint64_t sleepers = sleepers_.load(std::memory_order_seq_cst);
-  if (sleepers == 0) return;
-  const uint64_t threads = n_threads_.load(std::memory_order_relaxed);
-  const uint64_t awake = threads > sleepers ? threads - sleepers : 0;
-  if (awake >= seats) return;
-  pthread_mutex_lock(&mutex_);
-  for (uint64_t n = awake; n < seats; ++n) pthread_cond_signal(&has_place_);
-  pthread_mutex_unlock(&mutex_);
+// Wakes those who sleep of the threads that have a seat.
+void Pool::wake(size_t seats) {
+  const size_t helpers = n_threads_.load(std::memory_order_acquire);
+  for (size_t i = 0; i < helpers && i + 1 < seats; ++i) {
+    Helper& helper = helpers_[i];
+    if (!helper.sleeps.load(std::memory_order_seq_cst)) continue;
+    pthread_mutex_lock(&mutex_);
+    helper.sleeps.store(false, std::memory_order_relaxed);  // is woken once
+    pthread_cond_signal(&helper.is_wanted);
+    pthread_mutex_unlock(&mutex_);
+  }
 }
 
 void Pool::close() {
@@ -302,10 +322,10 @@ void Pool::close() {
   pthread_mutex_lock(&growing_);
   ticket_.store(kEnd, std::memory_order_seq_cst);
   pthread_mutex_lock(&mutex_);
-  pthread_cond_broadcast(&has_place_);
-  pthread_mutex_unlock(&mutex_);
   const size_t n = n_threads_.load(std::memory_order_relaxed);
-  for (size_t i = 0; i < n; ++i) pthread_join(threads_[i], nullptr);
+  for (size_t i = 0; i < n; ++i) pthread_cond_signal(&helpers_[i].is_wanted);
+  pthread_mutex_unlock(&mutex_);
+  for (size_t i = 0; i < n; ++i) pthread_join(helpers_[i].thread, nullptr);
   n_threads_.store(0, std::memory_order_relaxed);
   pthread_mutex_unlock(&growing_);
 }
@@ -325,7 +345,7 @@ void PoolWorkers::start() {
 
 void PoolWorkers::run(int64_t items, int64_t grain, Task task, void* data) {
   if (grain < 1) grain = 1;
-  if (count_ > 1 && items > grain && (items - 1) / grain < static_cast<int64_t>(kChunks)) {
+  if (count_ > 1 && items > grain) {
     start();  // none are there in the child of a fork
     if (pool().run(items, grain, task, data, count_)) return;
   }
