@@ -101,7 +101,7 @@ struct alignas(kCacheLine) Helper {
   uint64_t region = 0;  // the last one that it joined
   pthread_t thread = {};
   std::atomic<bool> sleeps{false};
-  pthread_cond_t is_wanted = PTHREAD_COND_INITIALIZER;
+  pthread_cond_t is_woken = PTHREAD_COND_INITIALIZER;
 
   bool wants(uint64_t ticket) const {
     return (ticket & kEnd) != 0 || (seats_of(ticket) > seat && region_of(ticket) != region);
@@ -126,7 +126,7 @@ class Pool {  // NOLINT(clang-analyzer-optin.performance.Padding)
   void leave();
   void work(size_t seat);
   void wake(size_t seats);
-  void sleep_until_wanted(Helper* helper);
+  void sleep_until_woken(Helper* helper);
   void wait_for(uint64_t joined);
 
   // The region; plain members are written before its ticket and read by those who have joined.
@@ -210,7 +210,7 @@ void* Pool::thread_main(void* helper) {
 void Pool::help(Helper* helper) {
   const auto is_wanted = [&] { return helper->wants(ticket_.load(std::memory_order_relaxed)); };
   for (;;) {
-    if (!spin_until(is_wanted)) sleep_until_wanted(helper);
+    if (!spin_until(is_wanted)) sleep_until_woken(helper);
     if (join(helper)) {
       set_float_mode(float_mode_);
       work(helper->seat);
@@ -292,15 +292,17 @@ void Pool::wait_for(uint64_t joined) {
 }
 
 // Whoever goes to sleep says so before it looks at the ticket once more, and a region sets the
-// ticket before it looks for sleepers: one of them sees the other.
-void Pool::sleep_until_wanted(Helper* helper) {
+// ticket before it looks for sleepers: one of them sees the other. A thread that is woken looks for
+// work again, also if its region has ended meanwhile: the next one is near.
+void Pool::sleep_until_woken(Helper* helper) {
   pthread_mutex_lock(&mutex_);
-  for (;;) {
-    helper->sleeps.store(true, std::memory_order_seq_cst);
-    if (helper->wants(ticket_.load(std::memory_order_seq_cst))) break;
-    pthread_cond_wait(&helper->is_wanted, &mutex_);
+  helper->sleeps.store(true, std::memory_order_seq_cst);
+  if (helper->wants(ticket_.load(std::memory_order_seq_cst))) {
+    helper->sleeps.store(false, std::memory_order_relaxed);
   }
-  helper->sleeps.store(false, std::memory_order_relaxed);
+  while (helper->sleeps.load(std::memory_order_relaxed)) {
+    pthread_cond_wait(&helper->is_woken, &mutex_);
+  }
   pthread_mutex_unlock(&mutex_);
 }
 
@@ -311,8 +313,8 @@ void Pool::wake(size_t seats) {
     Helper& helper = helpers_[i];
     if (!helper.sleeps.load(std::memory_order_seq_cst)) continue;
     pthread_mutex_lock(&mutex_);
-    helper.sleeps.store(false, std::memory_order_relaxed);  // is woken once
-    pthread_cond_signal(&helper.is_wanted);
+    helper.sleeps.store(false, std::memory_order_relaxed);
+    pthread_cond_signal(&helper.is_woken);
     pthread_mutex_unlock(&mutex_);
   }
 }
@@ -321,10 +323,8 @@ void Pool::close() {
   while (owned_.exchange(true, std::memory_order_acquire)) relax();  // and never given back
   pthread_mutex_lock(&growing_);
   ticket_.store(kEnd, std::memory_order_seq_cst);
-  pthread_mutex_lock(&mutex_);
   const size_t n = n_threads_.load(std::memory_order_relaxed);
-  for (size_t i = 0; i < n; ++i) pthread_cond_signal(&helpers_[i].is_wanted);
-  pthread_mutex_unlock(&mutex_);
+  wake(n + 1);
   for (size_t i = 0; i < n; ++i) pthread_join(helpers_[i].thread, nullptr);
   n_threads_.store(0, std::memory_order_relaxed);
   pthread_mutex_unlock(&growing_);
