@@ -81,16 +81,51 @@ constexpr uint64_t kEnd = uint64_t{1} << 63;
 constexpr uint64_t kOneRegion = uint64_t{1} << 32;
 constexpr uint64_t kOneSeat = uint64_t{1} << 16;
 constexpr uint64_t kJoined = kOneSeat - 1;
+constexpr int64_t kMaxChunks = int64_t{1} << 31;
 
-uint64_t region_of(uint64_t ticket) { return (ticket & ~kEnd) / kOneRegion; }
+uint32_t number_of(uint64_t ticket) { return static_cast<uint32_t>((ticket & ~kEnd) / kOneRegion); }
 size_t seats_of(uint64_t ticket) { return ticket % kOneRegion / kOneSeat; }
 
-// Chunks that a thread begins with; those who have done theirs take what is left of others'. A
-// thread that always begins with the same part of the items finds in its own cache what it wrote in
-// the region before. With a cache line of its own, as all that one thread writes and others read.
-struct alignas(kCacheLine) Share {
-  std::atomic<int64_t> next{0};
-  int64_t end = 0;
+// One call of run().
+struct Region {
+  int64_t items = 0;
+  int64_t grain = 1;
+  Workers::Task task = nullptr;
+  void* data = nullptr;
+  uint32_t number = 0;
+  uint32_t seats = 1;  // of threads, the caller's among them
+
+  uint32_t chunks() const { return static_cast<uint32_t>((items - 1) / grain + 1); }
+  // The first of a thread's own chunks.
+  uint32_t share(size_t seat) const {
+    return static_cast<uint32_t>(static_cast<uint64_t>(chunks()) * seat / seats);
+  }
+  void do_chunk(uint32_t chunk) const {
+    const int64_t begin = chunk * grain;
+    task(data, begin, items - begin < grain ? items : begin + grain);
+  }
+};
+
+// What a thread has begun of its share of the chunks; those who have done theirs take from others'.
+// A thread that always begins with the same part of the items finds in its own cache what it wrote
+// in the region before. With a cache line of its own, as all that one thread writes and others
+// read.
+class alignas(kCacheLine) Share {
+ public:
+  // False if none is left of the region's chunks from `begin` to `end`.
+  bool take(uint32_t region, uint32_t begin, uint32_t end, uint32_t* chunk) {
+    uint64_t state = state_.load(std::memory_order_relaxed);
+    for (;;) {
+      *chunk = state / kOneRegion == region ? static_cast<uint32_t>(state) : begin;
+      if (*chunk >= end) return false;
+      const uint64_t next = region * kOneRegion + *chunk + 1;
+      if (state_.compare_exchange_weak(state, next, std::memory_order_relaxed)) return true;
+    }
+  }
+  void forget() { state_.store(0, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> state_{0};  // a region's number, and its next chunk
 };
 
 class Pool;
@@ -98,13 +133,13 @@ class Pool;
 struct alignas(kCacheLine) Helper {
   Pool* pool = nullptr;
   size_t seat = 0;      // from 1 on; the caller of a region has seat 0
-  uint64_t region = 0;  // the last one that it joined
+  uint32_t region = 0;  // the last one that it joined
   pthread_t thread = {};
   std::atomic<bool> sleeps{false};
   pthread_cond_t is_woken = PTHREAD_COND_INITIALIZER;
 
   bool wants(uint64_t ticket) const {
-    return (ticket & kEnd) != 0 || (seats_of(ticket) > seat && region_of(ticket) != region);
+    return (ticket & kEnd) != 0 || (seats_of(ticket) > seat && number_of(ticket) != region);
   }
 };
 
@@ -124,21 +159,19 @@ class Pool {  // NOLINT(clang-analyzer-optin.performance.Padding)
   void help(Helper* helper);
   bool join(Helper* helper);
   void leave();
-  void work(size_t seat);
+  uint32_t next_number();
+  void work(const Region& region, size_t seat);
   void wake(size_t seats);
   void sleep_until_woken(Helper* helper);
-  void wait_for(uint64_t joined);
+  void wait_for_others();
 
-  // The region; plain members are written before its ticket and read by those who have joined.
   std::atomic<bool> owned_{false};
-  int64_t items_ = 0;
-  int64_t grain_ = 1;
-  Workers::Task task_ = nullptr;
-  void* data_ = nullptr;
-  size_t seats_ = 1;
-  uint64_t float_mode_ = 0;
+  uint64_t joined_ = 0;  // all that ever did
+  // The region lies beside the ticket, which is written after it: who sees that has both.
   alignas(kCacheLine) std::atomic<uint64_t> ticket_{0};
-  alignas(kCacheLine) std::atomic<uint64_t> left_{0};  // of those who joined
+  Region region_;
+  alignas(kCacheLine) std::atomic<uint64_t> left_{0};  // of all that ever joined
+  alignas(kCacheLine) std::atomic<uint64_t> float_mode_{0};
   Share shares_[PoolWorkers::kMaxThreads];
 
   // Only who sleeps, or has somebody to wake, takes the lock.
@@ -212,8 +245,8 @@ void Pool::help(Helper* helper) {
   for (;;) {
     if (!spin_until(is_wanted)) sleep_until_woken(helper);
     if (join(helper)) {
-      set_float_mode(float_mode_);
-      work(helper->seat);
+      set_float_mode(float_mode_.load(std::memory_order_relaxed));
+      work(Region(region_), helper->seat);
       leave();
     } else if ((ticket_.load(std::memory_order_relaxed) & kEnd) != 0) {
       return;
@@ -226,49 +259,49 @@ bool Pool::join(Helper* helper) {
   while (helper->wants(ticket) && (ticket & kEnd) == 0) {
     if (ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acquire,
                                       std::memory_order_relaxed)) {
-      helper->region = region_of(ticket);
+      helper->region = number_of(ticket);
       return true;
     }
   }
   return false;
 }
 
-// Does what is left of its own share, then of the others'.
-void Pool::work(size_t seat) {
-  for (size_t k = 0; k < seats_; ++k) {
-    Share& share = shares_[(seat + k) % seats_];
-    while (share.next.load(std::memory_order_relaxed) < share.end) {
-      const int64_t chunk = share.next.fetch_add(1, std::memory_order_relaxed);
-      if (chunk >= share.end) break;
-      const int64_t begin = chunk * grain_;
-      task_(data_, begin, items_ - begin < grain_ ? items_ : begin + grain_);
-    }
+// Does its own share, then what is left of the others'.
+void Pool::work(const Region& region, size_t seat) {
+  uint32_t chunk = 0;
+  for (size_t k = 0; k < region.seats; ++k) {
+    const size_t i = (seat + k) % region.seats;
+    const uint32_t begin = region.share(i);
+    const uint32_t end = region.share(i + 1);
+    while (shares_[i].take(region.number, begin, end, &chunk)) region.do_chunk(chunk);
   }
+}
+
+// After the greatest number comes 1 again, and shares forget all numbers.
+uint32_t Pool::next_number() {
+  const uint32_t number = number_of(ticket_.load(std::memory_order_relaxed) + kOneRegion);
+  if (number != 0) return number;
+  for (Share& share : shares_) share.forget();
+  return 1;
 }
 
 bool Pool::run(int64_t items, int64_t grain, Workers::Task task, void* data, size_t threads) {
   if (owned_.exchange(true, std::memory_order_acquire)) return false;
-  const int64_t n_chunks = (items - 1) / grain + 1;
-  items_ = items;
-  grain_ = grain;
-  task_ = task;
-  data_ = data;
-  float_mode_ = float_mode();
-  seats_ = n_chunks < static_cast<int64_t>(threads) ? static_cast<size_t>(n_chunks) : threads;
-  const auto seats = static_cast<int64_t>(seats_);
-  int64_t begin = 0;
-  for (int64_t i = 0; i < seats; ++i) {
-    shares_[i].next.store(begin, std::memory_order_relaxed);
-    begin += n_chunks / seats + (i < n_chunks % seats ? 1 : 0);
-    shares_[i].end = begin;
+  Region region = {items, grain, task, data};
+  const uint32_t chunks = region.chunks();
+  region.seats = chunks < threads ? chunks : static_cast<uint32_t>(threads);
+  region.number = next_number();
+  const uint64_t mode = float_mode();
+  if (float_mode_.load(std::memory_order_relaxed) != mode) {
+    float_mode_.store(mode, std::memory_order_relaxed);
   }
-  left_.store(0, std::memory_order_relaxed);
-  const uint64_t region = region_of(ticket_.load(std::memory_order_relaxed)) + 1;
-  const uint64_t closed = region * kOneRegion & ~kEnd;
-  ticket_.store(closed + seats_ * kOneSeat, std::memory_order_seq_cst);
-  wake(seats_);
-  work(0);
-  wait_for(ticket_.exchange(closed, std::memory_order_acq_rel) & kJoined);
+  region_ = region;
+  const uint64_t closed = region.number * kOneRegion;
+  ticket_.store(closed + region.seats * kOneSeat, std::memory_order_seq_cst);
+  wake(region.seats);
+  work(region, 0);
+  joined_ += ticket_.exchange(closed, std::memory_order_acq_rel) & kJoined;
+  wait_for_others();
   owned_.store(false, std::memory_order_release);
   return true;
 }
@@ -282,11 +315,11 @@ void Pool::leave() {
 }
 
 // Until all who joined have left.
-void Pool::wait_for(uint64_t joined) {
-  if (spin_until([&] { return left_.load(std::memory_order_acquire) == joined; })) return;
+void Pool::wait_for_others() {
+  if (spin_until([this] { return left_.load(std::memory_order_acquire) == joined_; })) return;
   pthread_mutex_lock(&mutex_);
   owner_sleeps_.store(true, std::memory_order_seq_cst);
-  while (left_.load(std::memory_order_seq_cst) != joined) pthread_cond_wait(&all_left_, &mutex_);
+  while (left_.load(std::memory_order_seq_cst) != joined_) pthread_cond_wait(&all_left_, &mutex_);
   owner_sleeps_.store(false, std::memory_order_relaxed);
   pthread_mutex_unlock(&mutex_);
 }
@@ -345,7 +378,7 @@ void PoolWorkers::start() {
 
 void PoolWorkers::run(int64_t items, int64_t grain, Task task, void* data) {
   if (grain < 1) grain = 1;
-  if (count_ > 1 && items > grain) {
+  if (count_ > 1 && items > grain && (items - 1) / grain < kMaxChunks) {
     start();  // none are there in the child of a fork
     if (pool().run(items, grain, task, data, count_)) return;
   }

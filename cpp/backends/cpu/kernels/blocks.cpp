@@ -54,6 +54,22 @@ void run_cells(void* data, int64_t begin, int64_t end) {
   }
 }
 
+// Items in shares whose sizes differ by one at most.
+struct Shares {
+  Workers::Task task;
+  void* data;
+  int64_t items, count;
+
+  int64_t start(int64_t share) const {
+    return items / count * share + items % count * share / count;
+  }
+};
+
+void run_shares(void* data, int64_t begin, int64_t end) {
+  const Shares& shares = *static_cast<const Shares*>(data);
+  shares.task(shares.data, shares.start(begin), shares.start(end));
+}
+
 }  // namespace
 
 double work_of(std::initializer_list<int64_t> sizes) {
@@ -66,8 +82,8 @@ void share_out(int64_t items, double work, Workers::Task task, void* data, Worke
   if (items <= 0) return;
   const auto threads = workers == nullptr ? 1 : static_cast<int64_t>(workers->count());
   if (threads == 1 || work < kLittleWork) return task(data, 0, items);
-  const int64_t shares = threads * kSharesPerThread;
-  workers->run(items, (items + shares - 1) / shares, task, data);
+  Shares shares = {task, data, items, least(items, threads * kSharesPerThread)};
+  workers->run(shares.count, 1, run_shares, &shares);
 }
 
 void BlockGrid::set_group(int64_t block_bytes) {

@@ -33,7 +33,7 @@ struct Plan {
   int64_t pixels;  // of a row of results that are summed up before they become bytes
   int64_t taps;    // of a row of the kernel at once
 
-  explicit Plan(const ConvGeometry& g) : quads(quads_of(g.kernel_y)), rows(1) {
+  Plan(const ConvGeometry& g, int64_t threads) : quads(quads_of(g.kernel_y)), rows(1) {
     if (suits_bands(g)) run_bands = dot_depthwise_loops().bands[g.stride_x - 1];
     if (g.stride_y == 1 && g.dilation_y == 1) rows = quads * kQuad - g.kernel_y + 1;
     rows = least(rows, kMostRows);
@@ -41,6 +41,10 @@ struct Plan {
     at_once = run_bands != nullptr ? kBands : 1;
     chunk_panels = run_bands != nullptr ? kBandPanels : kChunkPanels;
     chunks = (panels_of(g.out_channels) + chunk_panels - 1) / chunk_panels;
+    if (run_bands != nullptr && chunks < 2 * threads) {  // as many groups for each thread
+      const int64_t of_thread = (bands + kBands * threads - 1) / (kBands * threads);
+      at_once = (bands + of_thread * threads - 1) / (of_thread * threads);
+    }
     pixels = least((kMostColumns - 1) / g.stride_x + 1, kMostPixels);
     taps = least((kMostColumns - 1 - (pixels - 1) * g.stride_x) / g.dilation_x + 1, g.kernel_x);
   }
@@ -234,14 +238,14 @@ void run_items(void* data, int64_t begin, int64_t end) {
 }  // namespace
 
 size_t quantized_depthwise_scratch(const ConvGeometry& g) {
-  const int64_t weights = panels_of(g.out_channels) * Plan(g).panel_bytes(g);
+  const int64_t weights = panels_of(g.out_channels) * Plan(g, 1).panel_bytes(g);
   return static_cast<size_t>(weights + g.in_width * g.in_channels) + kCacheLine;
 }
 
 void convolve_depthwise(const QuantizedConvolution& conv, void* scratch, Workers* workers) {
   const ConvGeometry& g = conv.geometry;
   if (g.batch <= 0 || g.out_height <= 0 || g.out_width <= 0 || g.out_channels <= 0) return;
-  Plan plan(g);
+  Plan plan(g, workers == nullptr ? 1 : static_cast<int64_t>(workers->count()));
   const int64_t panels = panels_of(g.out_channels);
   plan.convolution = &conv;
   if (conv.results.bytes == nullptr) plan.run_bands = nullptr;
