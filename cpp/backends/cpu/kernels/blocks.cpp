@@ -86,8 +86,16 @@ void share_out(int64_t items, double work, Workers::Task task, void* data, Worke
   workers->run(shares.count, 1, run_shares, &shares);
 }
 
-void BlockGrid::set_group(int64_t block_bytes) {
+void BlockGrid::set_group(int64_t block_bytes, int64_t a_size, int64_t out_size,
+                          const Workers* workers) {
   group = block_bytes <= 0 ? row_blocks : kGroupBytes / block_bytes;
+  // Of few weights beside inputs and results each thread takes all, for rows of its own, which lie
+  // in its cache where it has written them.
+  const int64_t of_rows = row_blocks * block_bytes + rows * columns * out_size;
+  if (workers != nullptr && 2 * terms * columns * a_size < of_rows) {
+    const auto threads = static_cast<int64_t>(workers->count());
+    group = least(group, (row_blocks + threads - 1) / threads);
+  }
   if (group < 1) group = 1;
 }
 

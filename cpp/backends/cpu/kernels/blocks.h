@@ -73,8 +73,9 @@ struct BlockGrid {
     const int64_t left = columns - panel * kPanel;
     return left < n_panels * kPanel ? left : n_panels * kPanel;
   }
-  // The group whose part of A, `block_bytes` for a block, lies in cache beside panels.
-  void set_group(int64_t block_bytes);
+  // The group whose part of A, `block_bytes` for a block, lies in cache beside panels. Elements of
+  // A and of the result have so many bytes.
+  void set_group(int64_t block_bytes, int64_t a_size, int64_t out_size, const Workers* workers);
 };
 void run_blocks(const BlockGrid& grid, Workers* workers);
 

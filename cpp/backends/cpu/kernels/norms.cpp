@@ -8,7 +8,7 @@
 namespace rushlight::cpu {
 namespace {
 
-constexpr int64_t kGrain = int64_t{1} << 15;  // elements
+constexpr int64_t kGrain = int64_t{1} << 13;  // elements
 
 int64_t grain_of(int64_t elements) {
   return elements < kGrain ? kGrain / (elements < 1 ? 1 : elements) : 1;

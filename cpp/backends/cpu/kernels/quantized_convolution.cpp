@@ -74,9 +74,10 @@ void convolve_image(const QuantizedConvolution& conv, const Image<uint8_t>& sour
   grid.tile.tap_y_step = image.row_step * g.dilation_y;
   grid.tile.taps_x = in_rows ? 1 : g.kernel_x;
   grid.tile.tap_x_step = image.column_step * g.dilation_x;
-  grid.set_group(image_height(g) * image_width(g) * channels / grid.row_blocks);
   grid.panels = group.panels;
   grid.results = group.results;
+  grid.set_group(image_height(g) * image_width(g) * channels / grid.row_blocks, 1,
+                 grid.results.bytes != nullptr ? 1 : 4, workers);
   grid.place = place_tile<uint8_t, DotTile>;
   grid.data = &tiling;
   run_blocks(grid, workers);
