@@ -11,6 +11,7 @@ from torch import nn
 import rushlight as rl
 from delegates import flat, lowered_modules
 from rushlight.backends.cpu import CpuPartitioner
+from rushlight.backends.cpu.tiles import TileOp
 from rushlight.partition import get_non_lowered_nodes
 from rushlight.schema import cpu_engine as fb
 
@@ -20,14 +21,24 @@ def lowered(model: nn.Module, *args: Any) -> rl.EdgeProgramManager:
     return rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
 
 
+def operations(edge: rl.EdgeProgramManager) -> list[Any]:
+    graphs = [fb.unpack(m.processed_bytes) for m in lowered_modules(edge.exported_program())]
+    return [step.operation for graph in graphs for step in graph.steps]
+
+
 def steps_of(edge: rl.EdgeProgramManager) -> list[str]:
     """The steps of all delegates, with a + for those that finish their results."""
-    graphs = [fb.unpack(m.processed_bytes) for m in lowered_modules(edge.exported_program())]
     return [
-        type(step.operation).__name__ + ("+" if getattr(step.operation, "finish", None) else "")
-        for graph in graphs
-        for step in graph.steps
+        type(operation).__name__ + ("+" if getattr(operation, "finish", None) else "")
+        for operation in operations(edge)
     ]
+
+
+def instructions(model: nn.Module, *args: Any) -> list[TileOp]:
+    """Of all tile programs that are steps."""
+    steps = operations(lowered(model, *args))
+    programs = [step.program.code for step in steps if isinstance(step, fb.Elementwise)]
+    return [TileOp(word & 0xFF) for code in programs for word in code[::3]]
 
 
 def whole(model: nn.Module, *args: Any, tolerance: float = 1e-5) -> list[str]:

@@ -10,8 +10,10 @@ from types import ModuleType
 import pytest
 import torch
 import torch.nn.functional as F
-from cpu_models import LAST, Call, X, call, whole
+from cpu_models import LAST, Call, X, call, instructions, whole
 from torch import nn
+
+from rushlight.backends.cpu.tiles import TileOp
 
 Function = Callable[..., torch.Tensor]
 
@@ -218,6 +220,44 @@ def test_activations_follow_products(name: str) -> None:
     linear = nn.Linear(8, 20)
     model = nn.Sequential(linear, Call(ACTIVATIONS[name]))
     assert whole(model, torch.randn(3, 8) * 3) == ["Product+"]
+
+
+@pytest.mark.parametrize(
+    ("name", "op"),
+    [
+        ("gelu", TileOp.GELU),
+        ("gelu, erf", TileOp.GELU),
+        ("gelu, tanh", TileOp.GELU_TANH),
+        ("gelu, power", TileOp.GELU_TANH),
+        ("gelu, products", TileOp.GELU_TANH),
+        ("silu", TileOp.SILU),
+        ("silu, exp", TileOp.SILU),
+        ("mish", TileOp.MISH),
+    ],
+)
+def test_spelled_activations_are_one_instruction(name: str, op: TileOp) -> None:
+    for model in (Call(ACTIVATIONS[name]), Call(lambda x: ACTIVATIONS[name](x) * 2 + 1)):
+        assert op in instructions(model, X)
+    assert instructions(Call(ACTIVATIONS[name]), X) == [TileOp.LOAD, op, TileOp.STORE]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: 0.5 * x * (1 + torch.erf(x * 0.7)),
+        lambda x: x * (1 + torch.erf(x / math.sqrt(2))),
+        lambda x: 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.04 * x**3))),
+        lambda x: 0.5 * (x + 1) * (1 + torch.erf(x / math.sqrt(2))),
+        lambda x: x * torch.sigmoid(1.702 * x),
+        lambda x: (x + 1) * torch.sigmoid(x),
+        lambda x: x / (1 + torch.exp(x)),
+        lambda x: x * torch.tanh(F.softplus(2 * x)),
+    ],
+)
+def test_what_is_nearly_an_activation_is_none(function: Function) -> None:
+    call(function, X)
+    known = {TileOp.GELU, TileOp.GELU_TANH, TileOp.SILU, TileOp.MISH}
+    assert known.isdisjoint(instructions(Call(function), X))
 
 
 def test_layers_of_a_language_model(models: ModuleType) -> None:

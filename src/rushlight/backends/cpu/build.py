@@ -17,6 +17,7 @@ from rushlight.backends.cpu.graph import Graph, Memory, Step, View, bytes_of
 from rushlight.backends.cpu.join import join, order_of_loads
 from rushlight.backends.cpu.layout import Layout, NoViewError
 from rushlight.backends.cpu.sizes import Size, Sizes, at_most_one, product, same, shape_of, size_of
+from rushlight.backends.cpu.spellings import Spellings
 from rushlight.backends.cpu.tiles import Term, TileOp, TooLongError, assemble, constant, term_of
 from rushlight.ir.spec import dim_order_of
 from rushlight.schema import cpu_engine as fb
@@ -211,8 +212,9 @@ class Builder:
                 terms[node] = Term(TileOp.LOAD, source=load(view.moved(view.meta.expand(shape))))
             return terms[node]
 
+        spellings = Spellings()
         for node in nodes:
-            terms[node] = term_of(node, of)
+            terms[node] = spellings.recognized(term_of(node, of))
         return terms[nodes[-1]]
 
     def terms(self, nodes: Sequence[Node], views: dict[Any, View] | None = None) -> Term:
