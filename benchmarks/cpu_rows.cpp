@@ -191,7 +191,11 @@ void run_functions(const char* word, PoolWorkers& workers) {
       {"tile sin 128x3072", TileOp::Sin, 128, 3072, 3072},
       {"tile pow 128x3072", TileOp::Pow, 128, 3072, 3072},
       {"tile block gelu 14x32", TileOp::Gelu, 14, 32, 768},
+      {"tile block gelu 56x32", TileOp::Gelu, 56, 32, 768},
+      {"tile block gelu tanh 56x32", TileOp::GeluTanh, 56, 32, 768},
+      {"tile block silu 56x32", TileOp::Silu, 56, 32, 768},
       {"tile block add 14x32", TileOp::Add, 14, 32, 768},
+      {"tile block add 56x32", TileOp::Add, 56, 32, 768},
       {"tile block add 14x768", TileOp::Add, 14, 768, 768},
   };
   for (const Case& test : cases) {
@@ -208,7 +212,7 @@ void run_functions(const char* word, PoolWorkers& workers) {
             operand.steps[2] = test.step;
             operand.steps[3] = 1;
           }
-          if (test.rows == 14) {
+          if (test.rows < 128) {
             run_tile_block(run, 0, test.rows, 0, test.columns);
           } else {
             run_tiles(run, &workers);

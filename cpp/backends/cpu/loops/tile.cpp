@@ -55,10 +55,13 @@ inline float gelu(float x) {
   return x < -kEnd ? 0.0f : half + half * (t * p / q);
 }
 
+// x * sigmoid(u)
+inline float times_sigmoid(float x, float u) { return x / (1.0f + vexp(-u)); }
+
 // 0.5 * (1 + tanh(u)) is a sigmoid of 2 * u.
 inline float gelu_tanh(float x) {
-  const float u = 0.797884560802865356f * (x + 0.044715f * x * x * x);
-  return x * vsigmoid(2.0f * u);
+  constexpr float kRoot = 1.59576912160573071f;  // 2 * sqrt(2 / pi)
+  return times_sigmoid(x, x * (kRoot + kRoot * 0.044715f * (x * x)));
 }
 
 // ln(1 + e^x) = x + ln(1 + e^-x). vlog1p has more special cases than compilers can vectorize in one
@@ -118,7 +121,7 @@ RL_TILE_FN(Sigmoid, vsigmoid(a[i]))
 RL_TILE_FN(Erf, verf(a[i]))
 RL_TILE_FN(Gelu, gelu(a[i]))
 RL_TILE_FN(GeluTanh, gelu_tanh(a[i]))
-RL_TILE_FN(Silu, a[i] * vsigmoid(a[i]))
+RL_TILE_FN(Silu, times_sigmoid(a[i], a[i]))
 RL_TILE_FN(Mish, a[i] * vtanh(softplus(a[i])))
 RL_TILE_FN(Softplus, softplus(a[i]))
 RL_TILE_FN(Relu, a[i] < 0.0f ? 0.0f : a[i])
@@ -196,10 +199,28 @@ inline void store_row(const float* in, int64_t step, int64_t n, uint8_t* to) {
   for (int64_t i = 0; i < n; ++i) to[i * step] = in[i] != 0.0f ? 1 : 0;
 }
 
+// Of whole vectors.
+inline void copy_rows(const float* from, int64_t from_step, int64_t rows, int64_t columns,
+                      float* to, int64_t to_step) {
+  for (int64_t r = 0; r < rows; ++r, from += from_step, to += to_step) {
+    for (int64_t i = 0; i < columns; i += kLanes) store(to + i, kernels::RL_ISA::load(from + i));
+  }
+}
+
+template <typename T>
+constexpr bool kIsFloat = false;
+template <>
+constexpr bool kIsFloat<float> = true;
+
 template <typename T>
 void load_block(const TileBlock& from, float* out) {
   const T* row = static_cast<const T*>(from.data);
   const int64_t n = from.rows * from.columns;
+  if constexpr (kIsFloat<T>) {
+    if (from.column_step == 1 && from.columns % kTilePad == 0) {
+      return copy_rows(row, from.row_step, from.rows, from.columns, out, from.columns);
+    }
+  }
   for (int64_t r = 0; r < from.rows; ++r, row += from.row_step) {
     load_row(row, from.column_step, from.columns, out + r * from.columns);
   }
@@ -209,6 +230,11 @@ void load_block(const TileBlock& from, float* out) {
 template <typename T>
 void store_block(const float* in, const TileBlock& to) {
   T* row = static_cast<T*>(to.data);
+  if constexpr (kIsFloat<T>) {
+    if (to.column_step == 1 && to.columns % kTilePad == 0) {
+      return copy_rows(in, to.columns, to.rows, to.columns, row, to.row_step);
+    }
+  }
   for (int64_t r = 0; r < to.rows; ++r, row += to.row_step) {
     store_row(in + r * to.columns, to.column_step, to.columns, row);
   }
