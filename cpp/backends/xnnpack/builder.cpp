@@ -80,14 +80,18 @@ void Builder::emit(const cpu::Parameters& parameters,
 }
 
 void Builder::emit_alike(const cpu::Parameters& parameters, const cpu::Value& from,
-                         const cpu::Value& to) {
+                         const cpu::Value& to, const cpu::Value* table) {
   cpu::View views[2] = {from.view, to.view};
   merge(views, order_of(to.view));
   cpu::Value source = from;
   cpu::Value target = to;
   source.view = views[0];
   target.view = views[1];
-  emit(parameters, {&source}, {&target});
+  if (table == nullptr) {
+    emit(parameters, {&source}, {&target});
+  } else {
+    emit(parameters, {&source, table}, {&target});
+  }
 }
 
 void Builder::copy(const cpu::Value& from, const cpu::Value& to) {

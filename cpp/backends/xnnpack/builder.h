@@ -64,8 +64,10 @@ class Builder {
   // Adds a step. A nullptr stands for an input that is left out.
   void emit(const cpu::Parameters& parameters, std::initializer_list<const cpu::Value*> inputs,
             std::initializer_list<const cpu::Value*> outputs);
-  // Adds a step between values of the same sizes, with as few dimensions as can be.
-  void emit_alike(const cpu::Parameters& parameters, const cpu::Value& from, const cpu::Value& to);
+  // Adds a step between values of the same sizes, with as few dimensions as can be; `table` is a
+  // further input.
+  void emit_alike(const cpu::Parameters& parameters, const cpu::Value& from, const cpu::Value& to,
+                  const cpu::Value* table = nullptr);
   // The number of a value, for operands of tile programs and residuals.
   uint32_t number(const cpu::Value& value);
   // A copy of an array that lives as long as the parts.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "rushlight/backends/xnnpack/fold_limits.h"
 #include "rushlight/backends/xnnpack/reader.h"
 #include "rushlight/backends/xnnpack/shapes.h"
 #include "rushlight/backends/xnnpack/translate.h"
@@ -27,6 +28,7 @@ Status no_memory(Message& message) {
 
 Status Delegate::load(BackendInit& init) {
   RL_TRY(read_graph(init, &graph_));
+  fold_limits(&graph_);
   RL_TRY(number_arguments(init.allocator, init.message));
   RL_TRY(weights_.prepare(graph_, init, &workspace_->cache()));
   workers_ = init.workers;

@@ -58,9 +58,8 @@ void Tiles::merge_operands(const Order& order, Builder& builder) {
   for (size_t i = 0; i < n_operands_; ++i) operands_[i].view = views[i];
 }
 
-bool Tiles::assemble(Term result, size_t target, Builder& builder, cpu::TileProgram* program) {
-  if (!fits_ || n_terms_ >= cpu::kTileInstructions) return false;
-  TileInstruction code[cpu::kTileInstructions];
+size_t Tiles::write(Term result, size_t target, TileInstruction* code) {
+  if (!fits_ || n_terms_ >= cpu::kTileInstructions) return 0;
   uint8_t registers[cpu::kTileInstructions];
   uint32_t taken = 0;  // a bit for each register
   terms_[result].last_use = static_cast<Term>(n_terms_);
@@ -78,16 +77,35 @@ bool Tiles::assemble(Term result, size_t target, Builder& builder, cpu::TileProg
     }
     uint8_t free = 0;
     while ((taken >> free & 1u) != 0) ++free;
-    if (free >= cpu::kTileRegisters) return false;
+    if (free >= cpu::kTileRegisters) return 0;
     registers[term] = instruction.out = free;
     if (item.last_use != term) taken |= 1u << free;
   }
   code[n_terms_] = {TileOp::Store, static_cast<uint8_t>(target), registers[result], 0, 0, 0};
-  program->code = builder.keep(Span<const TileInstruction>(code, n_terms_ + 1));
+  return n_terms_ + 1;
+}
+
+bool Tiles::assemble(Term result, size_t target, Builder& builder, cpu::TileProgram* program) {
+  TileInstruction code[cpu::kTileInstructions];
+  const size_t n = write(result, target, code);
+  if (n == 0) return false;
+  program->code = builder.keep(Span<const TileInstruction>(code, n));
   uint32_t numbers[cpu::kTileOperands];
   for (size_t i = 0; i < n_operands_; ++i) numbers[i] = builder.number(operands_[i]);
   program->operands = builder.keep(Span<const uint32_t>(numbers, n_operands_));
   return true;
+}
+
+void Tiles::compute(Term result, float* numbers, int64_t n) {
+  TileInstruction code[cpu::kTileInstructions];
+  cpu::TileOperand operand;
+  operand.data = numbers;
+  operand.steps[cpu::kTileRank - 1] = 1;
+  cpu::TileRun run;
+  run.program = {code, write(result, 0, code)};
+  run.operands = &operand;
+  run.sizes[cpu::kTileRank - 1] = n;
+  cpu::run_tiles(run, nullptr);
 }
 
 }  // namespace rushlight::xnnpack

@@ -30,8 +30,13 @@ class Tiles {
   void merge_operands(const Order& order, Builder& builder);
   // The program that stores `result` to operand `target`. False if it needs more than there is.
   bool assemble(Term result, size_t target, Builder& builder, cpu::TileProgram* program);
+  // Makes `n` numbers, the only operand, `result` at once; a few terms always fit.
+  void compute(Term result, float* numbers, int64_t n);
 
  private:
+  // The number of instructions; 0 if it needs more than there is.
+  size_t write(Term result, size_t target, cpu::TileInstruction* code);
+
   struct Item {
     TileOp op;
     Term a;

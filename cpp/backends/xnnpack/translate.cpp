@@ -124,48 +124,72 @@ cpu::Value Translator::packed(Span<const float> floats) {
   return builder_.constant(floats.data(), dense_view(shape));
 }
 
-cpu::Value Translator::view(uint32_t value) {
+cpu::Value Translator::inner_view(uint32_t value) {
   State& of = states_[value];
-  if (!of.ready && is_integer(value)) {
-    if (!of.has_floats) of.floats = constant(value);
-    of.has_floats = true;
-    return of.floats;
-  }
   if (!of.ready) {
     of.value = constant(value);
     of.ready = true;
   }
+  if (of.integers != kNone) {
+    of.value = requantized(of.value, DType::Float32, graph_.values[of.integers]);
+    of.integers = kNone;
+  }
   // Inputs in half precision, when something reads them first.
   if (is_half(of.value.view.dtype)) of.value = converted(of.value, DType::Float32);
-  if (of.value.view.dtype == DType::Int8 || of.value.view.dtype == DType::UInt8) {
-    if (!of.has_floats) of.floats = requantized(bytes(value), DType::Float32, graph_.values[value]);
+  return of.value;
+}
+
+cpu::Value Translator::view(uint32_t value) {
+  State& of = states_[value];
+  const bool rounds = of.ready && of.value.view.dtype == DType::Float32;  // to integers, at the end
+  if (is_integer(value) && !rounds) {
+    if (!of.has_floats) {
+      of.floats = of.ready ? requantized(bytes(value), DType::Float32, graph_.values[value])
+                           : constant(value);
+    }
     of.has_floats = true;
     return of.floats;
   }
-  if (!of.padded) return of.value;
-  const cpu::Value whole = builder_.scratch(dense_view(shapes_[value]));
+  (void)inner_view(value);
+  if (of.padded) write_padding(value, of.fill);
+  return of.value;
+}
+
+void Translator::store_padded(uint32_t value, State as) {
+  as.home = states_[value].home;
+  as.has_floats = as.has_rows = false;
+  states_[value] = as;
+}
+
+template <typename T>
+void Translator::write_padding(uint32_t value, T fill) {
+  State& of = states_[value];
+  const cpu::Value whole =
+      builder_.scratch(dense_view(shapes_[value], Order(), of.value.view.dtype));
   cpu::Value inner = whole;
   for (size_t d = 0; d < whole.view.rank; ++d) {
     inner.view = narrowed(inner.view, d, of.before[d], of.value.view.sizes[d]);
   }
-  fill(of.fill, whole);
+  this->fill(fill, whole);
   builder_.copy(of.value, inner);
   of.value = whole;
   of.padded = false;
-  return whole;
 }
 
-void Translator::fill(float number, const cpu::Value& to) {
+template <typename T>
+void Translator::fill(T number, const cpu::Value& to) {
   struct alignas(kAlignment) Number {
-    float value;
+    T value;
   };
   const Number numbers[] = {{number}};
   const Span<const Number> kept = builder_.keep(Span<const Number>(numbers));
   if (kept.empty()) return;  // the builder says so at the end
-  cpu::Value one = builder_.constant(&kept[0].value, dense_view(Shape()));
+  cpu::Value one = builder_.constant(&kept[0].value, dense_view(Shape(), Order(), to.view.dtype));
   one.view = expanded(one.view, shape_of(to.view));
   builder_.copy(one, to);
 }
+template void Translator::fill(float number, const cpu::Value& to);
+template void Translator::write_padding(uint32_t value, uint8_t fill);
 
 cpu::Value Translator::target(uint32_t value, const Order& order, DType dtype) {
   const uint32_t home = states_[value].home;

@@ -39,7 +39,9 @@ class Translator {
     cpu::Value rows;        // quantised row by row
     cpu::Value scales;      // of these rows
     uint32_t home = kNone;  // the output of float32 whose memory it may be computed in
-    cpu::Value value;       // without its padding
+    // Of numbers that lie there as integers still: the value that has their scale.
+    uint32_t integers = kNone;
+    cpu::Value value;  // without its padding
     // Elements of `fill` around it, that nobody has written yet.
     bool padded = false;
     int64_t before[kMaxRank] = {};
@@ -58,6 +60,10 @@ class Translator {
   Status translate(uint32_t i);
   // Where a value lies, paddings included.
   cpu::Value view(uint32_t value);
+  // Without those that nobody has written.
+  cpu::Value inner_view(uint32_t value);
+  // Another value is that of this state, with its paddings.
+  void store_padded(uint32_t value, State as);
   cpu::Value constant(uint32_t value);
   cpu::Value packed(Span<const float> floats);
   // Memory for what a node computes: an output of float32, or scratch.
@@ -72,6 +78,10 @@ class Translator {
   // --- integers (translate_integers.cpp)
   // The integers of a value as uint8; what else it is as view() has it.
   cpu::Value bytes(uint32_t value);
+  // Without paddings that nobody has written.
+  cpu::Value inner_bytes(uint32_t value);
+  // Conversions that wait for their results' reader, which may convert them again.
+  bool convert_integers(const Node& node);
   // Of what a node moves: integers, if its result has the same quantisation.
   cpu::Value moved(uint32_t from, uint32_t to);
   cpu::Value requantized(const cpu::Value& value, DType dtype, const Value& as);
@@ -87,6 +97,10 @@ class Translator {
   Status static_product(const Node& node);
   Status static_convolution(const Node& node);
   bool integer_binary(const Node& node);
+  bool integer_function(const Node& node);
+  // What `function` gives for integers, or what they are with another scale: by a table.
+  cpu::Value looked_up(const cpu::Value& from, const Value& in, const Value& out,
+                       const Node* function);
   bool integer_pooling(const Node& node);
   // Quantises what is to be quantised row by row.
   void quantize_rows(uint32_t value, const cpu::Value& rows);
@@ -97,7 +111,14 @@ class Translator {
   template <typename T>
   cpu::Value column(const T* data, int64_t n, DType dtype);
   void store(uint32_t value, const cpu::Value& computed);
-  void fill(float number, const cpu::Value& to);
+  // Writes what is around a value.
+  template <typename T>
+  void write_padding(uint32_t value, T fill);
+  template <typename T>
+  void fill(T number, const cpu::Value& to);
+  // Whether what is around images may be a convolution's padding.
+  bool pads_pixels(uint32_t value) const;
+  static void add_padding(const State& of, cpu::Window* window);
   // Limits results that were computed without them.
   Status limit(const Node& node);
 
@@ -110,6 +131,8 @@ class Translator {
   // The terms of nodes. `anchored`: where the results of the anchor lie, as [rows, columns].
   bool terms(Members members, const cpu::Value* anchored, Tiles* tiles, Tiles::Term* result);
   cpu::Value fitted(uint32_t value, const Shape& shape, bool as_rows);
+  // Makes `n` numbers what a node of one input gives for them.
+  static void apply(const Node& node, float* numbers, int64_t n);
 
   // --- products and convolutions (translate_products.cpp)
   // With all of a cluster, or alone if `root` is kNone. *fits becomes false, and nothing is

@@ -176,6 +176,12 @@ cpu::Value Translator::fitted(uint32_t value, const Shape& shape, bool as_rows) 
   return as_rows ? builder_.rows(of) : of;
 }
 
+void Translator::apply(const Node& node, float* numbers, int64_t n) {
+  Tiles tiles;
+  const Tiles::Term input = tiles.load(cpu::Value());
+  tiles.compute(term_of(node, &tiles, &input), numbers, n);
+}
+
 bool Translator::terms(Members members, const cpu::Value* anchored, Tiles* tiles,
                        Tiles::Term* result) {
   const Shape& shape = shapes_[result_of(members.root)];

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "rushlight/backends/cpu/kernels/convolution.h"
+#include "rushlight/backends/cpu/kernels/quantize.h"
 #include "rushlight/backends/xnnpack/shapes.h"
 #include "rushlight/backends/xnnpack/translate.h"
 
@@ -33,8 +34,17 @@ bool are_near(float a, float b, float result) {
 bool Translator::is_integer(uint32_t value) const { return is_int8(graph_.values[value]); }
 
 cpu::Value Translator::bytes(uint32_t value) {
-  State& of = states_[value];
   if (!is_integer(value)) return view(value);
+  (void)inner_bytes(value);
+  State& of = states_[value];
+  if (of.padded) {
+    write_padding(value, static_cast<uint8_t>(integer_of(of.fill, graph_.values[value])));
+  }
+  return of.value;
+}
+
+cpu::Value Translator::inner_bytes(uint32_t value) {
+  State& of = states_[value];
   if (!of.ready) {  // a constant
     const cpu::View view = dense_view(shapes_[value], Order(), DType::UInt8);
     auto* data = static_cast<uint8_t*>(allocator_->allocate(view.extent + 1));
@@ -105,6 +115,7 @@ Status Translator::integer_node(const Node& node, bool* done) {
       if (integer_pooling(node)) return {};
       break;
     default:
+      if (integer_function(node)) return {};
       break;
   }
   *done = false;
@@ -151,7 +162,12 @@ Status Translator::static_convolution(const Node& node) {
   if (node.kind == NodeKind::DepthwiseConv2d) parameters.kind = cpu::ConvolutionKind::Depthwise;
   parameters.padding_value = static_cast<uint8_t>(zero_point_of(graph_.values[node.inputs[0]]));
   parameters.requantize = requantize(node);
-  cpu::Value image = builder_.dense(bytes(node.inputs[0]));
+  const cpu::Value inner = inner_bytes(node.inputs[0]);
+  const State& of = states_[node.inputs[0]];
+  const bool joins = pads_pixels(node.inputs[0]) &&
+                     integer_of(of.fill, graph_.values[node.inputs[0]]) == parameters.padding_value;
+  if (joins) add_padding(of, &parameters.window);
+  cpu::Value image = builder_.dense(joins ? inner : bytes(node.inputs[0]));
   const cpu::Value out = target(value, Order(), DType::UInt8);
   cpu::Value result = out;
   image.view = permuted(image.view, kChannelsFirst);
@@ -194,6 +210,68 @@ bool Translator::integer_binary(const Node& node) {
   merge(views, order);
   for (size_t k = 0; k < 3; ++k) operands[k].view = views[k];
   builder_.emit(parameters, {&operands[0], &operands[1]}, {&operands[2]});
+  return true;
+}
+
+bool Translator::integer_function(const Node& node) {
+  const Value& in = graph_.values[node.inputs[0]];
+  const Value& out = graph_.values[node.outputs[0]];
+  if (node.n_inputs != 1 || !is_elementwise(node.kind) || !is_int8(in) || !is_int8(out)) {
+    return false;
+  }
+  const cpu::Value from = bytes(node.inputs[0]);
+  const bool is_limited = node.low != -__builtin_inff() || node.high != __builtin_inff();
+  const bool is_same = node.kind == NodeKind::Clamp && !is_limited && same_quantization(in, out);
+  store(node.outputs[0], is_same ? from : looked_up(from, in, out, &node));
+  return true;
+}
+
+cpu::Value Translator::looked_up(const cpu::Value& from, const Value& in, const Value& out,
+                                 const Node* function) {
+  constexpr int64_t kIntegers = 256;
+  const Order order = cpu::has_repeats(from.view) ? Order() : order_of(from.view);
+  const cpu::Value to = builder_.scratch(dense_view(shape_of(from.view), order, DType::UInt8));
+  auto* table = static_cast<uint8_t*>(allocator_->allocate(kIntegers));
+  out_of_memory_ = out_of_memory_ || table == nullptr;
+  if (table == nullptr) return to;
+  float numbers[kIntegers];
+  for (int64_t i = 0; i < kIntegers; ++i) table[i] = static_cast<uint8_t>(i);
+  cpu::Convert job = {cpu::ByteConversion::ToFloats, 1, kIntegers, table, 0, numbers, 0};
+  job.scale = in.quantization.scale;
+  job.zero_point = zero_point_of(in);
+  cpu::convert(job, nullptr);
+  if (function != nullptr) apply(*function, numbers, kIntegers);
+  job = {cpu::ByteConversion::ToBytes, 1, kIntegers, numbers, 0, table, 0};
+  job.scale = out.quantization.scale;
+  job.zero_point = zero_point_of(out);
+  cpu::convert(job, nullptr);
+  const cpu::Value entries = column(table, kIntegers, DType::UInt8);
+  builder_.emit_alike(cpu::LookupParameters(), from, to, &entries);
+  return to;
+}
+
+bool Translator::convert_integers(const Node& node) {
+  const uint32_t from = node.inputs[0];
+  const uint32_t to = node.outputs[0];
+  const Value& out = graph_.values[to];
+  if (states_[to].home != kNone) return false;
+  if (is_integer(from) && states_[from].ready && out.datatype == Datatype::FP32) {
+    (void)inner_bytes(from);
+    State state = states_[from];
+    // What lies around it is what an integer stands for, too.
+    const Value& in = graph_.values[from];
+    const auto distance = static_cast<float>(integer_of(state.fill, in) - zero_point_of(in));
+    state.fill = distance * in.quantization.scale;
+    state.integers = from;
+    store_padded(to, state);
+    return true;
+  }
+  if (states_[from].integers == kNone || !is_int8(out)) return false;
+  State state = states_[from];
+  const Value& in = graph_.values[state.integers];
+  if (!same_quantization(in, out)) state.value = looked_up(state.value, in, out, nullptr);
+  state.integers = kNone;
+  store_padded(to, state);
   return true;
 }
 

@@ -91,6 +91,7 @@ Status Translator::concatenate(const Node& node) {
 // Everything is float32 here: what a conversion does is to round to the half type that it goes to
 // or comes from, if something was computed in that.
 void Translator::convert(const Node& node) {
+  if (convert_integers(node)) return;
   const Value& in = graph_.values[node.inputs[0]];
   const DType from = dtype_of(in.datatype);
   const DType to = dtype_of(graph_.values[node.outputs[0]].datatype);
@@ -108,21 +109,23 @@ Status Translator::transpose(const Node& node) {
   uint8_t perm[kMaxRank] = {};
   for (size_t d = 0; d < table.perm().size(); ++d) perm[d] = static_cast<uint8_t>(table.perm()[d]);
   const State& from = states_[node.inputs[0]];
-  if (!from.padded || graph_.values[node.outputs[0]].role == Role::Output) {
+  const Value& in = graph_.values[node.inputs[0]];
+  const bool stays = is_integer(node.inputs[0])
+                         ? same_quantization(in, graph_.values[node.outputs[0]])
+                         : !is_integer(node.outputs[0]);
+  if (!from.padded || !stays || graph_.values[node.outputs[0]].role == Role::Output) {
     cpu::Value value = moved(node.inputs[0], node.outputs[0]);
     value.view = permuted(value.view, perm);
     deliver(node.outputs[0], value);
     return {};
   }
-  State& to = states_[node.outputs[0]];
-  const uint32_t home = to.home;
-  to = from;
-  to.home = home;
+  State to = from;
   to.value.view = permuted(from.value.view, perm);
   for (size_t d = 0; d < from.value.view.rank; ++d) {
     to.before[d] = from.before[perm[d]];
     to.after[d] = from.after[perm[d]];
   }
+  store_padded(node.outputs[0], to);
   return {};
 }
 
@@ -135,21 +138,22 @@ Status Translator::reshape(const Node& node) {
 // Nothing is written yet: a convolution pads by itself.
 Status Translator::pad(const Node& node) {
   const auto table = node.body.as<wire::StaticConstantPad>();
+  const State& from = states_[node.inputs[0]];
   State padded;
-  padded.home = states_[node.outputs[0]].home;
   padded.ready = true;
-  padded.value = view(node.inputs[0]);
+  padded.integers = from.padded ? kNone : from.integers;
+  padded.value = padded.integers == kNone ? moved(node.inputs[0], node.outputs[0]) : from.value;
   padded.fill = table.padding_value();
   for (size_t d = 0; d < padded.value.view.rank; ++d) {
     padded.before[d] = table.pre_paddings()[d];
     padded.after[d] = table.post_paddings()[d];
     padded.padded = padded.padded || padded.before[d] > 0 || padded.after[d] > 0;
   }
-  if (!padded.padded) {
+  if (!padded.padded && padded.integers == kNone) {
     deliver(node.outputs[0], padded.value);
     return {};
   }
-  states_[node.outputs[0]] = padded;
+  store_padded(node.outputs[0], padded);
   if (graph_.values[node.outputs[0]].role == Role::Output) {
     const cpu::Value whole = view(node.outputs[0]);
     deliver(node.outputs[0], whole);

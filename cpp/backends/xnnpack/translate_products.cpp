@@ -123,20 +123,29 @@ Status Translator::convolution(const Node& node, uint32_t root, bool* fits) {
   return {};
 }
 
-// What a convolution reads. Zeros around it that nobody has written yet become its padding.
-cpu::Value Translator::padded_image(const Node& node, cpu::Window* window) {
-  const State& of = states_[node.inputs[0]];
-  const bool pads_pixels = of.padded && of.fill == 0 && of.before[0] == 0 && of.after[0] == 0 &&
-                           of.before[3] == 0 && of.after[3] == 0 &&
-                           node.kind != NodeKind::ConvTranspose2d;
-  if (graph_.values[node.inputs[0]].datatype == Datatype::QDINT8) {
-    return rounded_images(node.inputs[0]);
-  }
-  if (!pads_pixels) return view(node.inputs[0]);
+bool Translator::pads_pixels(uint32_t value) const {
+  const State& of = states_[value];
+  return of.padded && of.before[0] == 0 && of.after[0] == 0 && of.before[3] == 0 &&
+         of.after[3] == 0;
+}
+
+void Translator::add_padding(const State& of, cpu::Window* window) {
   for (size_t d = 0; d < 2; ++d) {
     window->padding[d] += of.before[1 + d];
     window->padding[2 + d] += of.after[1 + d];
   }
+}
+
+// What a convolution reads. Zeros around it that nobody has written yet become its padding.
+cpu::Value Translator::padded_image(const Node& node, cpu::Window* window) {
+  const uint32_t value = node.inputs[0];
+  if (graph_.values[value].datatype == Datatype::QDINT8) return rounded_images(value);
+  if (is_integer(value)) return view(value);
+  (void)inner_view(value);
+  const State& of = states_[value];
+  const bool joins = of.fill == 0 && node.kind != NodeKind::ConvTranspose2d;
+  if (!joins || !pads_pixels(value)) return view(value);
+  add_padding(of, window);
   return of.value;
 }
 

@@ -73,6 +73,26 @@ def test_static_convolutions(peer: Quantizer) -> None:
     check(peer, Calls(*layers), (torch.randn(2, 3, 12, 11),), Datatype.QCINT8, per_channel=True)
 
 
+class Padded(nn.Module):
+    """Paddings between scales: of a convolution's size, of none, read twice, at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3, groups=8)
+        self.c, self.d = nn.Conv2d(8, 6, 1), nn.Conv2d(8, 6, 3)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = F.relu6(self.a(F.pad(x, (0, 1, 0, 1))))
+        z = F.relu6(self.b(F.pad(y, (1, 1, 1, 1))))
+        w = F.pad(z, (1, 1, 1, 1), value=0.7)
+        return self.c(F.pad(z, (0, 0, 0, 0))), self.d(w), F.pad(w, (2, 0, 0, 0)).clamp(0.1, 0.5)
+
+
+def test_paddings_between_scales(peer: Quantizer) -> None:
+    pte = check(peer, Padded(), (torch.randn(2, 3, 9, 8),), Datatype.QINT8)
+    assert {"StaticConstantPad", "Convert", "Clamp"} <= set(kinds_of(pte))
+
+
 def test_residuals_and_pools(peer: Quantizer) -> None:
     class Block(nn.Module):
         def __init__(self) -> None:
