@@ -1,4 +1,4 @@
-"""Makes xnnpack_*.pte with ExecuTorch 1.4.1: `python make_xnnpack.py` in its environment.
+"""Makes xnnpack_*.pte with ExecuTorch 1.4.1: `python make_xnnpack.py [NAME]` in its environment.
 
 Their delegates are what its XNNPACK partitioner takes: between them they have nearly all of the
 nodes that it writes. The outputs that ExecuTorch computes for inputs of ones are added to
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import sys
 
 import torch
 import torch.nn.functional as F
@@ -99,6 +100,21 @@ class Integers(nn.Module):
         return self.head(F.max_pool2d(y, 2, 2).flatten(1)), y.mean((2, 3), keepdim=True)
 
 
+class Scales(nn.Module):
+    """Whose paddings and functions lie between values of different scales."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 6, 3), nn.Conv2d(6, 6, 3, groups=6)
+        self.c, self.d = nn.Conv2d(6, 4, 1), nn.Conv2d(6, 4, 3)
+
+    def forward(self, x):
+        y = F.relu6(self.a(F.pad(x, (0, 1, 0, 1))))
+        z = F.relu6(self.b(F.pad(y, (1, 1, 1, 1))))
+        w = F.pad(z, (1, 1, 1, 1), value=0.7)
+        return self.c(F.pad(z, (0, 0, 0, 0))), self.d(w), F.pad(w, (2, 0, 0, 0)).clamp(0.1, 0.5)
+
+
 class Rows(nn.Module):
     """Whose rows are made int8 when they come."""
 
@@ -128,8 +144,11 @@ def main() -> None:
         ("sequence", Sequence(), (torch.ones(2, 7, 24), torch.ones(1))),
         ("halves", Halves(), (torch.ones(1, 3, 8, 6),)),
         ("integers", quantized(Integers(), image, dynamic=False), image),
+        ("scales", quantized(Scales(), image, dynamic=False), image),
         ("rows", quantized(Rows(), rows, dynamic=True), rows),
     ):
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
         if not isinstance(model, torch.fx.GraphModule):
             model = model.eval()
         exported = torch.export.export(model, inputs)
