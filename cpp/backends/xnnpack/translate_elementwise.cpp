@@ -178,8 +178,8 @@ cpu::Value Translator::fitted(uint32_t value, const Shape& shape, bool as_rows) 
 
 void Translator::apply(const Node& node, float* numbers, int64_t n) {
   Tiles tiles;
-  const Tiles::Term input = tiles.load(cpu::Value());
-  tiles.compute(term_of(node, &tiles, &input), numbers, n);
+  const Tiles::Term inputs[2] = {tiles.load(cpu::Value()), 0};
+  tiles.compute(term_of(node, &tiles, inputs), numbers, n);
 }
 
 bool Translator::terms(Members members, const cpu::Value* anchored, Tiles* tiles,
