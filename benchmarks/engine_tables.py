@@ -43,9 +43,9 @@ class Speed:
         """Seconds, by engine."""
         return {by: middle(turns) for by, turns in self.times.items()}
 
-    def ratio(self, peers: Sequence[str]) -> tuple[float, float]:
+    def ratio(self, peers: Sequence[str], to: str = OURS) -> tuple[float, float]:
         """The best peer's median over ours, and the lower end of its confidence interval."""
-        ours = _by_turn(self.times[OURS])
+        ours = _by_turn(self.times[to])
         theirs = np.stack([_by_turn(self.times[by]) for by in peers])
         found = np.median(theirs, axis=1).min() / np.median(ours)
         turns = np.random.default_rng(0).integers(len(ours), size=(RESAMPLES, len(ours)))

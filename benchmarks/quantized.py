@@ -4,8 +4,8 @@ Every engine has its own tools quantise the model with the same recipe and the s
 data: ours, ExecuTorch's XNNPACKQuantizer (rows quantised at run time: our graph, lowered by it, for
 that quantizer quantises the indices of embeddings, too), ONNX Runtime's QDQ, dynamic and block-wise
 tools; OpenVINO runs ONNX Runtime's files. Then all take turns, as in `engine.py`, our float program
-among them. The error of each is that of its outputs
-beside eager float32, as signal to noise in dB.
+and our runtime with ExecuTorch's file among them. The error of each is that of its outputs beside
+eager float32, as signal to noise in dB.
 
   python -m benchmarks quantized --models minilm:int8-dynamic --threads 1
 """
@@ -37,6 +37,7 @@ CASES = (
     "minilm:int8-dynamic", "minilm:int4-dynamic", "gpt2:int8-dynamic", "gpt2:int4-dynamic",
 )  # fmt: skip
 FLOAT = "float32"
+THEIRS = "executorch's file"  # in our runtime
 CALLS = 8  # of calibration
 
 
@@ -84,7 +85,7 @@ def _files(
     """The file of each engine, and of ours in float; engines whose tools fail are left out."""
     found = {}
     for by in (FLOAT, *pythons):
-        suffix = runtimes.RUNTIMES[OURS if by == FLOAT else by].suffix
+        suffix = runtimes.RUNTIMES[_runtime_of(by)].suffix
         stem = f"{name}.{by}" if by == FLOAT else f"{name}-{recipe}.{by}"
         path = work.folder / f"{stem}{suffix}"
         if by in (OURS, FLOAT) or not path.exists():
@@ -95,6 +96,8 @@ def _files(
                 print(f"  {by} cannot: {error.reason}", file=sys.stderr, flush=True)
                 continue
         found[by] = str(path)
+    if "executorch" in found:
+        found[THEIRS] = found["executorch"]
     return found
 
 
@@ -204,28 +207,27 @@ def _measure(
     name = case.partition(":")[0]
     found = []
     sqnr: dict[str, float] = {}
-    interpreters = {by: pythons[OURS if by == FLOAT else by] for by in files}
-    with engine.started(interpreters, runtime=lambda by: OURS if by == FLOAT else by) as sides:
+    interpreters = {by: pythons[_runtime_of(by)] for by in files}
+    with engine.started(interpreters, runtime=_runtime_of) as sides:
         for threads in given.threads:
             for by, side in sides.items():
-                runtime = OURS if by == FLOAT else by
                 arguments = {"file": files[by], "data": work.data(name), "threads": threads}
-                side.call("open", runtime=runtime, **arguments)
+                side.call("open", runtime=_runtime_of(by), **arguments)
                 if by not in sqnr:
                     sqnr[by] = _sqnr(work, side, name)
             times = take_turns(sides, given.repeat)
             speed = Speed(case, threads, times, 0, 1.0, 1.0)
             engine_tables.say(speed)
             sizes = {
-                by: sum(p.stat().st_size for p in _runtime(by).files(file))
+                by: sum(p.stat().st_size for p in runtimes.RUNTIMES[_runtime_of(by)].files(file))
                 for by, file in files.items()
             }
             found.append(Row(case, speed, sizes, sqnr))
     return found
 
 
-def _runtime(by: str) -> runtimes.Runtime:
-    return runtimes.RUNTIMES[OURS if by == FLOAT else by]
+def _runtime_of(by: str) -> str:
+    return OURS if by in (FLOAT, THEIRS) else by
 
 
 def _sqnr(work: common.Workshop, side: Side, name: str) -> float:
@@ -240,29 +242,25 @@ def _sqnr(work: common.Workshop, side: Side, name: str) -> float:
 
 def _show(rows: Sequence[Row]) -> None:
     engines = list(dict.fromkeys(by for row in rows for by in row.speed.times))
-    names = [{FLOAT: "ours f32", **SHORT}[by] for by in engines]
-    peers = [by for by in engines if by not in (OURS, FLOAT)]
+    names = [{FLOAT: "ours f32", THEIRS: "ET's here", **SHORT}[by] for by in engines]
+    peers = [by for by in engines if _runtime_of(by) != OURS]
     table = common.table_of(
         "Latency: medians in ms; peer / ours (lower end of its 95 % interval)",
-        ["model", "threads", *names, "f32 / ours", "ET / ours", "best / ours", "1→"],
+        ["model", "threads", *names, "f32 / ours", "ET / ours", "best / ours", "1→", "ET / here"],
     )
     one = {row.case: row.speed.medians[OURS] for row in rows if row.speed.threads == 1}
     for row in rows:
         medians = row.speed.medians
         there = [by for by in peers if by in medians]
         groups = [[FLOAT], ["executorch"], there]
-        ratios = [
-            "{:.2f}x (≥ {:.2f})".format(*row.speed.ratio(group))
-            if group and all(by in medians for by in group)
-            else "-"
-            for group in groups
-        ]
+        ratios = [_ratio(row.speed, group, OURS) for group in groups]
         gain = one.get(row.case, math.nan) / medians[OURS]
         table.add_row(
             *(row.case, str(row.speed.threads)),
             *(f"{1e3 * medians[by]:.2f}" if by in medians else "-" for by in engines),
             *ratios,
             f"{gain:.2f}x" if row.speed.threads > 1 else "",
+            _ratio(row.speed, ["executorch"], THEIRS),
         )
     common.print_table(table)
     table = common.table_of(
@@ -276,6 +274,12 @@ def _show(rows: Sequence[Row]) -> None:
             *(f"{row.sqnr[by]:.1f}" if by in row.sqnr else "-" for by in engines),
         )
     common.print_table(table)
+
+
+def _ratio(speed: Speed, peers: Sequence[str], to: str) -> str:
+    if not peers or not all(by in speed.medians for by in (*peers, to)):
+        return "-"
+    return "{:.2f}x (≥ {:.2f})".format(*speed.ratio(peers, to))
 
 
 if __name__ == "__main__":
