@@ -41,18 +41,19 @@ constexpr ProductCase kProducts[] = {
     {"resnet 196x256x1024", 196, 256, 1024}, {"resnet 49x2048x512", 49, 2048, 512},
     {"resnet 49x512x2048", 49, 512, 2048},   {"mbv2 12544x32x16", 12544, 32, 16},
     {"mbv2 12544x16x96", 12544, 16, 96},     {"mbv2 3136x24x144", 3136, 24, 144},
-    {"mbv2 784x192x32", 784, 192, 32},       {"mbv2 196x384x64", 196, 384, 64},
-    {"mbv2 196x576x96", 196, 576, 96},       {"mbv2 49x960x160", 49, 960, 160},
-    {"mbv2 49x320x1280", 49, 320, 1280},     {"rows 1x768x3072", 1, 768, 3072},
-    {"rows 2x768x3072", 2, 768, 3072},       {"rows 4x768x3072", 4, 768, 3072},
-    {"rows 6x768x3072", 6, 768, 3072},       {"rows 7x768x3072", 7, 768, 3072},
-    {"rows 16x768x3072", 16, 768, 3072},     {"rows 32x768x3072", 32, 768, 3072},
-    {"rows 1x4096x4096", 1, 4096, 4096},
+    {"mbv2 3136x144x24", 3136, 144, 24},     {"mbv2 784x192x32", 784, 192, 32},
+    {"mbv2 196x384x64", 196, 384, 64},       {"mbv2 196x576x96", 196, 576, 96},
+    {"mbv2 49x960x160", 49, 960, 160},       {"mbv2 49x320x1280", 49, 320, 1280},
+    {"rows 1x768x3072", 1, 768, 3072},       {"rows 2x768x3072", 2, 768, 3072},
+    {"rows 4x768x3072", 4, 768, 3072},       {"rows 6x768x3072", 6, 768, 3072},
+    {"rows 7x768x3072", 7, 768, 3072},       {"rows 16x768x3072", 16, 768, 3072},
+    {"rows 32x768x3072", 32, 768, 3072},     {"rows 1x4096x4096", 1, 4096, 4096},
 };
 
-// Of nibbles: one scale for a column, or for each 32 terms.
-enum class Output { Bytes, Numbers, Dynamic, Nibbles, Groups };
-constexpr const char* kOutputs[] = {"u8", "f32", "dyn", "4 bits", "4 bits g32"};
+// Sums with a residual, which they replace. Of nibbles: one scale for a column, or for each 32
+// terms.
+enum class Output { Bytes, Sums, Numbers, Dynamic, Nibbles, Groups };
+constexpr const char* kOutputs[] = {"u8", "u8+", "f32", "dyn", "4 bits", "4 bits g32"};
 constexpr int64_t kGroup = 32;
 
 void run_product(const ProductCase& test, Output output, bool cold, PoolWorkers& workers) {
@@ -70,8 +71,11 @@ void run_product(const ProductCase& test, Output output, bool cold, PoolWorkers&
   p.results.start = reinterpret_cast<const int32_t*>(aligned(start, static_cast<size_t>(columns)));
   p.results.multipliers = aligned(multipliers, static_cast<size_t>(columns));
   float* out = aligned(c, static_cast<size_t>(p.rows * p.columns));
-  if (output == Output::Bytes) {
+  if (output <= Output::Sums) {
     p.results.bytes = reinterpret_cast<uint8_t*>(out);
+    if (output == Output::Sums) p.results.residual = p.results.bytes;
+    p.results.residual_step = p.results.step;
+    set_sum(0.5f, 0.25f, 0.5f, &p.results.sum);
   } else {
     p.results.floats = out;
   }
@@ -114,8 +118,8 @@ int main(int argc, char** argv) {
   std::printf("%s, %zu threads\n", kernels::isa_name(kernels::current_isa()), threads);
   for (const ProductCase& test : kProducts) {
     if (std::strstr(test.name, word) == nullptr) continue;
-    for (const Output output :
-         {Output::Bytes, Output::Numbers, Output::Dynamic, Output::Nibbles, Output::Groups}) {
+    for (const Output output : {Output::Bytes, Output::Sums, Output::Numbers, Output::Dynamic,
+                                Output::Nibbles, Output::Groups}) {
       if (output == Output::Groups && test.depth % kGroup != 0) continue;
       run_product(test, output, false, workers);
       if (test.rows <= kColdRows) run_product(test, output, true, workers);

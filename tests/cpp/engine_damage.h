@@ -53,11 +53,20 @@ class EngineSlots : public SlotList {
     add(operation.padding());
     add(operation.dilation());
   }
+  void add_binary(engine::QuantizedBinary binary) {
+    add_fields(binary.requantize(), {{0, 4}, {1, 4}, {2, 4}});
+    add_fields(binary, {{0, 1}, {1, 4}, {2, 4}, {3, 4}, {4, 4}, {5, 4}});
+  }
+  void add_residual(engine::QuantizedResidual residual) {
+    add_fields(residual, {{0, 4}});
+    add_binary(residual.sum());
+  }
   void add_integers(engine::Step step) {
     const engine::QuantizedProduct product = step.operation_as_QuantizedProduct();
     add_program(product.finish().program());
     add_fields(product.finish(), {{0, 1}, {4, 4}, {5, 1}});
     add_fields(product.requantize(), {{0, 4}, {1, 4}, {2, 4}});
+    add_residual(product.residual());
     add_program(step.operation_as_DynamicProduct().finish().program());
     add_fields(step.operation_as_DynamicProduct().finish(), {{0, 1}, {4, 4}, {5, 1}});
     add_fields(step.operation_as_DynamicProduct(), {{0, 1}, {1, 8}});
@@ -68,12 +77,11 @@ class EngineSlots : public SlotList {
     add_fields(convolution.finish(), {{0, 1}, {4, 4}, {5, 1}});
     add_fields(convolution.requantize(), {{0, 4}, {1, 4}, {2, 4}});
     add_fields(convolution, {{0, 1}, {5, 8}, {6, 1}});
+    add_residual(convolution.residual());
     add_window(step.operation_as_QuantizedPooling());
     add_fields(step.operation_as_QuantizedPooling().requantize(), {{0, 4}, {1, 4}, {2, 4}});
     add_fields(step.operation_as_QuantizedPooling(), {{0, 1}, {5, 1}, {6, 8}, {7, 4}, {8, 4}});
-    add_fields(step.operation_as_QuantizedBinary().requantize(), {{0, 4}, {1, 4}, {2, 4}});
-    add_fields(step.operation_as_QuantizedBinary(),
-               {{0, 1}, {1, 4}, {2, 4}, {3, 4}, {4, 4}, {5, 4}});
+    add_binary(step.operation_as_QuantizedBinary());
   }
   void add_operation(engine::Step step) {
     add_integers(step);

@@ -7,25 +7,38 @@ namespace rushlight {
 namespace test {
 
 // Of images x [1, h, 7, 20], h at most 9, as bytes: a depthwise convolution, its sum with them,
-// looked up in a table, a dense convolution to 24 channels, and averages of 3 by 3 with stride 2.
+// looked up in a table, a dense convolution to 24 channels, another one that is added to that, and
+// averages of 3 by 3 with stride 2.
 // Weights, constants of columns and the table are made of the input w [5760].
 struct ImageGraph : EngineGraph {
   enum Number { kX, kW, kBytes, kPanels, kRows, kImage, kDepthwise, kSum, kLooked };
   enum { kDense = kLooked + 1, kPooled, kPooledRows, kOut, kTaps, kStart, kColumns, kTable };
-  enum Step { kToBytes, kWeights, kFlip, kConvolveEach, kAdd, kLookUp, kConvolve, kPool };
+  enum { kDenseRows = kTable + 1 };
+  enum Step {
+    kToBytes,
+    kWeights,
+    kFlip,
+    kConvolveEach,
+    kAdd,
+    kLookUp,
+    kConvolve,
+    kConvolveAdding,
+    kPool
+  };
 
   static constexpr float kScale = 0.01f;  // of x and w
   static constexpr int64_t kFirstColumn = 128;
 
   ImageGraph() {
-    version = 3;
+    version = 4;
     n_inputs = 2;
     n_outputs = 1;
     scratch_size = 18688;
     expressions = {{ExpressionKind::INPUT_SIZE, 0, 1},   {ExpressionKind::CONSTANT, -1, 0},
                    {ExpressionKind::ADD, 0, 1},          {ExpressionKind::CONSTANT, 2, 0},
                    {ExpressionKind::FLOOR_DIVIDE, 2, 3}, {ExpressionKind::CONSTANT, 1, 0},
-                   {ExpressionKind::ADD, 4, 5}};
+                   {ExpressionKind::ADD, 4, 5},          {ExpressionKind::CONSTANT, 7, 0},
+                   {ExpressionKind::MULTIPLY, 0, 7}};
     add({1, 9, 7, 20}, Place::INPUT, 0, 0, DType::Float32, 0);
     add({5760}, Place::INPUT, 1, 0, DType::Float32);
     add({5760}, Place::SCRATCH, 0, 0, DType::UInt8);
@@ -40,6 +53,8 @@ struct ImageGraph : EngineGraph {
     add({32}, Place::SCRATCH, 0, 0, DType::Int32);
     add({32}, Place::INPUT, 1, kFirstColumn * 4, DType::Float32);
     add({256}, Place::SCRATCH, 0, 0, DType::UInt8);
+    add({63, 24}, Place::SCRATCH, 0, 16640, DType::UInt8);
+    values.back().dynamic_sizes = {8, -1};
     Table to_bytes, to_numbers, requantize, sum;
     to_bytes.scalar<float>(0, kScale).scalar<int32_t>(1, 128);
     to_numbers.scalar<float>(0, 1).scalar<int32_t>(1, 0);
@@ -58,6 +73,10 @@ struct ImageGraph : EngineGraph {
              {Operation::Lookup, {}, {kSum, kTable}, {kLooked}},
              {Operation::QuantizedConvolution,
               convolution(0, 1, 130, requantize),
+              {kLooked, kPanels, kStart, kColumns},
+              {kDense}},
+             {Operation::QuantizedConvolution,
+              convolution(0, 1, 77, requantize).ref(9, residual_of(kDenseRows, sum_of()).node()),
               {kLooked, kPanels, kStart, kColumns},
               {kDense}},
              {Operation::QuantizedPooling, pooling(requantize), {kDense}, {kPooled}},

@@ -252,9 +252,23 @@ inline EngineGraph attention_graph() {
   return graph;
 }
 
+// A QuantizedBinary: a and b with zero point 100 and scale 0.5 each, of 3..250.
+inline Table sum_of(uint8_t kind = 0, float a_scale = 0.5f, int32_t a_zero_point = 100,
+                    float scale = 1) {
+  Table requantize, sum;
+  requantize.scalar<int32_t>(0, 100).scalar<int32_t>(1, 3).scalar<int32_t>(2, 250);
+  sum.scalar<uint8_t>(0, kind).scalar<float>(1, a_scale).scalar<int32_t>(2, a_zero_point);
+  sum.scalar<float>(3, 0.5f).scalar<int32_t>(4, 100).scalar<float>(5, scale);
+  return sum.ref(6, requantize.node());
+}
+inline Table residual_of(uint32_t value, const Table& sum) {
+  Table residual;
+  return residual.scalar<uint32_t>(0, value).ref(1, sum.node());
+}
+
 // Products of rows x [s, 40], s at most 9, with weights for 20 columns that are made of the input w
-// [1280]: of 8 bits with uint8 and with float32 results, quantised at run time with 8 bits and with
-// 4 bits in groups of 8 terms.
+// [1280]: of 8 bits with uint8 results, the same half and half with those, which they replace, and
+// with float32 results, quantised at run time with 8 bits and with 4 bits in groups of 8 terms.
 struct QuantizedGraph : EngineGraph {
   enum Number { kX, kW, kBytes, kPanels, kStart, kColumns, kRows, kScales, kStatic };
   enum { kNumbers = kStatic + 1, kFloats, kDynamic, kNibbles, kNibblePanels, kGroupScales };
@@ -263,6 +277,7 @@ struct QuantizedGraph : EngineGraph {
     kFlip,
     kQuantize,
     kProduct,
+    kAddingProduct,
     kToNumbers,
     kFloatProduct,
     kProduct8,
@@ -270,7 +285,7 @@ struct QuantizedGraph : EngineGraph {
   };
 
   QuantizedGraph() {
-    version = 3;
+    version = 4;
     n_inputs = 2;
     n_outputs = 4;
     scratch_size = 4096;
@@ -287,17 +302,19 @@ struct QuantizedGraph : EngineGraph {
     for (uint32_t i = 0; i < n_outputs; ++i) add({9, 20}, Place::OUTPUT, i, 0, DType::Float32);
     add({640}, Place::SCRATCH, 0, 0, DType::UInt8);
     add({2, 5, 16}, Place::INPUT, 1, 0, DType::Float32);
-    Table to_bytes, to_numbers, requantize, product, groups;
+    Table to_bytes, to_numbers, requantize, product, adding, groups;
     to_bytes.scalar<float>(0, kScale).scalar<int32_t>(1, 128);
     to_numbers.scalar<float>(0, 2).scalar<int32_t>(1, 100);
     requantize.scalar<int32_t>(0, 100).scalar<int32_t>(1, 3).scalar<int32_t>(2, 250);
     product.ref(0, requantize.node());
+    adding.ref(0, requantize.node()).ref(2, residual_of(kStatic, sum_of()).node());
     groups.scalar<uint8_t>(0, 4).scalar<int64_t>(1, 8);
     using engine::Operation;
     steps = {{Operation::Convert, to_bytes, {kW}, {kBytes}},
              {Operation::Convert, {}, {kBytes}, {kPanels}},
              {Operation::QuantizeRows, {}, {kX}, {kRows, kScales}},
              {Operation::QuantizedProduct, product, {kRows, kPanels, kStart, kColumns}, {kStatic}},
+             {Operation::QuantizedProduct, adding, {kRows, kPanels, kStart, kColumns}, {kStatic}},
              {Operation::Convert, to_numbers, {kStatic}, {kNumbers}},
              {Operation::QuantizedProduct, {}, {kRows, kPanels, kStart, kColumns}, {kFloats}},
              {Operation::DynamicProduct,

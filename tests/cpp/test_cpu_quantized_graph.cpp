@@ -171,6 +171,51 @@ void test_refused_products() {
       "what follows its results is for float32");
 }
 
+void test_refused_residuals() {
+  const auto adding = [](Graph::Step step, const Table& residual, const char* reason) {
+    refused(
+        [=](Graph& g) {
+          Table bounds, product;
+          g.steps[step].operation = product.ref(0, bounds.node()).ref(2, residual.node());
+        },
+        reason);
+  };
+  const auto of_value = [&](uint32_t value, const char* reason) {
+    adding(Graph::kProduct, residual_of(value, sum_of()), reason);
+  };
+  for (const uint32_t value : {1000u, UINT32_MAX}) {
+    of_value(value, "what is added to its results is a value that is not there");
+  }
+  of_value(Graph::kFloats, "what is added to its results is no uint8");
+  of_value(Graph::kRows, "what is added to its results has other sizes, or gaps");
+  of_value(Graph::kBytes, "what is added to its results has other sizes, or gaps");
+  refused(
+      [](Graph& g) {
+        g.values.push_back(g.values[Graph::kStatic]);
+        g.values.back().steps = {1, 9};
+        Table bounds, product;
+        const auto gaps = static_cast<uint32_t>(g.values.size() - 1);
+        g.steps[Graph::kProduct].operation =
+            product.ref(0, bounds.node()).ref(2, residual_of(gaps, sum_of()).node());
+      },
+      "what is added to its results has other sizes, or gaps");
+  adding(Graph::kFloatProduct, residual_of(Graph::kStatic, sum_of()),
+         "what is added to its results is for uint8");
+  const auto of_sum = [&](const Table& sum, const char* reason) {
+    adding(Graph::kProduct, residual_of(Graph::kStatic, sum), reason);
+  };
+  of_sum(sum_of(2), "only sums and differences are part of it");
+  of_sum(sum_of(3), "of an unknown kind");
+  of_sum(sum_of(0, 0.5f, 256), "a zero point is not within 0..255");
+  for (const float scale : {-1.0f, 256.0f, kInfinity, kNotANumber}) {
+    of_sum(sum_of(1, scale), "not within 2^-10 and 2^8");
+  }
+  of_sum(sum_of(0, 0.5f, 100, 0), "not within 2^-10 and 2^8");
+  Table bounds;
+  bounds.scalar<int32_t>(0, 256);
+  of_sum(sum_of().ref(6, bounds.node()), "are not within 0..255");
+}
+
 void test_refused_dynamic_products() {
   const Graph::Step step = Graph::kProduct8;
   refuse_values(step, 1, Graph::kColumns, "its rows' scales have other sizes");
@@ -237,6 +282,7 @@ void test_refused_depth() {
 int main() {
   on_each_isa([] { test_all_sizes(); });
   test_refused_products();
+  test_refused_residuals();
   test_refused_dynamic_products();
   test_refused_conversions();
   test_refused_depth();

@@ -55,7 +55,11 @@ class Expected {
     CHECK(cpu::set_sum(0.5f, 0.25f, 0.5f, &sum));
     cpu::combine(sum, operands(image, looked, 1, looked), nullptr);
     cpu::look_up(operands(looked, bytes_, 0, looked), nullptr);
-    const Bytes dense = convolved(looked, false, 24, 130);
+    Bytes dense = convolved(looked, false, 24, 130);
+    const Bytes other = convolved(looked, false, 24, 77);
+    sum.a_zero_point = sum.b_zero_point = 100;
+    CHECK(cpu::set_sum(0.5f, 0.5f, 1, &sum));
+    cpu::combine(sum, operands(other, dense, 1, dense), nullptr);
     cpu::QuantizedPooling pooling;
     pooling.geometry = geometry(24, 24, 2);
     pooling.kind = cpu::Pool::Average;
@@ -205,6 +209,20 @@ void test_refused_convolutions() {
     refuse_table(step, Graph::convolution(kind, groups, 0, bounds()).ref(8, finish.node()),
                  "what follows its results is for float32");
   }
+  const auto adding = [](uint8_t kind, int64_t groups, uint32_t value) {
+    return Graph::convolution(kind, groups, 0, bounds())
+        .ref(9, residual_of(value, sum_of()).node());
+  };
+  refuse_table(Graph::kConvolve, adding(0, 1, Graph::kDense), "has other sizes, or gaps");
+  refused(
+      [&](Graph& g) {
+        g.values.push_back(g.values[Graph::kDenseRows]);
+        g.values.back().sizes = g.values.back().steps = {63, 20};
+        g.values.back().steps = {20, 1};
+        const auto rows = static_cast<uint32_t>(g.values.size() - 1);
+        g.steps[Graph::kConvolveEach].operation = adding(1, 20, rows);
+      },
+      "only dense convolutions add to their results");
   refuse_value(Graph::kConvolveEach, 1, Graph::kPanels, "its weights have other sizes");
   refuse_value(Graph::kConvolve, 1, Graph::kTaps, "its weights have other sizes");
   refused([](Graph& g) { g.values[Graph::kImage].steps = {1260, 63, 7, 1}; },

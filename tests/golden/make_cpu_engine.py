@@ -3,10 +3,11 @@ NAME...`.
 
 Every later runtime must load them. Those of version 1 hold together every operation that it has,
 those of version 2 Winograd's algorithm, weights in bfloat16, and sizes that follow from the inputs'
-sizes, those of version 3 every operation on integers. A new version of the payload gets files of
-its own: these stay as they are. Eager PyTorch's outputs for inputs of ones, of quantised programs
-their graph's, go to expected.json, for several sizes of the inputs where these are dynamic:
-"name.method 2,3 4" is that of inputs [2, 3] and [4].
+sizes, those of version 3 every operation on integers, that of version 4 integers that products add
+to their results. A new version of the payload gets files of its own: these stay as they are. Eager
+PyTorch's outputs for inputs of ones, of quantised programs their graph's, go to expected.json, for
+several sizes of the inputs where these are dynamic: "name.method 2,3 4" is that of inputs [2, 3]
+and [4].
 """
 
 from __future__ import annotations
@@ -208,6 +209,26 @@ class QuantizedImages(nn.Module):
         return integers
 
 
+class QuantizedResiduals(nn.Module):
+    """Convolutions and products of integers whose results are added to, or taken from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Buffer(torch.randn(1, 4, 9, 11))
+        self.first, self.dense = nn.Conv2d(4, 36, 3, padding=1), nn.Conv2d(36, 36, 3, padding=1)
+        self.grouped = nn.Conv2d(36, 36, 3, padding=1, groups=4)
+        self.one, self.other = nn.Conv2d(36, 36, 1), nn.Conv2d(36, 36, 1)
+        self.head = nn.Linear(36, 36)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = F.relu(self.first(x * self.scale))
+        y = F.relu(y + self.dense(y))
+        y = self.grouped(y) - y
+        y = F.relu(self.one(y) + self.other(y))
+        z = y.mean((2, 3))
+        return z + self.head(z)
+
+
 def images_quantizer() -> CpuQuantizer:
     """Integers throughout, but for the results of two layers."""
     config = static_config()
@@ -241,7 +262,11 @@ def rows_quantizer() -> CpuQuantizer:
     return quantizer
 
 
-QUANTIZERS = {"cpu_engine_v3_images": images_quantizer, "cpu_engine_v3_rows": rows_quantizer}
+QUANTIZERS = {
+    "cpu_engine_v3_images": images_quantizer,
+    "cpu_engine_v3_rows": rows_quantizer,
+    "cpu_engine_v4_residuals": lambda: CpuQuantizer(static_config()),
+}
 
 
 def program_of(
@@ -293,6 +318,11 @@ def main(names: list[str]) -> None:
             ({0: images},),
         ),
         "cpu_engine_v3_rows": (QuantizedRows, [[(n, 64)] for n in (1, 12, 8)], ({0: many},)),
+        "cpu_engine_v4_residuals": (
+            QuantizedResiduals,
+            [[(n, 4, 9, 11)] for n in (1, 3, 2)],
+            ({0: images},),
+        ),
     }
     for name in names:
         make, shapes, sizes = programs[name]

@@ -295,6 +295,33 @@ class Requantize : public Table {
   int32_t high() const { return scalar<int32_t>(2, 255); }
 };
 
+// Of uint8 a and b, which are repeated as elementwise operators do.
+class QuantizedBinary : public Table {
+ public:
+  using Table::Table;
+  QuantizedBinaryKind kind() const {
+    return scalar<QuantizedBinaryKind>(0, QuantizedBinaryKind::ADD);
+  }
+  float a_scale() const { return scalar<float>(1, 0.0); }
+  int32_t a_zero_point() const { return scalar<int32_t>(2, 0); }
+  float b_scale() const { return scalar<float>(3, 0.0); }
+  int32_t b_zero_point() const { return scalar<int32_t>(4, 0); }
+  float scale() const { return scalar<float>(5, 0.0); }
+  Requantize requantize() const { return Requantize(target(6)); }
+  bool has_requantize() const { return field(6) != nullptr; }
+};
+
+// What is added to uint8 results before they are stored. Since version 4.
+class QuantizedResidual : public Table {
+ public:
+  using Table::Table;
+  // A value [rows, columns] of uint8; it may lie where the result does.
+  uint32_t value() const { return scalar<uint32_t>(0, 0); }
+  // ADD or SUBTRACT. a is the result as `requantize` makes it, b the value.
+  QuantizedBinary sum() const { return QuantizedBinary(target(1)); }
+  bool has_sum() const { return field(1) != nullptr; }
+};
+
 // A matrix product of uint8 rows with packed int8 weights. Inputs: a, panels, start (int32: what
 // each column's sum starts from), multipliers (float32, one for each column). The result is uint8,
 // or float32: sum * multiplier, then finished.
@@ -305,6 +332,8 @@ class QuantizedProduct : public Table {
   bool has_requantize() const { return field(0) != nullptr; }
   Finish finish() const { return Finish(target(1)); }
   bool has_finish() const { return field(1) != nullptr; }
+  QuantizedResidual residual() const { return QuantizedResidual(target(2)); }
+  bool has_residual() const { return field(2) != nullptr; }
 };
 
 // A matrix product of rows quantised at run time with packed weights of 8 or 4 bits. Inputs: a
@@ -344,22 +373,8 @@ class QuantizedConvolution : public Table {
   bool has_requantize() const { return field(7) != nullptr; }
   Finish finish() const { return Finish(target(8)); }
   bool has_finish() const { return field(8) != nullptr; }
-};
-
-// Of uint8 a and b, which are repeated as elementwise operators do.
-class QuantizedBinary : public Table {
- public:
-  using Table::Table;
-  QuantizedBinaryKind kind() const {
-    return scalar<QuantizedBinaryKind>(0, QuantizedBinaryKind::ADD);
-  }
-  float a_scale() const { return scalar<float>(1, 0.0); }
-  int32_t a_zero_point() const { return scalar<int32_t>(2, 0); }
-  float b_scale() const { return scalar<float>(3, 0.0); }
-  int32_t b_zero_point() const { return scalar<int32_t>(4, 0); }
-  float scale() const { return scalar<float>(5, 0.0); }
-  Requantize requantize() const { return Requantize(target(6)); }
-  bool has_requantize() const { return field(6) != nullptr; }
+  QuantizedResidual residual() const { return QuantizedResidual(target(9)); }
+  bool has_residual() const { return field(9) != nullptr; }
 };
 
 // Each uint8 replaced by what a table of 256 bytes says. Inputs: x, table.
@@ -571,6 +586,7 @@ inline constexpr FieldLayout kFields[] = {
     // QuantizedProduct
     {FieldKind::Table, 27},  // requantize
     {FieldKind::Table, 25},  // finish
+    {FieldKind::Table, 28},  // residual
     // DynamicProduct
     {FieldKind::Scalar, 0},  // bits
     {FieldKind::Scalar, 3},  // group_size
@@ -585,6 +601,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 0},  // padding_value
     {FieldKind::Table, 27},  // requantize
     {FieldKind::Table, 25},  // finish
+    {FieldKind::Table, 28},  // residual
     // QuantizedBinary
     {FieldKind::Scalar, 0},  // kind
     {FieldKind::Scalar, 2},  // a_scale
@@ -619,6 +636,9 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 2},  // zero_point
     {FieldKind::Scalar, 2},  // low
     {FieldKind::Scalar, 2},  // high
+    // QuantizedResidual
+    {FieldKind::Scalar, 2},  // value
+    {FieldKind::Table, 22},  // sum
 };
 inline constexpr TableLayout kTables[] = {
     {0, 9},    // 0 Graph
@@ -640,15 +660,16 @@ inline constexpr TableLayout kTables[] = {
     {53, 2},   // 16 Attention
     {55, 2},   // 17 Convert
     {57, 0},   // 18 QuantizeRows
-    {57, 2},   // 19 QuantizedProduct
-    {59, 3},   // 20 DynamicProduct
-    {62, 9},   // 21 QuantizedConvolution
-    {71, 7},   // 22 QuantizedBinary
-    {78, 0},   // 23 Lookup
-    {78, 10},  // 24 QuantizedPooling
-    {88, 6},   // 25 Finish
-    {94, 2},   // 26 TileProgram
-    {96, 3},   // 27 Requantize
+    {57, 3},   // 19 QuantizedProduct
+    {60, 3},   // 20 DynamicProduct
+    {63, 10},  // 21 QuantizedConvolution
+    {73, 7},   // 22 QuantizedBinary
+    {80, 0},   // 23 Lookup
+    {80, 10},  // 24 QuantizedPooling
+    {90, 6},   // 25 Finish
+    {96, 2},   // 26 TileProgram
+    {98, 3},   // 27 Requantize
+    {101, 2},  // 28 QuantizedResidual
 };
 inline constexpr UnionLayout kUnions[] = {
     {0, 20},  // Operation

@@ -130,6 +130,13 @@ struct QuantizedBinaryParameters {
   Requantize requantize;
 };
 
+// What is added to a result of uint8 before it is stored: a value [rows, columns], b of `sum`,
+// which may lie where the result does. a is the result.
+struct QuantizedResidualParameters {
+  int64_t value = -1;  // -1 for none
+  QuantizedBinaryParameters sum;
+};
+
 // Inputs: x, and a table of 256 bytes.
 struct LookupParameters {};
 
@@ -146,6 +153,7 @@ struct QuantizedPoolingParameters : PoolingParameters {
 struct QuantizedConvolutionParameters : ConvolutionParameters {
   uint8_t padding_value = 0;
   Requantize requantize;
+  QuantizedResidualParameters residual;
 };
 
 // From float32 to uint8 or back, number = scale * (integer - zero_point); or between int8 and
@@ -163,6 +171,7 @@ struct QuantizeRowsParameters {};
 struct QuantizedProductParameters {
   Requantize requantize;
   FinishParameters finish;
+  QuantizedResidualParameters residual;
 };
 
 // The same of rows that were quantised at run time. Inputs: a, rows (float32 [rows, 2]), panels,

@@ -69,7 +69,9 @@ class Reader {
   Status read_pooling(const Table& from, PoolingParameters* to);
   Status read_quantized_pooling(engine::QuantizedPooling from, Parameters* to);
   Status read_reduction(engine::Reduction from, Parameters* to);
-  Status read_quantized_binary(engine::QuantizedBinary from, Parameters* to);
+  Status read_quantized_binary(engine::QuantizedBinary from, QuantizedBinaryParameters* to);
+  template <typename Table>
+  Status read_residual(const Table& from, QuantizedResidualParameters* to);
 
   Status refuse(const char* why) {
     return message_.fail(Code::DelegateInvalidCompatibility, "%s", why);
@@ -268,6 +270,7 @@ Status Reader::read_integers(engine::Step from, Parameters* to) {
       const engine::QuantizedProduct product = from.operation_as_QuantizedProduct();
       auto& quantized = to->emplace<QuantizedProductParameters>();
       quantized.requantize = requantize_of(product.requantize());
+      RL_TRY(read_residual(product, &quantized.residual));
       return read_finish(product.finish(), &quantized.finish);
     }
     case Operation::DynamicProduct: {
@@ -280,7 +283,8 @@ Status Reader::read_integers(engine::Step from, Parameters* to) {
     case Operation::QuantizedConvolution:
       return read_quantized_convolution(from.operation_as_QuantizedConvolution(), to);
     case Operation::QuantizedBinary:
-      return read_quantized_binary(from.operation_as_QuantizedBinary(), to);
+      return read_quantized_binary(from.operation_as_QuantizedBinary(),
+                                   &to->emplace<QuantizedBinaryParameters>());
     case Operation::Lookup:
       *to = LookupParameters();
       return {};
@@ -327,6 +331,7 @@ Status Reader::read_quantized_convolution(engine::QuantizedConvolution from, Par
   auto& convolution = to->emplace<QuantizedConvolutionParameters>();
   convolution.padding_value = from.padding_value();
   convolution.requantize = requantize_of(from.requantize());
+  RL_TRY(read_residual(from, &convolution.residual));
   return read_convolution(from, &convolution);
 }
 
@@ -353,7 +358,7 @@ Status Reader::read_reduction(engine::Reduction from, Parameters* to) {
   return {};
 }
 
-Status Reader::read_quantized_binary(engine::QuantizedBinary from, Parameters* to) {
+Status Reader::read_quantized_binary(engine::QuantizedBinary from, QuantizedBinaryParameters* to) {
   if (from.kind() > engine::QuantizedBinaryKind::MULTIPLY) {
     return refuse("it is of an unknown kind");
   }
@@ -365,6 +370,13 @@ Status Reader::read_quantized_binary(engine::QuantizedBinary from, Parameters* t
                                   from.scale(),
                                   requantize_of(from.requantize())};
   return {};
+}
+
+template <typename Table>
+Status Reader::read_residual(const Table& from, QuantizedResidualParameters* to) {
+  if (!from.has_residual()) return {};
+  to->value = from.residual().value();
+  return read_quantized_binary(from.residual().sum(), &to->sum);
 }
 
 }  // namespace

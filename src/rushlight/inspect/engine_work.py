@@ -76,6 +76,7 @@ def _work(graph: fb.Graph, step: fb.Step) -> Work:
     operation = step.operation
     finish = getattr(operation, "finish", None)
     more = finish is not None and (finish.clamped or finish.added or finish.program is not None)
+    more = more or getattr(operation, "residual", None) is not None
     name = type(operation).__name__ + ("+" if more else "")
     try:
         flops, moved = _flops(graph, step), _bytes(graph, step)
@@ -118,7 +119,10 @@ def _bytes(graph: fb.Graph, step: fb.Step) -> int:
     numbers.update(program.operands if program is not None else ())
     if finish is not None and finish.added:
         numbers.add(finish.residual)
-    return sum(_value_bytes(graph.values[number]) for number in numbers)
+    moved = sum(_value_bytes(graph.values[number]) for number in numbers)
+    # It may lie where the result does, and is both read and written then.
+    residual = getattr(operation, "residual", None)
+    return moved if residual is None else moved + _value_bytes(graph.values[residual.value])
 
 
 def _sizes(graph: fb.Graph, number: int) -> Sequence[int]:

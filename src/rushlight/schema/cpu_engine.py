@@ -272,6 +272,29 @@ class Requantize:
 
 
 @dataclass(slots=True)
+class QuantizedBinary:
+    """Of uint8 a and b, which are repeated as elementwise operators do."""
+
+    kind: QuantizedBinaryKind = QuantizedBinaryKind.ADD
+    a_scale: float = 0.0
+    a_zero_point: int = 0
+    b_scale: float = 0.0
+    b_zero_point: int = 0
+    scale: float = 0.0
+    requantize: Requantize = field(default_factory=Requantize)
+
+
+@dataclass(slots=True)
+class QuantizedResidual:
+    """What is added to uint8 results before they are stored. Since version 4."""
+
+    #: A value [rows, columns] of uint8; it may lie where the result does.
+    value: int = 0
+    #: ADD or SUBTRACT. a is the result as `requantize` makes it, b the value.
+    sum: QuantizedBinary = field(default_factory=QuantizedBinary)
+
+
+@dataclass(slots=True)
 class QuantizedProduct:
     """A matrix product of uint8 rows with packed int8 weights.
 
@@ -281,6 +304,7 @@ class QuantizedProduct:
 
     requantize: Requantize | None = None
     finish: Finish | None = None
+    residual: QuantizedResidual | None = None
 
 
 @dataclass(slots=True)
@@ -318,19 +342,7 @@ class QuantizedConvolution:
     padding_value: int = 0
     requantize: Requantize | None = None
     finish: Finish | None = None
-
-
-@dataclass(slots=True)
-class QuantizedBinary:
-    """Of uint8 a and b, which are repeated as elementwise operators do."""
-
-    kind: QuantizedBinaryKind = QuantizedBinaryKind.ADD
-    a_scale: float = 0.0
-    a_zero_point: int = 0
-    b_scale: float = 0.0
-    b_zero_point: int = 0
-    scale: float = 0.0
-    requantize: Requantize = field(default_factory=Requantize)
+    residual: QuantizedResidual | None = None
 
 
 @dataclass(slots=True)
@@ -529,6 +541,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
     QuantizedProduct: (
         codec.Child("requantize", 0, Requantize, optional=True),
         codec.Child("finish", 1, Finish, optional=True),
+        codec.Child("residual", 2, QuantizedResidual, optional=True),
     ),
     DynamicProduct: (
         codec.Scalar("bits", 0, "B", 8),
@@ -545,6 +558,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("padding_value", 6, "B", 0),
         codec.Child("requantize", 7, Requantize, optional=True),
         codec.Child("finish", 8, Finish, optional=True),
+        codec.Child("residual", 9, QuantizedResidual, optional=True),
     ),
     QuantizedBinary: (
         codec.Scalar("kind", 0, "B", QuantizedBinaryKind.ADD, QuantizedBinaryKind),
@@ -584,6 +598,10 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("zero_point", 0, "i", 0),
         codec.Scalar("low", 1, "i", 0),
         codec.Scalar("high", 2, "i", 255),
+    ),
+    QuantizedResidual: (
+        codec.Scalar("value", 0, "I", 0),
+        codec.Child("sum", 1, QuantizedBinary),
     ),
 }
 

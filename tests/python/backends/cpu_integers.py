@@ -44,7 +44,12 @@ class Reference:
         for step in graph.steps:
             given = [None if i < 0 else self._view(graph.values[i]) for i in step.inputs]
             made = [self._view(graph.values[i]) for i in step.outputs]
+            # Before the step: its result may lie there.
+            added = getattr(step.operation, "residual", None)
+            residual = None if added is None else self._view(graph.values[added.value]).clone()
             _STEPS[type(step.operation)](step.operation, given, made)
+            if residual is not None:
+                _add(added.sum, residual, made[0])
         return [self._view(outputs[i]).clone() for i in sorted(outputs)]
 
     def _view(self, value: fb.Value) -> Tensor:
@@ -193,6 +198,15 @@ def _binary(of: fb.QuantizedBinary, given: list[Tensor], made: list[Tensor]) -> 
         other = -other
     sums = (a * one + b * other + (1 << (shift - 1))) >> shift
     made[0].copy_((sums + to.zero_point).clamp(to.low, to.high))
+
+
+def _add(of: fb.QuantizedBinary, residual: Tensor, out: Tensor) -> None:
+    """Adds rows to a product's result, or pixels to an image."""
+    pixels = out.permute(0, 2, 3, 1) if out.dim() == 4 else out
+    assert residual.dtype == out.dtype == torch.uint8
+    rows = pixels.reshape(residual.shape).clone()
+    _binary(of, [rows, residual], [rows])
+    pixels.copy_(rows.reshape(pixels.shape))
 
 
 def _pool(of: fb.QuantizedPooling, given: list[Tensor], made: list[Tensor]) -> None:

@@ -96,6 +96,12 @@ def names_of(steps: list[fb.Step]) -> list[str]:
     return [type(step.operation).__name__ for step in steps]
 
 
+def residuals_of(steps: list[fb.Step]) -> list[fb.QuantizedResidual]:
+    """What products and convolutions add to their results."""
+    found = [getattr(step.operation, "residual", None) for step in steps]
+    return [residual for residual in found if residual is not None]
+
+
 def left_of(edge: rl.EdgeProgramManager) -> dict[str, Any]:
     """The calls outside of delegates, and why they are there."""
     nodes = get_non_lowered_nodes(edge.exported_program().graph)
@@ -107,7 +113,8 @@ def whole(model: nn.Module, *args: Tensor, step: float = 0.0, most: float = 0.0)
     edge = lowered(model, *args)
     assert not left_of(edge)
     [part] = lowered_modules(edge.exported_program())
-    assert fb.unpack(part.processed_bytes).version == 3
+    graph = fb.unpack(part.processed_bytes)
+    assert graph.version == (4 if residuals_of(graph.steps) else 3)
     module = rl.load(bytes(edge.to_executorch().buffer), check_backends=True, threads=2)
     with torch.no_grad():
         wanted, ours = flat(model(*args)), flat(module(*args))

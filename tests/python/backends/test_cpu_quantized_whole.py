@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from cpu_integers import Reference
-from cpu_quantized_models import CpuPartitioner, left_of, names_of, near, steps_in
+from cpu_quantized_models import CpuPartitioner, left_of, names_of, near, residuals_of, steps_in
 from torch.export import ExportedProgram
 from xnnpack_quantized import Quantizer
 
@@ -66,7 +66,8 @@ def test_our_quantizer(models: ModuleType, name: str) -> None:
     images = tuple(case.leaves())
     program = quantize(case.module, images, calibrate=[images], recipe="int8")
     edge = lowered(program)
-    assert is_integer(edge)["QuantizedBinary"] > 0
+    is_integer(edge)
+    assert residuals_of(steps_in(edge))
     held_to_reference(edge, *images)
     assert noise_in(program, edge, images, {}) > 25
 
@@ -83,7 +84,8 @@ def test_quantizer_of_executorch(
     images = tuple(case.leaves())
     program = Quantizer(executorch, tmp_path).quantized_program(case.export(), images)
     edge = lowered(program)
-    assert is_integer(edge)["QuantizedBinary"] > 0
+    is_integer(edge)
+    assert residuals_of(steps_in(edge))
     held_to_reference(edge, *images)
     assert noise_in(program, edge, images, {}) > least
 

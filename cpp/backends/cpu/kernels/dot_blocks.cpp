@@ -88,6 +88,9 @@ DotResults::DotResults(const QuantizedResults& results, int64_t column, int64_t 
   common.out_step = results.step;
   if (results.bytes != nullptr) {
     bytes_ = {common, results.requantize, results.bytes + column};
+    if (results.residual != nullptr) bytes_.residual = results.residual + column;
+    bytes_.residual_step = results.residual_step;
+    bytes_.sum = results.sum;
     return;
   }
   const Finish& finish = results.finish;

@@ -43,6 +43,11 @@ struct QuantizedResults {
   // If not nullptr, the result is (sum + start) * multiplier, requantized.
   uint8_t* bytes = nullptr;
   Requantize requantize;
+  // If not nullptr, the result is the sum (or difference) of that and of this one's bytes: element
+  // (i, j) at i * residual_step + j. It may be `bytes`, with their step. Not of depthwise ones.
+  const uint8_t* residual = nullptr;
+  int64_t residual_step = 0;
+  QuantizedBinary sum;
   // Or else (sum + start) * multiplier, finished; or, if A has scales and zero points for each of
   // its rows (two floats), (sum - zero point * start) * scale * multiplier, finished. Of groups,
   // whose sums are multiplied already, (sum - zero point * share) * scale.

@@ -46,6 +46,7 @@ struct Group {
     results.multipliers += column;
     const int64_t first = row * results.step + column;
     if (results.bytes != nullptr) results.bytes += first;
+    if (results.residual != nullptr) results.residual += row * results.residual_step + column;
     if (results.floats != nullptr) results.floats += first;
     results.finish = finish.part();
   }

@@ -55,8 +55,8 @@ inline void combine_rows(const ByteRow& row, const Requantize& requantize, const
 }
 
 void combine(const QuantizedBinary& binary, const ByteRow& row) {
-  const RequantizeVec requantize(binary.requantize);
   if (binary.kind == QuantizedBinaryKind::Multiply) {
+    const RequantizeVec requantize(binary.requantize);
     const IntVec a_zero = splat_int(binary.a_zero_point);
     const IntVec b_zero = splat_int(binary.b_zero_point);
     const Vec multiplier = splat(binary.multiplier);
@@ -64,13 +64,8 @@ void combine(const QuantizedBinary& binary, const ByteRow& row) {
       return requantize.apply((a - a_zero) * (b - b_zero), multiplier);
     });
   }
-  const IntVec bias = splat_int(binary.bias);
-  const IntVec a_multiplier = splat_int(binary.a_multiplier);
-  const IntVec b_multiplier = splat_int(binary.b_multiplier);
-  const int32_t shift = binary.shift;
-  combine_rows(row, binary.requantize, [&](IntVec a, IntVec b) {
-    return ((bias + a * a_multiplier + b * b_multiplier) >> shift) + requantize.zero_point;
-  });
+  const SumVec sum(binary);
+  combine_rows(row, binary.requantize, [&](IntVec a, IntVec b) { return sum.apply(a, b); });
 }
 
 // A table in registers, where there are instructions that look bytes up in them.

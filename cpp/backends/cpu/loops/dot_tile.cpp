@@ -87,18 +87,20 @@ void tile(const DotTile& t, void* out) {
 
 #if defined(__AVX512F__)
 
-// Row I and the next one, and those after them.
-template <int I, int H>
-RL_INLINE void store_bytes(const TwoPanels& panels, const Sums<H, 2>& sums, uint8_t* out,
-                           int64_t step) {
+// Row I and the next one, and those after them; `out` and `residual` are row I's.
+template <int I, bool kAdds, int H>
+RL_INLINE void store_bytes(const TwoPanels<kAdds>& panels, const Sums<H, 2>& sums, uint8_t* out,
+                           int64_t step, const uint8_t* residual, int64_t residual_step) {
   if constexpr (I < H) {
     constexpr int kNext = I + 1 < H ? I + 1 : I;
     const __m512i first = panels.narrow(reinterpret_cast<__m512i>(sums.of[I][0]),
-                                        reinterpret_cast<__m512i>(sums.of[I][1]));
+                                        reinterpret_cast<__m512i>(sums.of[I][1]), residual);
     const __m512i second = panels.narrow(reinterpret_cast<__m512i>(sums.of[kNext][0]),
-                                         reinterpret_cast<__m512i>(sums.of[kNext][1]));
+                                         reinterpret_cast<__m512i>(sums.of[kNext][1]),
+                                         residual + (kNext - I) * residual_step);
     panels.store(first, second, out, out + (kNext - I) * step);
-    store_bytes<I + 2>(panels, sums, out + 2 * step, step);
+    store_bytes<I + 2>(panels, sums, out + 2 * step, step, residual + 2 * residual_step,
+                       residual_step);
   }
 }
 
@@ -113,7 +115,12 @@ void requantized(const DotTile& t, const RequantizeColumns& c, int64_t row) {
     for (int i = 0; i < H; ++i) sums.of[i][v] = start;
   }
   sum_terms<H, 2>(t, sums);
-  store_bytes<0>(TwoPanels(c), sums, c.out + row * c.out_step, c.out_step);
+  uint8_t* const out = c.out + row * c.out_step;
+  if (c.residual == nullptr) {
+    return store_bytes<0>(TwoPanels<false>(c), sums, out, c.out_step, nullptr, 0);
+  }
+  store_bytes<0>(TwoPanels<true>(c), sums, out, c.out_step, c.residual + row * c.residual_step,
+                 c.residual_step);
 }
 
 template <int H>

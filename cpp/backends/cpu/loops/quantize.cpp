@@ -12,34 +12,65 @@ using namespace ::rushlight::kernels::RL_ISA;
 
 #if defined(__AVX512F__)
 
+template <bool kAdds>
 void requantize_two_panels(const RequantizeColumns& c, const int32_t* sums, int64_t row,
                            int64_t rows) {
-  const TwoPanels panels(c);
+  const TwoPanels<kAdds> panels(c);
   uint8_t* out = c.out + row * c.out_step;
+  const uint8_t* residual = kAdds ? c.residual + row * c.residual_step : nullptr;
+  const int64_t step = kAdds ? c.residual_step : 0;
   int64_t i = 0;
 #pragma GCC unroll 1
   for (; i + 2 <= rows; i += 2, sums += 2 * c.sums_step, out += 2 * c.out_step) {
-    panels.store(panels.row(sums), panels.row(sums + c.sums_step), out, out + c.out_step);
+    panels.store(panels.row(sums, residual), panels.row(sums + c.sums_step, residual + step), out,
+                 out + c.out_step);
+    residual += 2 * step;
   }
-  if (i < rows) panels.store(panels.row(sums), panels.row(sums), out, out);
+  if (i == rows) return;
+  const __m512i last = panels.row(sums, residual);
+  panels.store(last, last, out, out);
 }
 
 #endif
 
-void requantize(const RequantizeColumns& c, const int32_t* sums, int64_t row, int64_t rows) {
+template <bool kAdds>
+void requantize_columns(const RequantizeColumns& c, const int32_t* sums, int64_t row,
+                        int64_t rows) {
 #if defined(__AVX512F__)
-  if (c.columns == 2 * kLanes) return requantize_two_panels(c, sums, row, rows);
+  if (c.columns == 2 * kLanes) return requantize_two_panels<kAdds>(c, sums, row, rows);
 #endif
   const RequantizeVec requantize(c.requantize);
+  const SumVec sum(c.sum);
+  const IntVec low = splat_int(c.sum.requantize.low);
+  const IntVec high = splat_int(c.sum.requantize.high);
+  const int64_t sums_step = c.sums_step;
+  const int64_t out_step = c.out_step;
+  const int64_t residual_step = c.residual_step;
   for (int64_t j = 0; j < c.columns; j += kLanes) {
     const IntVec start = load_int(c.start + j);
     const Vec multiplier = load(c.multipliers + j);
+    const int64_t left = c.columns - j;
     const int32_t* from = sums + j;
-    uint8_t* out = c.out + row * c.out_step + j;
-    for (int64_t i = 0; i < rows; ++i, from += c.sums_step, out += c.out_step) {
-      const IntVec q = requantize.apply(wrap_add(load_int(from), start), multiplier);
-      store_some_as_bytes(out, q, c.columns - j);
+    const uint8_t* residual = kAdds ? c.residual + row * residual_step + j : nullptr;
+    uint8_t* out = c.out + row * out_step + j;
+    for (int64_t i = 0; i < rows; ++i, from += sums_step, out += out_step) {
+      IntVec q = requantize.apply(wrap_add(load_int(from), start), multiplier);
+      if constexpr (kAdds) {
+        q = sum.apply(q, load_some_from_bytes(residual, left));
+        q = q < low ? low : q;
+        q = q > high ? high : q;
+        residual += residual_step;
+      }
+      store_some_as_bytes(out, q, left);
     }
+  }
+}
+
+void requantize(const RequantizeColumns& c, const int32_t* sums, int64_t row, int64_t rows) {
+  if (c.residual != nullptr) {
+    requantize_columns<true>(c, sums, row, rows);
+  } else {
+    requantize_columns<false>(c, sums, row, rows);
   }
 }
 

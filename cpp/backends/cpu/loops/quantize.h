@@ -23,6 +23,10 @@ struct SumColumns {
 struct RequantizeColumns : SumColumns {
   Requantize requantize;
   uint8_t* out = nullptr;
+  // If not nullptr, what is stored is the sum of that and of this one's bytes. It may be `out`.
+  const uint8_t* residual = nullptr;
+  int64_t residual_step = 0;
+  QuantizedBinary sum;
 };
 
 // Numbers + bias + residual, clamped.

@@ -195,4 +195,22 @@ struct RequantizeVec {
   }
 };
 
+// What QuantizedBinary says of sums (kernels/quantized.h), in vectors, but for the bounds.
+struct SumVec {
+  IntVec bias, a_multiplier, b_multiplier, zero_point;
+  int32_t shift;
+
+  template <typename Binary>
+  explicit SumVec(const Binary& given) : shift(given.shift) {
+    using namespace ::rushlight::kernels::RL_ISA;
+    bias = splat_int(given.bias);
+    a_multiplier = splat_int(given.a_multiplier);
+    b_multiplier = splat_int(given.b_multiplier);
+    zero_point = splat_int(given.requantize.zero_point);
+  }
+  IntVec apply(IntVec a, IntVec b) const {
+    return ((bias + a * a_multiplier + b * b_multiplier) >> shift) + zero_point;
+  }
+};
+
 }  // namespace rushlight::cpu::RL_ISA

@@ -39,8 +39,7 @@ class StaticProduct final : public Operator {
     a_ = setup.input(0);
     panels_ = setup.input(1);
     RL_TRY(prepare_sizes(setup, panels_, 8, &product_));
-    return results_.prepare(setup, given.requantize, given.finish, product_.rows, product_.columns,
-                            product_.results.step);
+    return results_.prepare(setup, given, product_.rows, product_.columns, product_.results.step);
   }
 
   Status run(const Frame& frame) const override {

@@ -46,21 +46,7 @@ class CombineOperator final : public Operator {
   Status prepare(const QuantizedBinaryParameters& given, Setup& setup) {
     RL_TRY(setup.check_dtypes({DType::UInt8, DType::UInt8}, DType::UInt8));
     RL_TRY(plan_.prepare(setup, setup.input(0), setup.input(1), setup.output(0)));
-    RL_TRY(check_requantize(setup, given.requantize));
-    if (!is_byte(given.a_zero_point) || !is_byte(given.b_zero_point)) {
-      return setup.refuse("a zero point is not within 0..255");
-    }
-    binary_.kind = given.kind;
-    binary_.requantize = given.requantize;
-    binary_.a_zero_point = given.a_zero_point;
-    binary_.b_zero_point = given.b_zero_point;
-    if (given.kind != QuantizedBinaryKind::Multiply) {
-      if (set_sum(given.a_scale, given.b_scale, given.scale, &binary_)) return {};
-      return setup.refuse("its operands' scales are not within 2^-10 and 2^8 of its result's");
-    }
-    binary_.multiplier = given.a_scale * given.b_scale / given.scale;
-    if (binary_.multiplier >= 0 && binary_.multiplier < __builtin_inff()) return {};
-    return setup.refuse("its scales are not valid");
+    return read_binary(setup, given, &binary_);
   }
 
   Status run(const Frame& frame) const override {

@@ -27,8 +27,10 @@ class ConvolveBytes final : public Operator {
     convolution_.padding_value = given.padding_value;
     setup.want_scratch(depthwise_ ? quantized_depthwise_scratch(g)
                                   : quantized_convolution_scratch(g, convolution_.in_channel_step));
-    return results_.prepare(setup, given.requantize, given.finish,
-                            g.batch * g.out_height * g.out_width, g.out_channels, g.out_channels);
+    RL_TRY(results_.prepare(setup, given, g.batch * g.out_height * g.out_width, g.out_channels,
+                            g.out_channels));
+    if (!results_.has_residual() || !depthwise_) return {};
+    return setup.refuse("only dense convolutions add to their results");
   }
 
   Status run(const Frame& frame) const override {

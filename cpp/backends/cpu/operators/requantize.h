@@ -8,12 +8,10 @@ namespace rushlight::cpu {
 
 constexpr bool is_byte(int32_t x) { return x >= 0 && x <= 255; }
 
-inline Status check_requantize(const Setup& setup, const Requantize& given) {
-  if (is_byte(given.zero_point) && is_byte(given.low) && is_byte(given.high) &&
-      given.low <= given.high) {
-    return {};
-  }
-  return setup.refuse("its zero point or its bounds are not within 0..255");
-}
+Status check_requantize(const Setup& setup, const Requantize& given);
+
+// What an elementwise operator of two computes, from what its operands and its result stand for.
+Status read_binary(const Setup& setup, const QuantizedBinaryParameters& given,
+                   QuantizedBinary* binary);
 
 }  // namespace rushlight::cpu

@@ -266,11 +266,11 @@ class Builder:
         step = self.graph.steps[-1]
         self._values[anchor] = view
         is_image = anchor.target in IMAGES
-        result = self._as_rows(view, is_image)
+        result = self.as_rows(view, is_image)
         mark = len(self.graph.steps)
 
         def load(operand: View) -> View:
-            return self._as_rows(operand, is_image)
+            return self.as_rows(operand, is_image)
 
         term = self._terms(cluster.nodes, load, (last, result))
         # Operands that had to be copied are copied before the product runs.
@@ -280,13 +280,14 @@ class Builder:
         step.operation.finish = self._finish(step, term, result)
         return view if is_image else view.moved(view.meta.view(shape_of(cluster.nodes[-1])))
 
-    def _as_rows(self, view: View, is_image: bool) -> View:
+    def as_rows(self, view: View, is_image: bool) -> View:
+        """The value as [rows, columns], copied if need be; of images [pixels, channels]."""
         meta = view.meta.permute(_pixels_last(view.meta)) if is_image else view.meta
         try:
             return view.moved(meta.view((product(meta.shape[:-1]), meta.shape[-1])))
         except NoViewError:
             order = _pixels_last(view.meta) if is_image else range(meta.dim())
-            return self._as_rows(self.in_order(view, order), is_image)
+            return self.as_rows(self.in_order(view, order), is_image)
 
     def _finish(self, step: Step, term: Term, result: View) -> fb.Finish:
         inner, low, high = _clamped(term)

@@ -72,7 +72,8 @@ class Step:
         inputs: None for one that is left out.
         outputs: views that it writes.
         nodes: the calls that it was made of.
-        operands: what the operation's tile program loads and stores, if it has one.
+        operands: what the operation's tile program loads and stores, if it has one, or what it
+            adds to its result.
     """
 
     operation: Any

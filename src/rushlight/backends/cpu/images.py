@@ -108,7 +108,7 @@ def _is_zero_pad(node: Any, zero: float = 0) -> bool:
 def _pads(user: Node, image: Node, zero: float) -> bool:
     """Whether a call is a convolution of an image that can have zeros around it."""
     args: Any = user.args
-    if args[0] is not image:
+    if args[0] is not image or image in user.kwargs.values():
         return False
     if user.target is calls.convolution:
         outside: int = args[-1]

@@ -13,6 +13,7 @@ from rushlight.backends.cpu.bands import cut_into_bands
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.expressions import Known, Table
 from rushlight.backends.cpu.graph import Graph, Step, View, lives_of
+from rushlight.backends.cpu.in_place import add_in_place
 from rushlight.backends.cpu.operators import OPERATORS
 from rushlight.backends.cpu.patterns import fuse_patterns
 from rushlight.backends.cpu.rewrite import handles_of
@@ -51,6 +52,7 @@ class CpuBackend(BackendDetails):
         notes = fuse_patterns(edge_program)
         translate = {k: v.translate for k, v in OPERATORS.items()}
         graph = Builder(edge_program, weights, translate).graph
+        add_in_place(graph)
         cut_into_bands(graph)
         store = NamedDataStore()
         payload = fb.pack(_Writer(graph, Bounds.of(edge_program)).write(store))
@@ -156,6 +158,10 @@ class _Writer:
         if finish is not None and finish.added:
             [residual] = step.operands
             finish.residual = self._number(residual)
+        added = getattr(step.operation, "residual", None)
+        if added is not None:
+            [residual] = step.operands
+            added.value = self._number(residual)
         inputs, outputs = ([self._number(v) for v in vs] for vs in (step.inputs, step.outputs))
         return fb.Step(step.operation, inputs, outputs)
 
@@ -174,6 +180,8 @@ _OF_INTEGERS = (
 
 def _version(graph: Graph, is_dynamic: bool) -> int:
     """The lowest version whose readers know all that is in a graph."""
+    if any(getattr(step.operation, "residual", None) for step in graph.steps):
+        return 4
     if any(isinstance(step.operation, _OF_INTEGERS) for step in graph.steps):
         return 3
     kinds = {getattr(step.operation, "kind", None) for step in graph.steps}

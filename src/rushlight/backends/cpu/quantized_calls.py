@@ -49,8 +49,19 @@ def lookup(x: Node, table: Node) -> Any:
     """Each byte replaced by what a constant of 256 bytes says."""
 
 
-def product(x: Node, weight: Node, sums: Sums, to: Quantization | None) -> Any:
-    """A matrix product of bytes [..., depth] with int8 weights; float32 if `to` is None."""
+def product(
+    x: Node,
+    weight: Node,
+    sums: Sums,
+    to: Quantization | None,
+    *,
+    residual: Node | None = None,
+    pair: Pair | None = None,
+) -> Any:
+    """A matrix product of bytes [..., depth] with int8 weights; float32 if `to` is None.
+
+    With a residual of the result's sizes: what `binary` makes of the result and of that.
+    """
 
 
 def convolution(
@@ -61,8 +72,14 @@ def convolution(
     window: Window,
     groups: int,
     outside: int,
+    *,
+    residual: Node | None = None,
+    pair: Pair | None = None,
 ) -> Any:
-    """A convolution of bytes [N, C, H, W], around which lies the byte `outside`."""
+    """A convolution of bytes [N, C, H, W], around which lies the byte `outside`.
+
+    A residual is as of a product.
+    """
 
 
 def quantize_rows(x: Node) -> Any:

@@ -22,6 +22,7 @@ from rushlight.backends.cpu.quantized_facts import (
 )
 from rushlight.backends.cpu.quantized_moves import dequantize_late, quantize_early
 from rushlight.backends.cpu.quantized_products import dynamic_product, product
+from rushlight.backends.cpu.quantized_residuals import fuse_residuals
 from rushlight.backends.cpu.quantized_results import fuse_result, why_not_integer
 from rushlight.backends.cpu.rewrite import Rewriter, shape_of
 from rushlight.ir.quantized_values import dequantizes_constant, name_of, quantizes
@@ -53,6 +54,7 @@ def fuse_quantized(r: Rewriter) -> dict[str, str]:
     notes = {node.name: f"runs in float32: {why}" for node, why in _in_float32(r)}
     _dequantize_constants(r)
     _once(r)
+    fuse_residuals(r)
     return notes
 
 

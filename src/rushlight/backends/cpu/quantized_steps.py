@@ -11,12 +11,12 @@ from torch.fx import Node
 from rushlight.backends.cpu import quantized_calls as calls
 from rushlight.backends.cpu import quantized_pack as pack
 from rushlight.backends.cpu.build import Builder, merged
-from rushlight.backends.cpu.graph import CHANNELS_LAST, View
+from rushlight.backends.cpu.graph import CHANNELS_LAST, Step, View
 from rushlight.backends.cpu.images import zeros_around
 from rushlight.backends.cpu.operator_facts import Operator, val_of
 from rushlight.backends.cpu.quantized_facts import Quantization
 from rushlight.backends.cpu.rows import is_without_gaps
-from rushlight.backends.cpu.sizes import shape_of
+from rushlight.backends.cpu.sizes import at_most_one, same, shape_of
 from rushlight.schema import cpu_engine as fb
 
 
@@ -73,14 +73,17 @@ def _binary(b: Builder, node: Node) -> View:
     metas = [*(v.meta.expand(shape) for v in views), out.meta]
     lying = merged(metas, out.meta.order())
     inputs = [v.moved(m) for v, m in zip((*views, out), lying, strict=True)]
-    a, c, to = pair.a, pair.b, pair.to
-    operation = fb.QuantizedBinary(
+    b.emit(_operation_of(pair), inputs[:2], inputs[2:])
+    return out
+
+
+def _operation_of(pair: calls.Pair) -> fb.QuantizedBinary:
+    a, b, to = pair.a, pair.b, pair.to
+    return fb.QuantizedBinary(
         pair.kind,
-        *(a.scale, a.zero_point, c.scale, c.zero_point, to.scale),
+        *(a.scale, a.zero_point, b.scale, b.zero_point, to.scale),
         fb.Requantize(to.zero_point, to.low, to.high),
     )
-    b.emit(operation, inputs[:2], inputs[2:])
-    return out
 
 
 # --- products -------------------------------------------------------------------------------------
@@ -98,16 +101,41 @@ def _product(b: Builder, node: Node) -> View:
     given: Any = node.args
     x, _, sums, to = given
     rows = b.rows(b.value(x))
-    return _rows_by(b, node, rows, sums, to, b.new(shape_of(node), dtype=val_of(node).dtype))
+    out = b.new(shape_of(node), dtype=val_of(node).dtype)
+    return _rows_by(b, node, rows, sums, to, out, _residual(b, node, is_image=False))
 
 
-def _rows_by(b: Builder, node: Node, rows: View, sums: Any, to: Any, out: View) -> View:
+def _rows_by(
+    b: Builder, node: Node, rows: View, sums: Any, to: Any, out: View, residual: View | None
+) -> View:
     """A product of rows with weights [columns, ...] of one term for each element of a row."""
     matrix = sums.weights.reshape(len(sums.weights), -1).t()
     weights = b.constant((node, "weights"), lambda: pack.panels(matrix))
     inputs = [rows, weights, *_constants(b, node, sums)]
-    b.emit(fb.QuantizedProduct(_requantize(to)), inputs, [b.rows(out)])
+    step = b.emit(fb.QuantizedProduct(_requantize(to)), inputs, [b.rows(out)])
+    _add(step, node, residual)
     return out
+
+
+def _residual(b: Builder, node: Node, *, is_image: bool) -> View | None:
+    """What a product or convolution adds to its result, as [rows, columns]."""
+    if "residual" not in node.kwargs:
+        return None
+    view: View = b.value(node.kwargs["residual"])  # type: ignore[arg-type]
+    if not is_image:
+        return b.rows(view)
+    rows = b.as_rows(view, is_image)
+    if at_most_one(rows.shape[1]) or same(rows.meta.steps[1], 1):
+        return rows
+    return b.as_rows(b.in_order(view, CHANNELS_LAST), is_image)
+
+
+def _add(step: Step, node: Node, residual: View | None) -> None:
+    """Let a step add a residual to its result, if there is one."""
+    if residual is not None:
+        pair: Any = node.kwargs["pair"]
+        step.operation.residual = fb.QuantizedResidual(sum=_operation_of(pair))
+        step.operands = [residual]
 
 
 def _convolution(b: Builder, node: Node) -> View:
@@ -115,6 +143,7 @@ def _convolution(b: Builder, node: Node) -> View:
     x, _, sums, to, window, groups, outside = given
     image, edges = zeros_around(b, x, outside)
     out = b.new(shape_of(node), CHANNELS_LAST, val_of(node).dtype)
+    residual = _residual(b, node, is_image=True)
     padding = [p + e for p, e in zip(window.padding, edges, strict=True)]
     kernel, stride, dilation = window.kernel, window.stride, window.dilation
     weight = sums.weights
@@ -123,7 +152,7 @@ def _convolution(b: Builder, node: Node) -> View:
     if kernel == stride == [1, 1] and not any(padding) and groups == 1:
         image = b.in_order(image, CHANNELS_LAST)
         one, other = (v.moved(v.meta.permute(CHANNELS_LAST)) for v in (image, out))
-        _rows_by(b, node, b.rows(one), sums, to, other)
+        _rows_by(b, node, b.rows(one), sums, to, other, residual)
         return out
     kind = fb.ConvolutionKind.DENSE
     if groups == image.shape[1] == weight.shape[0] and groups > 1:
@@ -135,7 +164,8 @@ def _convolution(b: Builder, node: Node) -> View:
     operation = fb.QuantizedConvolution(
         kind, kernel, stride, padding, dilation, groups, outside, _requantize(to)
     )
-    b.emit(operation, [image, weights, *_constants(b, node, sums)], [out])
+    step = b.emit(operation, [image, weights, *_constants(b, node, sums)], [out])
+    _add(step, node, residual)
     return out
 
 
