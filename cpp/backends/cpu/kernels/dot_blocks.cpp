@@ -87,7 +87,9 @@ DotResults::DotResults(const QuantizedResults& results, int64_t column, int64_t 
   common.multipliers = part(results.multipliers, own_multipliers_);
   common.out_step = results.step;
   if (results.bytes != nullptr) {
-    bytes_ = {common, results.requantize, results.bytes + column};
+    static_cast<SumColumns&>(bytes_) = common;
+    bytes_.requantize = results.requantize;
+    bytes_.out = results.bytes + column;
     if (results.residual != nullptr) bytes_.residual = results.residual + column;
     bytes_.residual_step = results.residual_step;
     bytes_.sum = results.sum;
