@@ -3,9 +3,10 @@
 // The pool starts threads when a module loads a method and wants more than there are, and joins
 // them when the program ends or the library is unloaded. A region (one call of run) owns the pool;
 // one that begins meanwhile on another thread, or inside a task, works in place. Within a region
-// nothing is allocated. A thread without work looks for some for a few tens of microseconds, so
-// that the regions of one run find it awake, and then sleeps. After a fork the child starts threads
-// of its own with its first region.
+// nothing is allocated. Each thread begins with the same part of the items in every region, whose
+// memory it has in its own cache, and takes from others when it has done its own. A thread without
+// work looks for some for a few tens of microseconds, so that the regions of one run find it awake,
+// and then sleeps. After a fork the child starts threads of its own with its first region.
 #pragma once
 
 #include <cstddef>
