@@ -97,8 +97,7 @@ test-full: new-timings lint test-cpp tsan emulate test-all ## The same with the 
 test-cpp: ext ## C++ tests, then once more under AddressSanitizer and UBSan
 	@$(call timed,C++ tests,$(CTEST) --test-dir $(DEV) $(CTEST_FLAGS))
 	@$(MAKE) sanitize
-	@$(call timed,C++ tests under sanitizers,$(CTEST) --test-dir $(SANITIZE) \
-	  $(CTEST_FLAGS))
+	@$(call timed,C++ tests under sanitizers,$(CTEST) --test-dir $(SANITIZE) $(CTEST_FLAGS))
 
 .PHONY: sanitize
 sanitize: $(ENV)

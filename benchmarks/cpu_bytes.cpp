@@ -67,6 +67,14 @@ void run_convolution(const ConvCase& test, PoolWorkers& workers) {
   print(test.name, work, t);
 }
 
+// Bytes that a copy reads and writes in a second.
+double copy_rate(void* to, const void* from, size_t bytes) {
+  constexpr int kRepeat = 20;
+  const double start = now(1);
+  for (int i = 0; i < kRepeat; ++i) std::memcpy(to, from, bytes);
+  return kRepeat * 2.0 * static_cast<double>(bytes) / (now(1) - start);
+}
+
 // Of a residual of ResNet-50, beside a copy: bytes that are read and written.
 void run_elementwise(PoolWorkers& workers) {
   constexpr int64_t kCount = int64_t{56} * 56 * 256;
@@ -78,11 +86,7 @@ void run_elementwise(PoolWorkers& workers) {
   operands.a = bytes(a, kCount);
   operands.b = bytes(b, kCount);
   operands.out = bytes(out, kCount);
-  const auto copy = [&] {
-    const double start = now(1);
-    for (int i = 0; i < 20; ++i) std::memcpy(operands.out, operands.a, kCount);
-    return 20 * 2.0 * kCount / (now(1) - start);
-  };
+  const auto copy = [&] { return copy_rate(operands.out, operands.a, kCount); };
   const auto time = [&](const char* name, double per_element, auto body) {
     const double work = per_element * kCount;
     print(name, work, measure_beside(copy, work, workers.count(), body));
@@ -109,11 +113,7 @@ void run_rows(int64_t rows, int64_t width, PoolWorkers& workers) {
   job.scales = aligned(scales, static_cast<size_t>(2 * rows));
   std::vector<float> copied;
   float* const to = aligned(copied, n);
-  const auto copy = [&] {
-    const double start = now(1);
-    for (int i = 0; i < 20; ++i) std::memcpy(to, job.in, n * sizeof(float));
-    return 20 * 2.0 * static_cast<double>(n * sizeof(float)) / (now(1) - start);
-  };
+  const auto copy = [&] { return copy_rate(to, job.in, n * sizeof(float)); };
   const double work = 5.0 * static_cast<double>(n);
   char name[64];
   std::snprintf(name, sizeof name, "quantize rows %lldx%lld", static_cast<long long>(rows),

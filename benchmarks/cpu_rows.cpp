@@ -195,8 +195,6 @@ void run_functions(const char* word, PoolWorkers& workers) {
       {"tile block gelu tanh 56x32", TileOp::GeluTanh, 56, 32, 768},
       {"tile block silu 56x32", TileOp::Silu, 56, 32, 768},
       {"tile block silu 56x32 of 3072", TileOp::Silu, 56, 32, 3072},
-      {"tile block silu 14x32 of 3072", TileOp::Silu, 14, 32, 3072},
-      {"tile block silu 14x32 of 1536", TileOp::Silu, 14, 32, 1536},
       {"tile block add 14x32", TileOp::Add, 14, 32, 768},
       {"tile block add 56x32", TileOp::Add, 56, 32, 768},
       {"tile block add 14x768", TileOp::Add, 14, 768, 768},

@@ -108,8 +108,7 @@ struct Region {
 
 // What a thread has begun of its share of the chunks; those who have done theirs take from others'.
 // A thread that always begins with the same part of the items finds in its own cache what it wrote
-// in the region before. With a cache line of its own, as all that one thread writes and others
-// read.
+// in the region before. Each has a cache line of its own, as all that one thread writes.
 class alignas(kCacheLine) Share {
  public:
   // False if none is left of the region's chunks from `begin` to `end`.

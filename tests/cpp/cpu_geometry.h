@@ -40,6 +40,19 @@ inline cpu::ConvGeometry drawn_geometry(Random& random, int64_t widest) {
   return g;
 }
 
+// Of dense convolutions, grouped ones among them; some have one tap, and of these some no padding.
+inline cpu::ConvGeometry drawn_dense_geometry(Random& random, int i) {
+  cpu::ConvGeometry g = drawn_geometry(random, 35);
+  if (i % 4 == 0) g.kernel_y = g.kernel_x = 1;
+  if (i % 8 == 0) g.pad_top = g.pad_left = 0;
+  g.out_height = out_of(g.in_height, g.kernel_y, g.stride_y, g.dilation_y, g.pad_top);
+  g.out_width = out_of(g.in_width, g.kernel_x, g.stride_x, g.dilation_x, g.pad_left);
+  g.groups = random.chance(3) ? random.whole(2, 6) : 1;
+  g.in_channels = g.groups * random.whole(1, 20);
+  g.out_channels = g.groups * random.whole(1, 40);
+  return g;
+}
+
 inline void print_geometry(const char* what, const cpu::ConvGeometry& g) {
   std::fprintf(
       stderr,

@@ -206,15 +206,7 @@ void test_dense() {
   Random random(7);
   for (int i = 0; i < 200; ++i) {
     Case test;
-    test.g = drawn_geometry(random, 35);
-    ConvGeometry& g = test.g;
-    if (i % 4 == 0) g.kernel_y = g.kernel_x = 1;
-    if (i % 8 == 0) g.pad_top = g.pad_left = 0;
-    g.out_height = out_of(g.in_height, g.kernel_y, g.stride_y, g.dilation_y, g.pad_top);
-    g.out_width = out_of(g.in_width, g.kernel_x, g.stride_x, g.dilation_x, g.pad_left);
-    g.groups = random.chance(3) ? random.whole(2, 6) : 1;
-    g.in_channels = g.groups * random.whole(1, 20);
-    g.out_channels = g.groups * random.whole(1, 40);
+    test.g = drawn_dense_geometry(random, i);
     test.channels_first = random.chance(4);
     test.floats = random.chance(5);
     test.extremes = random.chance(10);

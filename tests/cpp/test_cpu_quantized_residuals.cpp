@@ -179,14 +179,7 @@ void check_convolution(const ConvGeometry& g, bool channels_first, Random& rando
 void test_convolutions() {
   Random random(14);
   for (int i = 0; i < 150; ++i) {
-    ConvGeometry g = drawn_geometry(random, 35);
-    if (i % 4 == 0) g.kernel_y = g.kernel_x = 1;
-    if (i % 8 == 0) g.pad_top = g.pad_left = 0;
-    g.out_height = out_of(g.in_height, g.kernel_y, g.stride_y, g.dilation_y, g.pad_top);
-    g.out_width = out_of(g.in_width, g.kernel_x, g.stride_x, g.dilation_x, g.pad_left);
-    g.groups = random.chance(3) ? random.whole(2, 6) : 1;
-    g.in_channels = g.groups * random.whole(1, 20);
-    g.out_channels = g.groups * random.whole(1, 40);
+    const ConvGeometry g = drawn_dense_geometry(random, i);
     check_convolution(g, random.chance(4), random);
   }
 }

@@ -236,9 +236,16 @@ def test_activations_follow_products(name: str) -> None:
     ],
 )
 def test_spelled_activations_are_one_instruction(name: str, op: TileOp) -> None:
-    for model in (Call(ACTIVATIONS[name]), Call(lambda x: ACTIVATIONS[name](x) * 2 + 1)):
-        assert op in instructions(model, X)
-    assert instructions(Call(ACTIVATIONS[name]), X) == [TileOp.LOAD, op, TileOp.STORE]
+    function = ACTIVATIONS[name]
+    assert instructions(Call(function), X) == [TileOp.LOAD, op, TileOp.STORE]
+    for before in (TileOp.ADD_VALUE, TileOp.MUL_VALUE):
+        changed = (lambda x: x + 1.5) if before is TileOp.ADD_VALUE else (lambda x: x * 1.5)
+        call(lambda x, changed=changed: function(changed(x)) * 2, X)
+        found = instructions(Call(lambda x, changed=changed: function(changed(x)) * 2), X)
+        assert found == [TileOp.LOAD, before, op, TileOp.MUL_VALUE, TileOp.STORE]
+    call(lambda x, y: function(x + y), X, X.flip(0))
+    found = instructions(Call(lambda x, y: function(x + y)), X, X.flip(0))
+    assert found == [TileOp.LOAD, TileOp.LOAD, TileOp.ADD, op, TileOp.STORE]
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,9 @@ struct GemmGrid : BlockGrid {
   const void* data = nullptr;
 
   GemmGrid(int64_t sum_terms, PanelType panel_type);
+  void set_group(int64_t block_bytes, const Workers* workers) {
+    BlockGrid::set_group(block_bytes, sizeof(float), sizeof(float), workers);
+  }
 };
 
 // Bias and clamp of the columns from `column` on, of which `columns` are there.

@@ -69,7 +69,7 @@ void convolve_image(const Convolution& conv, const Image<float>& source, const G
     grid.tile.taps_x = g.kernel_x;
     grid.tile.tap_x_step = image.column_step * g.dilation_x;
   }
-  grid.set_group(image_height(g) * image_width(g) * channels * 4 / grid.row_blocks, 4, 4, workers);
+  grid.set_group(image_height(g) * image_width(g) * channels * 4 / grid.row_blocks, workers);
   grid.panels = group.weights;
   grid.c = group.out;
   grid.c_step = g.out_channels;

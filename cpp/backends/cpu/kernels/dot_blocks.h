@@ -23,6 +23,11 @@ struct DotGrid : BlockGrid {
   DotGrid(int64_t taps, int64_t depth);
   // One tap of weights of 4 bits.
   DotGrid(int64_t depth, const GroupScales& groups);
+  // After results are set.
+  void set_group(int64_t block_bytes, const Workers* workers) {
+    const auto out_size = results.bytes != nullptr ? sizeof(uint8_t) : sizeof(float);
+    BlockGrid::set_group(block_bytes, 1, static_cast<int64_t>(out_size), workers);
+  }
   // The tile of a panel and those after it.
   DotTile tile_at(int64_t panel) const;
 };

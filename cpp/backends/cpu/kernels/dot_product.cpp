@@ -54,7 +54,7 @@ void multiply(const QuantizedProduct& product, Workers* workers) {
   const int64_t highest = grid.tiles->rows;
   const Plan plan = {&product, EvenBlocks(product.rows, highest)};
   grid.row_blocks = plan.blocks.blocks;
-  grid.set_group(highest * product.depth, 1, grid.results.bytes != nullptr ? 1 : 4, workers);
+  grid.set_group(highest * product.depth, workers);
   grid.place = place_block;
   grid.data = &plan;
   run_blocks(grid, workers);

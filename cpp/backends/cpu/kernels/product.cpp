@@ -130,7 +130,7 @@ void multiply_runs(const Product& product, const RowRuns& runs, void* scratch, s
     share_out(plan.blocks.blocks, grid.work() / 64, pack_blocks, &plan, workers);
   }
   grid.row_blocks = plan.blocks.blocks;
-  grid.set_group(loops.rows * product.depth * 4, 4, 4, workers);
+  grid.set_group(loops.rows * product.depth * 4, workers);
   grid.tile.a_step = product.a_step;
   grid.panels = product.panels;
   grid.c = product.c;

@@ -77,8 +77,7 @@ void convolve_image(const QuantizedConvolution& conv, const Image<uint8_t>& sour
   grid.tile.tap_x_step = image.column_step * g.dilation_x;
   grid.panels = group.panels;
   grid.results = group.results;
-  grid.set_group(image_height(g) * image_width(g) * channels / grid.row_blocks, 1,
-                 grid.results.bytes != nullptr ? 1 : 4, workers);
+  grid.set_group(image_height(g) * image_width(g) * channels / grid.row_blocks, workers);
   grid.place = place_tile<uint8_t, DotTile>;
   grid.data = &tiling;
   run_blocks(grid, workers);

@@ -1,14 +1,15 @@
 """Activations that models spell out: sums and products of a tensor and a function of it.
 
 However the factors are put (`0.5 * x * (1 + erf(x / 2 ** 0.5))`, `x * (0.5 + 0.5 * erf(...))`),
-the same polynomial comes out, in the tensor and the function as its unknowns; by it the activation
-is known, and computed by one instruction.
+the same polynomial comes out, in the function and what x consists of as its unknowns; by it the
+activation is known, and computed by one instruction.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 from rushlight.backends.cpu.tiles import Term, TileOp
 
@@ -71,82 +72,82 @@ class Spellings:
         if len(last) != 1 or polynomial != {(): 1.0, last: 1.0}:
             return None
         power = self._input(last[0], TileOp.EXP)
-        for x in [] if power is None else power:
-            if len(x) == 1 and power == {x: -1.0}:
-                return self._unknown(Term(TileOp.SIGMOID, (self._unknowns[x[0]],)))
-        return None
+        x = None if power is None else self._term_of(_scaled(power, -1.0))
+        return None if x is None else self._unknown(Term(TileOp.SIGMOID, (x,)))
 
     def _input(self, unknown: int, op: TileOp) -> Polynomial | None:
         """What this unknown is the function `op` of."""
         term = self._unknowns[unknown]
         return self._of(term.inputs[0]) if term.op is op else None
 
-    def _activation(self, polynomial: Polynomial | None) -> Term | None:
-        if polynomial is None or not 1 <= len(polynomial) <= 2:
-            return None
-        pair = max(polynomial, key=len)
-        if len(pair) != 2 or pair[0] == pair[1]:
-            return None
-        for x, function in (pair, pair[::-1]):
-            for activation, spelled in _ACTIVATIONS.items():
-                outer = spelled.outer(x, function)
-                if _close(polynomial, outer) and self._is(function, spelled, x):
-                    return Term(activation, (self._unknowns[x],))
+    def _term_of(self, polynomial: Polynomial) -> Term | None:
+        """A term that is known to have this value."""
+        for term in self._terms:
+            if _close(self._polynomials[id(term)], polynomial):
+                return term
         return None
 
-    def _is(self, unknown: int, spelled: _Spelled, x: int) -> bool:
-        inner = self._input(unknown, spelled.function)
-        if inner is None:
-            return False
-        if spelled.of is None:
-            return _close(inner, spelled.inner(x))
-        (key,) = inner if len(inner) == 1 else [()]
-        if len(key) != 1 or inner[key] != 1.0:
-            return False
-        innermost = self._input(key[0], spelled.of)
-        return innermost is not None and _close(innermost, spelled.inner(x))
+    def _activation(self, polynomial: Polynomial | None) -> Term | None:
+        """An activation of x, if the polynomial is one in x and a function of x."""
+        for function in sorted({unknown for key in polynomial or () for unknown in key}):
+            for activation, spelled in _ACTIVATIONS.items():
+                inner = self._input(function, spelled.function)
+                if inner is not None and spelled.of is not None:
+                    inner = self._inside(inner, spelled.of)
+                if inner is None:
+                    continue
+                x = spelled.x_of(*_split(polynomial or {}, function))
+                term = self._term_of(x) if x and _close(inner, spelled.inner(x)) else None
+                if term is not None:
+                    return Term(activation, (term,))
+        return None
+
+    def _inside(self, polynomial: Polynomial, op: TileOp) -> Polynomial | None:
+        """What this value is the function `op` of."""
+        (key,) = polynomial if len(polynomial) == 1 else [()]
+        is_bare = len(key) == 1 and polynomial[key] == 1.0
+        return self._input(key[0], op) if is_bare else None
 
 
-class _Spelled:
+class _Spelled(NamedTuple):
     """What an activation of x is in a function of x.
 
-    Args:
+    Attributes:
         function: which one.
-        outer: the activation's polynomial in the unknowns x and function.
-        inner: the function's argument as a polynomial in x.
+        x_of: x, from the activation's polynomial a + b * function; None if it is another one.
+        inner: the function's argument, of x.
         of: if given, the argument is this function of `inner`.
     """
 
-    def __init__(
-        self,
-        function: TileOp,
-        outer: Callable[[int, int], Polynomial],
-        inner: Callable[[int], Polynomial],
-        of: TileOp | None = None,
-    ) -> None:
-        self.function = function
-        self.outer = outer
-        self.inner = inner
-        self.of = of
+    function: TileOp
+    x_of: Callable[[Polynomial, Polynomial], Polynomial | None]
+    inner: Callable[[Polynomial], Polynomial | None]
+    of: TileOp | None = None
 
 
-def _half(x: int, function: int) -> Polynomial:
-    return {(x,): 0.5, _key(x, function): 0.5}
+def _of_half(a: Polynomial, b: Polynomial) -> Polynomial | None:
+    """x / 2 + x / 2 * function."""
+    return _scaled(b, 2.0) if _close(a, b) else None
 
 
-def _times(x: int, function: int) -> Polynomial:
-    return {_key(x, function): 1.0}
+def _of_product(a: Polynomial, b: Polynomial) -> Polynomial | None:
+    """x * function."""
+    return None if a else b
+
+
+def _of_tanh(x: Polynomial) -> Polynomial | None:
+    square = _product(x, x)
+    cube = None if square is None else _product(square, x)
+    return None if cube is None else _sum(_scaled(x, _ROOT), cube, _ROOT * 0.044715)
 
 
 _ROOT = math.sqrt(2 / math.pi)
 
 _ACTIVATIONS = {
-    TileOp.GELU: _Spelled(TileOp.ERF, _half, lambda x: {(x,): math.sqrt(0.5)}),
-    TileOp.GELU_TANH: _Spelled(
-        TileOp.TANH, _half, lambda x: {(x,): _ROOT, (x, x, x): _ROOT * 0.044715}
-    ),
-    TileOp.SILU: _Spelled(TileOp.SIGMOID, _times, lambda x: {(x,): 1.0}),
-    TileOp.MISH: _Spelled(TileOp.TANH, _times, lambda x: {(x,): 1.0}, of=TileOp.SOFTPLUS),
+    TileOp.GELU: _Spelled(TileOp.ERF, _of_half, lambda x: _scaled(x, math.sqrt(0.5))),
+    TileOp.GELU_TANH: _Spelled(TileOp.TANH, _of_half, _of_tanh),
+    TileOp.SILU: _Spelled(TileOp.SIGMOID, _of_product, lambda x: x),
+    TileOp.MISH: _Spelled(TileOp.TANH, _of_product, lambda x: x, of=TileOp.SOFTPLUS),
 }
 
 
@@ -154,10 +155,27 @@ def _key(*unknowns: int) -> tuple[int, ...]:
     return tuple(sorted(unknowns))
 
 
-def _close(one: Polynomial, other: Polynomial) -> bool:
-    return one.keys() == other.keys() and all(
-        math.isclose(factor, other[key], rel_tol=_CLOSE) for key, factor in one.items()
+def _close(one: Polynomial, other: Polynomial | None) -> bool:
+    return (
+        other is not None
+        and one.keys() == other.keys()
+        and all(math.isclose(factor, other[key], rel_tol=_CLOSE) for key, factor in one.items())
     )
+
+
+def _split(polynomial: Polynomial, unknown: int) -> tuple[Polynomial, Polynomial]:
+    """a and b of a + b * unknown, where that stands once at most in each product."""
+    a = {key: factor for key, factor in polynomial.items() if unknown not in key}
+    b: Polynomial = {}
+    for key, factor in polynomial.items():
+        if unknown in key:
+            at = key.index(unknown)
+            b[key[:at] + key[at + 1 :]] = factor
+    return a, b
+
+
+def _scaled(polynomial: Polynomial, factor: float) -> Polynomial:
+    return {key: value * factor for key, value in polynomial.items()}
 
 
 def _sum(one: Polynomial, other: Polynomial, factor: float = 1.0) -> Polynomial | None:
