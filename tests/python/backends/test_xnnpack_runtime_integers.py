@@ -93,6 +93,21 @@ def test_paddings_between_scales(peer: Quantizer) -> None:
     assert {"StaticConstantPad", "Convert", "Clamp"} <= set(kinds_of(pte))
 
 
+def test_limits_and_scales_need_no_step_of_numbers(peer: Quantizer) -> None:
+    """A limit belongs to the node before it, and another scale is one table."""
+    x = torch.randn(1, 3, 9, 8)
+    layers = [nn.Conv2d(3, 8, 3), nn.Hardtanh(0, 6), nn.ZeroPad2d(1), nn.Conv2d(8, 8, 3, groups=8)]
+    pte = check(peer, nn.Sequential(*layers), (x,), Datatype.QINT8)
+    kinds = list(kinds_of(pte))
+    assert "Clamp" in kinds and kinds.count("Convert") == 4
+    module = rl.load(pte, trace=True)
+    module(x)
+    ran = [kinds[int(event.inside)] for event in module.trace() if event.inside]
+    between = ran[ran.index("Conv2d") : ran.index("DepthwiseConv2d")]
+    assert [kind for kind in between if kind != "Conv2d"] == ["Convert"]
+    assert "Clamp" not in ran and "StaticConstantPad" not in ran
+
+
 def test_residuals_and_pools(peer: Quantizer) -> None:
     class Block(nn.Module):
         def __init__(self) -> None:
