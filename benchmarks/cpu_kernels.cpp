@@ -47,8 +47,20 @@ constexpr ProductCase kProducts[] = {
     {"rows 6x768x3072", 6, 768, 3072},
 };
 
-void run_product(const ProductCase& test, bool cold, PanelType type, PoolWorkers& workers) {
-  std::vector<float> a, b, c, scratch;
+struct PanelCase {
+  PanelType type;
+  const char* name;
+  int64_t bits;
+  int64_t group;  // terms that share a scale, if they do not all
+};
+
+constexpr PanelCase kPanelTypes[] = {{PanelType::Float32, "", 32, 0},
+                                     {PanelType::BFloat16, " bf16", 16, 0},
+                                     {PanelType::Int8, " int8", 8, 0},
+                                     {PanelType::Int4, " int4", 4, 32}};
+
+void run_product(const ProductCase& test, bool cold, const PanelCase& of, PoolWorkers& workers) {
+  std::vector<float> a, b, c, scales, scratch;
   Product p;
   p.rows = test.rows;
   p.depth = test.depth;
@@ -56,13 +68,15 @@ void run_product(const ProductCase& test, bool cold, PanelType type, PoolWorkers
   p.a = aligned(a, static_cast<size_t>(p.rows * p.depth));
   p.a_step = p.depth;
   const auto weights = static_cast<size_t>(panels_of(p.columns) * kPanel * p.depth);
-  p.type = type;
-  const size_t size = weights * static_cast<size_t>(panel_bytes(type));  // bytes
+  p.type = of.type;
+  const size_t size = weights * static_cast<size_t>(of.bits) / 8;  // bytes
+  p.scales.groups = of.group > 0 ? p.depth / of.group : 1;
+  p.scales.scales = aligned(scales, weights / static_cast<size_t>(p.depth / p.scales.groups));
   const size_t copies = cold ? kColdBytes / size + 2 : 1;
   const char* panels = reinterpret_cast<const char*>(aligned(b, size * copies / 4));
   p.c = aligned(c, static_cast<size_t>(p.rows * p.columns));
   p.c_step = p.columns;
-  const size_t bytes = product_scratch(p);
+  const size_t bytes = product_scratch(p, workers.count());
   float* room = aligned(scratch, bytes / 4 + 16);
   const double flops = 2.0 * static_cast<double>(p.rows * p.depth * p.columns);
   size_t copy = 0;
@@ -71,8 +85,7 @@ void run_product(const ProductCase& test, bool cold, PanelType type, PoolWorkers
     multiply(p, room, bytes, &workers);
   });
   char name[64];
-  const char* half = type == PanelType::BFloat16 ? " bf16" : "";
-  std::snprintf(name, sizeof(name), "%s%s%s", test.name, half, cold ? " cold" : "");
+  std::snprintf(name, sizeof(name), "%s%s%s", test.name, of.name, cold ? " cold" : "");
   print(name, flops, t);
 }
 
@@ -119,9 +132,10 @@ int main(int argc, char** argv) {
   std::printf("%s, %zu threads\n", kernels::isa_name(kernels::current_isa()), threads);
   for (const ProductCase& test : kProducts) {
     if (std::strstr(test.name, word) == nullptr) continue;
-    for (const PanelType type : {PanelType::Float32, PanelType::BFloat16}) {
-      run_product(test, false, type, workers);
-      run_product(test, true, type, workers);
+    for (const PanelCase& of : kPanelTypes) {
+      if (of.group > 0 && test.depth % of.group != 0) continue;
+      run_product(test, false, of, workers);
+      run_product(test, true, of, workers);
     }
   }
   for (const ConvCase& test : kConvolutions) {

@@ -97,7 +97,6 @@ def onnxruntime(onnx: str, calibration: str, file: str, recipe: str) -> None:
         QuantFormat,
         QuantType,
         quant_pre_process,
-        quantize_dynamic,
         quantize_static,
     )
 
@@ -112,12 +111,28 @@ def onnxruntime(onnx: str, calibration: str, file: str, recipe: str) -> None:
                 per_channel=True, activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
             )  # fmt: skip
         elif recipe == "int8-dynamic":
-            quantize_dynamic(
-                ready, file, per_channel=True, weight_type=QuantType.QInt8,
-                op_types_to_quantize=["MatMul", "Gemm"],
-            )  # fmt: skip
+            _dynamic(ready, file)
         else:
             _four_bits(ready, file)
+
+
+def onnxruntime_dynamic(onnx: str, file: str) -> None:
+    """The dynamic tool alone, which leaves weights in float that are no constants of the file."""
+    import onnx as library
+
+    with tempfile.TemporaryDirectory() as folder:
+        whole = str(Path(folder) / "whole.onnx")
+        library.save(library.load(onnx), whole)
+        _dynamic(whole, file)
+
+
+def _dynamic(onnx: str, file: str) -> None:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    quantize_dynamic(
+        onnx, file, per_channel=True, weight_type=QuantType.QInt8,
+        op_types_to_quantize=["MatMul", "Gemm"],
+    )  # fmt: skip
 
 
 def _four_bits(onnx: str, file: str) -> None:
@@ -143,6 +158,7 @@ COMMANDS: dict[str, side.Command] = {
     "executorch": executorch,
     "executorch_as_is": executorch_as_is,
     "onnxruntime": onnxruntime,
+    "onnxruntime_dynamic": onnxruntime_dynamic,
     "openvino": openvino,
 }
 

@@ -268,10 +268,12 @@ inline Table residual_of(uint32_t value, const Table& sum) {
 
 // Products of rows x [s, 40], s at most 9, with weights for 20 columns that are made of the input w
 // [1280]: of 8 bits with uint8 results, the same half and half with those, which they replace, and
-// with float32 results, quantised at run time with 8 bits and with 4 bits in groups of 8 terms.
+// with float32 results, quantised at run time with 8 bits and with 4 bits in groups of 8 terms, and
+// in float32 with such weights of 8 bits and of 4.
 struct QuantizedGraph : EngineGraph {
   enum Number { kX, kW, kBytes, kPanels, kStart, kColumns, kRows, kScales, kStatic };
-  enum { kNumbers = kStatic + 1, kFloats, kDynamic, kNibbles, kNibblePanels, kGroupScales };
+  enum { kNumbers = kStatic + 1, kFloats, kDynamic, kNibbles, kReal8, kReal4 };
+  enum { kNibblePanels = kReal4 + 1, kGroupScales };
   enum Step {
     kToBytes,
     kFlip,
@@ -281,13 +283,15 @@ struct QuantizedGraph : EngineGraph {
     kToNumbers,
     kFloatProduct,
     kProduct8,
-    kProduct4
+    kProduct4,
+    kRealProduct8,
+    kRealProduct4
   };
 
   QuantizedGraph() {
-    version = 4;
+    version = 5;
     n_inputs = 2;
-    n_outputs = 4;
+    n_outputs = 6;
     scratch_size = 4096;
     expressions = {{ExpressionKind::INPUT_SIZE, 0, 0}};
     add({9, 40}, Place::INPUT, 0, 0, DType::Float32);
@@ -324,8 +328,10 @@ struct QuantizedGraph : EngineGraph {
              {Operation::DynamicProduct,
               groups,
               {kRows, kScales, kNibblePanels, kGroupScales, kColumns},
-              {kNibbles}}};
-    arguments = {kX, kW, kNumbers, kFloats, kDynamic, kNibbles};
+              {kNibbles}},
+             {Operation::Product, {}, {kX, kPanels, kColumns, kColumns}, {kReal8}},
+             {Operation::Product, {}, {kX, kNibblePanels, -1, kGroupScales}, {kReal4}}};
+    arguments = {kX, kW, kNumbers, kFloats, kDynamic, kNibbles, kReal8, kReal4};
   }
 
   static constexpr float kScale = 0.01f;  // of the weights

@@ -58,8 +58,9 @@ int main(int argc, char** argv) {
   const Recording join = recording_of(join_graph(), {{6, 4}, {5, 4}, {11, 4}, {6}});
   const Recording attention =
       recording_of(attention_graph(), {{1, 1, 10, 8}, {1, 1, 10, 8}, {1, 1, 10, 8}});
-  const Recording quantized =
-      recording_of(QuantizedGraph(), {{9, 40}, {1280}, {9, 20}, {9, 20}, {9, 20}, {9, 20}});
+  std::vector<std::vector<int32_t>> sizes = {{9, 40}, {1280}};
+  sizes.resize(2 + QuantizedGraph().n_outputs, {9, 20});
+  const Recording quantized = recording_of(QuantizedGraph(), sizes);
   const Recording images = recording_of(ImageGraph(), {{1, 9, 7, 20}, {5760}, {1, 5, 4, 24}});
   if (!fuzz_engine("join", join, rounds) || !fuzz_engine("attention", attention, rounds) ||
       !fuzz_engine("quantized", quantized, rounds) || !fuzz_engine("images", images, rounds)) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 
 #include "check.h"
 #include "delegates.h"
@@ -189,9 +190,14 @@ void test_quantized_products() {
   EngineDelegate delegate(QuantizedGraph(), &two);
   CHECK(delegate.loaded().ok());
   EngineTensor few({2, 40}, 80), many({9, 40}, 360), w({1280}, 1280);
-  EngineTensor a({9, 20}, 180), b({9, 20}, 180), c({9, 20}, 180), d({9, 20}, 180);
-  CHECK(delegate.run({few.value(), w.value(), a.value(), b.value(), c.value(), d.value()}, 2).ok());
-  std::vector<EValue*> args = {many.value(), w.value(), a.value(), b.value(), c.value(), d.value()};
+  std::vector<EValue*> args = {few.value(), w.value()};
+  std::deque<EngineTensor> results;
+  for (uint32_t i = 0; i < QuantizedGraph().n_outputs; ++i) {
+    results.emplace_back(std::vector<int32_t>{9, 20}, 180);
+    args.push_back(results.back().value());
+  }
+  CHECK(delegate.run(args, 2).ok());
+  args[0] = many.value();
   g_allocations = 0;
   for (int round = 0; round < 4; ++round) {
     CHECK(delegate.run(args, 2).ok());

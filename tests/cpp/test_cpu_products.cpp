@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "cpu_kernels.h"
+#include "rushlight/backends/cpu/kernels/dot_product.h"
 
 using namespace rushlight;
 using namespace rushlight::cpu;
@@ -15,7 +16,14 @@ struct Case {
   int64_t rows, depth, columns;
   int64_t a_gap, c_gap;  // between rows
   bool bias, clamp, block;
-  bool halves = false;  // panels of bfloat16
+  PanelType type = PanelType::Float32;
+  int64_t group = 0;  // terms that share a scale, of integers; 0: all
+  bool scales_as_halves = false;
+  bool residual = false;
+
+  bool halves() const { return type == PanelType::BFloat16; }
+  int32_t bits() const { return type == PanelType::Int4 ? 4 : 8; }
+  int64_t groups() const { return group == 0 ? 1 : depth / group; }
 };
 
 uint32_t bits_of(float x) {
@@ -30,17 +38,60 @@ float upper_half(float x) {
   return x;
 }
 
+// Integers as panels have them (kernels/dot_product.h), and what they stand for.
+struct Integers {
+  Guarded<uint8_t> panels;
+  Guarded<float> scales;
+  Guarded<uint16_t> halves;
+
+  explicit Integers(const Case& test)
+      : panels(panels_of(test.columns) * panel_quads(test.depth, test.bits()) * kQuadBytes),
+        scales(panels_of(test.columns) * kPanel * test.groups()),
+        halves(panels_of(test.columns) * kPanel * test.groups()) {}
+
+  void draw(const Case& test, Random& random, std::vector<float>& b) {
+    std::memset(panels.data(), 0, panels.size());
+    for (size_t i = 0; i < scales.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      scales.data()[at] = upper_half(random.real(1e-3f, 2e-2f));
+      halves.data()[at] = static_cast<uint16_t>(bits_of(scales[at]) >> 16);
+    }
+    const int32_t bits = test.bits();
+    const int64_t together = bits == 8 ? kQuad : kOct;
+    const int64_t most = bits == 8 ? 127 : 7;
+    for (int64_t k = 0; k < test.depth; ++k) {
+      const int64_t group = test.group == 0 ? 0 : k / test.group;
+      for (int64_t j = 0; j < test.columns; ++j) {
+        const int64_t weight = random.whole(-most - 1, most);
+        const int64_t quad = j / kPanel * panel_quads(test.depth, bits) + k / together;
+        uint8_t& byte = panels.data()[quad * kQuadBytes + j % kPanel * kQuad + k % kQuad];
+        if (bits == 8) {
+          byte = static_cast<uint8_t>(weight);
+        } else {
+          byte = static_cast<uint8_t>(byte | (weight & 15) << (k % kOct >= kQuad ? 4 : 0));
+        }
+        const int64_t scale = (j / kPanel * test.groups() + group) * kPanel + j % kPanel;
+        b[static_cast<size_t>(k * test.columns + j)] = static_cast<float>(weight) * scales[scale];
+      }
+    }
+  }
+};
+
 struct Operands {
-  std::vector<float> a, b, bias;
+  std::vector<float> a, b, bias, residual;
   Guarded<float> panels;
   Guarded<uint16_t> halves;
+  Integers integers;
   Operands(const Case& test, Random& random)
       : a(random.reals(test.rows * (test.depth + test.a_gap), -1, 1)),
         b(random.reals(test.depth * test.columns, -1, 1)),
         bias(bias_of(random, test.columns)),
+        residual(random.reals(test.rows * test.columns)),
         panels(panels_of(test.columns) * kPanel * test.depth),
-        halves(panels_of(test.columns) * kPanel * test.depth) {
-    if (!test.halves) return;
+        halves(panels_of(test.columns) * kPanel * test.depth),
+        integers(test) {
+    if (has_scales(test.type)) integers.draw(test, random, b);
+    if (!test.halves()) return;
     for (float& x : b) x = upper_half(x);
   }
 };
@@ -53,15 +104,23 @@ std::vector<float> run(const Case& test, Operands& operands, bool scratch, Worke
   p.a = operands.a.data();
   p.a_step = test.depth + test.a_gap;
   p.panels = operands.panels.data();
-  if (test.halves) {
-    p.panels = operands.halves.data();
-    p.type = PanelType::BFloat16;
+  p.type = test.type;
+  if (test.halves()) p.panels = operands.halves.data();
+  if (has_scales(test.type)) {
+    const Integers& of = operands.integers;
+    p.panels = of.panels.data();
+    p.scales = {test.groups(), of.scales.data(), test.scales_as_halves};
+    if (test.scales_as_halves) p.scales.scales = of.halves.data();
   }
   p.c_step = test.columns + test.c_gap;
   const int64_t size = test.rows == 0 ? 0 : (test.rows - 1) * p.c_step + test.columns;
   Guarded<float> c(size);
   p.c = c.data();
   if (test.bias) p.finish.bias = operands.bias.data();
+  if (test.residual) {
+    p.finish.residual = operands.residual.data();
+    p.finish.residual_step = test.columns;
+  }
   if (test.clamp) {
     p.finish.low = -1.5f;
     p.finish.high = 2.0f;
@@ -71,7 +130,8 @@ std::vector<float> run(const Case& test, Operands& operands, bool scratch, Worke
     p.finish.block = Increment::block;
     p.finish.data = &increment;
   }
-  const size_t bytes = scratch ? product_scratch(p) : 0;
+  const size_t threads = workers == nullptr ? 1 : workers->count();
+  const size_t bytes = scratch ? product_scratch(p, threads) : least_product_scratch(p, threads);
   std::vector<char> room(bytes);
   multiply(p, room.data(), bytes, workers);
   CHECK(c.intact());
@@ -93,6 +153,8 @@ bool as_expected(const Case& test, const Operands& operands, const std::vector<f
     for (int64_t j = 0; j < test.columns; ++j) {
       Expected expected;
       if (test.bias) expected.add(operands.bias[static_cast<size_t>(j)]);
+      const auto at = static_cast<size_t>(i * test.columns + j);
+      if (test.residual) expected.add(operands.residual[at]);
       for (int64_t k = 0; k < test.depth; ++k) {
         const auto left = static_cast<size_t>(i * (test.depth + test.a_gap) + k);
         const auto right = static_cast<size_t>(k * test.columns + j);
@@ -112,7 +174,7 @@ void check_case(const Case& test, uint32_t seed, PoolWorkers& two) {
   Operands operands(test, random);
   pack_panels(operands.b.data(), test.columns, 1, test.depth, test.columns, operands.panels.data(),
               &two);
-  for (int64_t i = 0; test.halves && i < panels_of(test.columns) * kPanel * test.depth; ++i) {
+  for (int64_t i = 0; test.halves() && i < panels_of(test.columns) * kPanel * test.depth; ++i) {
     operands.halves.data()[i] = static_cast<uint16_t>(bits_of(operands.panels.data()[i]) >> 16);
   }
   const std::vector<float> result = run(test, operands, true, nullptr);
@@ -141,7 +203,7 @@ void test_drawn_shapes(PoolWorkers& two) {
     test.bias = random.whole(0, 1) == 1;
     test.clamp = random.whole(0, 1) == 1;
     test.block = random.whole(0, 2) == 0;
-    test.halves = random.whole(0, 2) == 0;
+    test.type = random.chance(3) ? PanelType::BFloat16 : PanelType::Float32;
     check_case(test, i, two);
   }
 }
@@ -149,8 +211,10 @@ void test_drawn_shapes(PoolWorkers& two) {
 void test_every_height_and_width(PoolWorkers& two) {
   for (int64_t rows = 1; rows <= 30; ++rows) {
     for (int64_t columns : {1, 15, 16, 17, 32, 33, 47, 130}) {
-      check_case({rows, 19, columns, 0, 0, true, false, true, false}, 3, two);
-      check_case({rows, 19, columns, 0, 0, true, false, true, true}, 3, two);
+      check_case({rows, 19, columns, 0, 0, true, false, true}, 3, two);
+      for (PanelType type : {PanelType::BFloat16, PanelType::Int8, PanelType::Int4}) {
+        check_case({rows, 19, columns, 0, 0, true, false, true, type}, 3, two);
+      }
     }
   }
 }
@@ -158,12 +222,29 @@ void test_every_height_and_width(PoolWorkers& two) {
 // Large enough for several threads and several groups of rows; rows 4096 bytes apart.
 void test_large(PoolWorkers& two) {
   check_case({150, 1024, 130, 0, 0, true, true, true}, 1, two);
-  check_case({150, 1024, 130, 0, 0, true, true, true, true}, 1, two);
+  check_case({150, 1024, 130, 0, 0, true, true, true, PanelType::BFloat16}, 1, two);
   check_case({150, 1024, 40, 0, 0, true, true, true}, 2, two);
   check_case({1, 700, 1000, 0, 0, true, false, true}, 3, two);
-  check_case({1, 700, 1000, 0, 0, true, false, true, true}, 3, two);
+  check_case({1, 700, 1000, 0, 0, true, false, true, PanelType::BFloat16}, 3, two);
   check_case({3, 300, 900, 0, 0, false, true, false}, 4, two);
   check_case({700, 300, 48, 0, 0, false, true, true}, 5, two);
+  check_case({40, 70, 90, 0, 0, true, true, true, PanelType::Float32, 0, false, true}, 6, two);
+}
+
+// Depths beyond what is unpacked at once, groups that end within that and ones that do not, rows
+// that are packed and ones that are not, and panels that are too few for all threads.
+void test_integers(PoolWorkers& two) {
+  for (PanelType type : {PanelType::Int8, PanelType::Int4}) {
+    for (int64_t rows : {1, 5, 40, 600}) {
+      const int64_t columns = rows == 600 ? 30 : 70;
+      check_case({rows, 1024, columns, 0, 0, true, true, true, type, 32, true}, 1, two);
+      check_case({rows, 600, columns, 0, 1, true, true, true, type, 24, false, true}, 2, two);
+      check_case({rows, 520, columns, 1, 0, false, true, false, type, 520, false, true}, 3, two);
+      check_case({rows, 523, columns, 0, 0, true, false, true, type}, 4, two);
+    }
+    check_case({3, 0, 20, 0, 0, true, true, true, type}, 5, two);
+    check_case({30, 0, 20, 0, 0, true, true, true, type}, 6, two);
+  }
 }
 
 void test_nan_stays() {
@@ -220,6 +301,7 @@ int main() {
     test_drawn_shapes(two);
     test_every_height_and_width(two);
     test_large(two);
+    test_integers(two);
     test_nan_stays();
     test_packing(two);
   });

@@ -16,7 +16,7 @@ constexpr int64_t kWidth = 20;
 using Graph = QuantizedGraph;
 
 struct Run {
-  EngineTensor x, w, bytes, floats, dynamic, nibbles;
+  EngineTensor x, w, bytes, floats, dynamic, nibbles, real8, real4;
 
   explicit Run(int32_t rows)
       : x({rows, 40}, int64_t{rows} * 40),
@@ -24,7 +24,9 @@ struct Run {
         bytes({9, 20}, 180),
         floats({9, 20}, 180),
         dynamic({9, 20}, 180),
-        nibbles({9, 20}, 180) {
+        nibbles({9, 20}, 180),
+        real8({9, 20}, 180),
+        real4({9, 20}, 180) {
     Random random(static_cast<uint64_t>(rows) + 1);
     for (size_t i = 0; i < x.numel(); ++i) x.data()[i] = random.real(-3, 2);
     for (size_t i = 0; i < w.numel(); ++i) w.data()[i] = random.real(-1.5f, 1.5f);
@@ -33,7 +35,8 @@ struct Run {
     for (size_t i = 2; i < 128; i += 4) w.data()[i] = w.data()[i + 1] = -1.28f;
   }
   std::vector<EValue*> args() {
-    return {x.value(), w.value(), bytes.value(), floats.value(), dynamic.value(), nibbles.value()};
+    return {x.value(),       w.value(),       bytes.value(), floats.value(),
+            dynamic.value(), nibbles.value(), real8.value(), real4.value()};
   }
 
   // What w is as bytes.
@@ -68,12 +71,19 @@ void check_row(Run& run, int64_t i, const uint8_t* row, float scale, double zero
     const auto start = static_cast<double>(run.start(j));
     double sum = 0;
     double in_groups = 0;
-    for (int64_t k = 0; k < kDepth; ++k) {
-      sum += row[k] * run.weight(k, j);
-      in_groups += static_cast<double>(columns[(j / 16 * 5 + k / 8) * 16 + j % 16]) * row[k] *
-                   run.nibble(k, j);
-    }
     const double multiplier = static_cast<double>(columns[j]);
+    double real8 = multiplier;
+    double real4 = 0;
+    for (int64_t k = 0; k < kDepth; ++k) {
+      const double scale = static_cast<double>(columns[(j / 16 * 5 + k / 8) * 16 + j % 16]);
+      const double number = static_cast<double>(run.x.data()[i * kDepth + k]);
+      sum += row[k] * run.weight(k, j);
+      in_groups += scale * row[k] * run.nibble(k, j);
+      real8 += number * run.weight(k, j) * multiplier;
+      real4 += number * run.nibble(k, j) * scale;
+    }
+    CHECK(near(run.real8.data()[at], real8, kDepth * 3 * 128 * 1.5));
+    CHECK(near(run.real4.data()[at], real4, kDepth * 3 * 8 * 1.5));
     const double number = (sum + start) * multiplier;
     CHECK(near(run.floats.data()[at], number, std::fabs(number)));
     const double q = std::fmin(std::fmax(std::nearbyint(number) + 100, 3), 250);
@@ -91,7 +101,8 @@ void check_run(EngineDelegate& delegate, int32_t rows) {
   const Status status = delegate.run(run.args(), 2);
   if (!status.ok()) std::fprintf(stderr, "%s\n", delegate.message());
   CHECK(status.ok());
-  for (const EngineTensor* out : {&run.bytes, &run.floats, &run.dynamic, &run.nibbles}) {
+  for (const EngineTensor* out :
+       {&run.bytes, &run.floats, &run.dynamic, &run.nibbles, &run.real8, &run.real4}) {
     CHECK(out->has({rows, 20}) && out->rest_untouched());
   }
   std::vector<uint8_t> bytes(static_cast<size_t>(rows * kDepth));
@@ -243,6 +254,31 @@ void test_refused_dynamic_products() {
   }
 }
 
+void test_refused_weights() {
+  const Graph::Step bytes = Graph::kRealProduct8;
+  const Graph::Step nibbles = Graph::kRealProduct4;
+  const char* scales = "its scales are not one for each column";
+  refuse_values(bytes, 0, Graph::kRows, "an input has another dtype");
+  refuse_values(bytes, 1, Graph::kBytes, "its panels have other sizes");
+  refuse_values(bytes, 1, Graph::kStart, "it has too many values");
+  refuse_values(bytes, 2, Graph::kW, "its bias has other sizes");
+  refuse_values(bytes, 3, Graph::kStart, "an input has another dtype");
+  refuse_values(bytes, 3, Graph::kX, scales);
+  refuse_values(bytes, 3, -1, scales);
+  refuse_values(nibbles, 1, Graph::kBytes, "its panels have other sizes");
+  refused([](Graph& g) { g.values[Graph::kGroupScales].sizes = {2, 3, 16}; }, "scales");
+  for (const int64_t groups : {int64_t{0}, int64_t{10}, int64_t{4}}) {
+    refused(
+        [=](Graph& g) {
+          EngineValue& value = g.values[Graph::kGroupScales];
+          value.sizes[1] = groups;
+          value.steps[0] = groups * 16;
+          g.steps.erase(g.steps.begin() + Graph::kProduct4);
+        },
+        scales);
+  }
+}
+
 void test_refused_conversions() {
   refused([](Graph& g) { g.values[Graph::kScales].sizes = {9, 1}; },
           "its rows' scales have other sizes");
@@ -284,6 +320,7 @@ int main() {
   test_refused_products();
   test_refused_residuals();
   test_refused_dynamic_products();
+  test_refused_weights();
   test_refused_conversions();
   test_refused_depth();
   return check_result();

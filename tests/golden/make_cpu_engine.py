@@ -4,7 +4,7 @@ NAME...`.
 Every later runtime must load them. Those of version 1 hold together every operation that it has,
 those of version 2 Winograd's algorithm, weights in bfloat16, and sizes that follow from the inputs'
 sizes, those of version 3 every operation on integers, that of version 4 integers that products add
-to their results. A new version of the payload gets files of its own: these stay as they are. Eager
+to their results, that of version 5 products of floats with integers. A new version of the payload gets files of its own: these stay as they are. Eager
 PyTorch's outputs for inputs of ones, of quantised programs their graph's, go to expected.json, for
 several sizes of the inputs where these are dynamic: "name.method 2,3 4" is that of inputs [2, 3]
 and [4].
@@ -21,6 +21,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torchao.quantization import IntxWeightOnlyConfig, quantize_
+from torchao.quantization.granularity import PerAxis, PerGroup
 
 import rushlight as rl
 from rushlight.backends.cpu import CpuPartitioner
@@ -262,6 +264,19 @@ def rows_quantizer() -> CpuQuantizer:
     return quantizer
 
 
+class WeightOnly(QuantizedRows):
+    """The same products with activations in float32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for layer, size in ((self.up, 0), (self.down, 0), (self.gate, 32), (self.last, 16)):
+            config = IntxWeightOnlyConfig(
+                weight_dtype=torch.int4 if size else torch.int8,
+                granularity=PerGroup(size) if size else PerAxis(0),
+            )
+            quantize_(layer, config, lambda module, _: isinstance(module, nn.Linear))
+
+
 QUANTIZERS = {
     "cpu_engine_v3_images": images_quantizer,
     "cpu_engine_v3_rows": rows_quantizer,
@@ -323,6 +338,7 @@ def main(names: list[str]) -> None:
             [[(n, 4, 9, 11)] for n in (1, 3, 2)],
             ({0: images},),
         ),
+        "cpu_engine_v5_weights": (WeightOnly, [[(n, 64)] for n in (1, 12, 8)], ({0: many},)),
     }
     for name in names:
         make, shapes, sizes = programs[name]

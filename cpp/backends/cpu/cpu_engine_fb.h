@@ -154,7 +154,8 @@ class Finish : public Table {
   bool added() const { return scalar<bool>(5, false); }
 };
 
-// A matrix product with packed weights. Inputs: a, panels, bias.
+// A matrix product with packed weights. Inputs: a, panels, bias, and since version 5 scales, if the
+// panels are int8, or uint8 of 4 bits: of a DynamicProduct, with groups or without.
 class Product : public Table {
  public:
   using Table::Table;

@@ -38,7 +38,8 @@ struct Window {
   int64_t dilation[2] = {1, 1};
 };
 
-// A matrix product with packed weights. Inputs: a, panels, bias.
+// A matrix product with packed weights. Inputs: a, panels, bias, and the scales of panels of
+// integers.
 struct ProductParameters {
   FinishParameters finish;
 };

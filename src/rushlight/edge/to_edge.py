@@ -21,6 +21,7 @@ from rushlight.edge.keep_whole import hide, show
 from rushlight.edge.passes.common_subexpression import common_subexpression
 from rushlight.edge.passes.constant_fold import constant_fold
 from rushlight.edge.passes.dim_order import memory_format_to_dim_order
+from rushlight.edge.passes.drop_zero_points import drop_zero_points
 from rushlight.edge.passes.fold_convolution import fold_convolution
 from rushlight.edge.passes.remove_asserts import remove_asserts
 from rushlight.edge.passes.remove_noops import remove_noops
@@ -174,6 +175,7 @@ def _to_edge(constants: Constants, config: EdgeCompileConfig) -> None:
     """The edge passes on one graph: a method's, or that of a branch."""
     graph = constants.graph
     scalar_to_tensor(constants)
+    drop_zero_points(constants)
     constant_fold(constants)
     simplify(constants)
     fold_convolution(constants)

@@ -137,7 +137,11 @@ class Finish:
 
 @dataclass(slots=True)
 class Product:
-    """A matrix product with packed weights. Inputs: a, panels, bias."""
+    """A matrix product with packed weights.
+
+    Inputs: a, panels, bias, and since version 5 scales, if the panels are int8, or uint8 of 4 bits:
+    of a DynamicProduct, with groups or without.
+    """
 
     finish: Finish | None = None
 

@@ -165,14 +165,29 @@ def _quantize_rows(of: fb.QuantizeRows, given: list[Tensor], made: list[Tensor])
     made[1].copy_(torch.stack([scale, zero], 1))
 
 
+def _numbers(
+    panels: Tensor, scales: Tensor, depth: int, columns: int, bits: int
+) -> tuple[Tensor, Tensor]:
+    """A matrix of integers, and times their scales, which groups of terms share."""
+    matrix = (_halves if bits == 4 else _unpacked)(panels, depth, columns)
+    lying = scales.reshape(-(-columns // _PANEL), -1, _PANEL).transpose(0, 1).flatten(1)
+    groups = len(lying)
+    return matrix, matrix * lying[:, :columns].double().repeat_interleave(depth // groups, 0)
+
+
+def _weight_only_product(of: fb.Product, given: list[Tensor], made: list[Tensor]) -> None:
+    [a, panels, bias, scales], [out] = given, made
+    bits = 4 if panels.dtype == torch.uint8 else 8
+    _, scaled = _numbers(panels, scales, a.shape[1], out.shape[1], bits)
+    assert of.finish is None
+    out.copy_(a.double() @ scaled + (0 if bias is None else bias[: out.shape[1]].double()))
+
+
 def _dynamic_product(of: fb.DynamicProduct, given: list[Tensor], made: list[Tensor]) -> None:
     [a, rows, panels, scales, shares, bias], [out] = given, made
     depth, columns = a.shape[1], out.shape[1]
-    matrix = (_halves if of.bits == 4 else _unpacked)(panels, depth, columns)
-    groups = depth // of.group_size if of.group_size else 1
-    lying = scales.reshape(-1, groups, _PANEL).transpose(0, 1).reshape(groups, -1)
-    scaled = matrix * lying[:, :columns].double().repeat_interleave(depth // groups, 0)
-    if groups == 1:
+    matrix, scaled = _numbers(panels, scales, depth, columns, of.bits)
+    if not of.group_size:
         assert torch.equal(matrix.sum(0).int(), shares[:columns])
     else:
         torch.testing.assert_close(scaled.sum(0).float(), shares[:columns], rtol=1e-5, atol=1e-6)
@@ -238,6 +253,7 @@ _STEPS: dict[type, Any] = {
     fb.QuantizedConvolution: _convolution,
     fb.QuantizeRows: _quantize_rows,
     fb.DynamicProduct: _dynamic_product,
+    fb.Product: _weight_only_product,
     fb.QuantizedBinary: _binary,
     fb.QuantizedPooling: _pool,
 }

@@ -78,10 +78,16 @@ double work_of(std::initializer_list<int64_t> sizes) {
   return work;
 }
 
+Workers* workers_for(double work, Workers* workers) {
+  const bool shares = workers != nullptr && workers->count() > 1 && work >= kLittleWork;
+  return shares ? workers : nullptr;
+}
+
 void share_out(int64_t items, double work, Workers::Task task, void* data, Workers* workers) {
   if (items <= 0) return;
-  const auto threads = workers == nullptr ? 1 : static_cast<int64_t>(workers->count());
-  if (threads == 1 || work < kLittleWork) return task(data, 0, items);
+  workers = workers_for(work, workers);
+  if (workers == nullptr) return task(data, 0, items);
+  const auto threads = static_cast<int64_t>(workers->count());
   Shares shares = {task, data, items, least(items, threads * kSharesPerThread)};
   workers->run(shares.count, 1, run_shares, &shares);
 }
@@ -104,7 +110,9 @@ void run_blocks(const BlockGrid& grid, Workers* workers) {
   share_out(cells, grid.work(), run_cells, const_cast<BlockGrid*>(&grid), workers);
 }
 
-Ahead::Ahead(const BlockGrid& grid, int64_t first, int64_t panel, int64_t n_panels) {
+Ahead::Ahead(const BlockGrid& grid, int64_t first, int64_t panel, int64_t n_panels)
+    : start(static_cast<const char*>(grid.panels)), block(0), step(0) {
+  if (!grid.fetches) return;
   const int64_t blocks = least(grid.group, grid.row_blocks);
   const bool last_group = first / grid.group == (grid.row_blocks - 1) / grid.group;
   int64_t next = panel + n_panels;

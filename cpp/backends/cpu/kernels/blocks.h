@@ -18,6 +18,9 @@ inline int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; 
 // A number of multiplications, about: the product of sizes, which may be beyond what integers hold.
 double work_of(std::initializer_list<int64_t> sizes);
 
+// The threads for so much work: none if it is too little to be shared out.
+Workers* workers_for(double work, Workers* workers);
+
 // Cuts 0..items-1 into equal shares for the threads; on this thread if it is little work.
 void share_out(int64_t items, double work, Workers::Task task, void* data, Workers* workers);
 
@@ -59,6 +62,7 @@ struct BlockGrid {
   int64_t steps = 0;  // of a tile's loop, all taps together, in each of which it reads from a panel
   int64_t step_bytes = 0;  // so many
   const void* panels = nullptr;
+  bool fetches = true;  // what follows its panels in memory is read after them
   // Computes blocks of rows first..last-1 of `n_panels` panels from `panel` on.
   void (*column)(const BlockGrid& grid, int64_t first, int64_t last, int64_t panel,
                  int64_t n_panels) = nullptr;
@@ -135,6 +139,9 @@ struct PartFinish {
  private:
   static void block(const void* data, int64_t row, int64_t rows, int64_t column, int64_t columns);
 };
+
+// Panels begin..end-1 of a product of few rows, with panels without scales.
+void multiply_narrow(const Product& product, int64_t begin, int64_t end);
 
 // A product whose rows of A lie in runs: row i at a + i / run * run_step + i % run * a_step.
 struct RowRuns {

@@ -20,21 +20,14 @@ namespace rushlight::cpu {
 constexpr int64_t kMaxQuantizedTerms = INT32_MAX / (255 * 128);
 
 constexpr int64_t kQuad = 4;  // terms of a column that lie together
+constexpr int64_t kOct = 8;   // those of 4 bits
 constexpr int64_t kQuadBytes = kQuad * kPanel;
 
 constexpr int64_t quads_of(int64_t terms) { return (terms + kQuad - 1) / kQuad; }
 // How many times kQuadBytes a panel has.
 constexpr int64_t panel_quads(int64_t terms, int32_t bits) {
-  return bits == 8 ? quads_of(terms) : (terms + 2 * kQuad - 1) / (2 * kQuad);
+  return bits == 8 ? quads_of(terms) : (terms + kOct - 1) / kOct;
 }
-
-// Scales of weights of which groups of neighbouring terms share one. Of each panel [groups,
-// kPanel].
-struct GroupScales {
-  int64_t groups = 0;  // 0: there are none
-  const void* scales = nullptr;
-  bool halves = false;  // bfloat16, else float32
-};
 
 // What becomes of sums: bytes or numbers.
 struct QuantizedResults {

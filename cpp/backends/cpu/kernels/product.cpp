@@ -1,57 +1,38 @@
 #include "rushlight/backends/cpu/kernels/product.h"
 
-#include "rushlight/backends/cpu/kernels/blocks.h"
+#include "rushlight/backends/cpu/kernels/row_blocks.h"
+#include "rushlight/backends/cpu/kernels/unpacked.h"
 
 namespace rushlight::cpu {
 namespace {
 
-constexpr int64_t kPackSlack = 16;  // floats behind each packed block
+int64_t place_block(const void* data, int64_t block, GemmTile* tile) {
+  return static_cast<const RowBlocks*>(data)->place(block, 0, tile);
+}
 
-struct Plan {
-  const Product* product;
-  RowRuns runs;
-  const GemmLoops* loops;
-  EvenBlocks blocks;
-  float* packed;  // nullptr: A is read as it lies
+void narrow_range(void* data, int64_t begin, int64_t end) {
+  multiply_narrow(*static_cast<const Product*>(data), begin, end);
+}
+
+struct Packing {
+  const float* matrix;
+  int64_t row_step, column_step, depth, columns;
+  float* panels;
 };
 
-const float* row_at(const Plan& plan, int64_t row) {
-  const Product& p = *plan.product;
-  if (plan.runs.run == 0) return p.a + row * p.a_step;
-  return p.a + row / plan.runs.run * plan.runs.run_step + row % plan.runs.run * p.a_step;
-}
-
-float* packed_block(const Plan& plan, int64_t block) {
-  return plan.packed + plan.blocks.start(block) * plan.product->depth + block * kPackSlack;
-}
-
-void pack_blocks(void* data, int64_t begin, int64_t end) {
-  const Plan& plan = *static_cast<const Plan*>(data);
-  for (int64_t block = begin; block < end; ++block) {
-    const float* rows[kMaxTileRows];
-    const int64_t height = plan.blocks.height(block);
-    for (int64_t i = 0; i < height; ++i) rows[i] = row_at(plan, plan.blocks.start(block) + i);
-    plan.loops->pack_rows(rows, height, plan.product->depth, packed_block(plan, block));
+void pack_panel_range(void* data, int64_t begin, int64_t end) {
+  const Packing& p = *static_cast<const Packing*>(data);
+  for (int64_t panel = begin; panel < end; ++panel) {
+    const int64_t left = p.columns - panel * kPanel;
+    gemm_loops().pack_panel(p.matrix + panel * kPanel * p.column_step, p.row_step, p.column_step,
+                            p.depth, left < kPanel ? left : kPanel,
+                            p.panels + panel * kPanel * p.depth);
   }
 }
 
-int64_t place_block(const void* data, int64_t block, GemmTile* tile) {
-  const Plan& plan = *static_cast<const Plan*>(data);
-  const int64_t row = plan.blocks.start(block);
-  tile->rows = plan.blocks.height(block);
-  if (plan.packed != nullptr) {
-    tile->a[0] = packed_block(plan, block);
-    tile->a_step = 1;
-    tile->k_step = tile->rows;
-  } else {
-    tile->a[0] = row_at(plan, row);
-  }
-  tile->a[1] = tile->a[0] + kFirstRows * tile->a_step;
-  return row + tile->rows;
-}
+}  // namespace
 
-void narrow_panels(void* data, int64_t begin, int64_t end) {
-  const Product& p = *static_cast<const Product*>(data);
+void multiply_narrow(const Product& p, int64_t begin, int64_t end) {
   GemmTile tile;
   TileFinish finish;
   tile.depth = p.depth;
@@ -74,74 +55,45 @@ void narrow_panels(void* data, int64_t begin, int64_t end) {
   }
 }
 
-bool pays_to_pack(const Product& p, const RowRuns& runs) {
-  if (runs.run != 0) return true;  // tiles cannot cross from run to run
-  if (p.rows <= kNarrowRows) return false;
-  // Rows that all meet in one set of the first-level cache drive each other out; others are read
-  // as they lie at full speed.
-  return p.a_step % 1024 == 0;
-}
-
-size_t packed_bytes(const Product& p) {
-  const int64_t blocks = p.rows / kLeastTileRows + 1;  // for any instruction set
-  const int64_t floats = p.rows * p.depth + (blocks + 1) * kPackSlack;
-  return static_cast<size_t>(floats) * sizeof(float) + kCacheLine;
-}
-
-struct Packing {
-  const float* matrix;
-  int64_t row_step, column_step, depth, columns;
-  float* panels;
-};
-
-void pack_panel_range(void* data, int64_t begin, int64_t end) {
-  const Packing& p = *static_cast<const Packing*>(data);
-  for (int64_t panel = begin; panel < end; ++panel) {
-    const int64_t left = p.columns - panel * kPanel;
-    gemm_loops().pack_panel(p.matrix + panel * kPanel * p.column_step, p.row_step, p.column_step,
-                            p.depth, left < kPanel ? left : kPanel,
-                            p.panels + panel * kPanel * p.depth);
-  }
-}
-
-}  // namespace
-
 size_t runs_scratch(const Product& product, const RowRuns& runs) {
-  return pays_to_pack(product, runs) ? packed_bytes(product) : 0;
+  return row_blocks_scratch(product, runs);
 }
 
-size_t product_scratch(const Product& product) { return runs_scratch(product, RowRuns()); }
+size_t least_product_scratch(const Product& product, size_t threads) {
+  return has_scales(product.type) ? unpacked_scratch(product, threads) : 0;
+}
+
+size_t product_scratch(const Product& product, size_t threads) {
+  return least_product_scratch(product, threads) + row_blocks_scratch(product, RowRuns());
+}
 
 void multiply_runs(const Product& product, const RowRuns& runs, void* scratch, size_t scratch_size,
                    Workers* workers) {
   if (product.rows <= 0 || product.columns <= 0) return;
-  const GemmLoops& loops = gemm_loops();
   GemmGrid grid(product.depth, product.type);
   grid.tile.depth = product.depth;
   grid.rows = product.rows;
   grid.columns = product.columns;
   if (product.rows <= kNarrowRows && runs.run == 0) {
-    return share_out(panels_of(product.columns), grid.work(), narrow_panels,
+    return share_out(panels_of(product.columns), grid.work(), narrow_range,
                      const_cast<Product*>(&product), workers);
   }
-  Plan plan = {&product, runs, &loops, EvenBlocks(product.rows, loops.rows), nullptr};
-  if (pays_to_pack(product, runs) && scratch_size >= packed_bytes(product)) {
-    plan.packed = align<float>(scratch);
-    share_out(plan.blocks.blocks, grid.work() / 64, pack_blocks, &plan, workers);
-  }
-  grid.row_blocks = plan.blocks.blocks;
-  grid.set_group(loops.rows * product.depth * 4, workers);
-  grid.tile.a_step = product.a_step;
+  const RowBlocks rows(product, runs, scratch, scratch_size, workers);
+  grid.row_blocks = rows.blocks().blocks;
+  grid.set_group(gemm_loops().rows * product.depth * 4, workers);
   grid.panels = product.panels;
   grid.c = product.c;
   grid.c_step = product.c_step;
   grid.finish = product.finish;
   grid.place = place_block;
-  grid.data = &plan;
+  grid.data = &rows;
   run_blocks(grid, workers);
 }
 
 void multiply(const Product& product, void* scratch, size_t scratch_size, Workers* workers) {
+  if (has_scales(product.type)) {
+    return multiply_unpacked(product, scratch, scratch_size, workers);
+  }
   multiply_runs(product, RowRuns(), scratch, scratch_size, workers);
 }
 

@@ -16,12 +16,23 @@ namespace rushlight::cpu {
 
 constexpr int64_t kPanel = 16;
 
-// What panels hold. Sums are float32 in any case.
-enum class PanelType : uint8_t { Float32, BFloat16 };
+// What panels hold; sums are float32 in any case. Int8 and Int4 are integers with scales, in panels
+// as products of bytes have them (dot_product.h).
+enum class PanelType : uint8_t { Float32, BFloat16, Int8, Int4 };
 
+constexpr bool has_scales(PanelType type) { return type >= PanelType::Int8; }
+// Of an element, if it has no scale.
 constexpr int64_t panel_bytes(PanelType type) { return type == PanelType::Float32 ? 4 : 2; }
 
 constexpr int64_t panels_of(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
+
+// Scales of weights of which groups of neighbouring terms share one. Of each panel [groups,
+// kPanel].
+struct GroupScales {
+  int64_t groups = 0;  // 0: there are none
+  const void* scales = nullptr;
+  bool halves = false;  // bfloat16, else float32
+};
 
 // What is done to results on their way out of registers, and to blocks of results that are stored
 // and still in cache.
@@ -47,13 +58,16 @@ struct Product {
   int64_t a_step = 0;
   const void* panels = nullptr;
   PanelType type = PanelType::Float32;  // of panels
+  GroupScales scales;                   // of integers; groups of terms are multiples of kOct
   float* c = nullptr;                   // element (i, j) at i * c_step + j
   int64_t c_step = 0;
   Finish finish;
 };
 
-// Bytes of scratch that multiply() uses if it gets them; it does with none, more slowly.
-size_t product_scratch(const Product& product);
+// Bytes of scratch that multiply() needs, on so many threads; 0 of panels without scales.
+size_t least_product_scratch(const Product& product, size_t threads);
+// Those that it uses if it gets them: with the least it is slower.
+size_t product_scratch(const Product& product, size_t threads);
 
 // The result does not depend on the number of threads. `workers` may be nullptr.
 void multiply(const Product& product, void* scratch, size_t scratch_size, Workers* workers);

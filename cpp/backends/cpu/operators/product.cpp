@@ -1,6 +1,7 @@
 // Matrix products: with packed weights, and of operands that are both computed.
 #include "rushlight/backends/cpu/kernels/product.h"
 
+#include "rushlight/backends/cpu/kernels/dot_product.h"
 #include "rushlight/backends/cpu/operators/finish.h"
 
 namespace rushlight::cpu {
@@ -13,26 +14,22 @@ size_t panel_floats(int64_t depth, int64_t columns) {
 class PackedProduct final : public Operator {
  public:
   Status prepare(const ProductParameters& given, Setup& setup) {
-    RL_TRY(setup.check_floats(3, 2, 1, 1));
     a_ = setup.input(0);
     panels_ = setup.input(1);
+    scales_ = setup.input(3);
     out_ = setup.output(0);
+    RL_TRY(check_dtypes(setup));
     Rows a;
     Rows out;
     if (!as_rows(*a_, &a) || !as_rows(*out_, &out)) return setup.refuse("its rows have gaps");
     if (a.count != out.count) return setup.refuse("its rows differ in number");
-    if (!is_dense(*panels_) ||
-        panels_->numel / kPanel / (a.width > 0 ? a.width : 1) != panels_of(out.width) ||
-        panels_->numel != panels_of(out.width) * a.width * kPanel) {
-      return setup.refuse("its panels have other sizes");
-    }
     product_.rows = out.count;
     product_.depth = a.width;
     product_.columns = out.width;
-    product_.type = panels_->dtype == DType::BFloat16 ? PanelType::BFloat16 : PanelType::Float32;
     product_.a_step = a.step;
     product_.c_step = out.step;
-    setup.want_scratch(product_scratch(product_));
+    RL_TRY(has_scales(product_.type) ? check_scales(setup) : check_panels(setup, a.width, kPanel));
+    setup.want_scratch(product_scratch(product_, setup.threads));
     return finish_.prepare(setup, given.finish, setup.input(2), out.count, out.width);
   }
 
@@ -41,6 +38,7 @@ class PackedProduct final : public Operator {
     Product product = product_;
     product.a = frame.at(a_);
     product.panels = frame.at<void>(panels_);
+    product.scales.scales = frame.at<void>(scales_);
     product.c = frame.at(out_);
     product.finish = finish_.bind(frame, bound);
     multiply(product, frame.scratch, frame.scratch_size, frame.workers);
@@ -48,8 +46,46 @@ class PackedProduct final : public Operator {
   }
 
  private:
+  Status check_dtypes(const Setup& setup) {
+    const DType type = panels_ == nullptr ? DType::Float32 : panels_->dtype;
+    if (type == DType::BFloat16) product_.type = PanelType::BFloat16;
+    if (type == DType::Int8) product_.type = PanelType::Int8;
+    if (type == DType::UInt8) product_.type = PanelType::Int4;
+    if (!has_scales(product_.type)) return setup.check_floats(3, 2, 1, 1);
+    const bool halves = scales_ != nullptr && scales_->dtype == DType::BFloat16;
+    const DType scales = halves ? DType::BFloat16 : DType::Float32;
+    RL_TRY(setup.check_dtypes({DType::Float32, type, DType::Float32, scales}, {DType::Float32}, 2));
+    product_.scales.halves = halves;
+    return has_repeats(*a_) ? setup.refuse("an input repeats elements") : Status();
+  }
+  // Panels of `rows` rows of so many elements each.
+  Status check_panels(const Setup& setup, int64_t rows, int64_t elements) const {
+    const int64_t numel = bounded_product({panels_of(product_.columns), rows, elements});
+    if (is_dense(*panels_) && panels_->numel == numel) return {};
+    return setup.refuse("its panels have other sizes");
+  }
+  Status check_scales(const Setup& setup) {
+    const int32_t bits = product_.type == PanelType::Int8 ? 8 : 4;
+    RL_TRY(check_panels(setup, panel_quads(product_.depth, bits), kQuadBytes));
+    const int64_t columns = panels_of(product_.columns) * kPanel;
+    const bool fits = scales_ != nullptr && is_dense(*scales_) &&
+                      (columns == 0 ? scales_->numel == 0 : scales_->numel % columns == 0);
+    const int64_t groups = fits && columns > 0 ? scales_->numel / columns : 1;
+    const int64_t depth = product_.depth;
+    const bool divides = groups == 1 || (groups > 0 && depth % groups == 0 && depth > 0 &&
+                                         depth / groups % kOct == 0);
+    if (!fits || !divides) {
+      return setup.refuse(
+          "its scales are not one for each column, nor one for each group of a multiple of 8 "
+          "terms");
+    }
+    product_.scales.groups = groups;
+    return {};
+  }
+
   const View* a_ = nullptr;
   const View* panels_ = nullptr;
+  const View* scales_ = nullptr;  // of integers
   const View* out_ = nullptr;
   Product product_;
   FinishPlan finish_;
@@ -78,7 +114,7 @@ class BatchProduct final : public Operator {
     product_.c_step = out_->steps[1];
     panels_ = panel_floats(product_.depth, product_.columns);
     panels_ = (panels_ + kPanel - 1) / kPanel * kPanel;
-    setup.want_scratch(panels_ * sizeof(float) + product_scratch(product_));
+    setup.want_scratch(panels_ * sizeof(float) + product_scratch(product_, setup.threads));
     return {};
   }
 

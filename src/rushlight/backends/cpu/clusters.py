@@ -22,6 +22,7 @@ _WEIGHTS = {
     calls.product: 1,
     calls.convolution: 1,
     calls.dynamic_product: 1,
+    calls.weight_only_product: 1,
 }
 """Calls whose results elementwise calls can follow while they are in cache, if this argument, the
 weights, is a constant."""

@@ -180,6 +180,8 @@ _OF_INTEGERS = (
 
 def _version(graph: Graph, is_dynamic: bool) -> int:
     """The lowest version whose readers know all that is in a graph."""
+    if any(isinstance(s.operation, fb.Product) and len(s.inputs) > 3 for s in graph.steps):
+        return 5
     if any(getattr(step.operation, "residual", None) for step in graph.steps):
         return 4
     if any(isinstance(step.operation, _OF_INTEGERS) for step in graph.steps):

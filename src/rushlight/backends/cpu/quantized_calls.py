@@ -90,6 +90,10 @@ def dynamic_product(rows: Node, weight: Node, weights: Any, bias: Node | None) -
     """A product of what `quantize_rows` made with weights of 8 or 4 bits; float32."""
 
 
+def weight_only_product(x: Node, weight: Node, weights: Any, bias: Node | None) -> Any:
+    """A product of float32 with weights of 8 or 4 bits, each times its scale; float32."""
+
+
 @dataclass(frozen=True)
 class Pair:
     """What the operands of a binary call and its result stand for."""

@@ -19,7 +19,11 @@ from rushlight.backends.cpu.quantized_facts import (
     rows_of,
     weights_of,
 )
-from rushlight.backends.cpu.quantized_products import why_not_dynamic, why_not_summed
+from rushlight.backends.cpu.quantized_products import (
+    why_not_dynamic,
+    why_not_summed,
+    why_not_weight_only,
+)
 from rushlight.ir.operators import arguments
 from rushlight.ir.quantized_values import (
     Constant,
@@ -117,13 +121,14 @@ def why_not_product(node: Node, operands: Operands, data: Constant) -> str | Non
         if weights is None or weights.group_size:
             return None  # it is computed in float32
         return why_not_summed(weights)
-    if rows_of(operands.x) is None:
+    is_rows = rows_of(operands.x) is not None
+    if is_image and not is_rows:
         return "its weights are quantised and its input is not: the engine multiplies like by like"
     if is_image:
         return "the engine quantises rows at run time, not images"
     if weights is None:
         return "its weights are not int8 with a scale for each column or group, and no zero points"
-    return why_not_dynamic(weights)
+    return why_not_dynamic(weights) if is_rows else why_not_weight_only(weights)
 
 
 def cut_patterns(program: ExportedProgram, data: Constant) -> dict[Node, str]:

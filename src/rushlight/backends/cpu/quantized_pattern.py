@@ -21,7 +21,7 @@ from rushlight.backends.cpu.quantized_facts import (
     read,
 )
 from rushlight.backends.cpu.quantized_moves import dequantize_late, quantize_early
-from rushlight.backends.cpu.quantized_products import dynamic_product, product
+from rushlight.backends.cpu.quantized_products import dynamic_product, product, weight_only_product
 from rushlight.backends.cpu.quantized_residuals import fuse_residuals
 from rushlight.backends.cpu.quantized_results import fuse_result, why_not_integer
 from rushlight.backends.cpu.rewrite import Rewriter, shape_of
@@ -47,7 +47,9 @@ def fuse_quantized(r: Rewriter) -> dict[str, str]:
             r.replace(node, new)
     r.clean()
     for node in list(r.graph.nodes):
-        new = product(r, node, node, None) or dynamic_product(r, node)
+        new = (
+            product(r, node, node, None) or dynamic_product(r, node) or weight_only_product(r, node)
+        )
         if new is not None:
             r.replace(node, new)
     r.clean()

@@ -122,6 +122,27 @@ def dynamic_product(r: Rewriter, node: Node) -> Node | None:
     return r.call(node, calls.dynamic_product, *args, shape=shape_of(node))
 
 
+def weight_only_product(r: Rewriter, node: Node) -> Node | None:
+    """A call in place of a product of float32 with quantised weights, if it is one."""
+    found = _operands(r, node)
+    if found is None or node.target is aten.convolution.default:
+        return None
+    x, weights, bias = found
+    if rows_of(x) is not None or why_not_weight_only(weights) is not None:
+        return None
+    stored = None if bias is None else r.constant((node, "bias"), bias)
+    args = (x, weights.node, weights, stored)
+    return r.call(node, calls.weight_only_product, *args, shape=shape_of(node))
+
+
+def why_not_weight_only(weights: Weights) -> str | None:
+    """Why float32 is not multiplied by such weights."""
+    size = weights.group_size
+    if size % 8:
+        return f"its weights have groups of {size}; the engine's are multiples of 8 inputs"
+    return None
+
+
 def why_not_dynamic(weights: Weights) -> str | None:
     """Why rows that are quantised at run time are not multiplied by such weights."""
     reason = why_not_summed(weights)

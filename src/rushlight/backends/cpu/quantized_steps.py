@@ -14,7 +14,7 @@ from rushlight.backends.cpu.build import Builder, merged
 from rushlight.backends.cpu.graph import CHANNELS_LAST, Step, View
 from rushlight.backends.cpu.images import zeros_around
 from rushlight.backends.cpu.operator_facts import Operator, val_of
-from rushlight.backends.cpu.quantized_facts import Quantization
+from rushlight.backends.cpu.quantized_facts import Quantization, Weights
 from rushlight.backends.cpu.rows import is_without_gaps
 from rushlight.backends.cpu.sizes import at_most_one, same, shape_of
 from rushlight.schema import cpu_engine as fb
@@ -178,22 +178,34 @@ def _quantize_rows(b: Builder, node: Node) -> list[View]:
     return [out, parameters]
 
 
-def _dynamic_product(b: Builder, node: Node) -> View:
-    given: Any = node.args
-    rows, _, weights, bias = given
+def _weights(b: Builder, node: Node, weights: Weights) -> tuple[View, View, pack.Scales]:
+    """Panels of weights, their scales, and what else belongs to these."""
     packed = pack.half_panels if weights.is_half else pack.panels
     matrix = weights.data.reshape(len(weights.data), -1).t()
     panels = b.constant((weights.node, packed), lambda: packed(matrix))
     scales = pack.scales_of(weights)
-    constants = [
-        b.constant((node, "scales"), lambda: scales.scales),
-        b.constant((node, "shares"), lambda: scales.shares),
-    ]
+    return panels, b.constant((node, "scales"), lambda: scales.scales), scales
+
+
+def _dynamic_product(b: Builder, node: Node) -> View:
+    given: Any = node.args
+    rows, _, weights, bias = given
+    panels, stored, scales = _weights(b, node, weights)
+    shares = b.constant((node, "shares"), lambda: scales.shares)
     out = b.new(shape_of(node))
     bits = 4 if weights.is_half else 8
     operation = fb.DynamicProduct(bits, weights.group_size)
-    inputs: Sequence[Any] = [*b.value(rows), panels, *constants, b.bias(bias)]
+    inputs: Sequence[Any] = [*b.value(rows), panels, stored, shares, b.bias(bias)]
     b.emit(operation, inputs, [b.rows(out)])
+    return out
+
+
+def _weight_only_product(b: Builder, node: Node) -> View:
+    given: Any = node.args
+    x, _, weights, bias = given
+    panels, stored, _ = _weights(b, node, weights)
+    out = b.new(shape_of(node))
+    b.emit(fb.Product(), [b.rows(b.value(x)), panels, b.bias(bias), stored], [b.rows(out)])
     return out
 
 
@@ -228,6 +240,7 @@ OPERATORS: dict[Any, Operator] = {
     calls.convolution: Operator(_convolution),
     calls.quantize_rows: Operator(_quantize_rows),
     calls.dynamic_product: Operator(_dynamic_product),
+    calls.weight_only_product: Operator(_weight_only_product),
     calls.pool: Operator(_pool),
 }
 """The steps of calls that patterns make."""

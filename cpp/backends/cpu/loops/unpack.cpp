@@ -1,0 +1,92 @@
+#include "rushlight/backends/cpu/loops/unpack.h"
+
+#include "rushlight/backends/cpu/kernels/dot_product.h"
+#include "rushlight/backends/cpu/loops/vec_edge.h"
+#include "rushlight/backends/cpu/loops/vec_int.h"
+
+namespace rushlight::cpu::RL_ISA {
+namespace {
+
+using namespace ::rushlight::kernels::RL_ISA;
+
+constexpr int kVectors = kPanel / kLanes;
+using WordsMemory = uint32_t __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
+
+// A scale, and what it adds for the offset of numbers that bits are made to (unpack_words).
+struct Scale {
+  Vec factor, offset;
+};
+
+// The terms that lie together in a vector of words, times their scale; the first `left` of them.
+// A weight's bits, its sign flipped, become the highest ones of the mantissa of 2^kBits: a number
+// that is 1.5 * 2^kBits too great, which takes two instructions where a conversion takes three.
+template <int kBits, bool kWhole>
+inline void unpack_words(const char* packed, const Scale& scale, int64_t left, float* out) {
+  constexpr int64_t kTogether = kBits == 8 ? kQuad : kOct;
+  constexpr int kMantissa = 23;
+  constexpr uint32_t kMask = ((1u << kBits) - 1) << (kMantissa - kBits);
+  constexpr uint32_t kFlipped = (127u + kBits) << kMantissa | 1u << (kMantissa - 1);
+  const auto words = *reinterpret_cast<const WordsMemory*>(packed);
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < kTogether; ++i) {
+    // Term i is in byte i % 4, in its upper half if i >= 4.
+    const int64_t at = 8 * (i % kQuad) + (i >= kQuad ? 4 : 0);
+    const int64_t by = kMantissa - kBits - at;  // to the left
+    const auto moved =
+        by >= 0 ? words << static_cast<uint32_t>(by) : words >> static_cast<uint32_t>(-by);
+    const Vec number = reinterpret_cast<Vec>((moved & kMask) ^ kFlipped);
+    if (kWhole || i < left) store(out + i * kPanel, number * scale.factor + scale.offset);
+  }
+}
+
+// Terms of one group, the first of which begins a quad or oct.
+template <int kBits>
+void unpack_group(const char* packed, const Scale (&scale)[kVectors], int64_t terms, int64_t ahead,
+                  float* out) {
+  constexpr int64_t kTogether = kBits == 8 ? kQuad : kOct;
+  auto next = reinterpret_cast<uintptr_t>(packed) + static_cast<uintptr_t>(ahead);
+  int64_t k = 0;
+  for (; k + kTogether <= terms; k += kTogether) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      unpack_words<kBits, true>(packed + v * kLanes * kQuad, scale[v], kTogether,
+                                out + k * kPanel + v * kLanes);
+    }
+    __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);
+    packed += kQuadBytes;
+    next += kQuadBytes;
+  }
+  for (int v = 0; v < kVectors && k < terms; ++v) {
+    unpack_words<kBits, false>(packed + v * kLanes * kQuad, scale[v], terms - k,
+                               out + k * kPanel + v * kLanes);
+  }
+}
+
+template <int kBits>
+void unpack(const PanelTerms& of) {
+  constexpr int64_t kTogether = kBits == 8 ? kQuad : kOct;
+  const int64_t end = of.first + of.terms;
+  // What is unpacked next is fetched while this is multiplied; no address is refused.
+  const int64_t ahead = of.terms / kTogether * kQuadBytes;
+  for (int64_t k = of.first; k < end;) {
+    const int64_t group = k / of.group_size;
+    const int64_t last = (group + 1) * of.group_size < end ? (group + 1) * of.group_size : end;
+    Scale scale[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t at = group * kPanel + v * kLanes;
+      scale[v].factor = of.halves ? load_weights(static_cast<const uint16_t*>(of.scales) + at)
+                                  : load_weights(static_cast<const float*>(of.scales) + at);
+      scale[v].offset = scale[v].factor * splat(-1.5f * (1 << kBits));
+    }
+    const int64_t done = k - of.first;
+    unpack_group<kBits>(static_cast<const char*>(of.packed) + done / kTogether * kQuadBytes, scale,
+                        last - k, ahead, of.out + done * kPanel);
+    k = last;
+  }
+}
+
+}  // namespace
+
+const UnpackLoops unpack_loops = {unpack<8>, unpack<4>};
+
+}  // namespace rushlight::cpu::RL_ISA

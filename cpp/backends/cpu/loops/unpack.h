@@ -1,0 +1,28 @@
+// Inner loops that make float32 panels of weights of 8 or 4 bits.
+#pragma once
+
+#include <cstdint>
+
+#include "rushlight/kernel/loops/dispatch.h"
+
+namespace rushlight::cpu {
+
+// Terms of a packed panel (../kernels/dot_product.h).
+struct PanelTerms {
+  const void* packed;  // from the first one on
+  const void* scales;  // [groups, kPanel]
+  bool halves;         // scales are bfloat16, else float32
+  int64_t group_size;  // terms that share a scale: a multiple of kOct, or all
+  int64_t first;       // a multiple of kOct
+  int64_t terms;
+  float* out;  // [terms, kPanel]
+};
+
+struct UnpackLoops {
+  void (*bytes)(const PanelTerms& of);
+  void (*nibbles)(const PanelTerms& of);
+};
+
+RL_LOOPS(UnpackLoops, unpack_loops)
+
+}  // namespace rushlight::cpu
