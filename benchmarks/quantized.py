@@ -265,7 +265,7 @@ def _show(rows: Sequence[Row]) -> None:
             "best / ours",
             "1→",
             "ET / here",
-        ],  # fmt: skip
+        ],
     )
     one = {row.case: row.speed.medians[OURS] for row in rows if row.speed.threads == 1}
     for row in rows:

@@ -4,10 +4,10 @@ NAME...`.
 Every later runtime must load them. Those of version 1 hold together every operation that it has,
 those of version 2 Winograd's algorithm, weights in bfloat16, and sizes that follow from the inputs'
 sizes, those of version 3 every operation on integers, that of version 4 integers that products add
-to their results, that of version 5 products of floats with integers. A new version of the payload gets files of its own: these stay as they are. Eager
-PyTorch's outputs for inputs of ones, of quantised programs their graph's, go to expected.json, for
-several sizes of the inputs where these are dynamic: "name.method 2,3 4" is that of inputs [2, 3]
-and [4].
+to their results, that of version 5 products of floats with integers. A new version of the payload
+gets files of its own: these stay as they are. Eager PyTorch's outputs for inputs of ones, of
+quantised programs their graph's, go to expected.json, for several sizes of the inputs where these
+are dynamic: "name.method 2,3 4" is that of inputs [2, 3] and [4].
 """
 
 from __future__ import annotations

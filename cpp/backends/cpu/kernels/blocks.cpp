@@ -12,7 +12,7 @@ constexpr int64_t kFinishRows = 56;  // whose results are surely in the first-le
 void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t panel,
                 int64_t n_panels) {
   const auto& grid = static_cast<const GemmGrid&>(base);
-  const GemmTiles& tiles = gemm_loops().of(grid.type);
+  const GemmLoops& loops = gemm_loops();
   const Ahead ahead(grid, first, panel, n_panels);
   GemmTile tile = grid.tile;
   TileFinish finish;
@@ -20,7 +20,7 @@ void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t pane
   tile.b_panel = grid.terms * kPanel;
   tile.c_step = grid.c_step;
   tile.columns = grid.columns_of(panel, n_panels);
-  tile.ahead_step = ahead.step;
+  tile.ahead_step = ahead.step();
   finish.set(grid.finish, panel * kPanel, tile.columns, n_panels, &tile);
   const float* residual = tile.residual;
   int64_t row = grid.place(grid.data, first, &tile) - tile.rows;
@@ -29,8 +29,8 @@ void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t pane
     const int64_t next = grid.place(grid.data, block, &tile);
     tile.c = grid.c + row * grid.c_step + panel * kPanel;
     if (residual != nullptr) tile.residual = residual + row * tile.residual_step;
-    tile.ahead = ahead.start + (block - first) * ahead.block;
-    tiles.tile[tile.rows - 1][n_panels - 1](tile);
+    tile.ahead = ahead.at(block - first);
+    loops.tile[tile.rows - 1][n_panels - 1](tile);
     row = next;
     finished.advance(row, tile.rows, block + 1 == last);
   }
@@ -111,17 +111,24 @@ void run_blocks(const BlockGrid& grid, Workers* workers) {
 }
 
 Ahead::Ahead(const BlockGrid& grid, int64_t first, int64_t panel, int64_t n_panels)
-    : start(static_cast<const char*>(grid.panels)), block(0), step(0) {
-  if (!grid.fetches) return;
-  const int64_t blocks = least(grid.group, grid.row_blocks);
+    : blocks_(least(grid.group, grid.row_blocks)) {
+  if (grid.next[0] != nullptr) {
+    // The first blocks fetch of the first panel, the others of the second.
+    blocks_ = (blocks_ + n_panels - 1) / n_panels;
+    const int64_t steps = blocks_ * grid.steps;
+    step_ = steps == 0 ? 0 : (grid.next_bytes + steps - 1) / steps;
+    block_ = grid.steps * step_;
+    for (int64_t i = 0; i < n_panels; ++i) start_[i] = grid.next[i];
+    return;
+  }
   const bool last_group = first / grid.group == (grid.row_blocks - 1) / grid.group;
   int64_t next = panel + n_panels;
   if (next >= panels_of(grid.columns) && !last_group) next = 0;
-  step = (n_panels * grid.step_bytes + blocks - 1) / blocks;
-  block = grid.steps * step;
+  step_ = (n_panels * grid.step_bytes + blocks_ - 1) / blocks_;
+  block_ = grid.steps * step_;
   const auto address = reinterpret_cast<uintptr_t>(grid.panels);
-  const int64_t offset = next * grid.panel_size() + first % grid.group * block;
-  start = reinterpret_cast<const char*>(address + static_cast<uintptr_t>(offset));
+  const int64_t offset = next * grid.panel_size() + first % grid.group * block_;
+  start_[0] = reinterpret_cast<const char*>(address + static_cast<uintptr_t>(offset));
 }
 
 void BlockFinish::advance(int64_t end, int64_t rows, bool last) {
@@ -132,11 +139,11 @@ void BlockFinish::advance(int64_t end, int64_t rows, bool last) {
   begin_ = end;
 }
 
-GemmGrid::GemmGrid(int64_t sum_terms, PanelType panel_type) : type(panel_type) {
+GemmGrid::GemmGrid(int64_t sum_terms) {
   column = run_column;
   width = gemm_loops().panels;
   terms = steps = sum_terms;
-  step_bytes = kPanel * panel_bytes(panel_type);
+  step_bytes = kPanel * static_cast<int64_t>(sizeof(float));
 }
 
 void TileFinish::set(const Finish& finish, int64_t column, int64_t columns, int64_t panels,

@@ -62,7 +62,10 @@ struct BlockGrid {
   int64_t steps = 0;  // of a tile's loop, all taps together, in each of which it reads from a panel
   int64_t step_bytes = 0;  // so many
   const void* panels = nullptr;
-  bool fetches = true;  // what follows its panels in memory is read after them
+  // What is read after these panels, if it is not what follows them in memory: so many bytes of
+  // each panel of a tile.
+  const char* next[kMaxPanels] = {};
+  int64_t next_bytes = 0;
   // Computes blocks of rows first..last-1 of `n_panels` panels from `panel` on.
   void (*column)(const BlockGrid& grid, int64_t first, int64_t last, int64_t panel,
                  int64_t n_panels) = nullptr;
@@ -86,12 +89,21 @@ void run_blocks(const BlockGrid& grid, Workers* workers);
 // What tiles fetch while blocks of rows from `first` on work on panels: those that follow. After
 // the last ones of the last group come those of the next operator, if weights lie in the order of
 // their use; what is fetched in vain is little, and no address is refused.
-struct Ahead {
-  const char* start;  // of the block `first`
-  int64_t block;      // bytes from one block to the next
-  int64_t step;       // in each step of a tile
-
+class Ahead {
+ public:
   Ahead(const BlockGrid& grid, int64_t first, int64_t panel, int64_t n_panels);
+  int64_t step() const { return step_; }  // in each step of a tile
+  // For the i-th block of rows from `first` on.
+  const char* at(int64_t i) const {
+    const int64_t part = i / blocks_;
+    return start_[part] + (i - part * blocks_) * block_;
+  }
+
+ private:
+  const char* start_[kMaxPanels] = {};
+  int64_t blocks_;  // of rows that fetch from one start on
+  int64_t block_;   // bytes from one block to the next
+  int64_t step_;
 };
 
 // Tells a Finish of blocks of rows, several at once as long as they are surely in cache.
@@ -110,7 +122,6 @@ class BlockFinish {
 // Of float32.
 struct GemmGrid : BlockGrid {
   GemmTile tile;  // what all tiles have in common: steps, taps, depth
-  PanelType type;
   float* c = nullptr;
   int64_t c_step = 0;
   Finish finish;
@@ -118,7 +129,7 @@ struct GemmGrid : BlockGrid {
   int64_t (*place)(const void* data, int64_t block, GemmTile* tile) = nullptr;
   const void* data = nullptr;
 
-  GemmGrid(int64_t sum_terms, PanelType panel_type);
+  explicit GemmGrid(int64_t sum_terms);
   void set_group(int64_t block_bytes, const Workers* workers) {
     BlockGrid::set_group(block_bytes, sizeof(float), sizeof(float), workers);
   }
@@ -140,7 +151,7 @@ struct PartFinish {
   static void block(const void* data, int64_t row, int64_t rows, int64_t column, int64_t columns);
 };
 
-// Panels begin..end-1 of a product of few rows, with panels without scales.
+// Panels begin..end-1 of a product of few rows, with panels of float32 or bfloat16.
 void multiply_narrow(const Product& product, int64_t begin, int64_t end);
 
 // A product whose rows of A lie in runs: row i at a + i / run * run_step + i % run * a_step.

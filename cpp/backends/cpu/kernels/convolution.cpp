@@ -54,7 +54,7 @@ void convolve_image(const Convolution& conv, const Image<float>& source, const G
   image.data += group.in_channel * image.channel_step;
   const Tiling<float> tiling(image, g, gemm_loops().rows);
   const int64_t channels = g.in_channels / g.groups;
-  GemmGrid grid(g.kernel_y * g.kernel_x * channels, PanelType::Float32);
+  GemmGrid grid(g.kernel_y * g.kernel_x * channels);
   grid.row_blocks = tiling.blocks();
   grid.rows = g.out_height * g.out_width;
   grid.columns = g.out_channels / g.groups;

@@ -13,12 +13,12 @@ void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t pane
   alignas(64) int32_t sums[kMaxTileRows * kMaxPanels * kPanel];
   const RequantizeColumns* whole = columns == 2 * kPanel ? results.bytes() : nullptr;
   DotTile tile = grid.tile_at(panel);
-  tile.ahead_step = ahead.step;
+  tile.ahead_step = ahead.step();
   int64_t row = grid.place(grid.data, first, &tile) - tile.rows;
   BlockFinish finished(grid.results.finish, row, panel, columns);
   for (int64_t block = first; block < last; ++block) {
     const int64_t next = grid.place(grid.data, block, &tile);
-    tile.ahead = ahead.start + (block - first) * ahead.block;
+    tile.ahead = ahead.at(block - first);
     if (whole != nullptr && tiles.bytes[tile.rows - 1] != nullptr) {
       tiles.bytes[tile.rows - 1](tile, *whole, row);
     } else {

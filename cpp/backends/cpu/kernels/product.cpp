@@ -39,8 +39,10 @@ void multiply_narrow(const Product& p, int64_t begin, int64_t end) {
   tile.a[0] = p.a;
   tile.a_step = p.a_step;
   tile.c_step = p.c_step;
-  const GemmTileFn narrow = gemm_loops().of(p.type).narrow[p.rows - 1];
-  const int64_t bytes = p.depth * kPanel * panel_bytes(p.type);
+  const bool halves = p.type == PanelType::BFloat16;
+  const GemmLoops& loops = gemm_loops();
+  const GemmTileFn narrow = (halves ? loops.narrow_halves : loops.narrow)[p.rows - 1];
+  const int64_t bytes = p.depth * kPanel * (halves ? 2 : 4);
   for (int64_t panel = begin; panel < end; ++panel) {
     const int64_t left = p.columns - panel * kPanel;
     tile.columns = left < kPanel ? left : kPanel;
@@ -60,7 +62,7 @@ size_t runs_scratch(const Product& product, const RowRuns& runs) {
 }
 
 size_t least_product_scratch(const Product& product, size_t threads) {
-  return has_scales(product.type) ? unpacked_scratch(product, threads) : 0;
+  return is_unpacked(product) ? unpacked_scratch(product, threads) : 0;
 }
 
 size_t product_scratch(const Product& product, size_t threads) {
@@ -70,7 +72,7 @@ size_t product_scratch(const Product& product, size_t threads) {
 void multiply_runs(const Product& product, const RowRuns& runs, void* scratch, size_t scratch_size,
                    Workers* workers) {
   if (product.rows <= 0 || product.columns <= 0) return;
-  GemmGrid grid(product.depth, product.type);
+  GemmGrid grid(product.depth);
   grid.tile.depth = product.depth;
   grid.rows = product.rows;
   grid.columns = product.columns;
@@ -91,7 +93,7 @@ void multiply_runs(const Product& product, const RowRuns& runs, void* scratch, s
 }
 
 void multiply(const Product& product, void* scratch, size_t scratch_size, Workers* workers) {
-  if (has_scales(product.type)) {
+  if (is_unpacked(product)) {
     return multiply_unpacked(product, scratch, scratch_size, workers);
   }
   multiply_runs(product, RowRuns(), scratch, scratch_size, workers);

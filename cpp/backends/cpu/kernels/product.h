@@ -21,8 +21,6 @@ constexpr int64_t kPanel = 16;
 enum class PanelType : uint8_t { Float32, BFloat16, Int8, Int4 };
 
 constexpr bool has_scales(PanelType type) { return type >= PanelType::Int8; }
-// Of an element, if it has no scale.
-constexpr int64_t panel_bytes(PanelType type) { return type == PanelType::Float32 ? 4 : 2; }
 
 constexpr int64_t panels_of(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
 
@@ -64,7 +62,7 @@ struct Product {
   Finish finish;
 };
 
-// Bytes of scratch that multiply() needs, on so many threads; 0 of panels without scales.
+// Bytes of scratch that multiply() needs, on so many threads; 0 of panels of float32.
 size_t least_product_scratch(const Product& product, size_t threads);
 // Those that it uses if it gets them: with the least it is slower.
 size_t product_scratch(const Product& product, size_t threads);

@@ -27,6 +27,24 @@ struct Plan {
   int64_t row_blocks, group, groups;
   float* buffers;  // for each thread
 
+  // Of a panel, so many terms lie together in so many bytes.
+  int64_t together() const {
+    return product.type == PanelType::BFloat16 ? 1
+                                               : (product.type == PanelType::Int8 ? kQuad : kOct);
+  }
+  int64_t bytes_of(int64_t terms) const {
+    const int64_t bytes = product.type == PanelType::BFloat16 ? 2 * kPanel : kQuadBytes;
+    return (terms + together() - 1) / together() * bytes;
+  }
+  // Where a term of a panel lies; of the panel after the last one, too.
+  const char* at(int64_t panel, int64_t term) const {
+    const int64_t offset = panel * bytes_of(product.depth) + bytes_of(term);
+    const auto address = reinterpret_cast<uintptr_t>(product.panels);
+    return reinterpret_cast<const char*>(address + static_cast<uintptr_t>(offset));
+  }
+  // What is unpacked next is fetched meanwhile: by tiles, if these are many, so that not too much
+  // is fetched at once.
+  bool tiles_fetch() const { return rows != nullptr && group > 1; }
   int64_t panels() const { return panels_of(product.columns); }
   int64_t items() const { return (panels() + width - 1) / width * groups; }
 };
@@ -63,12 +81,17 @@ class Worker {
       part.depth = least(p.depth - term, kTerms);
       const PartFinish finish = {finish_after(term), 0, column};
       part.finish = finish.part();
-      for (int64_t i = 0; i < count; ++i) unpack(panel + i, term, part.depth, i);
+      const bool is_last = term + kTerms >= p.depth;
+      const char* next[kMaxPanels];
+      for (int64_t i = 0; i < count; ++i) {
+        next[i] = plan_.at(is_last ? panel + count + i : panel + i, is_last ? 0 : term + kTerms);
+        unpack(panel + i, term, part.depth, next[i], buffer_ + i * part.depth * kPanel);
+      }
       if (plan_.rows == nullptr) {
         part.a = p.a + term;
         multiply_narrow(part, 0, count);
       } else {
-        multiply(part, term, first, count);
+        multiply(part, term, first, count, next);
       }
     }
   }
@@ -90,34 +113,36 @@ class Worker {
     return finish;
   }
 
-  void unpack(int64_t panel, int64_t term, int64_t terms, int64_t at) const {
+  void unpack(int64_t panel, int64_t term, int64_t terms, const char* next, float* out) const {
     const Product& p = plan_.product;
-    const int32_t bits = p.type == PanelType::Int8 ? 8 : 4;
-    const int64_t quad_terms = bits == 8 ? kQuad : kOct;
+    const UnpackLoops& loops = unpack_loops();
     PanelTerms of;
-    of.packed = static_cast<const char*>(p.panels) +
-                (panel * panel_quads(p.depth, bits) + term / quad_terms) * kQuadBytes;
+    of.packed = plan_.at(panel, term);
+    of.next = plan_.tiles_fetch() ? of.packed : next;
+    of.terms = terms;
+    of.out = out;
+    if (p.type == PanelType::BFloat16) return loops.halves(of);
     const int64_t scale_bytes = p.scales.halves ? 2 : 4;
     of.scales =
         static_cast<const char*>(p.scales.scales) + panel * p.scales.groups * kPanel * scale_bytes;
     of.halves = p.scales.halves;
     of.group_size = p.depth / p.scales.groups;
     of.first = term;
-    of.terms = terms;
-    of.out = buffer_ + at * terms * kPanel;
-    const UnpackLoops& loops = unpack_loops();
-    (bits == 8 ? loops.bytes : loops.nibbles)(of);
+    (p.type == PanelType::Int8 ? loops.bytes : loops.nibbles)(of);
   }
 
-  void multiply(const Product& part, int64_t term, int64_t first, int64_t count) const {
+  void multiply(const Product& part, int64_t term, int64_t first, int64_t count,
+                const char* const* next) const {
     const Place place = {plan_.rows, term};
-    GemmGrid grid(part.depth, PanelType::Float32);
+    GemmGrid grid(part.depth);
     grid.tile.depth = part.depth;
     grid.rows = part.rows;
     grid.columns = part.columns;
     grid.row_blocks = plan_.row_blocks;
+    grid.group = plan_.group;
     grid.panels = part.panels;
-    grid.fetches = false;
+    for (int64_t i = 0; i < count; ++i) grid.next[i] = next[i];
+    grid.next_bytes = plan_.tiles_fetch() ? plan_.bytes_of(part.depth) : 0;
     grid.c = part.c;
     grid.c_step = part.c_step;
     grid.finish = part.finish;
@@ -155,8 +180,10 @@ void multiply_unpacked(const Product& product, void* scratch, size_t scratch_siz
   plan.row_blocks = rows.blocks().blocks;
   // Fewer rows for an item where there are too few panels for all threads.
   const int64_t wanted = static_cast<int64_t>(threads) * kItemsPerThread;
-  const int64_t share = plan.row_blocks * plan.items() / (threads == 1 ? 1 : wanted);
-  plan.group = least(kMostRows / height, share < kLeastRows / height ? kLeastRows / height : share);
+  int64_t share = plan.row_blocks;
+  if (threads > 1) share = share * plan.items() / wanted;
+  if (share < kLeastRows / height) share = kLeastRows / height;
+  plan.group = least(least(share, kMostRows / height), plan.row_blocks);
   plan.groups = (plan.row_blocks + plan.group - 1) / plan.group;
   run();
 }

@@ -1,11 +1,16 @@
-// Products with weights of 8 or 4 bits that are computed in float32: some terms of two panels at a
-// time are unpacked, multiplied by their scales, and used by all rows before the next ones.
+// Products with weights of 8 or 4 bits, or in bfloat16, that are computed in float32: some terms of
+// two panels at a time are unpacked, and used by all rows before the next ones.
 #pragma once
 
-#include "rushlight/backends/cpu/kernels/product.h"
+#include "rushlight/backends/cpu/loops/gemm.h"
 
 namespace rushlight::cpu {
 
+// Few rows are multiplied with bfloat16 as it lies.
+constexpr bool is_unpacked(const Product& product) {
+  return has_scales(product.type) ||
+         (product.type == PanelType::BFloat16 && product.rows > kNarrowRows);
+}
 // Bytes of scratch that are needed.
 size_t unpacked_scratch(const Product& product, size_t threads);
 // As multiply() does; of more scratch rows are packed.

@@ -99,7 +99,7 @@ class Worker {
           tile.ahead = reinterpret_cast<const char*>(
               reinterpret_cast<uintptr_t>(weights) +
               static_cast<uintptr_t>(block * tile.depth * tile.ahead_step));
-          loops.float32.tile[tile.rows - 1][width - 1](tile);
+          loops.tile[tile.rows - 1][width - 1](tile);
         }
       }
     }

@@ -35,8 +35,8 @@ inline void add_terms(Vec (&sums)[H][V], const Vec (&right)[V], const char* firs
   }
 }
 
-template <int P, typename B>
-inline const B* b_vector(const B* b, int64_t b_panel, int v) {
+template <int P>
+inline const float* b_vector(const float* b, int64_t b_panel, int v) {
   if constexpr (P == 1) return b + v * kLanes;
   return b + v / kPanelVectors * b_panel + v % kPanelVectors * kLanes;
 }
@@ -77,7 +77,7 @@ inline void finish(const GemmTile& t, Vec (&sums)[H][V]) {
   }
 }
 
-template <int H, int P, typename B>
+template <int H, int P>
 void tile(const GemmTile& t) {
   constexpr int V = P * kPanelVectors;
   Vec sums[H][V];
@@ -88,7 +88,7 @@ void tile(const GemmTile& t) {
     for (int i = 0; i < H; ++i) sums[i][v] = start;
   }
   Steps s(t.a_step * 4);
-  const B* b = static_cast<const B*>(t.b);
+  const float* b = static_cast<const float*>(t.b);
   const char* ahead = t.ahead;
   for (int64_t y = 0; y < t.taps_y; ++y) {
     for (int64_t x = 0; x < t.taps_x; ++x) {
@@ -99,7 +99,7 @@ void tile(const GemmTile& t) {
         s.hide();
         Vec right[V];
 #pragma GCC unroll 8
-        for (int v = 0; v < V; ++v) right[v] = load_weights(b_vector<P>(b, t.b_panel, v));
+        for (int v = 0; v < V; ++v) right[v] = load(b_vector<P>(b, t.b_panel, v));
         add_terms<0>(sums, right, first, second, s);
         __builtin_prefetch(ahead, 0, 2);
         ahead += t.ahead_step;
@@ -223,31 +223,33 @@ void pack_panel(const float* in, int64_t row_step, int64_t column_step, int64_t 
   }
 }
 
-template <int H, typename B>
+template <int H>
 constexpr GemmTileFn tile_or_null(int panels) noexcept {
   if constexpr (H > kRows) {
     return nullptr;
   } else if constexpr (kPanels == 1) {
-    return panels == 1 ? tile<H, 1, B> : nullptr;
+    return panels == 1 ? tile<H, 1> : nullptr;
   } else {
-    return panels == 1 ? tile<H, 1, B> : tile<H, 2, B>;
+    return panels == 1 ? tile<H, 1> : tile<H, 2>;
   }
 }
 
-#define RL_TILES(H) {tile_or_null<H, B>(1), tile_or_null<H, B>(2)}
-
-template <typename B>
-constexpr GemmTiles tiles_of() noexcept {
-  return {{RL_TILES(1), RL_TILES(2), RL_TILES(3), RL_TILES(4), RL_TILES(5), RL_TILES(6),
-           RL_TILES(7), RL_TILES(8), RL_TILES(9), RL_TILES(10), RL_TILES(11), RL_TILES(12),
-           RL_TILES(13), RL_TILES(14)},
-          {narrow<1, B>, narrow<2, B>, narrow<3, B>, narrow<4, B>, narrow<5, B>, narrow<6, B>}};
-}
+#define RL_TILES(H) {tile_or_null<H>(1), tile_or_null<H>(2)}
+#define RL_NARROW(B) \
+  {narrow<1, B>, narrow<2, B>, narrow<3, B>, narrow<4, B>, narrow<5, B>, narrow<6, B>}
 
 }  // namespace
 
 const GemmLoops gemm_loops = {
-    kRows, kPanels, tiles_of<float>(), tiles_of<uint16_t>(), pack_rows, pack_panel,
+    kRows,
+    kPanels,
+    {RL_TILES(1), RL_TILES(2), RL_TILES(3), RL_TILES(4), RL_TILES(5), RL_TILES(6), RL_TILES(7),
+     RL_TILES(8), RL_TILES(9), RL_TILES(10), RL_TILES(11), RL_TILES(12), RL_TILES(13),
+     RL_TILES(14)},
+    RL_NARROW(float),
+    RL_NARROW(uint16_t),
+    pack_rows,
+    pack_panel,
 };
 
 }  // namespace rushlight::cpu::RL_ISA

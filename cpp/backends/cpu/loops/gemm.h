@@ -42,20 +42,12 @@ struct GemmTile {
 };
 using GemmTileFn = void (*)(const GemmTile& tile);
 
-// For panels of one type.
-struct GemmTiles {
-  GemmTileFn tile[kMaxTileRows][kMaxPanels];  // [rows - 1][panels - 1]
-  GemmTileFn narrow[kNarrowRows];  // [rows - 1]: one panel, one tap, several sums at once
-};
-
 struct GemmLoops {
-  int64_t rows;    // greatest height of a tile
-  int64_t panels;  // greatest width
-  GemmTiles float32;
-  GemmTiles bfloat16;
-  const GemmTiles& of(PanelType type) const {
-    return type == PanelType::Float32 ? float32 : bfloat16;
-  }
+  int64_t rows;                               // greatest height of a tile
+  int64_t panels;                             // greatest width
+  GemmTileFn tile[kMaxTileRows][kMaxPanels];  // [rows - 1][panels - 1]
+  GemmTileFn narrow[kNarrowRows];         // [rows - 1]: one panel, one tap, several sums at once
+  GemmTileFn narrow_halves[kNarrowRows];  // of panels of bfloat16
   // out[k * rows + i] = row[i][k]; `out` has room for 16 floats more.
   void (*pack_rows)(const float* const* row, int64_t rows, int64_t depth, float* out);
   // out[k * kPanel + j] = in[k * row_step + j * column_step], zeros from `columns` on.

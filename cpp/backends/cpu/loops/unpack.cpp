@@ -41,10 +41,9 @@ inline void unpack_words(const char* packed, const Scale& scale, int64_t left, f
 
 // Terms of one group, the first of which begins a quad or oct.
 template <int kBits>
-void unpack_group(const char* packed, const Scale (&scale)[kVectors], int64_t terms, int64_t ahead,
-                  float* out) {
+void unpack_group(const char* packed, const char* next, const Scale (&scale)[kVectors],
+                  int64_t terms, float* out) {
   constexpr int64_t kTogether = kBits == 8 ? kQuad : kOct;
-  auto next = reinterpret_cast<uintptr_t>(packed) + static_cast<uintptr_t>(ahead);
   int64_t k = 0;
   for (; k + kTogether <= terms; k += kTogether) {
 #pragma GCC unroll 4
@@ -52,7 +51,7 @@ void unpack_group(const char* packed, const Scale (&scale)[kVectors], int64_t te
       unpack_words<kBits, true>(packed + v * kLanes * kQuad, scale[v], kTogether,
                                 out + k * kPanel + v * kLanes);
     }
-    __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);
+    __builtin_prefetch(next, 0, 2);
     packed += kQuadBytes;
     next += kQuadBytes;
   }
@@ -66,8 +65,6 @@ template <int kBits>
 void unpack(const PanelTerms& of) {
   constexpr int64_t kTogether = kBits == 8 ? kQuad : kOct;
   const int64_t end = of.first + of.terms;
-  // What is unpacked next is fetched while this is multiplied; no address is refused.
-  const int64_t ahead = of.terms / kTogether * kQuadBytes;
   for (int64_t k = of.first; k < end;) {
     const int64_t group = k / of.group_size;
     const int64_t last = (group + 1) * of.group_size < end ? (group + 1) * of.group_size : end;
@@ -79,14 +76,26 @@ void unpack(const PanelTerms& of) {
       scale[v].offset = scale[v].factor * splat(-1.5f * (1 << kBits));
     }
     const int64_t done = k - of.first;
-    unpack_group<kBits>(static_cast<const char*>(of.packed) + done / kTogether * kQuadBytes, scale,
-                        last - k, ahead, of.out + done * kPanel);
+    const int64_t at = done / kTogether * kQuadBytes;
+    unpack_group<kBits>(of.packed + at, of.next + at, scale, last - k, of.out + done * kPanel);
     k = last;
+  }
+}
+
+void unpack_halves(const PanelTerms& of) {
+  constexpr int64_t kLine = 64;
+  const auto* halves = reinterpret_cast<const uint16_t*>(of.packed);
+  for (int64_t i = 0; i < of.terms * kPanel; i += kPanel) {
+#pragma GCC unroll 4
+    for (int64_t v = 0; v < kPanel; v += kLanes) {
+      store(of.out + i + v, load_weights(halves + i + v));
+    }
+    if (i * 2 % kLine == 0) __builtin_prefetch(of.next + i * 2, 0, 2);
   }
 }
 
 }  // namespace
 
-const UnpackLoops unpack_loops = {unpack<8>, unpack<4>};
+const UnpackLoops unpack_loops = {unpack<8>, unpack<4>, unpack_halves};
 
 }  // namespace rushlight::cpu::RL_ISA

@@ -1,4 +1,4 @@
-// Inner loops that make float32 panels of weights of 8 or 4 bits.
+// Inner loops that make float32 panels of weights of 8 or 4 bits, or in bfloat16.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,23 @@
 
 namespace rushlight::cpu {
 
-// Terms of a packed panel (../kernels/dot_product.h).
+// Terms of a packed panel (../kernels/product.h, ../kernels/dot_product.h).
 struct PanelTerms {
-  const void* packed;  // from the first one on
+  const char* packed;  // from the first one on
+  const char* next;    // as many bytes, which are fetched meanwhile; no address is refused
+  int64_t terms;
+  float* out;  // [terms, kPanel]
+  // Of integers.
   const void* scales;  // [groups, kPanel]
   bool halves;         // scales are bfloat16, else float32
   int64_t group_size;  // terms that share a scale: a multiple of kOct, or all
   int64_t first;       // a multiple of kOct
-  int64_t terms;
-  float* out;  // [terms, kPanel]
 };
 
 struct UnpackLoops {
   void (*bytes)(const PanelTerms& of);
   void (*nibbles)(const PanelTerms& of);
+  void (*halves)(const PanelTerms& of);
 };
 
 RL_LOOPS(UnpackLoops, unpack_loops)
