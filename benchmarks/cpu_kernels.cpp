@@ -56,6 +56,7 @@ struct PanelCase {
 
 constexpr PanelCase kPanelTypes[] = {{PanelType::Float32, "", 32, 0},
                                      {PanelType::BFloat16, " bf16", 16, 0},
+                                     {PanelType::Float16, " f16", 16, 0},
                                      {PanelType::Int8, " int8", 8, 0},
                                      {PanelType::Int4, " int4", 4, 32}};
 

@@ -5,6 +5,7 @@
 
 #include "cpu_kernels.h"
 #include "rushlight/backends/cpu/kernels/dot_product.h"
+#include "rushlight/kernel/loops/half.h"
 
 using namespace rushlight;
 using namespace rushlight::cpu;
@@ -21,7 +22,7 @@ struct Case {
   bool scales_as_halves = false;
   bool residual = false;
 
-  bool halves() const { return type == PanelType::BFloat16; }
+  bool halves() const { return type == PanelType::BFloat16 || type == PanelType::Float16; }
   int32_t bits() const { return type == PanelType::Int4 ? 4 : 8; }
   int64_t groups() const { return group == 0 ? 1 : depth / group; }
 };
@@ -91,8 +92,10 @@ struct Operands {
         halves(panels_of(test.columns) * kPanel * test.depth),
         integers(test) {
     if (has_scales(test.type)) integers.draw(test, random, b);
-    if (!test.halves()) return;
-    for (float& x : b) x = upper_half(x);
+    for (float& x : b) {
+      if (test.type == PanelType::BFloat16) x = upper_half(x);
+      if (test.type == PanelType::Float16) x = std::nearbyint(x * 1024) / 1024;
+    }
   }
 };
 
@@ -175,7 +178,10 @@ void check_case(const Case& test, uint32_t seed, PoolWorkers& two) {
   pack_panels(operands.b.data(), test.columns, 1, test.depth, test.columns, operands.panels.data(),
               &two);
   for (int64_t i = 0; test.halves() && i < panels_of(test.columns) * kPanel * test.depth; ++i) {
-    operands.halves.data()[i] = static_cast<uint16_t>(bits_of(operands.panels.data()[i]) >> 16);
+    const float number = operands.panels[i];
+    operands.halves.data()[i] = test.type == PanelType::Float16
+                                    ? kernels::plain::narrow_half(number).bits
+                                    : kernels::plain::narrow_bfloat(number).bits;
   }
   const std::vector<float> result = run(test, operands, true, nullptr);
   const bool ok = as_expected(test, operands, result);
@@ -203,7 +209,8 @@ void test_drawn_shapes(PoolWorkers& two) {
     test.bias = random.whole(0, 1) == 1;
     test.clamp = random.whole(0, 1) == 1;
     test.block = random.whole(0, 2) == 0;
-    test.type = random.chance(3) ? PanelType::BFloat16 : PanelType::Float32;
+    if (random.chance(3)) test.type = PanelType::BFloat16;
+    if (random.chance(5)) test.type = PanelType::Float16;
     check_case(test, i, two);
   }
 }
@@ -212,7 +219,8 @@ void test_every_height_and_width(PoolWorkers& two) {
   for (int64_t rows = 1; rows <= 30; ++rows) {
     for (int64_t columns : {1, 15, 16, 17, 32, 33, 47, 130}) {
       check_case({rows, 19, columns, 0, 0, true, false, true}, 3, two);
-      for (PanelType type : {PanelType::BFloat16, PanelType::Int8, PanelType::Int4}) {
+      for (PanelType type :
+           {PanelType::BFloat16, PanelType::Float16, PanelType::Int8, PanelType::Int4}) {
         check_case({rows, 19, columns, 0, 0, true, false, true, type}, 3, two);
       }
     }
@@ -223,6 +231,7 @@ void test_every_height_and_width(PoolWorkers& two) {
 void test_large(PoolWorkers& two) {
   check_case({150, 1024, 130, 0, 0, true, true, true}, 1, two);
   check_case({150, 1024, 130, 0, 0, true, true, true, PanelType::BFloat16}, 1, two);
+  check_case({150, 1024, 130, 0, 0, true, true, true, PanelType::Float16}, 1, two);
   check_case({150, 1024, 40, 0, 0, true, true, true}, 2, two);
   check_case({1, 700, 1000, 0, 0, true, false, true}, 3, two);
   check_case({1, 700, 1000, 0, 0, true, false, true, PanelType::BFloat16}, 3, two);

@@ -154,8 +154,9 @@ class Finish : public Table {
   bool added() const { return scalar<bool>(5, false); }
 };
 
-// A matrix product with packed weights. Inputs: a, panels, bias, and since version 5 scales, if the
-// panels are int8, or uint8 of 4 bits: of a DynamicProduct, with groups or without.
+// A matrix product with packed weights. Inputs: a, panels, bias, and since version 5, in which
+// panels may be float16, too, scales, if the panels are int8, or uint8 of 4 bits: as of a
+// DynamicProduct, with groups or without.
 class Product : public Table {
  public:
   using Table::Table;
@@ -249,7 +250,8 @@ class Reduction : public Table {
   uint32_t last() const { return scalar<uint32_t>(2, 0); }
 };
 
-// Rows of a table. Inputs: table, indices.
+// Rows of a table. Inputs: table, indices. The result is of the table's dtype, or, since version 5
+// of any table in a half type, float32.
 class Gather : public Table {
  public:
   using Table::Table;

@@ -29,8 +29,8 @@ Status Setup::check_floats(size_t inputs, size_t needed, size_t outputs, size_t 
     const View* view = input(i);
     if (view == nullptr && i < needed) return refuse("an input is missing");
     if (view == nullptr) continue;
-    const bool may_be_half = weights != 0 && i == weights;
-    if (view->dtype != DType::Float32 && !(may_be_half && view->dtype == DType::BFloat16)) {
+    const bool is_half = view->dtype == DType::BFloat16 || view->dtype == DType::Float16;
+    if (view->dtype != DType::Float32 && !(is_half && weights != 0 && i == weights)) {
       return refuse("an input is no float32");
     }
     if (has_repeats(*view)) return refuse("an input repeats elements");

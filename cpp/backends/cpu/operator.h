@@ -71,7 +71,7 @@ class Setup {
 
   // Ok if there are so many inputs and outputs at most, the first `needed` inputs and the first
   // output among them, and all are float32 without repeated elements. `weights` is the number of
-  // an input that may be bfloat16, too; 0 for none.
+  // an input that may be of a half type, too; 0 for none.
   Status check_floats(size_t inputs, size_t needed, size_t outputs = 1, size_t weights = 0) const;
   // Ok if there are just these inputs, of which the last `optional` ones may be left out, and these
   // outputs, of these dtypes, and no output repeats elements.

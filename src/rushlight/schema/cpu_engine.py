@@ -139,8 +139,8 @@ class Finish:
 class Product:
     """A matrix product with packed weights.
 
-    Inputs: a, panels, bias, and since version 5 scales, if the panels are int8, or uint8 of 4 bits:
-    of a DynamicProduct, with groups or without.
+    Inputs: a, panels, bias, and since version 5, in which panels may be float16, too, scales, if
+    the panels are int8, or uint8 of 4 bits: as of a DynamicProduct, with groups or without.
     """
 
     finish: Finish | None = None
@@ -226,7 +226,11 @@ class Reduction:
 
 @dataclass(slots=True)
 class Gather:
-    """Rows of a table. Inputs: table, indices."""
+    """Rows of a table.
+
+    Inputs: table, indices. The result is of the table's dtype, or, since version 5 of any table in
+    a half type, float32.
+    """
 
     #: Of a table in panels, whose columns are taken: how many there are. 0 of a table [rows,
     #: width].

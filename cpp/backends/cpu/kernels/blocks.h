@@ -151,7 +151,7 @@ struct PartFinish {
   static void block(const void* data, int64_t row, int64_t rows, int64_t column, int64_t columns);
 };
 
-// Panels begin..end-1 of a product of few rows, with panels of float32 or bfloat16.
+// Panels begin..end-1 of a product of few rows, with panels without scales.
 void multiply_narrow(const Product& product, int64_t begin, int64_t end);
 
 // A product whose rows of A lie in runs: row i at a + i / run * run_step + i % run * a_step.

@@ -1,8 +1,6 @@
 // Rows of a table by their numbers, which are all checked before anything is written.
 #include "rushlight/backends/cpu/kernels/rows.h"
 
-#include <cstring>
-
 #include "rushlight/backends/cpu/kernels/product.h"
 #include "rushlight/backends/cpu/loops/copy.h"
 
@@ -11,20 +9,20 @@ namespace {
 
 constexpr int64_t kGrainBytes = int64_t{1} << 17;
 
-// A column of a matrix in panels: an element of each row of its panel.
-void copy_column(const Gather& gather, int64_t column, float* out) {
-  const int64_t depth = gather.width_bytes / static_cast<int64_t>(sizeof(float));
-  const int64_t first = column / kPanel * depth * kPanel + column % kPanel;
-  if (gather.halves) {
-    const uint16_t* from = static_cast<const uint16_t*>(gather.table) + first;
-    for (int64_t k = 0; k < depth; ++k) {
-      const uint32_t bits = static_cast<uint32_t>(from[k * kPanel]) << 16;
-      std::memcpy(out + k, &bits, sizeof(bits));
-    }
-    return;
+// A row of the table, or a column of a matrix in panels: an element of each row of its panel.
+void copy_row(const Gather& gather, int64_t index, char* out) {
+  const int64_t first = gather.panels ? index / kPanel * gather.width * kPanel + index % kPanel
+                                      : index * gather.width;
+  const char* from = static_cast<const char*>(gather.table) + first * gather.element_size;
+  const CopyLoops& loops = copy_loops();
+  const int64_t step = gather.panels ? kPanel : 1;
+  if (gather.conversion != Conversion::None) {
+    loops.convert[static_cast<size_t>(gather.conversion)](from, step, out, 1, gather.width);
+  } else if (gather.panels) {
+    loops.line[2](from, step, out, 1, gather.width);
+  } else {
+    loops.runs(from, 0, out, 0, 1, gather.width * gather.element_size);
   }
-  const float* from = static_cast<const float*>(gather.table) + first;
-  for (int64_t k = 0; k < depth; ++k) out[k] = from[k * kPanel];
 }
 
 }  // namespace
@@ -35,22 +33,16 @@ bool gather(const Gather& gather, int64_t* index_bad, Workers* workers) {
     *index_bad = i;
     return false;
   }
-  if (gather.width_bytes == 0) return true;
-  const CopyLoops& loops = copy_loops();
-  const int64_t width = gather.width_bytes;
-  const int64_t grain = width < kGrainBytes ? kGrainBytes / width : 1;
-  const char* const table = static_cast<const char*>(gather.table);
+  if (gather.width == 0) return true;
+  const bool converts = gather.conversion != Conversion::None;
+  const int64_t bytes = gather.width * (converts ? 4 : gather.element_size);
+  const int64_t grain = bytes < kGrainBytes ? kGrainBytes / bytes : 1;
   char* const out = static_cast<char*>(gather.out);
   share_out(workers, gather.count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t index = gather.indices[i];
       // They were good, and still are unless a file lets the result lie over them.
-      if (index < 0 || index >= gather.rows) continue;
-      if (gather.panels) {
-        copy_column(gather, index, reinterpret_cast<float*>(out + i * width));
-        continue;
-      }
-      loops.runs(table + index * width, 0, out + i * width, 0, 1, width);
+      if (index >= 0 && index < gather.rows) copy_row(gather, index, out + i * bytes);
     }
   });
   return true;

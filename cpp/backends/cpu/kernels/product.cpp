@@ -39,10 +39,13 @@ void multiply_narrow(const Product& p, int64_t begin, int64_t end) {
   tile.a[0] = p.a;
   tile.a_step = p.a_step;
   tile.c_step = p.c_step;
-  const bool halves = p.type == PanelType::BFloat16;
   const GemmLoops& loops = gemm_loops();
-  const GemmTileFn narrow = (halves ? loops.narrow_halves : loops.narrow)[p.rows - 1];
-  const int64_t bytes = p.depth * kPanel * (halves ? 2 : 4);
+  const bool is_float = p.type == PanelType::Float32;
+  const bool is_half = p.type == PanelType::Float16;
+  const GemmTileFn narrow =
+      (is_float ? loops.narrow
+                : (is_half ? loops.narrow_halves : loops.narrow_bfloats))[p.rows - 1];
+  const int64_t bytes = p.depth * kPanel * (is_float ? 4 : 2);
   for (int64_t panel = begin; panel < end; ++panel) {
     const int64_t left = p.columns - panel * kPanel;
     tile.columns = left < kPanel ? left : kPanel;

@@ -18,7 +18,7 @@ constexpr int64_t kPanel = 16;
 
 // What panels hold; sums are float32 in any case. Int8 and Int4 are integers with scales, in panels
 // as products of bytes have them (dot_product.h).
-enum class PanelType : uint8_t { Float32, BFloat16, Int8, Int4 };
+enum class PanelType : uint8_t { Float32, BFloat16, Float16, Int8, Int4 };
 
 constexpr bool has_scales(PanelType type) { return type >= PanelType::Int8; }
 

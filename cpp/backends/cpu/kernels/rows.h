@@ -52,21 +52,8 @@ struct Reduce {
 };
 void reduce(const Reduce& reduce, Workers* workers);
 
-// out[i] = table[indices[i]], rows of `width` bytes. False, and nothing written, if an index is not
-// within 0..rows-1 (index_bad is then its position). `panels`: the table is the matrix of a product
-// (product.h) of float32, whose columns are the rows. `halves`: these panels are bfloat16, the
-// result float32.
-struct Gather {
-  bool panels = false;
-  bool halves = false;
-  int64_t rows = 0, width_bytes = 0, count = 0;
-  const void* table = nullptr;
-  const int64_t* indices = nullptr;
-  void* out = nullptr;
-};
-bool gather(const Gather& gather, int64_t* index_bad, Workers* workers);
-
-// What a copy makes of elements: a narrower float is rounded to the nearest, to even in the middle.
+// What a copy, or a gather, makes of elements: a narrower float is rounded to the nearest, to even
+// in the middle.
 enum class Conversion : uint8_t {
   None,
   HalfToFloat,
@@ -74,6 +61,20 @@ enum class Conversion : uint8_t {
   BFloatToFloat,
   FloatToBFloat,
 };
+
+// out[i] = table[indices[i]], rows of `width` elements. False, and nothing written, if an index is
+// not within 0..rows-1 (index_bad is then its position). `panels`: the table is the matrix of a
+// product (product.h), whose columns are the rows, and the result float32.
+struct Gather {
+  bool panels = false;
+  Conversion conversion = Conversion::None;
+  int64_t rows = 0, width = 0, count = 0;
+  int64_t element_size = 4;  // of the table
+  const void* table = nullptr;
+  const int64_t* indices = nullptr;
+  void* out = nullptr;
+};
+bool gather(const Gather& gather, int64_t* index_bad, Workers* workers);
 
 // out[i0, i1, …] = in[i0, i1, …], each with its own steps in elements; element sizes 1, 2, 4 and 8
 // bytes (that of the input counts if they are converted). A step of the input may be 0.

@@ -29,11 +29,10 @@ struct Plan {
 
   // Of a panel, so many terms lie together in so many bytes.
   int64_t together() const {
-    return product.type == PanelType::BFloat16 ? 1
-                                               : (product.type == PanelType::Int8 ? kQuad : kOct);
+    return product.type == PanelType::Int4 ? kOct : (product.type == PanelType::Int8 ? kQuad : 1);
   }
   int64_t bytes_of(int64_t terms) const {
-    const int64_t bytes = product.type == PanelType::BFloat16 ? 2 * kPanel : kQuadBytes;
+    const int64_t bytes = has_scales(product.type) ? kQuadBytes : 2 * kPanel;
     return (terms + together() - 1) / together() * bytes;
   }
   // Where a term of a panel lies; of the panel after the last one, too.
@@ -121,7 +120,8 @@ class Worker {
     of.next = plan_.tiles_fetch() ? of.packed : next;
     of.terms = terms;
     of.out = out;
-    if (p.type == PanelType::BFloat16) return loops.halves(of);
+    if (p.type == PanelType::BFloat16) return loops.bfloats(of);
+    if (p.type == PanelType::Float16) return loops.halves(of);
     const int64_t scale_bytes = p.scales.halves ? 2 : 4;
     of.scales =
         static_cast<const char*>(p.scales.scales) + panel * p.scales.groups * kPanel * scale_bytes;

@@ -1,15 +1,15 @@
-// Products with weights of 8 or 4 bits, or in bfloat16, that are computed in float32: some terms of
-// two panels at a time are unpacked, and used by all rows before the next ones.
+// Products with weights of 8 or 4 bits, or in a half type, that are computed in float32: some terms
+// of two panels at a time are unpacked, and used by all rows before the next ones.
 #pragma once
 
 #include "rushlight/backends/cpu/loops/gemm.h"
 
 namespace rushlight::cpu {
 
-// Few rows are multiplied with bfloat16 as it lies.
+// Few rows are multiplied with half types as they lie.
 constexpr bool is_unpacked(const Product& product) {
   return has_scales(product.type) ||
-         (product.type == PanelType::BFloat16 && product.rows > kNarrowRows);
+         (product.type != PanelType::Float32 && product.rows > kNarrowRows);
 }
 // Bytes of scratch that are needed.
 size_t unpacked_scratch(const Product& product, size_t threads);

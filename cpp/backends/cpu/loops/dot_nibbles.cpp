@@ -1,5 +1,6 @@
 #include "rushlight/backends/cpu/loops/dot.h"
 #include "rushlight/backends/cpu/loops/dot_sums.h"
+#include "rushlight/backends/cpu/loops/fetch.h"
 #include "rushlight/backends/cpu/loops/steps.h"
 #include "rushlight/backends/cpu/loops/vec_edge.h"
 #include "rushlight/backends/cpu/loops/vec_int.h"
@@ -81,6 +82,7 @@ inline Sums<H, V> sum_octs(const DotTile& t, int64_t octs, Steps& s, Place* at) 
   int64_t o = 0;
   for (; o + kOcts <= octs; o += kOcts) {
     s.hide();
+    if constexpr (kSplit) fetch_ahead<kOcts * kQuadBytes>(at->b);
 #pragma GCC unroll 4
     for (int64_t u = 0; u < kOcts; ++u) {
       add_oct<true>(parts[kSplit ? 2 * u : 0], parts[kSplit ? 2 * u + 1 : 0],

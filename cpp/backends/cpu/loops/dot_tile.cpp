@@ -1,5 +1,6 @@
 #include "rushlight/backends/cpu/loops/dot.h"
 #include "rushlight/backends/cpu/loops/dot_sums.h"
+#include "rushlight/backends/cpu/loops/fetch.h"
 #include "rushlight/backends/cpu/loops/steps.h"
 #include "rushlight/backends/cpu/loops/vec_panels.h"
 
@@ -154,6 +155,7 @@ void narrow(const DotTile& t, void* out) {
   const int64_t rest = t.depth % kQuad;
   int64_t k = 0;
   for (; k + U <= whole; k += U) {
+    fetch_ahead<U * kQuadBytes>(b);
 #pragma GCC unroll 8
     for (int u = 0; u < U; ++u) {
       Quads quads[V];

@@ -1,5 +1,6 @@
 #include "rushlight/backends/cpu/loops/gemm.h"
 
+#include "rushlight/backends/cpu/loops/fetch.h"
 #include "rushlight/backends/cpu/loops/steps.h"
 #include "rushlight/backends/cpu/loops/vec_edge.h"
 
@@ -122,6 +123,7 @@ void narrow(const GemmTile& t) {
   const B* b = static_cast<const B*>(t.b);
   int64_t k = 0;
   for (; k + U <= t.depth; k += U) {
+    fetch_ahead<U * kPanel * sizeof(B)>(b);
 #pragma GCC unroll 8
     for (int u = 0; u < U; ++u) {
 #pragma GCC unroll 8
@@ -247,6 +249,7 @@ const GemmLoops gemm_loops = {
      RL_TILES(8), RL_TILES(9), RL_TILES(10), RL_TILES(11), RL_TILES(12), RL_TILES(13),
      RL_TILES(14)},
     RL_NARROW(float),
+    RL_NARROW(Half),
     RL_NARROW(uint16_t),
     pack_rows,
     pack_panel,

@@ -47,7 +47,8 @@ struct GemmLoops {
   int64_t panels;                             // greatest width
   GemmTileFn tile[kMaxTileRows][kMaxPanels];  // [rows - 1][panels - 1]
   GemmTileFn narrow[kNarrowRows];         // [rows - 1]: one panel, one tap, several sums at once
-  GemmTileFn narrow_halves[kNarrowRows];  // of panels of bfloat16
+  GemmTileFn narrow_halves[kNarrowRows];  // of panels of float16
+  GemmTileFn narrow_bfloats[kNarrowRows];
   // out[k * rows + i] = row[i][k]; `out` has room for 16 floats more.
   void (*pack_rows)(const float* const* row, int64_t rows, int64_t depth, float* out);
   // out[k * kPanel + j] = in[k * row_step + j * column_step], zeros from `columns` on.

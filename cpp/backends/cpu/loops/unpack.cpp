@@ -3,6 +3,7 @@
 #include "rushlight/backends/cpu/kernels/dot_product.h"
 #include "rushlight/backends/cpu/loops/vec_edge.h"
 #include "rushlight/backends/cpu/loops/vec_int.h"
+#include "rushlight/kernel/loops/half.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 using namespace ::rushlight::kernels::RL_ISA;
 
 constexpr int kVectors = kPanel / kLanes;
-using WordsMemory = uint32_t __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
+using WordsMemory = uint32_t __attribute__((vector_size(kLanes * 4), aligned(1), may_alias));
 
 // A scale, and what it adds for the offset of numbers that bits are made to (unpack_words).
 struct Scale {
@@ -82,20 +83,20 @@ void unpack(const PanelTerms& of) {
   }
 }
 
-void unpack_halves(const PanelTerms& of) {
-  constexpr int64_t kLine = 64;
-  const auto* halves = reinterpret_cast<const uint16_t*>(of.packed);
-  for (int64_t i = 0; i < of.terms * kPanel; i += kPanel) {
-#pragma GCC unroll 4
-    for (int64_t v = 0; v < kPanel; v += kLanes) {
-      store(of.out + i + v, load_weights(halves + i + v));
-    }
-    if (i * 2 % kLine == 0) __builtin_prefetch(of.next + i * 2, 0, 2);
+// Of Half or BFloat.
+template <typename T>
+void unpack_reals(const PanelTerms& of) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  const auto* from = reinterpret_cast<const T*>(of.packed);
+  for (int64_t i = 0; i < of.terms * kPanel; i += kLine) {
+    const int64_t left = of.terms * kPanel - i;
+    __builtin_prefetch(of.next + i * static_cast<int64_t>(sizeof(T)), 0, 2);
+    widen_all(from + i, of.out + i, static_cast<size_t>(left < kLine ? left : kLine));
   }
 }
 
 }  // namespace
 
-const UnpackLoops unpack_loops = {unpack<8>, unpack<4>, unpack_halves};
+const UnpackLoops unpack_loops = {unpack<8>, unpack<4>, unpack_reals<Half>, unpack_reals<BFloat>};
 
 }  // namespace rushlight::cpu::RL_ISA

@@ -1,4 +1,4 @@
-// Inner loops that make float32 panels of weights of 8 or 4 bits, or in bfloat16.
+// Inner loops that make float32 panels of weights of 8 or 4 bits, or in a half type.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,7 @@ struct UnpackLoops {
   void (*bytes)(const PanelTerms& of);
   void (*nibbles)(const PanelTerms& of);
   void (*halves)(const PanelTerms& of);
+  void (*bfloats)(const PanelTerms& of);
 };
 
 RL_LOOPS(UnpackLoops, unpack_loops)

@@ -2,6 +2,7 @@
 // and clamping. Included by loops files only.
 #pragma once
 
+#include "rushlight/kernel/loops/half.h"
 #include "rushlight/kernel/loops/vec.h"
 
 namespace rushlight::cpu::RL_ISA {
@@ -25,14 +26,35 @@ static inline void store_some(float* p, Vec v, int64_t n) {
   }
 }
 
-// A vector of weights: float32 as they lie, bfloat16 as the upper halves of float32.
+// A vector of weights in float32.
 static inline Vec load_weights(const float* p) { return ::rushlight::kernels::RL_ISA::load(p); }
 static inline Vec load_weights(const uint16_t* p) {
   using namespace ::rushlight::kernels::RL_ISA;
+#if defined(__AVX512F__)
+  const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+#elif defined(__AVX2__)
+  // Compilers convert vectors shorter than registers one element after the other.
+  const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+#else
   using Halves = uint16_t __attribute__((vector_size(kLanes * 2), aligned(2), may_alias));
   using Wide = uint32_t __attribute__((vector_size(kLanes * 4)));
   const Wide wide = __builtin_convertvector(*reinterpret_cast<const Halves*>(p), Wide) << 16;
   return reinterpret_cast<Vec>(wide);
+#endif
+}
+static inline Vec load_weights(const ::rushlight::kernels::RL_ISA::Half* p) {
+  using namespace ::rushlight::kernels::RL_ISA;
+#if defined(__AVX512F__)
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+#elif defined(__F16C__)
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+#else
+  alignas(16) float wide[kLanes];
+  widen_all(p, wide, kLanes);
+  return load(wide);
+#endif
 }
 
 // Keeps a vector that was loaded in a register, where the compiler would read it from memory with

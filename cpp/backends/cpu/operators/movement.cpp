@@ -6,6 +6,17 @@
 namespace rushlight::cpu {
 namespace {
 
+// What makes elements of one type those of the other; None for those that are equal. False if
+// nothing does.
+bool find_conversion(DType from, DType to, Conversion* conversion) {
+  *conversion = Conversion::None;
+  if (from == DType::Float16 && to == DType::Float32) *conversion = Conversion::HalfToFloat;
+  if (from == DType::Float32 && to == DType::Float16) *conversion = Conversion::FloatToHalf;
+  if (from == DType::BFloat16 && to == DType::Float32) *conversion = Conversion::BFloatToFloat;
+  if (from == DType::Float32 && to == DType::BFloat16) *conversion = Conversion::FloatToBFloat;
+  return from == to || *conversion != Conversion::None;
+}
+
 class GatherOperator final : public Operator {
  public:
   Status prepare(const GatherParameters& given, Setup& setup) {
@@ -20,10 +31,10 @@ class GatherOperator final : public Operator {
     gather_.panels = columns != 0;
     int64_t width = table_->rank == 2 ? table_->sizes[1] : 0;
     gather_.rows = table_->rank == 2 ? table_->sizes[0] : 0;
-    gather_.halves = gather_.panels && table_->dtype == DType::BFloat16;
     if (gather_.panels) {
-      if (columns < 0 || columns > kMaxViewNumel ||
-          (table_->dtype != DType::Float32 && !gather_.halves)) {
+      const bool is_real = table_->dtype == DType::Float32 || table_->dtype == DType::Float16 ||
+                           table_->dtype == DType::BFloat16;
+      if (columns < 0 || columns > kMaxViewNumel || !is_real || out_->dtype != DType::Float32) {
         return setup.refuse("its panels are not valid");
       }
       gather_.rows = columns;
@@ -34,12 +45,13 @@ class GatherOperator final : public Operator {
     } else if (table_->rank != 2) {
       return setup.refuse("its table is not [rows, width]");
     }
-    const DType wanted = gather_.halves ? DType::Float32 : table_->dtype;
-    if (wanted != out_->dtype || !is_dense(*table_) || !is_dense(*indices_) || !is_dense(*out_) ||
+    if (!find_conversion(table_->dtype, out_->dtype, &gather_.conversion) || !is_dense(*table_) ||
+        !is_dense(*indices_) || !is_dense(*out_) ||
         out_->numel != bounded_product({indices_->numel, width})) {
       return setup.refuse("its values have other sizes, or gaps");
     }
-    gather_.width_bytes = width * static_cast<int64_t>(element_size(out_->dtype));
+    gather_.width = width;
+    gather_.element_size = static_cast<int64_t>(element_size(table_->dtype));
     gather_.count = indices_->numel;
     return {};
   }
@@ -63,17 +75,6 @@ class GatherOperator final : public Operator {
   const View* out_ = nullptr;
   Gather gather_;
 };
-
-// What makes elements of one type those of the other; None for those that are equal. False if
-// nothing does.
-bool find_conversion(DType from, DType to, Conversion* conversion) {
-  *conversion = Conversion::None;
-  if (from == DType::Float16 && to == DType::Float32) *conversion = Conversion::HalfToFloat;
-  if (from == DType::Float32 && to == DType::Float16) *conversion = Conversion::FloatToHalf;
-  if (from == DType::BFloat16 && to == DType::Float32) *conversion = Conversion::BFloatToFloat;
-  if (from == DType::Float32 && to == DType::BFloat16) *conversion = Conversion::FloatToBFloat;
-  return from == to || *conversion != Conversion::None;
-}
 
 class CopyOperator final : public Operator {
  public:

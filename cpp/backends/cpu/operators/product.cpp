@@ -49,6 +49,7 @@ class PackedProduct final : public Operator {
   Status check_dtypes(const Setup& setup) {
     const DType type = panels_ == nullptr ? DType::Float32 : panels_->dtype;
     if (type == DType::BFloat16) product_.type = PanelType::BFloat16;
+    if (type == DType::Float16) product_.type = PanelType::Float16;
     if (type == DType::Int8) product_.type = PanelType::Int8;
     if (type == DType::UInt8) product_.type = PanelType::Int4;
     if (!has_scales(product_.type)) return setup.check_floats(3, 2, 1, 1);
