@@ -4,10 +4,10 @@ NAME...`.
 Every later runtime must load them. Those of version 1 hold together every operation that it has,
 those of version 2 Winograd's algorithm, weights in bfloat16, and sizes that follow from the inputs'
 sizes, those of version 3 every operation on integers, that of version 4 integers that products add
-to their results, that of version 5 products of floats with integers. A new version of the payload
-gets files of its own: these stay as they are. Eager PyTorch's outputs for inputs of ones, of
-quantised programs their graph's, go to expected.json, for several sizes of the inputs where these
-are dynamic: "name.method 2,3 4" is that of inputs [2, 3] and [4].
+to their results, those of version 5 products of floats with integers, and float16. A new version of
+the payload gets files of its own: these stay as they are. Eager PyTorch's outputs for inputs of
+ones, of quantised programs their graph's, go to expected.json, for several sizes of the inputs
+where these are dynamic: "name.method 2,3 4" is that of inputs [2, 3] and [4].
 """
 
 from __future__ import annotations
@@ -277,6 +277,18 @@ class WeightOnly(QuantizedRows):
             quantize_(layer, config, lambda module, _: isinstance(module, nn.Linear))
 
 
+class Float16(nn.Module):
+    """A convolution and products of many rows and of few in float16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.last = nn.Conv1d(64, 32, 3, padding=1).half(), nn.Linear(32, 130).half()
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = F.relu(self.conv(x.half())).mT
+        return self.last(y).float(), self.last(y.mean(1)).float()
+
+
 QUANTIZERS = {
     "cpu_engine_v3_images": images_quantizer,
     "cpu_engine_v3_rows": rows_quantizer,
@@ -338,6 +350,7 @@ def main(names: list[str]) -> None:
             [[(n, 4, 9, 11)] for n in (1, 3, 2)],
             ({0: images},),
         ),
+        "cpu_engine_v5_halves": (Float16, [[(1, 64, 9)]], None),
         "cpu_engine_v5_weights": (WeightOnly, [[(n, 64)] for n in (1, 12, 8)], ({0: many},)),
     }
     for name in names:

@@ -12,7 +12,7 @@ from torch.fx import Node
 from rushlight.backends.cpu import tiles
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.graph import View
-from rushlight.backends.cpu.operator_facts import Operator, val_of
+from rushlight.backends.cpu.operator_facts import REALS, Operator, val_of
 from rushlight.backends.cpu.sizes import Size, all_same, at_most_one, same, shape_of, sizes_of
 from rushlight.ir.operators import arguments
 from rushlight.schema import cpu_engine as fb
@@ -25,15 +25,15 @@ NEVER = -1e9
 def _attention_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     args = arguments(node)
     for name in ("query", "key", "value"):
-        if val_of(args[name]).dim() != 4 or val_of(args[name]).dtype != torch.float32:
-            return "the engine's attention takes [batch, heads, length, width] of float32"
+        if val_of(args[name]).dim() != 4 or val_of(args[name]).dtype not in REALS:
+            return "the engine's attention takes [batch, heads, length, width] of real numbers"
     if not isinstance(val_of(args["query"]).shape[3], int):
         return "the width of its heads is dynamic"
     if args["dropout_p"]:
         return "the engine's attention has no dropout"
     mask = args["attn_mask"]
-    if mask is not None and val_of(mask).dtype not in (torch.float32, torch.bool):
-        return "the engine's attention takes masks of float32 or bool"
+    if mask is not None and val_of(mask).dtype not in (*REALS, torch.bool):
+        return "the engine's attention takes masks of real numbers or bool"
     return None
 
 

@@ -16,6 +16,7 @@ from rushlight.backends.cpu.clusters import IMAGES, Cluster, clusters_of, is_ele
 from rushlight.backends.cpu.graph import Graph, Memory, Step, View, bytes_of
 from rushlight.backends.cpu.join import join, order_of_loads
 from rushlight.backends.cpu.layout import Layout, NoViewError
+from rushlight.backends.cpu.rewrite import real
 from rushlight.backends.cpu.sizes import Size, Sizes, at_most_one, product, same, shape_of, size_of
 from rushlight.backends.cpu.spellings import Spellings
 from rushlight.backends.cpu.tiles import Term, TileOp, TooLongError, assemble, constant, term_of
@@ -23,6 +24,7 @@ from rushlight.ir.spec import dim_order_of
 from rushlight.schema import cpu_engine as fb
 
 _MAX_TILE_RANK = 4
+_MANY = 4096  # elements of a constant from which on it is worth a step to store halves
 
 Translate = Callable[["Builder", Node], Any]
 
@@ -46,6 +48,7 @@ class Builder:
         self._values: dict[Node, Any] = {}
         self._made: dict[tuple[Any, ...], View] = {}
         self._data: dict[Node, torch.Tensor] = {}
+        self._stored: dict[Node, torch.dtype] = {}  # of constants that are given in halves
         self._nodes: list[Node] = []
         tensors = {**program.constants, **program.state_dict}
         specs = {s.arg.name: s for s in program.graph_signature.input_specs}
@@ -56,7 +59,10 @@ class Builder:
             if spec.kind == InputKind.USER_INPUT:
                 self._input(node)
             else:
-                self._data[node] = tensors[str(spec.target)].detach()
+                data = tensors[str(spec.target)].detach()
+                self._data[node] = real(data)
+                if self._data[node] is not data:
+                    self._stored[node] = data.dtype
         for cluster in clusters_of(program.graph, self._data.__contains__):
             self._build(cluster)
         returned: Any = program.graph.output_node().args[0]
@@ -82,12 +88,37 @@ class Builder:
     def value(self, node: Node) -> Any:
         """What a node stands for: a view, or a list of views."""
         if node not in self._values:
-            self._values[node] = self.constant((node,), lambda: self._data[node].contiguous())
+            self._values[node] = self.weights(node, (node,), lambda: self._data[node].contiguous())
         return self._values[node]
 
     def constant(self, key: tuple[Any, ...], make: Callable[[], torch.Tensor]) -> View:
         """A constant made once for each key."""
         return self.once(key, lambda: self.graph.constant(make()))
+
+    def weights(self, node: Node, key: tuple[Any, ...], make: Callable[[], torch.Tensor]) -> View:
+        """What is made of a constant, in float32. Of large ones in halves it is stored in halves,
+        and widened in each run."""
+        if self._data[node].numel() < _MANY or not self.is_half(node):
+            return self.constant(key, make)
+
+        def widened() -> View:
+            stored = self.graph.constant(make().to(self._stored[node]))
+            out = self.new(stored.shape)
+            self.copy(stored, out)
+            return out
+
+        return self.once(key, widened)
+
+    def is_half(self, node: Node) -> bool:
+        """Whether a constant is given in a half type."""
+        return node in self._stored
+
+    def table(self, node: Node) -> View:
+        """A value as it is given: a constant in halves in these."""
+        if not self.is_half(node):
+            return self.dense(self.value(node))
+        data = self._data[node].to(self._stored[node]).contiguous()
+        return self.constant((node, "table"), lambda: data)
 
     def once(self, key: tuple[Any, ...], make: Callable[[], View]) -> View:
         """A value made once for each key."""
@@ -104,12 +135,14 @@ class Builder:
     def linear_weight(self, node: Node) -> View:
         """The panels of a constant matrix [columns, depth], as a linear layer has it."""
         data = self._data[node]
-        return self.constant((node, "rows"), lambda: pack.panels(data.t()).to(self._weights))
+        dtype = self._stored.get(node, self._weights)
+        return self.constant((node, "rows"), lambda: pack.panels(data.t()).to(dtype))
 
     def matrix(self, node: Node) -> View:
         """The panels of a constant matrix [depth, columns]."""
         data = self._data[node]
-        return self.constant((node, "columns"), lambda: pack.panels(data).to(self._weights))
+        dtype = self._stored.get(node, self._weights)
+        return self.constant((node, "columns"), lambda: pack.panels(data).to(dtype))
 
     def bias(self, node: Any) -> View | None:
         """A constant bias as products read it; None for none."""

@@ -55,11 +55,15 @@ def _convolution(b: Builder, node: Node) -> View:
         kind = fb.ConvolutionKind.TRANSPOSED
     elif groups == image.shape[1] and groups > 1:
         kind = fb.ConvolutionKind.DEPTHWISE
-    elif _suits_winograd(weight, stride, dilation, groups, out_sizes):
+    elif not b.is_half(args["weight"]) and _suits_winograd(
+        weight, stride, dilation, groups, out_sizes
+    ):
         kind = fb.ConvolutionKind.WINOGRAD
     if kind is not fb.ConvolutionKind.DENSE:
         image = b.in_order(image, CHANNELS_LAST)
-    weights = b.constant((args["weight"], kind), lambda: pack.convolution(weight, groups, kind))
+    weights = b.weights(
+        args["weight"], (args["weight"], kind), lambda: pack.convolution(weight, groups, kind)
+    )
     out = b.new(out_sizes, CHANNELS_LAST)
     operation = fb.Convolution(kind, kernel, stride, padding, dilation, groups)
     b.emit(operation, [image, weights, b.bias(args["bias"])], [out])

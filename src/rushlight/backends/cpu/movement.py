@@ -30,7 +30,7 @@ def _embedding(b: Builder, node: Node) -> View:
         # The output layer has these weights, too: they are stored once, as it reads them.
         table, columns = b.linear_weight(weight), len(data)
     else:
-        table, columns = b.dense(b.value(weight)), 0
+        table, columns = b.table(weight), 0
     b.emit(fb.Gather(columns), [table, indices], [out])
     return out
 

@@ -13,6 +13,10 @@ from torch.fx import Node
 from rushlight.backends.cpu.build import Builder
 from rushlight.ir.operators import arguments
 
+HALVES = (torch.float16, torch.bfloat16)
+REALS = (torch.float32, *HALVES)
+"""What the engine computes, in float32."""
+
 WhyNot = Callable[[Node, Callable[[Any], bool]], str | None]
 
 

@@ -6,7 +6,15 @@ from typing import Any
 
 import torch
 
-from rushlight.backends.cpu import attention, images, movement, products, quantized_steps, rows
+from rushlight.backends.cpu import (
+    attention,
+    halves,
+    images,
+    movement,
+    products,
+    quantized_steps,
+    rows,
+)
 from rushlight.backends.cpu.operator_facts import Operator
 
 aten = torch.ops.aten
@@ -18,6 +26,7 @@ OPERATORS: dict[Any, Operator] = {
     **movement.OPERATORS,
     **attention.OPERATORS,
     **quantized_steps.OPERATORS,
+    **halves.OPERATORS,
 }
 """What the engine takes beside elementwise calls."""
 

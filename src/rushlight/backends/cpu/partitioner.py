@@ -14,6 +14,7 @@ from torch.fx import Node
 from rushlight.backends.cpu import tiles
 from rushlight.backends.cpu.clusters import is_elementwise, is_number
 from rushlight.backends.cpu.dynamic import DynamicSizes, hidden_sizes
+from rushlight.backends.cpu.operator_facts import REALS
 from rushlight.backends.cpu.operators import ANY_DTYPE, KEPT_WHOLE, MOVING, OPERATORS
 from rushlight.backends.cpu.preprocess import CpuBackend, read_weights
 from rushlight.backends.cpu.quantized_facts import operands_of
@@ -162,9 +163,9 @@ def _why_not_value(one: Node, node: Node) -> str | None:
         if val.dim() > _MAX_RANK:
             return f"{one.name} has more than {_MAX_RANK} dimensions"
         if is_elementwise(node):
-            if val.dtype not in (torch.float32, torch.bool):
+            if val.dtype not in (*REALS, torch.bool):
                 return f"{one.name} is {str(val.dtype).removeprefix('torch.')}; tiles hold float32"
-        elif node.target not in ANY_DTYPE and val.dtype != torch.float32:
+        elif node.target not in ANY_DTYPE and val.dtype not in REALS:
             return f"{one.name} is {str(val.dtype).removeprefix('torch.')}, not float32"
         elif val.dtype.is_complex or val.element_size() > 8:
             return f"{one.name} is {str(val.dtype).removeprefix('torch.')}"

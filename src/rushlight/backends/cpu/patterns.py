@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch.export import ExportedProgram
 
 from rushlight.backends.cpu.attention_pattern import fuse_attention
+from rushlight.backends.cpu.halves import widen
 from rushlight.backends.cpu.join_pattern import split_chains
 from rushlight.backends.cpu.norm_pattern import fuse_norms
 from rushlight.backends.cpu.quantized_pattern import fuse_quantized
@@ -19,6 +20,7 @@ def fuse_patterns(program: ExportedProgram) -> dict[str, str]:
         notes on calls, by their names, for the report.
     """
     rewriter = Rewriter(program)
+    widen(rewriter)
     notes = fuse_quantized(rewriter)
     simplify_views(rewriter)
     fuse_norms(rewriter)

@@ -178,9 +178,23 @@ _OF_INTEGERS = (
 )
 
 
+def _is_of_version_5(step: Step) -> bool:
+    """Whether a step multiplies floats by integers, or computes with values in half types."""
+    views = [view for view in (*step.inputs, *step.outputs) if view is not None]
+    dtypes = {view.meta.dtype for view in views}
+    columns = getattr(step.operation, "columns", 0)
+    moves = isinstance(step.operation, fb.Copy | fb.Gather) and not columns
+    is_product = isinstance(step.operation, fb.Product)
+    return (
+        torch.float16 in dtypes
+        or (moves and torch.bfloat16 in dtypes)
+        or (is_product and len(step.inputs) > 3)
+    )
+
+
 def _version(graph: Graph, is_dynamic: bool) -> int:
     """The lowest version whose readers know all that is in a graph."""
-    if any(isinstance(s.operation, fb.Product) and len(s.inputs) > 3 for s in graph.steps):
+    if any(_is_of_version_5(step) for step in graph.steps):
         return 5
     if any(getattr(step.operation, "residual", None) for step in graph.steps):
         return 4

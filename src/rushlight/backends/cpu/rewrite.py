@@ -29,13 +29,18 @@ class Rewriter:
         self._program = program
         tensors = {**program.constants, **program.state_dict}
         self._data = {
-            node: tensors[str(spec.target)].detach()
+            node: real(tensors[str(spec.target)].detach())
             for node, spec in zip(self._placeholders(), self._specs(), strict=True)
             if spec.kind != InputKind.USER_INPUT
         }
         self._made: dict[Any, Node] = {}  # by key
         vals = (node.meta.get("val") for node in self.graph.nodes)
         self._mode = next(val.fake_mode for val in vals if isinstance(val, FakeTensor))
+
+    def fake(self, sizes: Sequence[Any], steps: Sequence[Any], dtype: torch.dtype) -> torch.Tensor:
+        """What a node says of its value."""
+        with self._mode:
+            return torch.empty_strided(tuple(sizes), tuple(steps), dtype=dtype)
 
     def _placeholders(self) -> list[Node]:
         return list(self.graph.find_nodes(op="placeholder"))
@@ -173,6 +178,11 @@ class Rewriter:
         for node in reversed(list(self.graph.nodes)):
             if node.op == "call_function" and not node.users:
                 self.graph.erase_node(node)
+
+
+def real(data: torch.Tensor) -> torch.Tensor:
+    """A constant as parts compute with it: halves as float32."""
+    return data.float() if data.is_floating_point() and data.itemsize == 2 else data
 
 
 def both(pair: tuple[Any, Any] | None) -> list[tuple[Any, Any]]:

@@ -10,7 +10,13 @@ from torch.fx import Node
 
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.graph import CHANNELS_LAST, View
-from rushlight.backends.cpu.operator_facts import Operator, needs_constants, only_first, val_of
+from rushlight.backends.cpu.operator_facts import (
+    REALS,
+    Operator,
+    needs_constants,
+    only_first,
+    val_of,
+)
 from rushlight.backends.cpu.sizes import Size, product, shape_of, sizes_of
 from rushlight.backends.cpu.tiles import Term, TileOp, constant
 from rushlight.ir.operators import arguments
@@ -200,8 +206,8 @@ def is_without_gaps(view: View) -> bool:
 
 
 def _reduction_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
-    if arguments(node).get("dtype") not in (None, torch.float32):
-        return "the engine reduces float32 to float32"
+    if arguments(node).get("dtype") not in (None, *REALS):
+        return "the engine reduces real numbers to real numbers"
     if val_of(arguments(node)["self"]).dim() == 0:
         return "it reduces a single number"
     return None
