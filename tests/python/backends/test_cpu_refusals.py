@@ -50,7 +50,7 @@ def value_of(graph: fb.Graph, kind: type, number: int) -> fb.Value:
 
 
 def newer(graph: fb.Graph) -> None:
-    graph.version = 5
+    graph.version = 6
 
 
 def many_arguments(graph: fb.Graph) -> None:
@@ -146,7 +146,7 @@ def cut_program(graph: fb.Graph) -> None:
 @pytest.mark.parametrize(
     ("model", "damage", "reason"),
     [
-        (LINEAR, newer, "the payload has version 5, this runtime reads 1 to 4"),
+        (LINEAR, newer, "the payload has version 6, this runtime reads 1 to 5"),
         (LINEAR, many_arguments, "the payload has too many arguments"),
         (LINEAR, much_scratch, "the method's memory has no room for the delegate"),
         (LINEAR, large_constant, f"named data has no {HUGE} bytes under"),

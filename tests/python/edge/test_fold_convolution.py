@@ -33,6 +33,25 @@ def test_padding_and_norm_fold(bias: bool, affine: bool) -> None:
     torch.testing.assert_close(run(program, x)[0], model(x))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_norms_in_halves_fold_where_halves_hold_the_weights(dtype: torch.dtype) -> None:
+    model = _Block(bias=True, affine=True, pads=(0, 0)).eval().to(dtype)
+    x = torch.randn(2, 3, 6, 5).to(dtype)
+    program = core(model, x)
+    assert fold_convolution(Constants(program)) == 2
+    exact, step = model.float()(x.float()), torch.finfo(dtype).eps
+    torch.testing.assert_close(run(program, x)[0].float(), exact, rtol=8 * step, atol=8 * step)
+
+
+@pytest.mark.parametrize(("factor", "variance"), [(6e4, 1e-4), (1e-7, 6e4)])
+def test_weights_that_float16_cannot_hold_stay(factor: float, variance: float) -> None:
+    model = _Block(bias=False, affine=True, pads=(0, 0)).eval()
+    model.norm.weight.data.fill_(factor)
+    model.norm.running_var.fill_(variance)
+    program = core(model.half(), torch.randn(2, 3, 6, 5).half())
+    assert fold_convolution(Constants(program)) == 1  # the padding
+
+
 def test_a_padding_of_unequal_sides_stays() -> None:
     model = _Block(bias=False, affine=True, pads=(0, 1, 0, 1), stride=2).eval()
     x = torch.randn(1, 3, 6, 6)

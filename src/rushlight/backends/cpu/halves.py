@@ -15,7 +15,7 @@ from torch.fx import Node
 
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.graph import View
-from rushlight.backends.cpu.operator_facts import HALVES, REALS, Operator, val_of
+from rushlight.backends.cpu.operator_facts import HALVES, REALS, Operator, is_replaced, val_of
 from rushlight.backends.cpu.rewrite import Rewriter, shape_of
 from rushlight.backends.cpu.sizes import shape_of as sizes_of_node
 
@@ -82,10 +82,6 @@ def _convert(b: Builder, node: Node) -> View:
     return out
 
 
-def _no_step(b: Builder, node: Node) -> View:
-    raise AssertionError(f"{node.name} is left out before steps are made")
-
-
 def _cast_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     source: Any = node.args[0]
     before, after = val_of(source).dtype, val_of(node).dtype
@@ -101,5 +97,5 @@ def _cast_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
 
 OPERATORS: dict[Any, Operator] = {
     convert: Operator(_convert),
-    _CAST: Operator(_no_step, _cast_why_not),
+    _CAST: Operator(is_replaced, _cast_why_not),
 }

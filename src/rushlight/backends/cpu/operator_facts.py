@@ -38,6 +38,11 @@ class Operator:
     why_not: WhyNot = always
 
 
+def is_replaced(b: Builder, node: Node) -> Any:
+    """Of calls that patterns leave none of."""
+    raise AssertionError(f"{node.name} is replaced before steps are made")
+
+
 def val_of(node: Any) -> torch.Tensor:
     """Sizes and dtype of a node's value."""
     val: torch.Tensor = node.meta["val"]

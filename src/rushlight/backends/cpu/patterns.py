@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch.export import ExportedProgram
 
 from rushlight.backends.cpu.attention_pattern import fuse_attention
+from rushlight.backends.cpu.batch_norm_pattern import split_batch_norms
 from rushlight.backends.cpu.halves import widen
 from rushlight.backends.cpu.join_pattern import split_chains
 from rushlight.backends.cpu.norm_pattern import fuse_norms
@@ -22,6 +23,7 @@ def fuse_patterns(program: ExportedProgram) -> dict[str, str]:
     rewriter = Rewriter(program)
     widen(rewriter)
     notes = fuse_quantized(rewriter)
+    split_batch_norms(rewriter)
     simplify_views(rewriter)
     fuse_norms(rewriter)
     fuse_attention(rewriter)

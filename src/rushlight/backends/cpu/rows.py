@@ -13,6 +13,7 @@ from rushlight.backends.cpu.graph import CHANNELS_LAST, View
 from rushlight.backends.cpu.operator_facts import (
     REALS,
     Operator,
+    is_replaced,
     needs_constants,
     only_first,
     val_of,
@@ -47,28 +48,6 @@ def _of_rows(
     out = b.new(x.shape)
     b.emit(norm, [x.moved(x.meta.view(sizes)), *vectors], [out.moved(out.meta.view(sizes))])
     return out
-
-
-def _batch_norm(b: Builder, node: Node) -> list[View]:
-    """One that no convolution took in: a product and a sum for each channel."""
-    args = arguments(node)
-    mean, variance = b.data(args["running_mean"]), b.data(args["running_var"])
-    weight, bias = b.data(args["weight"]), b.data(args["bias"])
-    assert mean is not None and variance is not None
-    scale = torch.rsqrt(variance + args["eps"]) * (1 if weight is None else weight)
-    shift = (0 if bias is None else bias) - mean * scale
-    x = b.value(args["input"])
-    channels = [len(mean), *([1] * (x.meta.dim() - 2))]
-
-    def make(load: Callable[[View], Term]) -> Term:
-        vectors = [
-            b.constant((node, name), lambda data=data: data.view(channels))  # type: ignore[misc]
-            for name, data in (("scale", scale), ("shift", shift))
-        ]
-        terms = [load(x), *(load(v.moved(v.meta.expand(x.shape))) for v in vectors)]
-        return Term(TileOp.MUL_ADD, tuple(terms))
-
-    return [b.term(make, x.shape)]
 
 
 def _batch_norm_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
@@ -215,7 +194,7 @@ def _reduction_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | 
 
 OPERATORS = {
     aten.native_layer_norm.default: Operator(_layer_norm, only_first),
-    aten._native_batch_norm_legit_no_training.default: Operator(_batch_norm, _batch_norm_why_not),
+    aten._native_batch_norm_legit_no_training.default: Operator(is_replaced, _batch_norm_why_not),
     aten.native_group_norm.default: Operator(_group_norm, only_first),
     aten.rms_norm.default: Operator(_rms_norm),
     aten._softmax.default: Operator(_softmax(False), _softmax_why_not),

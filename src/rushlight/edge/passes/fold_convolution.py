@@ -1,7 +1,8 @@
 """Fold what surrounds a convolution into it: zero padding before it, batch norm after it.
 
 Both are exact up to rounding: the padding moves into the convolution's own, and an inference batch
-norm is a scale and a shift per output channel, which the weight and the bias take up.
+norm is a scale and a shift per output channel, which the weight and the bias take up, rounded to
+the type that they have.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _fold_batch_norm(constants: Constants, norm: Node) -> bool:
         return False
     x, weight, bias, *rest = source.args
     parts = [weight, *norm.args[3:5], *(a for a in (bias, *norm.args[1:3]) if a is not None)]
-    if not all(a in known for a in parts) or norm.meta["val"][0].dtype != torch.float32:
+    if not all(a in known for a in parts) or not norm.meta["val"][0].is_floating_point():
         return False
     gamma, beta, mean, variance = (_value(constants, a) for a in norm.args[1:5])
     assert mean is not None and variance is not None
@@ -71,16 +72,23 @@ def _fold_batch_norm(constants: Constants, norm: Node) -> bool:
     shift = (0.0 if old_bias is None else old_bias.double()) - mean.double()
     new_bias = shift * scale + (0.0 if beta is None else beta.double())
     new_kernel = kernel.double() * scale.reshape(-1, *[1] * (kernel.dim() - 1))
-    args = (
-        x,
-        constants.add(new_kernel.to(kernel.dtype), like=norm),
-        constants.add(new_bias.to(kernel.dtype), like=norm),
-        *rest,
-    )
+    rounded = [_rounded(exact, kernel.dtype) for exact in (new_kernel, new_bias)]
+    if rounded[0] is None or rounded[1] is None:
+        return False
+    new = (constants.add(data, like=norm) for data in rounded if data is not None)
+    args = (x, *new, *rest)
     folded = insert(norm.graph, source.target, args, like=norm, value=norm.meta["val"][0])
     for user in list(norm.users):
         replace(user, folded)
     return True
+
+
+def _rounded(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor | None:
+    """The same in another type; None if that is beyond its range, or near its least numbers, where
+    float16 has few digits."""
+    rounded = exact.to(dtype)
+    error, size = ((rounded - exact).abs().amax(), exact.abs().amax())
+    return rounded if bool(error <= torch.finfo(dtype).eps * size) else None
 
 
 def _value(constants: Constants, node: Any) -> torch.Tensor | None:
