@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import struct
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -87,6 +88,9 @@ def test_a_path_without_a_file(tmp_path: pathlib.Path) -> None:
         rl.load(tmp_path)
     with pytest.raises(rl.LoadError, match="path or as bytes, not as int"):
         rl.load(3)  # type: ignore[arg-type]
+    exported = SimpleNamespace(buffer=b"")  # as what rl.export returns has it
+    with pytest.raises(rl.LoadError, match="not as SimpleNamespace: pass its buffer"):
+        rl.load(exported)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

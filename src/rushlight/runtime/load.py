@@ -216,8 +216,9 @@ def _source(source: object, what: str) -> tuple[bytes | None, bytes | None]:
         return None, source
     if isinstance(source, bytearray | memoryview):
         return None, bytes(source)  # a copy: what was verified must not change afterwards
+    advice = ": pass its buffer" if hasattr(source, "buffer") else ""
     raise LoadError(
-        f"{what} is given as a path or as bytes, not as {type(source).__name__}",
+        f"{what} is given as a path or as bytes, not as {type(source).__name__}{advice}",
         code=Code.INVALID_ARGUMENT,
     )
 
