@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "cpu_kernels.h"
-#include "rushlight/backends/cpu/kernels/dot_product.h"
 #include "rushlight/kernel/loops/half.h"
 
 using namespace rushlight;

@@ -166,17 +166,45 @@ def test_sizes_that_vary() -> None:
         torch.testing.assert_close(module(x), layer(x), rtol=2e-3, atol=1e-3)
 
 
-def test_rounding_that_a_model_asks_for_stays() -> None:
-    """Numbers that are made halves, and floats again at once, are rounded outside."""
+def _kept(x: Tensor) -> Tensor:
+    return (x * 3).half().float() + 1
 
-    def forward(x: Tensor) -> Tensor:
-        return (x * 3).half().float() + 1
 
+def _split(x: Tensor) -> tuple[Tensor, Tensor]:
+    high = x.bfloat16()
+    return high, (x - high.float()).bfloat16()
+
+
+def _compared(x: Tensor) -> tuple[Tensor, Tensor]:
+    rounded = x.half()
+    return rounded, rounded.float() == x
+
+
+def _moved(x: Tensor) -> Tensor:
+    return (x * 3).half().reshape(5, 10).mT.float() + 1
+
+
+def _twice(x: Tensor) -> Tensor:
+    return x.half().bfloat16().float() + 1
+
+
+@pytest.mark.parametrize("function", [_kept, _split, _compared, _moved, _twice])
+def test_rounding_that_a_model_asks_for_stays(function: Callable[[Tensor], Any]) -> None:
+    """Of what is made a half, and converted once more, perhaps moved."""
     x = torch.randn(50)
-    edge = lowered(Calls(forward), x)
+    edge = lowered(Calls(function), x)
     assert any("rounds" in str(reason) for reason in left_of(edge).values())
-    found = rl.load(bytes(edge.to_executorch().buffer))(x)
-    assert torch.equal(found, forward(x))
+    found = flat(rl.load(bytes(edge.to_executorch().buffer))(x))
+    for ours, wanted in zip(found, flat(function(x)), strict=True):
+        assert torch.equal(ours, wanted)
+
+
+def test_an_image_in_another_order_that_is_read_as_it_lies() -> None:
+    def forward(x: Tensor) -> Tensor:
+        return torch.as_strided(x, (2, 3), (1, 2)) * 2
+
+    x = torch.randn(2, 4, 3, 3).half().to(memory_format=torch.channels_last)
+    check(Calls(forward), x)
 
 
 @pytest.mark.parametrize("recipe", ["float16", "bfloat16"])

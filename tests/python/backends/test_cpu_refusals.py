@@ -37,6 +37,7 @@ CONVOLUTION = (nn.Conv2d(2, 3, 3, padding=1), (torch.ones(1, 2, 5, 5),))
 TRANSPOSED = (nn.ConvTranspose2d(2, 3, 3), (torch.ones(1, 2, 5, 5),))
 POOL = (nn.MaxPool2d(2), (torch.ones(1, 2, 6, 6),))
 ATTENTION = (Attends(), (torch.ones(1, 2, 5, 8),) * 3)
+TABLE = (nn.Embedding(10, 8), (torch.tensor([[1, 7]]),))
 PRODUCT = (Multiplies(), (torch.ones(2, 3),) * 2)
 
 
@@ -130,6 +131,10 @@ def one_key_often(graph: fb.Graph) -> None:
     value_of(graph, fb.Attention, 1).steps[2] = 0
 
 
+def rows_in_halves(graph: fb.Graph) -> None:
+    graph.values[step_of(graph, fb.Gather).outputs[0]].dtype = ScalarType.HALF
+
+
 def stores_nothing(graph: fb.Graph) -> None:
     program = step_of(graph, fb.Elementwise).operation.program
     program.code = program.code[:3]
@@ -165,6 +170,7 @@ def cut_program(graph: fb.Graph) -> None:
         (TRANSPOSED, many_groups, "its channels do not fit its groups"),
         (POOL, deep_padding, "its window is not valid"),
         (ATTENTION, one_key_often, "its values are not .* in rows of float32"),
+        (TABLE, rows_in_halves, "its values have other sizes, or gaps"),
         (PRODUCT, stores_nothing, "its program stores nothing"),
         (PRODUCT, unknown_instruction, "its program is not valid"),
         (PRODUCT, cut_program, "its program is cut"),

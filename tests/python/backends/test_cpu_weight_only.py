@@ -76,6 +76,41 @@ def test_long_sums_with_what_follows() -> None:
         close_to_eager(model, torch.randn(rows, 40))
 
 
+@pytest.mark.parametrize("per_channel", [True, False])
+def test_one_weight_of_two_products_that_turn_it(per_channel: bool) -> None:
+    layer = Linear(64, 64, bias=False, per_channel=per_channel)
+
+    def forward(x: Tensor) -> tuple[Tensor, Tensor]:
+        weight = layer.number()
+        return functional.linear(x, weight), x @ weight
+
+    model, x = Holding(layer, forward), torch.randn(5, 64)
+    edge = lowered(model, x)
+    module = rl.load(bytes(edge.to_executorch().buffer), check_backends=True)
+    for ours, wanted in zip(module(x), model(x), strict=True):
+        torch.testing.assert_close(ours, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("low", [-127, -8], ids=["int8", "int4"])
+def test_weights_are_exact(low: int) -> None:
+    """Those that are zero add nothing, and nothing is added to all of a column alike."""
+    layer = Linear(40, 4096, bias=False, low=low)
+    layer.weight[::2] = 0
+    x = torch.rand(3, 4096)
+    found = rl.load(bytes(lowered(layer, x).to_executorch().buffer))(x)
+    exact = x.double() @ layer.number().double().t()
+    assert bool((found[:, ::2] == 0).all())
+    assert float((found - exact).abs().max()) < 2e-6 * float(exact.abs().max())
+
+
+def test_rows_that_are_repeated() -> None:
+    layer = Linear(16, 70)
+    model = Holding(layer, lambda x: layer(x.expand(9, 70)))
+    close_to_eager(model, torch.randn(1, 70))
+    plain = nn.Linear(70, 16)
+    close_to_eager(Holding(plain, lambda x: plain(x.expand(9, 70))), torch.randn(1, 70))
+
+
 def test_rows_that_vary() -> None:
     layer = Groups(20, 64, 16)
     rows = torch.export.Dim("rows", max=50)

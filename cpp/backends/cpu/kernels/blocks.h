@@ -151,15 +151,15 @@ struct PartFinish {
   static void block(const void* data, int64_t row, int64_t rows, int64_t column, int64_t columns);
 };
 
-// Panels begin..end-1 of a product of few rows, with panels without scales.
-void multiply_narrow(const Product& product, int64_t begin, int64_t end);
+// Panels begin..end-1 of a product of few rows, with panels without scales. `fetches`: what follows
+// them in memory is read next.
+void multiply_narrow(const Product& product, int64_t begin, int64_t end, bool fetches);
 
 // A product whose rows of A lie in runs: row i at a + i / run * run_step + i % run * a_step.
 struct RowRuns {
   int64_t run = 0;  // 0: all rows in one run
   int64_t run_step = 0;
 };
-size_t runs_scratch(const Product& product, const RowRuns& runs);
 void multiply_runs(const Product& product, const RowRuns& runs, void* scratch, size_t scratch_size,
                    Workers* workers);
 

@@ -1,6 +1,7 @@
 #include "rushlight/backends/cpu/kernels/convolution.h"
 
 #include "rushlight/backends/cpu/kernels/image.h"
+#include "rushlight/backends/cpu/kernels/row_blocks.h"
 
 namespace rushlight::cpu {
 namespace {
@@ -116,7 +117,7 @@ size_t convolution_scratch(const ConvGeometry& g) {
   if (is_pointwise(g)) {
     RowRuns runs;
     runs.run = g.out_width;
-    return pixels_collide(g) ? runs_scratch(pointwise_product(g), runs) : 0;
+    return pixels_collide(g) ? row_blocks_scratch(pointwise_product(g), runs) : 0;
   }
   return static_cast<size_t>(padded_size(g, pixel_step(g))) * sizeof(float) + kCacheLine;
 }

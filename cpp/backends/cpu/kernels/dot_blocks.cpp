@@ -59,8 +59,8 @@ DotGrid::DotGrid(int64_t depth, const GroupScales& groups)
   tile.depth = depth;
   tile.groups = groups.groups;
   tile.scales = groups.scales;
-  tile.halves = groups.halves;
-  tile.scale_panel = groups.groups * kPanel * (groups.halves ? 2 : 4);
+  tile.bfloat16_scales = groups.bfloat16;
+  tile.scale_panel = groups.groups * kPanel * (groups.bfloat16 ? 2 : 4);
 }
 
 DotTile DotGrid::tile_at(int64_t panel) const {

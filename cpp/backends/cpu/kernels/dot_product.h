@@ -1,14 +1,5 @@
 // Matrix products of uint8 with weights of 8 or 4 bits that were packed ahead of time. The sums are
 // integers, exact whatever the instruction set.
-//
-// Panels. A packed matrix of k rows and n columns lies in panels of kPanel columns, rows filled up
-// with zeros to quads of four and columns to whole panels: element (i, j) is byte
-// ((j / 16) * quads + i / 4) * 64 + (j % 16) * 4 + i % 4. What belongs to columns is filled up to
-// whole panels, too.
-//
-// Of 4 bits, two's complement: rows are filled up to octs of eight, and byte
-// ((j / 16) * octs + i / 8) * 64 + (j % 16) * 4 + i % 4 has element (i, j) in its lower half if
-// i % 8 < 4, in its upper half otherwise.
 #pragma once
 
 #include "rushlight/backends/cpu/kernels/product.h"
@@ -18,16 +9,6 @@ namespace rushlight::cpu {
 
 // Terms of a sum, of at most 255 * 128 each, that 32 bits hold in any case.
 constexpr int64_t kMaxQuantizedTerms = INT32_MAX / (255 * 128);
-
-constexpr int64_t kQuad = 4;  // terms of a column that lie together
-constexpr int64_t kOct = 8;   // those of 4 bits
-constexpr int64_t kQuadBytes = kQuad * kPanel;
-
-constexpr int64_t quads_of(int64_t terms) { return (terms + kQuad - 1) / kQuad; }
-// How many times kQuadBytes a panel has.
-constexpr int64_t panel_quads(int64_t terms, int32_t bits) {
-  return bits == 8 ? quads_of(terms) : (terms + kOct - 1) / kOct;
-}
 
 // What becomes of sums: bytes or numbers.
 struct QuantizedResults {

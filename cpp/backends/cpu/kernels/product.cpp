@@ -11,7 +11,7 @@ int64_t place_block(const void* data, int64_t block, GemmTile* tile) {
 }
 
 void narrow_range(void* data, int64_t begin, int64_t end) {
-  multiply_narrow(*static_cast<const Product*>(data), begin, end);
+  multiply_narrow(*static_cast<const Product*>(data), begin, end, true);
 }
 
 struct Packing {
@@ -32,36 +32,32 @@ void pack_panel_range(void* data, int64_t begin, int64_t end) {
 
 }  // namespace
 
-void multiply_narrow(const Product& p, int64_t begin, int64_t end) {
+void multiply_narrow(const Product& p, int64_t begin, int64_t end, bool fetches) {
+  const GemmLoops& loops = gemm_loops();
   GemmTile tile;
   TileFinish finish;
   tile.depth = p.depth;
   tile.a[0] = p.a;
   tile.a_step = p.a_step;
   tile.c_step = p.c_step;
-  const GemmLoops& loops = gemm_loops();
-  const bool is_float = p.type == PanelType::Float32;
-  const bool is_half = p.type == PanelType::Float16;
-  const GemmTileFn narrow =
-      (is_float ? loops.narrow
-                : (is_half ? loops.narrow_halves : loops.narrow_bfloats))[p.rows - 1];
-  const int64_t bytes = p.depth * kPanel * (is_float ? 4 : 2);
+  const GemmTileFn* narrow = loops.narrow;
+  if (p.type == PanelType::Float16) narrow = loops.narrow_float16;
+  if (p.type == PanelType::BFloat16) narrow = loops.narrow_bfloat16;
+  const int64_t bytes = p.depth * kPanel * (p.type == PanelType::Float32 ? 4 : 2);
   for (int64_t panel = begin; panel < end; ++panel) {
     const int64_t left = p.columns - panel * kPanel;
     tile.columns = left < kPanel ? left : kPanel;
-    tile.b = static_cast<const char*>(p.panels) + panel * bytes;
+    const char* b = static_cast<const char*>(p.panels) + panel * bytes;
+    tile.b = b;
+    tile.ahead = fetches ? b : nullptr;
     tile.c = p.c + panel * kPanel;
     finish.set(p.finish, panel * kPanel, tile.columns, 1, &tile);
-    narrow(tile);
+    narrow[p.rows - 1](tile);
   }
   const int64_t columns = (end * kPanel < p.columns ? end * kPanel : p.columns) - begin * kPanel;
   if (p.finish.block != nullptr) {
     p.finish.block(p.finish.data, 0, p.rows, begin * kPanel, columns);
   }
-}
-
-size_t runs_scratch(const Product& product, const RowRuns& runs) {
-  return row_blocks_scratch(product, runs);
 }
 
 size_t least_product_scratch(const Product& product, size_t threads) {

@@ -1,36 +1,15 @@
 // Float32 matrix products whose right operand was packed ahead of time: linear layers, and the
 // inner part of convolutions.
-//
-// Panels. A packed matrix of k rows and n columns lies in panels of kPanel columns, the last one
-// filled up with zeros: element (i, j) is at ((j / kPanel) * k + i) * kPanel + j % kPanel. Panels
-// start at multiples of 64 bytes (of 32 with bfloat16). Every instruction set reads the same bytes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "rushlight/backends/cpu/kernels/panels.h"
 #include "rushlight/core/allocator.h"
 #include "rushlight/platform/workers.h"
 
 namespace rushlight::cpu {
-
-constexpr int64_t kPanel = 16;
-
-// What panels hold; sums are float32 in any case. Int8 and Int4 are integers with scales, in panels
-// as products of bytes have them (dot_product.h).
-enum class PanelType : uint8_t { Float32, BFloat16, Float16, Int8, Int4 };
-
-constexpr bool has_scales(PanelType type) { return type >= PanelType::Int8; }
-
-constexpr int64_t panels_of(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
-
-// Scales of weights of which groups of neighbouring terms share one. Of each panel [groups,
-// kPanel].
-struct GroupScales {
-  int64_t groups = 0;  // 0: there are none
-  const void* scales = nullptr;
-  bool halves = false;  // bfloat16, else float32
-};
 
 // What is done to results on their way out of registers, and to blocks of results that are stored
 // and still in cache.

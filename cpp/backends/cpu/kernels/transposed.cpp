@@ -1,5 +1,5 @@
-#include "rushlight/backends/cpu/kernels/blocks.h"
 #include "rushlight/backends/cpu/kernels/convolution.h"
+#include "rushlight/backends/cpu/kernels/row_blocks.h"
 #include "rushlight/backends/cpu/loops/pixels.h"
 
 namespace rushlight::cpu {
@@ -86,7 +86,7 @@ size_t columns_bytes(const ConvGeometry& g) {
 size_t transposed_scratch(const ConvGeometry& geometry) {
   RowRuns runs;
   runs.run = geometry.in_width;
-  return columns_bytes(geometry) + runs_scratch(product_of(geometry), runs);
+  return columns_bytes(geometry) + row_blocks_scratch(product_of(geometry), runs);
 }
 
 void convolve_transposed(const Convolution& convolution, void* scratch, Workers* workers) {
@@ -105,7 +105,7 @@ void convolve_transposed(const Convolution& convolution, void* scratch, Workers*
     for (int64_t group = 0; group < g.groups; ++group) {
       product.a = convolution.in + image * convolution.in_batch_step + group * in_channels;
       product.panels = convolution.weights + group * group_floats;
-      multiply_runs(product, runs, packing, runs_scratch(product, runs), workers);
+      multiply_runs(product, runs, packing, row_blocks_scratch(product, runs), workers);
       const PartFinish part = {convolution.finish, image * pixels, group * out_channels};
       Job job = {&convolution, product.c,
                  convolution.out + image * pixels * g.out_channels + group * out_channels,

@@ -1,14 +1,12 @@
 #include "rushlight/backends/cpu/kernels/unpacked.h"
 
-#include "rushlight/backends/cpu/kernels/dot_product.h"
 #include "rushlight/backends/cpu/kernels/row_blocks.h"
 #include "rushlight/backends/cpu/loops/unpack.h"
 
 namespace rushlight::cpu {
 namespace {
 
-// Terms that are unpacked at once: two panels of them stay in the first-level cache.
-constexpr int64_t kTerms = 256;
+constexpr int64_t kTerms = 256;     // that are unpacked at once: two panels of them have 32 KiB
 constexpr int64_t kMostRows = 512;  // of an item, of which so many terms stay in the second level
 constexpr int64_t kLeastRows = 64;  // beside which unpacking is little
 constexpr int64_t kItemsPerThread = 4;
@@ -22,11 +20,12 @@ int64_t buffer_floats(const Product& p) {
 // Of one item: `width` panels and `group` blocks of rows.
 struct Plan {
   const Product& product;
-  const RowBlocks* rows;  // nullptr of few rows
-  int64_t width;
-  int64_t row_blocks, group, groups;
-  float* buffers;  // for each thread
+  float* buffers;                   // for each thread
+  const RowBlocks* rows = nullptr;  // nullptr of few rows
+  int64_t width = 1;
+  int64_t row_blocks = 1, group = 1, groups = 1;
 
+  Plan(const Product& given, void* scratch) : product(given), buffers(align<float>(scratch)) {}
   // Of a panel, so many terms lie together in so many bytes.
   int64_t together() const {
     return product.type == PanelType::Int4 ? kOct : (product.type == PanelType::Int8 ? kQuad : 1);
@@ -67,7 +66,9 @@ class Worker {
     const Product& p = plan_.product;
     const int64_t panel = item / plan_.groups * plan_.width;
     const int64_t count = least(plan_.panels() - panel, plan_.width);
-    const int64_t first = item % plan_.groups * plan_.group;
+    const int64_t group = item % plan_.groups;
+    const int64_t first = group * plan_.group;
+    const int64_t after = group + 1 < plan_.groups ? panel : panel + count;  // of the next item
     const int64_t column = panel * kPanel;
     Product part;
     part.rows = p.rows;
@@ -83,12 +84,12 @@ class Worker {
       const bool is_last = term + kTerms >= p.depth;
       const char* next[kMaxPanels];
       for (int64_t i = 0; i < count; ++i) {
-        next[i] = plan_.at(is_last ? panel + count + i : panel + i, is_last ? 0 : term + kTerms);
+        next[i] = is_last ? plan_.at(after + i, 0) : plan_.at(panel + i, term + kTerms);
         unpack(panel + i, term, part.depth, next[i], buffer_ + i * part.depth * kPanel);
       }
       if (plan_.rows == nullptr) {
         part.a = p.a + term;
-        multiply_narrow(part, 0, count);
+        multiply_narrow(part, 0, count, false);
       } else {
         multiply(part, term, first, count, next);
       }
@@ -120,12 +121,12 @@ class Worker {
     of.next = plan_.tiles_fetch() ? of.packed : next;
     of.terms = terms;
     of.out = out;
-    if (p.type == PanelType::BFloat16) return loops.bfloats(of);
-    if (p.type == PanelType::Float16) return loops.halves(of);
-    const int64_t scale_bytes = p.scales.halves ? 2 : 4;
+    if (p.type == PanelType::BFloat16) return loops.bfloat16(of);
+    if (p.type == PanelType::Float16) return loops.float16(of);
+    const int64_t scale_bytes = p.scales.bfloat16 ? 2 : 4;
     of.scales =
         static_cast<const char*>(p.scales.scales) + panel * p.scales.groups * kPanel * scale_bytes;
-    of.halves = p.scales.halves;
+    of.bfloat16_scales = p.scales.bfloat16;
     of.group_size = p.depth / p.scales.groups;
     of.first = term;
     (p.type == PanelType::Int8 ? loops.bytes : loops.nibbles)(of);
@@ -167,7 +168,7 @@ void multiply_unpacked(const Product& product, void* scratch, size_t scratch_siz
   workers = workers_for(work_of({product.rows, product.depth, product.columns}), workers);
   const size_t threads = workers == nullptr ? 1 : workers->count();
   const size_t used = unpacked_scratch(product, threads);
-  Plan plan = {product, nullptr, 1, 1, 1, 1, align<float>(scratch)};
+  Plan plan(product, scratch);
   const auto run = [&] {
     run_items(plan.items(), workers, [&](int64_t thread) { return Worker(plan, thread); });
   };

@@ -31,7 +31,7 @@ struct DotTile {
   // Groups of terms that share a scale, of weights of 4 bits.
   int64_t groups = 0;
   const void* scales = nullptr;  // of a panel: [groups, kPanel], float32 or bfloat16
-  bool halves = false;
+  bool bfloat16_scales = false;
   int64_t scale_panel = 0;  // from one panel's scales to the next ones
 };
 // Row i of the tile's sums begins at i * panels * kPanel; all columns of the panels are written.

@@ -62,7 +62,7 @@ template <int V>
 inline Vec load_scale(const DotTile& t, int64_t group, int v) {
   const char* panel = static_cast<const char*>(t.scales) + v / kPanelVectors * t.scale_panel;
   const int64_t at = group * kPanel + v % kPanelVectors * kLanes;
-  if (t.halves) return load_weights(reinterpret_cast<const uint16_t*>(panel) + at);
+  if (t.bfloat16_scales) return load_weights(reinterpret_cast<const uint16_t*>(panel) + at);
   return load_weights(reinterpret_cast<const float*>(panel) + at);
 }
 

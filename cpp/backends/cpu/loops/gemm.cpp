@@ -123,7 +123,7 @@ void narrow(const GemmTile& t) {
   const B* b = static_cast<const B*>(t.b);
   int64_t k = 0;
   for (; k + U <= t.depth; k += U) {
-    fetch_ahead<U * kPanel * sizeof(B)>(b);
+    if (t.ahead != nullptr) fetch_ahead<U * kPanel * sizeof(B)>(b);
 #pragma GCC unroll 8
     for (int u = 0; u < U; ++u) {
 #pragma GCC unroll 8

@@ -1,6 +1,5 @@
 // Inner loops of matrix products in float32 and dense convolutions: register tiles over packed
-// panels
-// (../kernels/product.h), each element of the result one sum from its first to its last term.
+// panels (../kernels/panels.h), each element of the result one sum from its first to its last term.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +35,8 @@ struct GemmTile {
   int64_t residual_step = 0;
   bool clamp = false;
   float low = 0, high = 0;
-  // What will be needed next, fetched into the second-level cache a few bytes with each term.
+  // What will be needed next, fetched into the second-level cache a few bytes with each term. Of
+  // few rows: nullptr if nothing is to be fetched.
   const char* ahead = nullptr;
   int64_t ahead_step = 0;
 };
@@ -46,9 +46,9 @@ struct GemmLoops {
   int64_t rows;                               // greatest height of a tile
   int64_t panels;                             // greatest width
   GemmTileFn tile[kMaxTileRows][kMaxPanels];  // [rows - 1][panels - 1]
-  GemmTileFn narrow[kNarrowRows];         // [rows - 1]: one panel, one tap, several sums at once
-  GemmTileFn narrow_halves[kNarrowRows];  // of panels of float16
-  GemmTileFn narrow_bfloats[kNarrowRows];
+  GemmTileFn narrow[kNarrowRows];  // [rows - 1]: one panel, one tap, several sums at once
+  GemmTileFn narrow_float16[kNarrowRows];
+  GemmTileFn narrow_bfloat16[kNarrowRows];
   // out[k * rows + i] = row[i][k]; `out` has room for 16 floats more.
   void (*pack_rows)(const float* const* row, int64_t rows, int64_t depth, float* out);
   // out[k * kPanel + j] = in[k * row_step + j * column_step], zeros from `columns` on.

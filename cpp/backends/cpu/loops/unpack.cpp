@@ -1,6 +1,6 @@
 #include "rushlight/backends/cpu/loops/unpack.h"
 
-#include "rushlight/backends/cpu/kernels/dot_product.h"
+#include "rushlight/backends/cpu/kernels/panels.h"
 #include "rushlight/backends/cpu/loops/vec_edge.h"
 #include "rushlight/backends/cpu/loops/vec_int.h"
 #include "rushlight/kernel/loops/half.h"
@@ -13,14 +13,29 @@ using namespace ::rushlight::kernels::RL_ISA;
 constexpr int kVectors = kPanel / kLanes;
 using WordsMemory = uint32_t __attribute__((vector_size(kLanes * 4), aligned(1), may_alias));
 
-// A scale, and what it adds for the offset of numbers that bits are made to (unpack_words).
+// A weight's bits, its sign flipped, become the highest ones of the mantissa of 2^kBits, in two
+// instructions where a conversion takes three: a number that is 1.5 * 2^kBits too great.
+template <int kBits>
+constexpr float kTooGreat = 1.5f * (1 << kBits);
+
+// What makes such a number a weight times its scale. Where products are fused with sums, that is
+// exact but for the last rounding if the scale's last two bits are zeros: 1.5 times it has no more
+// digits then.
 struct Scale {
+#if defined(__FMA__) || defined(RL_NEON)
   Vec factor, offset;
+  Scale(Vec scale, float too_great)
+      : factor(reinterpret_cast<Vec>(reinterpret_cast<UnsignedVec>(scale) & ~3u)),
+        offset(factor * splat(-too_great)) {}
+  Vec weight(Vec number) const { return number * factor + offset; }
+#else
+  Vec factor, too_great;
+  Scale(Vec scale, float number) : factor(scale), too_great(splat(number)) {}
+  Vec weight(Vec number) const { return (number - too_great) * factor; }
+#endif
 };
 
 // The terms that lie together in a vector of words, times their scale; the first `left` of them.
-// A weight's bits, its sign flipped, become the highest ones of the mantissa of 2^kBits: a number
-// that is 1.5 * 2^kBits too great, which takes two instructions where a conversion takes three.
 template <int kBits, bool kWhole>
 inline void unpack_words(const char* packed, const Scale& scale, int64_t left, float* out) {
   constexpr int64_t kTogether = kBits == 8 ? kQuad : kOct;
@@ -36,30 +51,23 @@ inline void unpack_words(const char* packed, const Scale& scale, int64_t left, f
     const auto moved =
         by >= 0 ? words << static_cast<uint32_t>(by) : words >> static_cast<uint32_t>(-by);
     const Vec number = reinterpret_cast<Vec>((moved & kMask) ^ kFlipped);
-    if (kWhole || i < left) store(out + i * kPanel, number * scale.factor + scale.offset);
+    if (kWhole || i < left) store(out + i * kPanel, scale.weight(number));
   }
 }
 
-// Terms of one group, the first of which begins a quad or oct.
+// A vector's columns of the terms of one group, the first of which begins a quad or oct.
 template <int kBits>
-void unpack_group(const char* packed, const char* next, const Scale (&scale)[kVectors],
-                  int64_t terms, float* out) {
+void unpack_group(const char* packed, uintptr_t next, const Scale& scale, int64_t terms,
+                  float* out) {
   constexpr int64_t kTogether = kBits == 8 ? kQuad : kOct;
   int64_t k = 0;
   for (; k + kTogether <= terms; k += kTogether) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      unpack_words<kBits, true>(packed + v * kLanes * kQuad, scale[v], kTogether,
-                                out + k * kPanel + v * kLanes);
-    }
-    __builtin_prefetch(next, 0, 2);
+    unpack_words<kBits, true>(packed, scale, kTogether, out + k * kPanel);
+    __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);
     packed += kQuadBytes;
     next += kQuadBytes;
   }
-  for (int v = 0; v < kVectors && k < terms; ++v) {
-    unpack_words<kBits, false>(packed + v * kLanes * kQuad, scale[v], terms - k,
-                               out + k * kPanel + v * kLanes);
-  }
+  if (k < terms) unpack_words<kBits, false>(packed, scale, terms - k, out + k * kPanel);
 }
 
 template <int kBits>
@@ -69,16 +77,20 @@ void unpack(const PanelTerms& of) {
   for (int64_t k = of.first; k < end;) {
     const int64_t group = k / of.group_size;
     const int64_t last = (group + 1) * of.group_size < end ? (group + 1) * of.group_size : end;
-    Scale scale[kVectors];
-    for (int v = 0; v < kVectors; ++v) {
+    const auto scale_at = [&](int64_t v) {
       const int64_t at = group * kPanel + v * kLanes;
-      scale[v].factor = of.halves ? load_weights(static_cast<const uint16_t*>(of.scales) + at)
-                                  : load_weights(static_cast<const float*>(of.scales) + at);
-      scale[v].offset = scale[v].factor * splat(-1.5f * (1 << kBits));
-    }
+      const Vec scale = of.bfloat16_scales
+                            ? load_weights(static_cast<const uint16_t*>(of.scales) + at)
+                            : load_weights(static_cast<const float*>(of.scales) + at);
+      return Scale(scale, kTooGreat<kBits>);
+    };
     const int64_t done = k - of.first;
     const int64_t at = done / kTogether * kQuadBytes;
-    unpack_group<kBits>(of.packed + at, of.next + at, scale, last - k, of.out + done * kPanel);
+    const auto next = reinterpret_cast<uintptr_t>(of.next) + static_cast<uintptr_t>(at);
+    for (int64_t v = 0; v < kVectors; ++v) {
+      unpack_group<kBits>(of.packed + at + v * kLanes * kQuad, next, scale_at(v), last - k,
+                          of.out + done * kPanel + v * kLanes);
+    }
     k = last;
   }
 }
@@ -88,9 +100,11 @@ template <typename T>
 void unpack_reals(const PanelTerms& of) {
   constexpr int64_t kLine = 64 / sizeof(T);
   const auto* from = reinterpret_cast<const T*>(of.packed);
+  auto next = reinterpret_cast<uintptr_t>(of.next);
   for (int64_t i = 0; i < of.terms * kPanel; i += kLine) {
     const int64_t left = of.terms * kPanel - i;
-    __builtin_prefetch(of.next + i * static_cast<int64_t>(sizeof(T)), 0, 2);
+    __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);
+    next += sizeof(T) * kLine;
     widen_all(from + i, of.out + i, static_cast<size_t>(left < kLine ? left : kLine));
   }
 }

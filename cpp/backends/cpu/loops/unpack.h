@@ -7,24 +7,24 @@
 
 namespace rushlight::cpu {
 
-// Terms of a packed panel (../kernels/product.h, ../kernels/dot_product.h).
+// Terms of a packed panel (../kernels/panels.h).
 struct PanelTerms {
   const char* packed;  // from the first one on
   const char* next;    // as many bytes, which are fetched meanwhile; no address is refused
   int64_t terms;
   float* out;  // [terms, kPanel]
   // Of integers.
-  const void* scales;  // [groups, kPanel]
-  bool halves;         // scales are bfloat16, else float32
-  int64_t group_size;  // terms that share a scale: a multiple of kOct, or all
-  int64_t first;       // a multiple of kOct
+  const void* scales;    // [groups, kPanel]
+  bool bfloat16_scales;  // else float32
+  int64_t group_size;    // terms that share a scale: a multiple of kOct, or all
+  int64_t first;         // a multiple of kOct
 };
 
 struct UnpackLoops {
   void (*bytes)(const PanelTerms& of);
   void (*nibbles)(const PanelTerms& of);
-  void (*halves)(const PanelTerms& of);
-  void (*bfloats)(const PanelTerms& of);
+  void (*float16)(const PanelTerms& of);
+  void (*bfloat16)(const PanelTerms& of);
 };
 
 RL_LOOPS(UnpackLoops, unpack_loops)

@@ -120,7 +120,7 @@ class DynamicProduct final : public Operator {
           "divide its depth");
     }
     product_.groups.groups = product_.depth / size;
-    product_.groups.halves = scales_->dtype == DType::BFloat16;
+    product_.groups.bfloat16 = scales_->dtype == DType::BFloat16;
     const int64_t columns = panels_of(product_.columns) * kPanel;
     if (is_dense(*scales_) &&
         scales_->numel == bounded_product({columns, product_.groups.groups})) {

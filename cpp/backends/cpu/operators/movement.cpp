@@ -45,8 +45,10 @@ class GatherOperator final : public Operator {
     } else if (table_->rank != 2) {
       return setup.refuse("its table is not [rows, width]");
     }
-    if (!find_conversion(table_->dtype, out_->dtype, &gather_.conversion) || !is_dense(*table_) ||
-        !is_dense(*indices_) || !is_dense(*out_) ||
+    // Of halves float32, or what the table has.
+    const bool fits = table_->dtype == out_->dtype || out_->dtype == DType::Float32;
+    if (!fits || !find_conversion(table_->dtype, out_->dtype, &gather_.conversion) ||
+        !is_dense(*table_) || !is_dense(*indices_) || !is_dense(*out_) ||
         out_->numel != bounded_product({indices_->numel, width})) {
       return setup.refuse("its values have other sizes, or gaps");
     }

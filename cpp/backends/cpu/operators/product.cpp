@@ -1,7 +1,6 @@
 // Matrix products: with packed weights, and of operands that are both computed.
 #include "rushlight/backends/cpu/kernels/product.h"
 
-#include "rushlight/backends/cpu/kernels/dot_product.h"
 #include "rushlight/backends/cpu/operators/finish.h"
 
 namespace rushlight::cpu {
@@ -56,7 +55,7 @@ class PackedProduct final : public Operator {
     const bool halves = scales_ != nullptr && scales_->dtype == DType::BFloat16;
     const DType scales = halves ? DType::BFloat16 : DType::Float32;
     RL_TRY(setup.check_dtypes({DType::Float32, type, DType::Float32, scales}, {DType::Float32}, 2));
-    product_.scales.halves = halves;
+    product_.scales.bfloat16 = halves;
     return has_repeats(*a_) ? setup.refuse("an input repeats elements") : Status();
   }
   // Panels of `rows` rows of so many elements each.

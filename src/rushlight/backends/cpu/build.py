@@ -117,8 +117,11 @@ class Builder:
         """A value as it is given: a constant in halves in these."""
         if not self.is_half(node):
             return self.dense(self.value(node))
-        data = self._data[node].to(self._stored[node]).contiguous()
-        return self.constant((node, "table"), lambda: data)
+
+        def make() -> torch.Tensor:
+            return self._data[node].to(self._stored[node]).contiguous()
+
+        return self.constant((node, "table"), make)
 
     def once(self, key: tuple[Any, ...], make: Callable[[], View]) -> View:
         """A value made once for each key."""
@@ -185,6 +188,11 @@ class Builder:
     def rows(self, view: View) -> View:
         """The value as [rows, columns] with neighbouring elements in a row, copied if need be."""
         width = view.shape[-1]
+        if any(
+            same(s, 0) and not at_most_one(n)
+            for n, s in zip(view.shape, view.meta.steps, strict=True)
+        ):
+            return self.rows(self.dense(view))  # steps read no rows that are repeated
         try:
             meta = view.meta.view((product(view.shape[:-1]), width))
         except NoViewError:

@@ -1,8 +1,9 @@
 """Half precision: what a part computes in float16 or bfloat16 the engine computes in float32.
 
 Values become float32 where they enter a part and are rounded where they leave it; conversions
-between floating types in it are left out, so that what is between is as exact as in float32.
-Weights and tables are stored as they are given.
+between floating types in it are left out, so that what is between is as exact as in float32. One
+to a half type whose result is converted again is no part of it: a model may want the rounding.
+Large weights and tables are stored as they are given, other constants in float32.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from torch.fx import Node
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.graph import View
 from rushlight.backends.cpu.operator_facts import HALVES, REALS, Operator, is_replaced, val_of
+from rushlight.backends.cpu.quantized_facts import MOVES
 from rushlight.backends.cpu.rewrite import Rewriter, shape_of
 from rushlight.backends.cpu.sizes import shape_of as sizes_of_node
 
@@ -38,6 +40,7 @@ def widen(r: Rewriter) -> None:
         elif _is_half(node):
             users = list(node.users)
             new = r.call(calls[0], convert, node, torch.float32, shape=shape_of(node))
+            new.meta["val"] = _wide(r, node.meta["val"])
             for user in users:
                 user.replace_input_with(node, new)
     returned: Any = output.args[0]
@@ -89,10 +92,14 @@ def _cast_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
         return "the engine has no conversions but those of half types and float32"
     if list(source.meta["val"].dim_order()) != list(val_of(node).dim_order()):
         return "it also changes the order of dimensions"
-    rounds = before == torch.float32 and all(
-        user.target is _CAST and val_of(user).dtype == torch.float32 for user in node.users
-    )
-    return "it rounds what is made float32 again" if rounds else None
+    rounds = after in HALVES and _is_cast_again(node)
+    return "it rounds what is converted to another type again" if rounds else None
+
+
+def _is_cast_again(node: Node) -> bool:
+    """Whether a value, perhaps moved, is converted once more."""
+    moved = (user for user in node.users if user.target in MOVES)
+    return any(u.target is _CAST for u in node.users) or any(map(_is_cast_again, moved))
 
 
 OPERATORS: dict[Any, Operator] = {

@@ -179,7 +179,7 @@ _OF_INTEGERS = (
 
 
 def _is_of_version_5(step: Step) -> bool:
-    """Whether a step multiplies floats by integers, or computes with values in half types."""
+    """Whether a step multiplies floats by integers, has float16, or converts bfloat16."""
     views = [view for view in (*step.inputs, *step.outputs) if view is not None]
     dtypes = {view.meta.dtype for view in views}
     columns = getattr(step.operation, "columns", 0)

@@ -87,12 +87,14 @@ class Weights:
 
     Attributes:
         node: the constant.
+        columns: the dimension of the constant that the first one of `data` is.
         data: integers [columns, ...].
         scales: float32 [columns, groups of terms].
         low, high: the range of the integers.
     """
 
     node: Node
+    columns: int
     data: torch.Tensor
     scales: torch.Tensor
     low: int
@@ -135,7 +137,7 @@ def weights_of(node: Any, data: Constant, *, columns: int = 0) -> Weights | None
     groups = integers.shape[1] // affine.group if affine.group else 1
     shape = (integers.shape[0], groups)
     scales = scales.expand(shape) if scales.numel() == 1 else scales.reshape(shape)
-    return Weights(affine.source, integers, scales, *limits)
+    return Weights(affine.source, columns, integers, scales, *limits)
 
 
 @dataclass(frozen=True)

@@ -123,11 +123,14 @@ def why_not_product(node: Node, operands: Operands, data: Constant) -> str | Non
         return why_not_summed(weights)
     is_rows = rows_of(operands.x) is not None
     if is_image and not is_rows:
-        return "its weights are quantised and its input is not: the engine multiplies like by like"
+        return "its weights are quantised and its input is not: the engine has no such convolution"
     if is_image:
         return "the engine quantises rows at run time, not images"
     if weights is None:
-        return "its weights are not int8 with a scale for each column or group, and no zero points"
+        return (
+            "its weights are not int8 with a float32 scale for each column or group and no zero "
+            "points, dequantised to float32"
+        )
     return why_not_dynamic(weights) if is_rows else why_not_weight_only(weights)
 
 

@@ -95,7 +95,7 @@ def why_not_multiplied(r: Rewriter, node: Node) -> str:
     if weights is None:
         return "its weights are not int8 with a scale for each column and no zero points"
     if weights.group_size:
-        return "weights with scales for groups are for rows that are quantised at run time"
+        return "weights with scales for groups are not multiplied by integers known ahead"
     return why_not_summed(weights) or "its bias is no constant"
 
 

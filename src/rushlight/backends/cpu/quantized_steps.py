@@ -182,7 +182,7 @@ def _weights(b: Builder, node: Node, weights: Weights) -> tuple[View, View, pack
     """Panels of weights, their scales, and what else belongs to these."""
     packed = pack.half_panels if weights.is_half else pack.panels
     matrix = weights.data.reshape(len(weights.data), -1).t()
-    panels = b.constant((weights.node, packed), lambda: packed(matrix))
+    panels = b.constant((weights.node, weights.columns, packed), lambda: packed(matrix))
     scales = pack.scales_of(weights)
     return panels, b.constant((node, "scales"), lambda: scales.scales), scales
 

@@ -86,10 +86,6 @@ def _softmax(log: bool) -> Callable[[Builder, Node], View]:
     return translate
 
 
-def _softmax_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
-    return "its half_to_float is for halves" if arguments(node)["half_to_float"] else None
-
-
 def dims_of(node: Node) -> list[int]:
     """The dimensions that a call reduces, in order."""
     args = arguments(node)
@@ -197,8 +193,8 @@ OPERATORS = {
     aten._native_batch_norm_legit_no_training.default: Operator(is_replaced, _batch_norm_why_not),
     aten.native_group_norm.default: Operator(_group_norm, only_first),
     aten.rms_norm.default: Operator(_rms_norm),
-    aten._softmax.default: Operator(_softmax(False), _softmax_why_not),
-    aten._log_softmax.default: Operator(_softmax(True), _softmax_why_not),
+    aten._softmax.default: Operator(_softmax(False)),
+    aten._log_softmax.default: Operator(_softmax(True)),
     aten.any.dim: Operator(_any, _any_why_not),
     aten.var.correction: Operator(_variance, _variance_why_not),
     aten.mean.dim: Operator(_reduction(fb.ReductionKind.MEAN), _reduction_why_not),
