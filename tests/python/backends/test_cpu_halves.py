@@ -130,6 +130,37 @@ def test_conversions_within_a_part_are_left_out(dtype: torch.dtype) -> None:
     assert names_of(steps).count("Copy") == 3  # two inputs and a result
 
 
+@pytest.mark.parametrize("dtype", HALVES)
+def test_large_constants_of_other_kinds(dtype: torch.dtype) -> None:
+    """Biases, norms and masks of as many elements as weights have."""
+
+    def forward(layer: nn.Module, norm: nn.Module, conv: nn.Module, x: Tensor) -> Tensor:
+        y = norm(layer(x)) * norm.weight
+        return conv(y.mT).mT
+
+    norm = nn.LayerNorm(5000)
+    nn.init.normal_(norm.weight)
+    model = Calls(forward, nn.Linear(8, 5000), norm, nn.Conv1d(5000, 5, 1)).to(dtype)
+    check(model, torch.randn(1, 3, 8).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_a_large_constant_mask(dtype: torch.dtype) -> None:
+    mask = torch.full((80, 80), -torch.inf, dtype=dtype).triu(1)
+
+    def forward(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return functional.scaled_dot_product_attention(q, k, v, mask)
+
+    q, k, v = (torch.randn(1, 2, 80, 16).to(dtype) for _ in range(3))
+    edge = lowered(Calls(forward), q, k, v)
+    assert not left_of(edge)
+    [attention] = [s for s in steps_in(edge) if isinstance(s.operation, fb.Attention)]
+    assert attention.operation.causal
+    found = rl.load(bytes(edge.to_executorch().buffer))(q, k, v)
+    step = torch.finfo(dtype).eps
+    torch.testing.assert_close(found, forward(q, k, v), rtol=2 * step, atol=2 * step)
+
+
 def test_a_constant_that_is_converted() -> None:
     def forward(scale: nn.Linear, x: Tensor) -> Tensor:
         return x * scale.weight[0].to(torch.float32)

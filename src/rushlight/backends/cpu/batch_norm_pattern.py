@@ -27,7 +27,8 @@ def split_batch_norms(r: Rewriter) -> None:
 def _elementwise(r: Rewriter, node: Node) -> Node:
     args = arguments(node)
     names = ("running_mean", "running_var", "weight", "bias")
-    mean, variance, weight, bias = (r.data(args[name]) for name in names)
+    data = (r.data(args[name]) for name in names)
+    mean, variance, weight, bias = (None if one is None else one.float() for one in data)
     assert mean is not None and variance is not None
     scale = torch.rsqrt(variance + args["eps"]) * (1 if weight is None else weight)
     shift = (0 if bias is None else bias) - mean * scale

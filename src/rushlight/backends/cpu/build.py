@@ -16,7 +16,7 @@ from rushlight.backends.cpu.clusters import IMAGES, Cluster, clusters_of, is_ele
 from rushlight.backends.cpu.graph import Graph, Memory, Step, View, bytes_of
 from rushlight.backends.cpu.join import join, order_of_loads
 from rushlight.backends.cpu.layout import Layout, NoViewError
-from rushlight.backends.cpu.rewrite import real
+from rushlight.backends.cpu.rewrite import MANY, real
 from rushlight.backends.cpu.sizes import Size, Sizes, at_most_one, product, same, shape_of, size_of
 from rushlight.backends.cpu.spellings import Spellings
 from rushlight.backends.cpu.tiles import Term, TileOp, TooLongError, assemble, constant, term_of
@@ -24,7 +24,6 @@ from rushlight.ir.spec import dim_order_of
 from rushlight.schema import cpu_engine as fb
 
 _MAX_TILE_RANK = 4
-_MANY = 4096  # elements of a constant from which on it is worth a step to store halves
 
 Translate = Callable[["Builder", Node], Any]
 
@@ -48,7 +47,7 @@ class Builder:
         self._values: dict[Node, Any] = {}
         self._made: dict[tuple[Any, ...], View] = {}
         self._data: dict[Node, torch.Tensor] = {}
-        self._stored: dict[Node, torch.dtype] = {}  # of constants that are given in halves
+        self._given: dict[Node, torch.dtype] = {}  # of constants in halves
         self._nodes: list[Node] = []
         tensors = {**program.constants, **program.state_dict}
         specs = {s.arg.name: s for s in program.graph_signature.input_specs}
@@ -61,8 +60,8 @@ class Builder:
             else:
                 data = tensors[str(spec.target)].detach()
                 self._data[node] = real(data)
-                if self._data[node] is not data:
-                    self._stored[node] = data.dtype
+                if data.dtype in (torch.float16, torch.bfloat16):
+                    self._given[node] = data.dtype
         for cluster in clusters_of(program.graph, self._data.__contains__):
             self._build(cluster)
         returned: Any = program.graph.output_node().args[0]
@@ -98,11 +97,11 @@ class Builder:
     def weights(self, node: Node, key: tuple[Any, ...], make: Callable[[], torch.Tensor]) -> View:
         """What is made of a constant, in float32. Of large ones in halves it is stored in halves,
         and widened in each run."""
-        if self._data[node].numel() < _MANY or not self.is_half(node):
+        if self._data[node].numel() < MANY or not self.is_half(node):
             return self.constant(key, make)
 
         def widened() -> View:
-            stored = self.graph.constant(make().to(self._stored[node]))
+            stored = self.graph.constant(make())
             out = self.new(stored.shape)
             self.copy(stored, out)
             return out
@@ -111,7 +110,7 @@ class Builder:
 
     def is_half(self, node: Node) -> bool:
         """Whether a constant is given in a half type."""
-        return node in self._stored
+        return node in self._given
 
     def table(self, node: Node) -> View:
         """A value as it is given: a constant in halves in these."""
@@ -119,7 +118,7 @@ class Builder:
             return self.dense(self.value(node))
 
         def make() -> torch.Tensor:
-            return self._data[node].to(self._stored[node]).contiguous()
+            return self._data[node].to(self._given[node]).contiguous()
 
         return self.constant((node, "table"), make)
 
@@ -138,19 +137,21 @@ class Builder:
     def linear_weight(self, node: Node) -> View:
         """The panels of a constant matrix [columns, depth], as a linear layer has it."""
         data = self._data[node]
-        dtype = self._stored.get(node, self._weights)
+        dtype = self._given.get(node, self._weights)
         return self.constant((node, "rows"), lambda: pack.panels(data.t()).to(dtype))
 
     def matrix(self, node: Node) -> View:
         """The panels of a constant matrix [depth, columns]."""
         data = self._data[node]
-        dtype = self._stored.get(node, self._weights)
+        dtype = self._given.get(node, self._weights)
         return self.constant((node, "columns"), lambda: pack.panels(data).to(dtype))
 
     def bias(self, node: Any) -> View | None:
         """A constant bias as products read it; None for none."""
         data = self.data(node)
-        return None if data is None else self.constant((node, "bias"), lambda: pack.bias(data))
+        if data is None:
+            return None
+        return self.constant((node, "bias"), lambda: pack.bias(data.float()))
 
     def new(
         self, sizes: Sequence[Size], order: Sequence[int] | None = None, dtype: Any = torch.float32

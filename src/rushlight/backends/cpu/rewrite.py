@@ -180,9 +180,14 @@ class Rewriter:
                 self.graph.erase_node(node)
 
 
+MANY = 4096
+"""Elements from which on a constant in halves stays in them: it is stored so."""
+
+
 def real(data: torch.Tensor) -> torch.Tensor:
-    """A constant as parts compute with it: halves as float32."""
-    return data.float() if data.is_floating_point() and data.itemsize == 2 else data
+    """A constant as parts compute with it: few halves as float32."""
+    is_half = data.is_floating_point() and data.itemsize == 2
+    return data.float() if is_half and data.numel() < MANY else data
 
 
 def both(pair: tuple[Any, Any] | None) -> list[tuple[Any, Any]]:
