@@ -95,8 +95,7 @@ class Ahead {
   int64_t step() const { return step_; }  // in each step of a tile
   // For the i-th block of rows from `first` on.
   const char* at(int64_t i) const {
-    const int64_t part = i / blocks_;
-    return start_[part] + (i - part * blocks_) * block_;
+    return i < blocks_ ? start_[0] + i * block_ : start_[1] + (i - blocks_) * block_;
   }
 
  private:
