@@ -16,7 +16,7 @@ from rushlight.backends.cpu.clusters import IMAGES, Cluster, clusters_of, is_ele
 from rushlight.backends.cpu.graph import Graph, Memory, Step, View, bytes_of
 from rushlight.backends.cpu.join import join, order_of_loads
 from rushlight.backends.cpu.layout import Layout, NoViewError
-from rushlight.backends.cpu.rewrite import MANY, real
+from rushlight.backends.cpu.rewrite import HALVES, MANY, real
 from rushlight.backends.cpu.sizes import Size, Sizes, at_most_one, product, same, shape_of, size_of
 from rushlight.backends.cpu.spellings import Spellings
 from rushlight.backends.cpu.tiles import Term, TileOp, TooLongError, assemble, constant, term_of
@@ -60,7 +60,7 @@ class Builder:
             else:
                 data = tensors[str(spec.target)].detach()
                 self._data[node] = real(data)
-                if data.dtype in (torch.float16, torch.bfloat16):
+                if data.dtype in HALVES:
                     self._given[node] = data.dtype
         for cluster in clusters_of(program.graph, self._data.__contains__):
             self._build(cluster)

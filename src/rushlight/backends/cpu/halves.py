@@ -16,9 +16,9 @@ from torch.fx import Node
 
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.graph import View
-from rushlight.backends.cpu.operator_facts import HALVES, REALS, Operator, is_replaced, val_of
+from rushlight.backends.cpu.operator_facts import REALS, Operator, is_replaced, val_of
 from rushlight.backends.cpu.quantized_facts import MOVES
-from rushlight.backends.cpu.rewrite import Rewriter, shape_of
+from rushlight.backends.cpu.rewrite import HALVES, Rewriter, shape_of
 from rushlight.backends.cpu.sizes import shape_of as sizes_of_node
 
 _CAST = torch.ops.dim_order_ops._to_dim_order_copy.default

@@ -11,9 +11,9 @@ import torch
 from torch.fx import Node
 
 from rushlight.backends.cpu.build import Builder
+from rushlight.backends.cpu.rewrite import HALVES
 from rushlight.ir.operators import arguments
 
-HALVES = (torch.float16, torch.bfloat16)
 REALS = (torch.float32, *HALVES)
 """What the engine computes, in float32."""
 

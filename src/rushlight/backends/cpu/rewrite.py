@@ -14,6 +14,7 @@ from torch.fx import Node
 from rushlight.backends.cpu.sizes import all_same, sizes_of
 
 aten = torch.ops.aten
+HALVES = (torch.float16, torch.bfloat16)
 _SAME_ELEMENTS = (aten.alias_copy.default, aten.expand_copy.default, aten.view_copy.default)
 
 
@@ -186,8 +187,7 @@ MANY = 4096
 
 def real(data: torch.Tensor) -> torch.Tensor:
     """A constant as parts compute with it: few halves as float32."""
-    is_half = data.is_floating_point() and data.itemsize == 2
-    return data.float() if is_half and data.numel() < MANY else data
+    return data.float() if data.dtype in HALVES and data.numel() < MANY else data
 
 
 def both(pair: tuple[Any, Any] | None) -> list[tuple[Any, Any]]:

@@ -72,23 +72,21 @@ def _fold_batch_norm(constants: Constants, norm: Node) -> bool:
     shift = (0.0 if old_bias is None else old_bias.double()) - mean.double()
     new_bias = shift * scale + (0.0 if beta is None else beta.double())
     new_kernel = kernel.double() * scale.reshape(-1, *[1] * (kernel.dim() - 1))
-    rounded = [_rounded(exact, kernel.dtype) for exact in (new_kernel, new_bias)]
-    if rounded[0] is None or rounded[1] is None:
+    new = (new_kernel, new_bias)
+    if not all(_holds(kernel.dtype, exact) for exact in new):
         return False
-    new = (constants.add(data, like=norm) for data in rounded if data is not None)
-    args = (x, *new, *rest)
+    args = (x, *(constants.add(exact.to(kernel.dtype), like=norm) for exact in new), *rest)
     folded = insert(norm.graph, source.target, args, like=norm, value=norm.meta["val"][0])
     for user in list(norm.users):
         replace(user, folded)
     return True
 
 
-def _rounded(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor | None:
-    """The same in another type; None if that is beyond its range, or near its least numbers, where
-    float16 has few digits."""
-    rounded = exact.to(dtype)
-    error, size = ((rounded - exact).abs().amax(), exact.abs().amax())
-    return rounded if bool(error <= torch.finfo(dtype).eps * size) else None
+def _holds(dtype: torch.dtype, exact: torch.Tensor) -> bool:
+    """Whether numbers are in the range of a type, and not all near its least ones, of which float16
+    has few digits."""
+    error, size = (t.abs().amax() for t in (exact.to(dtype) - exact, exact))
+    return bool(error <= torch.finfo(dtype).eps * size)
 
 
 def _value(constants: Constants, node: Any) -> torch.Tensor | None:
