@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from rushlight.files import write_text
 from rushlight.peers.side import Side
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -172,4 +173,4 @@ class Report:
         """Print the table; write the figures to `path`."""
         print_table(self._table)
         if path is not None:
-            path.write_text(json.dumps(self._rows, indent=1) + "\n")
+            write_text(path, json.dumps(self._rows, indent=1) + "\n")

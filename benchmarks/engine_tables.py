@@ -14,6 +14,7 @@ from typing import Any
 import common
 import numpy as np
 
+from rushlight.files import write_text
 from rushlight.peers.turns import middle
 
 OURS = "rushlight"
@@ -193,4 +194,4 @@ def write(path: Path, speeds: Sequence[Speed], loads: Sequence[Loads]) -> None:
             for load in loads
         ],
     }  # fmt: skip
-    path.write_text(json.dumps(found, indent=1) + "\n")
+    write_text(path, json.dumps(found, indent=1) + "\n")

@@ -36,6 +36,7 @@ from order_cases import order_cases
 from pool_cases import pool_cases
 from signal_cases import signal_cases
 
+from rushlight.files import write_text
 from rushlight.peers.side import Side
 
 sys.path.insert(0, str(ROOT))  # the operators' schemas and references are the tests'
@@ -338,7 +339,7 @@ def main() -> None:
     for op in without_case():
         print(f"no case: {op}")
     if given.json is not None:
-        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+        write_text(given.json, json.dumps([asdict(row) for row in rows], indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from benchmarks import coverage_page  # noqa: E402
 
 from ops import opinfo, opinfo_path  # noqa: E402
 from ops.opinfo import Outcome  # noqa: E402
+from rushlight.files import write_text  # noqa: E402
 from rushlight.peers import side  # noqa: E402
 
 PEER = ROOT / "tests" / "peer" / "opinfo_side.py"
@@ -102,7 +103,7 @@ def executorchs(names: Sequence[str], peer: Peer) -> Outcomes:
             continue
         calls = enumerate(opinfo.calls_to_export(name, whole=True))
         kept[name] = [_there(peer, name, index, call) for index, call in calls]
-        CACHE.write_text(json.dumps(kept))
+        write_text(CACHE, json.dumps(kept))
         print(f"\r{len(kept)} of {len(names)} ", end="", file=sys.stderr, flush=True)
     return {n: [Outcome(*o) for o in kept[n] if o is not None] for n in names}
 
@@ -123,7 +124,7 @@ def suite_cases(python: Path) -> list[Path]:
         with FileLock(str(folder.with_suffix(".lock"))), side.Side(python, PEER) as peer:
             if not done.exists():
                 count = peer.call("suite", folder=str(folder))
-                done.write_text(str(count))
+                write_text(done, str(count))
     return sorted(folder.glob("*.pt2"))
 
 
@@ -160,7 +161,7 @@ def suite_outcomes(paths: Sequence[Path], peer: Peer) -> Outcomes:
     for path in paths:
         if path.stem not in kept:
             kept[path.stem] = [peer.call("program", path=str(path))]
-            SUITE_CACHE.write_text(json.dumps(kept))
+            write_text(SUITE_CACHE, json.dumps(kept))
             print(f"\r{len(kept)} of {len(paths)} ", end="", file=sys.stderr, flush=True)
     return {p.stem: [Outcome(*o) for o in kept[p.stem] if o is not None] for p in paths}
 
@@ -184,7 +185,7 @@ def update(found: Mapping[str, Sequence[Outcome]]) -> None:
         for section, names in sections.items():
             if names:
                 lines += [f"  {section}: >-", *_wrapped(sorted(names))]
-    opinfo_path.TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_text(opinfo_path.TABLE, "\n".join(lines) + "\n")
 
 
 def _wrapped(names: Sequence[str]) -> list[str]:
@@ -223,7 +224,7 @@ def main() -> None:
         update(database["Rushlight"])
     if given.update and suite:
         samples = sample_counts(names)
-        PAGE.write_text(coverage_page.page(SECONDS, database, samples, suite), encoding="utf-8")
+        write_text(PAGE, coverage_page.page(SECONDS, database, samples, suite))
 
 
 if __name__ == "__main__":

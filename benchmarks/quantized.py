@@ -29,6 +29,7 @@ import numpy as np
 from common import ROOT
 from engine_tables import OURS, SHORT, Speed
 
+from rushlight.files import write_text
 from rushlight.peers import runtimes
 from rushlight.peers.side import Side, SideError
 from rushlight.peers.turns import take_turns
@@ -55,7 +56,7 @@ def main() -> None:
             rows += _measure(work, pythons, case, files, given)
     _show(rows)
     if given.json is not None:
-        given.json.write_text(json.dumps([row.figures() for row in rows], indent=1) + "\n")
+        write_text(given.json, json.dumps([row.figures() for row in rows], indent=1) + "\n")
 
 
 # --- files ----------------------------------------------------------------------------------------

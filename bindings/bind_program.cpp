@@ -75,12 +75,14 @@ nb::dict sizes(ProgramHandle& self) {
 
 ProgramHandle open(nb::object path, nb::object data, nb::object external_path,
                    nb::object external_data, uint64_t memory_limit, bool trace, size_t threads,
-                   nb::object check_backends) {
+                   nb::object check_backends, bool map, bool guard) {
   (void)kernels::current_isa();  // so that the log of a load has what is wrong with RUSHLIGHT_CPU
   SessionOptions options;
   options.memory_limit = memory_limit;
   options.trace = trace;
   options.threads = threads;
+  options.map = map;
+  options.guard = guard;
   if (!check_backends.is_none()) options.check_backends = nb::cast<bool>(check_backends);
   return {Session::open({std::move(path), std::move(data)},
                         {std::move(external_path), std::move(external_data)}, options)};
@@ -99,7 +101,7 @@ void init_program(nb::module_& m) {
       .def_static("open", open, nb::arg("path").none(), nb::arg("data").none(),
                   nb::arg("external_path").none(), nb::arg("external_data").none(),
                   nb::arg("memory_limit"), nb::arg("trace"), nb::arg("threads"),
-                  nb::arg("check_backends").none())
+                  nb::arg("check_backends").none(), nb::arg("map"), nb::arg("guard"))
       .def("set_backend_options", set_backend_options, nb::arg("options"))
       .def("clone", [](ProgramHandle& self) { return ProgramHandle{self.session->clone()}; })
       .def("manual_seed", manual_seed, nb::arg("seed"))

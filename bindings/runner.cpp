@@ -67,7 +67,7 @@ void MethodRunner::fail_run(Status status, bool in_instruction) {
   failure.message =
       method_->message().empty() ? code_name(status.code()) : method_->message().text();
   failure.method = name_;
-  if (in_instruction) {
+  if (in_instruction && method_->failed_instruction() != Method::kNoInstruction) {
     failure.instruction = method_->failed_instruction();
     if (failure.instruction < static_cast<int64_t>(method_->n_instructions())) {
       const StringView text = method_->instruction_name(method_->failed_instruction());
@@ -80,6 +80,11 @@ void MethodRunner::fail_run(Status status, bool in_instruction) {
     }
   }
   throw failure;
+}
+
+void MethodRunner::check_files() {
+  const Status status = method_->check_files();
+  if (!status.ok()) fail_run(status, false);
 }
 
 void MethodRunner::run(std::vector<Argument>& arguments) {
@@ -124,6 +129,7 @@ bool MethodRunner::call_into(Session& session, nb::handle values, nb::handle out
   std::vector<Argument> arguments(expectation_.size());
   if (!expectation_.read(values, arguments)) return false;
   Turn turn(session);
+  check_files();
   const auto n = static_cast<size_t>(PySequence_Fast_GET_SIZE(outputs.ptr()));
   if (n != method_->n_outputs()) {
     fail(Code::InvalidArgument, name_ + " has " + std::to_string(method_->n_outputs()) +
@@ -206,11 +212,13 @@ int64_t MethodRunner::step(Session& session) {
 
 nb::object MethodRunner::outputs(Session& session) {
   Turn turn(session);
+  check_files();
   return results(kept_torch_);
 }
 
 nb::object MethodRunner::value(Session& session, size_t index) {
   Turn turn(session);
+  check_files();
   if (index >= method_->n_values()) throw nb::index_error("value index out of range");
   const EValue& value = method_->value(index);
   if (value.is_tensor() && value.tensor().data == nullptr) return nb::none();

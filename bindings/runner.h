@@ -50,6 +50,7 @@ class MethodRunner {
   void run(std::vector<Argument>& arguments);
   void start();
   void check_inputs_alive();
+  void check_files();
   [[noreturn]] void fail_run(Status status, bool in_instruction);
   nb::object results(bool as_torch);
 

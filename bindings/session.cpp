@@ -61,6 +61,8 @@ ModuleOptions Session::options(const SessionOptions& from) {
   if (from.trace) tracer_ = std::make_unique<TimingTracer>();
   options.tracer = tracer_.get();
   options.threads = from.threads;
+  options.map = from.map;
+  options.guard = from.guard;
   return options;
 }
 
@@ -113,6 +115,8 @@ std::shared_ptr<Session> Session::fork() {
 
 Module& Session::module() {
   if (module_ == nullptr) fail(Code::InvalidState, "the module is closed");
+  const Status status = module_->check_files();
+  if (!status.ok()) fail(status.code(), module_->message());
   return *module_;
 }
 

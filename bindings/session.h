@@ -47,6 +47,8 @@ struct SessionOptions {
   bool trace = false;
   size_t threads = 0;
   bool check_backends = checks_backends_by_default();
+  bool map = true;
+  bool guard = false;
 };
 
 class Session {
@@ -70,7 +72,7 @@ class Session {
   // Frees everything; calls that come later fail. Waits for one that runs.
   void close();
 
-  // Throws a Failure once the session is closed.
+  // Throws a Failure once the session is closed, and if a guarded file has changed.
   Module& module();
   const TimingTracer* tracer() const { return tracer_.get(); }
 

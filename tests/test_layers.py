@@ -22,7 +22,7 @@ PACKAGE = ROOT / "src" / "rushlight"
 
 # Each tuple holds equals. The last is the leaves: they may import everything before them.
 PYTHON_LAYERS = (
-    ("errors",),
+    ("errors", "files"),
     ("schema",),
     ("ir",),
     ("capture",),
@@ -58,7 +58,7 @@ CPP_LAYERS = (
     ("module",),
     ("runner",),
 )
-TORCH_FREE = ("errors", "schema", "serialize", "runtime")
+TORCH_FREE = ("errors", "files", "schema", "serialize", "runtime")
 # These may reach torch, and the compiler, but only inside the functions that need it.
 TORCH_LATE = ("__init__", "inspect", "peers", "cli")
 NEEDS_TORCH = (

@@ -22,7 +22,7 @@ Method::~Method() {
 
 void Method::destroy_delegates() {
   if (parts_.delegates == nullptr) return;
-  for (size_t i = 0; i < meta_.n_delegates(); ++i) {
+  for (size_t i = 0; i < meta_.sizes().delegates; ++i) {
     DelegateSlot& slot = parts_.delegates[i];
     if (slot.is_ready) slot.backend->destroy(slot.handle);
     slot.is_ready = false;

@@ -47,6 +47,16 @@ class SizesObserver {
   ~SizesObserver() = default;
 };
 
+// Is asked whether the files that a program and its data lie in are as they were, before a method
+// reads anything of them: at every input that is set, every run and every step.
+class FileGuard {
+ public:
+  virtual Status check(Message& message) const = 0;
+
+ protected:
+  ~FileGuard() = default;
+};
+
 struct MethodOptions {
   const KernelTable* kernels;
   const BackendTable* backends = nullptr;
@@ -57,6 +67,7 @@ struct MethodOptions {
   // Memory for tensors without upper bound; without, programs that have some are refused.
   BlockAllocator* blocks = nullptr;
   SizesObserver* sizes_observer = nullptr;
+  const FileGuard* guard = nullptr;
   // What random operators draw from, shared by the methods that are given the same one; without,
   // they fail.
   Generator* generator = nullptr;
@@ -146,6 +157,10 @@ class Method {
   Status step();
   // Back to the start, from the end of a sequence of steps; InvalidState in the middle of one.
   Status reset();
+  // What a run checks first: see MethodOptions::guard.
+  Status check_files() {
+    return options_.guard != nullptr ? options_.guard->check(message_) : Status();
+  }
   // Between the first step and reset().
   bool in_steps() const { return stepping_; }
 

@@ -57,6 +57,7 @@ Status Method::check_input(size_t i, Tag given) {
   if (state_ != State::Ready) {
     return message_.fail(Code::InvalidState, "the method is not loaded");
   }
+  RL_TRY(check_files());
   if (stepping_) {
     return message_.fail(Code::InvalidState,
                          "%.*s: inputs cannot change between steps; finish and reset() first",

@@ -61,12 +61,13 @@ void Method::restore_views() {
 }
 
 Status Method::execute() {
+  failed_instruction_ = kNoInstruction;
+  failed_delegate_ = kNoDelegate;
+  RL_TRY(check_files());
   if (stepping_) {
     return message_.fail(Code::InvalidState, "%.*s: in the middle of a sequence of steps",
                          name().len(), name().data());
   }
-  failed_instruction_ = kNoInstruction;
-  failed_delegate_ = kNoDelegate;
   RL_TRY(check_ready());
   message_.clear();
   if (tracer_ == nullptr) return run<false>();
@@ -242,6 +243,7 @@ Status Method::fail_at(uint32_t pc, Status status) {
 Status Method::step() {
   failed_instruction_ = kNoInstruction;
   failed_delegate_ = kNoDelegate;
+  RL_TRY(check_files());
   if (!stepping_) RL_TRY(check_ready());
   if (pc_ >= n_instructions_) return Code::EndOfMethod;
   if (!stepping_) start();

@@ -60,11 +60,11 @@ class DesktopFiles final : public FileStore {
   Result<File> open(const char* path, Message& why) override {
     if (!exists(path)) return Code::NotFound;
     auto* map = new (std::nothrow) FileMap();
-    const Status status = map != nullptr ? map->open(path) : Status(Code::MemoryAllocationFailed);
+    if (map == nullptr) return Code::MemoryAllocationFailed;
+    const Status status = map->open(path, {}, why);
     if (status.ok()) return File{{map->data(), map->size()}, map};
     delete map;
-    return why.fail(status.code(), "it cannot be %s",
-                    status.code() == Code::AccessFailed ? "read" : "mapped");
+    return status;
   }
 
   void close(File file) override { delete static_cast<FileMap*>(file.handle); }

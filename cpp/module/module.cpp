@@ -5,6 +5,7 @@
 #include "rushlight/method/initial_state.h"
 #include "rushlight/module/method_slot.h"
 #include "rushlight/module/shared_program.h"
+#include "rushlight/program/data_pair.h"
 
 namespace rushlight {
 
@@ -21,7 +22,7 @@ Module::~Module() { close(); }
 void Module::close() {
   if (shared_ == nullptr) return;
   forget_state();
-  for (size_t i = 0; i < program().n_methods(); ++i) delete slots_[i];
+  for (size_t i = 0; i < n_slots_; ++i) delete slots_[i];  // a file may be gone: it is not asked
   delete[] slots_;
   delete failed_;
   while (arenas_ != nullptr) {
@@ -43,11 +44,11 @@ Status Module::out_of_memory() {
 Status Module::open(const char* path, const ModuleOptions& options) {
   SharedProgram* shared = new (std::nothrow) SharedProgram;
   if (shared == nullptr) return out_of_memory();
-  const Status opened = shared->file.open(path);
+  const Status opened = shared->file.open(path, {options.map, options.guard}, message_);
   if (!opened.ok()) {
     delete shared;
-    return message_.fail(opened.code(), "%s: the file cannot be %s", path,
-                         opened.code() == Code::AccessFailed ? "read" : "mapped");
+    message_.prepend("%s: ", path);
+    return opened;
   }
   shared->loader = ImageLoader(&shared->file);
   return open_shared(shared, options);
@@ -76,11 +77,13 @@ Status Module::open_shared(SharedProgram* shared, const ModuleOptions& options) 
 
 // Takes over one use of `shared` unless it fails.
 Status Module::adopt(SharedProgram* shared, const ModuleOptions& options) {
-  MethodSlot** slots = new (std::nothrow) MethodSlot* [shared->program.n_methods()] {};
+  const size_t n_slots = shared->program.n_methods();
+  MethodSlot** slots = new (std::nothrow) MethodSlot* [n_slots] {};
   if (slots == nullptr) return out_of_memory();
   close();
   shared_ = shared;
   slots_ = slots;
+  n_slots_ = n_slots;
   options_ = options;
   generator_ = Generator();
   options_.data_path = nullptr;  // read by now, or by open_shared from its own copy
@@ -97,14 +100,15 @@ Status Module::adopt(SharedProgram* shared, const ModuleOptions& options) {
 Status Module::add_data(const char* path) {
   DataFile* file = new (std::nothrow) DataFile;
   if (file == nullptr) return out_of_memory();
-  const Status opened = file->file.open(path);
-  if (!opened.ok()) {
+  Status status = file->file.open(path, {options_.map, options_.guard}, message_);
+  if (status.ok()) {
+    file->loader = ImageLoader(&file->file);
+    status = add_data_file(file);
+  } else {
     delete file;
-    return message_.fail(opened.code(), "%s: the file cannot be %s", path,
-                         opened.code() == Code::AccessFailed ? "read" : "mapped");
   }
-  file->loader = ImageLoader(&file->file);
-  return add_data_file(file);
+  if (!status.ok()) message_.prepend("%s: ", path);
+  return status;
 }
 
 Status Module::add_data_memory(const void* data, size_t size) {
@@ -126,6 +130,7 @@ Status Module::add_data_file(DataFile* file) {
     status = file->data.load(file->loader);
     if (!status.ok()) message_ = file->data.message();
   }
+  if (status.ok()) status = check_data_pair(program(), file->data, message_);
   if (status.ok()) {
     file->all = MergedData(shared_->external(), &file->data);
     const StringView duplicate = file->all.duplicate();
@@ -142,6 +147,8 @@ Status Module::add_data_file(DataFile* file) {
   shared_->data = file;
   return {};
 }
+
+Status Module::check_files() { return is_open() ? shared_->check(message_) : Status(); }
 
 const Program& Module::program() const { return shared_->program; }
 
@@ -164,6 +171,7 @@ const Method* Module::failed_method() const {
 
 Result<MemoryUse> Module::memory_use(StringView method) {
   if (!is_open()) return message_.fail(Code::InvalidState, "no program is open");
+  RL_TRY(check_files());
   Result<MethodMeta> meta = program().method_meta(method, &message_);
   if (!meta.ok()) return meta.status();
   return measure_method(meta.value(), options_.scratch_bytes);
@@ -178,7 +186,7 @@ void Module::count(uint64_t in_use) {
 
 uint64_t Module::memory_resident() const {
   uint64_t bytes = blocks_.taken();
-  for (size_t i = 0; is_open() && i < program().n_methods(); ++i) {
+  for (size_t i = 0; is_open() && i < n_slots_; ++i) {
     const MethodSlot* slot = slots_[i];
     if (slot == nullptr) continue;
     bytes += slot->structures.taken() + slot->arenas.resident() + slot->scratch_pages.resident();
@@ -203,6 +211,7 @@ void Module::unload(StringView method) {
 
 Status Module::load(StringView method) {
   if (!is_open()) return message_.fail(Code::InvalidState, "no program is open");
+  RL_TRY(check_files());
   if (is_loaded(method)) return {};
   delete failed_;
   failed_ = nullptr;
@@ -237,6 +246,7 @@ Status Module::load_slot(MethodSlot& slot, const MethodMeta& meta) {
   options.backend_options = options_.backend_options;
   options.check_backends = options_.check_backends;
   options.external_data = shared_->external();
+  options.guard = shared_->guard();
   options.tracer = options_.tracer;
   if (workers_.count() > 1) {
     workers_.start();  // now, since a run allocates nothing
@@ -304,6 +314,7 @@ Status Module::write_shared_state(const SharedArena& arena) {
 
 Status Module::clone(Module& copy) const {
   if (!is_open()) return copy.message_.fail(Code::InvalidState, "no program is open");
+  RL_TRY(shared_->check(copy.message_));
   shared_->users.fetch_add(1);
   const Status status = copy.adopt(shared_, options_);
   if (!status.ok()) shared_->release();

@@ -41,6 +41,12 @@ struct ModuleOptions {
   // See MethodOptions.
   bool check_backends = checks_backends_by_default();
   const char* data_path = nullptr;  // a .ptd that holds what the program leaves out
+  // How the files are opened. They must not change while they are mapped, unless by renaming others
+  // over them. false: they are read into memory.
+  bool map = true;
+  // Before every run, and every other use of mapped files, ask the system whether they have
+  // changed: AccessFailed if so. What changes them while a method runs is not noticed.
+  bool guard = false;
   // Bytes that arenas, structures, scratch and outputs of all loaded methods may take together,
   // and with them the tensors without bound when a method runs; 0: no limit. The program's own
   // bytes are mapped, not counted.
@@ -85,12 +91,13 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  // Maps and verifies a file. AccessFailed if it cannot be read.
+  // Opens and verifies a file. AccessFailed if it cannot be read.
   Status open(const char* path, const ModuleOptions& options = {});
   // A program that lies in memory, which must live as long as the module and its clones.
   Status open_memory(const void* data, size_t size, const ModuleOptions& options = {});
   // Adds a data file (.ptd), also beside others: before any method is loaded and before clone().
-  // InvalidArgument for a key that another data file has.
+  // InvalidArgument for a key that another data file has; InvalidExternalData for one that is not
+  // the program's (program/data_pair.h).
   Status add_data(const char* path);
   // One that lies in memory, which must live as long as the module and its clones.
   Status add_data_memory(const void* data, size_t size);
@@ -104,6 +111,9 @@ class Module {
   const ModuleOptions& options() const { return options_; }
   // How many threads kernels may use.
   size_t threads() const { return workers_.count(); }
+
+  // AccessFailed if a guarded file has changed: see ModuleOptions::guard.
+  Status check_files();
 
   // What a method takes; does not load it.
   Result<MemoryUse> memory_use(StringView method);
@@ -170,6 +180,7 @@ class Module {
 
   SharedProgram* shared_ = nullptr;
   MethodSlot** slots_ = nullptr;  // one per method of the program; nullptr if it is not loaded
+  size_t n_slots_ = 0;
   MethodSlot* failed_ = nullptr;
   SharedArena* arenas_ = nullptr;  // a list, one per arena that methods share
   ModuleOptions options_;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "rushlight/method/method.h"
 #include "rushlight/module/file_map.h"
 #include "rushlight/program/external_data.h"
 #include "rushlight/program/program.h"
@@ -34,7 +35,7 @@ struct DataFile {
   DataFile* previous = nullptr;
 };
 
-struct SharedProgram {
+struct SharedProgram final : FileGuard {
   ~SharedProgram() {
     while (data != nullptr) {
       DataFile* previous = data->previous;
@@ -46,6 +47,19 @@ struct SharedProgram {
     if (users.fetch_sub(1) == 1) delete this;
   }
   const NamedData* external() const { return data != nullptr ? &data->all : nullptr; }
+  // For methods; nullptr if nothing is guarded.
+  const FileGuard* guard() const {
+    bool any = file.is_guarded();
+    for (const DataFile* d = data; d != nullptr; d = d->previous) any |= d->file.is_guarded();
+    return any ? this : nullptr;
+  }
+  Status check(Message& message) const override {
+    RL_TRY(file.check_unchanged(message));
+    for (const DataFile* d = data; d != nullptr; d = d->previous) {
+      RL_TRY(d->file.check_unchanged(message));
+    }
+    return {};
+  }
 
   FileMap file;
   ImageLoader loader;

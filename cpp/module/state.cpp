@@ -172,6 +172,7 @@ Status Module::list_state() {
 
 Result<Span<const StateEntry>> Module::state() {
   if (!is_open()) return message_.fail(Code::InvalidState, "no program is open");
+  RL_TRY(check_files());
   if (state_ == nullptr) RL_TRY(list_state());
   return Span<const StateEntry>(state_, n_state_);
 }

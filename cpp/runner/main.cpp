@@ -30,6 +30,8 @@ constexpr char kUsage[] =
     "  --threads N          how many threads kernels use; all cores by default\n"
     "  --memory-limit N     refuse to load if more bytes are needed\n"
     "  --repeat N           run N times and print least, median and greatest time\n"
+    "  --no-map             read the files into memory, for files that others may write\n"
+    "  --guard              before each run, ask whether the files have changed\n"
     "  --print              print every number of the outputs\n"
     "  --list               print the methods and leave\n"
     "  --ops                print the kernels that are linked in, a line for each, and leave\n";
@@ -43,6 +45,8 @@ struct Arguments {
   uint64_t memory_limit = 0;
   uint64_t threads = 0;
   long repeat = 1;
+  bool map = true;
+  bool guard = false;
   bool print = false;
   bool list = false;
   bool ops = false;
@@ -71,16 +75,21 @@ bool parse_option(const std::string& option, const char* value, Arguments* argum
   return (option == "--repeat" && count > 0 && count < 1000000000);
 }
 
+bool parse_flag(const std::string& word, Arguments* arguments) {
+  if (word == "--no-map") arguments->map = false;
+  if (word == "--guard") arguments->guard = true;
+  if (word == "--print") arguments->print = true;
+  if (word == "--list") arguments->list = true;
+  if (word == "--ops") arguments->ops = true;
+  return word == "--no-map" || word == "--guard" || word == "--print" || word == "--list" ||
+         word == "--ops";
+}
+
 bool parse(int argc, char** argv, Arguments* arguments) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word == "--print") {
-      arguments->print = true;
-    } else if (word == "--list") {
-      arguments->list = true;
-    } else if (word == "--ops") {
-      arguments->ops = true;
-    } else if (word.rfind("--", 0) == 0) {
+    if (parse_flag(word, arguments)) continue;
+    if (word.rfind("--", 0) == 0) {
       ++i;
       if (i == argc || !parse_option(word, argv[i], arguments)) return false;
     } else if (arguments->program.empty()) {
@@ -202,6 +211,8 @@ int open_and_run(const Arguments& arguments, const BackendTable& backends) {
   options.backends = &backends;
   options.memory_limit = arguments.memory_limit;
   options.threads = static_cast<size_t>(arguments.threads);
+  options.map = arguments.map;
+  options.guard = arguments.guard;
   if (!arguments.data.empty()) options.data_path = arguments.data.c_str();
   Module module;
   const uint64_t start = now_ns();

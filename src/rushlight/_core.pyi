@@ -71,6 +71,8 @@ class Program:
         trace: bool,
         threads: int,
         check_backends: bool | None,
+        map: bool,
+        guard: bool,
     ) -> Program:
         """`check_backends` None: as the extension was built."""
 

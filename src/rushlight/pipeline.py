@@ -29,6 +29,7 @@ from rushlight.edge.passes.fold_dequantized import fold_dequantized
 from rushlight.edge.to_edge import finish
 from rushlight.emit import EmittedProgram, emit
 from rushlight.errors import Code, ExportError
+from rushlight.files import replacing_all
 from rushlight.ir.dialect import EDGE
 from rushlight.ir.kernels import registered
 from rushlight.ir.spec import SCALAR_TYPES, dim_order_of, raw_bytes
@@ -43,7 +44,8 @@ from rushlight.partition.whole import left_whole, wanted_whole
 from rushlight.plan.methods import plan_methods
 from rushlight.schema import program as schema
 from rushlight.schema.flat_tensor import TensorLayout
-from rushlight.serialize.ptd import NamedTensor, write_ptd
+from rushlight.serialize.data_files import DataFiles
+from rushlight.serialize.ptd import NamedTensor
 from rushlight.serialize.pte import PTEFile, write_pte, write_pte_to
 from rushlight.serialize.segments import Data
 
@@ -304,6 +306,7 @@ class ExecutorchProgramManager:
         self._config_methods = list(config_methods)
         self._more: dict[str, Data] = {}
         self._buffer: bytes | None = None
+        self._external: DataFiles | None = None
 
     @property
     def methods(self) -> set[str]:
@@ -364,7 +367,7 @@ class ExecutorchProgramManager:
         }
         for key, value in named.items():
             data[key] = json.dumps(value, separators=(",", ":")).encode()
-        return {**data, **self._more}
+        return {**data, **self._data_files().named_data(), **self._more}
 
     def add_named_data(self, key: str, value: Data) -> None:
         """Add bytes to the file under a key of their own."""
@@ -419,6 +422,10 @@ class ExecutorchProgramManager:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the .pte, and each external data file beside it.
 
+        All files are written beside their places first, and then renamed over what is there, data
+        files before the program: modules that are loaded from the old files keep them, and if one
+        cannot be written the old ones stay as they were.
+
         Raises:
             ExportError: if `path` does not end in .pte, or cannot be written.
         """
@@ -427,10 +434,12 @@ class ExecutorchProgramManager:
                 f"{os.fspath(path)!r}: a program's file name must end in .pte",
                 code=Code.INVALID_ARGUMENT,
             )
+        external = self._data_files()
+        paths = external.paths(os.path.dirname(path))
         try:
-            with open(path, "wb") as file:
-                self.write_to_file(file)
-            self.write_tensor_data_to_file(os.path.dirname(path) or ".")
+            with replacing_all([*paths, path]) as (*data, program):
+                external.write_to(data)
+                self.write_to_file(program)
         except OSError as error:
             raise ExportError(
                 f"cannot write {os.fspath(path)!r}: {error.strerror}", code=Code.ACCESS_FAILED
@@ -438,29 +447,29 @@ class ExecutorchProgramManager:
 
     def write_tensor_data_to_file(self, directory: str | os.PathLike[str]) -> None:
         """Write one `<tag>.ptd` into `directory` for every tag of external constants."""
-        for tag, data in self.data_files().items():
-            with open(os.path.join(directory, f"{tag}.ptd"), "wb") as file:
-                file.write(data)
+        external = self._data_files()
+        with replacing_all(external.paths(directory)) as files:
+            external.write_to(files)
 
     def data_files(self) -> dict[str, bytes]:
         """External data: file name without extension to the bytes of its .ptd."""
+        return self._data_files().images()
+
+    def _data_files(self) -> DataFiles:
+        if self._external is not None:
+            return self._external
         store = self._emitted.named_data
-        files = {
-            tag: {name: _named_tensor(t) for name, t in tensors.items()}
+        entries = [
+            (tag, name, _named_tensor(tensor))
             for tag, tensors in self._emitted.external.items()
-        }
-        for tag, entries in store.external_data.items():
-            mine = files.setdefault(tag, {})
-            for key, entry in entries.items():
-                if key in mine:
-                    raise ExportError(
-                        f"{tag}.ptd: a backend's named data and a weight are both called {key!r}: "
-                        f"let the backend use keys of its own",
-                        code=Code.INVALID_ARGUMENT,
-                    )
+            for name, tensor in tensors.items()
+        ]
+        for tag, of_backends in store.external_data.items():
+            for key, entry in of_backends.items():
                 data = store.buffers[entry.buffer_index]
-                mine[key] = NamedTensor(data, entry.tensor_layout, entry.alignment)
-        return {tag: write_ptd(tensors) for tag, tensors in files.items()}
+                entries.append((tag, key, NamedTensor(data, entry.tensor_layout, entry.alignment)))
+        self._external = DataFiles(entries)
+        return self._external
 
 
 class _Alignments(TypedDict):

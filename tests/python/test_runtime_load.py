@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import mmap
+import os
 import pathlib
 import struct
 from types import SimpleNamespace
@@ -84,9 +87,7 @@ def test_a_path_without_a_file(tmp_path: pathlib.Path) -> None:
     with pytest.raises(rl.LoadError, match="no such file") as caught:
         rl.load(tmp_path / "missing.pte")
     assert caught.value.code == Code.ACCESS_FAILED
-    with pytest.raises(rl.LoadError, match="no such file"):
-        rl.load(tmp_path)
-    with pytest.raises(rl.LoadError, match="path or as bytes, not as int"):
+    with pytest.raises(rl.LoadError, match="as bytes or as an open binary file, not as int"):
         rl.load(3)  # type: ignore[arg-type]
     exported = SimpleNamespace(buffer=b"")  # as what rl.export returns has it
     with pytest.raises(rl.LoadError, match="not as SimpleNamespace: pass its buffer"):
@@ -98,8 +99,10 @@ def test_a_path_without_a_file(tmp_path: pathlib.Path) -> None:
     [
         ({"threads": "2"}, Code.INVALID_ARGUMENT, "threads='2'"),
         ({"backend": "tpu"}, Code.NOT_FOUND, "backend='tpu': the program has one form only"),
-        ({"verify": "none"}, Code.NOT_SUPPORTED, "always verified fully"),
+        ({"threads": True}, Code.INVALID_ARGUMENT, "threads=True: give a number of threads"),
         ({"memory_limit": 0}, Code.INVALID_ARGUMENT, "memory_limit=0"),
+        ({"memory_limit": 1.5}, Code.INVALID_ARGUMENT, "memory_limit=1.5: give a number of bytes"),
+        ({"methods": "forward"}, Code.INVALID_ARGUMENT, r"methods=\['forward'\]"),
     ],
 )
 def test_options_that_are_refused(options: dict[str, object], code: Code, message: str) -> None:
@@ -109,9 +112,99 @@ def test_options_that_are_refused(options: dict[str, object], code: Code, messag
 
 
 def test_options_that_are_taken() -> None:
-    module = rl.load(add(2, 2), threads=2, backend="portable", verify="full")
+    module = rl.load(add(2, 2), threads=np.int64(2), backend="portable")
     assert module.threads == 2 and module.clone().threads == 2
     np.testing.assert_array_equal(module(ONES, ONES), ONES * 2)
+
+
+@pytest.mark.parametrize("limit", [10**30, 1 << 64, (1 << 64) - 1, np.int64(1 << 40)])
+def test_a_memory_limit_beyond_all_memory_is_none(limit: int) -> None:
+    np.testing.assert_array_equal(rl.load(add(2, 2), memory_limit=limit)(ONES, ONES), ONES * 2)
+
+
+@pytest.mark.parametrize("threads", [10**30, -(10**30)])
+def test_a_number_of_threads_beyond_all_cores(threads: int) -> None:
+    with pytest.warns(RuntimeWarning, match="threads"):
+        module = rl.load(add(2, 2), threads=threads)
+    np.testing.assert_array_equal(module(ONES, ONES), ONES * 2)
+
+
+def test_from_buffers_and_open_files(tmp_path: pathlib.Path) -> None:
+    image = add(2, 2)
+    file = tmp_path / "add.pte"
+    file.write_bytes(b"head" + image)
+    array = np.frombuffer(bytearray(image), np.uint8)
+    reversed_twice = array[::-1].copy()[::-1]
+    with open(file, "rb") as opened, mmap.mmap(opened.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+        opened.seek(4)
+        sources = [array, reversed_twice, io.BytesIO(image), opened, memoryview(mapped)[4:]]
+        for source in sources:
+            module = rl.load(source)
+            np.testing.assert_array_equal(module(ONES, ONES), ONES * 2)
+        del source, sources
+    array[:] = 0  # what was loaded is a copy
+    np.testing.assert_array_equal(module(ONES, ONES), ONES * 2)
+    weight = np.ones((2, 2), np.float32)
+    layout = TensorLayout(ScalarType.FLOAT, [2, 2], [0, 1])
+    data = write_ptd({"w": NamedTensor(weight.tobytes(), layout)})
+    module = rl.load(io.BytesIO(with_external_weight()), data=np.frombuffer(data, np.uint8))
+    np.testing.assert_array_equal(module(ONES), weight)
+
+
+def test_open_files_that_give_no_program(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "add.pte"
+    file.write_bytes(add(2, 2))
+    written = io.BytesIO()
+    written.write(add(2, 2))
+    with pytest.raises(rl.LoadError, match=r"nothing left to read: seek\(0\) first"):
+        rl.load(written)
+    with (
+        open(file, encoding="latin-1", newline="") as text,
+        pytest.raises(rl.LoadError, match="open as text: open it with mode 'rb'"),
+    ):
+        rl.load(text)  # type: ignore[arg-type]
+    with open(file, "rb") as closed:
+        pass
+    with pytest.raises(rl.LoadError, match="BufferedReader cannot be read: I/O operation"):
+        rl.load(closed)
+    with open(file, "wb") as write_only, pytest.raises(rl.LoadError, match="cannot be read"):
+        rl.load(write_only)
+    with pytest.raises(rl.LoadError, match="gives int, not bytes"):
+        rl.load(SimpleNamespace(read=lambda: 3))  # type: ignore[arg-type]
+
+
+def test_paths_that_are_no_file(tmp_path: pathlib.Path) -> None:
+    pipe, closed = tmp_path / "pipe", tmp_path / "closed"
+    os.mkfifo(pipe)
+    closed.write_bytes(add(2, 2))
+    for path, why in (
+        (tmp_path, "it is a directory, not a file"),
+        (pipe, "it is a named pipe, not a file"),
+        ("/dev/null", "it is a device, not a file"),
+        (closed / "x.pte", "no such file"),
+        (tmp_path / ("x" * 300), "the file cannot be read: File name too long"),
+    ):
+        with pytest.raises(rl.LoadError, match=why) as caught:
+            rl.load(path)
+        assert caught.value.code == Code.ACCESS_FAILED
+        assert str(caught.value).count(str(path)) == 1
+        with pytest.raises(rl.LoadError, match=why):
+            rl.load(with_external_weight(), data=path)
+    with pytest.raises(rl.LoadError, match="no NUL character"):
+        rl.load("a\0b.pte")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_unless_by_root(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "add.pte").write_bytes(add(2, 2))
+    folder.chmod(0)
+    try:
+        with pytest.raises(rl.LoadError, match="the file cannot be read: Permission denied"):
+            rl.load(folder / "add.pte")
+    finally:
+        folder.chmod(0o700)
 
 
 def test_memory_limit() -> None:

@@ -23,6 +23,7 @@ from torchao.quantization.pt2e.quantizer import QuantizationConfig
 
 from rushlight.accuracy.search import Mix, Outcome
 from rushlight.errors import Code, ExportError
+from rushlight.files import write_text
 from rushlight.quantization import CpuQuantizer, quantize
 from rushlight.quantization.calibrate import Item
 
@@ -241,20 +242,22 @@ class Journal:
                 f"resume= another path, or remove that file",
                 code=Code.INVALID_ARGUMENT,
             )
-        self._write("w", head)
         for line in lines[1:]:
             found = _parsed(line)
             if found.keys() == {"mix", "metric", "noise"}:  # the last line may be cut
-                self.add(found["mix"], Outcome(found["metric"], found["noise"]))
+                self.known[found["mix"]] = Outcome(found["metric"], found["noise"])
+        rows = [head, *(_row(key, outcome) for key, outcome in self.known.items())]
+        write_text(self._path, "".join(json.dumps(row) + "\n" for row in rows))
 
     def add(self, key: str, outcome: Outcome) -> None:
         """Write a finished trial down."""
         self.known[key] = outcome
-        self._write("a", {"mix": key, "metric": outcome.metric, "noise": outcome.noise})
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(_row(key, outcome)) + "\n")
 
-    def _write(self, mode: str, line: Mapping[str, Any]) -> None:
-        with self._path.open(mode, encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+
+def _row(key: str, outcome: Outcome) -> dict[str, Any]:
+    return {"mix": key, "metric": outcome.metric, "noise": outcome.noise}
 
 
 def _parsed(line: str) -> dict[str, Any]:

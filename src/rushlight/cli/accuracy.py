@@ -9,6 +9,7 @@ import typer
 
 from rushlight.cli.common import TracebackOption, console, help_text, reports_errors
 from rushlight.errors import Code, ExportError
+from rushlight.files import write_text
 
 if TYPE_CHECKING:
     from rushlight.accuracy import Budgeted
@@ -143,7 +144,13 @@ def main(
         console().print(found)
     console().print(report)
     if html is not None:
-        html.write_text(report.html(), encoding="utf-8")
+        try:
+            write_text(html, report.html())
+        except OSError as error:
+            raise ExportError(
+                f"cannot write {str(html)!r}: {error.strerror}; check the path",
+                code=Code.ACCESS_FAILED,
+            ) from error
 
 
 def _by_recipe(target: Target, recipe: str, data: Any, shapes: Any, stages: Stages) -> Any:

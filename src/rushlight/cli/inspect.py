@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +15,7 @@ from rushlight.cli.common import (
     reports_errors,
 )
 from rushlight.errors import Code, Error
+from rushlight.files import write_text
 
 NAME = "inspect"
 HELP = help_text(
@@ -53,7 +53,7 @@ def main(
 
         text = page(report)
         try:
-            Path(html).write_text(text, encoding="utf-8")
+            write_text(html, text)
         except OSError as error:
             raise Error(
                 f"cannot write {html!r}: {error.strerror}; check the path",

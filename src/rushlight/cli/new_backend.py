@@ -12,6 +12,7 @@ import typer
 
 from rushlight.cli.common import TracebackOption, help_text, reports_errors
 from rushlight.errors import Code, Error
+from rushlight.files import new_folder
 
 NAME = "new-backend"
 HELP = help_text(
@@ -48,9 +49,10 @@ def main(
         )
     files = _files(in_c, names)
     try:
-        for path, text in files.items():
-            (target / path).parent.mkdir(parents=True, exist_ok=True)
-            (target / path).write_text(text, encoding="utf-8")
+        with new_folder(target) as made:
+            for path, text in files.items():
+                (made / path).parent.mkdir(parents=True, exist_ok=True)
+                (made / path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise Error(f"{target} cannot be written: {error}", code=Code.ACCESS_FAILED) from error
     typer.echo(

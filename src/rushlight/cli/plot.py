@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rushlight.errors import Code, RunError
+from rushlight.files import replacing
 
 if TYPE_CHECKING:
     from rushlight.peers.compare import Row
@@ -67,7 +68,8 @@ def write(path: str, title: str, rows: Sequence[Row]) -> None:
     axes.set_xlabel("milliseconds a call: the median, 10th to 90th percentile")
     axes.set_title(title, loc="left", fontsize=10)
     try:
-        figure.savefig(path, dpi=150)
+        with replacing(path) as file:
+            figure.savefig(file, dpi=150, format=Path(path).suffix[1:])
     except OSError as error:
         raise RunError(
             f"cannot write {path!r}: {error.strerror}; check the path", code=Code.ACCESS_FAILED

@@ -19,6 +19,7 @@ from rushlight.cli.common import (
     reports_errors,
 )
 from rushlight.errors import Code, RunError
+from rushlight.files import replacing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -130,10 +131,10 @@ def _save(path: str, results: Mapping[str, Any]) -> None:
 
     try:
         if path.endswith(".npy") and len(results) == 1:
-            with open(path, "wb") as file:
+            with replacing(path) as file:
                 np.save(file, np.asarray(next(iter(results.values()))))
         elif path.endswith(".npz"):
-            with open(path, "wb") as file:
+            with replacing(path) as file:
                 arrays: dict[str, Any] = {n: np.asarray(value) for n, value in results.items()}
                 np.savez(file, **arrays)
         else:

@@ -182,6 +182,7 @@ def load_error(
         program: where the debug map is, if it could be opened.
     """
     code, message, method, _, name, _, delegate, place = failure.args
+    message = _without_prefix(message, where)
     if method:
         message = _without_prefix(message, method)
         where = f"{where}: {method}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import operator
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,9 +16,10 @@ from rushlight.runtime.failures import load_error
 from rushlight.runtime.forms import KEY as FORMS
 from rushlight.runtime.forms import read_index
 from rushlight.runtime.module import Module
+from rushlight.runtime.source import Source, describe_source, read_source
 
 _MOST_THREADS = 1 << 31  # that are passed on: far beyond what there can be
-Source = str | os.PathLike[str] | bytes | bytearray | memoryview
+_MOST_BYTES = (1 << 64) - 1  # that a limit is passed on as: as good as none
 
 
 def load(
@@ -26,10 +27,11 @@ def load(
     *,
     threads: int | None = None,
     backend: str | None = None,
-    verify: str = "full",
     data: Source | None = None,
     trace: bool = False,
     memory_limit: int | None = None,
+    map: bool = True,
+    guard: bool = False,
     methods: Sequence[str] | None = None,
     backend_options: BackendOptions | None = None,
     check_backends: bool | None = None,
@@ -37,8 +39,9 @@ def load(
     """Load a program (.pte). Needs no torch.
 
     Args:
-        program: a path, which is mapped and must not be changed while the module lives, or the
-            bytes of a file. `bytes` are used where they lie; a bytearray is copied.
+        program: a path; the bytes of a file, in anything that has a buffer: `bytes` are used where
+            they lie, all else (a bytearray, an array, an mmap) is copied; or an open binary file,
+            which is read from where it stands.
         threads: how many threads kernels may use, the caller's among them; None: as many as there
             are physical cores that this process may use. 1: none beside the caller's. All modules
             share one pool of threads, and a call that finds it at work does its own work itself.
@@ -47,11 +50,17 @@ def load(
             one for which the system does not start as many threads.
         backend: of a fat program, the form to use; None chooses the first whose backends are here
             and whose known answer comes out right. `Module.forms` says what was chosen and why.
-        verify: "full": everything in the file is checked before it is used. There is no other way.
-        data: a data file (.ptd) with the weights that the program leaves out: a path or bytes.
+        data: a data file (.ptd) with the weights that the program leaves out: as for `program`. One
+            that belongs to another program is refused.
         trace: record how long each instruction takes, for `Module.trace`.
         memory_limit: bytes that arenas, structures and scratch of all methods may take together;
             a program that needs more is refused.
+        map: map the files, so that loading takes no time and modules share their memory. Mapped
+            files must not be written to while a module lives; replacing them by renaming others
+            over them, as `save` does, is safe. False: read them into memory, and nothing that is
+            done to them matters any more.
+        guard: before each call, ask the system whether a mapped file has another size or time than
+            when it was loaded: RunError if so. What changes it during a call is not noticed.
         methods: load only these methods; None loads all.
         backend_options: what backends are told when they load: a backend's id, or a pair of a
             method and an id, to a dict of keys to bool, int or str. What is given for a method
@@ -69,9 +78,9 @@ def load(
             missing operators and backends all are named; backends that installed packages offer
             are found by themselves (`rushlight.runtime.backends`). Nothing stays loaded.
     """
-    _check_options(threads, verify, memory_limit)
+    _check_methods(methods)
     where = describe_source(program)
-    if threads is not None and threads < 1:
+    if threads is not None and _integer("threads", threads, "a number of threads") < 1:
         warnings.warn(
             f"threads={threads}: there must be 1 at least; one for each core is used instead",
             RuntimeWarning,
@@ -84,6 +93,8 @@ def load(
         memory_limit=memory_limit,
         threads=threads,
         check_backends=check_backends,
+        map=map,
+        guard=guard,
     )
     try:
         names = core.method_names()
@@ -133,21 +144,35 @@ def set_backend_options(
     )
 
 
-def _check_options(threads: int | None, verify: str, memory_limit: int | None) -> None:
-    if threads is not None and not isinstance(threads, int):
+def _check_methods(methods: Sequence[str] | None) -> None:
+    if isinstance(methods, str):
         raise LoadError(
-            f"threads={threads!r}: give a number, or leave it out",
+            f"methods={methods!r}: give a list of names: methods=[{methods!r}]",
             code=Code.INVALID_ARGUMENT,
         )
-    if verify != "full":
+
+
+def _integer(name: str, value: object, what: str) -> int:
+    """An option that is an integer, of Python's or NumPy's."""
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        pass
+    raise LoadError(f"{name}={value!r}: give {what}, or leave it out", code=Code.INVALID_ARGUMENT)
+
+
+def _limit(memory_limit: object) -> int:
+    """What the extension takes; 0: none."""
+    if memory_limit is None:
+        return 0
+    limit = _integer("memory_limit", memory_limit, "a number of bytes")
+    if limit < 1:
         raise LoadError(
-            f"verify={verify!r}: programs are always verified fully; leave it out, or pass 'full'",
-            code=Code.NOT_SUPPORTED,
+            f"memory_limit={memory_limit!r}: give at least 1 byte, or leave it out",
+            code=Code.INVALID_ARGUMENT,
         )
-    if memory_limit is not None and (not isinstance(memory_limit, int) or memory_limit < 1):
-        raise LoadError(
-            f"memory_limit={memory_limit!r}: give a number of bytes", code=Code.INVALID_ARGUMENT
-        )
+    return min(limit, _MOST_BYTES)
 
 
 def _known(method: str, names: Sequence[str], where: str) -> str:
@@ -160,13 +185,6 @@ def _known(method: str, names: Sequence[str], where: str) -> str:
     return method
 
 
-def describe_source(source: object) -> str:
-    """A path, or "program in memory", for messages."""
-    if isinstance(source, str | os.PathLike):
-        return os.fsdecode(source)
-    return "program in memory"
-
-
 def open_program(
     program: Source,
     *,
@@ -175,52 +193,34 @@ def open_program(
     memory_limit: int | None = None,
     threads: int | None = None,
     check_backends: bool | None = None,
+    map: bool = True,
+    guard: bool = False,
 ) -> _core.Program:
-    """Open and verify a program without loading methods.
+    """Open and verify a program without loading methods; the arguments are those of `load`.
 
     Raises:
         LoadError: if it cannot be read or is not sound.
     """
     where = describe_source(program)
-    path, image = _source(program, "a program")
-    external_path, external = _source(data, "data") if data is not None else (None, None)
+    wanted = 0 if threads is None else _integer("threads", threads, "a number of threads")
+    limit = _limit(memory_limit)
+    path, image = read_source(program, "a program")
+    external_path, external = read_source(data, "data") if data is not None else (None, None)
     try:
         return _core.Program.open(
             path,
             image,
             external_path,
             external,
-            memory_limit or 0,
+            limit,
             trace,
-            min(max(threads or 0, 0), _MOST_THREADS),
+            min(max(wanted, 0), _MOST_THREADS),
             check_backends,
+            bool(map),
+            bool(guard),
         )
     except _core.Failure as failure:
         raise load_error(failure, where) from None
-
-
-def _source(source: object, what: str) -> tuple[bytes | None, bytes | None]:
-    """(path, None) or (None, bytes)."""
-    if isinstance(source, str | os.PathLike):
-        path = os.fsencode(source)
-        if not os.path.isfile(path):
-            raise LoadError(
-                "no such file: check the path, or pass the program's bytes",
-                code=Code.ACCESS_FAILED,
-                where=os.fsdecode(path),
-            )
-        return path, None
-    if isinstance(source, memoryview) and type(source.obj) is bytes:
-        source = source.obj if source.nbytes == len(source.obj) else bytes(source)
-    if isinstance(source, bytes):
-        return None, source
-    if isinstance(source, bytearray | memoryview):
-        return None, bytes(source)  # a copy: what was verified must not change afterwards
-    advice = ": pass its buffer" if hasattr(source, "buffer") else ""
-    raise LoadError(
-        f"{what} is given as a path or as bytes, not as {type(source).__name__}{advice}",
-        code=Code.INVALID_ARGUMENT,
-    )
 
 
 def read_contracts(core: _core.Program, names: Sequence[str]) -> dict[str, contracts.Contract]:

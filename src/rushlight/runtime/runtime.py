@@ -6,10 +6,9 @@ structures and takes keywords. Here inputs and outputs are flat sequences.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, BinaryIO
+from typing import Any
 
 from rushlight import _core
 from rushlight.errors import Code, LoadError, RunError
@@ -17,19 +16,14 @@ from rushlight.runtime.backends import BackendOptions, find_backends
 from rushlight.runtime.check import check_inputs
 from rushlight.runtime.contract import Contract
 from rushlight.runtime.failures import load_error, missing_error, run_error
-from rushlight.runtime.load import (
-    Source,
-    describe_source,
-    open_program,
-    read_contracts,
-    set_backend_options,
-)
+from rushlight.runtime.load import open_program, read_contracts, set_backend_options
 from rushlight.runtime.registries import (
     BackendRegistry,
     OperatorRegistry,
     backend_registry,
     operator_registry,
 )
+from rushlight.runtime.source import Source, describe_source
 
 
 class Verification(Enum):
@@ -217,7 +211,7 @@ class Runtime:
 
     def load_program(
         self,
-        data: Source | BinaryIO,
+        data: Source,
         *,
         verification: Verification = Verification.InternalConsistency,
         enable_etdump: bool = False,
@@ -246,13 +240,9 @@ class Runtime:
             )
         if not isinstance(verification, Verification):
             raise TypeError("verification must be a member of Verification")
-        source = data if isinstance(data, _SOURCES) else data.read()
-        core, where = open_program(source, data=data_path), describe_source(source)
+        core, where = open_program(data, data=data_path), describe_source(data)
         try:
             set_backend_options(core, backend_options, {m: [m] for m in core.method_names()})
         except _core.Failure as failure:
             raise load_error(failure, where) from None
         return Program(core, where)
-
-
-_SOURCES = (str, os.PathLike, bytes, bytearray, memoryview)

@@ -10,7 +10,8 @@ from rushlight.errors import Code, RunError
 from rushlight.runtime.backends import find_backends
 from rushlight.runtime.check import check_inputs
 from rushlight.runtime.failures import Errors, missing_error
-from rushlight.runtime.load import Source, describe_source, open_program, read_contracts
+from rushlight.runtime.load import open_program, read_contracts
+from rushlight.runtime.source import Source, describe_source
 
 
 class Stepper:
@@ -25,6 +26,7 @@ class Stepper:
         method: the method's name.
         inputs: its flattened inputs; they are kept for the whole run.
         data: a data file, as for `rushlight.load`.
+        guard: as for `rushlight.load`.
 
     Raises:
         LoadError: as `rushlight.load`.
@@ -38,8 +40,9 @@ class Stepper:
         inputs: Sequence[Any],
         *,
         data: Source | None = None,
+        guard: bool = False,
     ) -> None:
-        self._program = open_program(program, data=data)
+        self._program = open_program(program, data=data, guard=guard)
         self._method = method
         problems: dict[str, str] = {}
         try:

@@ -1,0 +1,158 @@
+"""Writing files: each is written beside its place and renamed over it once it is whole.
+
+Who has the old file open or mapped keeps it as it was, and a write that fails (a full disk, a limit
+on file sizes) leaves the old file and nothing else. Every writer of the package uses this module.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+AnyPath = str | os.PathLike[str]
+_BEYOND_FILES = ("/proc/", "/dev/fd/")  # links that stand for what a process has open
+_MOST_LINKS = 40
+
+
+@contextmanager
+def replacing(path: AnyPath) -> Iterator[BinaryIO]:
+    """A `with` block that writes one file; see `replacing_all`."""
+    with replacing_all([path]) as files:
+        yield files[0]
+
+
+@contextmanager
+def replacing_all(paths: Sequence[AnyPath]) -> Iterator[list[BinaryIO]]:
+    """A `with` block that writes some files, opened for binary writing, in the order of `paths`.
+
+    At its end all are on the disk, and take their places one after the other in that order. If it
+    is left by an exception, or a file cannot be finished, none does. A symbolic link stays, and
+    what it leads to is replaced. Permissions are those that opening the path would give. What is
+    no file, such as a pipe or a terminal, is written as it comes.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    with ExitStack() as stack:
+        written = [stack.enter_context(_Written(path)) for path in paths]
+        yield [one.file for one in written]
+        for one in written:
+            one.finish()
+        for one in written:
+            one.take_place()
+
+
+def write_text(path: AnyPath, text: str) -> None:
+    """Write a file of UTF-8 text; OSError if it cannot be."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def new_folder(path: AnyPath) -> Iterator[Path]:
+    """A `with` block that fills a new folder, which is at `path` at its end, or not at all.
+
+    Raises:
+        OSError: it cannot be made, or something is there already.
+    """
+    target = Path(path)
+    if target.exists():
+        raise FileExistsError(f"{target} is there already")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = target.parent / _name_beside()
+    beside.mkdir()
+    try:
+        yield beside
+        beside.rename(target)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+
+
+class _Written:
+    """One file of `replacing_all`."""
+
+    def __init__(self, path: AnyPath) -> None:
+        place = _place_of(path)
+        before = _status(place) if place is not None else None
+        if place is None or (before is not None and not stat.S_ISREG(before.st_mode)):
+            self._place = self._beside = None
+            self.file: BinaryIO = open(path, "wb")  # noqa: SIM115 - closed by __exit__
+            return
+        if before is not None and not os.access(place, os.W_OK):
+            raise PermissionError(13, os.strerror(13), os.fspath(path))
+        self._place = place
+        self._beside: str | None = os.path.join(os.path.dirname(place), _name_beside())
+        self.file = open(self._beside, "xb")  # noqa: SIM115 - closed by __exit__
+        if before is not None:
+            _give(self.file.fileno(), before)
+
+    def __enter__(self) -> _Written:
+        return self
+
+    def finish(self) -> None:
+        """Everything is written; a disk that is full says so now."""
+        self.file.flush()
+        if self._beside is not None:
+            os.fsync(self.file.fileno())
+        self.file.close()
+
+    def take_place(self) -> None:
+        """Rename it."""
+        if self._beside is None or self._place is None:
+            return
+        os.replace(self._beside, self._place)
+        self._beside = None
+        with suppress(OSError):  # not every system can flush a folder
+            folder = os.open(os.path.dirname(self._place), os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):  # what was not flushed is given up
+            self.file.close()
+        if self._beside is not None:
+            with suppress(OSError):
+                os.unlink(self._beside)
+
+
+def _name_beside() -> str:
+    return f".rushlight-{secrets.token_hex(8)}.tmp"
+
+
+def _place_of(path: AnyPath) -> str | None:
+    """Where the file itself is or will be, behind symbolic links; None for a link to what a process
+    has open, which another file cannot take the place of."""
+    place = os.path.abspath(path)
+    for _ in range(_MOST_LINKS):
+        place = os.path.join(os.path.realpath(os.path.dirname(place)), os.path.basename(place))
+        if place.startswith(_BEYOND_FILES):
+            return None
+        if not os.path.islink(place):
+            break
+        place = os.path.abspath(os.path.join(os.path.dirname(place), os.readlink(place)))
+    return place
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _give(file: int, before: os.stat_result) -> None:
+    """Give a new file the owner and permissions of the one whose place it takes."""
+    if not hasattr(os, "fchown"):
+        return  # there permissions are the folder's
+    with suppress(OSError):  # a user cannot give files away
+        os.fchown(file, before.st_uid, before.st_gid)
+    os.fchmod(file, stat.S_IMODE(before.st_mode))

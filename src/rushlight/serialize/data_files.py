@@ -1,0 +1,77 @@
+"""The data files (.ptd) that a program is saved with, and what ties them to it.
+
+A data file holds the digests of its entries under `rushlight/digests/<tag>`, and the program those
+of the entries that it was saved with under `rushlight/data/<tag>`: 16 bytes each, sorted. A runtime
+compares them before it uses a data file (`cpp/program/data_pair.h`), which takes no time whatever
+the size of the weights. Other runtimes ignore both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import BinaryIO
+
+from rushlight.errors import Code, ExportError
+from rushlight.serialize.ptd import NamedTensor, write_ptd, write_ptd_to
+from rushlight.serialize.segments import Data, as_bytes
+
+_IN_PROGRAM = "rushlight/data/"
+_IN_DATA_FILE = "rushlight/digests/"
+_BYTES = 16
+
+
+class DataFiles:
+    """The data files of one program.
+
+    Args:
+        entries: each with its file's tag, which is the file's name without `.ptd`, and its key.
+
+    Raises:
+        ExportError: two entries of a file have the same key.
+    """
+
+    def __init__(self, entries: Iterable[tuple[str, str, NamedTensor]]) -> None:
+        self._files: dict[str, dict[str, NamedTensor]] = {}
+        for tag, key, entry in entries:
+            if self._files.setdefault(tag, {}).setdefault(key, entry) is not entry:
+                raise ExportError(
+                    f"{tag}.ptd: a backend's named data and a weight are both called {key!r}: let "
+                    f"the backend use keys of its own",
+                    code=Code.INVALID_ARGUMENT,
+                )
+        self._digests = {tag: _digests(mine) for tag, mine in self._files.items()}
+        for tag, digests in self._digests.items():
+            self._files[tag][_IN_DATA_FILE + tag] = NamedTensor(digests)
+
+    def named_data(self) -> dict[str, Data]:
+        """What the program holds of its data files, by key."""
+        return {_IN_PROGRAM + tag: digests for tag, digests in self._digests.items()}
+
+    def images(self) -> dict[str, bytes]:
+        """The bytes of each file, by tag."""
+        return {tag: write_ptd(entries) for tag, entries in self._files.items()}
+
+    def paths(self, folder: str | os.PathLike[str]) -> list[str]:
+        """Where the files are in a folder."""
+        return [os.path.join(folder, f"{tag}.ptd") for tag in self._files]
+
+    def write_to(self, files: Sequence[BinaryIO]) -> None:
+        """Write each to a file, in the order of `paths`."""
+        for file, entries in zip(files, self._files.values(), strict=True):
+            write_ptd_to(file, entries)
+
+
+def _digests(entries: Mapping[str, NamedTensor]) -> bytes:
+    return b"".join(sorted(_digest(key, entry) for key, entry in entries.items()))
+
+
+def _digest(key: str, entry: NamedTensor) -> bytes:
+    """Of the key, the layout and the bytes."""
+    layout = entry.layout
+    shape = "" if layout is None else f"{layout.scalar_type} {layout.sizes} {layout.dim_order}"
+    name = key.encode()
+    found = hashlib.blake2b(f"{len(name)} {shape}\n".encode() + name, digest_size=_BYTES)
+    found.update(as_bytes(entry.data))
+    return found.digest()
