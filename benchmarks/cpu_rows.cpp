@@ -180,28 +180,28 @@ void run_functions(const char* word, PoolWorkers& workers) {
     int64_t rows, columns, step;
   };
   const Case cases[] = {
-      {"tile relu 128x3072", TileOp::Relu, 128, 3072, 3072},
-      {"tile add 128x3072", TileOp::Add, 128, 3072, 3072},
-      {"tile exp 128x3072", TileOp::Exp, 128, 3072, 3072},
-      {"tile tanh 128x3072", TileOp::Tanh, 128, 3072, 3072},
-      {"tile sigmoid 128x3072", TileOp::Sigmoid, 128, 3072, 3072},
-      {"tile silu 128x3072", TileOp::Silu, 128, 3072, 3072},
-      {"tile gelu 128x3072", TileOp::Gelu, 128, 3072, 3072},
-      {"tile gelu tanh 128x3072", TileOp::GeluTanh, 128, 3072, 3072},
-      {"tile sin 128x3072", TileOp::Sin, 128, 3072, 3072},
-      {"tile pow 128x3072", TileOp::Pow, 128, 3072, 3072},
-      {"tile block gelu 14x32", TileOp::Gelu, 14, 32, 768},
-      {"tile block gelu 56x32", TileOp::Gelu, 56, 32, 768},
-      {"tile block gelu tanh 56x32", TileOp::GeluTanh, 56, 32, 768},
-      {"tile block silu 56x32", TileOp::Silu, 56, 32, 768},
-      {"tile block silu 56x32 of 3072", TileOp::Silu, 56, 32, 3072},
-      {"tile block add 14x32", TileOp::Add, 14, 32, 768},
-      {"tile block add 56x32", TileOp::Add, 56, 32, 768},
-      {"tile block add 14x768", TileOp::Add, 14, 768, 768},
+      {"tile relu 128x3072", TileOp::RELU, 128, 3072, 3072},
+      {"tile add 128x3072", TileOp::ADD, 128, 3072, 3072},
+      {"tile exp 128x3072", TileOp::EXP, 128, 3072, 3072},
+      {"tile tanh 128x3072", TileOp::TANH, 128, 3072, 3072},
+      {"tile sigmoid 128x3072", TileOp::SIGMOID, 128, 3072, 3072},
+      {"tile silu 128x3072", TileOp::SILU, 128, 3072, 3072},
+      {"tile gelu 128x3072", TileOp::GELU, 128, 3072, 3072},
+      {"tile gelu tanh 128x3072", TileOp::GELU_TANH, 128, 3072, 3072},
+      {"tile sin 128x3072", TileOp::SIN, 128, 3072, 3072},
+      {"tile pow 128x3072", TileOp::POW, 128, 3072, 3072},
+      {"tile block gelu 14x32", TileOp::GELU, 14, 32, 768},
+      {"tile block gelu 56x32", TileOp::GELU, 56, 32, 768},
+      {"tile block gelu tanh 56x32", TileOp::GELU_TANH, 56, 32, 768},
+      {"tile block silu 56x32", TileOp::SILU, 56, 32, 768},
+      {"tile block silu 56x32 of 3072", TileOp::SILU, 56, 32, 3072},
+      {"tile block add 14x32", TileOp::ADD, 14, 32, 768},
+      {"tile block add 56x32", TileOp::ADD, 56, 32, 768},
+      {"tile block add 14x768", TileOp::ADD, 14, 768, 768},
   };
   for (const Case& test : cases) {
     const TileInstruction program[] = {
-        {TileOp::Load, 0, 0, 0, 0, 0}, {test.op, 1, 0, 0, 0, 0}, {TileOp::Store, 1, 1, 0, 0, 0}};
+        {TileOp::LOAD, 0, 0, 0, 0, 0}, {test.op, 1, 0, 0, 0, 0}, {TileOp::STORE, 1, 1, 0, 0, 0}};
     TileOperand operands[2];
     const TileRun run{program, operands, {1, 1, test.rows, test.columns}};
     run_rows(

@@ -14,22 +14,22 @@ bool near_enough(TileOp op, float value, double expected, double input, double p
   const double float_max = 3.4028235e38;
   if (std::fabs(expected) > float_max) expected = std::copysign(INFINITY, expected);
   // A product of 0 and infinity, where the limit is 0; and factors that overflow.
-  const bool gate = op == TileOp::Gelu || op == TileOp::GeluTanh || op == TileOp::Silu ||
-                    op == TileOp::Mish || op == TileOp::Hardswish;
+  const bool gate = op == TileOp::GELU || op == TileOp::GELU_TANH || op == TileOp::SILU ||
+                    op == TileOp::MISH || op == TileOp::HARDSWISH;
   if (gate && std::fabs(input) > 1e12) {
     const bool limit = std::isnan(expected) && value == 0.0f;
     return std::isnan(value) || limit || close(value, expected, 1e-6, 1e38);
   }
   double absolute = 2e-38;
-  if (op == TileOp::MulAdd) {
+  if (op == TileOp::MUL_ADD) {
     if (std::fabs(product) > float_max) return true;  // where there is no fused form, it overflows
     absolute = 2e-7 * std::fabs(product);
   }
-  if (gate) absolute = op == TileOp::Gelu ? 1e-6 : 5e-7;  // some units of 1 + erf, times x / 2
-  if (op == TileOp::Sin || op == TileOp::Cos) absolute = 1e-7;
-  if (op == TileOp::Tanh || op == TileOp::Erf) absolute = 2e-7;
+  if (gate) absolute = op == TileOp::GELU ? 1e-6 : 5e-7;  // some units of 1 + erf, times x / 2
+  if (op == TileOp::SIN || op == TileOp::COS) absolute = 1e-7;
+  if (op == TileOp::TANH || op == TileOp::ERF) absolute = 2e-7;
   if (std::isinf(expected) && std::fabs(value) > 3.39e38f) return (value < 0) == (expected < 0);
-  const double parts = op == TileOp::Fmod || op == TileOp::Remainder ? 1e-6 : 5e-7;
+  const double parts = op == TileOp::FMOD || op == TileOp::REMAINDER ? 1e-6 : 5e-7;
   return close(value, expected, 1, absolute + parts * std::fabs(expected));
 }
 
@@ -37,11 +37,11 @@ void check_function(TileOp op, Random& random) {
   constexpr int64_t n = 1237;
   std::vector<float> in[3] = {sample(random, n), sample(random, n), sample(random, n)};
   const TileInstruction call = {op, 3, 0, 1, 2, 0.75f};
-  const TileInstruction program[] = {{TileOp::Load, 0, 0, 0, 0, 0},
-                                     {TileOp::Load, 1, 1, 0, 0, 0},
-                                     {TileOp::Load, 2, 2, 0, 0, 0},
+  const TileInstruction program[] = {{TileOp::LOAD, 0, 0, 0, 0, 0},
+                                     {TileOp::LOAD, 1, 1, 0, 0, 0},
+                                     {TileOp::LOAD, 2, 2, 0, 0, 0},
                                      call,
-                                     {TileOp::Store, 3, 3, 0, 0, 0}};
+                                     {TileOp::STORE, 3, 3, 0, 0, 0}};
   CHECK(tile_program_valid(program, 4));
   everywhere<float>(
       n,
@@ -72,7 +72,7 @@ void check_function(TileOp op, Random& random) {
 
 int main() {
   Random random(1);
-  for (size_t op = static_cast<size_t>(TileOp::Add); op < kTileOps; ++op) {
+  for (size_t op = static_cast<size_t>(TileOp::ADD); op < kTileOps; ++op) {
     check_function(static_cast<TileOp>(op), random);
   }
   return check_result();

@@ -17,13 +17,15 @@ using Program = std::vector<TileInstruction>;
 
 // Operators whose results in float are those in double, rounded: programs of them are exact.
 const TileOp kExact[] = {
-    TileOp::Add,          TileOp::Sub,      TileOp::Mul,      TileOp::Div,       TileOp::Min,
-    TileOp::Max,          TileOp::Equal,    TileOp::NotEqual, TileOp::Less,      TileOp::LessEqual,
-    TileOp::GreaterEqual, TileOp::And,      TileOp::Or,       TileOp::Not,       TileOp::Where,
-    TileOp::Neg,          TileOp::Abs,      TileOp::Square,   TileOp::Sqrt,      TileOp::Relu,
-    TileOp::Floor,        TileOp::Ceil,     TileOp::Trunc,    TileOp::Round,     TileOp::Sign,
-    TileOp::AddValue,     TileOp::MulValue, TileOp::MinValue, TileOp::MaxValue,  TileOp::Constant,
-    TileOp::Load,         TileOp::Store,    TileOp::Load,     TileOp::Reciprocal};
+    TileOp::ADD,       TileOp::SUB,        TileOp::MUL,           TileOp::DIV,
+    TileOp::MIN,       TileOp::MAX,        TileOp::EQUAL,         TileOp::NOT_EQUAL,
+    TileOp::LESS,      TileOp::LESS_EQUAL, TileOp::GREATER_EQUAL, TileOp::AND,
+    TileOp::OR,        TileOp::NOT,        TileOp::WHERE,         TileOp::NEG,
+    TileOp::ABS,       TileOp::SQUARE,     TileOp::SQRT,          TileOp::RELU,
+    TileOp::FLOOR,     TileOp::CEIL,       TileOp::TRUNC,         TileOp::ROUND,
+    TileOp::SIGN,      TileOp::ADD_VALUE,  TileOp::MUL_VALUE,     TileOp::MIN_VALUE,
+    TileOp::MAX_VALUE, TileOp::CONSTANT,   TileOp::LOAD,          TileOp::STORE,
+    TileOp::LOAD,      TileOp::RECIPROCAL};
 
 struct Space {
   int64_t sizes[kTileRank];
@@ -97,7 +99,7 @@ Program random_program(Random& random, const Space& space) {
   const auto add_load = [&] {
     const uint8_t reg = static_cast<uint8_t>(random.whole(0, kTileRegisters - 1));
     const auto from = random.whole(0, static_cast<int64_t>(space.inputs) - 1);
-    program.push_back({TileOp::Load, reg, static_cast<uint8_t>(from), 0, 0, 0});
+    program.push_back({TileOp::LOAD, reg, static_cast<uint8_t>(from), 0, 0, 0});
     written.push_back(reg);
   };
   const auto some = [&] {
@@ -105,15 +107,15 @@ Program random_program(Random& random, const Space& space) {
   };
   const auto add_store = [&](size_t output) {
     program.push_back(
-        {TileOp::Store, static_cast<uint8_t>(space.inputs + output), some(), 0, 0, 0});
+        {TileOp::STORE, static_cast<uint8_t>(space.inputs + output), some(), 0, 0, 0});
   };
   add_load();
   const int64_t length = random.whole(1, 14);
   for (int64_t i = 0; i < length; ++i) {
     const TileOp op = kExact[random.whole(0, std::size(kExact) - 1)];
-    if (op == TileOp::Load) {
+    if (op == TileOp::LOAD) {
       add_load();
-    } else if (op == TileOp::Store) {
+    } else if (op == TileOp::STORE) {
       add_store(static_cast<size_t>(random.whole(0, static_cast<int64_t>(space.outputs) - 1)));
     } else {
       const uint8_t reg = static_cast<uint8_t>(random.whole(0, kTileRegisters - 1));
@@ -122,7 +124,7 @@ Program random_program(Random& random, const Space& space) {
       program.push_back({op, reg, usable ? last : some(), some(), some(), random.real(-2, 2)});
       written.push_back(reg);
       if (random.chance(5)) {  // stored at once, as compilers do
-        program.push_back({TileOp::Store, static_cast<uint8_t>(space.inputs), reg, 0, 0, 0});
+        program.push_back({TileOp::STORE, static_cast<uint8_t>(space.inputs), reg, 0, 0, 0});
       }
     }
   }
@@ -156,9 +158,9 @@ void bind(const Space& space, Memory* memory, TileOperand* operands) {
 void run_element(const Program& program, const TileOperand* operands, const int64_t* index) {
   float registers[kTileRegisters] = {};
   for (const TileInstruction& instruction : program) {
-    const bool load = instruction.op == TileOp::Load;
+    const bool load = instruction.op == TileOp::LOAD;
     const TileOperand& operand = operands[load ? instruction.a : instruction.out];
-    if (load || instruction.op == TileOp::Store) {
+    if (load || instruction.op == TileOp::STORE) {
       const int64_t at = offset_of(operand, index);
       float& reg = registers[load ? instruction.out : instruction.a];
       float* const real = static_cast<float*>(operand.data) + at;
@@ -167,7 +169,7 @@ void run_element(const Program& program, const TileOperand* operands, const int6
       if (load) reg = is_bool ? static_cast<float>(*flag) : *real;
       if (!load && is_bool) *flag = reg != 0;
       if (!load && !is_bool) *real = reg;
-    } else if (instruction.op == TileOp::Constant) {
+    } else if (instruction.op == TileOp::CONSTANT) {
       registers[instruction.out] = instruction.value;
     } else {
       registers[instruction.out] =
@@ -243,12 +245,12 @@ void test_blocks() {
     const int64_t step = columns + random.whole(0, 1) * 5;
     const std::vector<float> in = random.reals(rows * step);
     const std::vector<float> bias = random.reals(columns);
-    const TileOp ops[] = {TileOp::Gelu, TileOp::GeluTanh, TileOp::Silu, TileOp::Sin, TileOp::Pow};
-    const TileInstruction program[] = {{TileOp::Load, 0, 0, 0, 0, 0},
-                                       {TileOp::Load, 1, 1, 0, 0, 0},
-                                       {TileOp::MulAdd, 0, 0, 1, 1, 0},
+    const TileOp ops[] = {TileOp::GELU, TileOp::GELU_TANH, TileOp::SILU, TileOp::SIN, TileOp::POW};
+    const TileInstruction program[] = {{TileOp::LOAD, 0, 0, 0, 0, 0},
+                                       {TileOp::LOAD, 1, 1, 0, 0, 0},
+                                       {TileOp::MUL_ADD, 0, 0, 1, 1, 0},
                                        {ops[random.whole(0, 4)], 2, 0, 1, 0, 0},
-                                       {TileOp::Store, 2, 2, 0, 0, 0}};
+                                       {TileOp::STORE, 2, 2, 0, 0, 0}};
     const auto make = [&](float* out, TileOperand* operands) {
       operands[0].data = const_cast<float*>(in.data());
       operands[1].data = const_cast<float*>(bias.data());
@@ -289,14 +291,14 @@ bool sound(const Program& program, size_t operands) {
   for (const TileInstruction& i : program) {
     const size_t op = static_cast<size_t>(i.op);
     if (op >= kTileOps) return false;
-    const bool load = i.op == TileOp::Load;
-    const bool store = i.op == TileOp::Store;
+    const bool load = i.op == TileOp::LOAD;
+    const bool store = i.op == TileOp::STORE;
     if (load && i.a >= operands) return false;
     if (store && (i.out >= operands || i.a >= kTileRegisters || !written[i.a])) return false;
     if (!store && i.out >= kTileRegisters) return false;
-    const bool two = i.op >= TileOp::Add && i.op <= TileOp::Or;
-    const bool three = i.op == TileOp::MulAdd || i.op == TileOp::Where;
-    if (i.op >= TileOp::Add) {
+    const bool two = i.op >= TileOp::ADD && i.op <= TileOp::OR;
+    const bool three = i.op == TileOp::MUL_ADD || i.op == TileOp::WHERE;
+    if (i.op >= TileOp::ADD) {
       if (i.a >= kTileRegisters || i.b >= kTileRegisters || i.c >= kTileRegisters) return false;
       if (!written[i.a] || ((two || three) && !written[i.b]) || (three && !written[i.c])) {
         return false;
@@ -310,7 +312,7 @@ bool sound(const Program& program, size_t operands) {
 // What is loaded as it lies ends with its memory, however rows are cut to store them.
 void test_nothing_behind_an_operand_is_read() {
   Random random(5);
-  const TileInstruction program[] = {{TileOp::Load, 0, 0, 0, 0, 0}, {TileOp::Store, 1, 0, 0, 0, 0}};
+  const TileInstruction program[] = {{TileOp::LOAD, 0, 0, 0, 0, 0}, {TileOp::STORE, 1, 0, 0, 0, 0}};
   for (const int64_t columns : {1, 3, 17, 33}) {
     const int64_t rows = 16;
     std::vector<float> in = random.reals(rows * columns);  // a heap block of exactly this size
@@ -352,9 +354,9 @@ void test_refusals() {
     accepted += valid && !program.empty();
   }
   CHECK(accepted > 100);
-  const Program longest(kTileInstructions, {TileOp::Constant, 0, 0, 0, 0, 0});
+  const Program longest(kTileInstructions, {TileOp::CONSTANT, 0, 0, 0, 0, 0});
   CHECK(tile_program_valid({longest.data(), longest.size()}, 1));
-  const Program longer(kTileInstructions + 1, {TileOp::Constant, 0, 0, 0, 0, 0});
+  const Program longer(kTileInstructions + 1, {TileOp::CONSTANT, 0, 0, 0, 0, 0});
   CHECK(!tile_program_valid({longer.data(), longer.size()}, 1));
   CHECK(!tile_program_valid({longest.data(), 1}, kTileOperands + 1));
 }

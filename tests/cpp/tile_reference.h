@@ -27,19 +27,19 @@ inline double remainder_of(double x, double y) {
 
 inline double compare(TileOp op, double a, double b) {
   switch (op) {
-    case TileOp::Equal:
+    case TileOp::EQUAL:
       return truth(a == b);
-    case TileOp::NotEqual:
+    case TileOp::NOT_EQUAL:
       return truth(a != b);
-    case TileOp::Less:
+    case TileOp::LESS:
       return truth(a < b);
-    case TileOp::LessEqual:
+    case TileOp::LESS_EQUAL:
       return truth(a <= b);
-    case TileOp::Greater:
+    case TileOp::GREATER:
       return truth(a > b);
-    case TileOp::GreaterEqual:
+    case TileOp::GREATER_EQUAL:
       return truth(a >= b);
-    case TileOp::And:
+    case TileOp::AND:
       return truth(a != 0 && b != 0);
     default:
       return truth(a != 0 || b != 0);
@@ -48,23 +48,23 @@ inline double compare(TileOp op, double a, double b) {
 
 inline double binary(TileOp op, double a, double b) {
   switch (op) {
-    case TileOp::Add:
+    case TileOp::ADD:
       return a + b;
-    case TileOp::Sub:
+    case TileOp::SUB:
       return a - b;
-    case TileOp::Mul:
+    case TileOp::MUL:
       return a * b;
-    case TileOp::Div:
+    case TileOp::DIV:
       return a / b;
-    case TileOp::Min:
+    case TileOp::MIN:
       return nan_or(a, b, std::fmin(a, b));
-    case TileOp::Max:
+    case TileOp::MAX:
       return nan_or(a, b, std::fmax(a, b));
-    case TileOp::Pow:
+    case TileOp::POW:
       return std::pow(a, b);
-    case TileOp::Fmod:
+    case TileOp::FMOD:
       return std::fmod(a, b);
-    case TileOp::Remainder:
+    case TileOp::REMAINDER:
       return remainder_of(a, b);
     default:
       return compare(op, a, b);
@@ -73,33 +73,33 @@ inline double binary(TileOp op, double a, double b) {
 
 inline double smooth(TileOp op, double x) {
   switch (op) {
-    case TileOp::Exp:
+    case TileOp::EXP:
       return std::exp(x);
-    case TileOp::Exp2:
+    case TileOp::EXP2:
       return std::exp2(x);
-    case TileOp::Expm1:
+    case TileOp::EXPM1:
       return std::expm1(x);
-    case TileOp::Log:
+    case TileOp::LOG:
       return std::log(x);
-    case TileOp::Log1p:
+    case TileOp::LOG1P:
       return std::log1p(x);
-    case TileOp::Sin:
+    case TileOp::SIN:
       return std::sin(x);
-    case TileOp::Cos:
+    case TileOp::COS:
       return std::cos(x);
-    case TileOp::Tanh:
+    case TileOp::TANH:
       return std::tanh(x);
-    case TileOp::Sigmoid:
+    case TileOp::SIGMOID:
       return sigmoid(x);
-    case TileOp::Erf:
+    case TileOp::ERF:
       return std::erf(x);
-    case TileOp::Gelu:
+    case TileOp::GELU:
       return 0.5 * x * (1 + std::erf(x * std::sqrt(0.5)));
-    case TileOp::GeluTanh:
+    case TileOp::GELU_TANH:
       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case TileOp::Silu:
+    case TileOp::SILU:
       return x * sigmoid(x);
-    case TileOp::Mish:
+    case TileOp::MISH:
       return x * std::tanh(softplus(x));
     default:
       return softplus(x);
@@ -108,45 +108,45 @@ inline double smooth(TileOp op, double x) {
 
 inline double unary(TileOp op, double x, double value) {
   switch (op) {
-    case TileOp::Not:
+    case TileOp::NOT:
       return truth(x == 0);
-    case TileOp::Neg:
+    case TileOp::NEG:
       return -x;
-    case TileOp::Abs:
+    case TileOp::ABS:
       return std::fabs(x);
-    case TileOp::Square:
+    case TileOp::SQUARE:
       return x * x;
-    case TileOp::Sqrt:
+    case TileOp::SQRT:
       return std::sqrt(x);
-    case TileOp::Rsqrt:
+    case TileOp::RSQRT:
       return 1 / std::sqrt(x);
-    case TileOp::Reciprocal:
+    case TileOp::RECIPROCAL:
       return 1 / x;
-    case TileOp::Relu:
+    case TileOp::RELU:
       return x < 0 ? 0 : x;
-    case TileOp::Hardswish:
+    case TileOp::HARDSWISH:
       return x * relu6(x + 3) / 6;
-    case TileOp::Hardsigmoid:
+    case TileOp::HARDSIGMOID:
       return relu6(x + 3) / 6;
-    case TileOp::Elu:
+    case TileOp::ELU:
       return x > 0 ? x : value * std::expm1(x);
-    case TileOp::Floor:
+    case TileOp::FLOOR:
       return std::floor(x);
-    case TileOp::Ceil:
+    case TileOp::CEIL:
       return std::ceil(x);
-    case TileOp::Round:
+    case TileOp::ROUND:
       return std::nearbyint(x);
-    case TileOp::Trunc:
+    case TileOp::TRUNC:
       return std::trunc(x);
-    case TileOp::Sign:
+    case TileOp::SIGN:
       return x > 0 ? 1 : x < 0 ? -1 : 0;
-    case TileOp::AddValue:
+    case TileOp::ADD_VALUE:
       return x + value;
-    case TileOp::MulValue:
+    case TileOp::MUL_VALUE:
       return x * value;
-    case TileOp::MinValue:
+    case TileOp::MIN_VALUE:
       return nan_or(x, x, std::fmin(x, value));
-    case TileOp::MaxValue:
+    case TileOp::MAX_VALUE:
       return nan_or(x, x, std::fmax(x, value));
     default:
       return smooth(op, x);
@@ -155,9 +155,9 @@ inline double unary(TileOp op, double x, double value) {
 
 inline double apply(const cpu::TileInstruction& instruction, double a, double b, double c) {
   const TileOp op = instruction.op;
-  if (op == TileOp::MulAdd) return a * b + c;
-  if (op == TileOp::Where) return a != 0 ? b : c;
-  if (op >= TileOp::Add && op <= TileOp::Or) return binary(op, a, b);
+  if (op == TileOp::MUL_ADD) return a * b + c;
+  if (op == TileOp::WHERE) return a != 0 ? b : c;
+  if (op >= TileOp::ADD && op <= TileOp::OR) return binary(op, a, b);
   return unary(op, a, static_cast<double>(instruction.value));
 }
 

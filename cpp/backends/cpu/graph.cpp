@@ -47,7 +47,7 @@ Status Graph::prepare(const GraphParts& parts, BackendInit& init) {
 Status Graph::take_memory(const GraphParts& parts, BackendInit& init) {
   Message& message = *init.message;
   // Arguments without a value take nothing of the payload: their number has a bound of its own.
-  constexpr size_t kMaxArguments = 1 << 16;
+  constexpr size_t kMaxArguments = static_cast<size_t>(fb::cpu_engine::Limit::ARGUMENTS);
   if (n_inputs_ > kMaxArguments || n_outputs_ > kMaxArguments) {
     return refuse(message, "the payload has too many arguments");
   }

@@ -12,7 +12,7 @@ namespace engine = fb::cpu_engine;
 using engine::Operation;
 
 // More than any operator takes: vectors that many tables share must not be copied without end.
-constexpr size_t kStepValues = 16;
+constexpr size_t kStepValues = static_cast<size_t>(engine::Limit::STEP_VALUES);
 constexpr size_t kWords = 3;  // of an instruction
 
 TileInstruction instruction_of(fb::Vector<uint32_t> code, size_t i) {

@@ -5,15 +5,16 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "rushlight/backends/cpu/cpu_engine_fb.h"
 #include "rushlight/core/dtype.h"
 #include "rushlight/core/span.h"
 
 namespace rushlight::cpu {
 
-constexpr size_t kMaxViewRank = 8;
+constexpr size_t kMaxViewRank = static_cast<size_t>(fb::cpu_engine::Limit::RANK);
 // Sizes, steps and products of sizes stay far below what 64 bits hold, so that whatever is computed
 // from a few of them does not overflow.
-constexpr int64_t kMaxViewNumel = int64_t{1} << 40;
+constexpr int64_t kMaxViewNumel = static_cast<int64_t>(fb::cpu_engine::Limit::ELEMENTS);
 
 struct View {
   DType dtype = DType::Float32;

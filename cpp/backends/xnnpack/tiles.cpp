@@ -9,8 +9,8 @@ using cpu::TileInstruction;
 
 // How many terms an instruction reads: they come before immediate numbers.
 size_t inputs_of(TileOp op) {
-  if (op == TileOp::Load || op == TileOp::Constant) return 0;
-  return op >= TileOp::Add && op <= TileOp::Remainder ? 2 : 1;
+  if (op == TileOp::LOAD || op == TileOp::CONSTANT) return 0;
+  return op >= TileOp::ADD && op <= TileOp::REMAINDER ? 2 : 1;
 }
 
 }  // namespace
@@ -21,10 +21,10 @@ Tiles::Term Tiles::load(const cpu::Value& value) {
     return 0;
   }
   operands_[n_operands_] = value;
-  return add(TileOp::Load, static_cast<Term>(n_operands_++));
+  return add(TileOp::LOAD, static_cast<Term>(n_operands_++));
 }
 
-Tiles::Term Tiles::number(float value) { return add(TileOp::Constant, 0, 0, value); }
+Tiles::Term Tiles::number(float value) { return add(TileOp::CONSTANT, 0, 0, value); }
 
 Tiles::Term Tiles::add(TileOp op, Term a, Term b, float value) {
   if (n_terms_ == cpu::kTileInstructions) {
@@ -67,7 +67,7 @@ size_t Tiles::write(Term result, size_t target, TileInstruction* code) {
     const Item& item = terms_[term];
     TileInstruction& instruction = code[term];
     instruction = {item.op, 0, 0, 0, 0, item.value};
-    if (item.op == TileOp::Load) instruction.a = static_cast<uint8_t>(item.a);
+    if (item.op == TileOp::LOAD) instruction.a = static_cast<uint8_t>(item.a);
     const Term inputs[2] = {item.a, item.b};
     for (size_t i = 0; i < inputs_of(item.op); ++i) {
       (i == 0 ? instruction.a : instruction.b) = registers[inputs[i]];
@@ -81,7 +81,7 @@ size_t Tiles::write(Term result, size_t target, TileInstruction* code) {
     registers[term] = instruction.out = free;
     if (item.last_use != term) taken |= 1u << free;
   }
-  code[n_terms_] = {TileOp::Store, static_cast<uint8_t>(target), registers[result], 0, 0, 0};
+  code[n_terms_] = {TileOp::STORE, static_cast<uint8_t>(target), registers[result], 0, 0, 0};
   return n_terms_ + 1;
 }
 

@@ -22,7 +22,7 @@ class Tiles {
   size_t n_operands() const { return n_operands_; }
   cpu::Value& operand(size_t i) { return operands_[i]; }
   bool is_same(size_t operand, const cpu::Value& value) const;
-  bool is_number(Term term) const { return terms_[term].op == TileOp::Constant; }
+  bool is_number(Term term) const { return terms_[term].op == TileOp::CONSTANT; }
   float number_of(Term term) const { return terms_[term].value; }
 
   // Gives operands as few dimensions as they can have together, taken in this order. What still has

@@ -251,8 +251,8 @@ Status Translator::limit(const Node& node) {
   flat.view = views[0];
   Tiles tiles;
   Tiles::Term term = tiles.load(flat);
-  term = tiles.add(TileOp::MaxValue, term, 0, node.low);
-  term = tiles.add(TileOp::MinValue, term, 0, node.high);
+  term = tiles.add(TileOp::MAX_VALUE, term, 0, node.low);
+  term = tiles.add(TileOp::MIN_VALUE, term, 0, node.high);
   cpu::ElementwiseParameters parameters;
   if (!tiles.assemble(term, 0, builder_, &parameters.program)) return no_memory();
   builder_.emit(parameters, {}, {});

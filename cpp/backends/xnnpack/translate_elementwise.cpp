@@ -10,49 +10,49 @@ constexpr float kInfinity = __builtin_inff();
 TileOp operation_of(NodeKind kind) {
   switch (kind) {
     case NodeKind::Add:
-      return TileOp::Add;
+      return TileOp::ADD;
     case NodeKind::Subtract:
-      return TileOp::Sub;
+      return TileOp::SUB;
     case NodeKind::Multiply:
-      return TileOp::Mul;
+      return TileOp::MUL;
     case NodeKind::Div:
-      return TileOp::Div;
+      return TileOp::DIV;
     case NodeKind::Minimum:
-      return TileOp::Min;
+      return TileOp::MIN;
     case NodeKind::Maximum:
-      return TileOp::Max;
+      return TileOp::MAX;
     case NodeKind::Sigmoid:
-      return TileOp::Sigmoid;
+      return TileOp::SIGMOID;
     case NodeKind::Floor:
-      return TileOp::Floor;
+      return TileOp::FLOOR;
     case NodeKind::SquareRoot:
-      return TileOp::Sqrt;
+      return TileOp::SQRT;
     case NodeKind::Ceiling:
-      return TileOp::Ceil;
+      return TileOp::CEIL;
     case NodeKind::Hardswish:
-      return TileOp::Hardswish;
+      return TileOp::HARDSWISH;
     case NodeKind::Negate:
-      return TileOp::Neg;
+      return TileOp::NEG;
     case NodeKind::Square:
-      return TileOp::Square;
+      return TileOp::SQUARE;
     case NodeKind::ELU:
-      return TileOp::Elu;
+      return TileOp::ELU;
     case NodeKind::Abs:
-      return TileOp::Abs;
+      return TileOp::ABS;
     case NodeKind::ReciprocalSquareRoot:
-      return TileOp::Rsqrt;
+      return TileOp::RSQRT;
     case NodeKind::Log:
-      return TileOp::Log;
+      return TileOp::LOG;
     case NodeKind::Gelu:
-      return TileOp::Gelu;
+      return TileOp::GELU;
     case NodeKind::Tanh:
-      return TileOp::Tanh;
+      return TileOp::TANH;
     case NodeKind::Exp:
-      return TileOp::Exp;
+      return TileOp::EXP;
     case NodeKind::Sin:
-      return TileOp::Sin;
+      return TileOp::SIN;
     default:
-      return TileOp::Cos;
+      return TileOp::COS;
   }
 }
 
@@ -64,13 +64,13 @@ bool with_number(NodeKind kind, Tiles* tiles, Tiles::Term a, Tiles::Term b, Tile
   const float number = tiles->number_of(tiles->is_number(b) ? b : a);
   switch (kind) {
     case NodeKind::Add:
-      *result = tiles->add(TileOp::AddValue, term, 0, number);
+      *result = tiles->add(TileOp::ADD_VALUE, term, 0, number);
       return true;
     case NodeKind::Subtract:
-      *result = tiles->add(TileOp::AddValue, term, 0, -number);
+      *result = tiles->add(TileOp::ADD_VALUE, term, 0, -number);
       return true;
     case NodeKind::Multiply:
-      *result = tiles->add(TileOp::MulValue, term, 0, number);
+      *result = tiles->add(TileOp::MUL_VALUE, term, 0, number);
       return true;
     default:
       return false;
@@ -79,12 +79,12 @@ bool with_number(NodeKind kind, Tiles* tiles, Tiles::Term a, Tiles::Term b, Tile
 
 // x where it is positive, x * slope where it is not.
 Tiles::Term leaky(Tiles* tiles, Tiles::Term x, Tiles::Term slope) {
-  const Tiles::Term negative = tiles->add(TileOp::MinValue, x, 0, 0);
+  const Tiles::Term negative = tiles->add(TileOp::MIN_VALUE, x, 0, 0);
   Tiles::Term scaled = 0;
   if (!with_number(NodeKind::Multiply, tiles, negative, slope, &scaled)) {
-    scaled = tiles->add(TileOp::Mul, negative, slope);
+    scaled = tiles->add(TileOp::MUL, negative, slope);
   }
-  return tiles->add(TileOp::Add, tiles->add(TileOp::Relu, x), scaled);
+  return tiles->add(TileOp::ADD, tiles->add(TileOp::RELU, x), scaled);
 }
 
 // Nodes whose output_min_max counts.
@@ -101,7 +101,7 @@ Tiles::Term term_of(const Node& node, Tiles* tiles, const Tiles::Term* inputs) {
     return leaky(tiles, term, tiles->number(slope));
   }
   if (node.kind == NodeKind::ELU) {
-    return tiles->add(TileOp::Elu, term, 0, node.body.as<fb::xnnpack::ELU>().alpha());
+    return tiles->add(TileOp::ELU, term, 0, node.body.as<fb::xnnpack::ELU>().alpha());
   }
   if (node.n_inputs == 1 && node.kind != NodeKind::Clamp) {
     return tiles->add(operation_of(node.kind), term);
@@ -110,9 +110,9 @@ Tiles::Term term_of(const Node& node, Tiles* tiles, const Tiles::Term* inputs) {
     term = tiles->add(operation_of(node.kind), inputs[0], inputs[1]);
   }
   if (!is_limited(node.kind)) return term;
-  if (node.low == 0 && node.high == kInfinity) return tiles->add(TileOp::Relu, term);
-  if (node.low != -kInfinity) term = tiles->add(TileOp::MaxValue, term, 0, node.low);
-  if (node.high != kInfinity) term = tiles->add(TileOp::MinValue, term, 0, node.high);
+  if (node.low == 0 && node.high == kInfinity) return tiles->add(TileOp::RELU, term);
+  if (node.low != -kInfinity) term = tiles->add(TileOp::MAX_VALUE, term, 0, node.low);
+  if (node.high != kInfinity) term = tiles->add(TileOp::MIN_VALUE, term, 0, node.high);
   return term;
 }
 

@@ -341,8 +341,8 @@ cpu::Value Translator::rounded_images(uint32_t value) {
   }
   Tiles tiles;
   Tiles::Term result = tiles.load(numbers);
-  result = tiles.add(TileOp::Sub, result, tiles.load(parts[1]));
-  result = tiles.add(TileOp::Mul, result, tiles.load(parts[0]));
+  result = tiles.add(TileOp::SUB, result, tiles.load(parts[1]));
+  result = tiles.add(TileOp::MUL, result, tiles.load(parts[0]));
   cpu::ElementwiseParameters parameters;
   out_of_memory_ = !tiles.assemble(result, 0, builder_, &parameters.program) || out_of_memory_;
   builder_.emit(parameters, {}, {});

@@ -216,7 +216,7 @@ Status Translator::computed_product(const Node& node) {
   one.sizes[0] = bias.view.numel;
   bias = builder_.reshape(bias, one);
   bias.view = expanded(bias.view, shape_of(tiles.operand(0).view));
-  term = tiles.add(TileOp::Add, term, tiles.load(bias));
+  term = tiles.add(TileOp::ADD, term, tiles.load(bias));
   cpu::ElementwiseParameters parameters;
   if (!tiles.assemble(term, 0, builder_, &parameters.program)) return no_memory();
   builder_.emit(parameters, {}, {});

@@ -39,6 +39,88 @@ class ExpressionKind(IntEnum):
     MINIMUM = 7
 
 
+class Limit(IntEnum):
+    """The greatest numbers that a reader takes of a payload. What has more is cut, or not taken."""
+
+    RANK = 8
+    STEP_VALUES = 16
+    ARGUMENTS = 65536
+    QUANTIZED_TERMS = 65793
+    WINDOW = 1048576
+    ELEMENTS = 1099511627776
+
+
+class TileLimit(IntEnum):
+    """The greatest numbers that a reader takes of a tile program."""
+
+    RANK = 4
+    REGISTERS = 8
+    OPERANDS = 16
+    INSTRUCTIONS = 256
+
+
+class TileOp(IntEnum):
+    """What an instruction of a tile program does."""
+
+    LOAD = 0
+    STORE = 1
+    CONSTANT = 2
+    ADD = 3
+    SUB = 4
+    MUL = 5
+    DIV = 6
+    MIN = 7
+    MAX = 8
+    POW = 9
+    FMOD = 10
+    REMAINDER = 11
+    MUL_ADD = 12
+    EQUAL = 13
+    NOT_EQUAL = 14
+    LESS = 15
+    LESS_EQUAL = 16
+    GREATER = 17
+    GREATER_EQUAL = 18
+    AND = 19
+    OR = 20
+    NOT = 21
+    WHERE = 22
+    NEG = 23
+    ABS = 24
+    SQUARE = 25
+    SQRT = 26
+    RSQRT = 27
+    RECIPROCAL = 28
+    EXP = 29
+    EXP2 = 30
+    EXPM1 = 31
+    LOG = 32
+    LOG1P = 33
+    SIN = 34
+    COS = 35
+    TANH = 36
+    SIGMOID = 37
+    ERF = 38
+    GELU = 39
+    GELU_TANH = 40
+    SILU = 41
+    MISH = 42
+    SOFTPLUS = 43
+    RELU = 44
+    HARDSWISH = 45
+    HARDSIGMOID = 46
+    ELU = 47
+    FLOOR = 48
+    CEIL = 49
+    ROUND = 50
+    TRUNC = 51
+    SIGN = 52
+    ADD_VALUE = 53
+    MUL_VALUE = 54
+    MIN_VALUE = 55
+    MAX_VALUE = 56
+
+
 class ConvolutionKind(IntEnum):
     """How a convolution's weights are packed, and which way it goes."""
 
@@ -114,8 +196,8 @@ class Constant:
 class TileProgram:
     """Elementwise instructions, run on a tile at a time: see cpp/backends/cpu/kernels/tile.h."""
 
-    #: Three words for each instruction: op, out, a, b (one byte each, the lowest first); c; the
-    #: bits of a float32.
+    #: Three words for each instruction: op (a TileOp), out, a, b (one byte each, the lowest first);
+    #: c; the bits of a float32.
     code: list[int] = field(default_factory=list)
     #: The values that Load and Store number.
     operands: list[int] = field(default_factory=list)

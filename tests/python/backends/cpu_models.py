@@ -11,9 +11,9 @@ from torch import nn
 import rushlight as rl
 from delegates import flat, lowered_modules
 from rushlight.backends.cpu import CpuPartitioner
-from rushlight.backends.cpu.tiles import TileOp
 from rushlight.partition import get_non_lowered_nodes
 from rushlight.schema import cpu_engine as fb
+from rushlight.schema.cpu_engine import TileOp
 
 
 def lowered(model: nn.Module, *args: Any) -> rl.EdgeProgramManager:

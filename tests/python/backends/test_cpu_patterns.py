@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from cpu_models import LAST, Call, X, call, instructions, whole
 from torch import nn
 
-from rushlight.backends.cpu.tiles import TileOp
+from rushlight.schema.cpu_engine import TileOp
 
 Function = Callable[..., torch.Tensor]
 
@@ -98,7 +98,8 @@ def test_many_registers_in_pieces() -> None:
         return torch.cat([sum(terms[1:], terms[0]), inputs[0].sin()])
 
     steps = call(wide, *(torch.randn(4) for _ in range(20)))
-    assert set(steps) == {"Elementwise", "Copy"}
+    assert set(steps) == {"Elementwise"}
+    assert len(steps) < 40  # of some 800 calls
 
 
 # --- norms ----------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@
 namespace rushlight::cpu {
 
 // Terms of a sum, of at most 255 * 128 each, that 32 bits hold in any case.
-constexpr int64_t kMaxQuantizedTerms = INT32_MAX / (255 * 128);
+constexpr int64_t kMaxQuantizedTerms = static_cast<int64_t>(fb::cpu_engine::Limit::QUANTIZED_TERMS);
+static_assert(kMaxQuantizedTerms == INT32_MAX / (255 * 128), "as the schema says");
 
 // What becomes of sums: bytes or numbers.
 struct QuantizedResults {

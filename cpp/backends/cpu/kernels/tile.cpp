@@ -20,9 +20,9 @@ struct Reads {
 Reads reads_of(const TileInstruction& instruction) {
   const TileOp op = instruction.op;
   size_t count = 1;
-  if (op == TileOp::Load || op == TileOp::Constant) count = 0;
-  if (op >= TileOp::Add && op <= TileOp::Or) count = 2;
-  if (op == TileOp::MulAdd || op == TileOp::Where) count = 3;
+  if (op == TileOp::LOAD || op == TileOp::CONSTANT) count = 0;
+  if (op >= TileOp::ADD && op <= TileOp::OR) count = 2;
+  if (op == TileOp::MUL_ADD || op == TileOp::WHERE) count = 3;
   return {{instruction.a, instruction.b, instruction.c}, count};
 }
 
@@ -58,7 +58,7 @@ bool outlives_store(Span<const TileInstruction> program, uint8_t reg, size_t fro
   bool stored = false;
   for (size_t i = from + 1; i < program.size(); ++i) {
     if (stored && reads(program[i], reg)) return true;
-    if (program[i].op == TileOp::Store) {
+    if (program[i].op == TileOp::STORE) {
       stored = true;
     } else if (program[i].out == reg) {
       return false;
@@ -70,11 +70,11 @@ bool outlives_store(Span<const TileInstruction> program, uint8_t reg, size_t fro
 void find_direct(Span<const TileInstruction> program, Space* space) {
   for (size_t i = 0; i < program.size(); ++i) {
     space->direct[i] = false;
-    const bool stored_next = i + 1 < program.size() && program[i + 1].op == TileOp::Store &&
+    const bool stored_next = i + 1 < program.size() && program[i + 1].op == TileOp::STORE &&
                              program[i + 1].a == program[i].out;
-    if (program[i].op == TileOp::Load)
+    if (program[i].op == TileOp::LOAD)
       space->direct[i] = !outlives_store(program, program[i].out, i);
-    if (program[i].op >= TileOp::Add) {
+    if (program[i].op >= TileOp::ADD) {
       space->direct[i] = stored_next && !outlives_store(program, program[i].out, i + 1);
     }
   }
@@ -125,8 +125,8 @@ void choose_tiles(Space* space) {
 bool prepare(const TileRun& run, const int64_t* sizes, const int64_t* starts, Space* space) {
   space->operands = 0;
   for (const TileInstruction& instruction : run.program) {
-    if (instruction.op != TileOp::Load && instruction.op != TileOp::Store) continue;
-    const size_t operand = instruction.op == TileOp::Load ? instruction.a : instruction.out;
+    if (instruction.op != TileOp::LOAD && instruction.op != TileOp::STORE) continue;
+    const size_t operand = instruction.op == TileOp::LOAD ? instruction.a : instruction.out;
     if (operand >= space->operands) space->operands = operand + 1;
   }
   for (size_t d = 0; d < kTileRank; ++d) {
@@ -181,20 +181,20 @@ void run_tile(Span<const TileInstruction> program, const TileLoops& loops, Tile*
     const size_t out = instruction.out;
     float* direct = nullptr;
     switch (instruction.op) {
-      case TileOp::Load:
+      case TileOp::LOAD:
         if (space.direct[i]) direct = tile->memory_of(instruction.a);
         tile->registers[out] = direct != nullptr ? direct : tile->memory[out];
         if (direct != nullptr) break;
         (space.is_bool[instruction.a] ? loops.load_bool : loops.load)(tile->block(instruction.a),
                                                                       tile->memory[out]);
         break;
-      case TileOp::Store:
+      case TileOp::STORE:
         // Not if it is there already.
         if (tile->registers[instruction.a] == tile->memory_of(out)) break;
         (space.is_bool[out] ? loops.store_bool : loops.store)(tile->registers[instruction.a],
                                                               tile->block(out));
         break;
-      case TileOp::Constant:
+      case TileOp::CONSTANT:
         loops.fill(instruction.value, tile->memory[out], tile->padded);
         tile->registers[out] = tile->memory[out];
         break;
@@ -242,18 +242,18 @@ bool tile_program_valid(Span<const TileInstruction> program, size_t operands) {
   bool written[kTileRegisters] = {};
   for (const TileInstruction& instruction : program) {
     if (static_cast<size_t>(instruction.op) >= kTileOps) return false;
-    if (instruction.op == TileOp::Load && instruction.a >= operands) return false;
+    if (instruction.op == TileOp::LOAD && instruction.a >= operands) return false;
     const Reads read = reads_of(instruction);
     for (size_t i = 0; i < read.count; ++i) {
       if (read.registers[i] >= kTileRegisters || !written[read.registers[i]]) return false;
     }
     // Whoever runs it forms all three pointers.
-    if (instruction.op >= TileOp::Add &&
+    if (instruction.op >= TileOp::ADD &&
         (instruction.a >= kTileRegisters || instruction.b >= kTileRegisters ||
          instruction.c >= kTileRegisters)) {
       return false;
     }
-    if (instruction.op == TileOp::Store) {
+    if (instruction.op == TileOp::STORE) {
       if (instruction.out >= operands) return false;
       continue;
     }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rushlight/backends/cpu/cpu_engine_fb.h"
 #include "rushlight/core/dtype.h"
 #include "rushlight/core/span.h"
 #include "rushlight/platform/workers.h"
@@ -16,71 +17,13 @@
 namespace rushlight::cpu {
 
 constexpr int64_t kTileFloats = 512;
-constexpr size_t kTileRegisters = 8;
-constexpr size_t kTileOperands = 16;  // inputs and outputs together
-constexpr size_t kTileInstructions = 256;
-constexpr size_t kTileRank = 4;
-
-enum class TileOp : uint8_t {
-  Load,      // register out = operand a
-  Store,     // operand out = register a
-  Constant,  // register out = value
-  Add,
-  Sub,
-  Mul,
-  Div,
-  Min,
-  Max,
-  Pow,
-  Fmod,
-  Remainder,  // register out = a op b
-  MulAdd,     // a * b + c
-  Equal,
-  NotEqual,
-  Less,
-  LessEqual,
-  Greater,
-  GreaterEqual,
-  And,
-  Or,
-  Not,    // of conditions: not 0
-  Where,  // a != 0 ? b : c
-  Neg,
-  Abs,
-  Square,
-  Sqrt,
-  Rsqrt,
-  Reciprocal,
-  Exp,
-  Exp2,
-  Expm1,
-  Log,
-  Log1p,
-  Sin,
-  Cos,
-  Tanh,
-  Sigmoid,
-  Erf,
-  Gelu,
-  GeluTanh,
-  Silu,
-  Mish,
-  Softplus,
-  Relu,
-  Hardswish,
-  Hardsigmoid,
-  Elu,  // value * (e^a - 1) below 0
-  Floor,
-  Ceil,
-  Round,
-  Trunc,
-  Sign,
-  AddValue,
-  MulValue,
-  MinValue,
-  MaxValue,  // with `value`
-};
-constexpr size_t kTileOps = static_cast<size_t>(TileOp::MaxValue) + 1;
+using fb::cpu_engine::TileLimit;
+using fb::cpu_engine::TileOp;
+constexpr size_t kTileOps = static_cast<size_t>(TileOp::MAX_VALUE) + 1;
+constexpr size_t kTileRegisters = static_cast<size_t>(TileLimit::REGISTERS);
+constexpr size_t kTileOperands = static_cast<size_t>(TileLimit::OPERANDS);  // inputs and outputs
+constexpr size_t kTileInstructions = static_cast<size_t>(TileLimit::INSTRUCTIONS);
+constexpr size_t kTileRank = static_cast<size_t>(TileLimit::RANK);
 
 struct TileInstruction {
   TileOp op;

@@ -3,7 +3,7 @@
 namespace rushlight::cpu {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 20;  // of a window's numbers
+constexpr int64_t kMost = static_cast<int64_t>(fb::cpu_engine::Limit::WINDOW);
 
 bool read_pair(const int64_t (&pair)[2], int64_t* y, int64_t* x) {
   if (pair[0] < 1 || pair[1] < 1 || pair[0] > kMost || pair[1] > kMost) return false;

@@ -43,7 +43,7 @@ Status TilePlan::read_operand(Setup& setup, size_t i, size_t number) {
 Status TilePlan::check_stores(Setup& setup) const {
   bool stores = false;
   for (const TileInstruction& instruction : program_) {
-    if (instruction.op != TileOp::Store) continue;
+    if (instruction.op != TileOp::STORE) continue;
     stores = true;
     const View& view = *views_[instruction.out];
     if (!setup.may_write(view)) return setup.refuse("its program writes an input or a constant");

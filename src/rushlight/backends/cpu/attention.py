@@ -16,6 +16,7 @@ from rushlight.backends.cpu.operator_facts import REALS, Operator, val_of
 from rushlight.backends.cpu.sizes import Size, all_same, at_most_one, same, shape_of, sizes_of
 from rushlight.ir.operators import arguments
 from rushlight.schema import cpu_engine as fb
+from rushlight.schema.cpu_engine import TileOp
 
 aten = torch.ops.aten
 NEVER = -1e9
@@ -99,7 +100,7 @@ def _added(b: Builder, allowed: View) -> View:
 def added_term(allowed: tiles.Term) -> tiles.Term:
     """The same of a mask that is computed."""
     never = tiles.constant(-math.inf)
-    return tiles.Term(tiles.TileOp.WHERE, (allowed, tiles.constant(0), never))
+    return tiles.Term(TileOp.WHERE, (allowed, tiles.constant(0), never))
 
 
 def _in_rows(b: Builder, view: View) -> View:

@@ -12,6 +12,7 @@ from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
 from rushlight.backends.cpu import pack
+from rushlight.backends.cpu.assemble import Assembled, TooLongError, assemble, programs
 from rushlight.backends.cpu.clusters import IMAGES, Cluster, clusters_of, is_elementwise, is_number
 from rushlight.backends.cpu.graph import Graph, Memory, Step, View, bytes_of
 from rushlight.backends.cpu.join import join, order_of_loads
@@ -19,11 +20,10 @@ from rushlight.backends.cpu.layout import Layout, NoViewError
 from rushlight.backends.cpu.rewrite import HALVES, MANY, real
 from rushlight.backends.cpu.sizes import Size, Sizes, at_most_one, product, same, shape_of, size_of
 from rushlight.backends.cpu.spellings import Spellings
-from rushlight.backends.cpu.tiles import Term, TileOp, TooLongError, assemble, constant, term_of
+from rushlight.backends.cpu.tiles import Term, constant, term_of
 from rushlight.ir.spec import dim_order_of
 from rushlight.schema import cpu_engine as fb
-
-_MAX_TILE_RANK = 4
+from rushlight.schema.cpu_engine import TileLimit, TileOp
 
 Translate = Callable[["Builder", Node], Any]
 
@@ -225,13 +225,17 @@ class Builder:
             self._build_apart(cluster)
 
     def _build_apart(self, cluster: Cluster) -> None:
-        """One step for each call of a cluster that is too long for one."""
+        """Steps of their own for the chains of a cluster and for what they follow or make up."""
+        chains = [*cluster.pieces.values(), cluster.nodes]
+        inside = {node for chain in chains if is_elementwise(chain[0]) for node in chain[:-1]}
+        chain_of = {chain[-1]: chain for chain in chains}
         for node in cluster.all:
+            if node in inside or node in self._values:
+                continue
+            self._nodes = chain_of.get(node, [node])
             if is_elementwise(node):
-                self._nodes = [node]
-                self._values[node] = self._elementwise([node])
-            elif node not in self._values:
-                self._nodes = [node]
+                self._values[node] = self._elementwise(self._nodes)
+            else:
                 self._values[node] = self._translate[node.target](self, node)
 
     def _terms(
@@ -283,19 +287,27 @@ class Builder:
         return result
 
     def store(self, terms: Sequence[Term], results: Sequence[View]) -> None:
-        """Add a step that computes terms of equal sizes.
+        """Add steps that compute terms of equal sizes, as many as are needed.
 
         Raises:
-            TooLongError: if they are too much for one step.
+            TooLongError: if the tensors lie so that they have too many dimensions.
         """
-        program = assemble(terms, results)
+
+        def memory() -> View:
+            return self.new(results[0].shape, results[0].meta.order())
+
+        for program in programs(terms, results, memory):
+            self._run(program, results)
+
+    def _run(self, program: Assembled, results: Sequence[View]) -> None:
+        """Add a step that runs a program."""
         order = results[0].meta.order()
         metas = merged([v.meta for v in program.sources], order)
-        if metas[0].dim() > _MAX_TILE_RANK:
+        if metas[0].dim() > TileLimit.RANK:
             sources = [v if v in results else self.in_order(v, order) for v in program.sources]
             metas = merged([v.meta for v in sources], order)
             program.sources[:] = sources
-        if metas[0].dim() > _MAX_TILE_RANK:
+        if metas[0].dim() > TileLimit.RANK:
             raise TooLongError
         step = self.emit(fb.Elementwise(fb.TileProgram(program.code)), [], [])
         step.operands = [v.moved(m) for v, m in zip(program.sources, metas, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,11 +75,13 @@ def clusters_of(graph: Graph, is_constant: Callable[[Node], bool]) -> list[Clust
         fits = (
             chain is not None
             and is_elementwise(node)
-            and is_elementwise(chain.nodes[0])
-            and all_same(shape_of(node), shape_of(chain.nodes[0]))
+            and is_elementwise(chain.nodes[-1])
+            and all_same(shape_of(node), shape_of(chain.nodes[-1]))
         )
         of[node] = chain if fits and chain is not None else Cluster()
-        of[node].nodes.insert(0, node)
+        of[node].nodes.append(node)
+    for cluster in dict.fromkeys(of.values()):
+        cluster.nodes.reverse()
     clusters = list({id(c): c for c in (of[n] for n in calls)}.values())
     for cluster in clusters:
         if is_elementwise(cluster.nodes[0]):
@@ -114,10 +116,11 @@ def _take_anchor(
     for operand in operands:
         node = operand
         reshapes: list[Node] = []
-        while node.target is aten.view_copy.default and _only(node, inside | set(reshapes)):
-            reshapes.insert(0, node)
+        while node.target is aten.view_copy.default and _only(node, inside, reshapes):
+            reshapes.append(node)
             node = node.all_input_nodes[0]
-        if not is_anchor(node) or not _only(node, inside | set(reshapes)):
+        reshapes.reverse()
+        if not is_anchor(node) or not _only(node, inside, reshapes):
             continue
         if not all_same(shape_of(operand), shape_of(cluster.nodes[0])):
             continue
@@ -135,11 +138,12 @@ def _take_pieces(cluster: Cluster, of: dict[Node, Cluster]) -> None:
     for operand in cat.all_input_nodes:
         node = operand
         views: list[Node] = []
-        while _is_flat_view(node) and _only(node, {cat, *views}):
-            views.insert(0, node)
+        while _is_flat_view(node) and _only(node, {cat}, views):
+            views.append(node)
             node = node.all_input_nodes[0]
+        views.reverse()
         chain = of.get(node)
-        if chain is None or not is_elementwise(node) or not _only(node, {cat, *views}):
+        if chain is None or not is_elementwise(node) or not _only(node, {cat}, views):
             continue
         if chain.anchor is not None or chain.nodes[-1] is not node:
             continue
@@ -159,8 +163,9 @@ def _is_flat_view(node: Node) -> bool:
     return before == after
 
 
-def _only(node: Node, users: set[Node]) -> bool:
-    return bool(node.users) and set(node.users) <= users
+def _only(node: Node, users: set[Node], views: Sequence[Node]) -> bool:
+    """Whether these users and views, and no other calls, use a node."""
+    return bool(node.users) and all(user in users or user in views for user in node.users)
 
 
 def _keeps_rows(anchor: Node, reshaped: Node) -> bool:

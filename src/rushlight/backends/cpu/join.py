@@ -8,8 +8,9 @@ from torch.fx import Node
 
 from rushlight.backends.cpu.clusters import Cluster
 from rushlight.backends.cpu.graph import View
-from rushlight.backends.cpu.sizes import all_same, same, shape_of
-from rushlight.backends.cpu.tiles import Term, TileOp, TooLongError
+from rushlight.backends.cpu.sizes import Sizes, same, shape_of
+from rushlight.backends.cpu.tiles import Term
+from rushlight.schema.cpu_engine import TileOp
 
 if TYPE_CHECKING:
     from rushlight.backends.cpu.build import Builder
@@ -45,18 +46,13 @@ def join(b: Builder, cluster: Cluster) -> View:
 
 
 def _store(b: Builder, parts: list[tuple[Term, View]]) -> None:
-    """Pieces that are equally large in one pass, as far as there are registers."""
-    while parts:
-        same = [part for part in parts if all_same(part[1].shape, parts[0][1].shape)]
-        while True:
-            try:
-                b.store(*zip(*same, strict=True))
-                break
-            except TooLongError:
-                if len(same) == 1:
-                    raise
-                same.pop()
-        parts = [part for part in parts if all(part is not one for one in same)]
+    """Pieces that are equally large in one pass, as far as a program holds them."""
+    groups: dict[Sizes, list[tuple[Term, View]]] = {}
+    for part in parts:
+        groups.setdefault(part[1].shape, []).append(part)
+    for group in groups.values():
+        terms, views = zip(*group, strict=True)
+        b.store(terms, views)
 
 
 def order_of_loads(term: Term) -> list[int]:

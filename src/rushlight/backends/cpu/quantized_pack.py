@@ -21,8 +21,6 @@ from rushlight.schema.cpu_engine import ConvolutionKind
 _TERMS = 4  # that one instruction multiplies and adds
 _HALF_TERMS = 8  # of 4 bits
 _MOST = 2**31 - 1
-MOST_TERMS = _MOST // (GREATEST * 128)
-"""Terms whose sum fits 32 bits."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,9 +18,10 @@ from rushlight.backends.cpu.quantized_facts import (
     rows_of,
     weights_of,
 )
-from rushlight.backends.cpu.quantized_pack import MOST_TERMS, depth_of, sums
+from rushlight.backends.cpu.quantized_pack import depth_of, sums
 from rushlight.backends.cpu.rewrite import Rewriter, shape_of
 from rushlight.ir.operators import arguments
+from rushlight.schema.cpu_engine import Limit
 
 aten = torch.ops.aten
 
@@ -101,10 +102,10 @@ def why_not_multiplied(r: Rewriter, node: Node) -> str:
 
 def why_not_summed(weights: Weights) -> str | None:
     """Why sums of products with weights may be more than the engine's integers hold."""
-    depth = depth_of(weights)
-    if depth <= MOST_TERMS:
+    depth, most = depth_of(weights), int(Limit.QUANTIZED_TERMS)
+    if depth <= most:
         return None
-    return f"sums of {depth} terms do not fit 32 bits; the engine adds up to {MOST_TERMS}"
+    return f"sums of {depth} terms do not fit 32 bits; the engine adds up to {most}"
 
 
 def dynamic_product(r: Rewriter, node: Node) -> Node | None:

@@ -19,9 +19,10 @@ from rushlight.backends.cpu.operator_facts import (
     val_of,
 )
 from rushlight.backends.cpu.sizes import Size, product, shape_of, sizes_of
-from rushlight.backends.cpu.tiles import Term, TileOp, constant
+from rushlight.backends.cpu.tiles import Term, constant
 from rushlight.ir.operators import arguments
 from rushlight.schema import cpu_engine as fb
+from rushlight.schema.cpu_engine import TileOp
 
 aten = torch.ops.aten
 

@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from rushlight.backends.cpu.tiles import Term, TileOp
+from rushlight.backends.cpu.tiles import Term
+from rushlight.schema.cpu_engine import TileOp
 
 Polynomial = dict[tuple[int, ...], float]
 """Factors by unknowns, whose numbers ascend: `3 * x * x + 1` is `{(0, 0): 3, (): 1}`."""
@@ -28,7 +29,8 @@ class Spellings:
     def __init__(self) -> None:
         self._polynomials: dict[int, Polynomial] = {}
         self._unknowns: list[Term] = []
-        self._terms: list[Term] = []  # kept, since their ids are keys
+        # The terms by the products of their polynomials; kept, since their ids are keys.
+        self._terms: dict[frozenset[tuple[int, ...]], list[Term]] = {}
 
     def recognized(self, term: Term) -> Term:
         """The instruction that computes what `term` does, or `term`; its inputs come before it."""
@@ -37,9 +39,12 @@ class Spellings:
         if found is not None:
             term = found
             polynomial = None
-        self._terms.append(term)
-        self._polynomials[id(term)] = polynomial if polynomial else self._unknown(term)
+        self._keep(term, polynomial)
         return term
+
+    def _keep(self, term: Term, polynomial: Polynomial | None) -> None:
+        known = self._polynomials[id(term)] = polynomial or self._unknown(term)
+        self._terms.setdefault(frozenset(known), []).append(term)
 
     def _unknown(self, term: Term) -> Polynomial:
         self._unknowns.append(term)
@@ -47,8 +52,7 @@ class Spellings:
 
     def _of(self, term: Term) -> Polynomial:
         if id(term) not in self._polynomials:  # a load, or what one operator of ATen consists of
-            self._terms.append(term)
-            self._polynomials[id(term)] = self._expanded(term) or self._unknown(term)
+            self._keep(term, self._expanded(term))
         return self._polynomials[id(term)]
 
     def _expanded(self, term: Term) -> Polynomial | None:
@@ -82,7 +86,7 @@ class Spellings:
 
     def _term_of(self, polynomial: Polynomial) -> Term | None:
         """A term that is known to have this value."""
-        for term in self._terms:
+        for term in self._terms.get(frozenset(polynomial), ()):
             if _close(self._polynomials[id(term)], polynomial):
                 return term
         return None

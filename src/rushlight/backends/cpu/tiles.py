@@ -1,85 +1,17 @@
-"""Elementwise operators as tile programs: what the instructions are, and how they are written."""
+"""Elementwise operators in the instructions of tile programs."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from enum import IntEnum, auto
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.fx import Node
 
+from rushlight.schema.cpu_engine import TileOp
+
 aten = torch.ops.aten
-REGISTERS = 8
-OPERANDS = 16
-
-
-class TileOp(IntEnum):
-    """The instructions of cpp/backends/cpu/kernels/tile.h, in its order."""
-
-    @staticmethod
-    def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:
-        return count
-
-    LOAD = auto()
-    STORE = auto()
-    CONSTANT = auto()
-    ADD = auto()
-    SUB = auto()
-    MUL = auto()
-    DIV = auto()
-    MIN = auto()
-    MAX = auto()
-    POW = auto()
-    FMOD = auto()
-    REMAINDER = auto()
-    MUL_ADD = auto()
-    EQUAL = auto()
-    NOT_EQUAL = auto()
-    LESS = auto()
-    LESS_EQUAL = auto()
-    GREATER = auto()
-    GREATER_EQUAL = auto()
-    AND = auto()
-    OR = auto()
-    NOT = auto()
-    WHERE = auto()
-    NEG = auto()
-    ABS = auto()
-    SQUARE = auto()
-    SQRT = auto()
-    RSQRT = auto()
-    RECIPROCAL = auto()
-    EXP = auto()
-    EXP2 = auto()
-    EXPM1 = auto()
-    LOG = auto()
-    LOG1P = auto()
-    SIN = auto()
-    COS = auto()
-    TANH = auto()
-    SIGMOID = auto()
-    ERF = auto()
-    GELU = auto()
-    GELU_TANH = auto()
-    SILU = auto()
-    MISH = auto()
-    SOFTPLUS = auto()
-    RELU = auto()
-    HARDSWISH = auto()
-    HARDSIGMOID = auto()
-    ELU = auto()
-    FLOOR = auto()
-    CEIL = auto()
-    ROUND = auto()
-    TRUNC = auto()
-    SIGN = auto()
-    ADD_VALUE = auto()
-    MUL_VALUE = auto()
-    MIN_VALUE = auto()
-    MAX_VALUE = auto()
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,108 +234,3 @@ def term_of(node: Node, terms: Callable[[Node], Any]) -> Term:
     args = [terms(arg) if isinstance(arg, Node) else arg for arg in node.args]
     kwargs = {k: terms(v) if isinstance(v, Node) else v for k, v in node.kwargs.items()}
     return TERMS[node.target](*args, **kwargs)
-
-
-class TooLongError(Exception):
-    """A program needs more registers or operands than there are."""
-
-
-@dataclass
-class Assembled:
-    """A tile program.
-
-    Attributes:
-        code: three words for each instruction.
-        sources: the tensors that operands stand for, by number; those of results come last.
-    """
-
-    code: list[int]
-    sources: list[Any]
-
-
-def assemble(results: Sequence[Term], store_to: Sequence[Any]) -> Assembled:
-    """Put terms in order and assign registers.
-
-    Args:
-        results: terms to store.
-        store_to: where each goes; the same source as a load if it is computed in place.
-
-    Raises:
-        TooLongError: if there are not enough registers or operands.
-    """
-    order: list[Term] = []
-    seen: set[int] = set()
-    results = _loaded_once(results)
-
-    def visit(term: Term) -> None:
-        if id(term) in seen:
-            return
-        seen.add(id(term))
-        for one in term.inputs:
-            visit(one)
-        order.append(term)
-
-    last_use: dict[int, int] = {}
-    places: list[tuple[str, Term, Any]] = []
-    for term, target in zip(results, store_to, strict=True):
-        before = len(order)
-        visit(term)
-        places += [("compute", one, None) for one in order[before:]]
-        places.append(("store", term, target))
-    for at, (kind, term, _) in enumerate(places):
-        for one in term.inputs if kind == "compute" else (term,):
-            last_use[id(one)] = at
-    sources: list[Any] = []
-    numbers: dict[int, int] = {}
-    free = list(range(REGISTERS - 1, -1, -1))
-    registers: dict[int, int] = {}
-    code: list[int] = []
-
-    def operand(source: Any) -> int:
-        if id(source) not in numbers:
-            numbers[id(source)] = len(sources)
-            sources.append(source)
-        return numbers[id(source)]
-
-    for at, (kind, term, target) in enumerate(places):
-        used = [registers[id(one)] for one in (term.inputs if kind == "compute" else (term,))]
-        for one in {id(t): t for t in (term.inputs if kind == "compute" else (term,))}.values():
-            if last_use[id(one)] == at:
-                free.append(registers[id(one)])
-        if kind == "store":
-            code += _words(TileOp.STORE, operand(target), used, 0.0)
-            continue
-        if not free:
-            raise TooLongError
-        registers[id(term)] = free.pop()
-        if id(term) not in last_use:
-            free.append(registers[id(term)])
-        inputs = [operand(term.source)] if term.op is TileOp.LOAD else used
-        code += _words(term.op, registers[id(term)], inputs, term.value)
-    if len(sources) > OPERANDS:
-        raise TooLongError
-    return Assembled(code, sources)
-
-
-def _loaded_once(results: Sequence[Term]) -> list[Term]:
-    """The same terms, with one load of each source."""
-    loads: dict[int, Term] = {}
-    made: dict[int, Term] = {}
-
-    def of(term: Term) -> Term:
-        if id(term) not in made:
-            if term.op is TileOp.LOAD:
-                made[id(term)] = loads.setdefault(id(term.source), term)
-            else:
-                inputs = tuple(of(one) for one in term.inputs)
-                same = all(a is b for a, b in zip(inputs, term.inputs, strict=True))
-                made[id(term)] = term if same else replace(term, inputs=inputs)
-        return made[id(term)]
-
-    return [of(term) for term in results]
-
-
-def _words(op: TileOp, out: int, inputs: Sequence[int], value: float) -> list[int]:
-    a, b, c = (*inputs, 0, 0, 0)[:3]
-    bits = struct.unpack("<I", struct.pack("<f", value))[0]
-    return [op | out << 8 | a << 16 | b << 24, c, bits]
