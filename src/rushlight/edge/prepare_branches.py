@@ -17,7 +17,7 @@ from torch.fx import GraphModule, Node
 
 from rushlight.capture.mutations import base_of
 from rushlight.edge.constants import Constants, names_tensor
-from rushlight.ir.branches import branch, branches
+from rushlight.ir.branches import branch, branches, results_of
 from rushlight.ir.programs import copy_program
 from rushlight.ir.rewrite import insert
 
@@ -86,7 +86,7 @@ def _lift_tensors(
 def _copy_results(graphs: list[GraphModule]) -> None:
     """Copy, in all graphs, a result that is an input of one, a view, or returned twice, or whose
     layouts differ."""
-    returned = [_results(graph) for graph in graphs]
+    returned = [results_of(graph.graph) for graph in graphs]
     for i, values in enumerate(zip(*returned, strict=True)):
         if not all(isinstance(_example(value), torch.Tensor) for value in values):
             continue
@@ -102,11 +102,6 @@ def _is_given(value: Node) -> bool:
     return value.op == "placeholder" or base_of(value) is not value
 
 
-def _results(graph: GraphModule) -> list[Any]:
-    returned: Any = graph.graph.output_node().args[0]
-    return list(returned) if isinstance(returned, list | tuple) else [returned]
-
-
 def _example(value: Any) -> Any:
     return value.meta.get("val") if isinstance(value, Node) else None
 
@@ -116,7 +111,7 @@ def _copy_result(graph: GraphModule, i: int, value: Node) -> None:
     layout = {"memory_format": torch.contiguous_format}
     new = insert(graph.graph, aten.clone.default, (value,), layout, like=output)
     new.meta.update({k: v for k, v in value.meta.items() if k != "val"})
-    results = _results(graph)
+    results = results_of(graph.graph)
     results[i] = new
     output.args = (tuple(results) if isinstance(output.args[0], list | tuple) else new,)
 

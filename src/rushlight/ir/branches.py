@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from torch.fx import GraphModule, Node
+from typing import Any
+
+from torch.fx import Graph, GraphModule, Node
 
 
 def attribute(node: Node) -> object:
@@ -17,6 +19,12 @@ def branch(node: Node) -> GraphModule | None:
     """The graph that a `get_attr` node names; None if it names something else."""
     found = attribute(node)
     return found if isinstance(found, GraphModule) else None
+
+
+def results_of(graph: Graph) -> list[Any]:
+    """What a graph returns; the condition of a `while_loop` returns one value and no sequence."""
+    returned: Any = graph.output_node().args[0]
+    return list(returned) if isinstance(returned, list | tuple) else [returned]
 
 
 def branches(module: GraphModule) -> list[GraphModule]:

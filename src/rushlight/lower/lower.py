@@ -18,7 +18,7 @@ from torch.fx import Graph, GraphModule, Node
 from rushlight.capture.mutations import mutated_input
 from rushlight.ir.alloc import alloc, call_delegate, et_view
 from rushlight.ir.bounds import Bounds
-from rushlight.ir.branches import attribute
+from rushlight.ir.branches import attribute, results_of
 from rushlight.ir.dialect import OUT
 from rushlight.ir.findings import refusal
 from rushlight.ir.operators import out_arguments, out_variant
@@ -110,8 +110,7 @@ class _Lowering:
             if node.op not in ("placeholder", "output"):
                 self._node(node)
         self.within = outside
-        returned = module.graph.output_node().args[0]
-        values = returned if isinstance(returned, list | tuple) else [returned]
+        values = results_of(module.graph)
         return [self.values[v] if isinstance(v, Node) else v for v in values]
 
     def _inner_constant(self, node: Node) -> Node:

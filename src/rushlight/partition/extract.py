@@ -20,7 +20,7 @@ from torch.export.graph_signature import (
 from torch.fx import Graph, GraphModule, Node
 
 from rushlight.errors import Code, ExportError
-from rushlight.ir.branches import attribute
+from rushlight.ir.branches import attribute, results_of
 from rushlight.ir.programs import copy_node, make_module, make_program
 from rushlight.ir.source import source_of
 from rushlight.partition.partitioner import TAG
@@ -212,8 +212,7 @@ def _leaves(node: Node, members: set[Node], written: list[str], data: Data) -> b
         return False
     if any(u.op != "output" for u in outside):
         return True
-    output = outside[0]
-    times = list(output.args[0]).count(node)  # type: ignore[arg-type]
+    times = results_of(node.graph).count(node)
     return times > sum(data.written[buffer] is node for buffer in written)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch._higher_order_ops import scan, while_loop
 from torch.export import ExportedProgram
 from torch.fx import Node
 from torch.fx.passes.operator_support import OperatorSupportBase, any_chain
@@ -99,6 +100,56 @@ def test_branches_of_branches_are_partitioned() -> None:
         ],
     )
     runs_like(Deep(), lowered, *DEEP)
+
+
+def _until(limit: float) -> Any:
+    return lambda y: (y + 1).sum() < limit
+
+
+class Loops(torch.nn.Module):
+    """Loops whose conditions and bodies are loops and branches themselves."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return getattr(self, self.name)(x)
+
+    def condition(self, x: torch.Tensor) -> Any:
+        return while_loop(_until(60), lambda y: (y + y + 1,), (x,))
+
+    def branch_inside(self, x: torch.Tensor) -> Any:
+        def body(y: torch.Tensor) -> tuple[torch.Tensor]:
+            return (torch.cond(y.sum() > 20, lambda y: y + y, lambda y: y + 3, (y,)),)
+
+        return while_loop(_until(60), body, (x,))
+
+    def inside_a_branch(self, x: torch.Tensor) -> Any:
+        return torch.cond((x + 1).sum() > 0, lambda y: self.condition(y)[0], lambda y: y + 1, (x,))
+
+    def inside_a_loop(self, x: torch.Tensor) -> Any:
+        def body(y: torch.Tensor) -> tuple[torch.Tensor]:
+            return (self.branch_inside(y)[0] + 5,)
+
+        return while_loop(_until(200), body, (x,))
+
+    def inside_a_scan(self, x: torch.Tensor) -> Any:
+        def body(carried: torch.Tensor, row: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return self.condition(row)[0] + carried, row + carried
+
+        return scan(body, torch.zeros(2), x)
+
+
+@pytest.mark.parametrize(
+    "name", ["condition", "branch_inside", "inside_a_branch", "inside_a_loop", "inside_a_scan"]
+)
+def test_conditions_of_loops_are_partitioned(name: str) -> None:
+    """The graph of a condition returns one value, and no sequence of them."""
+    model, x = Loops(name), torch.ones(2, 2)
+    manager = rl.to_edge(torch.export.export(model, (x,)))
+    lowered = manager.to_backend(taking("aten.add"))
+    runs_like(model, lowered, x)
 
 
 class Cond(OperatorSupportBase):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
@@ -83,7 +82,7 @@ class Builder:
         self.steps: list[Step] = []
         self.arguments = 0
         self._values: dict[Node, Any] = {}
-        self._data: dict[Node, torch.Tensor] = {}
+        self._data: dict[Node, Any] = {}  # tensors, or what a call gave that has several results
         self._constants: dict[tuple[Any, ...], Stored] = {}
         self._converted: dict[tuple[Any, ...], Stored] = {}
         self._orders: dict[tuple[Stored, Order, tuple[Any, ...]], Value] = {}
@@ -128,7 +127,7 @@ class Builder:
             self._quantizing(node)
             return
         inputs = node.all_input_nodes
-        if isinstance(node.target, OpOverload) and all(n in self._data for n in inputs):
+        if all(n in self._data for n in inputs):
             self._data[node] = self._evaluated(node)
             return
         if node not in self._values:
@@ -173,11 +172,11 @@ class Builder:
             self._data[node] = self._evaluated(node)
         return self._data.get(node)
 
-    def _evaluated(self, node: Node) -> torch.Tensor:
+    def _evaluated(self, node: Node) -> Any:
         """What a call of constants gives."""
-        assert isinstance(node.target, OpOverload)
+        assert callable(node.target)
         args, kwargs = map_arg((node.args, node.kwargs), self._data.__getitem__)
-        return node.target(*args, **kwargs)  # type: ignore[no-any-return]
+        return node.target(*args, **kwargs)
 
     def value(self, node: Any) -> Value:
         """What a node stands for: integers for a call that is computed in integers."""

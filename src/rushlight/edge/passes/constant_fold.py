@@ -1,13 +1,16 @@
 """Compute at export what depends on no input.
 
 A folded value is stored in the file, so folding must not make the file grow: a value larger than
-what it is computed from stays an operator unless it is small. Weights that are stored quantised
-stay so through the edge passes: a backend with integer kernels looks for the operator that
-dequantises them. What no backend took is for `fold_dequantized`.
+what it is computed from stays an operator unless it is small, and so do large parts of what is in
+the file itself, such as splits of a weight that is used whole as well. Weights that are stored
+quantised stay so through the edge passes: a backend with integer kernels looks for the operator
+that dequantises them. What no backend took is for `fold_dequantized`.
 """
 
 from __future__ import annotations
 
+import operator
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +28,9 @@ aten = torch.ops.aten
 
 
 def nbytes(value: Any) -> int:
-    """The bytes of a tensor; more than is small if a size varies, none of what is no tensor."""
+    """The bytes of a tensor or of several; more than is small if a size varies, none of others."""
+    if isinstance(value, list | tuple):
+        return sum(nbytes(one) for one in value)
     if isinstance(value, torch.Tensor):
         return value.numel() * value.dtype.itemsize if _static(value) else _SMALL + 1
     return 0
@@ -35,10 +40,17 @@ def _static(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and all(isinstance(s, int) for s in value.shape)
 
 
+def _is_many(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
 def computes_constant(node: Node, known: set[Node]) -> bool:
-    """Whether a node computes a tensor, always the same, from nodes that are all in `known`."""
-    target = node.target
-    if not isinstance(target, OpOverload) or not is_pure(node) or not _static(node.meta.get("val")):
+    """Whether a node computes tensors, always the same, from nodes that are all in `known`."""
+    if not isinstance(node.target, OpOverload) and node.target is not operator.getitem:
+        return False
+    value = node.meta.get("val")
+    results = value if isinstance(value, list | tuple) else [value]
+    if not is_pure(node) or not all(map(_static, results)):
         return False
     return all(n in known for n in node.all_input_nodes)
 
@@ -50,8 +62,8 @@ def constant_fold(constants: Constants) -> int:
         return computes_constant(node, known) and not dequantizes(node)
 
     def is_too_large(node: Node) -> bool:
-        inputs = sum(nbytes(n.meta.get("val")) for n in node.all_input_nodes)
-        return nbytes(node.meta["val"]) > max(inputs, _SMALL)
+        inputs = sum(map(_size, node.all_input_nodes))
+        return _size(node) > max(inputs, _SMALL)
 
     return fold(constants, is_foldable, is_too_large)
 
@@ -69,20 +81,92 @@ def fold(
         is_too_large: whether a foldable node's value is not to be stored.
     """
     known = constants.nodes()
+    origins = _Origins(known)
     folded: list[Node] = []
     for node in constants.graph.nodes:
         if node.op == "call_function" and is_foldable(node, known):
             known.add(node)
             folded.append(node)
-    for node in reversed(folded):  # what is too large stays, and its inputs become the border
-        if any(u not in known for u in node.users) and is_too_large(node):
-            known.discard(node)
-    border = [n for n in folded if n in known and any(u not in known for u in n.users)]
+            origins.add(node)
+    _leave(folded, known, is_too_large)
+    _leave(folded, known, origins.stored_twice(_border(folded, known), known))
+    border = _border(folded, known)
     values: dict[Node, Any] = {}
+    stored: dict[Any, Node] = {}
     for node in border:
         value = _evaluate(constants, node, values)
-        replace(node, constants.add(value, like=node))
+        # Equal views of one weight, as of every step of a recurrent layer, are one constant.
+        key = (value.data_ptr(), value.dtype, value.shape, value.stride())
+        if key not in stored:
+            stored[key] = constants.add(value, like=node)
+        replace(node, stored[key])
     return remove_dead(constants.graph) + len(border)
+
+
+def _border(folded: list[Node], known: set[Node]) -> list[Node]:
+    """The folded nodes whose values what is not folded uses."""
+    return [n for n in folded if n in known and any(u not in known for u in n.users)]
+
+
+def _leave(folded: list[Node], known: set[Node], is_too_large: Callable[[Node], bool]) -> None:
+    """Take out of `known` what would be stored and is too large; its inputs become the border."""
+    for node in reversed(folded):
+        if any(u not in known for u in node.users) and (
+            _is_many(node.meta["val"]) or is_too_large(node)
+        ):
+            known.discard(node)
+
+
+class _Origins:
+    """The large constants that nodes are computed from, in groups: those that something is computed
+    from together."""
+
+    def __init__(self, constants: set[Node]) -> None:
+        self._large = [node for node in constants if _size(node) > _SMALL]
+        self._group = {node: node for node in self._large}  # of a node: a step towards its leader
+        self._largest = {node: _size(node) for node in self._large}
+
+    def add(self, node: Node) -> None:
+        """Add what is computed from constants and nodes before it."""
+        leaders = [self._leader(n) for n in node.all_input_nodes if n in self._group]
+        for leader in leaders:
+            self._group[leader] = self._group[node] = leaders[0]
+        if leaders:
+            self._largest[node] = max(self._largest.get(n, 0) for n in node.all_input_nodes)
+
+    def _leader(self, node: Node) -> Node:
+        while self._group[node] is not node:
+            self._group[node] = self._group[self._group[node]]
+            node = self._group[node]
+        return node
+
+    def stored_twice(self, border: list[Node], known: set[Node]) -> Callable[[Node], bool]:
+        """Whether a node is large and of a group whose parts would take more bytes than it.
+
+        They do if a constant of the group is in the file as well, or if parts overlap. What is as
+        large as the constant that it is computed from, such as its transposition, is no part.
+        """
+        stays = {self._leader(n) for n in self._large if any(u not in known for u in n.users)}
+        room: dict[Node, int] = defaultdict(int)
+        for node in self._large:
+            room[self._leader(node)] += _size(node)
+        parts = set()
+        for node in filter(self._is_large, border):
+            leader = self._leader(node)
+            if _size(node) < self._largest[node]:
+                parts.add(leader)
+                room[leader] -= _size(node)
+            else:
+                stays.add(leader)
+        twice = {leader for leader in parts if leader in stays or room[leader] < 0}
+        return lambda node: self._is_large(node) and self._leader(node) in twice
+
+    def _is_large(self, node: Node) -> bool:
+        return node in self._group and _size(node) > _SMALL
+
+
+def _size(node: Node) -> int:
+    return nbytes(node.meta["val"])
 
 
 def _evaluate(constants: Constants, node: Node, values: dict[Node, Any]) -> Any:
