@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from torch.export import ExportedProgram
 
 from rushlight.capture import Model, capture
-from rushlight.check import accepts, check_contracts, check_method
+from rushlight.check import Lower, accepts, check_contracts, check_method
 from rushlight.edge import EdgeCompileConfig, ExecutorchBackendConfig, MemoryPlanningPass
 from rushlight.errors import Code, ExportError
 from rushlight.forms import (
     Backend,
+    Form,
     backends_of,
     check_fallbacks,
     forms_of,
@@ -162,9 +163,10 @@ def export(
     check_contracts(manager)
     if verify:
         for name, program in captured.items():
-            for chosen in made if is_fat else (None,):
-                say(f"{name}: verify" + (f" {chosen}" if chosen else ""))
-                _verify(manager, name, program, chosen)
+            for form in (f for f in forms if f.name in made):
+                say(f"{name}: verify" + (f" {form.name}" if is_fat else ""))
+                lower = _lowering(form, compile_config)
+                _verify(manager, name, program, form.name if is_fat else None, lower)
     return Program(manager)
 
 
@@ -228,8 +230,22 @@ def _without_empty(made: dict[str, EdgeProgramManager]) -> dict[str, EdgeProgram
     return kept
 
 
+def _lowering(form: Form, config: EdgeCompileConfig | None) -> Lower:
+    """What lowers a program as a form of the model is lowered."""
+
+    def lower(program: ExportedProgram) -> ExecutorchProgramManager:
+        edge = to_edge_transform_and_lower(program, None, form.partitioners, None, config)
+        return edge.to_executorch()
+
+    return lower
+
+
 def _verify(
-    manager: ExecutorchProgramManager, name: str, program: ExportedProgram, form: str | None
+    manager: ExecutorchProgramManager,
+    name: str,
+    program: ExportedProgram,
+    form: str | None,
+    lower: Lower,
 ) -> None:
     if program.example_inputs is None:
         raise ExportError(
@@ -247,8 +263,9 @@ def _verify(
         )
         return
     args, kwargs = program.example_inputs
-    check_method(manager, name, program, args, kwargs, form=form)
+    check_method(manager, name, program, args, kwargs, form=form, lower=lower)
     for other_args, other_kwargs in other_inputs(program, lambda i: accepts(manager, name, *i)):
         check_method(
-            manager, name, program, other_args, other_kwargs, if_eager_runs=True, form=form
-        )
+            manager, name, program, other_args, other_kwargs,
+            if_eager_runs=True, form=form, lower=lower,
+        )  # fmt: skip

@@ -26,6 +26,7 @@ from rushlight.edge import (
     to_edge_dialect,
 )
 from rushlight.edge.passes.fold_dequantized import fold_dequantized
+from rushlight.edge.passes.groups_to_channels import groups_to_channels
 from rushlight.edge.to_edge import finish
 from rushlight.emit import EmittedProgram, emit
 from rushlight.errors import Code, ExportError
@@ -258,7 +259,7 @@ class EdgeProgramManager:
         for name, program in self._programs.items():
             if config.passes:
                 program = _run_passes(program, config.passes, name, self._config)
-            program = fold_dequantized(program)
+            program = groups_to_channels(fold_dequantized(program))
             progress(f"{name}: lower")
             lowered[name] = lower(program, method=name, remove_view_copy=config.remove_view_copy)
         progress("plan memory")

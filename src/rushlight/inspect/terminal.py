@@ -113,8 +113,9 @@ def _by_kind(report: ProgramReport) -> RenderableType:
 
 def _executorch(report: ProgramReport) -> RenderableType:
     if not report.executorch:
-        needs = f", with {' and '.join(report.executorch_needs)}" if report.executorch_needs else ""
-        return Text.assemble("\n ExecuTorch 1.4.1: ", ("runs", "green"), needs)
+        needs = " and ".join(report.executorch_needs)
+        beside = f", but only with {needs}" if needs else ""
+        return Text.assemble("\n ExecuTorch 1.4.1: ", ("runs", "green"), beside)
     lines = [Text.assemble("\n ExecuTorch 1.4.1: ", ("does not run", "yellow"), ", because")]
     return Group(*lines, *(Text(f"   • {reason}") for reason in _cut(report.executorch)))
 

@@ -10,6 +10,7 @@ from torch.export import ExportedProgram
 
 from rushlight.backends.openvino.convert import convert, debug_handle_map, orders_of
 from rushlight.backends.openvino.payload import Payload, write_payload
+from rushlight.backends.openvino.properties import exact_properties
 from rushlight.errors import Code, ExportError
 from rushlight.partition import BackendDetails, CompileSpec, PreprocessResult, spec_texts
 
@@ -25,8 +26,9 @@ class OpenvinoBackend(BackendDetails):
     * `payload`: "ir", the model itself, which every machine compiles for itself when it loads the
       program; or "blob", the model as it was compiled here, which is what ExecuTorch stores and
       reads, and which only the same version of OpenVINO takes;
-    * OpenVINO's own properties, in capital letters: `INFERENCE_PRECISION_HINT` is "f32" unless
-      said otherwise, since a processor's own choice may be bfloat16.
+    * OpenVINO's own properties, in capital letters. Unless said otherwise,
+      `INFERENCE_PRECISION_HINT` is "f32", since a processor's own choice may be bfloat16, and
+      `DYNAMIC_QUANTIZATION_GROUP_SIZE` is "0": only what the graph quantises is quantised.
     """
 
     @staticmethod
@@ -84,9 +86,9 @@ def _blob(model: openvino.Model, program: ExportedProgram, options: dict[str, st
             "says nothing of dim orders: use the compile spec payload=ir, or a contiguous input",
             code=Code.NOT_SUPPORTED,
         )
-    config = {"INFERENCE_PRECISION_HINT": "f32"}
-    config |= {k: v for k, v in options.items() if k.isupper()}
     core, device = openvino.Core(), options.get("device", "CPU")
+    given = {k: v for k, v in options.items() if k.isupper()}
+    config = exact_properties(core, device) | given
     try:
         compiled = core.compile_model(model, device, config)
         return bytes(compiled.export_model().getvalue())

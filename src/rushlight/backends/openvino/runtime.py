@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rushlight.backends.openvino.payload import Order, read_payload
+from rushlight.backends.openvino.properties import exact_properties
 
 if TYPE_CHECKING:
     from rushlight.runtime import BackendContext
 
 Array = npt.NDArray[Any]
 
-_DEFAULTS = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+_DEFAULTS = {"PERFORMANCE_HINT": "LATENCY"}
 _NAME = re.compile(rb'<layer [^>]*?name="([^"]+)"')
 _BLAMED = re.compile(r"(?:\bname:? |friendly_name )'?([^'\s]+)")
 
@@ -142,7 +143,7 @@ def _compile(context: BackendContext, *, is_profiled: bool) -> _Delegate:
     import openvino
 
     core = openvino.Core()
-    device, config = _config(context)
+    device, config = _config(context, core)
     if is_profiled:
         config["PERF_COUNT"] = True
     payload = read_payload(context.payload)
@@ -170,7 +171,7 @@ def _compile(context: BackendContext, *, is_profiled: bool) -> _Delegate:
     )
 
 
-def _config(context: BackendContext) -> tuple[str, dict[str, Any]]:
+def _config(context: BackendContext, core: Any) -> tuple[str, dict[str, Any]]:
     """The device and OpenVINO's properties: of the load, else of the program, else our own."""
     given: dict[str, Any] = {k: v.decode() for k, v in context.compile_specs.items()}
     for key, value in context.options.items():
@@ -183,7 +184,8 @@ def _config(context: BackendContext) -> tuple[str, dict[str, Any]]:
     device = given.get("device", "CPU")
     if not isinstance(device, str) or not device:
         raise ValueError(f"the option device is {device!r}, and must be a name such as 'CPU'")
-    return device, _DEFAULTS | {k: v for k, v in given.items() if k.isupper()}
+    properties = {k: v for k, v in given.items() if k.isupper()}
+    return device, _DEFAULTS | exact_properties(core, device) | properties
 
 
 def _ports(found: Any, orders: Sequence[Order]) -> list[_Port]:

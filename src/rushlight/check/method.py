@@ -1,88 +1,42 @@
 """Checking a finished program against eager, and finding the first node that departs.
 
-The program runs in the real runtime on the example inputs. If an output is out of tolerance, the
-runtime is stepped instruction by instruction beside an interpreter of the Edge graph, which names
-the first node whose value differs.
+The program runs in the real runtime on the example inputs. If an output is out of tolerance, a
+program that quantises is checked fused operator by fused operator (`fused.py`), since roundings
+alone can make anything of it. Of any other, the runtime is stepped instruction by instruction
+beside an interpreter of the Edge graph, which names the first node whose value differs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.fx import Interpreter, Node
 
+from rushlight.check.eager import as_after_loading, clone, eager_results
+from rushlight.check.fused import Fault, Runs, fault_in_quantised
+from rushlight.check.tolerance import Tolerance, as_array, difference, quantises, tolerance_of
 from rushlight.errors import Code, ExportError, LoadError, RunError
 from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.source import Source, source_of
 from rushlight.lower.check_kernels import operators_of
 from rushlight.lower.method import LoweredMethod
-from rushlight.pipeline import ExecutorchProgramManager
+from rushlight.pipeline import ExecutorchProgramManager, to_edge
 from rushlight.runtime.expression import Expression
 from rushlight.runtime.forms import PORTABLE, plan_name
 from rushlight.runtime.load import load
 from rushlight.runtime.registries import operator_registry
 from rushlight.runtime.stepping import Stepper
 
-
-@dataclass(frozen=True)
-class Tolerance:
-    """Largest allowed difference: absolute, and relative to the largest magnitude of the value.
-
-    Integers may differ by `steps`.
-    """
-
-    absolute: float = 1e-5
-    relative: float = 1e-4
-    steps: int = 0
-
-    def exceeded(self, got: np.ndarray, wanted: np.ndarray) -> str | None:
-        """Why `got` is not `wanted`, or None."""
-        if got.shape != wanted.shape or got.dtype != wanted.dtype:
-            return (
-                f"it is {got.dtype}{list(got.shape)}, eager gives "
-                f"{wanted.dtype}{list(wanted.shape)}"
-            )
-        if not np.issubdtype(wanted.dtype, np.inexact):
-            different = got != wanted
-            if self.steps and wanted.dtype != np.bool_:
-                different = np.abs(got.astype(np.int64) - wanted.astype(np.int64)) > self.steps
-            wrong = int(different.sum())
-            return f"{wrong} of {wanted.size} values differ" if wrong else None
-        finite = np.isfinite(wanted)
-        with np.errstate(invalid="ignore"):
-            same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
-        if not same[~finite].all():
-            return "its NaN or infinite values are not eager's"
-        if not finite.any():
-            return None
-        difference = float(np.abs(got[finite] - wanted[finite]).max())
-        allowed = self.absolute + self.relative * float(np.abs(wanted[finite]).max())
-        if difference <= allowed:
-            return None
-        return f"it differs by up to {difference:.3g}, allowed is {allowed:.3g}"
+Lower = Callable[[ExportedProgram], ExecutorchProgramManager]
+"""Makes a program of a captured one, for the same backend as the program that is checked."""
 
 
-# Of the largest value: some steps of the last bit of half precisions, which sums in another order
-# round otherwise, and some of 8 bits, of which one that is rounded otherwise moves all behind it.
-_RELATIVE = {torch.float16: 1e-2, torch.bfloat16: 5e-2}
-_QUANTISED = Tolerance(relative=5e-2, steps=2)
-
-
-def tolerance_of(program: ExportedProgram) -> Tolerance:
-    """What counts as equal for `program`, by the coarsest numbers that it computes with."""
-    calls = [n for n in program.graph.nodes if n.op == "call_function"]
-    if any(".quantize_" in str(n.target) for n in calls):
-        return _QUANTISED
-    dtypes = {getattr(n.meta.get("val"), "dtype", None) for n in calls}
-    coarse = [relative for dtype, relative in _RELATIVE.items() if dtype in dtypes]
-    return Tolerance(relative=max(coarse)) if coarse else Tolerance()
+def _portable(program: ExportedProgram) -> ExecutorchProgramManager:
+    return to_edge(program).to_executorch()
 
 
 def check_available(method: LoweredMethod) -> None:
@@ -151,8 +105,12 @@ def check_method(
     *,
     if_eager_runs: bool = False,
     form: str | None = None,
+    lower: Lower = _portable,
 ) -> None:
     """Run one method in the runtime and compare it with eager.
+
+    The results of a program that quantises may be others if no fused operator by itself, and no
+    more than roundings, made them so.
 
     Args:
         manager: the finished program.
@@ -162,6 +120,7 @@ def check_method(
         tolerance: what counts as equal; by default `tolerance_of` the program.
         if_eager_runs: do nothing where eager refuses the inputs.
         form: which form of a fat program.
+        lower: makes a program of the pieces of a quantised one, for the same backend.
 
     Raises:
         ExportError: if the program fails, or naming the first node whose value departs, with its
@@ -201,17 +160,38 @@ def check_method(
             ),
             where=method,
         ) from error
-    for i, (ours, eager) in enumerate(zip(got, wanted, strict=True)):
-        reason = _compare(ours, eager, tolerance)
-        if reason is not None:
-            first, source = first_departure(manager, plan, args, kwargs, tolerance)
-            finding = Finding(
-                "not-lowered",
-                f"the program does not compute what eager does: output {i}: {reason}. {first}",
-                "Write the line with other operators" if source.file else "Rewrite the model",
-                source,
-            )
-            raise refusal(finding, code=Code.INTERNAL, where=method)
+    reasons = {
+        i: reason
+        for i, (ours, eager) in enumerate(zip(got, wanted, strict=True))
+        if (reason := difference(ours, eager, tolerance)) is not None
+    }
+    if not reasons:
+        return
+    if quantises(program):
+        fault = fault_in_quantised(program, args, kwargs, got, _running(lower))
+    else:
+        fault = first_departure(manager, plan, args, kwargs, tolerance)
+    if fault is not None:
+        [(i, reason), *_] = reasons.items()
+        raise refusal(_departs(i, reason, fault), code=Code.INTERNAL, where=method)
+
+
+def _running(lower: Lower) -> Runs:
+    """Lowers a program and runs it on flat inputs."""
+
+    def run(program: ExportedProgram, flat: Sequence[Any]) -> list[Any]:
+        return load(lower(program).buffer)["forward"].call_flat(tuple(flat), {})
+
+    return run
+
+
+def _departs(output: int, reason: str, fault: Fault) -> Finding:
+    return Finding(
+        "not-lowered",
+        f"the program does not compute what eager does: output {output}: {reason}. {fault.text}",
+        "Write the line with other operators" if fault.source.file else "Rewrite the model",
+        fault.source,
+    )
 
 
 def _eager_fails(error: Exception) -> Finding:
@@ -223,59 +203,10 @@ def _eager_fails(error: Exception) -> Finding:
     )
 
 
-def eager_results(
-    program: ExportedProgram, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> list[Any]:
-    """What eager gives, flattened; the program's buffers, which are the model's, stay as they are.
-
-    Raises:
-        whatever the model raises on these inputs.
-    """
-    # A captured graph writes buffers in place, which its signature does not tell.
-    held = {**program.constants, **program.state_dict}  # buffers that are not saved are the former
-    before = [(held[name], held[name].clone()) for name in program.graph_signature.buffers]
-    try:
-        with torch.no_grad(), _freshly_seeded():
-            found = program.module()(*_clone(args), **_clone(dict(kwargs)))
-            return pytree.tree_leaves(_clone(found))  # a result may be a view of a buffer
-    finally:
-        with torch.no_grad():
-            for buffer, value in before:
-                buffer.copy_(value)
-
-
-@contextmanager
-def _freshly_seeded() -> Iterator[None]:
-    """Eager's generator as a program's is after loading; the caller's state comes back."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(torch.Generator().initial_seed())
-        yield
-
-
 def _shapes(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     values = pytree.tree_leaves((args, dict(kwargs)))
     shown = [list(v.shape) if isinstance(v, torch.Tensor) else v for v in values]
     return f"such as {', '.join(map(str, shown))}"
-
-
-def _clone(tree: Any) -> Any:
-    return pytree.tree_map(lambda v: v.clone() if isinstance(v, torch.Tensor) else v, tree)
-
-
-def _compare(ours: Any, eager: Any, tolerance: Tolerance) -> str | None:
-    if isinstance(eager, torch.Tensor | float):
-        return tolerance.exceeded(_numpy(ours), _numpy(eager))
-    return None if ours == eager else f"it is {ours!r}, eager gives {eager!r}"
-
-
-def _numpy(value: Any) -> np.ndarray:
-    """As an array; the half precisions as float32, which holds them exactly."""
-    if isinstance(value, torch.Tensor):
-        value = value.detach().resolve_conj().resolve_neg()
-        half = value.dtype in (torch.bfloat16, torch.float16)
-        return (value.float() if half else value).numpy()  # type: ignore[no-any-return]
-    array = np.asarray(value)
-    return array.astype(np.float32) if array.dtype.name in ("float16", "bfloat16") else array
 
 
 class _Recorder(Interpreter):
@@ -297,13 +228,13 @@ def first_departure(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     tolerance: Tolerance,
-) -> tuple[str, Source]:
-    """A sentence that names the first node whose value departs from the Edge graph's; its line."""
+) -> Fault:
+    """The first node whose value departs from the Edge graph's."""
     lowered = manager.lowered_method(method)
     edge = lowered.program
     recorder = _Recorder(edge)
     flat = pytree.tree_leaves((args, dict(kwargs)))
-    with torch.no_grad(), _freshly_seeded():
+    with as_after_loading(edge):
         recorder.run(*_placeholder_values(edge, flat))
     nodes = {n.name: n for n in edge.graph.nodes if n.op != "output"}  # these write buffers
     stepper = Stepper(manager.buffer, method, flat)
@@ -314,18 +245,18 @@ def first_departure(
         for out, value in zip(outs, results, strict=False):
             if not isinstance(value, torch.Tensor):
                 continue
-            reason = tolerance.exceeded(_numpy(stepper.value(out)), _numpy(value))
+            reason = tolerance.exceeded(as_array(stepper.value(out)), as_array(value))
             if reason is not None:
                 node = nodes[name]
                 text = f"The first node that departs is {name} ({node.target}): {reason}"
-                return text, source_of(node)
+                return Fault(text, source_of(node))
     text = "No single node departs from the Edge graph: a stage before it changed the result"
-    return text, Source()
+    return Fault(text, Source())
 
 
 def _placeholder_values(program: ExportedProgram, flat: list[Any]) -> list[Any]:
     """A value for every placeholder of the Edge graph, in order."""
-    user = iter(_clone(flat))
+    user = iter(clone(flat))
     values = []
     for spec in program.graph_signature.input_specs:
         if spec.kind == torch.export.graph_signature.InputKind.USER_INPUT:
@@ -333,5 +264,5 @@ def _placeholder_values(program: ExportedProgram, flat: list[Any]) -> list[Any]:
         elif spec.target in program.state_dict:
             values.append(program.state_dict[spec.target].clone())
         else:
-            values.append(_clone(program.constants[str(spec.target)]))
+            values.append(clone(program.constants[str(spec.target)]))
     return values

@@ -1,0 +1,24 @@
+"""Checking finished programs: each runs in the runtime and is compared with eager."""
+
+from rushlight.check.eager import eager_results
+from rushlight.check.method import (
+    Lower,
+    accepts,
+    check_available,
+    check_contracts,
+    check_method,
+    first_departure,
+)
+from rushlight.check.tolerance import Tolerance, tolerance_of
+
+__all__ = [
+    "Lower",
+    "Tolerance",
+    "accepts",
+    "check_available",
+    "check_contracts",
+    "check_method",
+    "eager_results",
+    "first_departure",
+    "tolerance_of",
+]

@@ -1,0 +1,286 @@
+"""Checking a quantised program fused operator by fused operator, each on eager's own inputs.
+
+Where values are rounded to integers, one that lies between two steps may go either way, and a deep
+model can make anything of that: its results then say nothing about the program. So the graph is cut
+wherever a value is quantised. Each piece gets what eager computed before it, the pieces are lowered
+like the model and run by the runtime, and each result must be eager's but for one step.
+
+What is left is the whole: it may depart from eager as far as eager departs from itself when as many
+of its values are rounded the other way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.utils._pytree as pytree
+from torch.export import ExportedProgram
+from torch.fx import Graph, GraphModule, Interpreter, Node
+
+from rushlight.capture import capture
+from rushlight.check.eager import as_after_loading, clone
+from rushlight.check.tolerance import Tolerance, as_array, difference
+from rushlight.ir.quantized_values import affine_of, dequantizes, quantizes
+from rushlight.ir.source import Source, source_of
+
+_Array = np.ndarray[Any, np.dtype[Any]]
+Runs = Callable[[ExportedProgram, Sequence[Any]], list[Any]]
+"""Lowers a captured program, runs it in the runtime on flat inputs, and gives its flat results."""
+
+_STEP = Tolerance(steps=1)  # of values that the graph quantises
+_CHOSEN = Tolerance(relative=5e-2)  # of products whose inputs are quantised by what they hold
+_SAMPLES = ((1, 0), (-1, 0), (1, 1))  # runs of eager with other roundings: sign, places further
+_SHARE = 1e-3  # of the values at each cut that are rounded the other way in any case
+_FACTOR = 4.0  # between how far one choice of roundings leads and another
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Where a program departs from eager further than roundings explain.
+
+    Attributes:
+        text: a sentence.
+        source: the Python line; empty if no single operator is to blame.
+    """
+
+    text: str
+    source: Source
+
+
+def fault_in_quantised(
+    program: ExportedProgram,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    got: Sequence[Any],
+    run: Runs,
+) -> Fault | None:
+    """Why a quantised program is wrong whose results are not eager's; None if roundings explain it.
+
+    Args:
+        program: captured, with calls that quantise.
+        args, kwargs: the inputs.
+        got: what the finished program gave for them.
+        run: how the program's pieces are run.
+    """
+    flat = pytree.tree_leaves((args, dict(kwargs)))
+    whole = _Whole(program, flat)
+    pieces, recorded = whole.pieces()
+    results = run(pieces, [*flat, *recorded])
+    noise = {}
+    for node, wanted, found in zip(whole.cuts, recorded, results, strict=False):
+        tolerance = _STEP if quantizes(node) else _CHOSEN
+        reason = difference(found, wanted, tolerance)
+        if reason is not None:
+            return _fault_of(node, reason)
+        noise[node] = as_array(found).astype(np.float64) - as_array(wanted)
+    exact = [v for v in whole.results if isinstance(v, torch.Tensor)]
+    for i, (wanted, found) in enumerate(zip(exact, results[len(recorded) :], strict=True)):
+        reason = difference(found, wanted, _CHOSEN)
+        if reason is not None:
+            return Fault(
+                f"What computes output {i} departs on eager's own inputs: {reason}", Source()
+            )
+    return _unexplained(whole, [v for v in got if not isinstance(v, str)], noise)
+
+
+def _unexplained(whole: _Whole, got: Sequence[Any], noise: Mapping[Node, _Array]) -> Fault | None:
+    """Why other roundings do not explain the results, if they do not."""
+    departs = _departure(got, whole.results)
+    most = max(_departure(results, whole.results) for results in whole.rounded_otherwise(noise))
+    if departs <= _FACTOR * most:
+        return None
+    return Fault(
+        f"Each of its {len(whole.cuts)} fused operators computes what eager does on eager's own "
+        f"inputs, but the whole departs by {departs:.2g} of its magnitude, and other roundings "
+        f"of its values explain {most:.2g}",
+        Source(),
+    )
+
+
+def _fault_of(node: Node, reason: str) -> Fault:
+    computed = node.all_input_nodes[0] if quantizes(node) else node
+    source = source_of(computed)
+    return Fault(
+        f"The fused operator that ends with {computed.name} ({computed.target}) departs on eager's "
+        f"own inputs{f', at {source}' if source.file else ''}: {reason}"
+        + (", allowed is one step" if quantizes(node) else ""),
+        source,
+    )
+
+
+class _Whole:
+    """The reference of a quantised program: its graph, run by eager.
+
+    Args:
+        program: captured.
+        flat: its inputs.
+
+    Attributes:
+        cuts: the nodes whose values end a fused operator, in order.
+        results: what eager gives, flat.
+    """
+
+    def __init__(self, program: ExportedProgram, flat: Sequence[Any]) -> None:
+        self._program = program
+        self._flat = flat
+        module = program.module(check_guards=False)
+        assert isinstance(module, GraphModule)
+        self._module = module
+        self.cuts = list(_cuts(module.graph))
+        self.results: list[Any] = []
+
+    def pieces(self) -> tuple[ExportedProgram, list[torch.Tensor]]:
+        """A program of all pieces side by side, and its inputs behind the model's own: what eager
+        computes at each cut. Its results are the same values, then the model's."""
+        recorded: dict[Node, torch.Tensor] = {}
+
+        def record(node: Node, value: torch.Tensor) -> torch.Tensor:
+            recorded[node] = value.clone()
+            return value
+
+        self.results = self._run(record)
+        values = [recorded[node] for node in self.cuts]
+        module = GraphModule(self._module, _in_pieces(self._module.graph, self.cuts))
+        return capture(module, (*clone(self._flat), *clone(values))), values
+
+    def rounded_otherwise(self, noise: Mapping[Node, _Array]) -> Iterator[list[Any]]:
+        """Eager's results when values at the cuts are rounded otherwise: as the pieces rounded
+        them, the other way, and at other elements; and some elements more."""
+        for sign, places in _SAMPLES:
+            yield self._run(_Rounding(noise, sign, places).change)
+
+    def _run(self, change: Callable[[Node, torch.Tensor], torch.Tensor]) -> list[Any]:
+        with as_after_loading(self._program):
+            interpreter = _Changing(self._module, set(self.cuts), change)
+            found = interpreter.run(*clone(self._flat), enable_io_processing=False)
+            return pytree.tree_leaves(clone(found))
+
+
+class _Changing(Interpreter):
+    """Runs a graph in which the values of some nodes are replaced."""
+
+    def __init__(
+        self,
+        module: GraphModule,
+        nodes: set[Node],
+        change: Callable[[Node, torch.Tensor], torch.Tensor],
+    ) -> None:
+        super().__init__(module)
+        self._nodes = nodes
+        self._change = change
+
+    def run_node(self, n: Node) -> Any:
+        value = super().run_node(n)
+        return self._change(n, value) if n in self._nodes else value
+
+
+def _cuts(graph: Graph) -> Iterator[Node]:
+    """Where fused operators end: at values that are quantised, and at products whose inputs are
+    quantised by what they hold."""
+    fixed: set[Node] = set()  # made of constants alone
+    products: set[Node] = set()
+    for node in graph.nodes:
+        inputs = node.all_input_nodes
+        if node.op == "get_attr" or (node.op == "call_function" and fixed.issuperset(inputs)):
+            fixed.add(node)
+        elif node.op != "call_function" or not isinstance(node.meta.get("val"), torch.Tensor):
+            continue
+        elif quantizes(node) and not _is_chosen(node):
+            yield node
+        elif dequantizes(node) and _is_chosen(node):
+            products.add(_product_of(node))
+        if node in products:
+            yield node
+
+
+def _is_chosen(node: Node) -> bool:
+    found = affine_of(node)
+    return found is not None and found.chosen is not None
+
+
+def _product_of(node: Node) -> Node:
+    """The call that computes with what is dequantised: the next that has more than one input."""
+    while len(node.users) == 1:
+        [user] = node.users
+        if user.op != "call_function" or not isinstance(user.meta.get("val"), torch.Tensor):
+            break
+        node = user
+        if len(node.all_input_nodes) > 1:
+            break
+    return node
+
+
+def _in_pieces(graph: Graph, cuts: Sequence[Node]) -> Graph:
+    """A copy whose cuts are results, and whose calls behind them take inputs instead."""
+    pieces = Graph()
+    values: dict[Node, Node] = {}
+    for node in graph.find_nodes(op="placeholder"):
+        values[node] = pieces.node_copy(node)
+    given = {node: pieces.placeholder(f"given_{node.name}") for node in cuts}
+    ends = []
+    for node in graph.nodes:
+        if node.op in ("placeholder", "output"):
+            continue
+        values[node] = pieces.node_copy(node, values.__getitem__)
+        if node in given:
+            ends.append(values[node])
+            # A copy, since what follows may write it in place.
+            values[node] = pieces.call_function(torch.ops.aten.clone.default, (given[node],))
+    returned = [n for n in pytree.tree_leaves(graph.output_node().args[0]) if isinstance(n, Node)]
+    tensors = [n for n in returned if isinstance(n.meta.get("val"), torch.Tensor)]
+    pieces.output((*ends, *(values[n] for n in tensors)))
+    return pieces
+
+
+class _Rounding:
+    """One choice of roundings.
+
+    Args:
+        noise: how far the pieces' values were from eager's.
+        sign: 1 or -1, by which it is taken.
+        places: by which it is shifted among the elements.
+    """
+
+    def __init__(self, noise: Mapping[Node, _Array], sign: int, places: int) -> None:
+        self._noise, self._sign, self._places = noise, sign, places
+        self._generator = np.random.default_rng(0)
+
+    def change(self, node: Node, value: torch.Tensor) -> torch.Tensor:
+        """A value at a cut as it is with these roundings."""
+        noise = self._noise[node]
+        own = np.roll(noise.reshape(-1) * self._sign, self._places).reshape(noise.shape)
+        moved = as_array(value) + own + self._more(node, value)
+        return torch.from_numpy(_within(node, moved)).to(value.dtype)
+
+    def _more(self, node: Node, value: torch.Tensor) -> _Array:
+        """One step up or down for some of the elements; of real numbers a little of all."""
+        shape, draw = tuple(value.shape), self._generator
+        if quantizes(node):
+            steps: _Array = draw.choice((-1, 1), shape)
+            return np.where(draw.random(shape) < _SHARE, steps, 0)
+        magnitude = float(value.double().square().mean().sqrt()) if value.numel() else 0.0
+        return draw.standard_normal(shape) * (_SHARE * magnitude)
+
+
+def _within(node: Node, values: _Array) -> Any:
+    """Integers within the range that a call quantises to; real numbers as they are."""
+    affine = affine_of(node) if quantizes(node) else None
+    if affine is None or isinstance(affine.low, Node) or isinstance(affine.high, Node):
+        return values
+    return np.clip(values, affine.low, affine.high)
+
+
+def _departure(got: Sequence[Any], wanted: Sequence[Any]) -> float:
+    """The norm of the difference of all results, relative to that of what is wanted."""
+    pairs = [
+        (as_array(one).astype(np.float64), as_array(other).astype(np.float64))
+        for one, other in zip(got, wanted, strict=True)
+        if isinstance(other, torch.Tensor)
+    ]
+    noise = sum(float(np.square(one - other).sum()) for one, other in pairs)
+    signal = sum(float(np.square(other).sum()) for _, other in pairs)
+    return float(np.sqrt(noise / signal)) if signal else float(np.sqrt(noise))

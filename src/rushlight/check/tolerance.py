@@ -1,0 +1,86 @@
+"""What counts as equal to eager's values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.export import ExportedProgram
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Largest allowed difference: absolute, and relative to the largest magnitude of the value.
+
+    Integers may differ by `steps`.
+    """
+
+    absolute: float = 1e-5
+    relative: float = 1e-4
+    steps: int = 0
+
+    def exceeded(self, got: np.ndarray, wanted: np.ndarray) -> str | None:
+        """Why `got` is not `wanted`, or None."""
+        if got.shape != wanted.shape or got.dtype != wanted.dtype:
+            return (
+                f"it is {got.dtype}{list(got.shape)}, eager gives "
+                f"{wanted.dtype}{list(wanted.shape)}"
+            )
+        if not np.issubdtype(wanted.dtype, np.inexact):
+            different = got != wanted
+            if self.steps and wanted.dtype != np.bool_:
+                different = np.abs(got.astype(np.int64) - wanted.astype(np.int64)) > self.steps
+            wrong = int(different.sum())
+            return f"{wrong} of {wanted.size} values differ" if wrong else None
+        finite = np.isfinite(wanted)
+        with np.errstate(invalid="ignore"):
+            same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+        if not same[~finite].all():
+            return "its NaN or infinite values are not eager's"
+        if not finite.any():
+            return None
+        difference = float(np.abs(got[finite] - wanted[finite]).max())
+        allowed = self.absolute + self.relative * float(np.abs(wanted[finite]).max())
+        if difference <= allowed:
+            return None
+        return f"it differs by up to {difference:.3g}, allowed is {allowed:.3g}"
+
+
+# Of the largest value: some steps of the last bit of half precisions, which sums in another order
+# round otherwise, and some of 8 bits, of which one that is rounded otherwise moves all behind it.
+_RELATIVE = {torch.float16: 1e-2, torch.bfloat16: 5e-2}
+_QUANTISED = Tolerance(relative=5e-2, steps=2)
+
+
+def tolerance_of(program: ExportedProgram) -> Tolerance:
+    """What counts as equal for `program`, by the coarsest numbers that it computes with."""
+    if quantises(program):
+        return _QUANTISED
+    calls = [n for n in program.graph.nodes if n.op == "call_function"]
+    dtypes = {getattr(n.meta.get("val"), "dtype", None) for n in calls}
+    coarse = [relative for dtype, relative in _RELATIVE.items() if dtype in dtypes]
+    return Tolerance(relative=max(coarse)) if coarse else Tolerance()
+
+
+def quantises(program: ExportedProgram) -> bool:
+    """Whether a captured program rounds values to integers when it runs."""
+    return any(".quantize_" in str(n.target) for n in program.graph.nodes)
+
+
+def difference(ours: Any, eager: Any, tolerance: Tolerance) -> str | None:
+    """Why a result of the runtime is not eager's, or None."""
+    if isinstance(eager, torch.Tensor | float):
+        return tolerance.exceeded(as_array(ours), as_array(eager))
+    return None if ours == eager else f"it is {ours!r}, eager gives {eager!r}"
+
+
+def as_array(value: Any) -> np.ndarray:
+    """As an array; the half precisions as float32, which holds them exactly."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().resolve_conj().resolve_neg()
+        half = value.dtype in (torch.bfloat16, torch.float16)
+        return (value.float() if half else value).numpy()  # type: ignore[no-any-return]
+    array = np.asarray(value)
+    return array.astype(np.float32) if array.dtype.name in ("float16", "bfloat16") else array

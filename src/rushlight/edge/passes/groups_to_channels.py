@@ -1,0 +1,68 @@
+"""Dequantise weights in groups that no backend took by the operator for channels.
+
+ExecuTorch has no kernel for groups. A group of a row is a channel of a weight whose rows are cut
+into groups, so that the integers are stored in that shape, and the result gets the weight's own
+shape by a view.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from rushlight.edge.constants import Constants
+from rushlight.edge.to_edge import finish
+from rushlight.ir.programs import copy_program
+from rushlight.ir.quantized_values import affine_of, dequantizes
+from rushlight.ir.rewrite import insert, replace
+
+_PER_CHANNEL = torch.ops.quantized_decomposed.dequantize_per_channel.default
+_VIEW = torch.ops.aten.view_copy.default
+
+
+def groups_to_channels(program: ExportedProgram) -> ExportedProgram:
+    """The Edge program without groups of constants; `program` itself if it has none.
+
+    Args:
+        program: not changed; the result shares its tensors.
+    """
+    if not any(_is_in_groups(node) for node in program.graph.nodes):
+        return program
+    new = copy_program(program)
+    constants = Constants(new)
+    reshaped: dict[Node, Node] = {}  # each constant once, however many calls take it
+    for node in list(new.graph.nodes):
+        if _is_in_groups(node) and constants.nodes().issuperset(node.all_input_nodes):
+            _rewrite(constants, node, reshaped)
+    constants.drop_unused()
+    finish(new)
+    return new
+
+
+def _is_in_groups(node: Node) -> bool:
+    found = affine_of(node) if dequantizes(node) else None
+    return found is not None and found.per == "channel_group"
+
+
+def _rewrite(constants: Constants, node: Node, reshaped: dict[Node, Node]) -> None:
+    affine = affine_of(node)
+    assert affine is not None
+    shape = list(node.meta["val"].shape)
+
+    def channels(given: Any, *sizes: int) -> Any:
+        if not isinstance(given, Node):
+            return given
+        if given not in reshaped:
+            value = constants.value(given).reshape(-1, *sizes)
+            reshaped[given] = constants.add(value, like=given)
+        return reshaped[given]
+
+    parameters = channels(affine.scale), channels(affine.zero_point)
+    how = 0, affine.low, affine.high, affine.dtype
+    kwargs = {} if affine.real == torch.float32 else {"out_dtype": affine.real}
+    integers = channels(affine.source, affine.group)
+    rows = insert(node.graph, _PER_CHANNEL, (integers, *parameters, *how), kwargs, like=node)
+    replace(node, insert(node.graph, _VIEW, (rows, shape), like=node))
