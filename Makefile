@@ -27,6 +27,7 @@ VENV := .venv
 PEER := .venv-executorch
 BACKENDS := .venv-backends
 ONNX := .venv-onnxruntime
+TOGETHER := .venv-together
 PY := $(VENV)/bin/python
 PIP_FLAGS := --quiet --disable-pip-version-check
 PIP := $(PY) -m pip install $(PIP_FLAGS)
@@ -180,6 +181,9 @@ peer: $(PEER)/.done-$(EXECUTORCH) ## Real ExecuTorch, in an environment of its o
 .PHONY: backends
 backends: $(BACKENDS)/.done-$(KEY) ## OpenVINO and coremltools, beside what .venv has, in another one
 
+.PHONY: together
+together: $(TOGETHER)/.done-$(KEY) ## ExecuTorch and the packages of backends in one environment
+
 .PHONY: onnxruntime
 onnxruntime: $(ONNX)/.done-$(KEY) ## ONNX Runtime, beside what .venv has, in another one, to time it
 
@@ -237,6 +241,14 @@ $(BACKENDS)/.done-$(KEY): $(STAMP)/env-$(KEY)
 	@$(call say,Set-up of $(BACKENDS): for the tests of backends; a minute or two)
 	@$(call timed,OpenVINO and coremltools in $(BACKENDS),\
 	  $(call beside,$(BACKENDS),openvino$(comma)coreml))
+	@touch $@
+
+# Nothing of its own: it sees what is installed in both.
+$(TOGETHER)/.done-$(KEY): $(BACKENDS)/.done-$(KEY) $(PEER)/.done-$(EXECUTORCH)
+	@rm -rf $(TOGETHER); $(PY) -m venv --without-pip $(TOGETHER)
+	@$(TOGETHER)/bin/python -c 'import sysconfig; p = sysconfig.get_path("purelib"); \
+	  open(p + "/shared.pth", "w").write("import site; " + "; ".join("site.addsitedir(\"" + \
+	  p.replace("$(TOGETHER)", e) + "\")" for e in ("$(BACKENDS)", "$(PEER)")) + "\n")'
 	@touch $@
 
 $(ONNX)/.done-$(KEY): $(STAMP)/env-$(KEY)

@@ -11,7 +11,12 @@ from collections.abc import Sequence
 
 import torch
 
-_LIB = torch.library.Library("dim_order_ops", "FRAGMENT")
+from rushlight.errors import Code, ExportError
+from rushlight.ir.definitions import Definitions
+
+_OPERATORS = Definitions(
+    "dim_order_ops", ["executorch.exir.passes.dim_order_ops_registry"], held=True
+)
 _SCHEMAS = (
     "_to_dim_order_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
     "Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
@@ -62,19 +67,29 @@ def _clone_dim_order(
     return _copy(self, None, dim_order)
 
 
-def _register() -> None:
-    # Another package of the same process may have defined them first, with the same schemas.
-    if hasattr(torch.ops.dim_order_ops, "_to_dim_order_copy"):
-        return
+_KERNELS = {"_to_dim_order_copy": _to_dim_order_copy, "_clone_dim_order": _clone_dim_order}
+
+
+def define() -> None:
+    """Define those of the operators that this process does not know.
+
+    Raises:
+        ExportError: another package has defined one with another schema.
+    """
     for schema in _SCHEMAS:
-        _LIB.define(schema)
-    for name, function in (
-        ("_to_dim_order_copy", _to_dim_order_copy),
-        ("_clone_dim_order", _clone_dim_order),
-    ):
-        _LIB.impl(name, function, "CompositeExplicitAutograd")
+        name = schema.partition("(")[0]
+        if _OPERATORS.define(schema, _KERNELS.get(name)):
+            continue
+        known = str(_OPERATORS.schema_of(name))
+        if known != str(torch._C.parse_schema(f"dim_order_ops::{schema}")):
+            raise ExportError(
+                f"another package has defined it with another schema: {known}; export in a process "
+                f"that does not import that package",
+                code=Code.INVALID_STATE,
+                where=f"operator dim_order_ops::{name}",
+            )
 
 
-_register()
+define()
 to_dim_order_copy = torch.ops.dim_order_ops._to_dim_order_copy.default
 clone_dim_order = torch.ops.dim_order_ops._clone_dim_order.default

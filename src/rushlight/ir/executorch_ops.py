@@ -15,6 +15,9 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from rushlight.ir import quantized_ops
+from rushlight.ir.definitions import Definitions
+
 Tensor = torch.Tensor
 
 _ATTENTION = "Tensor? attn_mask=None, float drpout_p=0.0, bool is_causal=False, float? scale=None"
@@ -283,40 +286,40 @@ _OUTS = {
     "llama::channelwise_gated_delta_rule": ("out", "final_state_out"),
     "llama::fallback": ("output",),
 }
-_LIBRARIES: dict[str, torch.library.Library] = {}
+_LLM = "executorch.extension.llm.custom_ops"
+_FALLBACK = Definitions("llama", [f"{_LLM}.op_fallback"])
+_DEFINITIONS = {
+    "quantized_decomposed": Definitions(
+        "quantized_decomposed", ["executorch.exir.passes._quant_patterns_and_replacements"]
+    ),
+    # Each of the first two modules loads the library in C++ that defines both namespaces.
+    "llama": Definitions("llama", [f"{_LLM}.custom_ops", f"{_LLM}.op_tile_crop_aot"]),
+    "preprocess": Definitions(
+        "preprocess",
+        [f"{_LLM}.{name}" for name in ("custom_ops", "op_tile_crop_aot", "preprocess_custom_ops")],
+    ),
+}
 
 
 def define() -> None:
-    """Makes ExecuTorch's operators known to torch, those that this process does not know yet.
+    """Makes ExecuTorch's operators known to torch, those that this process does not know.
 
-    Import ExecuTorch's own package before, if at all: it wants to define them itself.
+    Where ExecuTorch's package is imported later, it takes the place of these definitions.
     """
     for name, (arguments, rule, shapes) in _WHOLE.items():
-        if _define(name, f"({arguments}) -> {_result(name)}", rule, "CompositeExplicitAutograd"):
-            if shapes is not None:
-                torch.library.register_fake(name, shapes, lib=_library(name))
-            _define(_out_name(name), _out_schema(name, arguments), None, "")
+        known = _definitions(name)
+        own = name.partition("::")[2]
+        new = known.define(f"{own}({arguments}) -> {_result(name)}", rule, fake=shapes)
+        # The out-variants of the quantised ones are made as they are needed.
+        if new and not name.startswith(f"{quantized_ops.NAMESPACE}::"):
+            known.define(_out_name(own) + _out_schema(name, arguments))
     for name, (arguments, rule) in _WRITING.items():
-        _define(name, f"({arguments}) -> Tensor", rule, "CompositeImplicitAutograd")
+        schema = f"{name.partition('::')[2]}({arguments}) -> Tensor"
+        _definitions(name).define(schema, rule, "CompositeImplicitAutograd")
 
 
-def _define(name: str, schema: str, rule: Callable[..., Any] | None, key: str) -> bool:
-    base, _, overload = name.partition(".")
-    if overload in (torch._C._jit_get_operation(base)[1] or ()):
-        return False
-    own = name.partition("::")[2]
-    library = _library(name)
-    library.define(own + schema)
-    if rule is not None:
-        library.impl(own, rule, key)
-    return True
-
-
-def _library(name: str) -> torch.library.Library:
-    namespace = name.partition("::")[0]
-    if namespace not in _LIBRARIES:
-        _LIBRARIES[namespace] = torch.library.Library(namespace, "FRAGMENT")
-    return _LIBRARIES[namespace]
+def _definitions(name: str) -> Definitions:
+    return _FALLBACK if name == "llama::fallback" else _DEFINITIONS[name.partition("::")[0]]
 
 
 def _result(name: str) -> str:

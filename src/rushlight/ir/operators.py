@@ -63,9 +63,11 @@ SCALAR_RESULTS: dict[OpOverload, str] = {
 
 def runtime_name(target: OpOverload) -> str:
     """`aten::add.out`; the default overload has no suffix."""
-    name = target._schema.name
+    namespace, _, base = target._schema.name.partition("::")
+    if namespace == quantized_ops.OUT_NAMESPACE:
+        namespace = quantized_ops.NAMESPACE
     overload = target._schema.overload_name
-    return f"{name}.{overload}" if overload else name
+    return f"{namespace}::{base}.{overload}" if overload else f"{namespace}::{base}"
 
 
 def _signature(target: OpOverload) -> list[tuple[str, str]]:

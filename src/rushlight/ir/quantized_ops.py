@@ -1,17 +1,25 @@
 """Out-variants of torch's `quantized_decomposed` operators.
 
 The library (`torch.ao.quantization.fx._decomposed`) has functional operators alone; a program names
-their out-variants. Names are the ones that ExecuTorch registers, where it has the operator.
+their out-variants, as ExecuTorch does. ExecuTorch's library of quantised kernels defines those with
+torch when it is loaded, and ends the process if somebody has before: ours stand in a namespace of
+our own, and get their names in the program.
 """
 
 from __future__ import annotations
+
+from functools import cache
+from threading import Lock
 
 import torch
 from torch._ops import OpOverload
 
 NAMESPACE = "quantized_decomposed"
+OUT_NAMESPACE = "rushlight_quantized_decomposed"
+"""Torch's name of what a program calls `NAMESPACE`."""
 
-_LIB = torch.library.Library(NAMESPACE, "FRAGMENT")
+_LIB = torch.library.Library(OUT_NAMESPACE, "FRAGMENT")
+_LOCK = Lock()
 _OVERLOADS = {
     "default": "out",
     "dtype": "dtype_out",
@@ -21,6 +29,7 @@ _OVERLOADS = {
 _RESULTS = ("scale_out", "zero_point_out")  # of the operators that choose both
 
 
+@cache
 def out_variant(target: OpOverload) -> OpOverload | None:
     """The out-variant of a functional operator of the library, which is defined if need be.
 
@@ -30,19 +39,22 @@ def out_variant(target: OpOverload) -> OpOverload | None:
     results = [str(r.type) for r in target._schema.returns]
     if overload is None or results not in (["Tensor"], ["Tensor", "Tensor"]):
         return None
-    packet = target._overloadpacket
-    name = target._schema.name
-    # Another package of the same process may have defined it, with the same schema.
-    if overload not in torch._C._jit_get_operation(name)[1]:
-        _LIB.define(_schema(target, overload, 1 if len(results) == 1 else 2))
-    return getattr(packet, overload)  # type: ignore[no-any-return]
+    base = _base(target)
+    with _LOCK:
+        if overload not in (torch._C._jit_get_operation(f"{OUT_NAMESPACE}::{base}")[1] or ()):
+            _LIB.define(_schema(target, overload, len(results)))
+    return getattr(getattr(getattr(torch.ops, OUT_NAMESPACE), base), overload)  # type: ignore[no-any-return]
+
+
+def _base(target: OpOverload) -> str:
+    return target._schema.name.partition("::")[2]  # type: ignore[no-any-return]
 
 
 def _schema(target: OpOverload, overload: str, count: int) -> str:
     text = str(target._schema)
     arguments = text[text.index("(") + 1 : text.rindex(") ->")]
     arguments += ", " if "*, " in arguments else ", *, "
-    base = target._schema.name.partition("::")[2]
+    base = _base(target)
     if count == 1:
         return f"{base}.{overload}({arguments}Tensor(a!) out) -> Tensor(a!)"
     outs = ", ".join(f"Tensor({a}!) {r}" for a, r in zip("ab", _RESULTS, strict=True))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from rushlight.errors import Code, ExportError
 from rushlight.partition.partitioner import Partitioner
 
 GROUP = "rushlight.backends"
 """The group of entry points: a backend's name, to its `Partitioner` class (or a function that
-returns a partitioner). The module that it is in defines the backend's `BackendDetails` too."""
+returns a partitioner)."""
+_EXTRAS = ("coreml", "openvino")  # of our backends, those that need a package of their own
+DETAILS = "rushlight.backend_details"
+"""The group of entry points: a backend's id, to its `BackendDetails` class."""
 
 
 def installed() -> list[str]:
@@ -40,22 +43,25 @@ def find_partitioner(name: str) -> Partitioner:
     return made
 
 
-def _load(point: EntryPoint) -> Callable[[], Partitioner]:
+def _load(point: EntryPoint) -> Any:
     try:
-        return point.load()  # type: ignore[no-any-return]
+        return point.load()
     except ImportError as error:
+        ours = point.value.removeprefix("rushlight.backends.").partition(":")[0].partition(".")[0]
         raise ExportError(
-            f"its package cannot be imported: {error}. Install what is missing; for a backend of "
-            f"ours with pip install 'rushlight[{point.name}]'",
+            f"its package cannot be imported: {error}. Install what is missing"
+            + (f": pip install 'rushlight[{ours}]'" if ours in _EXTRAS else ""),
             code=Code.NOT_FOUND,
             where=f"backend {point.name!r}",
         ) from error
 
 
-def import_all() -> None:
-    """Import every backend that can be imported, so that its classes are known."""
-    for point in entry_points(group=GROUP):
-        try:
-            point.load()
-        except ImportError:
-            continue  # one that nobody asked for
+def import_details(id: str) -> None:
+    """Import the module that defines the `BackendDetails` of this id, if an installed package
+    offers it; no other package is imported.
+
+    Raises:
+        ExportError: if it cannot be imported; says what is missing.
+    """
+    for point in entry_points(group=DETAILS, name=id):
+        _load(point)

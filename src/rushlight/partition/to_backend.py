@@ -38,7 +38,7 @@ from rushlight.partition.partitioner import (
 )
 from rushlight.partition.rebuild import rebuild
 from rushlight.partition.regions import Region, Step, find_regions, run_order
-from rushlight.partition.registry import import_all
+from rushlight.partition.registry import import_details
 from rushlight.partition.tags import graphs_of
 from rushlight.schema.program import CompileSpec
 
@@ -130,11 +130,12 @@ def find_backend(backend_id: str) -> type[BackendDetails]:
     """The compiler half of a backend.
 
     Raises:
-        ExportError: if no class of that name is defined; lists those that are.
+        ExportError: if no class of that name is defined, and no installed package offers it, or
+            that package cannot be imported; lists those that are defined.
     """
     details = backend_class(backend_id)
     if details is None:
-        import_all()
+        import_details(backend_id)
         details = backend_class(backend_id)
     if details is None:
         have = ", ".join(known_backends()) or "none"

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
+from rushlight.ir.dim_order_ops import clone_dim_order, define, to_dim_order_copy
 from rushlight.ir.spec import dim_order_of
 
 aten = torch.ops.aten
@@ -27,6 +27,7 @@ def _dim_order(node: Node) -> list[int]:
 
 def memory_format_to_dim_order(graph: Graph) -> None:
     """Rewrite the operators that take a memory format."""
+    define()  # an import of ExecuTorch that failed has left them undefined
     for node in graph.nodes:
         if node.target is aten._to_copy.default:
             dtype = node.kwargs.get("dtype") or node.meta["val"].dtype

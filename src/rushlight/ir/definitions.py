@@ -1,0 +1,109 @@
+"""Definitions of operators that ExecuTorch's package makes too.
+
+Torch takes one definition of an operator in a process; a second one is an error, and ends the
+process where it comes from a library in C++. So what another package has defined is used, and what
+we define gives way when ExecuTorch's module that defines the same is imported. Graphs that were
+made before still run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from threading import Lock
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+_UNUSED = "PrivateUse3"  # a kind of device that nobody has
+_LOCK = Lock()
+
+
+class Definitions:
+    """Operators of one namespace that are ours until one of some modules is imported.
+
+    Args:
+        namespace: the part of the operators' names before "::".
+        theirs: the modules that define the operators, too.
+        held: our code holds the operators as constants, so they stay the same objects.
+    """
+
+    def __init__(self, namespace: str, theirs: Sequence[str], *, held: bool = False) -> None:
+        self._namespace = namespace
+        self._held = held
+        self._theirs = frozenset(theirs)
+        self._own: torch.library.Library | None = None
+        # A kernel that is never called keeps torch's entry of an operator while its definition
+        # changes: what holds the operator holds that entry.
+        self._kept = torch.library.Library(namespace, "IMPL")
+
+    def define(
+        self,
+        schema: str,
+        kernel: Callable[..., Any] | None = None,
+        key: str = "CompositeExplicitAutograd",
+        fake: Callable[..., Any] | None = None,
+    ) -> bool:
+        """Define an operator, unless this process knows one of that name.
+
+        Args:
+            schema: without the namespace.
+            kernel: what it computes, if that is needed.
+            key: what the kernel is for, as torch's dispatcher calls it.
+            fake: its results' shapes; without it the kernel tells them.
+
+        Returns:
+            whether it was defined.
+        """
+        name = schema.partition("(")[0]
+        with _LOCK:
+            if self.schema_of(name) is not None:
+                return False
+            if self._own is None:
+                self._own = torch.library.Library(self._namespace, "FRAGMENT")
+                if self not in sys.meta_path:
+                    sys.meta_path.insert(0, self)
+            self._own.define(schema)
+            if kernel is not None:
+                self._own.impl(name, kernel, key)
+            if fake is not None:
+                torch.library.register_fake(f"{self._namespace}::{name}", fake, lib=self._own)
+            if f"{self._namespace}/{name}/{_UNUSED}" not in self._kept._op_impls:
+                self._kept.impl(name, torch.library.fallthrough_kernel, _UNUSED)
+        return True
+
+    def schema_of(self, name: str) -> torch._C.FunctionSchema | None:
+        """The schema of an operator that this process knows: "add", "add.out"."""
+        base, _, overload = name.partition(".")
+        for schema in torch._C._jit_get_schemas_for_operator(f"{self._namespace}::{base}"):
+            if schema.overload_name == overload:
+                return schema
+        return None
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Called for every import, as a finder that finds nothing."""
+        if name in self._theirs:
+            self._give_way()
+        return None
+
+    def _give_way(self) -> None:
+        """Undefine what we defined."""
+        with _LOCK:
+            if self._own is None:
+                return
+            namespace = getattr(torch.ops, self._namespace)
+            names = {n.partition("::")[2].partition(".")[0] for n in self._own._op_defs}
+            packets = {name: getattr(namespace, name) for name in names if self._held}
+            self._own._destroy()
+            self._own = None  # first: a library that is deleted takes its operators out once more
+            for name, packet in packets.items():
+                setattr(namespace, name, packet)
+                namespace._dir.append(name)
+                for overload in vars(packet).values():
+                    if isinstance(overload, OpOverload):
+                        overload._dispatch_cache.clear()
