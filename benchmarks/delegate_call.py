@@ -114,7 +114,7 @@ def _callers(
 def _build_ours(folder: Path) -> tuple[Path, Path]:
     runner, plugin = folder / "delegate_calls", folder / "libnothing.so"
     include = BUILD / "include"
-    libraries = [BUILD / "librushlight.a"]
+    libraries = [BUILD / "librushlight_module.a"]
     libraries += [BUILD / "cpp" / "kernels" / "portable" / "librushlight_kernels_portable.a"]
     libraries += [BUILD / "librushlight_core.a"]
     flags = ["-O2", "-DNDEBUG", "-std=c++17", f"-I{include}"]

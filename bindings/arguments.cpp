@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "frameworks.h"
 #include "rushlight/module/module.h"
 
 namespace rushlight::python {
@@ -34,8 +35,12 @@ bool close(double a, double b) {
   return std::fabs(a - b) <= 1e-4 + 1e-5 * std::fabs(b);
 }
 
+bool is_bool(PyObject* value) {
+  return PyBool_Check(value) || PyObject_TypeCheck(value, numpy().boolean);
+}
+
 bool read_int(PyObject* value, int64_t* out) {
-  if (PyBool_Check(value)) return false;
+  if (is_bool(value)) return false;
   nb::object number = nb::steal(PyNumber_Index(value));  // NumPy's integers have one
   if (number.is_valid()) {
     int overflow = 0;
@@ -55,7 +60,10 @@ bool read_text(PyObject* value, const std::string& expected) {
 }
 
 bool read_double(PyObject* value, double* out) {
-  if (PyBool_Check(value) || !(PyFloat_Check(value) || PyLong_Check(value))) return false;
+  const bool is_number = PyFloat_Check(value) || PyLong_Check(value) ||
+                         PyObject_TypeCheck(value, numpy().floating) ||
+                         PyObject_TypeCheck(value, numpy().integer);
+  if (!is_number || is_bool(value)) return false;
   *out = PyFloat_AsDouble(value);
   if (*out != -1.0 || PyErr_Occurred() == nullptr) return true;
   PyErr_Clear();  // an int that is too great
@@ -124,8 +132,8 @@ bool Expectation::read_one(PyObject* value, const Expected& e, Argument& argumen
       if (!read_int(value, &argument.i)) return false;
       return e.fixed ? argument.i == e.i : fits(e.range, argument.i, symbols);
     case Tag::Bool:
-      if (!PyBool_Check(value)) return false;
-      argument.i = value == Py_True;
+      if (!is_bool(value)) return false;
+      argument.i = PyObject_IsTrue(value);
       return !e.fixed || argument.i == e.i;
     case Tag::Double:
       return read_double(value, &argument.d) && (!e.fixed || close(argument.d, e.d));

@@ -53,6 +53,7 @@ class ArrayRef {
   // `*why` (may be nullptr) then says why and what to do.
   Borrowed borrow(PyObject* object, std::string* why);
   bool is_torch() const { return is_torch_; }
+  bool is_borrowed() const { return has_buffer_ || keep_.is_valid() || layout_.data != nullptr; }
   const Layout& layout() const { return layout_; }
 
   // The elements as dense memory in the order of `dim_order`: the array's own, or a copy that lives
@@ -78,8 +79,5 @@ class ArrayRef {
 // A new array that holds a copy of `tensor`.
 nb::object new_numpy(const Tensor& tensor);
 nb::object new_torch(const Tensor& tensor);
-// An array over the memory of `tensor`, not a copy: it must not be touched once that is gone. Types
-// that NumPy has not, and ml_dtypes does not add, are seen as unsigned integers of their size.
-nb::object view_numpy(const Tensor& tensor, bool writable);
 
 }  // namespace rushlight::python

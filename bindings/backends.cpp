@@ -8,11 +8,9 @@
 
 #include "failure.h"
 #include "python_backend.h"
-#include "rushlight/backends/cpu/cpu_backend.h"
 #include "rushlight/backends/demo/demo_backend.h"
-#include "rushlight/backends/xnnpack/xnnpack_backend.h"
 #include "rushlight/module/backend_library.h"
-#include "rushlight/module/desktop_files.h"
+#include "rushlight/module/module.h"
 
 namespace rushlight::python {
 
@@ -108,12 +106,9 @@ BackendTable& backend_table() {
 void init_backends(nb::module_& m) {
   init_backend_context(m);
   // Those that are always there.
-  static CpuBackend cpu;
   static DemoBackend demo;
-  static XnnpackBackend xnnpack(&desktop_files());
-  (void)backend_table().add(CpuBackend::kId, &cpu);
+  (void)register_default_backends(backend_table());
   (void)backend_table().add(DemoBackend::kId, &demo);
-  (void)backend_table().add(XnnpackBackend::kId, &xnnpack);
   m.def("backend_names", names);
   m.def("backend_is_available", is_available, nb::arg("id"));
   m.def("register_backend", register_object, nb::arg("id"), nb::arg("backend"));

@@ -4,6 +4,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
+
 #include <mutex>
 #include <string>
 #include <utility>
@@ -43,6 +47,11 @@ std::vector<std::string> take_log() {
 }  // namespace
 
 void init_log(nb::module_& m) {
+#if defined(__unix__) || defined(__APPLE__)
+  // The child of a fork must not find the lock held by a thread that it has not.
+  pthread_atfork([] { kept().mutex.lock(); }, [] { kept().mutex.unlock(); },
+                 [] { kept().mutex.unlock(); });
+#endif
   Platform platform = {};
   platform.log = keep_line;
   set_platform(platform);

@@ -1,6 +1,7 @@
 // `_core.Method`: one loaded method.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "bindings.h"
 #include "failure.h"
@@ -53,6 +54,14 @@ void init_method(nb::module_& m) {
             self.runner->expectation().narrow(specs, n_symbols);
           },
           nb::arg("specs"), nb::arg("n_symbols"))
+      .def(
+          "describe",
+          [](MethodHandle& self, std::vector<std::string> inputs, std::vector<std::string> outputs,
+             std::vector<std::string> forms) {
+            Turn turn(*self.session);
+            self.runner->describe(std::move(inputs), std::move(outputs), std::move(forms));
+          },
+          nb::arg("inputs"), nb::arg("outputs"), nb::arg("forms"))
       .def(
           "set_inputs",
           [](MethodHandle& self, nb::list values) {

@@ -65,6 +65,7 @@ nb::list state(ProgramHandle& self) {
 
 nb::object read_state(ProgramHandle& self, size_t index, bool as_torch) {
   Turn turn(*self.session);
+  self.session->check_state();
   const EntryTensor entry(self.session->module(), index);
   return as_torch ? new_torch(entry.tensor()) : new_numpy(entry.tensor());
 }
@@ -74,6 +75,7 @@ void write_state(ProgramHandle& self, size_t index, const nb::object& array) {
   std::string why = "it is not an array";
   if (source.borrow(array.ptr(), &why) != Borrowed::Yes) fail(Code::InvalidType, why);
   Turn turn(*self.session);
+  self.session->check_state();
   Module& module = self.session->module();
   for (size_t m = 0; m < module.program().n_methods(); ++m) {
     const StringView name = module.program().method_name(m);
@@ -92,6 +94,7 @@ void write_state(ProgramHandle& self, size_t index, const nb::object& array) {
 
 nb::bytes snapshot(ProgramHandle& self) {
   Turn turn(*self.session);
+  self.session->check_state();
   Module& module = self.session->module();
   const Result<size_t> bytes = module.snapshot_bytes();
   if (!bytes.ok()) refuse(module, bytes.status());
@@ -106,12 +109,14 @@ void restore(ProgramHandle& self, const nb::bytes& data) {
   Module& module = self.session->module();
   const Status status = module.restore(data.c_str(), data.size());
   if (!status.ok()) refuse(module, status);
+  self.session->state_is_set();
 }
 
 void reset_state(ProgramHandle& self) {
   Turn turn(*self.session);
   const Status status = self.session->module().reset_state();
   if (!status.ok()) refuse(self.session->module(), status);
+  self.session->state_is_set();
 }
 
 }  // namespace

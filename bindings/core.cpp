@@ -5,6 +5,7 @@
 
 #include "backends.h"
 #include "bindings.h"
+#include "lent.h"
 
 namespace rushlight {
 void bind_kernels(nanobind::module_& m);  // kernels.cpp
@@ -16,6 +17,7 @@ NB_MODULE(_core, m) {
   rushlight::python::init_log(m);
   rushlight::python::init_failure(m);
   rushlight::python::init_arrays(m);
+  rushlight::python::init_lent(m);
   rushlight::python::init_method(m);
   rushlight::python::init_program(m);
   rushlight::python::init_registries(m);

@@ -34,8 +34,14 @@ Numpy* import_numpy() {
   nb::module_ np = nb::module_::import_("numpy");
   auto* found = new Numpy{};  // lives as long as the process
   found->empty = nb::object(np.attr("empty")).release().ptr();
-  found->array = reinterpret_cast<PyTypeObject*>(nb::object(np.attr("ndarray")).release().ptr());
-  found->scalar = reinterpret_cast<PyTypeObject*>(nb::object(np.attr("generic")).release().ptr());
+  const auto type = [&np](const char* name) {
+    return reinterpret_cast<PyTypeObject*>(nb::object(np.attr(name)).release().ptr());
+  };
+  found->array = type("ndarray");
+  found->scalar = type("generic");
+  found->boolean = type("bool_");
+  found->integer = type("integer");
+  found->floating = type("floating");
   for (const Name& n : kNumpyNames) {
     nb::object dtype = np.attr("dtype")(n.name);
     found->dtypes[static_cast<size_t>(n.dtype)] = dtype.release().ptr();

@@ -17,6 +17,9 @@ struct Numpy {
   PyObject* empty;                 // numpy.empty
   PyTypeObject* array;             // numpy.ndarray
   PyTypeObject* scalar;            // numpy.generic
+  PyTypeObject* boolean;           // numpy.bool_
+  PyTypeObject* integer;           // numpy.integer
+  PyTypeObject* floating;          // numpy.floating
   PyObject* dtypes[kDTypes];       // by DType; nullptr where NumPy has none of its own
   PyObject* view_dtypes[kDTypes];  // likewise, of numpy_view_dtype(); nullptr until asked for
 };

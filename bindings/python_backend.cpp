@@ -2,25 +2,20 @@
 
 #include <nanobind/stl/string.h>
 
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
+#include <utility>
 
-#include "arrays.h"
 #include "failure.h"
+#include "gil.h"
+#include "session.h"
 #include "values.h"
 
 namespace rushlight::python {
 
 namespace {
-
-nb::object read_only_view(Span<const uint8_t> bytes) {
-  static char nothing;
-  char* data =
-      bytes.empty() ? &nothing : reinterpret_cast<char*>(const_cast<uint8_t*>(bytes.data()));
-  PyObject* view = PyMemoryView_FromMemory(data, static_cast<Py_ssize_t>(bytes.size()), PyBUF_READ);
-  if (view == nullptr) throw nb::python_error();
-  return nb::steal(view);
-}
 
 nb::object option_value(const BackendOption& option) {
   switch (option.kind) {
@@ -141,60 +136,96 @@ struct KeptArray {
   Tensor of;  // as it was; its arrays may have changed since
   int32_t sizes[kMaxRank] = {};
   bool is_writable = false;
-  nb::object array;
+  LentArray lent;
 
   bool fits(const Tensor& tensor, bool writable) const {
-    return array.is_valid() && of.data == tensor.data && of.dtype == tensor.dtype &&
+    return lent.array.is_valid() && of.data == tensor.data && of.dtype == tensor.dtype &&
            of.rank == tensor.rank && of.dim_order == tensor.dim_order && is_writable == writable &&
            std::memcmp(sizes, tensor.sizes, tensor.rank * sizeof(int32_t)) == 0;
   }
   nb::object view(const Tensor& tensor, bool writable) {
     static PyObject* const name = PyUnicode_InternFromString("view");
     if (!fits(tensor, writable)) {
-      array = view_numpy(tensor, writable);
+      lent = lend_array(tensor, writable);
       of = tensor;
       is_writable = writable;
       std::memcpy(sizes, tensor.sizes, tensor.rank * sizeof(int32_t));
     }
-    PyObject* made = PyObject_CallMethodNoArgs(array.ptr(), name);
+    PyObject* made = PyObject_CallMethodNoArgs(lent.array.ptr(), name);
     if (made == nullptr) throw nb::python_error();
     return nb::steal(made);
   }
 };
 
-// An argument that is no tensor, as the backend sees it.
-nb::object plain_argument(const EValue& value, bool writable) {
-  if (value.tag != Tag::TensorList && value.tag != Tag::OptionalTensorList) {
-    return to_python(value, false);
-  }
-  nb::list items;
-  for (size_t k = 0; k < value.size(); ++k) {
-    const Tensor* tensor = value.tensor_at(k);
-    items.append(tensor != nullptr ? view_numpy(*tensor, writable) : nb::none());
-  }
-  return items;
+// Calls with `n` arguments, behind a place that is left free.
+nb::object call_python(const nb::object& function, PyObject** args, size_t n) {
+  PyObject* result = or_wait([&] {
+    return PyObject_Vectorcall(function.ptr(), args + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                               nullptr);
+  });
+  if (result == nullptr) throw nb::python_error();
+  return nb::steal(result);
 }
 
-nb::object arguments(std::vector<KeptArray>& kept, EValue* const* args, size_t n_args,
-                     size_t n_inputs) {
-  if (kept.size() < n_args) kept.resize(n_args);
-  nb::object all = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(n_args)));
-  if (!all.is_valid()) throw nb::python_error();
-  for (size_t k = 0; k < n_args; ++k) {
-    const bool writable = k >= n_inputs;
-    nb::object item = args[k]->is_tensor() ? kept[k].view(args[k]->tensor(), writable)
-                                           : plain_argument(*args[k], writable);
-    PyTuple_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(k), item.release().ptr());
+// Runs the garbage collector, for what hangs in a ring of references.
+void collect(int generation) {
+  try {
+    nb::module_::import_("gc").attr("collect")(generation);
+  } catch (const nb::python_error&) {
+    PyErr_Clear();
   }
-  return all;
 }
+
+// Lets other threads go on that look at all frames for a moment, as profilers do.
+void let_others_look() {
+  const GilRelease unlocked;
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+std::string name_of_argument(size_t k) { return "args[" + std::to_string(k) + "]"; }
 
 }  // namespace
 
+// What one call was lent. Arrays over single tensors are used again in the next call.
+struct BackendContext::Lent {
+  std::vector<KeptArray> arguments;
+  std::vector<Loan> others;  // of lists, and after resize()
+
+  nb::object lend(std::string what, const Tensor& tensor, bool writable) {
+    others.push_back({"", std::move(what), lend_array(tensor, writable)});
+    return nb::object(others.back().array.array.attr("view")());
+  }
+  bool is_back() const {
+    for (const KeptArray& kept : arguments) {
+      if (!kept.lent.is_back()) return false;
+    }
+    for (const Loan& loan : others) {
+      if (!loan.array.is_back()) return false;
+    }
+    return true;
+  }
+  // What is not back.
+  std::vector<Loan> take(const std::string& backend) {
+    std::vector<Loan> out;
+    for (size_t k = 0; k < arguments.size(); ++k) {
+      if (arguments[k].lent.is_back()) continue;
+      out.push_back({backend, name_of_argument(k), std::move(arguments[k].lent)});
+      arguments[k].lent = {};
+    }
+    for (Loan& loan : others) {
+      if (!loan.array.is_back()) out.push_back({backend, loan.what, std::move(loan.array)});
+    }
+    others.clear();
+    return out;
+  }
+};
+
 BackendContext::BackendContext(const BackendInit& init)
     : method(init.method.data(), init.method.size()),
-      payload(read_only_view(init.payload)),
+      program_(SessionLock::innermost()->program_memory()),
+      lent_(std::make_unique<Lent>()),
       named_data_(init.named_data) {
+  payload = lend_bytes(init.payload, program_);
   for (const CompileSpec& spec : init.specs) {
     specs[to_str(spec.key)] = nb::bytes(spec.value.data(), spec.value.size());
   }
@@ -207,7 +238,7 @@ BackendContext::BackendContext(const BackendInit& init)
 nb::object BackendContext::named_data(const std::string& key) const {
   if (named_data_ == nullptr) refuse(Code::InvalidState, "the delegate is gone");
   const Result<Span<const uint8_t>> found = named_data_->get({key.data(), key.size()});
-  return found.ok() ? read_only_view(found.value()) : nb::none();
+  return found.ok() ? lend_bytes(found.value(), program_) : nb::none();
 }
 
 void BackendContext::release_payload() {
@@ -235,7 +266,52 @@ nb::object BackendContext::resize(size_t index, nb::handle shape) {
   Tensor& tensor = args_[index]->tensor();
   const Status status = run_->resize(tensor, {sizes, rank});
   if (!status.ok()) refuse(status.code(), run_->message->text());
-  return view_numpy(tensor, true);
+  return lent_->lend(name_of_argument(index), tensor, true);
+}
+
+BackendContext::~BackendContext() = default;
+BackendContext::BackendContext(BackendContext&&) noexcept = default;
+
+// An argument that is no tensor, as the backend sees it.
+nb::object BackendContext::plain_argument(size_t k) {
+  const EValue& value = *args_[k];
+  if (value.tag != Tag::TensorList && value.tag != Tag::OptionalTensorList) {
+    return to_python(value, false);
+  }
+  nb::list items;
+  for (size_t i = 0; i < value.size(); ++i) {
+    const Tensor* tensor = value.tensor_at(i);
+    items.append(tensor == nullptr ? nb::none()
+                                   : lent_->lend(name_of_argument(k), *tensor, is_output(k)));
+  }
+  return items;
+}
+
+nb::object BackendContext::arguments() {
+  if (lent_->arguments.size() < n_args_) lent_->arguments.resize(n_args_);
+  nb::object all = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(n_args_)));
+  if (!all.is_valid()) throw nb::python_error();
+  for (size_t k = 0; k < n_args_; ++k) {
+    nb::object item = args_[k]->is_tensor()
+                          ? lent_->arguments[k].view(args_[k]->tensor(), is_output(k))
+                          : plain_argument(k);
+    PyTuple_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(k), item.release().ptr());
+  }
+  return all;
+}
+
+std::vector<Loan> BackendContext::take_kept(const std::string& backend) {
+  constexpr int kLooks = 5;
+  if (lent_->is_back()) {
+    lent_->others.clear();
+    return {};
+  }
+  for (int generation : {0, 2}) {
+    collect(generation);
+    if (lent_->is_back()) break;
+  }
+  for (int i = 0; i < kLooks && !lent_->is_back(); ++i) let_others_look();
+  return lent_->take(backend);
 }
 
 bool BackendContext::is_traced() const { return run_ != nullptr && run_->tracer != nullptr; }
@@ -269,6 +345,7 @@ void BackendContext::close() {
   end();
   named_data_ = nullptr;
   payload = nb::none();
+  program_.reset();
 }
 
 struct PythonBackend::Delegate {
@@ -276,14 +353,13 @@ struct PythonBackend::Delegate {
   BackendContext* of_context = nullptr;
   nb::object handle;
   nb::object execute;
-  std::vector<KeptArray> kept;
 };
 
 PythonBackend::PythonBackend(std::string id, nb::object backend)
     : id_(std::move(id)), backend_(std::move(backend)) {}
 
 bool PythonBackend::available() const {
-  nb::gil_scoped_acquire locked;
+  const GilAcquire locked;
   if (!nb::hasattr(backend_, "is_available")) return true;
   try {
     return nb::cast<bool>(nb::bool_(backend_.attr("is_available")()));
@@ -302,7 +378,9 @@ Result<void*> PythonBackend::make(BackendInit& init) {
   delegate->of_context->begin(&init);
   ++users_;  // while init runs too: it, or another thread, may take the backend out of the table
   try {
-    delegate->handle = backend_.attr("init")(context);
+    const nb::object init_method = backend_.attr("init");
+    PyObject* call[] = {nullptr, context.ptr()};
+    delegate->handle = call_python(init_method, call, 1);
   } catch (...) {
     delegate->of_context->close();
     leave();
@@ -313,7 +391,7 @@ Result<void*> PythonBackend::make(BackendInit& init) {
 }
 
 Result<void*> PythonBackend::init(BackendInit& init) {
-  nb::gil_scoped_acquire locked;
+  const GilAcquire locked;
   Result<void*> made = Code::Internal;
   const Status status = guarded(*init.message, [&] { made = make(init); });
   if (!status.ok()) return status;
@@ -322,30 +400,41 @@ Result<void*> PythonBackend::init(BackendInit& init) {
 
 Status PythonBackend::execute(const BackendRun& run, void* handle, EValue* const* args,
                               size_t n_args) {
-  nb::gil_scoped_acquire locked;
+  const GilAcquire locked;
   auto& delegate = *static_cast<Delegate*>(handle);
   delegate.of_context->begin(&run, args, n_args);
-  const Status status = guarded(*run.message, [&] {
-    const nb::object views = arguments(delegate.kept, args, n_args, run.n_inputs);
+  Status status = guarded(*run.message, [&] {
+    const nb::object views = delegate.of_context->arguments();
     PyObject* call[] = {nullptr, delegate.context.ptr(), delegate.handle.ptr(), views.ptr()};
-    const nb::object result = nb::steal(PyObject_Vectorcall(
-        delegate.execute.ptr(), call + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
-    if (!result.is_valid()) throw nb::python_error();
+    const nb::object result = call_python(delegate.execute, call, 3);
     if (result.is_none()) return;
     throw nb::type_error(
         "execute() returned something: it must write its results into the last "
         "arguments (out[...] = result) and return None");
   });
+  std::vector<Loan> kept = delegate.of_context->take_kept(id_);
+  if (!kept.empty() && status.ok()) {
+    status =
+        run.message->fail(Code::InvalidState,
+                          "it kept %s, which is lent to execute() for the call alone: keep a copy "
+                          "(%s.copy()) instead",
+                          kept[0].what.c_str(), kept[0].what.c_str());
+  }
+  for (Loan& loan : kept) SessionLock::innermost()->lend(std::move(loan));
   delegate.of_context->end();
   return status;
 }
 
 void PythonBackend::destroy(void* handle) {
-  nb::gil_scoped_acquire locked;
+  const GilAcquire locked;
   const nb::error_scope kept;  // a module may go while an exception is on its way
   const std::unique_ptr<Delegate> delegate(static_cast<Delegate*>(handle));
   try {
-    if (nb::hasattr(backend_, "destroy")) backend_.attr("destroy")(delegate->handle);
+    if (nb::hasattr(backend_, "destroy")) {
+      const nb::object method = backend_.attr("destroy");
+      PyObject* call[] = {nullptr, delegate->handle.ptr()};
+      (void)call_python(method, call, 1);
+    }
   } catch (nb::python_error& error) {
     error.discard_as_unraisable("destroy() of a backend");
   }

@@ -7,9 +7,11 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "lent.h"
 #include "rushlight/delegate/backend.h"
 
 namespace rushlight::python {
@@ -21,6 +23,8 @@ namespace nb = nanobind;
 class BackendContext {
  public:
   explicit BackendContext(const BackendInit& init);
+  BackendContext(BackendContext&&) noexcept;
+  ~BackendContext();
 
   std::string method;
   nb::object payload;  // memoryview
@@ -41,7 +45,18 @@ class BackendContext {
   // The delegate is gone.
   void close();
 
+  // The arguments of a call as Python objects, and then what the backend kept of them.
+  nb::object arguments();
+  std::vector<Loan> take_kept(const std::string& backend);
+
  private:
+  struct Lent;
+
+  nb::object plain_argument(size_t k);
+  bool is_output(size_t k) const { return k >= run_->n_inputs; }
+
+  std::shared_ptr<const void> program_;
+  std::unique_ptr<Lent> lent_;
   const NamedData* named_data_;
   BackendInit* init_ = nullptr;
   const BackendRun* run_ = nullptr;

@@ -1,6 +1,8 @@
 #include "runner.h"
 
 #include "failure.h"
+#include "gil.h"
+#include "overlap.h"
 #include "session.h"
 #include "values.h"
 
@@ -15,46 +17,127 @@ bool any_torch(const std::vector<Argument>& arguments) {
   return false;
 }
 
-// A tensor that is written to an array of the caller's, found before the run.
-struct Target {
-  ArrayRef array;
-  bool wanted = false;
-};
-
-[[noreturn]] void wrong_target(size_t index) {
-  fail(Code::InvalidArgument, "output " + std::to_string(index) +
-                                  " has another dtype or shape than the array given for it");
+// "float32[2, 3]"
+std::string form_of(const Layout& array) {
+  std::string text = std::string(dtype_name(array.dtype)) + "[";
+  for (size_t d = 0; d < array.rank; ++d) {
+    text += (d == 0 ? "" : ", ") + std::to_string(array.sizes[d]);
+  }
+  return text + "]";
 }
 
-void check_result(const EValue& value, const Target& target, size_t index) {
+std::string name_of(const std::vector<std::string>& names, const char* kind, size_t index) {
+  return index < names.size() ? names[index] : kind + std::string(" ") + std::to_string(index);
+}
+
+std::string type_of(PyObject* object) { return Py_TYPE(object)->tp_name; }
+
+}  // namespace
+
+std::string MethodRunner::output_name(size_t index) const {
+  return name_of(output_names_, "output", index);
+}
+
+std::string MethodRunner::output_form(size_t index) const {
+  return index < output_forms_.size() ? output_forms_[index] : "a tensor";
+}
+
+void MethodRunner::wrong_target(const Layout& array, size_t index) const {
+  fail(Code::InvalidArgument, output_name(index) + " is " + output_form(index) +
+                                  ", but the array given for it is " + form_of(array) +
+                                  ", of another dtype or shape");
+}
+
+void MethodRunner::check_result(const EValue& value, const Target& target, size_t index) const {
   if (!target.wanted) return;
-  const std::string what = "output " + std::to_string(index);
-  if (!value.is_tensor()) {
-    fail(Code::InvalidType, what + " is not a tensor: pass None in its place");
-  }
   const Layout from = layout_of(value.tensor());
   const Layout& to = target.array.layout();
   bool same = from.dtype == to.dtype && from.rank == to.rank;
   for (size_t d = 0; same && d < from.rank; ++d) same = from.sizes[d] == to.sizes[d];
-  if (!same) wrong_target(index);
+  if (same) return;
+  fail(Code::InvalidArgument, output_name(index) + " came out as " + form_of(from) +
+                                  ", but the array given for it is " + form_of(to) +
+                                  ", of another dtype or shape");
 }
 
 // What can be told before the run, which may write the method's state: all but the sizes that vary.
-void check_target(const ValueMeta& meta, const Target& target, size_t index) {
-  if (!target.wanted || meta.tag != Tag::Tensor) return;
+void MethodRunner::check_target(const ValueMeta& meta, const Target& target, size_t index) const {
+  if (meta.tag != Tag::Tensor) {
+    fail(Code::InvalidType, output_name(index) + " is not a tensor: pass None in its place");
+  }
   const Layout& to = target.array.layout();
   bool fits = meta.tensor.dtype == to.dtype && meta.tensor.rank == to.rank;
   for (size_t d = 0; fits && d < to.rank && meta.tensor.dynamism == Dynamism::Static; ++d) {
     fits = meta.tensor.sizes[d] == to.sizes[d];
   }
-  if (!fits) wrong_target(index);
+  if (!fits) wrong_target(to, index);
 }
 
-}  // namespace
+void MethodRunner::borrow_targets(nb::handle outputs, std::vector<Target>& targets) const {
+  for (size_t k = 0; k < targets.size(); ++k) {
+    PyObject* object = PySequence_Fast_GET_ITEM(outputs.ptr(), static_cast<Py_ssize_t>(k));
+    if (object == Py_None) continue;
+    const auto name = [&] { return output_name(k); };
+    std::string why;
+    switch (targets[k].array.borrow(object, &why)) {
+      case Borrowed::Yes:
+        break;
+      case Borrowed::NotAnArray:
+        fail(Code::InvalidType, name() + ": got an object of type " + type_of(object) +
+                                    ", expected a writable array to write " + output_form(k) +
+                                    " to, or None");
+      case Borrowed::Unsupported:
+        fail(Code::InvalidType, "the array for " + name() + ": " + why);
+    }
+    if (targets[k].array.layout().read_only) {
+      fail(Code::InvalidArgument, "the array for " + name() + " is read-only");
+    }
+    targets[k].wanted = true;
+    check_target(method_->meta().output(k), targets[k], k);
+  }
+}
 
-void MethodRunner::detach() {
+// Where memory stands for two elements, one of them would be lost.
+void MethodRunner::check_overlaps(const std::vector<Argument>& arguments,
+                                  const std::vector<Target>& targets) const {
+  for (size_t k = 0; k < targets.size(); ++k) {
+    if (!targets[k].wanted) continue;
+    const Layout& to = targets[k].array.layout();
+    const auto name = [&] { return "the array for " + output_name(k); };
+    if (overlaps_itself(to)) {
+      fail(Code::InvalidArgument, name() + " overlaps itself: two of its elements share memory");
+    }
+    for (size_t i = 0; i < k; ++i) {
+      if (!targets[i].wanted || !overlap(targets[i].array.layout(), to)) continue;
+      fail(Code::InvalidArgument, name() + " shares memory with that for " + output_name(i) +
+                                      ": pass arrays that do not overlap");
+    }
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const ArrayRef& from = arguments[i].array;
+      if (!from.is_borrowed() || !overlap(from.layout(), to)) continue;
+      fail(Code::InvalidArgument, name() + " shares memory with " +
+                                      name_of(input_names_, "input", i) +
+                                      ": pass arrays that do not overlap");
+    }
+  }
+}
+
+std::vector<Argument>& MethodRunner::detach() {
   method_ = nullptr;
+  return kept_;
+}
+
+void MethodRunner::attach(Method& method) {
+  method_ = &method;
   kept_.clear();
+  inputs_gone_ = false;
+}
+
+void MethodRunner::describe(std::vector<std::string> inputs, std::vector<std::string> outputs,
+                            std::vector<std::string> forms) {
+  input_names_ = std::move(inputs);
+  output_names_ = std::move(outputs);
+  output_forms_ = std::move(forms);
 }
 
 void MethodRunner::start() {
@@ -87,16 +170,19 @@ void MethodRunner::check_files() {
   if (!status.ok()) fail_run(status, false);
 }
 
-void MethodRunner::run(std::vector<Argument>& arguments) {
+void MethodRunner::run(Session& session, std::vector<Argument>& arguments) {
+  inputs_gone_ = expectation_.borrows();
   Status set, ran;
   {
-    nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     set = expectation_.set(*method_, arguments);
     start();
     if (set.ok()) ran = method_->execute();
   }
   if (!set.ok()) fail_run(set, false);
-  if (!ran.ok()) fail_run(ran, true);
+  if (ran.ok()) return;
+  session.hold(arguments);
+  fail_run(ran, true);
 }
 
 nb::object MethodRunner::results(bool as_torch) {
@@ -120,8 +206,8 @@ nb::object MethodRunner::call(Session& session, nb::handle values) {
   std::vector<Argument> arguments(expectation_.size());
   if (!expectation_.read(values, arguments)) return {};
   Turn turn(session);
-  inputs_gone_ = expectation_.borrows();
-  run(arguments);
+  session.check_ready();
+  run(session, arguments);
   return results(any_torch(arguments));
 }
 
@@ -129,6 +215,7 @@ bool MethodRunner::call_into(Session& session, nb::handle values, nb::handle out
   std::vector<Argument> arguments(expectation_.size());
   if (!expectation_.read(values, arguments)) return false;
   Turn turn(session);
+  session.check_ready();
   check_files();
   const auto n = static_cast<size_t>(PySequence_Fast_GET_SIZE(outputs.ptr()));
   if (n != method_->n_outputs()) {
@@ -137,21 +224,9 @@ bool MethodRunner::call_into(Session& session, nb::handle values, nb::handle out
                                     " were given: pass one per output, or None");
   }
   std::vector<Target> targets(n);
-  for (size_t k = 0; k < n; ++k) {
-    PyObject* object = PySequence_Fast_GET_ITEM(outputs.ptr(), static_cast<Py_ssize_t>(k));
-    if (object == Py_None) continue;
-    std::string why = "it is not an array";
-    if (targets[k].array.borrow(object, &why) != Borrowed::Yes) {
-      fail(Code::InvalidType, "the array for output " + std::to_string(k) + ": " + why);
-    }
-    if (targets[k].array.layout().read_only) {
-      fail(Code::InvalidArgument, "the array for output " + std::to_string(k) + " is read-only");
-    }
-    targets[k].wanted = true;
-    check_target(method_->meta().output(k), targets[k], k);
-  }
-  inputs_gone_ = expectation_.borrows();
-  run(arguments);
+  borrow_targets(outputs, targets);
+  check_overlaps(arguments, targets);
+  run(session, arguments);
   for (size_t k = 0; k < n; ++k) check_result(method_->output(k), targets[k], k);
   for (size_t k = 0; k < n; ++k) {
     if (!targets[k].wanted) continue;
@@ -164,6 +239,7 @@ bool MethodRunner::set_inputs(Session& session, nb::handle values) {
   std::vector<Argument> arguments(expectation_.size());
   if (!expectation_.read(values, arguments)) return false;
   Turn turn(session);
+  session.check_ready();
   inputs_gone_ = expectation_.borrows();
   const Status status = expectation_.set(*method_, arguments);
   if (!status.ok()) fail_run(status, false);
@@ -181,10 +257,11 @@ void MethodRunner::check_inputs_alive() {
 
 void MethodRunner::execute(Session& session) {
   Turn turn(session);
+  session.check_ready();
   check_inputs_alive();
   Status status;
   {
-    nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     start();
     status = method_->execute();
   }
@@ -193,12 +270,13 @@ void MethodRunner::execute(Session& session) {
 
 int64_t MethodRunner::step(Session& session) {
   Turn turn(session);
+  session.check_ready();
   check_inputs_alive();
   const uint32_t index = method_->program_counter();
   if (index == 0) start();
   Status status;
   {
-    nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     status = method_->step();
   }
   if (status.code() == Code::EndOfMethod) {

@@ -17,6 +17,12 @@ class Session;
 // What a call returns for several outputs.
 enum class Form : uint8_t { List, Tuple, Single };
 
+// An array of the caller's that a result is written to.
+struct Target {
+  ArrayRef array;
+  bool wanted = false;
+};
+
 class MethodRunner {
  public:
   MethodRunner(std::string name, Method& method, TimingTracer* tracer)
@@ -25,8 +31,13 @@ class MethodRunner {
   const std::string& name() const { return name_; }
   Expectation& expectation() { return expectation_; }
   void set_form(Form form) { form_ = form; }
-  // The session was closed: the method is gone.
-  void detach();
+  // The session was closed: the method is gone. Returns what set_inputs() kept.
+  std::vector<Argument>& detach();
+  // The same method of a new module, whose inputs were not set.
+  void attach(Method& method);
+  // What messages call the inputs and outputs, and what they say that each output is.
+  void describe(std::vector<std::string> inputs, std::vector<std::string> outputs,
+                std::vector<std::string> forms);
 
   // One whole call: reads `values`, runs, returns new results. An invalid object if the values are
   // not what the method expects: nothing was changed then. Throws a Failure if the run fails.
@@ -47,7 +58,15 @@ class MethodRunner {
   const Method& method() const { return *method_; }
 
  private:
-  void run(std::vector<Argument>& arguments);
+  void run(Session& session, std::vector<Argument>& arguments);
+  void borrow_targets(nb::handle outputs, std::vector<Target>& targets) const;
+  void check_overlaps(const std::vector<Argument>& arguments,
+                      const std::vector<Target>& targets) const;
+  std::string output_name(size_t index) const;
+  std::string output_form(size_t index) const;
+  void check_target(const ValueMeta& meta, const Target& target, size_t index) const;
+  void check_result(const EValue& value, const Target& target, size_t index) const;
+  [[noreturn]] void wrong_target(const Layout& array, size_t index) const;
   void start();
   void check_inputs_alive();
   void check_files();
@@ -59,6 +78,9 @@ class MethodRunner {
   TimingTracer* tracer_;
   Expectation expectation_;
   Form form_ = Form::List;
+  std::vector<std::string> input_names_;
+  std::vector<std::string> output_names_;
+  std::vector<std::string> output_forms_;
   std::vector<Argument> kept_;  // of set_inputs
   bool kept_torch_ = false;
   bool inputs_gone_ = false;  // a call borrowed its inputs' memory, which is gone

@@ -2,7 +2,9 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "backends.h"
 #include "failure.h"
@@ -68,6 +70,7 @@ ModuleOptions Session::options(const SessionOptions& from) {
 
 std::shared_ptr<Session> Session::open(const Source& program, const Source& external,
                                        const SessionOptions& from) {
+  sweep();
   std::shared_ptr<Session> session(new Session);
   ModuleOptions options = session->options(from);
   session->module_ = std::make_unique<Module>();
@@ -90,8 +93,9 @@ std::shared_ptr<Session> Session::open(const Source& program, const Source& exte
   return session;
 }
 
-std::shared_ptr<Session> Session::copy(Status (*open)(Module& from, Module& to)) {
+std::shared_ptr<Session> Session::copy(Status (*open)(Module& from, Module& to), bool with_state) {
   Turn turn(*this);
+  if (with_state) check_state();
   if (tracer_ != nullptr) {
     fail(Code::NotSupported, "a module with trace=True cannot be cloned: load it twice instead");
   }
@@ -106,11 +110,11 @@ std::shared_ptr<Session> Session::copy(Status (*open)(Module& from, Module& to))
 }
 
 std::shared_ptr<Session> Session::clone() {
-  return copy([](Module& from, Module& to) { return from.clone(to); });
+  return copy([](Module& from, Module& to) { return from.clone(to); }, false);
 }
 
 std::shared_ptr<Session> Session::fork() {
-  return copy([](Module& from, Module& to) { return from.fork(to); });
+  return copy([](Module& from, Module& to) { return from.fork(to); }, true);
 }
 
 Module& Session::module() {
@@ -179,29 +183,124 @@ void Session::fail_load(const Module& module, Status status, std::string method)
 
 void Session::close() {
   if (module_ == nullptr) return;
-  Turn turn(*this);
-  for (const auto& runner : runners_) runner->detach();
+  Turn turn(*this, Turn::For::Closing);
+  for (const auto& runner : runners_) hold(runner->detach());
+  if (lock_.was_cut_off()) (void)module_.release();
+  if (is_lent()) return bury();
   module_.reset();  // the lock is held: nobody is inside
+  held_.clear();
 }
 
-Turn::Turn(Session& session) : session_(session) {
-  if (session.holder_.load(std::memory_order_relaxed) == std::this_thread::get_id()) {
+Session::~Session() {
+  if (lock_.was_cut_off()) (void)module_.release();
+  for (const auto& runner : runners_) hold(runner->detach());
+  if (is_lent()) bury();
+}
+
+// Takes the place of a module that a fork cut off. That one is left as it is for ever: a thread was
+// at work in it, and in what its backends made.
+void Session::make_anew() {
+  auto fresh = std::make_unique<Module>();
+  const Status opened = module_->clone(*fresh);
+  if (!opened.ok()) fail(opened.code(), fresh->message());
+  (void)module_.release();
+  module_ = std::move(fresh);
+  if (tracer_ != nullptr) new (tracer_.get()) TimingTracer;  // where the module looks for it
+  for (const auto& runner : runners_) {
+    const std::string& name = runner->name();
+    Result<Method*> loaded = module_->method({name.data(), name.size()});
+    if (!loaded.ok()) fail_load(*module_, loaded.status(), name);
+    runner->attach(*loaded.value());
+  }
+  Result<Span<const StateEntry>> entries = module_->state();
+  if (!entries.ok()) fail(entries.status().code(), module_->message());
+  is_state_lost_ = entries->size() > 0;
+  lock_.clear_cut_off();
+}
+
+std::shared_ptr<const void> Session::program_memory() {
+  struct Held {
+    nb::object program, external;
+    Module module;
+  };
+  if (program_memory_ == nullptr) {
+    auto held = std::make_shared<Held>();
+    held->program = program_bytes_;
+    held->external = external_bytes_;
+    if (!module().clone(held->module).ok()) throw std::bad_alloc();
+    program_memory_ = std::move(held);
+  }
+  return program_memory_;
+}
+
+void Session::hold(std::vector<Argument>& arguments) {
+  if (!arguments.empty() && is_lent()) held_.push_back(std::move(arguments));
+  arguments.clear();
+}
+
+bool Session::is_lent() {
+  const auto is_back = [](const Loan& loan) { return loan.array.is_back(); };
+  loans_.erase(std::remove_if(loans_.begin(), loans_.end(), is_back), loans_.end());
+  if (loans_.empty()) held_.clear();
+  return !loans_.empty();
+}
+
+void Session::check_state() const {
+  if (!is_state_lost_) return;
+  fail(Code::InvalidState,
+       "this process was forked while another thread ran the module, so its state is lost here: "
+       "give it one with state.reset() or state.restore(snapshot), or take a clone()");
+}
+
+void Session::check_ready() {
+  check_state();
+  if (!is_lent()) return;
+  fail(Code::InvalidState, "the backend " + loans_[0].backend + " still has " + loans_[0].what +
+                               " of an earlier execute(): the module runs again when it has let "
+                               "go of it");
+}
+
+// What was closed while backends still looked at it; never destroyed itself.
+std::vector<std::unique_ptr<Session>>& Session::graves() {
+  static auto* const all = new std::vector<std::unique_ptr<Session>>;
+  return *all;
+}
+
+// Frees what they have let go of meanwhile.
+void Session::sweep() {
+  std::vector<std::unique_ptr<Session>> done;  // freed last: that may run any code
+  for (auto& grave : graves()) {
+    if (!grave->is_lent()) done.push_back(std::move(grave));
+  }
+  auto& left = graves();
+  left.erase(std::remove(left.begin(), left.end(), nullptr), left.end());
+}
+
+void Session::bury() {
+  std::unique_ptr<Session> grave(new Session);
+  grave->program_bytes_ = std::move(program_bytes_);
+  grave->external_bytes_ = std::move(external_bytes_);
+  grave->backend_options_ = std::move(backend_options_);
+  grave->tracer_ = std::move(tracer_);
+  grave->module_ = std::move(module_);
+  grave->held_ = std::move(held_);
+  grave->loans_ = std::move(loans_);
+  graves().push_back(std::move(grave));
+}
+
+Turn::Turn(Session& session, For purpose) : session_(session) {
+  if (!session.lock_.acquire()) {
     fail(Code::InvalidState, "the module was called from within one of its own calls");
   }
-  if (!session.mutex_.try_lock()) {
-    nb::gil_scoped_release unlocked;
-    session.mutex_.lock();
+  try {
+    if (session.module_ == nullptr) fail(Code::InvalidState, "the module is closed");
+    if (purpose == For::Use && session.lock_.was_cut_off()) session.make_anew();
+  } catch (...) {
+    session.lock_.release();
+    throw;
   }
-  if (session.module_ == nullptr) {
-    session.mutex_.unlock();
-    fail(Code::InvalidState, "the module is closed");
-  }
-  session.holder_.store(std::this_thread::get_id(), std::memory_order_relaxed);
 }
 
-Turn::~Turn() {
-  session_.holder_.store(std::thread::id(), std::memory_order_relaxed);
-  session_.mutex_.unlock();
-}
+Turn::~Turn() { session_.lock_.release(); }
 
 }  // namespace rushlight::python

@@ -4,20 +4,23 @@
 // Threads. Methods of a module share arenas and state, so one call runs at a time: it holds the
 // module's lock. Who waits for the lock lets go of the GIL first, and the GIL is let go while a
 // method runs, so the two cannot wait for each other.
+//
+// Forks. A module that another thread ran when the process was forked is made anew in the child, as
+// clone() makes one, when it is used there first; what was half-way is never touched again. Only
+// its state is lost, and is to be set before it runs.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
-#include <atomic>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "lent.h"
 #include "runner.h"
 #include "rushlight/module/module.h"
+#include "session_lock.h"
 #include "timing.h"
 
 namespace rushlight::python {
@@ -56,6 +59,10 @@ class Session {
   // Opens a program and, if there is one, its data file. Throws a Failure.
   static std::shared_ptr<Session> open(const Source& program, const Source& external,
                                        const SessionOptions& options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
   // The same program with arenas and state of its own.
   std::shared_ptr<Session> clone();
   // Likewise, with the state of this one.
@@ -76,12 +83,29 @@ class Session {
   Module& module();
   const TimingTracer* tracer() const { return tracer_.get(); }
 
+  // The program's bytes, for as long as somebody holds this. Needs the lock.
+  std::shared_ptr<const void> program_memory();
+  // A backend kept what was lent to it for a call that runs on this thread: until it is back, the
+  // module's memory stays as it is, and with it, from hold() on, what the call was given.
+  void lend(Loan loan) { loans_.push_back(std::move(loan)); }
+  void hold(std::vector<Argument>& arguments);
+  // Throws a Failure if the module must not run: something is lent, or the state is lost.
+  void check_ready();
+  void check_state() const;
+  // All state was given a content.
+  void state_is_set() { is_state_lost_ = false; }
+
  private:
   friend class Turn;
 
-  Session() = default;
+  Session() : lock_(*this) {}
+  void make_anew();
+  bool is_lent();
+  void bury();
+  static std::vector<std::unique_ptr<Session>>& graves();
+  static void sweep();
   ModuleOptions options(const SessionOptions& from);
-  std::shared_ptr<Session> copy(Status (*open)(Module& from, Module& to));
+  std::shared_ptr<Session> copy(Status (*open)(Module& from, Module& to), bool with_state);
   // `method`: what was asked for; empty if it was no one method.
   [[noreturn]] static void fail_load(const Module& module, Status status, std::string method = {});
 
@@ -93,15 +117,20 @@ class Session {
   std::unique_ptr<TimingTracer> tracer_;
   std::unique_ptr<Module> module_;
   std::vector<std::unique_ptr<MethodRunner>> runners_;
-  std::mutex mutex_;
-  std::atomic<std::thread::id> holder_{};
+  std::shared_ptr<const void> program_memory_;
+  std::vector<std::vector<Argument>> held_;
+  std::vector<Loan> loans_;
+  bool is_state_lost_ = false;
+  SessionLock lock_;
 };
 
 // Holds the session's lock. Made with the GIL held; throws a Failure if this thread has the lock
 // already (a finaliser that calls the module whose results are being made), or if it is closed.
 class Turn {
  public:
-  explicit Turn(Session& session);
+  enum class For { Use, Closing };  // who closes takes the module as it is
+
+  explicit Turn(Session& session, For purpose = For::Use);
   ~Turn();
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;

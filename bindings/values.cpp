@@ -130,30 +130,6 @@ nb::object new_numpy(const Tensor& tensor) {
   return array.attr("transpose")(axes);
 }
 
-nb::object view_numpy(const Tensor& tensor, bool writable) {
-  static char nothing;
-  char* data = tensor.nbytes() != 0 ? static_cast<char*>(tensor.data) : &nothing;
-  nb::object memory = nb::steal(PyMemoryView_FromMemory(
-      data, static_cast<Py_ssize_t>(tensor.nbytes()), writable ? PyBUF_WRITE : PyBUF_READ));
-  if (!memory.is_valid()) throw nb::python_error();
-  nb::object shape = shape_tuple(tensor, nullptr);
-  auto* array = reinterpret_cast<PyObject*>(numpy().array);
-  PyObject* dtype = numpy_view_dtype(tensor.dtype);
-  if (tensor.is_contiguous()) {
-    PyObject* args[] = {nullptr, shape.ptr(), dtype, memory.ptr()};
-    PyObject* made =
-        PyObject_Vectorcall(array, args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
-    if (made == nullptr) throw nb::python_error();
-    return nb::steal(made);
-  }
-  nb::list strides;
-  for (size_t i = 0; i < tensor.rank; ++i) {
-    strides.append(static_cast<int64_t>(tensor.strides[i]) *
-                   static_cast<int64_t>(element_size(tensor.dtype)));
-  }
-  return nb::handle(array)(shape, nb::handle(dtype), memory, 0, nb::tuple(strides));
-}
-
 nb::object new_torch(const Tensor& tensor) {
   const DLDataType type = dlpack_dtype(tensor.dtype);
   const size_t header = OwnedTensor::header_bytes();

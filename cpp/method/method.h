@@ -147,7 +147,8 @@ class Method {
   // True for an output tensor without memory of its own; it must be given some before a run.
   bool output_needs_data(size_t i) const { return parts_.outputs[i].needs_data; }
   // InvalidState if the output has memory, InvalidArgument if `bytes` are too few (a bounded
-  // tensor may be given less than its bound; a result that is greater then fails the run).
+  // tensor may be given less than its bound; a result that is greater then fails the run). A run is
+  // refused while memory of two outputs overlaps; it must not overlap that of inputs either.
   Status set_output_data(size_t i, void* data, size_t bytes);
 
   // Runs the method from the start. InvalidState if an input was never set, or in the middle of a
@@ -203,6 +204,7 @@ class Method {
   void mark_set(size_t i);
   Status check_ready();
   Status check_outputs();
+  Status check_outputs_apart();
   void restore_views();
   template <bool kTraced>
   Status run();
@@ -232,6 +234,7 @@ class Method {
   uint32_t failed_instruction_ = kNoInstruction;
   uint32_t failed_delegate_ = kNoDelegate;
   bool stepping_ = false;
+  bool has_new_output_data_ = false;
   bool failed_step_ = false;
   bool has_bare_tensors_ = false;  // tensors that may be without memory when the method runs
   bool resized_ = true;            // a tensor has another size than in the last run

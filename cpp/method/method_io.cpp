@@ -225,6 +225,7 @@ Status Method::set_output_data(size_t i, void* data, size_t bytes) {
   const size_t bound = meta.nbytes / element_size(meta.dtype);
   own.data = data;
   own.capacity = static_cast<int64_t>(room < bound ? room : bound);
+  has_new_output_data_ = true;
   // It starts with the sizes of its bound; with less memory than that it must not keep them until
   // the kernel that writes it sets others.
   if (own.numel > own.capacity) own.shrink_to_nothing();

@@ -8,6 +8,15 @@ bool is_bare(const Tensor* tensor) {
   return tensor != nullptr && tensor->data == nullptr && tensor->capacity > 0;
 }
 
+bool share_memory(const Tensor& a, const Tensor& b) {
+  const auto bytes = [](const Tensor& t) {
+    return static_cast<uintptr_t>(t.capacity) * element_size(t.dtype);
+  };
+  const auto first = reinterpret_cast<uintptr_t>(a.data);
+  const auto second = reinterpret_cast<uintptr_t>(b.data);
+  return &a != &b && first < second + bytes(b) && second < first + bytes(a);
+}
+
 bool all_true(const Tensor& tensor) {
   const uint8_t* flags = tensor.as<uint8_t>();
   for (int64_t i = 0; i < tensor.numel; ++i) {
@@ -34,6 +43,22 @@ Status Method::check_ready() {
                          "%.*s: output %zu is not planned and has no memory; call set_output_data",
                          method.len(), method.data(), i);
   }
+  return has_new_output_data_ ? check_outputs_apart() : Status();
+}
+
+// Of the memory that set_output_data() gave; not when it is given, since outputs may trade places.
+Status Method::check_outputs_apart() {
+  for (size_t i = 0; i < n_outputs_; ++i) {
+    for (size_t k = 0; k < i && parts_.outputs[i].needs_data; ++k) {
+      if (!parts_.outputs[k].needs_data) continue;
+      if (!share_memory(*parts_.outputs[k].tensor, *parts_.outputs[i].tensor)) continue;
+      return message_.fail(Code::InvalidState,
+                           "%.*s: the memory given for output %zu overlaps that for output %zu: "
+                           "give each memory of its own",
+                           name().len(), name().data(), i, k);
+    }
+  }
+  has_new_output_data_ = false;
   return {};
 }
 

@@ -90,6 +90,7 @@ Status Module::adopt(SharedProgram* shared, const ModuleOptions& options) {
   count(0);
   workers_ = PoolWorkers(threads_for(options.threads));
   if (options_.kernels == nullptr) options_.kernels = default_kernels();
+  if (options_.backends == nullptr) options_.backends = default_backends();
   message_.clear();
   if (options_.kernels != nullptr) return {};
   static const KernelTable none;

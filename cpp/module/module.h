@@ -15,7 +15,8 @@
 //
 // Arenas of memory id 2 and more that all methods of a program plan with the same size are shared
 // between its methods (that is where exporters put state that methods share); memory id 1 is each
-// method's own. A module is used by one thread at a time; clone() gives another thread its own.
+// method's own. A module is used by one thread at a time; clone() gives another thread its own. One
+// that another thread ran when the process was forked is of no use to the child, which clones it.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +36,7 @@ bool checks_backends_by_default();
 
 struct ModuleOptions {
   const KernelTable* kernels = nullptr;    // nullptr: the portable kernels, if they are linked in
-  const BackendTable* backends = nullptr;  // nullptr: none
+  const BackendTable* backends = nullptr;  // nullptr: the default_backends(), if there are any
   // Of the backends; like the table, for as long as the module and its clones load methods.
   const BackendOptionsMap* backend_options = nullptr;
   // See MethodOptions.
@@ -196,6 +197,11 @@ class Module {
 // The table that modules use by default: all portable kernels, filled at the first call. nullptr
 // in a library that was built without kernels.
 const KernelTable* default_kernels();
+// Likewise of backends: the engine of the backend `cpu`, and with it what was made for XNNPACK.
+// nullptr in the library rushlight_module, which leaves them out.
+const BackendTable* default_backends();
+// Adds those to a table of the caller's, which has others besides; none in rushlight_module.
+Status register_default_backends(BackendTable& table);
 
 // A tensor over the caller's memory, for inputs: carries its own arrays of sizes and strides.
 class HostTensor {

@@ -6,10 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "rushlight/backends/cpu/cpu_backend.h"
-#include "rushlight/backends/xnnpack/xnnpack_backend.h"
 #include "rushlight/module/backend_library.h"
-#include "rushlight/module/desktop_files.h"
 #include "rushlight/module/failure_lines.h"
 #include "rushlight/module/module.h"
 #include "rushlight/platform/platform.h"
@@ -247,11 +244,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   std::vector<BackendLibrary> libraries(arguments.backends.size());
-  static CpuBackend cpu;
-  static XnnpackBackend xnnpack(&desktop_files());
   BackendTable backends;
-  (void)backends.add(CpuBackend::kId, &cpu);
-  (void)backends.add(XnnpackBackend::kId, &xnnpack);
+  (void)register_default_backends(backends);
   Message message;
   for (size_t i = 0; i < libraries.size(); ++i) {
     Status status = libraries[i].open(arguments.backends[i].c_str(), message);

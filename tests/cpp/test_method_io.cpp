@@ -151,6 +151,37 @@ void test_unplanned_outputs() {
   CHECK(planned.method.set_output_data(0, y, 24).code() == Code::InvalidState);
 }
 
+// Two outputs without a plan: memory that overlaps is refused when the method runs.
+void test_output_data_that_overlaps() {
+  Plan plan = add_plan();
+  TensorOptions bare;
+  bare.memory_id = -1;
+  plan.values[1] = Table().choice(0, 5, tensor_table({2, 3}, bare));
+  const int32_t z = plan.tensor({2, 3}, bare);
+  plan.call("aten::add", {plan.inputs[0], plan.inputs[0], 2, z, z});
+  plan.outputs.push_back(z);
+  Loaded loaded(file_of(plan));
+  CHECK(loaded.load().ok());
+  Method& m = loaded.method;
+  float x[] = {1, 1, 1, 1, 1, 1};
+  float memory[12] = {};
+  CHECK(m.set_input(0, HostTensor(DType::Float32, {2, 3}, x)).ok());
+  CHECK(m.set_output_data(0, memory, 24).ok());
+  for (float* second : {memory, memory + 5}) {
+    CHECK(m.set_output_data(1, second, 24).ok());
+    CHECK(m.execute().code() == Code::InvalidState);
+    CHECK(says(m.message(), "the memory given for output 1 overlaps that for output 0"));
+  }
+  CHECK(memory[0] == 0);
+  CHECK(m.set_output_data(1, memory + 6, 24).ok());
+  CHECK(m.execute().ok());
+  CHECK(memory[0] == 3 && memory[11] == 3);
+  // They may trade places, one after the other.
+  CHECK(m.set_output_data(0, memory + 6, 24).ok());
+  CHECK(m.set_output_data(1, memory, 24).ok());
+  CHECK(m.execute().ok());
+}
+
 // A bounded output with less memory than its bound: the result decides.
 void test_small_output() {
   Plan plan = add_plan();
@@ -195,6 +226,7 @@ int main() {
   test_dim_orders();
   test_scalar_inputs();
   test_unplanned_outputs();
+  test_output_data_that_overlaps();
   test_small_output();
   test_moved_input();
   return check_result();

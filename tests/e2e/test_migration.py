@@ -13,7 +13,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "migration.md"
 TEXT = PAGE.read_text("utf-8")
 PYTHON, CPP = TEXT.split("## C++\n")
 BUILD = PAGE.parents[1] / "build" / "dev"
-LIBRARIES = ("rushlight", "rushlight_kernels_portable", "rushlight_core")
+LIBRARIES = ("rushlight_module", "rushlight_kernels_portable", "rushlight_core")
 
 
 class Row(NamedTuple):

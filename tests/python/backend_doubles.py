@@ -9,7 +9,7 @@ from typing import Any
 from rushlight import runtime
 
 DEMO = "BackendWithCompilerDemo"
-BUILT_IN = ["CpuBackend", DEMO, "XnnpackBackend"]  # registered from the beginning
+BUILT_IN = ["CpuBackend", "XnnpackBackend", DEMO]  # registered from the beginning
 
 
 class Recorder:

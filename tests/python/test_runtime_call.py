@@ -332,56 +332,6 @@ def test_methods_by_name() -> None:
         _ = module["minus"]
 
 
-# ---- Into arrays of the caller's ----
-
-
-@pytest.mark.parametrize("planned", [True, False])
-def test_execute_into(planned: bool) -> None:
-    module = rl.load(add(2, 3, planned=planned))
-    out = np.zeros((2, 3), np.float32)
-    assert module.execute_into(out, GRID, GRID) is None
-    np.testing.assert_array_equal(out, GRID * 2)
-    wide = np.zeros((2, 6), np.float32)
-    module.execute_into(wide[:, ::2], GRID, GRID)
-    np.testing.assert_array_equal(wide[:, ::2], GRID * 2)
-    np.testing.assert_array_equal(wide[:, 1::2], 0)
-    tensor = torch.zeros(2, 3)
-    module.execute_into(tensor, GRID, GRID)
-    np.testing.assert_array_equal(tensor.numpy(), GRID * 2)
-    np.testing.assert_array_equal(module(GRID, GRID), GRID * 2)
-
-
-def test_execute_into_several() -> None:
-    spec = {"t": "dict", "k": ["a", "b", "n", "f", "z"], "c": [LEAF] * 5}
-    one = contract([tensor_value(2, name="x")], OUTPUTS, out_spec=spec)
-    module = rl.load(program(values_method(), contract={"forward": one}))
-    a, b, x = np.zeros(2, np.float32), np.zeros(2, np.float32), -np.ones(2, np.float32)
-    module.execute_into({"a": a, "b": b, "n": None, "f": None, "z": None}, x)
-    module.execute_into([None, b, None, None, None], x=x)
-    np.testing.assert_array_equal(a, [-2, -2])
-    np.testing.assert_array_equal(b, [1, 1])
-    with pytest.raises(rl.RunError, match="output 2 is not a tensor: pass None"):
-        module.execute_into([a, b, a, None, None], x)
-    with pytest.raises(rl.RunError, match="outputs: expected a dict"):
-        module.execute_into([a, b], x)
-
-
-@pytest.mark.parametrize(
-    ("out", "message"),
-    [
-        (np.zeros((3, 2), np.float32), "another dtype or shape"),
-        (np.zeros((2, 3), np.float64), "another dtype or shape"),
-        (np.broadcast_to(np.float32(0), (2, 3)), "read-only"),
-        (3, "output 0: it is not an array"),
-    ],
-)
-def test_execute_into_what_does_not_fit(out: Any, message: str) -> None:
-    module = rl.load(add(2, 3))
-    with pytest.raises(rl.RunError, match=message):
-        module.execute_into(out, GRID, GRID)
-    np.testing.assert_array_equal(module(GRID, GRID), GRID * 2)
-
-
 # ---- Tracing ----
 
 

@@ -229,6 +229,23 @@ def test_bools() -> None:
     assert "got an int (1), expected a bool" in str(refused(module, ones(2), 1))
 
 
+def test_scalars_of_numpy() -> None:
+    flag = scalar_module("bool", True, {"value": True})
+    np.testing.assert_array_equal(flag(ones(2), np.bool_(True)), [2, 2])
+    assert "False_, but the program" in str(refused(flag, ones(2), np.bool_(False)))
+    assert "got a numpy.int64 (1), expected a bool" in str(refused(flag, ones(2), np.int64(1)))
+    free = scalar_module("bool", True, {})
+    np.testing.assert_array_equal(free(ones(2), np.bool_(False)), [1, 1])
+    whole = scalar_module("int", 3, {"value": 3})
+    text = str(refused(whole, ones(2), np.bool_(True)))
+    assert f"got a numpy.{np.bool_.__name__} (True), expected an int" in text
+    number = scalar_module("float", 0.5, {})
+    for value in (np.float32(2), np.float16(2), np.float64(2), np.int8(2)):
+        np.testing.assert_array_equal(number(ones(2), value), [3, 3])
+    for other in (np.bool_(True), np.complex64(2), np.str_("2")):
+        assert "expected a float" in str(refused(number, ones(2), other))
+
+
 def test_none_and_text() -> None:
     method = MethodBuilder()
     x, out = method.tensor(2), method.tensor(2)

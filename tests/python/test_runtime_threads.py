@@ -307,3 +307,21 @@ def test_a_finaliser_that_calls_the_module_does_not_wait_for_itself() -> None:
     assert len(outcomes) == 300
     refused = "the module was called from within one of its own calls"
     assert all(o == 1.0 or refused in str(o) for o in outcomes)
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.05])
+def test_daemon_threads_at_the_end_of_the_program(wait: float) -> None:
+    """They are in the middle of runs, or wait for the module."""
+    run_python(
+        f"""
+        import threading, time
+        module = rl.load(image)
+        x = np.ones((300, 300), np.float32)
+        def work():
+            while True:
+                module(x)
+        for _ in range(3):
+            threading.Thread(target=work, daemon=True).start()
+        time.sleep({wait})
+        """
+    )

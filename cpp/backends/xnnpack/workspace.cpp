@@ -2,7 +2,22 @@
 
 #include <new>
 
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
+
 namespace rushlight::xnnpack {
+namespace {
+
+int this_process() {
+#if defined(__unix__) || defined(__APPLE__)
+  return static_cast<int>(::getpid());
+#else
+  return 1;
+#endif
+}
+
+}  // namespace
 
 void Workspace::begin() {
   for (Block* block = blocks_; block != nullptr; block = block->next) block->taken = false;
@@ -27,7 +42,10 @@ void* Workspace::take(size_t bytes) {
 }
 
 void Workspaces::lock() {
-  while (is_locked_.test_and_set(std::memory_order_acquire)) {
+  const int self = this_process();
+  int holder = 0;
+  while (!holder_.compare_exchange_weak(holder, self, std::memory_order_acquire)) {
+    if (holder == self) holder = 0;  // another process's is taken over
   }
 }
 

@@ -53,9 +53,10 @@ class Workspaces {
 
  private:
   void lock();
-  void unlock() { is_locked_.clear(std::memory_order_release); }
+  void unlock() { holder_.store(0, std::memory_order_release); }
 
-  std::atomic_flag is_locked_ = ATOMIC_FLAG_INIT;
+  // The process that holds the lock; 0: none. After a fork nobody gives the parent's lock back.
+  std::atomic<int> holder_{0};
   Workspace* first_ = nullptr;
 };
 

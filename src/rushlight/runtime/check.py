@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from rushlight import _core
 from rushlight.errors import Code, RunError
 from rushlight.runtime.contract import Contract, Dim, Value, symbols_of
@@ -150,10 +152,10 @@ def _check_expression(what: str, size: int, dim: Dim, known: dict[str, int]) -> 
 
 
 def _is_kind(kind: str, value: Any) -> bool:
-    if isinstance(value, bool):
+    if isinstance(value, bool | np.bool_):
         return kind == "bool"
     if kind == "float":
-        return isinstance(value, float | int)
+        return isinstance(value, float | int | np.floating | np.integer)
     if kind == "int":
         return hasattr(value, "__index__") and not hasattr(value, "__dlpack__")
     return kind == "str" and isinstance(value, str)
@@ -178,5 +180,7 @@ def _article(kind: str) -> str:
 def _what(value: Any) -> str:
     if value is None:
         return "None"
+    if isinstance(value, np.generic):
+        return f"a numpy.{type(value).__name__} ({value!s:.40})"
     text = repr(value) if isinstance(value, bool | int | float | str) else ""
     return f"{_article(type(value).__name__)}" + (f" ({text:.40})" if text else "")

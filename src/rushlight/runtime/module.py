@@ -79,6 +79,11 @@ class Method:
         core.narrow(contract.input_specs(), len(contract.symbols))
         self._form = _form(contract.out_spec)
         core.set_form(self._form or "list")
+        core.describe(
+            [v.label for v in contract.inputs],
+            [f"output {path}" if path else "the output" for path in contract.out_spec.paths()],
+            [str(v) for v in contract.outputs],
+        )
         args, kwargs = contract.in_spec.children
         self._parts = args.children + kwargs.children
         self._names = _parameter_names(contract, len(args.children), kwargs.keys)
@@ -132,7 +137,7 @@ class Method:
 
     def call_into(self, outputs: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Run the method and write its results into `outputs`; see `Module.execute_into`."""
-        arrays = [outputs] if self._form == "single" else self._flatten_outputs(outputs)
+        arrays = self._flatten_outputs(outputs)
         try:
             values = self._in_order(args, kwargs) if kwargs else args
             direct = self._direct and len(args) <= self.contract.positional
@@ -214,11 +219,13 @@ class Method:
         return self.contract.out_spec.unflatten(iter(leaves))
 
     def _flatten_outputs(self, outputs: Any) -> list[Any]:
+        if self._form == "single":
+            return list(outputs) if _is_flat(outputs, 1) else [outputs]
         arrays: list[Any] = []
         try:
             self.contract.out_spec.flatten(outputs, "outputs", arrays)
         except TreeError as error:
-            if isinstance(outputs, list | tuple) and len(outputs) == len(self.contract.outputs):
+            if _is_flat(outputs, len(self.contract.outputs)):
                 return list(outputs)
             raise RunError(str(error), code=Code.INVALID_TYPE, where=self.name) from None
         return arrays
@@ -234,6 +241,11 @@ def _parameter_names(
     names = list(contract.parameters[:n_positional])
     names += [f"args[{i}]" for i in range(len(names), n_positional)]
     return (*names, *map(str, keywords))
+
+
+def _is_flat(outputs: Any, n: int) -> bool:
+    """Arrays for `n` results in a plain list or tuple."""
+    return isinstance(outputs, list | tuple) and len(outputs) == n
 
 
 def _form(out_spec: Tree) -> str | None:
@@ -366,7 +378,7 @@ class Module:
         Args:
             outputs: writable NumPy arrays or CPU tensors of the results' dtypes and shapes, in the
                 structure that the method returns, or a flat list of them; None for a result that
-                is not wanted.
+                is not wanted. They share no memory with each other or with the inputs.
             args, kwargs: the inputs.
             method: which method.
 

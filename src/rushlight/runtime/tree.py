@@ -92,6 +92,17 @@ class Tree:
         self.flatten(value, "value", found)
         return found
 
+    def paths(self, path: str = "") -> list[str]:
+        """Where each leaf stands: "0", "'logits'", "'past'[1].key"; "" for a lone leaf."""
+        if self.kind == "leaf":
+            return [path]
+        found: list[str] = []
+        for i, child in enumerate(self.children):
+            key = self.keys[i] if self.keys else i
+            step = f".{key}" if self.kind in ("namedtuple", "object") else f"[{key!r}]"
+            found += child.paths(path + step if path else repr(key))
+        return found
+
     def _flatten_sequence(self, value: Any, path: str, leaves: list[Any]) -> None:
         if not isinstance(value, Sequence) or isinstance(value, str | bytes):
             raise TreeError(path, f"expected {self}, got {_what(value)}")

@@ -153,7 +153,7 @@ def _compile(context: BackendContext, *, is_profiled: bool) -> _Delegate:
             compiled = core.import_model(bytes(context.payload), device, config)
         else:
             weights = _tensor(np.frombuffer(payload.weights, np.uint8))
-            keep.append(weights)
+            keep += [payload.weights, weights]
             model = core.read_model(bytes(payload.xml).decode(), weights)
             compiled = core.compile_model(model, device, config)
     except RuntimeError as error:
@@ -225,11 +225,12 @@ def _bind(port: _Port, given: Any, set_tensor: Any) -> None:
 
 
 def _tensor(array: Array) -> Any:
-    """The array's memory as OpenVINO's tensor; OpenVINO refuses to share what is read-only."""
+    """The array's memory as OpenVINO's tensor, which does not keep the array: a request holds its
+    tensors between calls, and arguments are lent for one. OpenVINO shares nothing read-only."""
     import openvino
 
-    if array.flags.writeable or not array.size:
-        return openvino.Tensor(array, shared_memory=bool(array.size))
+    if not array.size:
+        return openvino.Tensor(array, shared_memory=False)
     memory = (ctypes.c_char * array.nbytes).from_address(array.__array_interface__["data"][0])
     view: Array = np.ndarray(array.shape, array.dtype, memoryview(memory))
     return openvino.Tensor(view, shared_memory=True)
