@@ -42,7 +42,9 @@ from rushlight.partition.to_backend import lower_partitions
 from rushlight.partition.whole import left_whole, wanted_whole
 from rushlight.plan.methods import plan_methods
 from rushlight.schema import program as schema
+from rushlight.schema.debug import DebugMap
 from rushlight.schema.flat_tensor import TensorLayout
+from rushlight.serialize.debug import with_debug
 from rushlight.serialize.ptd import NamedTensor, write_ptd
 from rushlight.serialize.pte import PTEFile, write_pte, write_pte_to
 from rushlight.serialize.segments import Data
@@ -354,7 +356,7 @@ class ExecutorchProgramManager:
 
     def _named_data(self) -> dict[str, Data]:
         contract = {"version": 1, "methods": self._contracts}
-        named = {"rushlight/contract": contract, "rushlight/debug": self._emitted.debug.to_json()}
+        named: dict[str, Any] = {"rushlight/contract": contract}
         libraries = self._libraries()
         if libraries:
             named["rushlight/kernels"] = {"version": 1, "libraries": libraries}
@@ -365,6 +367,11 @@ class ExecutorchProgramManager:
         for key, value in named.items():
             data[key] = json.dumps(value, separators=(",", ":")).encode()
         return {**data, **self._more}
+
+    @property
+    def debug_map(self) -> DebugMap:
+        """Where instructions come from, whole, whatever the file has of it."""
+        return self._emitted.debug
 
     def add_named_data(self, key: str, value: Data) -> None:
         """Add bytes to the file under a key of their own."""
@@ -383,13 +390,14 @@ class ExecutorchProgramManager:
         return {name: kernel.library for name, kernel in kernels if kernel is not None}
 
     def _file(self) -> PTEFile:
-        return PTEFile(
+        file = PTEFile(
             program=self._emitted.program,
             constants=[b"", *self._emitted.constants],
             mutable_data=[b"", *self._emitted.mutable_data],
             named_data=self._named_data(),
             delegate_blobs=list(self._emitted.payloads),
         )
+        return with_debug(file, self._emitted.debug, self._config.debug)
 
     def _alignments(self) -> _Alignments:
         config = self._config
