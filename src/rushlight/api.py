@@ -71,10 +71,11 @@ class Program:
             print(self.report())
 
     def report(self) -> ProgramReport:
-        """What runs where, bytes by kind, the memory plan; prints as a table."""
+        """What runs where, bytes by kind, the memory plan; prints as a table. It knows the Python
+        line of everything, whatever `debug` lets the file tell."""
         from rushlight.inspect.program import report_of
 
-        return report_of(self.buffer)
+        return report_of(self.buffer, debug=self.manager.debug_map)
 
     @property
     def memory(self) -> dict[str, dict[str, int]]:
@@ -99,6 +100,7 @@ def export(
     memory: MemoryPlanningPass | None = None,
     compile_config: EdgeCompileConfig | None = None,
     ops_manifest: str | os.PathLike[str] | None = None,
+    debug: str = "lines",
     progress: Callable[[str], None] | None = None,
 ) -> Program:
     """Turn a model into a program.
@@ -125,6 +127,9 @@ def export(
         compile_config: what to keep whole and what to decompose, with which rules.
         ops_manifest: what the runtime has that the program is for, if that is another one than
             this: a file that `rushlight ops --json` or `rushlight_runner --ops` wrote.
+        debug: how much the file tells of where it came from, for errors, profiles and reports:
+            "lines" keeps that under 2 % of the file or 16 KiB, whichever is more, and leaves
+            source text and module paths out first; "full" stores all, "none" nothing.
         progress: called with each stage's name before it starts.
 
     Returns:
@@ -134,6 +139,9 @@ def export(
         ExportError: what cannot be exported, why, the Python line it comes from and what to do.
     """
     say = progress or (lambda stage: None)
+    config = ExecutorchBackendConfig(
+        memory_planning_pass=memory or MemoryPlanningPass(), debug=debug
+    )
     forms = forms_of(backend)
     limit = _limit(strict)
     if quantize is not None:
@@ -154,7 +162,6 @@ def export(
         made = _without_empty(made)
     is_fat = len(made) > 1
     edge = join(made) if is_fat else next(iter(made.values()))
-    config = ExecutorchBackendConfig(memory_planning_pass=memory or MemoryPlanningPass())
     manager = edge.to_executorch(config, progress=say)
     if is_fat:
         manager.add_named_data(KEY, json.dumps(index(made, manager, captured)).encode())

@@ -44,8 +44,10 @@ from rushlight.partition.to_backend import lower_partitions
 from rushlight.partition.whole import left_whole, wanted_whole
 from rushlight.plan.methods import plan_methods
 from rushlight.schema import program as schema
+from rushlight.schema.debug import DebugMap
 from rushlight.schema.flat_tensor import TensorLayout
 from rushlight.serialize.data_files import DataFiles
+from rushlight.serialize.debug import with_debug
 from rushlight.serialize.ptd import NamedTensor
 from rushlight.serialize.pte import PTEFile, write_pte, write_pte_to
 from rushlight.serialize.segments import Data
@@ -358,17 +360,20 @@ class ExecutorchProgramManager:
 
     def _named_data(self) -> dict[str, Data]:
         contract = {"version": 1, "methods": self._contracts}
-        named = {"rushlight/contract": contract, "rushlight/debug": self._emitted.debug.to_json()}
+        named: dict[str, Any] = {"rushlight/contract": contract}
         libraries = self._libraries()
         if libraries:
             named["rushlight/kernels"] = {"version": 1, "libraries": libraries}
         store = self._emitted.named_data
-        data: dict[str, Data] = {
-            k: store.buffers[e.buffer_index] for k, e in store.pte_data.items()
-        }
+        data = {k: store.buffers[e.buffer_index] for k, e in store.pte_data.items()}
         for key, value in named.items():
             data[key] = json.dumps(value, separators=(",", ":")).encode()
         return {**data, **self._data_files().named_data(), **self._more}
+
+    @property
+    def debug_map(self) -> DebugMap:
+        """Where instructions come from, whole, whatever the file has of it."""
+        return self._emitted.debug
 
     def add_named_data(self, key: str, value: Data) -> None:
         """Add bytes to the file under a key of their own."""
@@ -387,13 +392,14 @@ class ExecutorchProgramManager:
         return {name: kernel.library for name, kernel in kernels if kernel is not None}
 
     def _file(self) -> PTEFile:
-        return PTEFile(
+        file = PTEFile(
             program=self._emitted.program,
             constants=[b"", *self._emitted.constants],
             mutable_data=[b"", *self._emitted.mutable_data],
             named_data=self._named_data(),
             delegate_blobs=list(self._emitted.payloads),
         )
+        return with_debug(file, self._emitted.debug, self._config.debug)
 
     def _alignments(self) -> _Alignments:
         config = self._config
@@ -436,9 +442,9 @@ class ExecutorchProgramManager:
                 code=Code.INVALID_ARGUMENT,
             )
         external = self._data_files()
-        paths = external.paths(os.path.dirname(path))
+        paths = [*external.paths(os.path.dirname(path)), path]
         try:
-            with replacing_all([*paths, path]) as (*data, program):
+            with replacing_all(paths) as (*data, program):
                 external.write_to(data)
                 self.write_to_file(program)
         except OSError as error:

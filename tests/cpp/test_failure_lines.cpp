@@ -2,6 +2,7 @@
 #include <string>
 
 #include "check.h"
+#include "debug_map_builder.h"
 #include "delegates.h"
 #include "rushlight/module/failure_lines.h"
 #include "rushlight/module/json.h"
@@ -107,7 +108,35 @@ std::string lines_for(const char* place, const std::string& debug, bool fails_in
   return std::string(buffer, n);
 }
 
+std::string lines_for(const char* place, const Bytes& debug, bool fails_init = false) {
+  return lines_for(place, std::string(debug.begin(), debug.end()), fails_init);
+}
+
 void test_lines() {
+  DebugSections map;
+  map.string(0, "a.py");
+  map.string(0, "b.py");
+  map.string(0, "forward");
+  map.string(0, " self.f(x)");
+  for (const uint64_t value : {1, 3, 1, 3 << 1, 4}) number(map.lines, value);  // a.py:3
+  for (const uint64_t value : {2, 0, 1, 9 << 1, 0}) number(map.lines, value);  // b.py:9
+  for (const uint64_t value : {2, 2 << 1, 1}) number(map.sets, value);  // the second, the first
+  Bytes body, places;
+  for (const uint64_t value : {1 << 2, 5, 3 << 1}) number(places, value);  // 5: the set
+  sized(body, {1 << 1, 1 << 1});                                           // one run: the first
+  sized(body, places);
+  number(map.methods, 3);
+  sized(map.methods, body);
+  const Bytes debug = map.bytes();
+  const std::string called = "a.py:3 in forward: `self.f(x)`";
+  CHECK(lines_for("5", debug) == "b.py:9; " + called);
+  CHECK(lines_for("5", debug, true) == "b.py:9; " + called);
+  CHECK(lines_for("", debug) == called && lines_for("6", debug) == called);
+  CHECK(lines_for("6", debug, true).empty());
+  CHECK(lines_for("5", DebugSections().bytes()).empty());
+}
+
+void test_lines_of_version_1() {
   const std::string debug =
       "{\"version\": 1, \"files\": [\"a.py\", \"b.py\"],"
       " \"methods\": {\"forward\": [[\"call\", \"op\", 0, 3, \"forward\", \"  self.f(x)\", \"\"]]},"
@@ -132,5 +161,6 @@ int main() {
   test_json();
   test_damaged_json();
   test_lines();
+  test_lines_of_version_1();
   return check_result();
 }

@@ -75,6 +75,16 @@ StrictOption = Annotated[
     typer.Option("--strict", help="Refuse what leaves over 1 % of its cost to slow kernels."),
 ]
 
+DebugOption = Annotated[
+    str,
+    typer.Option(
+        "--debug",
+        metavar="lines|full|none",
+        help="How much the file tells of the Python lines that it came from: as much as fits in "
+        "2 % of it or 16 KiB, all, or nothing.",
+    ),
+]
+
 _COUNT = re.compile(r": \d+ of \d+$")
 
 
@@ -88,6 +98,7 @@ def main(
     calibrate: CalibrateOption = None,
     verify: VerifyOption = True,
     strict: StrictOption = False,
+    debug: DebugOption = "lines",
     traceback: TracebackOption = False,
 ) -> None:
     """The command; `HELP` is its help page."""
@@ -109,6 +120,7 @@ def main(
             calibrate=None if calibrate is None else read_data(calibrate),
             verify=verify,
             strict=strict,
+            debug=debug,
             progress=stages,
         )
         stages("write")
@@ -116,7 +128,7 @@ def main(
         program.save(path, quiet=True)
     from rushlight.inspect import report_of
 
-    console().print(report_of(path))
+    console().print(report_of(path, debug=program.manager.debug_map))
 
 
 def _backend(names: list[str] | None) -> str | list[str]:

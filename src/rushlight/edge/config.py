@@ -12,6 +12,9 @@ from torch.fx import GraphModule, Node
 from rushlight.errors import Code, ExportError
 from rushlight.ir.spec import TensorSpec
 
+DEBUG_LEVELS = ("lines", "full", "none")
+"""How much of the map to Python lines a file has."""
+
 
 @dataclass(frozen=True)
 class EdgeCompileConfig:
@@ -96,6 +99,8 @@ class ExecutorchBackendConfig:
             names the file for each constant's node, or returns None to keep it in the program.
         emit_mutable_buffer_names: store the names of mutable buffers, by which a module's state is
             read and written.
+        debug: how much of the map to Python lines goes into the file: "lines" keeps it under 2 %
+            of the file or 16 KiB, whichever is more; "full" stores all; "none" nothing.
     """
 
     passes: Sequence[Callable[[GraphModule], Any]] = ()
@@ -108,6 +113,14 @@ class ExecutorchBackendConfig:
     remove_view_copy: bool = True
     external_constants: bool | Callable[[Node], str | None] = False
     emit_mutable_buffer_names: bool = True
+    debug: str = "lines"
+
+    def __post_init__(self) -> None:
+        if self.debug not in DEBUG_LEVELS:
+            raise ExportError(
+                f"debug={self.debug!r}: it is one of {', '.join(map(repr, DEBUG_LEVELS))}",
+                code=Code.INVALID_ARGUMENT,
+            )
 
     def planning_of(self, method: str) -> MemoryPlanningPass:
         """The planning options of one method."""

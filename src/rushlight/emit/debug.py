@@ -1,86 +1,77 @@
-"""The map from instructions to Python lines that travels in the file (`rushlight/debug`)."""
+"""Makes the map from a program to Python lines of what the stages know."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 from rushlight.ir.source import Source
 from rushlight.partition.coverage import Covered
+from rushlight.schema.debug import DebugCall, DebugLine, DebugMap, DebugMethod, DebugNode
 
 
-@dataclass
-class DebugMap:
-    """Where instructions and values come from.
+class DebugMapBuilder:
+    """Builds the map; equal nodes and lines are one object.
 
     Attributes:
-        files: what the rows count.
-        methods: one row per instruction: node, operator, file, line, function, source text, module
-            path.
-        values: names of parameters and buffers, by index of the value.
-        delegates: for every delegate of a method, in the plan's order, the rows of the nodes that
-            each of the backend's own instructions was made of, by the backend's id for it.
-        coverage: of a method that was partitioned, every operator call: backend ("" if it stayed),
-            which of the method's delegates (-1), estimated microseconds, {backend: reason why it
-            stayed}, and the row.
+        map: what was told so far.
     """
 
-    files: list[str] = field(default_factory=list)
-    methods: dict[str, list[list[Any]]] = field(default_factory=dict)
-    values: dict[str, dict[int, str]] = field(default_factory=dict)
-    delegates: dict[str, list[dict[str, list[list[Any]]]]] = field(default_factory=dict)
-    coverage: dict[str, list[list[Any]]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.map = DebugMap()
+        self._files: dict[str, str] = {}
+        self._nodes: dict[tuple[str, str, Source], DebugNode] = {}
+        self._lines: dict[DebugLine, DebugLine] = {}
 
     def add(self, method: str, node: str, operator: str, source: Source) -> None:
-        """Append the row of the method's next instruction."""
-        self.methods.setdefault(method, []).append(self._row(node, operator, source))
+        """Append the node of the method's next instruction."""
+        self._method(method).instructions.append(self._node(node, operator, source))
 
     def add_delegate(
         self, method: str, sources: Mapping[str, Sequence[tuple[str, str, Source]]]
     ) -> None:
-        """Append the rows of the method's next delegate."""
-        rows = {key: [self._row(*one) for one in listed] for key, listed in sources.items()}
-        self.delegates.setdefault(method, []).append(rows)
+        """Append the nodes of each place in the method's next delegate."""
+        places = {key: tuple(self._node(*one) for one in rows) for key, rows in sources.items()}
+        self._method(method).delegates.append(places)
 
     def add_coverage(self, method: str, covered: Sequence[Covered]) -> None:
         """Note what became of a method's operator calls."""
-        self.coverage[method] = [
-            [
+        self._method(method).coverage = [
+            DebugCall(
+                self._node(c.name, c.operator, c.source),
                 c.backend,
                 c.part,
                 round(c.cost, 3),
-                dict(c.reasons),
-                *self._row(c.name, c.operator, c.source),
-            ]
+                tuple(c.reasons.items()),
+            )
             for c in covered
         ]
 
-    def _row(self, node: str, operator: str, source: Source) -> list[Any]:
-        file = self._file(source.file) if source.file else -1
-        return [node, operator, file, source.line, source.function, source.text, source.module]
-
     def name_value(self, method: str, index: int, name: str) -> None:
         """Note the name of a parameter or buffer."""
-        self.values.setdefault(method, {})[index] = name
+        self._method(method).values[index] = name
 
-    def _file(self, path: str) -> int:
-        """The index of `path`, made relative: where the model was written is nobody's business."""
-        relative = os.path.relpath(path) if os.path.isabs(path) else path
-        if relative.startswith(".."):
-            relative = "/".join(path.split("/")[-2:])
-        if relative not in self.files:
-            self.files.append(relative)
-        return self.files.index(relative)
+    def _method(self, name: str) -> DebugMethod:
+        return self.map.methods.setdefault(name, DebugMethod())
 
-    def to_json(self) -> dict[str, Any]:
-        """The map as it is stored."""
-        return {
-            "version": 1,
-            "files": self.files,
-            "methods": self.methods,
-            "values": self.values,
-            **({"delegates": self.delegates} if self.delegates else {}),
-            **({"coverage": self.coverage} if self.coverage else {}),
-        }
+    def _node(self, name: str, operator: str, source: Source) -> DebugNode:
+        key = (name, operator, source)
+        if key not in self._nodes:
+            line = DebugLine(
+                self._file(source.file) if source.file else "",
+                source.line,
+                source.function,
+                source.text,
+            )
+            line = self._lines.setdefault(line, line)
+            self._nodes[key] = DebugNode(name, operator, line, source.module)
+        return self._nodes[key]
+
+    def _file(self, path: str) -> str:
+        """`path`, made relative: where the model was written is nobody's business."""
+        if path not in self._files:
+            relative = os.path.relpath(path) if os.path.isabs(path) else path
+            if relative.startswith(".."):
+                relative = "/".join(path.split("/")[-2:])
+            self._files[path] = relative
+        return self._files[path]

@@ -15,7 +15,7 @@ from torch.fx import Node
 from rushlight.capture.tree import encode_container
 from rushlight.edge.config import ExecutorchBackendConfig
 from rushlight.emit.constants import ConstantPool
-from rushlight.emit.debug import DebugMap
+from rushlight.emit.debug import DebugMapBuilder
 from rushlight.emit.values import MethodEmitter, constant_tensor, scalar_type_number
 from rushlight.errors import Code, ExportError
 from rushlight.ir.spec import raw_bytes
@@ -24,6 +24,7 @@ from rushlight.partition.coverage import coverage
 from rushlight.partition.lowered import LoweredBackendModule
 from rushlight.partition.named_data import NamedDataStore, NamedDataStoreOutput
 from rushlight.schema import program as schema
+from rushlight.schema.debug import DebugMap
 
 
 @dataclass
@@ -63,7 +64,7 @@ class ProgramEmitter:
         self.payloads: list[bytes] = []
         self._payload_of: dict[bytes, int] = {}
         self.named_data = NamedDataStore()
-        self.debug = DebugMap()
+        self.debug = DebugMapBuilder()
 
     def add_mutable(self, tensor: torch.Tensor) -> int:
         """Store a buffer's initial value; 0 if it is all zero, which the runtime sets by itself."""
@@ -144,7 +145,7 @@ def emit(
         shared.external,
         shared.payloads,
         shared.named_data.get_named_data_store_output(),
-        shared.debug,
+        shared.debug.map,
         handles,
         nodes,
     )

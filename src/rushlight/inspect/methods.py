@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rushlight.errors import Code, LoadError
 from rushlight.inspect.effects import Effect, check_index, effects_of, operator_name
 from rushlight.inspect.filebytes import same_place
 from rushlight.inspect.memory import arenas_of
 from rushlight.inspect.model import Delegate, Instruction, Method, Slot, Value
-from rushlight.inspect.origin import Row, Signature, coverage_of, rows_of, value_names
+from rushlight.inspect.origin import Row, Signature, coverage_of, rows_of
 from rushlight.inspect.scratch import scratch_of
 from rushlight.inspect.values import describe_values, name_results, name_the_rest
 from rushlight.schema import program as fb
+from rushlight.schema.debug import DebugMethod
 from rushlight.serialize.pte import PTEFile
 from rushlight.serialize.segments import as_bytes
 
 
 def read_method(
-    pte: PTEFile, plan: fb.ExecutionPlan, signature: Signature | None, debug: Mapping[str, Any]
+    pte: PTEFile, plan: fb.ExecutionPlan, signature: Signature | None, debug: DebugMethod
 ) -> Method:
     """The report's view of one method.
 
@@ -27,15 +27,15 @@ def read_method(
         pte: the program it belongs to.
         plan: the method.
         signature: what the contract says about it; None makes one from its tensors.
-        debug: the program's debug map; may be empty.
+        debug: where it comes from; may be empty.
 
     Raises:
         LoadError: an index, a size or a place of it is out of range.
     """
     _check(plan)
     effects = effects_of(plan)
-    values = describe_values(plan, signature, value_names(debug, plan.name))
-    instructions = _instructions(plan, effects, rows_of(debug, plan))
+    values = describe_values(plan, signature, debug.values)
+    instructions = _instructions(plan, effects, rows_of(debug.instructions, plan))
     name_results(values, instructions)
     arenas, views = arenas_of(plan, values, effects)
     blocks = [block for arena in arenas for block in arena.blocks]
@@ -63,7 +63,7 @@ def read_method(
         constant_bytes=_bytes_of_constants(values),
         delegate_bytes=_bytes_of_payloads(pte, plan),
         caller_bytes=sum(values[i].bytes for i in given),
-        coverage=coverage_of(debug, plan.name),
+        coverage=coverage_of(debug),
     )
 
 

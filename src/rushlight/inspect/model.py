@@ -338,6 +338,7 @@ class ProgramReport:
         executorch_needs: what it needs beside the file to run it.
         needs: what must be linked into a runtime beside the portable kernels, in words.
         forms: of a fat program, the preferred one first.
+        debug_left_out: what the file does not tell of where it came from, to stay small.
     """
 
     name: str
@@ -351,6 +352,7 @@ class ProgramReport:
     executorch_needs: list[str]
     needs: list[str] = field(default_factory=list)
     forms: list[FormUse] = field(default_factory=list)
+    debug_left_out: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """The report as dicts, lists, strings and numbers."""

@@ -1,21 +1,24 @@
 """What a file says about where it came from: the contract of its inputs, its Python lines, names.
 
-Both are JSON in the program's named data, and both may be missing or damaged: a report of the
-file is worth having without them, so whatever has not the expected form counts as absent.
+Both are in the program's named data, and both may be missing or damaged: a report of the file is
+worth having without them, so whatever has not the expected form counts as absent.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from rushlight.inspect.model import Covered, Source
 from rushlight.schema import program as fb
+from rushlight.schema.debug import DebugMap, DebugMethod, DebugNode
+from rushlight.serialize.debug import KEY as DEBUG
+from rushlight.serialize.debug import read_debug
 from rushlight.serialize.segments import Data, as_bytes
 
-CONTRACT, DEBUG = "rushlight/contract", "rushlight/debug"
+CONTRACT = "rushlight/contract"
 KERNELS = "rushlight/kernels"  # the libraries of operators that are not ours
 
 
@@ -61,56 +64,47 @@ def _tolerant(read: Callable[..., Any], empty: Any) -> Any:
         return empty
 
 
-def rows_of(debug: Mapping[str, Any], plan: fb.ExecutionPlan) -> list[Row]:
+def debug_of(named_data: Mapping[str, Data]) -> DebugMap:
+    """Where the program came from, as far as the file tells."""
+    return read_debug(as_bytes(named_data.get(DEBUG, b"")))
+
+
+def rows_of(nodes: Sequence[DebugNode], plan: fb.ExecutionPlan) -> list[Row]:
     """One row for each instruction of a method, from the debug map or from stack traces."""
     count = len(plan.chains[0].instructions) if plan.chains else 0
-    rows: list[Row] = _tolerant(lambda: _debug_rows(debug, plan.name), [])
+    rows = [Row(node.name, _source(node)) for node in nodes]
     if not rows and plan.chains:
         rows = [_traced_row(frames) for frames in plan.chains[0].stacktrace or []]
     return [*rows, *(Row() for _ in range(count - len(rows)))][:count]
 
 
-def _debug_rows(debug: Mapping[str, Any], method: str) -> list[Row]:
-    files = [str(file) for file in debug["files"]]
-    rows = []
-    for name, _, *place in debug["methods"][method]:
-        rows.append(Row(str(name), _source(files, place)))
-    return rows
-
-
-def coverage_of(debug: Mapping[str, Any], method: str) -> list[Covered]:
+def coverage_of(debug: DebugMethod) -> list[Covered]:
     """What became of a method's operator calls; empty if the file does not tell."""
-
-    def read() -> list[Covered]:
-        files = [str(file) for file in debug["files"]]
-        found = []
-        for backend, part, cost, reasons, name, op, *place in debug["coverage"][method]:
-            why = {str(k): str(v) for k, v in dict(reasons).items()}
-            source = _source(files, place)
-            found.append(
-                Covered(str(name), str(op), str(backend), int(part), float(cost), why, source)
-            )
-        return found
-
-    covered: list[Covered] = _tolerant(read, [])
-    return covered
+    return [
+        Covered(
+            *(call.node.name, call.node.operator, call.backend, call.part, call.cost),
+            dict(call.reasons),
+            _source(call.node),
+        )
+        for call in debug.coverage
+    ]
 
 
-def delegate_rows(debug: Mapping[str, Any], method: str, delegate: int) -> dict[str, list[Row]]:
+def delegate_rows(debug: DebugMethod, delegate: int) -> dict[str, list[Row]]:
     """The graph nodes of each place inside a delegate, by the backend's id for it; their names are
     operators ("linear"). Empty if the file does not tell."""
+    if delegate >= len(debug.delegates):
+        return {}
+    return {
+        place: [Row(_without_namespace(node.operator), _source(node)) for node in nodes]
+        for place, nodes in debug.delegates[delegate].items()
+    }
 
-    def read() -> dict[str, list[Row]]:
-        files = [str(file) for file in debug["files"]]
-        return {
-            str(place): [
-                Row(_without_namespace(str(op)), _source(files, where)) for _, op, *where in rows
-            ]
-            for place, rows in debug["delegates"][method][delegate].items()
-        }
 
-    found: dict[str, list[Row]] = _tolerant(read, {})
-    return found
+def unique_sources(rows: Sequence[Row]) -> list[Source]:
+    """The Python lines of rows, each once."""
+    sources = (row.source for row in rows if row.source is not None)
+    return list({astuple(source): source for source in sources}.values())
 
 
 def _without_namespace(operator: str) -> str:
@@ -119,12 +113,11 @@ def _without_namespace(operator: str) -> str:
     return name.partition(".")[0]
 
 
-def _source(files: Sequence[str], place: Sequence[Any]) -> Source | None:
-    """The Python line of a row's last five fields; None if they tell nothing."""
-    file, line, function, text, module = place
-    path = files[file] if file >= 0 else ""
-    source = Source(path, int(line), str(function), str(text), str(module))
-    return source if path or source.module else None
+def _source(node: DebugNode) -> Source | None:
+    """The Python line of a node; None if nothing is known."""
+    if not node.line.file and not node.module:
+        return None
+    return Source(*node.line, node.module)
 
 
 def _traced_row(frames: fb.FrameList) -> Row:
@@ -133,16 +126,6 @@ def _traced_row(frames: fb.FrameList) -> Row:
         if "/torch/" not in frame.filename:
             return Row("", Source(frame.filename, frame.lineno, frame.name, frame.context.strip()))
     return Row()
-
-
-def value_names(debug: Mapping[str, Any], method: str) -> dict[int, str]:
-    """Names of values: parameters and buffers, by index of the value."""
-
-    def read() -> dict[int, str]:
-        return {int(i): str(name) for i, name in debug["values"][method].items()}
-
-    found: dict[int, str] = _tolerant(read, {})
-    return found
 
 
 def signature_of(contract: Mapping[str, Any], method: str) -> Signature | None:

@@ -22,27 +22,38 @@ from rushlight.inspect.model import (
     ProgramReport,
     Value,
 )
-from rushlight.inspect.origin import CONTRACT, DEBUG, KERNELS, Signature, read_json, signature_of
+from rushlight.inspect.origin import (
+    CONTRACT,
+    KERNELS,
+    Signature,
+    debug_of,
+    read_json,
+    signature_of,
+)
 from rushlight.runtime.forms import KEY as FORMS
 from rushlight.runtime.forms import Index, read_index
 from rushlight.schema.codec import Buffer
+from rushlight.schema.debug import DebugMap
 from rushlight.serialize.pte import PTEFile, read_pte
 from rushlight.serialize.segments import as_bytes
 
 __all__ = ["ProgramReport", "memory_of", "report_of"]
 
 
-def report_of(source: str | os.PathLike[str] | Buffer) -> ProgramReport:
+def report_of(
+    source: str | os.PathLike[str] | Buffer, *, debug: DebugMap | None = None
+) -> ProgramReport:
     """The report on a program file.
 
     Args:
         source: a path, or the bytes of the file.
+        debug: where it came from, if more of that is known than the file tells.
 
     Raises:
         LoadError: the file cannot be read, is not a program, or is damaged; says where.
     """
     name = Path(source).name if isinstance(source, str | os.PathLike) else ""
-    return _report(_bytes_of(source), name)
+    return _report(_bytes_of(source), name, debug)
 
 
 def memory_of(source: str | os.PathLike[str] | Buffer) -> dict[str, dict[str, int]]:
@@ -54,14 +65,18 @@ def memory_of(source: str | os.PathLike[str] | Buffer) -> dict[str, dict[str, in
     return report_of(source).memory()
 
 
-def methods_of(source: str | os.PathLike[str] | Buffer) -> tuple[PTEFile, list[Method]]:
-    """A program as it is read, and its methods, hidden forms among them, in order.
+def methods_of(
+    source: str | os.PathLike[str] | Buffer,
+) -> tuple[PTEFile, list[Method], DebugMap]:
+    """A program as it is read, its methods, hidden forms among them, in order, and where they
+    come from.
 
     Raises:
         LoadError: as :func:`report_of`.
     """
     pte = read_pte(_bytes_of(source))
-    return pte, _methods(pte, _signatures(pte))
+    debug = debug_of(pte.named_data)
+    return pte, _methods(pte, _signatures(pte), debug), debug
 
 
 def _bytes_of(source: str | os.PathLike[str] | Buffer) -> Buffer:
@@ -74,10 +89,13 @@ def _signatures(pte: PTEFile) -> dict[str, Signature | None]:
     return {plan.name: signature_of(contract, plan.name) for plan in plans}
 
 
-def _methods(pte: PTEFile, signatures: Mapping[str, Signature | None]) -> list[Method]:
-    debug = read_json(pte.named_data, DEBUG)
+def _methods(
+    pte: PTEFile, signatures: Mapping[str, Signature | None], debug: DebugMap
+) -> list[Method]:
     plans = pte.program.execution_plan
-    return [read_method(pte, plan, signatures[plan.name], debug) for plan in plans]
+    return [
+        read_method(pte, plan, signatures[plan.name], debug.method(plan.name)) for plan in plans
+    ]
 
 
 def _map(path: str | os.PathLike[str]) -> Buffer:
@@ -94,11 +112,12 @@ def _map(path: str | os.PathLike[str]) -> Buffer:
         ) from error
 
 
-def _report(data: Buffer, name: str) -> ProgramReport:
+def _report(data: Buffer, name: str, debug: DebugMap | None) -> ProgramReport:
     pte = read_pte(data)
     plans = pte.program.execution_plan
     signatures = _signatures(pte)
-    methods = _methods(pte, signatures)
+    stored = debug_of(pte.named_data)
+    methods = _methods(pte, signatures, debug or stored)
     forms = read_index(as_bytes(pte.named_data.get(FORMS, b"")), list(signatures))
     hidden = forms.hidden() if forms is not None else set()
     visible = [method for method in methods if method.name not in hidden]
@@ -124,6 +143,7 @@ def _report(data: Buffer, name: str) -> ProgramReport:
         executorch_needs=interop.needs(visible, _operators(visible, kernels)),
         needs=_needs(operators),
         forms=_forms(forms, methods),
+        debug_left_out=stored.left_out,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from rushlight.errors import Error, LoadError
 from rushlight.inspect.engine_work import engine_work
 from rushlight.inspect.model import Actual, Instruction, Value, Work
-from rushlight.inspect.origin import DEBUG, Row, delegate_rows, read_json
+from rushlight.inspect.origin import Row, delegate_rows, unique_sources
 from rushlight.inspect.program import methods_of
 from rushlight.inspect.xnnpack_work import Node, joined, xnnpack_nodes
 from rushlight.runtime.stepping import Stepper
@@ -75,8 +75,7 @@ def work_of(
     Raises:
         LoadError: the file cannot be read, or is damaged.
     """
-    pte, methods = methods_of(source)
-    debug = read_json(pte.named_data, DEBUG)
+    pte, methods, debug = methods_of(source)
     found = {}
     for plan, method in zip(pte.program.execution_plan, methods, strict=True):
         _set_sizes(method.values, (sizes or {}).get(method.name, {}))
@@ -88,7 +87,7 @@ def work_of(
             delegate = plan.delegates[instruction.delegate]
             payload = pte.delegate_blobs[delegate.processed.index]
             actual = [_actual(method.values[i]) for i in instruction.args]
-            rows = delegate_rows(debug, method.name, instruction.delegate)
+            rows = delegate_rows(debug.method(method.name), instruction.delegate)
             steps = _with_rows(_steps(delegate.id, payload, actual), rows)
             works.append(InstructionWork(Work(instruction.op), steps))
         found[method.name] = works
@@ -107,7 +106,7 @@ def sizes_of_run(
         inputs: flattened, as `rushlight.runtime.stepping.Stepper` takes them.
         data: a data file, as for `rushlight.load`.
     """
-    _, methods = methods_of(source)
+    _, methods, _ = methods_of(source)
     [values] = [one.values for one in methods if one.name == method]
     varying = {i for i, value in enumerate(values) if value.dynamic or value.kind == "int"}
     if not any(value.dynamic for value in values):
@@ -171,8 +170,7 @@ def _with_rows(steps: Sequence[Node], rows: Mapping[str, Sequence[Row]]) -> dict
     for place, nodes in rows.items():
         work = found.setdefault(place, Node(Work(place))).work
         work.nodes = list(dict.fromkeys(node.name for node in nodes))
-        sources = [node.source for node in nodes if node.source is not None]
-        work.sources = [s for i, s in enumerate(sources) if s not in sources[:i]]
+        work.sources = unique_sources(nodes)
     return found
 
 

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 
 from rushlight.errors import Code, ExportError
+from rushlight.ir.branches import branches
+
+
+def numbered_calls(module: GraphModule) -> list[Node]:
+    """The calls that have numbers, 1, 2, …: all but those that take one of several results, the
+    graph's first, then those of its branches."""
+    graphs = (module, *branches(module))
+    calls = (n for one in graphs for n in one.graph.nodes if n.op == "call_function")
+    return [node for node in calls if node.target is not operator.getitem]
+
+
+def number_calls(module: GraphModule) -> None:
+    """Give every call of a part a debug handle of its own: what a backend tells in them leads to
+    single calls. The method's own handles are shared by all that one call was decomposed to."""
+    for number, node in enumerate(numbered_calls(module), start=1):
+        node.meta["debug_handle"] = number
+    for one in (module, *branches(module)):
+        for node in one.graph.find_nodes(op="call_function", target=operator.getitem):
+            made_by = node.args[0].meta.get("debug_handle")
+            if made_by is not None:
+                node.meta["debug_handle"] = made_by
 
 
 class DelegateMappingBuilder:

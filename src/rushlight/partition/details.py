@@ -25,7 +25,8 @@ class PreprocessResult:
     Attributes:
         processed_bytes: the payload that the backend's runtime half is given.
         debug_handle_map: where the backend's own instructions come from: the id under which its
-            runtime reports an event or an error, to the `meta["debug_handle"]` of the nodes.
+            runtime reports an event or an error, to the `meta["debug_handle"]` of the nodes, of
+            which every call of the part that it was given has its own.
         data_store_output: data beside the payload, by key, which delegates may share.
         notes: what the report shall say of calls that the backend took: {name of the node: text}.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -11,12 +11,13 @@ import torch.utils._pytree as pytree
 from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
-from torch.fx import Graph
+from torch.fx import Graph, Node
 
 from rushlight.edge.config import ExecutorchBackendConfig
 from rushlight.edge.to_edge import finish
 from rushlight.ir.programs import copy_node, copy_program, make_module
 from rushlight.ir.source import Source, source_of
+from rushlight.partition.debug_map import numbered_calls
 from rushlight.partition.flat import flatten
 from rushlight.partition.named_data import NamedDataStoreOutput
 from rushlight.schema.program import CompileSpec
@@ -47,7 +48,8 @@ class LoweredBackendModule(torch.nn.Module):
         overread: bytes that the backend may read behind the end of any tensor that it is given.
 
     Attributes:
-        meta: {"debug_handle_map": {id: handles}, and what `preprocess` adds}.
+        meta: {"debug_handle_map": {id: handles}, in the method's debug handles, which nodes that
+            were decomposed from one call share; and what `preprocess` adds}.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class LoweredBackendModule(torch.nn.Module):
         self.named_data_store_output = named_data_store_output
         self.overread = overread
         self.meta: dict[str, Any] = {}
+        self._places: dict[str, list[Node]] = {}
 
     @property
     def original_module(self) -> ExportedProgram:
@@ -131,21 +134,29 @@ class LoweredBackendModule(torch.nn.Module):
         assert _saver is not None, "rushlight.pipeline sets it"
         return _saver(self, config)
 
+    def set_places(self, numbers: Mapping[int | str, int | Iterable[int]]) -> None:
+        """Note which calls the backend's own instructions were made of.
+
+        Args:
+            numbers: by the backend's id for an instruction, as `number_calls` counts the calls;
+                what is no call's number is left out.
+        """
+        calls = dict(enumerate(numbered_calls(self._flat.graph_module), start=1))
+        handles: dict[int | str, tuple[int, ...]] = {}
+        for key, found in numbers.items():
+            listed = (found,) if isinstance(found, int) else dict.fromkeys(found)
+            nodes = self._places[str(key)] = [calls[n] for n in listed if n in calls]
+            own = (node.meta.get("debug_handle") for node in nodes)
+            handles[key] = tuple(dict.fromkeys(h for h in own if h is not None))
+        self.meta["debug_handle_map"] = handles
+
     def sources(self) -> Mapping[str, list[tuple[str, str, Source]]]:
         """Where the backend's own instructions come from.
 
         Returns:
-            {id: [(node name, operator, Python line)]} for every id of the debug handle map.
+            {id: [(node name, operator, Python line)]} for every id that the backend told of.
         """
-        by_handle: dict[int, list[tuple[str, str, Source]]] = {}
-        for node in self._flat.graph.nodes:
-            # What takes one of several results has the line of the call that made them.
-            is_call = node.op == "call_function" and node.target is not operator.getitem
-            if is_call and "debug_handle" in node.meta:
-                row = (node.name, str(node.target), source_of(node))
-                by_handle.setdefault(node.meta["debug_handle"], []).append(row)
-        found = {}
-        for key, handles in (self.meta.get("debug_handle_map") or {}).items():
-            listed = (handles,) if isinstance(handles, int) else handles
-            found[str(key)] = [row for h in listed for row in by_handle.get(h, ())]
-        return found
+        return {
+            key: [(node.name, str(node.target), source_of(node)) for node in nodes]
+            for key, nodes in self._places.items()
+        }

@@ -16,6 +16,7 @@ from rushlight.edge.to_edge import finish
 from rushlight.errors import Code, Error, ExportError
 from rushlight.ir.branches import branches
 from rushlight.ir.programs import copy_program
+from rushlight.partition.debug_map import number_calls
 from rushlight.partition.details import (
     BackendDetails,
     PreprocessResult,
@@ -335,6 +336,8 @@ def _preprocess(
 ) -> dict[str, list[PreprocessResult]]:
     backend_id = details.__name__
     what = "; ".join(f"{name}: {', '.join(parts)}" for name, parts in shown.items())
+    for program in (one for mine in programs.values() for one in mine):
+        number_calls(program.graph_module)
     try:
         results = details.preprocess_multimethod(programs, specs)
     except Exception as error:  # a backend's own: whatever it is, the user must see it
@@ -369,7 +372,7 @@ def _module(
         result.data_store_output,
         0 if known is None else known.overread,
     )
-    module.meta["debug_handle_map"] = result.debug_handle_map or {}
+    module.set_places(result.debug_handle_map or {})
     module.meta["notes"] = dict(result.notes)
     if result._delegate_info_meta is not None:
         module.meta["_delegate_info_meta"] = result._delegate_info_meta

@@ -7,12 +7,13 @@ something fails.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import chain
 
 from rushlight import _core
 from rushlight.errors import Code, LoadError, RunError
+from rushlight.schema.debug import Places
+from rushlight.serialize.debug import KEY, read_debug
 
-KEY = "rushlight/debug"
 _MAX_LISTED = 200
 _MAX_LINES = 3  # of one place inside a delegate
 _MAX_NODES = 8  # of one delegate
@@ -24,33 +25,16 @@ _ADVICE = {
 }
 
 
-class DebugMap:
+class PythonLines:
     """Python lines by method and instruction; empty if the program carries none."""
 
     def __init__(self, data: bytes | None) -> None:
-        self._files: Sequence[Any] = ()
-        self._methods: Mapping[str, Any] = {}
-        self._values: Mapping[str, Any] = {}
-        self._delegates: Mapping[str, Any] = {}
-        if data is None:
-            return
-        import json
-
-        try:
-            document = json.loads(data)
-            if document["version"] == 1 and isinstance(document["methods"], dict):
-                self._files, self._methods = document["files"], document["methods"]
-                self._values = document.get("values", {})
-                self._delegates = document.get("delegates", {})
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return  # it only serves messages: a broken map is no map
+        self._map = read_debug(data)
 
     def line(self, method: str, instruction: int) -> str:
         """'model.py:12 in forward: `x + y`'; "" if it is not known."""
-        try:
-            return self._line_of(self._methods[method][instruction])
-        except (KeyError, IndexError, ValueError, TypeError):
-            return ""
+        nodes = self._map.method(method).instructions
+        return str(nodes[instruction].line) if 0 <= instruction < len(nodes) else ""
 
     def delegate_lines(self, method: str, delegate: int, place: str) -> list[str]:
         """The lines that a place inside a delegate comes from, each once, in order; none if they
@@ -61,37 +45,21 @@ class DebugMap:
             delegate: its index among the method's delegates.
             place: the backend's id for the place, as text.
         """
-        try:
-            rows = self._delegates[method][delegate][place]
-            lines = [self._line_of(row) for row in rows]
-        except (KeyError, IndexError, ValueError, TypeError):
-            return []
-        return list(dict.fromkeys(line for line in lines if line))
+        nodes = self._places(method, delegate).get(place, ())
+        return list(dict.fromkeys(str(node.line) for node in nodes if node.line.file))
 
     def delegate_nodes(self, method: str, delegate: int) -> list[str]:
         """'mul_1 (aten.mul.Tensor)' for each node that a delegate runs, as far as is known."""
-        try:
-            places = self._delegates[method][delegate]
-            rows = [row for rows in places.values() for row in rows]
-            return list(dict.fromkeys(f"{row[0]} ({row[1]})" for row in rows))
-        except (KeyError, IndexError, ValueError, TypeError, AttributeError):
-            return []
-
-    def _line_of(self, row: Sequence[Any]) -> str:
-        _, _, file, number, function, text, *_ = row
-        if file < 0:
-            return ""
-        place = f"{self._files[file]}:{number}"
-        if function:
-            place += f" in {function}"
-        return f"{place}: `{str(text).strip()}`" if text else place
+        nodes = chain.from_iterable(self._places(method, delegate).values())
+        return list(dict.fromkeys(f"{n.name} ({n.operator})" for n in nodes if n.name))
 
     def value(self, method: str, index: int) -> str:
         """The name of the parameter or buffer that a value is; "" if it is not known."""
-        try:
-            return str(self._values[method].get(str(index), ""))
-        except (KeyError, TypeError, AttributeError):
-            return ""
+        return self._map.method(method).values.get(index, "")
+
+    def _places(self, method: str, delegate: int) -> Places:
+        delegates = self._map.method(method).delegates
+        return delegates[delegate] if 0 <= delegate < len(delegates) else {}
 
 
 class Errors:
@@ -108,12 +76,12 @@ class Errors:
             raise run_error(error, self._program) from error.__cause__
 
 
-def debug_map(program: _core.Program) -> DebugMap:
-    """The map of an opened program; empty once it is closed."""
+def python_lines(program: _core.Program) -> PythonLines:
+    """The lines of an opened program; none once it is closed."""
     try:
-        return DebugMap(program.named_data(KEY))
+        return PythonLines(program.named_data(KEY))
     except _core.Failure:
-        return DebugMap(None)
+        return PythonLines(None)
 
 
 def run_error(failure: _core.Failure, program: _core.Program) -> RunError:
@@ -123,7 +91,7 @@ def run_error(failure: _core.Failure, program: _core.Program) -> RunError:
     if instruction >= 0:
         where = f"{method}: instruction {instruction}" + (f" ({name})" if name else "")
         message = _without_prefix(message, where)
-        lines = debug_map(program)
+        lines = python_lines(program)
         line = lines.line(method, instruction)
         if delegate >= 0:
             where, message = _inside(lines, method, delegate, place, where, line, message, failure)
@@ -135,7 +103,7 @@ def run_error(failure: _core.Failure, program: _core.Program) -> RunError:
 
 
 def _inside(
-    lines: DebugMap,
+    lines: PythonLines,
     method: str,
     delegate: int,
     place: str,
@@ -189,7 +157,7 @@ def load_error(
     if delegate >= 0 and program is not None:
         what = f"delegate {delegate} ({name})"
         message = _without_prefix(message, what)
-        lines = debug_map(program)
+        lines = python_lines(program)
         where, message = _inside(
             lines, method, delegate, place, f"{where}: {what}", "", message, failure
         )
@@ -210,7 +178,7 @@ def missing_error(
         where: the program, for the message.
         problems: what went wrong with backends that are installed, by id.
     """
-    lines = debug_map(program)
+    lines = python_lines(program)
     operators: dict[tuple[str, bool], list[str]] = {}
     backends: dict[str, list[str]] = {}
     notes = {id: f": {problem}" for id, problem in problems.items()}

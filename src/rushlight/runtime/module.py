@@ -12,7 +12,13 @@ from rushlight.errors import Code, RunError
 from rushlight.runtime.backends import find_backends
 from rushlight.runtime.check import check_inputs
 from rushlight.runtime.contract import Contract
-from rushlight.runtime.failures import debug_map, is_missing, load_error, missing_error, run_error
+from rushlight.runtime.failures import (
+    is_missing,
+    load_error,
+    missing_error,
+    python_lines,
+    run_error,
+)
 from rushlight.runtime.forms import FormChoice
 from rushlight.runtime.signature import Signature
 from rushlight.runtime.state import State
@@ -394,7 +400,7 @@ class Module:
             events = self._core.trace()
         except _core.Failure as failure:
             raise run_error(failure, self._core) from None
-        lines = debug_map(self._core)
+        lines = python_lines(self._core)
         found = []
         for method, instruction, kind, name, ns, delegate, inside in events:
             line = lines.line(method, instruction)

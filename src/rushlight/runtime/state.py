@@ -9,7 +9,7 @@ from typing import Any
 
 from rushlight import _core
 from rushlight.errors import Code, RunError
-from rushlight.runtime.failures import Errors, debug_map
+from rushlight.runtime.failures import Errors, python_lines
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class State(Mapping[str, Any]):
         if self._entries is None:
             with Errors(self._core):
                 rows = self._core.state()
-            lines = debug_map(self._core)
+            lines = python_lines(self._core)
             named = [(name or lines.value(m, v) or f"value {v}", m) for name, m, v, _, _ in rows]
             count = Counter(name for name, _ in named)
             self._entries = {

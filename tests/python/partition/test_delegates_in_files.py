@@ -16,6 +16,7 @@ from delegated_models import AddMul, Sine, arrays, edge_of, runs_like
 from delegates import flat, lowered_modules, taking
 from rushlight.edge import EdgeCompileConfig
 from rushlight.errors import ExportError
+from rushlight.ir.branches import branches
 from rushlight.partition import (
     AllNodePartitioner,
     BackendDetails,
@@ -23,6 +24,7 @@ from rushlight.partition import (
     LoweredBackendModule,
     PreprocessResult,
     executorch_call_delegate,
+    get_lowered_submodules,
     to_backend,
 )
 
@@ -111,6 +113,36 @@ def test_debug_handles_of_delegates() -> None:
         assert found == {name: (handles[name],) for name in found} and len(found) == 2
     calls = [n for n in program.graph.nodes if n.target is executorch_call_delegate]
     assert all(call.meta["debug_handle"] in handles.values() for call in calls)
+
+
+def test_an_instruction_leads_to_its_own_nodes_not_to_all_of_its_line() -> None:
+    """An LSTM is one call, whose handle all nodes share that it is decomposed to."""
+    manager = rl.to_edge(torch.export.export(torch.nn.LSTM(2, 2), (torch.ones(3, 2),)))
+    program = manager.to_backend(taking("aten.sigmoid", "aten.tanh", "aten.mul", "aten.add"))
+    modules = lowered_modules(program.exported_program())
+    named = {key: rows for module in modules for key, rows in module.sources().items()}
+    assert len(named) > 20
+    assert {key: [name for name, _, _ in rows] for key, rows in named.items()} == {
+        key: [key] for key in named
+    }
+    assert len({handles for m in modules for handles in m.meta["debug_handle_map"].values()}) == 1
+
+
+def test_instructions_in_branches_lead_to_their_nodes() -> None:
+    class Branches(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cond(x.sum() > 0, lambda x: x.sin() + 1, lambda x: x.cos() * 2, (x,))
+
+    manager = rl.to_edge(torch.export.export(Branches(), (torch.ones(3),)))
+    lowered = manager.to_backend(taking("aten.sin", "aten.cos", "aten.add", "aten.mul"))
+    inner = [
+        module
+        for graph in branches(lowered.exported_program().graph_module)
+        for module in get_lowered_submodules(graph)
+    ]
+    assert len(inner) == 2
+    for _, module, _ in inner:
+        assert all([row[0] for row in rows] == [key] for key, rows in module.sources().items())
 
 
 def test_what_preprocess_says_of_a_delegate_is_kept() -> None:

@@ -1,0 +1,128 @@
+"""The map to Python lines as bytes: how much of it a file has, and the two forms that files have.
+
+A file of version 2 begins with `MAGIC`, the version and how many of `LEFT_OUT` it goes without;
+one of version 1 is JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from rushlight.schema.debug import LEFT_OUT, DebugLine, DebugMap, DebugMethod, DebugNode
+from rushlight.serialize.debug_details import read_details, write_details
+from rushlight.serialize.debug_json import read_json_map
+from rushlight.serialize.debug_lines import Lines, MethodLines, line_table, read_lines, write_lines
+from rushlight.serialize.pte import PTEFile
+from rushlight.serialize.segments import Data, as_bytes
+
+KEY = "rushlight/debug"
+MAGIC = b"RLDM"
+VERSION = 2
+LEAST_LIMIT = 16 * 1024
+_HEADER = len(MAGIC) + 2
+_MOST_TEXT = 160  # characters of a line of a map with a limit
+
+
+def with_debug(file: PTEFile, debug: DebugMap, level: str) -> PTEFile:
+    """The file with a map.
+
+    Args:
+        file: without one.
+        debug: the map.
+        level: "lines": at most 2 % of the file, or 16 KiB; "full": all; "none".
+    """
+    if level == "none":
+        return file
+    limit = None
+    if level == "lines":
+        # What delegates store may be constants as well, which stand in the file once.
+        stored = (file.named_data.values(), file.constants)
+        most = max(_size({id(data): data for data in one}.values()) for one in stored)
+        rest = most + _size(file.mutable_data) + _size(file.delegate_blobs)
+        limit = max(LEAST_LIMIT, rest // 50)
+    return replace(file, named_data={**file.named_data, KEY: write_debug(debug, limit)})
+
+
+def _size(stored: Iterable[Data]) -> int:
+    return sum(len(as_bytes(data)) for data in stored)
+
+
+def write_debug(debug: DebugMap, limit: int | None = None) -> bytes:
+    """The bytes of a map.
+
+    Args:
+        debug: the map; not changed.
+        limit: of bytes. As many of `LEFT_OUT` as needed are left out, and lines of more than 160
+            characters are cut; None stores all.
+    """
+    for level in range(len(LEFT_OUT) + 1):
+        data = _write(debug, level, None if limit is None else _MOST_TEXT)
+        if data is not None and (limit is None or len(data) <= limit):
+            return data
+    return _header(len(LEFT_OUT))
+
+
+def _header(level: int) -> bytes:
+    return MAGIC + bytes([VERSION, level])
+
+
+def _write(debug: DebugMap, level: int, most_text: int | None) -> bytes | None:
+    """The map without the first `level` of `LEFT_OUT`; None if the details are too long."""
+    if level == len(LEFT_OUT):
+        return _header(level)
+
+    def brief(line: DebugLine) -> DebugLine:
+        if not line.file:
+            return DebugLine()
+        if level > 0:
+            return line._replace(text="")
+        if most_text is None or len(line.text) <= most_text:
+            return line
+        return line._replace(text=line.text[: most_text - 1] + "…")
+
+    table = line_table(debug, brief)
+    details: bytes | None = b""
+    if level < 4:
+        details = write_details(debug, table, brief, modules=level < 2, coverage=level < 3)
+    if details is None:
+        return None
+    return _header(level) + write_lines(debug, table, brief, places=level < 5) + details
+
+
+def read_debug(data: bytes | memoryview | None) -> DebugMap:
+    """The map of a file, in either form; empty if there is none. What is damaged is left out: a
+    map only serves messages and reports."""
+    view = memoryview(data or b"").cast("B")
+    if bytes(view[: len(MAGIC)]) != MAGIC:
+        return read_json_map(bytes(view))
+    if len(view) < _HEADER or view[len(MAGIC)] != VERSION:
+        return DebugMap()
+    level = min(view[_HEADER - 1], len(LEFT_OUT))
+    if level == len(LEFT_OUT):
+        return DebugMap(level=level)
+    try:
+        table, size = read_lines(view[_HEADER:])
+    except ValueError:
+        return DebugMap()
+    details = view[_HEADER + size :]
+    try:
+        if details:
+            return DebugMap(read_details(details, table), level)
+    except (*(KeyError, TypeError, ValueError, IndexError), *(AttributeError, ArithmeticError)):
+        pass
+    except (RecursionError, MemoryError):
+        pass
+    return DebugMap({name: _only_lines(lines) for name, lines in table.methods.items()}, level)
+
+
+def _only_lines(lines: MethodLines) -> DebugMethod:
+    return DebugMethod(
+        [_nodes(found)[0] for found in lines.instructions],
+        {},
+        [{key: _nodes(found) for key, found in places.items()} for places in lines.delegates],
+    )
+
+
+def _nodes(lines: Lines) -> tuple[DebugNode, ...]:
+    return tuple(DebugNode(line=line) for line in lines) or (DebugNode(),)

@@ -1,0 +1,213 @@
+"""The second half of the debug map: names, operators, module paths, coverage; compressed columns.
+
+Only tools read it, as a whole. `docs/file-format.md` has the form.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, chain, islice
+from typing import Any, Generic, TypeVar
+
+from rushlight.schema.debug import DebugCall, DebugLine, DebugMap, DebugMethod, DebugNode
+from rushlight.serialize.debug_lines import Brief, MethodLines, Table
+
+T = TypeVar("T")
+MOST = 1 << 25  # bytes of the columns: few compressed ones may claim any number
+_NUMBERED = re.compile(r"(.*)_(0|[1-9][0-9]{0,14})", re.DOTALL)
+
+
+def write_details(
+    debug: DebugMap, table: Mapping[DebugLine, int], brief: Brief, *, modules: bool, coverage: bool
+) -> bytes | None:
+    """The details; None if they have more bytes than are read.
+
+    Args:
+        debug: the map.
+        table: the numbers of its lines.
+        brief: from a line of the map to that of the table.
+        modules, coverage: with these.
+    """
+    nodes, strings = _Numbers[DebugNode](), _Numbers[str]()
+    methods = []
+    for method in debug.methods.values():
+        places = [_places(nodes, one.values()) for one in method.delegates]
+        entry: dict[str, Any] = {
+            "instructions": _steps([nodes(node) for node in method.instructions]),
+            "values": [_steps(list(method.values)), list(method.values.values())],
+            "places": places,
+        }
+        if coverage:
+            entry["coverage"] = _coverage(method.coverage, nodes, strings)
+        methods.append(entry)
+    stems, numbers = _split(nodes.listed)
+    document = {
+        "methods": methods,
+        "nodes": {
+            "stem": [strings(stem) for stem in stems],
+            "number": numbers,
+            "operator": [strings(node.operator) for node in nodes.listed],
+            "module": [strings(node.module) for node in nodes.listed] if modules else [],
+            "line": _steps([table.get(brief(node.line), 0) for node in nodes.listed]),
+        },
+        "strings": strings.listed,
+    }
+    text = json.dumps(document, separators=(",", ":")).encode()
+    return zlib.compress(text, 9) if len(text) <= MOST else None
+
+
+class _Numbers(Generic[T]):
+    """Numbers things from 0, equal ones once."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[T, int] = {}
+
+    def __call__(self, item: T) -> int:
+        return self._numbers.setdefault(item, len(self._numbers))
+
+    @property
+    def listed(self) -> list[T]:
+        return list(self._numbers)
+
+
+def _steps(numbers: Sequence[int]) -> list[int]:
+    """Each number less the one before, which repeat where numbers rise evenly."""
+    return [number - before for before, number in zip([0, *numbers], numbers, strict=False)]
+
+
+def _places(nodes: _Numbers[DebugNode], places: Iterable[Sequence[DebugNode]]) -> list[list[int]]:
+    listed = [[nodes(node) for node in place] for place in places]
+    return [[len(place) for place in listed], _steps(list(chain.from_iterable(listed)))]
+
+
+def _coverage(
+    calls: Sequence[DebugCall], nodes: _Numbers[DebugNode], strings: _Numbers[str]
+) -> dict[str, Any]:
+    reasons = _Numbers[tuple[tuple[str, str], ...]]()
+    return {
+        "node": _steps([nodes(call.node) for call in calls]),
+        "backend": [strings(call.backend) for call in calls],
+        "part": _steps([call.part for call in calls]),
+        "cost": [call.cost for call in calls],
+        "reasons": [reasons(call.reasons) for call in calls],
+        "listed": [[[strings(b), strings(why)] for b, why in one] for one in reasons.listed],
+    }
+
+
+def _split(nodes: Sequence[DebugNode]) -> tuple[list[str], list[int]]:
+    """Stems of the nodes' names, and their numbers less those before of the same stem; a name
+    without a number counts as -1."""
+    stems, numbers = [], []
+    last: dict[str, int] = {}
+    for node in nodes:
+        found = _NUMBERED.fullmatch(node.name)
+        stem, number = (found[1], int(found[2])) if found else (node.name, -1)
+        stems.append(stem)
+        numbers.append(number - last.get(stem, -1))
+        last[stem] = number
+    return stems, numbers
+
+
+def read_details(data: memoryview, table: Table) -> dict[str, DebugMethod]:
+    """All that is known of each method.
+
+    Args:
+        data: the details.
+        table: the lines, which they refer to.
+
+    Raises:
+        ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError:
+            the data are damaged.
+    """
+    inflate = zlib.decompressobj()
+    try:
+        text = inflate.decompress(data, MOST)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+    if not inflate.eof:
+        raise ValueError("the details do not end, or are longer than any program's")
+    document = json.loads(text)
+    strings = [str(word) for word in document["strings"]]
+    nodes = _read_nodes(document["nodes"], strings, table.lines)
+    return {
+        name: _read_method(entry, strings, nodes, lines)
+        for (name, lines), entry in zip(table.methods.items(), document["methods"], strict=True)
+    }
+
+
+def _read_nodes(
+    columns: Any, strings: Sequence[str], lines: Sequence[DebugLine]
+) -> _Column[DebugNode]:
+    found = []
+    last: dict[int, int] = {}
+    known = _Column([DebugLine(), *lines])
+    words = _Column(strings)
+    stems = columns["stem"]
+    modules = columns["module"] or [None] * len(stems)
+    rows = zip(
+        stems,
+        columns["number"],
+        columns["operator"],
+        accumulate(columns["line"]),
+        modules,
+        strict=True,
+    )
+    for stem, step, operator, line, module in rows:
+        number = last[stem] = last.get(stem, -1) + step
+        name = words[stem] if number < 0 else f"{words[stem]}_{number:d}"
+        path = "" if module is None else words[module]
+        found.append(DebugNode(name, words[operator], known[line], path))
+    return _Column(found)
+
+
+class _Column(Generic[T]):
+    """A list that is not indexed from its end."""
+
+    def __init__(self, items: Sequence[T]) -> None:
+        self._items = items
+
+    def __getitem__(self, index: int) -> T:
+        if index < 0:
+            raise IndexError(index)
+        return self._items[index]
+
+
+def _read_method(
+    entry: Any, strings: Sequence[str], nodes: _Column[DebugNode], lines: MethodLines
+) -> DebugMethod:
+    indices, names = entry["values"]
+    numbers = (int(index) for index in accumulate(indices))
+    delegates = []
+    for places, (counts, flat) in zip(lines.delegates, entry["places"], strict=True):
+        listed = (nodes[index] for index in accumulate(flat))
+        taken = [tuple(islice(listed, max(int(count), 0))) for count in counts]
+        delegates.append(dict(zip(places, taken, strict=True)))
+    return DebugMethod(
+        [nodes[index] for index in accumulate(entry["instructions"])],
+        dict(zip(numbers, map(str, names), strict=True)),
+        delegates,
+        _read_coverage(entry["coverage"], _Column(strings), nodes) if "coverage" in entry else [],
+    )
+
+
+def _read_coverage(
+    columns: Any, strings: _Column[str], nodes: _Column[DebugNode]
+) -> list[DebugCall]:
+    reasons = _Column(
+        [tuple((strings[b], strings[why]) for b, why in one) for one in columns["listed"]]
+    )
+    rows = zip(
+        accumulate(columns["node"]),
+        columns["backend"],
+        accumulate(columns["part"]),
+        columns["cost"],
+        columns["reasons"],
+        strict=True,
+    )
+    return [
+        DebugCall(nodes[node], strings[backend], int(part), float(cost), reasons[why])
+        for node, backend, part, cost, why in rows
+    ]

@@ -1,0 +1,87 @@
+"""The debug map as files before version 2 have it: JSON, a row for every mention of a node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.schema.debug import DebugCall, DebugLine, DebugMap, DebugMethod, DebugNode
+
+
+def read_json_map(data: bytes) -> DebugMap:
+    """The map; what of it has not the expected form counts as absent."""
+    try:
+        document = json.loads(data)
+        files = [str(file) for file in document["files"]]
+        if document["version"] != 1:
+            return DebugMap()
+        names = dict.fromkeys(key for part in _PARTS for key in document.get(part, {}))
+    except _DAMAGED:
+        return DebugMap()
+    found = DebugMap({name: DebugMethod() for name in names})
+    for name, method in found.methods.items():
+        for part, read in _PARTS.items():
+            try:
+                if name in document.get(part, {}):
+                    read(method, document[part][name], files)
+            except _DAMAGED:
+                continue
+    return found
+
+
+_DAMAGED = (
+    *(KeyError, TypeError, ValueError, IndexError, AttributeError),
+    *(OverflowError, RecursionError),
+)
+
+
+def _instructions(method: DebugMethod, rows: Any, files: Sequence[str]) -> None:
+    method.instructions = [_node(files, *row) for row in rows]
+
+
+def _values(method: DebugMethod, names: Any, files: Sequence[str]) -> None:
+    method.values = {int(index): str(name) for index, name in names.items()}
+
+
+def _delegates(method: DebugMethod, delegates: Any, files: Sequence[str]) -> None:
+    method.delegates = [
+        {str(key): tuple(_node(files, *row) for row in rows) for key, rows in places.items()}
+        for places in delegates
+    ]
+
+
+def _coverage(method: DebugMethod, rows: Any, files: Sequence[str]) -> None:
+    method.coverage = [
+        DebugCall(
+            _node(files, *row),
+            str(backend),
+            int(part),
+            float(cost),
+            tuple((str(key), str(why)) for key, why in dict(reasons).items()),
+        )
+        for backend, part, cost, reasons, *row in rows
+    ]
+
+
+_PARTS = {
+    "methods": _instructions,
+    "values": _values,
+    "delegates": _delegates,
+    "coverage": _coverage,
+}
+
+
+def _node(
+    files: Sequence[str],
+    name: Any,
+    operator: Any,
+    file: Any,
+    number: Any,
+    function: Any,
+    text: Any,
+    module: Any,
+) -> DebugNode:
+    path = files[file] if file >= 0 else ""
+    line = DebugLine(path, int(number), str(function), str(text)) if path else DebugLine()
+    return DebugNode(str(name), str(operator), line, str(module))

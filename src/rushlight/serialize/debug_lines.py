@@ -1,0 +1,291 @@
+"""The first half of the debug map: the lines of instructions and places, which are read in place.
+
+`docs/file-format.md` has the form. What stands here is also what `cpp/module/debug_lines.cpp`
+reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TypeVar
+
+from rushlight.schema.debug import DebugLine, DebugMap, DebugNode
+from rushlight.serialize.varints import Limit, Reader, Writer, runs_of
+
+_MOST_TEXT = 1 << 26  # bytes of all strings: with shared beginnings few bytes may claim any number
+
+T = TypeVar("T")
+Lines = tuple[DebugLine, ...]
+Brief = Callable[[DebugLine], DebugLine]
+"""From a line to what the file has of it."""
+
+
+@dataclass
+class MethodLines:
+    """The lines of a method's instructions, and of the places in its delegates."""
+
+    instructions: list[Lines] = field(default_factory=list)
+    delegates: list[dict[str, Lines]] = field(default_factory=list)
+
+
+@dataclass
+class Table:
+    """All lines of a map, and what is known of its methods."""
+
+    lines: list[DebugLine] = field(default_factory=list)
+    methods: dict[str, MethodLines] = field(default_factory=dict)
+
+
+def line_table(debug: DebugMap, brief: Brief) -> dict[DebugLine, int]:
+    """The number, from 1, of every line that something comes from; neighbours are neighbours."""
+    nodes: dict[DebugNode, None] = {}
+    for method in debug.methods.values():
+        nodes.update(dict.fromkeys(method.instructions))
+        for places in method.delegates:
+            for listed in places.values():
+                nodes.update(dict.fromkeys(listed))
+        nodes.update(dict.fromkeys(call.node for call in method.coverage))
+    found = {brief(line) for line in {node.line for node in nodes}}
+    known = (line for line in found if line.file)
+    ordered = sorted(known, key=lambda x: (x.file, x.function, x.number, x.text))
+    return {line: number for number, line in enumerate(ordered, start=1)}
+
+
+def write_lines(
+    debug: DebugMap, table: Mapping[DebugLine, int], brief: Brief, places: bool
+) -> bytes:
+    """The half of the map that is read in place.
+
+    Args:
+        debug: the map.
+        table: its lines, as `line_table` numbers them.
+        brief: from a line of the map to that of the table.
+        places: with the places in delegates.
+    """
+    words = {word for line in table for word in (line.file, line.function, line.text)}
+    words |= set(debug.methods)
+    if places:
+        for method in debug.methods.values():
+            words |= {key for one in method.delegates for key in one if _number(key) is None}
+    encoded = sorted({word.encode("utf-8", "replace") for word in words} - {b""})
+    strings = {word: i for i, word in enumerate(encoded, start=1)} | {b"": 0}
+    writer = _LinesWriter(strings, table, brief)
+    methods = Writer()
+    for name, method in debug.methods.items():
+        methods.number(writer.string(name))
+        body = Writer()
+        body.sized(writer.instructions(method.instructions))
+        for one in method.delegates if places else ():
+            body.sized(writer.places(one))
+        methods.sized(body.data)
+    out = Writer()
+    for section in (_strings(encoded), writer.lines(), writer.sets(), methods.data):
+        out.sized(section)
+    return bytes(out.data)
+
+
+def _number(key: str) -> int | None:
+    """The number that an id is written as; None if it is another text."""
+    is_number = key.isascii() and key.isdigit() and len(key) < 16 and str(int(key)) == key
+    return int(key) if is_number else None
+
+
+def _strings(encoded: Sequence[bytes]) -> bytearray:
+    """Sorted strings, each without the beginning that it shares with the one before."""
+    out, before = Writer(), b""
+    for word in encoded:
+        shared, most = 0, min(len(word), len(before))
+        while shared < most and word[shared] == before[shared]:
+            shared += 1
+        out.number(shared)
+        out.sized(word[shared:])
+        before = word
+    return out.data
+
+
+class _LinesWriter:
+    """Writes references: 0 for nothing, the number of a line, then the sets of several lines."""
+
+    def __init__(
+        self, strings: Mapping[bytes, int], table: Mapping[DebugLine, int], brief: Brief
+    ) -> None:
+        self._strings = strings
+        self._table = table
+        self._brief = brief
+        self._sets: dict[tuple[int, ...], int] = {}
+
+    def string(self, word: str) -> int:
+        return self._strings[word.encode("utf-8", "replace")]
+
+    def instructions(self, nodes: Sequence[DebugNode]) -> bytearray:
+        out, last = Writer(), 0
+        for first, step, count in runs_of([self._reference((node,)) for node in nodes]):
+            out.number(count << 1 | step)
+            out.signed(first - last)
+            last = first + step * (count - 1)
+        return out.data
+
+    def places(self, places: Mapping[str, Sequence[DebugNode]]) -> bytearray:
+        """Runs of ids that are numbers and rise by 1, and single ids that are other texts."""
+        out, last, next_id = Writer(), 0, 0
+        for first_id, references in self._rising(places):
+            if isinstance(first_id, str):
+                out.number(self.string(first_id) << 1 | 1)
+                out.signed(references[0] - last)
+                last = references[0]
+                continue
+            gap = first_id - next_id
+            for first, step, count in runs_of(references):
+                out.number(count << 2 | step << 1)
+                out.number(gap)
+                out.signed(first - last)
+                last, gap = first + step * (count - 1), 0
+            next_id = first_id + len(references)
+        return out.data
+
+    def _rising(
+        self, places: Mapping[str, Sequence[DebugNode]]
+    ) -> Iterator[tuple[int | str, list[int]]]:
+        """The references of places, together where their ids rise by 1: (first id, references).
+
+        An id that is less than one before it counts as text.
+        """
+        first, references = 0, list[int]()
+        for key, nodes in places.items():
+            number = _number(key)
+            if number == first + len(references):
+                references.append(self._reference(nodes))
+                continue
+            if references:
+                yield first, references
+                first, references = first + len(references), []
+            if number is None or number < first:
+                yield key, [self._reference(nodes)]
+            else:
+                first, references = number, [self._reference(nodes)]
+        if references:
+            yield first, references
+
+    def _reference(self, nodes: Iterable[DebugNode]) -> int:
+        lines = (self._brief(node.line) for node in nodes)
+        numbers = tuple(dict.fromkeys(self._table[line] for line in lines if line.file))
+        if len(numbers) < 2:
+            return numbers[0] if numbers else 0
+        return self._sets.setdefault(numbers, len(self._table) + 1 + len(self._sets))
+
+    def lines(self) -> bytearray:
+        """Blocks of the lines of one function."""
+        out = Writer()
+        for (file, function), block in groupby(self._table, key=lambda x: (x.file, x.function)):
+            listed = list(block)
+            out.number(self.string(file))
+            out.number(self.string(function))
+            out.number(len(listed))
+            before = 0
+            for line in listed:
+                out.signed(line.number - before)
+                out.number(self.string(line.text))
+                before = line.number
+        return out.data
+
+    def sets(self) -> bytearray:
+        out = Writer()
+        for numbers in self._sets:
+            out.number(len(numbers))
+            before = 0
+            for number in numbers:
+                out.signed(number - before)
+                before = number
+        return out.data
+
+
+def read_lines(data: memoryview) -> tuple[Table, int]:
+    """The lines of a map, and how many bytes they take.
+
+    Raises:
+        ValueError: the data are damaged.
+    """
+    reader = Reader(data)
+    strings = _read_strings(reader.sized())
+    lines = _read_blocks(reader.sized(), strings)
+    known: list[Lines] = [(), *((line,) for line in lines)]
+    sets = reader.sized()
+    while sets:
+        number, listed = 0, []
+        for _ in range(sets.number()):
+            number += sets.signed()
+            listed.append(_at(lines, number - 1))
+        known.append(tuple(listed))
+    found = Table(lines)
+    methods = reader.sized()
+    while methods:
+        name = _at(strings, methods.number())
+        found.methods[name] = _read_method(methods.sized(), strings, known)
+    return found, reader.position
+
+
+def _at(items: Sequence[T], index: int) -> T:
+    if not 0 <= index < len(items):
+        raise ValueError("a reference to what is not there")
+    return items[index]
+
+
+def _read_strings(reader: Reader) -> list[str]:
+    before, found, total = b"", [""], 0
+    while reader:
+        shared = reader.number()
+        if shared > len(before):
+            raise ValueError("a string shares more than there is")
+        before = before[:shared] + bytes(reader.take(reader.number()))
+        total += len(before)
+        if total > _MOST_TEXT:
+            raise ValueError("strings that are longer than any program's")
+        found.append(before.decode("utf-8", "replace"))
+    return found
+
+
+def _read_blocks(reader: Reader, strings: Sequence[str]) -> list[DebugLine]:
+    found = []
+    while reader:
+        file, function = _at(strings, reader.number()), _at(strings, reader.number())
+        number = 0
+        for _ in range(reader.number()):
+            number += reader.signed()
+            found.append(DebugLine(file, number, function, _at(strings, reader.number())))
+    return found
+
+
+def _read_method(reader: Reader, strings: Sequence[str], known: Sequence[Lines]) -> MethodLines:
+    found, runs, last, most = MethodLines(), reader.sized(), 0, Limit()
+    while runs:
+        head = runs.number()
+        last += runs.signed()
+        taken = [_at(known, last + (head & 1) * i) for i in most.range(head >> 1)]
+        found.instructions += taken
+        last += (head & 1) * max(len(taken) - 1, 0)
+    while reader:
+        found.delegates.append(_read_places(reader.sized(), strings, known, most))
+    return found
+
+
+def _read_places(
+    reader: Reader, strings: Sequence[str], known: Sequence[Lines], most: Limit
+) -> dict[str, Lines]:
+    found: dict[str, Lines] = {}
+    last = next_id = 0
+    while reader:
+        head = reader.number()
+        if head & 1:
+            last += reader.signed()
+            found[_at(strings, head >> 1)] = _at(known, last)
+            continue
+        step, count = head >> 1 & 1, most.range(head >> 2)
+        next_id += reader.number()
+        last += reader.signed()
+        for i in count:
+            found[str(next_id + i)] = _at(known, last + step * i)
+        next_id += len(count)
+        last += step * max(len(count) - 1, 0)
+    return found

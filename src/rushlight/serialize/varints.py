@@ -1,0 +1,107 @@
+"""Whole numbers of varying length (LEB128), as the debug map has them; reading trusts nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+
+class Limit:
+    """Counts what runs stand for: a run of few bytes may claim any number of items."""
+
+    def __init__(self) -> None:
+        self._left = 1 << 20
+
+    def range(self, count: int) -> range:
+        """`range(count)`.
+
+        Raises:
+            ValueError: if no program has so many.
+        """
+        self._left -= count
+        if self._left < 0:
+            raise ValueError("more items than a program has")
+        return range(count)
+
+
+class Writer:
+    """Appends to `data`."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def number(self, value: int) -> None:
+        """A number from 0: 7 bits a byte, the lowest first, the high bit set but in the last."""
+        while value > 0x7F:
+            self.data.append(value & 0x7F | 0x80)
+            value >>= 7
+        self.data.append(value)
+
+    def signed(self, value: int) -> None:
+        """Any number: 0, -1, 1, -2, … are written as 0, 1, 2, 3, …"""
+        self.number(value << 1 if value >= 0 else (-value << 1) - 1)
+
+    def sized(self, data: bytes | bytearray) -> None:
+        """Bytes behind their number."""
+        self.number(len(data))
+        self.data += data
+
+
+class Reader:
+    """Reads what `Writer` wrote.
+
+    Raises:
+        ValueError: by every method, if the data end before.
+    """
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._at = 0
+
+    def __bool__(self) -> bool:
+        return self._at < len(self._data)
+
+    @property
+    def position(self) -> int:
+        """Bytes that were read."""
+        return self._at
+
+    def number(self) -> int:
+        """A number from 0 to 2^63 - 1."""
+        value = 0
+        for shift in range(0, 63, 7):
+            if self._at >= len(self._data):
+                break
+            byte = self._data[self._at]
+            self._at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise ValueError("a number without an end")
+
+    def signed(self) -> int:
+        """A number of either sign."""
+        value = self.number()
+        return -(value + 1 >> 1) if value & 1 else value >> 1
+
+    def take(self, size: int) -> memoryview:
+        """The next `size` bytes."""
+        if size > len(self._data) - self._at:
+            raise ValueError("more bytes than there are")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def sized(self) -> Reader:
+        """A reader of the bytes behind their number."""
+        return Reader(self.take(self.number()))
+
+
+def runs_of(values: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """(first value, step of 0 or 1, count): the runs that the values consist of."""
+    at = 0
+    while at < len(values):
+        first, end = values[at], at + 1
+        step = int(end < len(values) and values[end] == first + 1)
+        while end < len(values) and values[end] == first + step * (end - at):
+            end += 1
+        yield first, step, end - at
+        at = end

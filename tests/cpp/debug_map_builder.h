@@ -1,0 +1,90 @@
+// Writes the half of a debug map that is read in place, section by section.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rushlight::test {
+
+using Bytes = std::vector<uint8_t>;
+
+inline void number(Bytes& out, uint64_t value) {
+  for (; value > 0x7f; value >>= 7) out.push_back(static_cast<uint8_t>(value | 0x80));
+  out.push_back(static_cast<uint8_t>(value));
+}
+
+inline void difference(Bytes& out, int64_t value) {
+  const uint64_t doubled = static_cast<uint64_t>(value) << 1;
+  number(out, value < 0 ? ~doubled : doubled);
+}
+
+inline void sized(Bytes& out, const Bytes& bytes) {
+  number(out, bytes.size());
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+struct DebugSections {
+  Bytes strings, lines, sets, methods;
+
+  // The next string: how many bytes of the one before it begins with, and the rest.
+  void string(uint64_t shared, const std::string& rest) {
+    number(strings, shared);
+    sized(strings, Bytes(rest.begin(), rest.end()));
+  }
+  Bytes bytes() const {
+    Bytes out = {'R', 'L', 'D', 'M', 2, 0};
+    for (const Bytes* section : {&strings, &lines, &sets, &methods}) sized(out, *section);
+    return out;
+  }
+};
+
+// Strings 1 to 7; lines a.py:3, b.py:12, b.py:15; sets {1, 3} and {3, 2, 1, 3}. The method
+// "forward" has six instructions, which refer to 1, 2, 3, 3, 3 and 0, and two delegates: one
+// without places, and one with the places 0 to 2, 7, "mul" and "12".
+inline Bytes debug_map() {
+  DebugSections map;
+  map.string(0, "12");            // 1
+  map.string(0, "a.py");          // 2
+  map.string(0, "b.py");          // 3
+  map.string(0, "f");             // 4
+  map.string(1, "orward");        // 5
+  map.string(0, "mul");           // 6
+  map.string(0, "\xc3\xa9 * y");  // 7
+  for (const uint64_t value : {2, 5, 1}) number(map.lines, value);
+  difference(map.lines, 3);
+  number(map.lines, 0);
+  for (const uint64_t value : {3, 4, 2}) number(map.lines, value);
+  difference(map.lines, 12);
+  number(map.lines, 7);
+  difference(map.lines, 3);
+  number(map.lines, 0);
+  number(map.sets, 2);
+  for (const int64_t value : {1, 2}) difference(map.sets, value);
+  number(map.sets, 4);
+  for (const int64_t value : {3, -1, -1, 2}) difference(map.sets, value);
+  Bytes instructions, places, body;
+  const auto run = [&](int64_t step, int64_t count, int64_t from) {
+    number(instructions, static_cast<uint64_t>(count << 1 | step));
+    difference(instructions, from);
+  };
+  run(1, 3, 1);
+  run(0, 2, 0);
+  run(0, 1, -3);
+  for (const uint64_t value : {3 << 2 | 1 << 1, 0}) number(places, value);  // 0 to 2: 1, 2, 3
+  difference(places, 1);
+  for (const uint64_t value : {1 << 2, 4}) number(places, value);  // 7: the first set
+  difference(places, 1);
+  number(places, 6 << 1 | 1);  // mul: the second set
+  difference(places, 1);
+  number(places, 1 << 1 | 1);  // 12, behind a greater one: line 2
+  difference(places, -3);
+  sized(body, instructions);
+  sized(body, {});
+  sized(body, places);
+  number(map.methods, 5);
+  sized(map.methods, body);
+  return map.bytes();
+}
+
+}  // namespace rushlight::test
