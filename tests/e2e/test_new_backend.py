@@ -67,15 +67,25 @@ def _new(*words: str | Path) -> str:
     return result.output
 
 
-@pytest.mark.parametrize(("name", "option"), [("acme", []), ("my-npu", ["--c"])])
-def test_a_new_backend_is_installed_and_works(name: str, option: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "option", "form"),
+    [
+        ("acme", [], []),
+        ("my-npu", ["--c"], ["-e"]),
+        pytest.param("acme", [], ["-e"], marks=pytest.mark.full),
+        pytest.param("my-npu", ["--c"], [], marks=pytest.mark.full),
+    ],
+)
+def test_a_new_backend_is_installed_and_works(
+    name: str, option: list[str], form: list[str], tmp_path: Path
+) -> None:
     output = _new(name, "--dir", tmp_path, *option)
     project = tmp_path / f"{name}-backend"
     assert f"pip install -e {project}" in output
     python = _environment(tmp_path / "environment")
     pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
     switches = ("--quiet", "--no-index", "--no-deps", "--no-build-isolation")
-    _run(*pip, "install", *switches, project, folder=tmp_path)
+    _run(*pip, "install", *switches, *form, project, folder=tmp_path)
     # What is installed is tested, not the folder.
     report = _run(
         *(python, "-P", "-m", "pytest", "-q", "--import-mode=importlib", "-p", "no:cacheprovider"),
