@@ -8,6 +8,7 @@ namespace {
 constexpr uint8_t kMagic[] = {'R', 'L', 'D', 'M', 2};  // and the version
 constexpr size_t kHeader = sizeof(kMagic) + 1;         // and what is left out
 constexpr size_t kMaxDigits = 15;                      // of an id that is a number
+constexpr int kMaxCopies = 16;                         // of copies
 
 // The number that an id is written as; false if it is another text.
 bool is_number(StringView id, uint64_t* number) {
@@ -23,15 +24,30 @@ bool is_number(StringView id, uint64_t* number) {
   return true;
 }
 
-// Numbers in a row: `first`, `first + step`, ...
-struct Run {
-  uint64_t first = 0;
-  uint64_t step = 0;
-  uint64_t count = 0;
-
-  uint64_t at(uint64_t index) const { return first + step * index; }
-  uint64_t last() const { return count == 0 ? first : at(count - 1); }
-};
+// What stands at `index` of a sequence: runs of equal numbers, runs of numbers that rise by 1, and
+// copies of what stands before, which have such in turn. 0 behind the end.
+uint64_t number_at(VarintReader sequence, uint64_t index) {
+  enum Kind : uint64_t { kSame, kRising, kCopy };
+  for (int copies = 0; copies <= kMaxCopies; ++copies) {
+    VarintReader entries = sequence;
+    uint64_t start = 0, last = 0, count = 0, value = 0, kind = kSame;
+    for (; entries.more(); start += count) {
+      const uint64_t head = entries.number();
+      count = head >> 2;
+      kind = head & 3;
+      value = kind == kCopy ? entries.number() : last + entries.difference();
+      if (entries.failed() || kind > kCopy || count > UINT64_MAX - start) return 0;
+      if (index < start + count) break;
+      if (kind != kCopy) last = kind == kRising && count > 0 ? value + count - 1 : value;
+    }
+    if (index >= start + count) return 0;
+    if (kind == kSame) return value;
+    if (kind == kRising) return value + (index - start);
+    if (value == 0 || value > start) return 0;
+    index = start - value + (index - start) % value;
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -173,17 +189,7 @@ VarintReader DebugLines::method(StringView name) const {
 
 uint64_t DebugLines::instruction(StringView name, size_t index) const {
   VarintReader body = method(name);
-  VarintReader runs = body.sized();
-  uint64_t last = 0;
-  while (runs.more()) {
-    const uint64_t head = runs.number();
-    const Run run = {last + runs.difference(), head & 1, head >> 1};
-    if (runs.failed()) return 0;
-    if (index < run.count) return run.at(index);
-    index -= run.count;
-    last = run.last();
-  }
-  return 0;
+  return number_at(body.sized(), index);
 }
 
 uint64_t DebugLines::place(StringView name, size_t delegate, StringView id) const {
@@ -192,24 +198,26 @@ uint64_t DebugLines::place(StringView name, size_t delegate, StringView id) cons
   for (; delegate > 0 && body.more(); --delegate) body.sized();
   if (delegate > 0 || !body.more()) return 0;
   VarintReader places = body.sized();
-  uint64_t number = 0;
+  VarintReader ids = places.sized();
   const uint64_t text = find(id);
+  uint64_t number = 0;
   const bool counts = is_number(id, &number);
-  uint64_t last = 0, next = 0;
-  while (places.more()) {
-    const uint64_t head = places.number();
+  uint64_t index = 0, next = 0;
+  while (ids.more()) {
+    const uint64_t head = ids.number();
+    const uint64_t count = head >> 1;  // or a text
     if (head & 1) {
-      last += places.difference();
-      if (places.failed()) return 0;
-      if (text > 0 && head >> 1 == text) return last;
+      if (text > 0 && count == text) return number_at(places, index);
+      ++index;
       continue;
     }
-    next += places.number();
-    const Run run = {last + places.difference(), head >> 1 & 1, head >> 2};
-    if (places.failed()) return 0;
-    if (counts && number >= next && number - next < run.count) return run.at(number - next);
-    next += run.count;
-    last = run.last();
+    next += ids.number();
+    if (ids.failed()) return 0;
+    if (counts && number >= next && number - next < count) {
+      return number_at(places, index + (number - next));
+    }
+    next += count;
+    index += count;
   }
   return 0;
 }

@@ -24,6 +24,19 @@ inline void sized(Bytes& out, const Bytes& bytes) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
+// An entry of a sequence: `count` numbers that rise by `step`, the first one that much above the
+// last one before.
+inline void entry(Bytes& out, uint64_t count, uint64_t step, int64_t above) {
+  number(out, count << 2 | step);
+  difference(out, above);
+}
+
+// `count` numbers again that stand that far back.
+inline void copy(Bytes& out, uint64_t count, uint64_t back) {
+  number(out, count << 2 | 2);
+  number(out, back);
+}
+
 struct DebugSections {
   Bytes strings, lines, sets, methods;
 
@@ -41,7 +54,8 @@ struct DebugSections {
 
 // Strings 1 to 7; lines a.py:3, b.py:12, b.py:15; sets {1, 3} and {3, 2, 1, 3}. The method
 // "forward" has six instructions, which refer to 1, 2, 3, 3, 3 and 0, and two delegates: one
-// without places, and one with the places 0 to 2, 7, "mul" and "12".
+// without places, and one with the places 0 to 2 (lines 1 to 3), 7 (the first set), "mul" (the
+// second), "12" (line 2), and 20 to 25, copies: lines 2 and 3, and the latter four times more.
 inline Bytes debug_map() {
   DebugSections map;
   map.string(0, "12");            // 1
@@ -63,22 +77,22 @@ inline Bytes debug_map() {
   for (const int64_t value : {1, 2}) difference(map.sets, value);
   number(map.sets, 4);
   for (const int64_t value : {3, -1, -1, 2}) difference(map.sets, value);
-  Bytes instructions, places, body;
-  const auto run = [&](int64_t step, int64_t count, int64_t from) {
-    number(instructions, static_cast<uint64_t>(count << 1 | step));
-    difference(instructions, from);
-  };
-  run(1, 3, 1);
-  run(0, 2, 0);
-  run(0, 1, -3);
-  for (const uint64_t value : {3 << 2 | 1 << 1, 0}) number(places, value);  // 0 to 2: 1, 2, 3
-  difference(places, 1);
-  for (const uint64_t value : {1 << 2, 4}) number(places, value);  // 7: the first set
-  difference(places, 1);
-  number(places, 6 << 1 | 1);  // mul: the second set
-  difference(places, 1);
-  number(places, 1 << 1 | 1);  // 12, behind a greater one: line 2
-  difference(places, -3);
+  Bytes instructions, references, places, body;
+  entry(instructions, 3, 1, 1);
+  entry(instructions, 2, 0, 0);
+  entry(instructions, 1, 0, -3);
+  Bytes ids;
+  for (const uint64_t value : {3 << 1, 0}) number(ids, value);   // 0 to 2
+  for (const uint64_t value : {1 << 1, 4}) number(ids, value);   // 7
+  number(ids, 6 << 1 | 1);                                       // mul
+  number(ids, 1 << 1 | 1);                                       // 12, behind a greater one
+  for (const uint64_t value : {6 << 1, 12}) number(ids, value);  // 20 to 25
+  entry(references, 5, 1, 1);
+  entry(references, 1, 0, -3);
+  copy(references, 2, 5);
+  copy(references, 4, 1);
+  sized(places, ids);
+  places.insert(places.end(), references.begin(), references.end());
   sized(body, instructions);
   sized(body, {});
   sized(body, places);

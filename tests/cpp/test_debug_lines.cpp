@@ -1,7 +1,13 @@
 // The debug map as it is read in place: runs, sets, strings that share their beginnings; and what
 // is damaged, which nothing may harm.
+//
+// Usage: test_debug_lines [MAP QUESTIONS], files: prints the lines of "METHOD<tab>INSTRUCTION" and
+// "METHOD<tab>DELEGATE<tab>ID" in MAP, each of QUESTIONS on a line, then damages the map.
 #include "rushlight/module/debug_lines.h"
 
+#include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -69,6 +75,8 @@ void test_places() {
   CHECK(place(1, "7") == "a.py:3 b.py:15" && place(1, "12") == "b.py:12");
   CHECK(place(1, "mul") == "b.py:15 b.py:12 a.py:3 b.py:15");
   CHECK(shown(map, map.place("forward", 1, "mul"), 2) == "b.py:15 b.py:12");
+  CHECK(place(1, "20") == "b.py:12" && place(1, "26").empty() && place(1, "19").empty());
+  for (const char* id : {"21", "22", "25"}) CHECK(place(1, id) == "b.py:15");
   for (const char* id : {"", "3", "6", "8", "00", "01", "-1", "+1", "x", "1234567890123456789"}) {
     CHECK(place(1, id).empty());
   }
@@ -93,7 +101,20 @@ void ask_everything(const uint8_t* data, size_t size) {
   }
 }
 
-// Every cut of a map, every byte of it changed to others, and two bytes at a time by chance.
+// Two bytes at a time changed by chance.
+void damage(const Bytes& whole, int rounds) {
+  uint32_t state = 1;
+  const auto random = [&] { return (state = state * 1664525 + 1013904223) >> 8; };
+  for (int i = 0; i < rounds; ++i) {
+    Bytes damaged = whole;
+    for (int n = 0; n < 2; ++n) {
+      damaged[random() % damaged.size()] = static_cast<uint8_t>(random());
+    }
+    ask_everything(damaged.data(), damaged.size());
+  }
+}
+
+// Every cut of a map, every byte of it changed to others, and two bytes at a time.
 void test_damaged() {
   const Bytes whole = debug_map();
   for (size_t n = 0; n <= whole.size(); ++n) ask_everything(whole.data(), n);
@@ -104,22 +125,44 @@ void test_damaged() {
       ask_everything(damaged.data(), damaged.size());
     }
   }
-  uint32_t state = 1;
-  const auto random = [&] { return (state = state * 1664525 + 1013904223) >> 8; };
-  for (int i = 0; i < 20000; ++i) {
-    Bytes damaged = whole;
-    for (int n = 0; n < 2; ++n) {
-      damaged[random() % damaged.size()] = static_cast<uint8_t>(random());
-    }
-    ask_everything(damaged.data(), damaged.size());
-  }
+  damage(whole, 20000);
   const Bytes other = {'R', 'L', 'D', 'M', 3, 0, 0, 0, 0, 0};
   CHECK(!DebugLines(view(other)).present() && !DebugLines({}).present());
 }
 
+void answer(const char* map_path, const char* questions_path) {
+  std::ifstream file(map_path, std::ios::binary);
+  const Bytes bytes{std::istreambuf_iterator<char>(file), {}};
+  const DebugLines map(view(bytes));
+  std::ifstream questions(questions_path);
+  for (std::string question; std::getline(questions, question);) {
+    const size_t first = question.find('\t'), second = question.find('\t', first + 1);
+    const std::string method = question.substr(0, first);
+    const size_t number = std::stoul(question.substr(first + 1));
+    const uint64_t reference =
+        second == std::string::npos
+            ? map.instruction(method.c_str(), number)
+            : map.place(method.c_str(), number, question.substr(second + 1).c_str());
+    DebugLines::Line lines[256];
+    const size_t n = map.lines(reference, lines, 256);
+    for (size_t i = 0; i < n; ++i) {
+      std::printf(
+          "%s%s:%llu in %s: %s", i > 0 ? "; " : "", text_of(map, lines[i].file, 512).c_str(),
+          static_cast<unsigned long long>(lines[i].number),
+          text_of(map, lines[i].function, 512).c_str(), text_of(map, lines[i].text, 512).c_str());
+    }
+    std::printf("\n");
+  }
+  damage(bytes, 500);
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc == 3) {
+    answer(argv[1], argv[2]);
+    return check_result();
+  }
   test_texts();
   test_instructions();
   test_places();

@@ -122,8 +122,9 @@ void test_lines() {
   for (const uint64_t value : {2, 0, 1, 9 << 1, 0}) number(map.lines, value);  // b.py:9
   for (const uint64_t value : {2, 2 << 1, 1}) number(map.sets, value);  // the second, the first
   Bytes body, places;
-  for (const uint64_t value : {1 << 2, 5, 3 << 1}) number(places, value);  // 5: the set
-  sized(body, {1 << 1, 1 << 1});                                           // one run: the first
+  sized(places, {1 << 1, 5});  // one id, 5
+  entry(places, 1, 0, 3);      // the set
+  sized(body, {1 << 2, 1 << 1});
   sized(body, places);
   number(map.methods, 3);
   sized(map.methods, body);

@@ -89,7 +89,7 @@ def main(
     if not any(operator.sources for operator in found.operators):
         out.print(
             "The file has no debug information, so Python lines are not known: programs that "
-            "rushlight.export makes have it.",
+            "rushlight.export makes have it, unless it is told debug='none'.",
             style="dim",
         )
 

@@ -20,6 +20,8 @@ def overview(report: ProgramReport) -> Iterator[RenderableType]:
     yield _title(report)
     yield _methods(report)
     yield _by_kind(report)
+    if report.debug_left_out:
+        yield _left_out(report)
     if report.forms:
         yield _forms(report)
     for method in report.methods:
@@ -109,6 +111,15 @@ def _by_kind(report: ProgramReport) -> RenderableType:
         bar = Text("━" * max(round(share * _BAR), 1 if size else 0), style="cyan")
         table.add_row(kind, size_text(size), f"{share:.1%}", bar)
     return table
+
+
+def _left_out(report: ProgramReport) -> Text:
+    """What the file does not tell of where it came from, to stay small."""
+    left = ", ".join(report.debug_left_out)
+    return Text.assemble(
+        ("\n The map to Python lines is cut", "yellow"),
+        f' to stay small: the file has no {left}; debug="full" at export stores all',
+    )
 
 
 def _executorch(report: ProgramReport) -> RenderableType:

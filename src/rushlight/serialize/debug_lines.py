@@ -12,7 +12,8 @@ from itertools import groupby
 from typing import TypeVar
 
 from rushlight.schema.debug import DebugLine, DebugMap, DebugNode
-from rushlight.serialize.varints import Limit, Reader, Writer, runs_of
+from rushlight.serialize.sequences import Sequences, write_sequence
+from rushlight.serialize.varints import Reader, Writer
 
 _MOST_TEXT = 1 << 26  # bytes of all strings: with shared beginnings few bytes may claim any number
 
@@ -68,7 +69,8 @@ def write_lines(
     words |= set(debug.methods)
     if places:
         for method in debug.methods.values():
-            words |= {key for one in method.delegates for key in one if _number(key) is None}
+            for one in method.delegates:
+                words |= {keys[0] for first, keys in _rising(one) if first is None}
     encoded = sorted({word.encode("utf-8", "replace") for word in words} - {b""})
     strings = {word: i for i, word in enumerate(encoded, start=1)} | {b"": 0}
     writer = _LinesWriter(strings, table, brief)
@@ -90,6 +92,27 @@ def _number(key: str) -> int | None:
     """The number that an id is written as; None if it is another text."""
     is_number = key.isascii() and key.isdigit() and len(key) < 16 and str(int(key)) == key
     return int(key) if is_number else None
+
+
+def _rising(keys: Iterable[str]) -> Iterator[tuple[int | None, list[str]]]:
+    """Ids together where they are numbers that rise by 1: (the first of them, all). Other texts
+    stand alone and have no number; a number that is less than one before it counts as text."""
+    first, run = 0, list[str]()
+    for key in keys:
+        number = _number(key)
+        if number == first + len(run):
+            run.append(key)
+        elif number is None or number < first + len(run):
+            if run:
+                yield first, run
+            first, run = first + len(run), []
+            yield None, [key]
+        else:
+            if run:
+                yield first, run
+            first, run = number, [key]
+    if run:
+        yield first, run
 
 
 def _strings(encoded: Sequence[bytes]) -> bytearray:
@@ -120,53 +143,22 @@ class _LinesWriter:
         return self._strings[word.encode("utf-8", "replace")]
 
     def instructions(self, nodes: Sequence[DebugNode]) -> bytearray:
-        out, last = Writer(), 0
-        for first, step, count in runs_of([self._reference((node,)) for node in nodes]):
-            out.number(count << 1 | step)
-            out.signed(first - last)
-            last = first + step * (count - 1)
-        return out.data
+        return write_sequence([self._reference((node,)) for node in nodes])
 
     def places(self, places: Mapping[str, Sequence[DebugNode]]) -> bytearray:
-        """Runs of ids that are numbers and rise by 1, and single ids that are other texts."""
-        out, last, next_id = Writer(), 0, 0
-        for first_id, references in self._rising(places):
-            if isinstance(first_id, str):
-                out.number(self.string(first_id) << 1 | 1)
-                out.signed(references[0] - last)
-                last = references[0]
+        """The ids, and behind them what they refer to: `count << 1` of ids that are numbers and
+        rise by 1, and how much the first is above the last before; or an id's text, marked by 1."""
+        ids, next_id = Writer(), 0
+        for first, keys in _rising(places):
+            if first is None:
+                ids.number(self.string(keys[0]) << 1 | 1)
                 continue
-            gap = first_id - next_id
-            for first, step, count in runs_of(references):
-                out.number(count << 2 | step << 1)
-                out.number(gap)
-                out.signed(first - last)
-                last, gap = first + step * (count - 1), 0
-            next_id = first_id + len(references)
-        return out.data
-
-    def _rising(
-        self, places: Mapping[str, Sequence[DebugNode]]
-    ) -> Iterator[tuple[int | str, list[int]]]:
-        """The references of places, together where their ids rise by 1: (first id, references).
-
-        An id that is less than one before it counts as text.
-        """
-        first, references = 0, list[int]()
-        for key, nodes in places.items():
-            number = _number(key)
-            if number == first + len(references):
-                references.append(self._reference(nodes))
-                continue
-            if references:
-                yield first, references
-                first, references = first + len(references), []
-            if number is None or number < first:
-                yield key, [self._reference(nodes)]
-            else:
-                first, references = number, [self._reference(nodes)]
-        if references:
-            yield first, references
+            ids.number(len(keys) << 1)
+            ids.number(first - next_id)
+            next_id = first + len(keys)
+        out = Writer()
+        out.sized(ids.data)
+        return out.data + write_sequence([self._reference(nodes) for nodes in places.values()])
 
     def _reference(self, nodes: Iterable[DebugNode]) -> int:
         lines = (self._brief(node.line) for node in nodes)
@@ -258,34 +250,25 @@ def _read_blocks(reader: Reader, strings: Sequence[str]) -> list[DebugLine]:
 
 
 def _read_method(reader: Reader, strings: Sequence[str], known: Sequence[Lines]) -> MethodLines:
-    found, runs, last, most = MethodLines(), reader.sized(), 0, Limit()
-    while runs:
-        head = runs.number()
-        last += runs.signed()
-        taken = [_at(known, last + (head & 1) * i) for i in most.range(head >> 1)]
-        found.instructions += taken
-        last += (head & 1) * max(len(taken) - 1, 0)
+    sequences = Sequences()
+    found = MethodLines([_at(known, i) for i in sequences.read(reader.sized())])
     while reader:
-        found.delegates.append(_read_places(reader.sized(), strings, known, most))
+        delegate = reader.sized()
+        ids = list(_read_ids(delegate.sized(), strings, sequences))
+        lines = [_at(known, i) for i in sequences.read(delegate)]
+        if len(ids) != len(lines):
+            raise ValueError("not as many places as ids")
+        found.delegates.append(dict(zip(ids, lines, strict=True)))
     return found
 
 
-def _read_places(
-    reader: Reader, strings: Sequence[str], known: Sequence[Lines], most: Limit
-) -> dict[str, Lines]:
-    found: dict[str, Lines] = {}
-    last = next_id = 0
+def _read_ids(reader: Reader, strings: Sequence[str], sequences: Sequences) -> Iterator[str]:
+    next_id = 0
     while reader:
         head = reader.number()
         if head & 1:
-            last += reader.signed()
-            found[_at(strings, head >> 1)] = _at(known, last)
+            yield _at(strings, head >> 1)
             continue
-        step, count = head >> 1 & 1, most.range(head >> 2)
-        next_id += reader.number()
-        last += reader.signed()
-        for i in count:
-            found[str(next_id + i)] = _at(known, last + step * i)
-        next_id += len(count)
-        last += step * max(len(count) - 1, 0)
-    return found
+        first = next_id + reader.number()
+        next_id = first + sequences.count(head >> 1)
+        yield from map(str, range(first, next_id))

@@ -2,26 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-
-class Limit:
-    """Counts what runs stand for: a run of few bytes may claim any number of items."""
-
-    def __init__(self) -> None:
-        self._left = 1 << 20
-
-    def range(self, count: int) -> range:
-        """`range(count)`.
-
-        Raises:
-            ValueError: if no program has so many.
-        """
-        self._left -= count
-        if self._left < 0:
-            raise ValueError("more items than a program has")
-        return range(count)
-
 
 class Writer:
     """Appends to `data`."""
@@ -93,15 +73,3 @@ class Reader:
     def sized(self) -> Reader:
         """A reader of the bytes behind their number."""
         return Reader(self.take(self.number()))
-
-
-def runs_of(values: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """(first value, step of 0 or 1, count): the runs that the values consist of."""
-    at = 0
-    while at < len(values):
-        first, end = values[at], at + 1
-        step = int(end < len(values) and values[end] == first + 1)
-        while end < len(values) and values[end] == first + step * (end - at):
-            end += 1
-        yield first, step, end - at
-        at = end
