@@ -87,6 +87,7 @@ TABLES: dict[Any, tuple[float, int] | None] = {
     ),
 }
 SIZES = frozenset({aten.sym_size.int, aten.sym_numel.default})
+PARTED = "parted"  # in the meta of an alias that a value is joined as; see joins.py
 
 Spec: TypeAlias = "QuantizationSpec | FixedQParamsQuantizationSpec"
 
@@ -106,6 +107,8 @@ class Annotator:
         if is_annotated(node):
             self._learn(node)
             return False
+        if PARTED in node.meta:
+            return False  # until the join is
         if node.target in CONVOLUTIONS or node.target is LINEAR:
             return self._product(node, config)
         rule = self._rule(node.target)
@@ -222,8 +225,13 @@ class Annotator:
 
     def _join(self, node: Node, config: QuantizationConfig) -> bool:
         inputs = node.all_input_nodes
-        if not inputs or not self._all_quantised(inputs, config):
+        sources = [x.all_input_nodes[0] if PARTED in x.meta else x for x in inputs]
+        if not inputs or not self._all_quantised(sources, config):
             return False
+        for x, source in zip(inputs, sources, strict=True):
+            if x is not source:
+                self._write(x, {source: self._spec_of(source, config)}, config.output_activation)
+                self._remember(x, config.output_activation)
         first = inputs[0]
         shared = SharedQuantizationSpec((first, node))
         given: dict[Node, QuantizationSpecBase | None] = dict.fromkeys(inputs, shared)

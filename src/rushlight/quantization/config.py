@@ -1,8 +1,8 @@
 """How values are quantised: torchao's `QuantizationConfig` for each scheme of the recipes.
 
 Observers keep a scale above a floor. ExecuTorch's floor, 2**-12, is larger than the scales of many
-trained layers (a folded batch norm makes weights of 1e-3) and turns them into zeros, so the floors
-here only keep the product of two scales a normal float32.
+trained layers (a folded batch norm makes weights of 1e-3) and turns them into zeros. The floor here
+is what float32 can still invert; `scales.py` keeps the products of two scales normal numbers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import torch
 from torchao.quantization.pt2e import (
     FakeQuantize,
     FusedMovingAvgObsFakeQuantize,
-    HistogramObserver,
     MinMaxObserver,
     MovingAverageMinMaxObserver,
     MovingAveragePerChannelMinMaxObserver,
@@ -22,9 +21,9 @@ from torchao.quantization.pt2e import (
 from torchao.quantization.pt2e.quantizer import QuantizationConfig, QuantizationSpec
 
 from rushlight.quantization.observers import GroupedWeightObserver, PerTokenObserver
+from rushlight.quantization.ranges import RangeObserver
 
-ACTIVATION_FLOOR = 2.0**-30
-WEIGHT_FLOOR = 2.0**-40
+FLOOR = 2.0**-100
 PER_TOKEN = PerTokenObserver.with_args()
 
 
@@ -72,7 +71,7 @@ def grouped_weight(group_size: int) -> QuantizationSpec:
         quant_min=-8,
         quant_max=7,
         observer_or_fake_quant_ctr=GroupedWeightObserver.with_args(
-            group_size=group_size, floor=WEIGHT_FLOOR
+            group_size=group_size, floor=FLOOR
         ),
     )
 
@@ -86,10 +85,10 @@ def group_size_of(weight: QuantizationSpec) -> int | None:
 
 def _activation(bits: int, is_qat: bool) -> QuantizationSpec:
     wide = bits == 16
-    options: dict[str, Any] = {"eps": ACTIVATION_FLOOR}
+    options: dict[str, Any] = {"eps": FLOOR}
     if not is_qat:
-        # A histogram of 16 bits would cut off what they can still tell apart.
-        observer: Any = MinMaxObserver if wide else HistogramObserver
+        # A histogram's bins are too wide for what 16 bits can still tell apart.
+        observer: Any = MinMaxObserver if wide else RangeObserver
     elif wide:
         observer = FakeQuantize
         options["observer"] = MovingAverageMinMaxObserver
@@ -105,7 +104,7 @@ def _activation(bits: int, is_qat: bool) -> QuantizationSpec:
 
 
 def _weight(is_per_channel: bool, is_qat: bool) -> QuantizationSpec:
-    options: dict[str, Any] = {"eps": WEIGHT_FLOOR}
+    options: dict[str, Any] = {"eps": FLOOR}
     observer: Any = PerChannelMinMaxObserver if is_per_channel else MinMaxObserver
     if is_qat:
         options["observer"] = (

@@ -11,6 +11,7 @@ from torchao.quantization.pt2e.quantizer import QuantizationConfig, Quantizer
 
 from rushlight.errors import Code, ExportError
 from rushlight.quantization.annotate import Annotator, is_annotated
+from rushlight.quantization.joins import drop_parted, part_joins, parted
 from rushlight.quantization.layers import layer_of
 from rushlight.quantization.observers import GroupedWeightObserver, PerTokenObserver
 from rushlight.quantization.transform import PRODUCTS, prepare_graph
@@ -66,7 +67,9 @@ class CpuQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no types
 
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
         """Fold paddings into convolutions, and make numbers that are added constants."""
-        return prepare_graph(model)
+        prepare_graph(model)
+        part_joins(model)
+        return model
 
     def annotate(self, model: GraphModule) -> GraphModule:
         """Write the annotations of every call; see `annotate.py`."""
@@ -75,6 +78,7 @@ class CpuQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no types
             config = self._config_of(node) if node.op == "call_function" else None
             if config is not None and (self._filter is None or self._filter(node)):
                 annotator.annotate(node, config)
+        drop_parted(model, [node for node in parted(model) if not is_annotated(node)])
         return model
 
     def prepare_obs_or_fq_callback(

@@ -21,6 +21,7 @@ from rushlight.quantization.layers import attribute_of, layer_of
 from rushlight.quantization.transform import PRODUCTS
 
 _LARGEST_BIAS = 2.0**30  # of int32, so that the sum of the products fits beside it
+_LEAST_PRODUCT = 2.0**-120  # of two scales: a normal float32, as is what kernels make of it
 
 
 def mend_scales(prepared: GraphModule) -> None:
@@ -46,6 +47,9 @@ def mend_scales(prepared: GraphModule) -> None:
             _mend_weight(source, observer)
         else:
             _mend_activation(source, observer)
+    for node in prepared.graph.nodes:
+        if node.target in PRODUCTS:
+            _fit_product(prepared, node)
     for source, module in biases:
         if source.op == "get_attr":
             _fit_bias(attribute_of(prepared, str(source.target)), module)
@@ -97,6 +101,17 @@ def _mend_weight(source: Node, observer: Any) -> None:
             UserWarning,
             stacklevel=2,
         )
+
+
+def _fit_product(prepared: GraphModule, node: Node) -> None:
+    """Raise the floor of a weight's scales so that their products with the input's are normal."""
+    given = [arg for arg in node.args[:2] if isinstance(arg, Node) and arg.op == "call_module"]
+    observers = [_observer(prepared.get_submodule(str(arg.target))) for arg in given]
+    if len(observers) < 2 or not all(hasattr(one, "eps") for one in observers):
+        return
+    x, weight = observers
+    needed = _LEAST_PRODUCT / x.calculate_qparams()[0].double()
+    weight.eps = torch.maximum(weight.eps.double(), needed).to(weight.eps.dtype)
 
 
 def _fit_bias(bias: torch.Tensor, module: Any) -> None:

@@ -21,6 +21,7 @@ from rushlight.quantization.calibrate import (
     observe_constants,
     run_through,
 )
+from rushlight.quantization.joins import requantise_joined, share_near_scales
 from rushlight.quantization.layers import unchanged
 from rushlight.quantization.modules import change_modules, converted_inputs
 from rushlight.quantization.recipes import Recipe, recipe_of
@@ -100,9 +101,12 @@ def converted(
     prepared: GraphModule, examples: Examples, *, is_qat: bool = False
 ) -> ExportedProgram:
     """The program of a prepared module that has seen its data, or was trained."""
+    if not is_qat:  # what was trained keeps the scales that it was trained with
+        share_near_scales(prepared)
     mend_scales(prepared)
     with unchanged(list(prepared.buffers())):  # calls that write one are run to fold constants
         module = convert_pt2e(prepared)
+    requantise_joined(module)
     if is_qat:
         quantise_biases(module)
     check_biases(module)

@@ -1,0 +1,160 @@
+"""The range of a value's integers: the one with the least squared error over all that was seen.
+
+Observation fills a histogram whose bins are powers of two wide and begin at multiples of their
+width: when the values outgrow it, two bins become one, and no count is guessed. The search tries a
+grid of ends at once. Values within cost the square of a step over twelve, as where they are spread
+evenly, those that become zero cost what they are, and those beyond cost their distance.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torchao.quantization.pt2e.observer import UniformQuantizationObserverBase
+
+_BINS = 4096
+_CHUNK = 1 << 16  # values that are counted at a time, so that they stay in a processor's cache
+_NARROWEST = -100  # of the exponents of widths, so that one over it is a float32
+_STEPS_TO_HALF = 12
+_TRIED = torch.exp2(-torch.arange(8 * _STEPS_TO_HALF, dtype=torch.float64) / _STEPS_TO_HALF)
+
+
+class RangeObserver(UniformQuantizationObserverBase):  # type: ignore[misc]  # torchao has no types
+    """Of an activation with one scale, whose range is found once for all data."""
+
+    def __init__(self, dtype: torch.dtype = torch.int8, **options: Any) -> None:
+        super().__init__(dtype=dtype, **options)
+        self._seen = Histogram()
+        self._found: tuple[int, tuple[float, float]] | None = None  # of so many values
+
+    @property
+    def min_val(self) -> torch.Tensor:
+        """The least value that was seen; NaN if one was."""
+        return torch.tensor(self._seen.low)
+
+    @property
+    def max_val(self) -> torch.Tensor:
+        """The greatest value that was seen; NaN if one was."""
+        return torch.tensor(self._seen.high)
+
+    @property
+    def has_seen_infinity(self) -> bool:
+        """Whether a value was NaN or infinite."""
+        return math.isnan(self._seen.low)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """`x` as it is; its values are counted."""
+        if x.numel():
+            self._seen.add(x.detach().reshape(-1).float())
+        return x
+
+    def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The scale and zero point; the range is looked for once."""
+        seen = self._seen
+        ends = seen.low, seen.high
+        if seen.is_finite:
+            if self._found is None or self._found[0] != seen.total:
+                is_symmetric = self.qscheme == torch.per_tensor_symmetric
+                found = best_range(seen, self.quant_max - self.quant_min, is_symmetric)
+                self._found = seen.total, found
+            ends = self._found[1]
+        scale, zero_point = self._calculate_qparams(*map(torch.tensor, ends))
+        return scale, zero_point
+
+
+class Histogram:
+    """How many values lie in each of some bins.
+
+    Attributes:
+        low, high: the least and the greatest value; NaN if one is.
+        total: how many there are.
+        counts: of each bin.
+    """
+
+    def __init__(self) -> None:
+        self.low, self.high = math.inf, -math.inf
+        self.total = 0
+        self.counts = torch.zeros(_BINS, dtype=torch.int64)
+        self._exponent = 0  # of the width of a bin
+        self._first = 0  # the first bin begins at so many widths
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether there are values, and none is NaN or infinite."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    @property
+    def centres(self) -> torch.Tensor:
+        """The middle of each bin, as float64."""
+        bins = torch.arange(_BINS, dtype=torch.float64) + (self._first + 0.5)
+        return bins * math.ldexp(1.0, self._exponent)
+
+    def add(self, values: torch.Tensor) -> None:
+        """Count the values of a float32 vector; of one that is not finite, its ends alone."""
+        low, high = (float(end) for end in torch.aminmax(values))
+        if not (math.isfinite(low) and math.isfinite(high)) or (self.total and not self.is_finite):
+            self.low = self.high = math.nan
+            return
+        self._widen(min(low, self.low), max(high, self.high))
+        base, inverse = math.ldexp(self._first, self._exponent), math.ldexp(1.0, -self._exponent)
+        for part in values.split(_CHUNK):
+            bins = ((part - base) * inverse).clamp_(0, _BINS - 1).to(torch.int32)
+            self.counts += torch.bincount(bins, minlength=_BINS)
+        self.total += values.numel()
+
+    def _widen(self, low: float, high: float) -> None:
+        """Let the bins reach from `low` to `high`."""
+        if (low, high) == (self.low, self.high):
+            return
+        exponent = _exponent(low, high)
+        exponent = max(exponent, self._exponent) if self.total else exponent
+        first = math.floor(math.ldexp(low, -exponent))
+        if self.total and (exponent, first) != (self._exponent, self._first):
+            used = self.counts.nonzero().flatten()
+            moved = ((used + self._first) >> (exponent - self._exponent)) - first
+            self.counts = torch.zeros_like(self.counts).index_add_(0, moved, self.counts[used])
+        self.low, self.high = low, high
+        self._exponent, self._first = exponent, first
+
+
+def best_range(seen: Histogram, steps: int, is_symmetric: bool) -> tuple[float, float]:
+    """The ends between which so many equal steps lose the least of what was seen."""
+    low, high = min(seen.low, 0.0), max(seen.high, 0.0)
+    if is_symmetric:
+        highs = max(-low, high) * _TRIED
+        lows = -highs
+    else:
+        lows, highs = (low * _TRIED).unsqueeze(1), high * _TRIED
+    counts, centres = seen.counts.double(), seen.centres.clamp(low, high)
+    moments = torch.stack([counts, counts * centres, counts * centres.square()])
+    sums = torch.nn.functional.pad(moments.cumsum(1), (1, 0))
+    below = sums[:, torch.searchsorted(centres, lows)]
+    above = sums[:, -1:] - sums[:, torch.searchsorted(centres, highs, right=True)]
+    step = (highs - lows) / steps
+    to_zero = (
+        sums[:, torch.searchsorted(centres, step / 2, right=True)]
+        - sums[:, torch.searchsorted(centres, -step / 2)]
+    )
+    spread = seen.total - below[0] - above[0] - to_zero[0]
+    error = spread * step.square() / 12 + to_zero[2]
+    error += _distance(below, lows) + _distance(above, highs)
+    at = int(error.argmin())
+    row, column = (at, at) if is_symmetric else divmod(at, highs.numel())
+    return float(lows.flatten()[row]), float(highs[column])
+
+
+def _distance(sums: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
+    """The sum of the squares of how far values lie from `end`, of their moments 0, 1 and 2."""
+    return sums[2] - 2 * end * sums[1] + end.square() * sums[0]
+
+
+def _exponent(low: float, high: float) -> int:
+    """The exponent of the narrowest width of which bins reach from `low` to `high`."""
+    # Where all values are alike, width is what float32 tells apart around them.
+    span = max(high - low, max(-low, high) * 2.0**-12)
+    exponent = max(math.frexp(span / (_BINS - 1))[1], _NARROWEST) if span else 0
+    while math.floor(math.ldexp(high, -exponent)) - math.floor(math.ldexp(low, -exponent)) >= _BINS:
+        exponent += 1
+    return exponent
