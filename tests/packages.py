@@ -19,15 +19,19 @@ class Package:
         monkeypatch.syspath_prepend(folder)
         self._monkeypatch = monkeypatch
 
-    def offer(self, id: str, code: str, value: str = "found") -> str:
+    def offer(
+        self,
+        id: str,
+        code: str,
+        value: str = "found",
+        group: str = "rushlight.runtime_backends",
+    ) -> str:
         """Install a package with this code and one entry point; its name."""
         name = f"test_package_{next(_numbers)}"
         (self._folder / f"{name}.py").write_text(code)
         info = self._folder / f"{name}-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(
-            f"[rushlight.runtime_backends]\n{id} = {name}:{value}\n"
-        )
+        (info / "entry_points.txt").write_text(f"[{group}]\n{id} = {name}:{value}\n")
         self._monkeypatch.syspath_prepend(self._folder)  # drops what was remembered of it
         return name

@@ -73,7 +73,7 @@ def rushlight_runs(program: bytes) -> list[np.ndarray]:
 
 
 def executorch_runs(program: bytes) -> list[np.ndarray]:
-    import executorch.kernels.quantized
+    import executorch.kernels.quantized  # noqa: F401  (registers them)
     from executorch.runtime import Runtime
 
     method = Runtime.get().load_program(program).load_method("forward")
@@ -119,7 +119,9 @@ def old_graphs() -> Callable[[], None]:
 
     def still_work() -> None:
         assert torch.ops.dim_order_ops._to_dim_order_copy.default is to_dim_order_copy
-        for got, want in zip(edge.exported_program().module()(*INPUTS), MODEL(*INPUTS), strict=True):
+        for got, want in zip(
+            edge.exported_program().module()(*INPUTS), MODEL(*INPUTS), strict=True
+        ):
             assert torch.equal(got, want)
         check(edge.to_executorch().buffer, rushlight_runs)
 

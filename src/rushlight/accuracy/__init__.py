@@ -1,5 +1,6 @@
 """What quantization costs, layer by layer, and models quantised within a budget."""
 
+import rushlight.quantization  # noqa: F401  (first: it imports torchao, and quietly)
 from rushlight.accuracy.budget import Budgeted, LayerChoice, layers_of, quantize_within
 from rushlight.accuracy.compare import compare
 from rushlight.accuracy.report import Layer, LossReport

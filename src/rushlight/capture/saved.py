@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import zipfile
 import zlib
@@ -13,6 +12,7 @@ import torch
 from torch.export import ExportedProgram
 
 from rushlight.errors import Code, ExportError
+from rushlight.ir.quiet import import_torchao
 
 Saved = str | os.PathLike[str] | BinaryIO
 
@@ -54,7 +54,7 @@ def _read(file: BinaryIO, name: str) -> ExportedProgram:
     file.seek(start)
     if _has_quantized_operators(file):
         with contextlib.suppress(ModuleNotFoundError):
-            importlib.import_module("torchao.quantization.pt2e.quantize_pt2e")  # registers them
+            import_torchao()  # registers them
     file.seek(start)
     try:
         return torch.export.load(file)

@@ -13,8 +13,13 @@ from torch._subclasses.fake_impls import op_implementations_dict
 
 from rushlight.capture.lines import lines_of_functions
 from rushlight.capture.recurrent import scanned_recurrence
+from rushlight.ir.quiet import quiet
 
 _MASKED_SELECT = torch.ops.aten.masked_select.default
+# Torch's own recurrent layers keep a list of their weights, which they may not. Whether a size of 1
+# is fixed is told by our own message, which says what to do.
+_FLAT_WEIGHTS = r"The tensor attributes? (?:self\.[\w.]*_flat_weights\[\d+\](?:, )?)+ w"
+_FIXED_SIZES = {"torch._export.non_strict_utils": "0/1 specialized"}
 
 
 @contextmanager
@@ -26,7 +31,13 @@ def tracing() -> Iterator[None]:
     functions that `torch.compile` made are compiled anew at their next call.
     """
     torch._dynamo.reset()
-    with torch.no_grad(), scanned_recurrence(), broadcast_counts(), lines_of_functions():
+    with (
+        quiet(warned=_FLAT_WEIGHTS, logged=_FIXED_SIZES),
+        torch.no_grad(),
+        scanned_recurrence(),
+        broadcast_counts(),
+        lines_of_functions(),
+    ):
         yield
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
@@ -35,6 +34,7 @@ from rushlight.ir.branches import branches
 from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
 from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.programs import copy_program
+from rushlight.ir.quiet import quiet
 from rushlight.ir.rewrite import remove_dead
 from rushlight.ir.source import (
     carry_debug_handles,
@@ -69,8 +69,7 @@ def to_core_aten(
     if whole:
         program = copy_program(program)
         hide(program.graph, whole)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # torch's own, about its own tree specs
+    with quiet(warned="LeafSpec.* is deprecated"):  # torch's own, about its own tree specs
         try:
             with broadcast_counts():
                 prepared = prepare_branches(program)

@@ -43,7 +43,8 @@ def out_variant(target: OpOverload) -> OpOverload | None:
     with _LOCK:
         if overload not in (torch._C._jit_get_operation(f"{OUT_NAMESPACE}::{base}")[1] or ()):
             _LIB.define(_schema(target, overload, len(results)))
-    return getattr(getattr(getattr(torch.ops, OUT_NAMESPACE), base), overload)  # type: ignore[no-any-return]
+    packet = getattr(getattr(torch.ops, OUT_NAMESPACE), base)
+    return getattr(packet, overload)  # type: ignore[no-any-return]
 
 
 def _base(target: OpOverload) -> str:

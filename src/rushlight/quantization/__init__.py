@@ -4,9 +4,13 @@ torchao's entry points and protocol are re-exported under their own names; `CpuQ
 the `cpu` and `xnnpack` backends compute with integers, `RECIPES` are the ways to use it.
 """
 
+from rushlight.ir.quiet import import_torchao
+
 try:
-    import torchao  # noqa: F401
+    import_torchao()
 except ModuleNotFoundError as error:
+    if error.name != "torchao":
+        raise
     raise ImportError(
         "rushlight.quantization needs torchao, which is not installed: pip install "
         "'rushlight[quantization]'",

@@ -1,0 +1,42 @@
+"""Backends that are found by their entry points, and what is imported for that."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from packages import Package
+from rushlight import ExportError
+from rushlight.partition import registry
+from rushlight.partition.to_backend import find_backend
+
+CODE = """
+from rushlight.partition import BackendDetails
+class ID(BackendDetails):
+    pass
+"""
+
+
+def test_only_the_backend_that_is_asked_for_is_imported(package: Package) -> None:
+    group = registry.DETAILS
+    wanted = package.offer(
+        "WantedBackend", CODE.replace("ID", "WantedBackend"), "WantedBackend", group
+    )
+    others = [
+        package.offer("OtherBackend", CODE.replace("ID", "OtherBackend"), "OtherBackend", group),
+        package.offer("other", "raise SystemExit", "Partitioner", registry.GROUP),
+    ]
+    assert find_backend("WantedBackend").__module__ == wanted
+    assert not {*others} & {*sys.modules}
+    with pytest.raises(ExportError, match="no backend 'MissingBackend' is known here"):
+        find_backend("MissingBackend")
+    assert not {*others} & {*sys.modules}
+
+
+def test_package_of_a_backend_that_cannot_be_imported(package: Package) -> None:
+    package.offer("BrokenBackend", "import what_is_not_there", "B", registry.DETAILS)
+    with pytest.raises(
+        ExportError, match="cannot be imported: No module named 'what_is_not_there'"
+    ):
+        find_backend("BrokenBackend")
