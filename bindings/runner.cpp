@@ -83,8 +83,15 @@ void MethodRunner::fail_run(Status status, bool in_instruction) {
 }
 
 void MethodRunner::check_files() {
-  const Status status = method_->check_files();
-  if (!status.ok()) fail_run(status, false);
+  if (guard_ == nullptr) return;
+  Message message;
+  const Status status = guard_->check(message);
+  if (status.ok()) return;
+  Failure failure;
+  failure.code = status.code();
+  failure.message = message.text();
+  failure.method = name_;
+  throw failure;
 }
 
 void MethodRunner::run(std::vector<Argument>& arguments) {
@@ -120,6 +127,7 @@ nb::object MethodRunner::call(Session& session, nb::handle values) {
   std::vector<Argument> arguments(expectation_.size());
   if (!expectation_.read(values, arguments)) return {};
   Turn turn(session);
+  check_files();
   inputs_gone_ = expectation_.borrows();
   run(arguments);
   return results(any_torch(arguments));
@@ -164,6 +172,7 @@ bool MethodRunner::set_inputs(Session& session, nb::handle values) {
   std::vector<Argument> arguments(expectation_.size());
   if (!expectation_.read(values, arguments)) return false;
   Turn turn(session);
+  check_files();
   inputs_gone_ = expectation_.borrows();
   const Status status = expectation_.set(*method_, arguments);
   if (!status.ok()) fail_run(status, false);
@@ -181,6 +190,7 @@ void MethodRunner::check_inputs_alive() {
 
 void MethodRunner::execute(Session& session) {
   Turn turn(session);
+  check_files();
   check_inputs_alive();
   Status status;
   {
@@ -193,6 +203,7 @@ void MethodRunner::execute(Session& session) {
 
 int64_t MethodRunner::step(Session& session) {
   Turn turn(session);
+  check_files();
   check_inputs_alive();
   const uint32_t index = method_->program_counter();
   if (index == 0) start();

@@ -20,7 +20,13 @@ enum class Form : uint8_t { List, Tuple, Single };
 class MethodRunner {
  public:
   MethodRunner(std::string name, Method& method, TimingTracer* tracer)
-      : name_(std::move(name)), method_(&method), tracer_(tracer), expectation_(method.meta()) {}
+      : name_(std::move(name)),
+        method_(&method),
+        tracer_(tracer),
+        guard_(method.guard()),
+        expectation_(method.meta()) {
+    method.set_guard(nullptr);  // asked here, once for a whole call
+  }
 
   const std::string& name() const { return name_; }
   Expectation& expectation() { return expectation_; }
@@ -57,6 +63,7 @@ class MethodRunner {
   std::string name_;
   Method* method_;
   TimingTracer* tracer_;
+  const FileGuard* guard_;
   Expectation expectation_;
   Form form_ = Form::List;
   std::vector<Argument> kept_;  // of set_inputs
