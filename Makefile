@@ -104,6 +104,12 @@ test-cpp: ext ## C++ tests, then once more under AddressSanitizer and UBSan
 sanitize: $(ENV)
 	@$(call timed,C++ build with sanitizers,$(call build,$(SANITIZE),$(SANITIZE_FLAGS)))
 
+.PHONY: attack
+attack: ext sanitize ## 20,000 damaged files, loaded and run; a tenth also under sanitizers
+	@$(call timed,Damaged files,$(PY) -m tests.attack --mutants 20000)
+	@$(call timed,Damaged files under sanitizers,$(PY) -m tests.attack --mutants 2000 \
+	  --first 20000 --runner $(SANITIZE)/rushlight_runner)
+
 .PHONY: tsan
 tsan: $(ENV) ## C++ tests that use several threads, under ThreadSanitizer
 	@$(call timed,C++ build with ThreadSanitizer,$(call build,$(TSAN),$(TSAN_FLAGS)))

@@ -166,8 +166,15 @@ void MethodRunner::fail_run(Status status, bool in_instruction) {
 }
 
 void MethodRunner::check_files() {
-  const Status status = method_->check_files();
-  if (!status.ok()) fail_run(status, false);
+  if (guard_ == nullptr) return;
+  Message message;
+  const Status status = guard_->check(message);
+  if (status.ok()) return;
+  Failure failure;
+  failure.code = status.code();
+  failure.message = message.text();
+  failure.method = name_;
+  throw failure;
 }
 
 void MethodRunner::run(Session& session, std::vector<Argument>& arguments) {
@@ -207,6 +214,7 @@ nb::object MethodRunner::call(Session& session, nb::handle values) {
   if (!expectation_.read(values, arguments)) return {};
   Turn turn(session);
   session.check_ready();
+  check_files();
   run(session, arguments);
   return results(any_torch(arguments));
 }
@@ -240,6 +248,7 @@ bool MethodRunner::set_inputs(Session& session, nb::handle values) {
   if (!expectation_.read(values, arguments)) return false;
   Turn turn(session);
   session.check_ready();
+  check_files();
   inputs_gone_ = expectation_.borrows();
   const Status status = expectation_.set(*method_, arguments);
   if (!status.ok()) fail_run(status, false);
@@ -258,6 +267,7 @@ void MethodRunner::check_inputs_alive() {
 void MethodRunner::execute(Session& session) {
   Turn turn(session);
   session.check_ready();
+  check_files();
   check_inputs_alive();
   Status status;
   {
@@ -271,6 +281,7 @@ void MethodRunner::execute(Session& session) {
 int64_t MethodRunner::step(Session& session) {
   Turn turn(session);
   session.check_ready();
+  check_files();
   check_inputs_alive();
   const uint32_t index = method_->program_counter();
   if (index == 0) start();

@@ -26,7 +26,13 @@ struct Target {
 class MethodRunner {
  public:
   MethodRunner(std::string name, Method& method, TimingTracer* tracer)
-      : name_(std::move(name)), method_(&method), tracer_(tracer), expectation_(method.meta()) {}
+      : name_(std::move(name)),
+        method_(&method),
+        tracer_(tracer),
+        guard_(method.guard()),
+        expectation_(method.meta()) {
+    method.set_guard(nullptr);  // asked here, once for a whole call
+  }
 
   const std::string& name() const { return name_; }
   Expectation& expectation() { return expectation_; }
@@ -76,6 +82,7 @@ class MethodRunner {
   std::string name_;
   Method* method_;
   TimingTracer* tracer_;
+  const FileGuard* guard_;
   Expectation expectation_;
   Form form_ = Form::List;
   std::vector<std::string> input_names_;

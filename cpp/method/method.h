@@ -158,10 +158,6 @@ class Method {
   Status step();
   // Back to the start, from the end of a sequence of steps; InvalidState in the middle of one.
   Status reset();
-  // What a run checks first: see MethodOptions::guard.
-  Status check_files() {
-    return options_.guard != nullptr ? options_.guard->check(message_) : Status();
-  }
   // Between the first step and reset().
   bool in_steps() const { return stepping_; }
 
@@ -186,6 +182,9 @@ class Method {
   uint32_t delegate_of(uint32_t chain, uint32_t instruction) const;
 
   void set_tracer(Tracer* tracer) { tracer_ = tracer; }
+  // For who asks the guard once for several inputs and a run; nullptr: the method does not ask.
+  const FileGuard* guard() const { return options_.guard; }
+  void set_guard(const FileGuard* guard) { options_.guard = guard; }
 
  private:
   friend class MethodLoader;
@@ -197,6 +196,9 @@ class Method {
   };
 
   Place place_of(uint32_t pc) const;
+  Status check_files() {
+    return options_.guard != nullptr ? options_.guard->check(message_) : Status();
+  }
   Status check_input(size_t i, Tag given);
   [[gnu::format(printf, 4, 5)]] Status fail_input(size_t i, Code code, const char* format, ...);
   Tag tag_of_input(size_t i) const;

@@ -27,6 +27,10 @@ bool find_prefix(const NamedData& data, StringView prefix, size_t* at) {
   return *at < n;
 }
 
+bool is_whole(const Result<Span<const uint8_t>>& digests) {
+  return digests.ok() && digests.value().size() % kDigest == 0;
+}
+
 // How many digests of `wanted` are not in `have`; both are sorted.
 size_t missing(Span<const uint8_t> wanted, Span<const uint8_t> have) {
   size_t n = 0;
@@ -69,7 +73,11 @@ Status check_data_pair(const NamedData& program, const NamedData& data, Message&
                         tag.len(), tag.data(), expected.len(), expected.data());
   }
   const Result<Span<const uint8_t>> wanted = program.get(key);
-  if (!wanted.ok() || !have.ok()) return message.fail(Code::InvalidExternalData, "damaged");
+  if (!is_whole(wanted) || !is_whole(have)) {
+    return message.fail(Code::InvalidExternalData,
+                        "the digests of the data file %.*s.ptd are damaged; save it again",
+                        tag.len(), tag.data());
+  }
   const size_t n = missing(wanted.value(), have.value());
   if (n == 0) return {};
   return message.fail(Code::InvalidExternalData,

@@ -6,6 +6,7 @@ on file sizes) leaves the old file and nothing else. Every writer of the package
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -54,6 +55,13 @@ def write_text(path: AnyPath, text: str) -> None:
         file.write(text.encode())
 
 
+def open_file(path: AnyPath) -> BinaryIO:
+    """Open a file to read it; OSError if it is none: to open a pipe would wait for a writer."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError(errno.EINVAL, "it is a directory, a pipe or a device, not a file")
+    return open(path, "rb")
+
+
 @contextmanager
 def new_folder(path: AnyPath) -> Iterator[Path]:
     """A `with` block that fills a new folder, which is at `path` at its end, or not at all.
@@ -79,17 +87,17 @@ class _Written:
     """One file of `replacing_all`."""
 
     def __init__(self, path: AnyPath) -> None:
-        place = _place_of(path)
-        before = _status(place) if place is not None else None
-        if place is None or (before is not None and not stat.S_ISREG(before.st_mode)):
-            self._place = self._beside = None
+        self._place: str | None = _place_of(path)
+        self._beside: str | None = None
+        before = _status(self._place) if self._place is not None else None
+        if self._place is None or (before is not None and not stat.S_ISREG(before.st_mode)):
             self.file: BinaryIO = open(path, "wb")  # noqa: SIM115 - closed by __exit__
             return
-        if before is not None and not os.access(place, os.W_OK):
-            raise PermissionError(13, os.strerror(13), os.fspath(path))
-        self._place = place
-        self._beside: str | None = os.path.join(os.path.dirname(place), _name_beside())
-        self.file = open(self._beside, "xb")  # noqa: SIM115 - closed by __exit__
+        if before is not None and not os.access(self._place, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
+        beside = os.path.join(os.path.dirname(self._place), _name_beside())
+        self.file = open(beside, "xb")  # noqa: SIM115 - closed by __exit__
+        self._beside = beside
         if before is not None:
             _give(self.file.fileno(), before)
 
@@ -155,4 +163,5 @@ def _give(file: int, before: os.stat_result) -> None:
         return  # there permissions are the folder's
     with suppress(OSError):  # a user cannot give files away
         os.fchown(file, before.st_uid, before.st_gid)
-    os.fchmod(file, stat.S_IMODE(before.st_mode))
+    with suppress(OSError):  # some file systems have no permissions
+        os.fchmod(file, stat.S_IMODE(before.st_mode))

@@ -52,7 +52,7 @@ void test_open() {
   Module module;
   CHECK(!module.is_open() && module.method("forward").status().code() == Code::InvalidState);
   CHECK(module.open("no such file.pte").code() == Code::AccessFailed);
-  CHECK(says(module.message(), "no such file.pte: the file cannot be read"));
+  CHECK(says(module.message(), "no such file.pte: no such file: check the path"));
   CHECK(module.open(".").code() == Code::AccessFailed);
   CHECK(module.open(file.path(), with_test_kernels()).ok());
   CHECK(module.program().n_methods() == 1 && !module.is_loaded("forward"));
@@ -69,6 +69,39 @@ void test_open() {
   run_add(module);  // still the one before
   const TemporaryFile empty({});
   CHECK(module.open(empty.path()).code() == Code::InvalidProgram);
+}
+
+// Every use of a guarded file that was cut is an error, and destroying what was loaded reads none.
+void test_guard() {
+  const std::vector<uint8_t> bytes = file_of(add_plan());
+  for (const bool map : {true, false}) {
+    const TemporaryFile file(bytes);
+    ModuleOptions options = with_test_kernels();
+    options.guard = true;
+    options.map = map;
+    Module module, clone;
+    CHECK(module.open(file.path(), options).ok());
+    run_add(module);
+    Result<Method*> found = module.method("forward");
+    std::fclose(std::fopen(file.path(), "wb"));
+    if (!map) {
+      run_add(module);
+      continue;
+    }
+    Method& method = *found.value();
+    const float x[6] = {};
+    CHECK(method.set_input(0, HostTensor(DType::Float32, {2, 3}, x)).code() == Code::AccessFailed);
+    CHECK(says(method.message(), "was changed after it was loaded: it had"));
+    CHECK(method.execute().code() == Code::AccessFailed);
+    CHECK(method.failed_instruction() == Method::kNoInstruction);
+    CHECK(method.step().code() == Code::AccessFailed);
+    CHECK(module.check_files().code() == Code::AccessFailed);
+    CHECK(module.method("forward").status().code() == Code::AccessFailed);
+    CHECK(module.memory_use("forward").status().code() == Code::AccessFailed);
+    CHECK(module.state().status().code() == Code::AccessFailed);
+    CHECK(module.clone(clone).code() == Code::AccessFailed && !clone.is_open());
+    CHECK(module.fork(clone).code() == Code::AccessFailed);
+  }
 }
 
 void test_memory_limit() {
@@ -253,6 +286,9 @@ void test_host_tensor() {
 
 int main() {
   test_open();
+#if defined(__unix__) || defined(__APPLE__)
+  test_guard();
+#endif
   test_memory_limit();
   test_shared_state_and_clones();
   test_unplanned_output();

@@ -77,6 +77,10 @@ void test_runner(const std::string& runner, const std::string& library) {
   const Scratch input("test_runner_input.bin", negative, sizeof(negative));
   const std::string with = " --backend " + library;
   check_prints(run(runner + " test_runner_scale.pte --print" + with, true), "3 3");
+  for (const char* option : {" --guard", " --no-map", " --guard --no-map"}) {
+    check_prints(run(runner + " test_runner_scale.pte --print" + option + with, true), "3 3");
+  }
+  check_prints(run(runner + " .", false), ".: it is a directory, not a file");
   const std::string failed =
       run(runner + " test_runner_scale.pte --input test_runner_input.bin" + with, false);
   check_prints(failed, "forward: instruction 0 (Scale): at mul: an element is negative");

@@ -44,6 +44,28 @@ def test_executorch_runs_our_program(
     _assert_equal(_run_there(executorch, tmp_path / "ours.pte", case.leaves()), _eager(case))
 
 
+def test_executorch_runs_a_program_with_its_data_files(
+    executorch: ExecuTorch, tmp_path: Path
+) -> None:
+    """What ties a data file to its program is nothing to ExecuTorch."""
+    from rushlight.edge import ExecutorchBackendConfig
+
+    model, x = torch.nn.Linear(3, 2).eval(), torch.randn(2, 3)
+    config = ExecutorchBackendConfig(external_constants=lambda node: "weights")
+    exported = torch.export.export(model, (x,))
+    rushlight.to_edge(exported).to_executorch(config).save(tmp_path / "m.pte")
+    np.savez(tmp_path / "in.npz", in0=x.numpy())
+    executorch.call(
+        "run",
+        pte=tmp_path / "m.pte",
+        ptd=tmp_path / "weights.ptd",
+        data=tmp_path / "in.npz",
+        outputs=tmp_path / "out.npz",
+    )
+    with np.load(tmp_path / "out.npz") as found:
+        _assert_equal([found["out0"]], [model(x).detach().numpy()])
+
+
 @pytest.mark.parametrize("name", EVERY_MODEL)
 def test_we_run_executorchs_program(
     name: str, models: ModuleType, executorch: ExecuTorch, tmp_path: Path

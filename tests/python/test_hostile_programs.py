@@ -8,11 +8,9 @@ more of them pass the verifier than after damage.
 
 from __future__ import annotations
 
-import dataclasses
 import random
 import subprocess
 from collections.abc import Iterator
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +21,10 @@ from benchmarks import flow_models
 from torch.export import Dim
 
 import rushlight
+from attack.tables import mutate
 from rushlight.errors import ExportError
-from rushlight.schema import program as fb
 
 MUTANTS = 400
-LIMITS = (0, 1, -1, 2, 3, 127, 255, 1 << 15, (1 << 31) - 1, -(1 << 31), (1 << 63) - 1, -(1 << 63))
-# What a file says of itself for tools; the runtime does not read it.
-NOT_RUN = ("stacktrace", "container_meta_type")
 
 
 class Counter(torch.nn.Module):
@@ -94,69 +89,12 @@ def built(name: str) -> bytes:
 MODELS = ["state", "random", "mixed", *flow_models.CASES]
 
 
-def tables_of(table: Any) -> Iterator[Any]:
-    """A table and all under it that is run."""
-    yield table
-    for field in dataclasses.fields(table):
-        value = getattr(table, field.name)
-        if field.name in NOT_RUN:
-            continue
-        for item in value if isinstance(value, list) else [value]:
-            if dataclasses.is_dataclass(item):
-                yield from tables_of(item)
-
-
-def places_of(root: fb.Program) -> list[tuple[Any, Any, str]]:
-    """What can be changed: an object, its field or index, and the kind of number that it is."""
-    found: list[tuple[Any, Any, str]] = []
-    for plan in root.execution_plan:
-        for table in tables_of(plan):
-            for field in dataclasses.fields(table):
-                value = getattr(table, field.name)
-                kind = f"{type(table).__name__}.{field.name}"
-                if isinstance(value, (int, float)) or field.name in ("val", "instr_args"):
-                    found.append((table, field.name, kind))
-                elif isinstance(value, list) and field.name not in NOT_RUN:
-                    found += [(value, i, kind) for i in range(len(value))]
-    return found
-
-
-def read(place: Any, key: Any) -> Any:
-    return place[key] if isinstance(place, list) else getattr(place, key)
-
-
-def mutate(root: fb.Program, chance: random.Random) -> None:
-    """One to four changes."""
-    for _ in range(chance.randint(1, 4)):
-        places = places_of(root)
-        place, key, kind = chance.choice(places)
-        old = read(place, key)
-        alike = [read(p, k) for p, k, other in places if other == kind]
-        way = chance.randrange(6)
-        if isinstance(place, list) and way == 0:
-            place.insert(key, chance.choice(alike))
-        elif isinstance(place, list) and way == 1:
-            del place[key]
-        elif isinstance(old, (int, float)) and not isinstance(old, Enum) and way in (2, 3):
-            new = chance.choice(LIMITS) if way == 2 else int(old) + chance.choice((-1, 1, 4))
-            _set(place, key, new)
-        else:
-            _set(place, key, chance.choice(alike))
-
-
-def _set(place: Any, key: Any, value: Any) -> None:
-    if isinstance(place, list):
-        place[key] = value
-    else:
-        setattr(place, key, value)
-
-
 def mutants(data: bytes, seed: int, count: int) -> Iterator[bytes]:
     """`count` files; changes that no file can hold are drawn anew."""
     chance = random.Random(seed)
     while count > 0:
         try:
-            yield cases.rewritten(data, lambda root: mutate(root, chance))
+            yield cases.rewritten(data, lambda root: mutate(root.execution_plan, chance))
         except ExportError:
             continue
         count -= 1

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rushlight.errors import Code, LoadError
+from rushlight.files import open_file
 from rushlight.inspect import interop
 from rushlight.inspect.filebytes import bytes_by_kind, same_place
 from rushlight.inspect.methods import read_method
@@ -101,7 +102,7 @@ def _methods(
 def _map(path: str | os.PathLike[str]) -> Buffer:
     """The bytes of a file, mapped: a report looks only at a small part of a large one."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             if os.fstat(file.fileno()).st_size == 0:
                 return b""
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

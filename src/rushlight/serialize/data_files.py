@@ -70,8 +70,10 @@ def _digests(entries: Mapping[str, NamedTensor]) -> bytes:
 def _digest(key: str, entry: NamedTensor) -> bytes:
     """Of the key, the layout and the bytes."""
     layout = entry.layout
-    shape = "" if layout is None else f"{layout.scalar_type} {layout.sizes} {layout.dim_order}"
-    name = key.encode()
+    name, shape = key.encode(), ""
+    if layout is not None:
+        order = list(layout.dim_order)
+        shape = f"{int(layout.scalar_type)} {list(layout.sizes)} {order}"
     found = hashlib.blake2b(f"{len(name)} {shape}\n".encode() + name, digest_size=_BYTES)
     found.update(as_bytes(entry.data))
     return found.digest()

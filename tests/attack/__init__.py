@@ -1,0 +1,1 @@
+"""Mutants of files that damage their structure, loaded and run: `python -m tests.attack`."""
