@@ -233,15 +233,16 @@ def eager_results(
     """
     # A captured graph writes buffers in place, which its signature does not tell.
     held = {**program.constants, **program.state_dict}  # buffers that are not saved are the former
-    before = [(held[name], held[name].clone()) for name in program.graph_signature.buffers]
+    # Whole memories: a buffer may be a view of another, or one element many times.
+    memories = [held[name].untyped_storage() for name in program.graph_signature.buffers]
+    before = [(m, m.clone()) for m in {m.data_ptr(): m for m in memories}.values()]
     try:
         with torch.no_grad(), _freshly_seeded():
             found = program.module()(*_clone(args), **_clone(dict(kwargs)))
             return pytree.tree_leaves(_clone(found))  # a result may be a view of a buffer
     finally:
-        with torch.no_grad():
-            for buffer, value in before:
-                buffer.copy_(value)
+        for memory, value in before:
+            memory.copy_(value)
 
 
 @contextmanager
