@@ -36,7 +36,7 @@ from rushlight.capture.diagnose import (
     specialised_sizes,
 )
 from rushlight.capture.lines import is_users
-from rushlight.capture.mutations import mutated_inputs
+from rushlight.capture.mutations import refused_writes
 from rushlight.capture.tracing import tracing
 from rushlight.check import check_contracts, check_method
 from rushlight.edge import EdgeCompileConfig, to_edge_dialect
@@ -330,7 +330,7 @@ def _of_program(program: ExportedProgram, *, stage: str = "whole") -> list[Findi
         stage: "whole"; "draft", whose sizes are not the model's; "part", nor are its inputs.
     """
     whole = stage == "whole"
-    found = [] if stage == "part" else mutated_inputs(program)
+    found = [] if stage == "part" else refused_writes(program)
     if whole:
         found += _missing_bounds(program)
     config = EdgeCompileConfig(_check_ir_validity=False)

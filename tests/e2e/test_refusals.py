@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch._higher_order_ops import scan
 from torch.export import Dim
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import rushlight as rl
 from rushlight.doctor import examine
@@ -213,6 +216,104 @@ def test_a_write_is_found_in_a_program_that_was_captured_before() -> None:
     program = torch.export.export(model_of(written_through_a_chunk), (torch.ones(4, 4),))
     with pytest.raises(rl.ExportError, match=r"writes its input 'x'.*\.py:\d+ in forward"):
         rl.export(program)
+
+
+class Counts(torch.nn.Module):
+    """Writes its state in a branch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def on_true(x: torch.Tensor) -> torch.Tensor:
+            self.total.add_(x)
+            return x + 1
+
+        return torch.cond(x.sum() > 0, on_true, lambda x: x * 2, (x,))
+
+
+def written_by_a_function_of_scan(x: torch.Tensor) -> torch.Tensor:
+    def body(carried: torch.Tensor, row: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        row[0] = 1
+        return carried + row, carried * 2
+
+    return scan(body, torch.zeros(4), x)[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "x", "problem"),
+    [
+        (Counts(), torch.ones(4), "given to cond writes 'total' in place"),
+        (model_of(written_by_a_function_of_scan), torch.ones(4, 4), "writes what it is given in"),
+    ],
+    ids=["cond", "scan"],
+)
+def test_writes_inside_control_flow_are_refused(
+    model: torch.nn.Module, x: torch.Tensor, problem: str
+) -> None:
+    with pytest.raises(rl.ExportError, match=rf"{problem}.*\.py:\d+ in .*after the call"):
+        rl.export(model, (x,))
+    [finding] = examine(model, (x,)).blockers
+    assert problem in finding.problem and finding.source.line
+
+
+PACKED = pack_padded_sequence(torch.ones(2, 3, 4), torch.tensor([3, 2]), batch_first=True)
+
+
+def packs(x: torch.Tensor) -> Any:
+    return pack_padded_sequence(x, [3, 2], batch_first=True)
+
+
+class ReadsPacked(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.LSTM(4, 4, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return pad_packed_sequence(self.layer(packs(x))[0], batch_first=True)[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "x", "what"),
+    [
+        (torch.nn.GRU(4, 4), PACKED, "an input is"),
+        (ReadsPacked(), torch.ones(2, 3, 4), "a recurrent layer is given"),
+        (model_of(packs), torch.ones(2, 3, 4), "a result is"),
+    ],
+    ids=["input", "inside", "result"],
+)
+def test_packed_sequences_are_refused(model: torch.nn.Module, x: Any, what: str) -> None:
+    with pytest.raises(rl.ExportError, match=rf"{what} a PackedSequence.*Use the padded tensor"):
+        rl.export(model, (x,))
+
+
+class Nested(torch.nn.Module):
+    def __init__(self, inner: torch.nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x) + 1
+
+
+def nested(depth: int) -> torch.nn.Module:
+    model: torch.nn.Module = torch.nn.Linear(4, 4)
+    for _ in range(depth):
+        model = Nested(model)
+    return model
+
+
+def test_what_eager_runs_is_not_nested_too_deeply() -> None:
+    limit, x = sys.getrecursionlimit(), torch.ones(2, 4)
+    model = nested(160)
+    torch.testing.assert_close(rl.load(rl.export(model, (x,)).buffer)(x), model(x))
+    assert sys.getrecursionlimit() == limit
+
+
+def test_calls_that_python_nests_too_deeply_are_refused_in_words() -> None:
+    with pytest.raises(rl.ExportError, match=r"nested more deeply than Python.*setrecursionlimit"):
+        rl.export(nested(600), (torch.ones(2, 4),))
 
 
 def test_examples_that_the_model_fails_on_are_refused_in_words() -> None:

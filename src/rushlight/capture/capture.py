@@ -14,7 +14,8 @@ from torch.export import ExportedProgram
 
 from rushlight.capture.contract import FORWARD_PARAMETERS
 from rushlight.capture.diagnose import Attempt, diagnose, specialised_sizes
-from rushlight.capture.mutations import mutated_inputs
+from rushlight.capture.mutations import refused_writes
+from rushlight.capture.packed import packed_in_results
 from rushlight.capture.saved import Saved, load_exported
 from rushlight.capture.tracing import tracing
 from rushlight.errors import Code, ExportError
@@ -58,7 +59,7 @@ def capture(
                 where=name,
             )
         model = _export(model, args, dict(kwargs or {}), dynamic_shapes, name)
-    written = mutated_inputs(model)
+    written = refused_writes(model)
     if written:
         raise refusal(*written, where=name)
     verify(model.graph, ATEN, f"{name}: after capture")
@@ -85,6 +86,9 @@ def _export(
     except Exception as error:  # torch raises many kinds: all mean that there is no graph
         attempt = Attempt(model, args, kwargs, dynamic_shapes)
         raise refusal(*diagnose(error, attempt), where=name) from error
+    packed = packed_in_results(program)
+    if packed is not None:
+        raise refusal(packed, where=name)
     for finding in specialised_sizes(Attempt(model, args, kwargs, dynamic_shapes), program):
         warnings.warn(f"{name}: {finding}", UserWarning, stacklevel=4)
     program.graph_module.meta[FORWARD_PARAMETERS] = list(

@@ -8,6 +8,7 @@ once more with sizes that may settle as the model asks.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ from torch.fx.experimental.symbolic_shapes import (
 
 from rushlight.capture.contract import input_places
 from rushlight.capture.lines import guard_lines, line_of, symbol_texts
+from rushlight.capture.packed import packed_in_error
 from rushlight.capture.rewrites import by_line, by_reason, by_size
 from rushlight.capture.shapes import Wanted, loosened, wanted_sizes
 from rushlight.capture.tracing import tracing
@@ -67,6 +69,24 @@ def _first_line(message: str) -> str:
 
 
 # Each rule yields the findings that it recognises, and nothing if the error is not its own.
+
+
+def _packed_sequence(error: Exception, message: str, attempt: Attempt) -> Iterator[Finding]:
+    found = packed_in_error(error, (attempt.args, attempt.kwargs))
+    if found is not None:
+        yield found
+
+
+def _too_deep(error: Exception, message: str, attempt: Attempt) -> Iterator[Finding]:
+    if isinstance(error, RecursionError):
+        limit = sys.getrecursionlimit()
+        yield Finding(
+            "graph-break",
+            f"the model's calls are nested more deeply than Python allows, {limit} at a time",
+            f"Allow more with sys.setrecursionlimit({10 * limit}), or nest fewer modules",
+            line_of(error),
+            torch=message,
+        )
 
 
 def _model_fails(error: Exception, message: str, attempt: Attempt) -> Iterator[Finding]:
@@ -360,6 +380,8 @@ def graph_break(reason: str, source: Source, message: str) -> Finding:
 
 
 _RULES: tuple[Callable[[Exception, str, Attempt], Iterator[Finding]], ...] = (
+    _too_deep,
+    _packed_sequence,
     _constraints,
     _data_dependent,
     _wrong_shapes,

@@ -1,17 +1,30 @@
-"""The inputs that a captured program writes: a program does not change its caller's tensors."""
+"""What a captured program writes in place, and which of it is refused.
+
+A program does not change its caller's tensors, and a branch of control flow is a function of what
+it is given, which it cannot change either.
+"""
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 
-from torch._ops import OpOverload
+import torch.utils._pytree as pytree
+from torch._ops import HigherOrderOperator, OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from rushlight.capture.contract import input_paths
+from rushlight.capture.rewrites import RETURN_IT
+from rushlight.ir.branches import branch, branches
 from rushlight.ir.findings import Finding
 from rushlight.ir.source import Source, source_of
+
+
+def refused_writes(program: ExportedProgram) -> list[Finding]:
+    """What a program of the ATen dialect writes and must not, each with the line."""
+    return [*mutated_inputs(program), *mutated_operands(program)]
 
 
 def mutated_inputs(program: ExportedProgram) -> list[Finding]:
@@ -20,14 +33,59 @@ def mutated_inputs(program: ExportedProgram) -> list[Finding]:
     A write through views, those that `chunk` or `unbind` give included, is one too.
     """
     paths = input_paths(program)
-    written = [(n, base_of(value)) for n in program.graph.nodes for value in _written(n)]
-    found = [(base.name, source_of(n)) for n, base in written if isinstance(base, Node)]
+    found = [(base.name, source_of(n)) for n, base in written_values(program.graph)]
     nodes = {node.name: node for node in program.graph.nodes}
     for spec in program.graph_signature.output_specs:
         if spec.kind == OutputKind.USER_INPUT_MUTATION:
             node = nodes.get(spec.arg.name)
             found.append((str(spec.target), source_of(node) if node else Source()))
     return [mutated_input(paths[name], source) for name, source in found if name in paths]
+
+
+def mutated_operands(program: ExportedProgram) -> list[Finding]:
+    """What functions of control flow write that they did not make, each with the line."""
+    specs = program.graph_signature.input_specs
+    names = {s.arg.name: str(s.target) for s in specs if s.target is not None}
+    names.update(input_paths(program))
+    graphs = [program.graph, *(module.graph for module in branches(program.graph_module))]
+    calls = [n for g in graphs for n in g.nodes if isinstance(n.target, HigherOrderOperator)]
+    return [
+        _mutated_operand(str(call.target), names.get(getattr(operand, "name", "")), write)
+        for call in calls
+        for operand, write in _written_operands(call)
+    ]
+
+
+def _written_operands(call: Node) -> Iterator[tuple[object, Node]]:
+    """What a call of control flow passes to functions that write it, with their writes."""
+    named = [i for i, arg in enumerate(call.args) if isinstance(arg, Node) and arg.op == "get_attr"]
+    operands = pytree.tree_leaves(call.args[named[-1] + 1 :]) if named else []
+    graphs = [branch(call.args[i]) for i in named]  # type: ignore[arg-type]
+    for module in filter(None, graphs):
+        given = dict(zip(module.graph.find_nodes(op="placeholder"), operands, strict=False))
+        for node, base in written_values(module.graph):
+            if base.op == "placeholder":
+                yield given.get(base), node
+
+
+def _mutated_operand(operator: str, name: str | None, write: Node) -> Finding:
+    what = "a tensor from outside of it" if name is None else repr(name)
+    return Finding(
+        "mutated-input",
+        f"a function that is given to {operator} writes {what} in place, and such a function can "
+        f"only return values",
+        RETURN_IT,
+        source_of(write),
+    )
+
+
+def written_values(graph: Graph) -> Iterator[tuple[Node, Node]]:
+    """Each call that writes in place, with the value that it writes, whole or through views."""
+    for node in graph.nodes:
+        for value in _written(node):
+            base = base_of(value)
+            if isinstance(base, Node):
+                yield node, base
 
 
 def mutated_input(name: str, source: Source) -> Finding:

@@ -20,6 +20,10 @@ _COMPARE = (
 _TEXT = "Leave the text out, or return the tensor and write it after the call"
 _ELSEWHERE = "Do it before or after the model: return what it needs"
 _FUNCTION = "Use the function of torch, such as torch.max, torch.min, torch.sum or torch.sort"
+RETURN_IT = (
+    "Return the new value from it and write it after the call, as in self.state.copy_(torch.cond("
+    "...)); what only the function needs it can clone first"
+)
 _KEYS = "Use keys that are Python's own; for values of tensors use torch.where or an index"
 
 
@@ -50,6 +54,9 @@ _REASONS = (
         "",
         "Let both branches of torch.cond, and the body of a loop what it was given, return tensors "
         "of the same number, dtypes and shapes: convert with .to(), pad with F.pad",
+    ),
+    Rewrite(
+        r"input mutation", "a function of control flow writes what it is given in place", RETURN_IT
     ),
     Rewrite(r"alias", "", "Return a copy of what the branch was given, x.clone()"),
     Rewrite(

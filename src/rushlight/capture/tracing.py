@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
@@ -31,14 +32,29 @@ def tracing() -> Iterator[None]:
     functions that `torch.compile` made are compiled anew at their next call.
     """
     torch._dynamo.reset()
-    with (
+    patched = (
         quiet(warned=_FLAT_WEIGHTS, logged=_FIXED_SIZES),
-        torch.no_grad(),
         scanned_recurrence(),
         broadcast_counts(),
         lines_of_functions(),
-    ):
+        _deeper_calls(),
+    )
+    with torch.no_grad(), ExitStack() as stack:
+        for context in patched:
+            stack.enter_context(context)
         yield
+
+
+@contextmanager
+def _deeper_calls() -> Iterator[None]:
+    """While active, calls may be nested three times as deeply: torch puts calls of its own between
+    those of modules, and what runs in eager is to be captured."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(3 * limit)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 @contextmanager

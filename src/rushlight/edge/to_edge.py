@@ -28,6 +28,7 @@ from rushlight.edge.passes.scalar_to_tensor import scalar_to_tensor
 from rushlight.edge.passes.simplify import simplify
 from rushlight.edge.passes.views_to_copies import views_to_copies
 from rushlight.edge.prepare_branches import prepare_branches
+from rushlight.edge.prepare_state import prepare_state
 from rushlight.errors import ExportError
 from rushlight.ir.bounds import Bounds, example_outside, input_sizes, told_symbols
 from rushlight.ir.branches import branches
@@ -72,7 +73,7 @@ def to_core_aten(
     with quiet(warned="LeafSpec.* is deprecated"):  # torch's own, about its own tree specs
         try:
             with broadcast_counts():
-                prepared = prepare_branches(program)
+                prepared = prepare_branches(prepare_state(program))
                 decomposed = prepared.run_decompositions(decomposition_table(keep, own))
         except ExportError:
             raise
