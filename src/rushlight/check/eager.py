@@ -30,15 +30,16 @@ def as_after_loading(program: ExportedProgram) -> Iterator[None]:
     is kept. What the run writes to buffers, and the caller's generator, are put back."""
     # A captured graph writes buffers in place, which its signature does not tell.
     held = {**program.constants, **program.state_dict}  # buffers that are not saved are the former
-    before = [(held[name], held[name].clone()) for name in program.graph_signature.buffers]
+    # Whole memories: a buffer may be a view of another, or one element many times.
+    memories = [held[name].untyped_storage() for name in program.graph_signature.buffers]
+    before = [(m, m.clone()) for m in {m.data_ptr(): m for m in memories}.values()]
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(torch.Generator().initial_seed())
             yield
     finally:
-        with torch.no_grad():
-            for buffer, value in before:
-                buffer.copy_(value)
+        for memory, value in before:
+            memory.copy_(value)
 
 
 def clone(tree: Any) -> Any:
