@@ -40,7 +40,7 @@ from rushlight.capture.mutations import refused_writes
 from rushlight.capture.tracing import tracing
 from rushlight.check import check_contracts, check_method
 from rushlight.edge import EdgeCompileConfig, to_edge_dialect
-from rushlight.errors import Error, ExportError, LoadError
+from rushlight.errors import REPORT_IT, Error, ExportError, LoadError
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.branches import branches
 from rushlight.ir.dialect import EDGE
@@ -100,19 +100,18 @@ def examine(
         args, kwargs: example inputs of a module.
         dynamic_shapes: as `torch.export.export` takes it.
     """
-    if isinstance(model, ExportedProgram):
-        findings = _of_program(model)
-        return _result(findings, model)
-    attempt = Attempt(model, args, dict(kwargs or {}), dynamic_shapes)
-    findings = _python_state(attempt)
     with _quiet():
+        if isinstance(model, ExportedProgram):
+            return _result(_of_program(model), model)
+        attempt = Attempt(model, args, dict(kwargs or {}), dynamic_shapes)
+        findings = _python_state(attempt)
         try:
             program = _export(attempt)
         except Exception as error:  # torch raises many kinds
             return Diagnosis(distinct(findings + _beyond(error, attempt)))
         findings += specialised_sizes(attempt, program)
         findings += _of_program(program)
-    return _result(findings, program)
+        return _result(findings, program)
 
 
 def _export(attempt: Attempt) -> ExportedProgram:
@@ -127,13 +126,17 @@ def _export(attempt: Attempt) -> ExportedProgram:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without torch's warnings and logs: what they say is in the findings."""
+    """Without torch's warnings and logs, which the findings say, and what the model prints."""
     logger = logging.getLogger("torch")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
     sink = io.StringIO()
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stderr(sink):
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(sink),
+            contextlib.redirect_stderr(sink),
+        ):
             warnings.simplefilter("ignore")
             yield
     finally:
@@ -299,24 +302,44 @@ def _python_state(attempt: Attempt) -> list[Finding]:
             if key in old and repr(old[key]) == repr(value):
                 continue
             path = f"{name}.{key}" if name else key
-            found.append(
-                Finding(
-                    "python-state",
-                    f"forward changes the attribute {path} from {old.get(key)!r} to {value!r}, "
-                    f"and a program keeps what it was at export",
-                    f'Keep it in a buffer: self.register_buffer("{key}", torch.tensor(...)), and '
-                    f"write it in place",
-                    blocks=False,
-                )
-            )
+            found.append(_changed(path, old.get(key), value))
     return found
+
+
+@dataclass(frozen=True)
+class _Container:
+    """A list, dict or set, as far as it is looked at."""
+
+    kind: str
+    length: int
+
+
+def _changed(path: str, old: Any, value: Any) -> Finding:
+    """The finding for an attribute that a call changes."""
+    what = f"changes the attribute {path} from {old!r} to {value!r}"
+    key = path.rpartition(".")[2]
+    advice = (
+        f'Keep it in a buffer: self.register_buffer("{key}", torch.tensor(...)), and write it in '
+        f"place"
+    )
+    if isinstance(value, str):
+        advice = "Decide by an input of the model, or make a method of the program for each case"
+    if isinstance(value, _Container):
+        before = old.length if isinstance(old, _Container) else 0
+        what = f"changes the {value.kind} {path}, from {before} items to {value.length}"
+        advice = (
+            f'Keep what it holds in a buffer of fixed size, self.register_buffer("{key}", '
+            f"torch.zeros(...)), that is written in place, or return it and pass it back"
+        )
+    told = f"forward {what}, and a program keeps what it was at export"
+    return Finding("python-state", told, advice, blocks=False)
 
 
 def _plain(module: torch.nn.Module) -> dict[str, Any]:
     kept = {k: v for k, v in vars(module).items() if not k.startswith("_")}
     plain = {k: v for k, v in kept.items() if isinstance(v, bool | int | float | str)}
-    lengths = {k: len(v) for k, v in kept.items() if isinstance(v, list | dict | set)}
-    return {**plain, **{f"len({k})": n for k, n in lengths.items()}}
+    held = {k: v for k, v in kept.items() if isinstance(v, list | dict | set)}
+    return {**plain, **{k: _Container(type(v).__name__, len(v)) for k, v in held.items()}}
 
 
 # Of a program that was captured.
@@ -367,11 +390,16 @@ def _not_lowered(error: Exception) -> list[Finding]:
     return [
         Finding(
             "not-lowered",
-            f"no program can be made of it: {' '.join(str(error).split())}",
-            "Rewrite the line that it names with other operators, or lower the max of sizes that "
-            "vary",
+            f"no program can be made of it: {' '.join(_told(error).split())}",
+            "Do what the message says"
+            if isinstance(error, Error)
+            else f"This is an error of Rushlight itself: {REPORT_IT}",
         )
     ]
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
 
 
 def _missing_bounds(program: ExportedProgram) -> list[Finding]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import sysconfig
+import traceback
+from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 
 class Code(IntEnum):
@@ -68,8 +72,88 @@ class ExportError(Error):
 
 
 class LoadError(Error):
-    """A file is not a program that this runtime can load."""
+    """A file is not a program that this runtime can load.
+
+    Attributes:
+        problem: the message without what to do about it.
+    """
+
+    def __init__(
+        self, message: str, *, code: Code = Code.INTERNAL, where: str = "", advice: str = ""
+    ) -> None:
+        super().__init__(message + advice, code=code, where=where)
+        self.problem = f"{where}: {message}" if where else message
 
 
 class RunError(Error):
     """A call was refused or failed; nothing of the module's state was changed by a refusal."""
+
+
+REPORT_IT = "report it, with the model that shows it, to the project's issue tracker"
+"""What to do about an error of Rushlight itself."""
+
+_OURS = str(Path(__file__).parent)
+_STANDARD = sysconfig.get_paths()["stdlib"]
+# Whose code we call: what it raises out of our calls, we have caused.
+_CALLED = ("torch", "torchao", "sympy", "numpy")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def internal_error(error: Exception, where: str = "") -> ExportError:
+    """The error that says that another one, which is its cause, is a fault of Rushlight's.
+
+    Args:
+        error: what was raised.
+        where: the stage, method or backend.
+    """
+    frame = next((f for f in _frames(error)[::-1] if f.filename.startswith(_OURS)), None)
+    at = f", at {Path(frame.filename).name}:{frame.lineno} in {frame.name}" if frame else ""
+    told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return ExportError(
+        f"{told}{at}. This is an error of Rushlight itself: {REPORT_IT}", where=where
+    )
+
+
+def names_internal_errors(stage: F) -> F:
+    """Makes a stage say of what it raises and does not mean to, that it is a fault of Rushlight's.
+
+    What code of the caller raises, such as a pass or a callback of its own, stays as it is.
+    """
+
+    @functools.wraps(stage)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return stage(*args, **kwargs)
+        except Error:
+            raise
+        except Exception as error:
+            if not _is_caused_by_us(error):
+                raise
+            raise internal_error(error) from error
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _frames(error: Exception) -> list[traceback.FrameSummary]:
+    return list(traceback.extract_tb(error.__traceback__))
+
+
+def raised_by_us(error: Exception) -> bool:
+    """Whether the line that raised is one of ours."""
+    frames = _frames(error)
+    return bool(frames) and frames[-1].filename.startswith(_OURS)
+
+
+def _is_caused_by_us(error: Exception) -> bool:
+    """Whether the innermost frame is ours that belongs neither to Python nor to what we call."""
+    frames = [f for f in _frames(error) if not _is_called(f.filename)]
+    return bool(frames) and frames[-1].filename.startswith(_OURS)
+
+
+def _is_called(filename: str) -> bool:
+    if filename.startswith("<"):  # generated code, as torch.fx makes it
+        return True
+    _, _, package = filename.rpartition("site-packages/")
+    if package != filename:
+        return package.partition("/")[0] in _CALLED
+    return filename.startswith(_STANDARD)

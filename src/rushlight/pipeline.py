@@ -29,7 +29,7 @@ from rushlight.edge.passes.fold_dequantized import fold_dequantized
 from rushlight.edge.passes.groups_to_channels import groups_to_channels
 from rushlight.edge.to_edge import finish
 from rushlight.emit import EmittedProgram, emit
-from rushlight.errors import Code, ExportError
+from rushlight.errors import Code, ExportError, names_internal_errors
 from rushlight.files import replacing_all
 from rushlight.ir.dialect import EDGE
 from rushlight.ir.kernels import registered
@@ -77,6 +77,7 @@ def _captured(programs: Programs) -> dict[str, ExportedProgram]:
     return {name: capture(program, name=name) for name, program in _by_name(programs).items()}
 
 
+@names_internal_errors
 def to_edge(
     programs: Programs,
     constant_methods: Mapping[str, Any] | None = None,
@@ -112,6 +113,7 @@ def _edge(
     return EdgeProgramManager(edge, constant_methods, config, contracts=contracts)
 
 
+@names_internal_errors
 def to_edge_transform_and_lower(
     programs: Programs,
     transform_passes: Sequence[Pass] | Mapping[str, Sequence[Pass]] | PassManager | None = None,
@@ -226,6 +228,7 @@ class EdgeProgramManager:
             programs, self._constant_methods, config, contracts=self._contracts
         )
 
+    @names_internal_errors
     def to_backend(
         self, partitioner: Partitioner | Mapping[str, Partitioner]
     ) -> EdgeProgramManager:
@@ -252,6 +255,7 @@ class EdgeProgramManager:
             programs, self._constant_methods, self._config, contracts=self._contracts
         )
 
+    @names_internal_errors
     def to_executorch(
         self, config: ExecutorchBackendConfig | None = None, *, progress: Progress = _quiet
     ) -> ExecutorchProgramManager:

@@ -167,7 +167,9 @@ def test_export_quantises_by_a_recipe(folder: Path) -> None:
 
 
 def test_export_wants_data_for_a_static_recipe(folder: Path) -> None:
-    assert "calibrate=" in _bad("export", "model.py:build", "--quantize", "int8")
+    told = _bad("export", "model.py:build", "--quantize", "int8")
+    assert "--calibrate FILE.py:NAME" in told and "--quantize int8-dynamic" in told
+    assert "calibrate=" not in told and "recipe=" not in told
 
 
 def test_recipes_are_listed() -> None:

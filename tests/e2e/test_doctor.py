@@ -16,6 +16,7 @@ from rushlight.cli import app
 from rushlight.doctor import examine
 
 MODEL = """
+import dataclasses
 import numpy as np
 import torch
 
@@ -60,6 +61,40 @@ def both():
 
 def healthy():
     return torch.nn.Linear(4, 2), (torch.ones(3, 4),)
+
+class Remembers(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hist, self.mode = [], "first"
+
+    def forward(self, x):
+        print("from the model")
+        self.hist.append(1)
+        self.mode = "next"
+        return x + len(self.hist)
+
+def remembers():
+    return Remembers(), (torch.ones(3),)
+
+@dataclasses.dataclass
+class Pair:
+    a: torch.Tensor
+
+class Plain:
+    def __init__(self, a):
+        self.a = a
+
+class Takes(torch.nn.Module):
+    def forward(self, pair):
+        return pair.a + 1
+
+def takes():
+    return Takes(), (Pair(torch.ones(3)),)
+
+def takes_plain():
+    return Takes(), (Plain(torch.ones(3)),)
+
+print("from the file")
 """
 IN_MANY = {
     ("data-dependent-branch", "branch"),
@@ -112,6 +147,37 @@ def test_a_healthy_model(tmp_path: Path) -> None:
     assert "proven: forward(input: float32[1..8, 4]) -> float32[1..8, 2]" in text
     code, text = doctor(tmp_path, "healthy", "--json")
     assert (code, json.loads(text)["forward"]["exports"]) == (0, True)
+
+
+def test_state_in_python_is_no_clean_bill(tmp_path: Path) -> None:
+    code, text = doctor(tmp_path, "remembers")
+    assert code == 1
+    assert "it exports, but 2 things are not as in Python" in text
+    assert "nothing is in the way" not in text
+    assert "from the model" not in text and "from the file" not in text
+    assert "proven: forward(x: float32[3]) -> float32[3]" in text
+    code, text = doctor(tmp_path, "remembers", "--json")
+    found = json.loads(text)["forward"]
+    assert code == 1 and found["exports"]
+    told = {f["problem"].partition(",")[0]: f["advice"] for f in found["findings"]}
+    assert 'self.register_buffer("hist"' in told["forward changes the list hist"]
+    assert "buffer" not in told["forward changes the attribute mode from 'first' to 'next'"]
+
+
+@pytest.mark.parametrize(
+    ("name", "cls", "advice"),
+    [
+        ("takes", "Pair", "torch.export.register_dataclass(Pair)"),
+        ("takes_plain", "Plain", "torch.utils._pytree.register_pytree_node(Plain, ...)"),
+    ],
+)
+def test_what_is_passed_is_called_by_its_class(
+    name: str, cls: str, advice: str, tmp_path: Path
+) -> None:
+    _, text = doctor(tmp_path, name, "--json")
+    [finding] = json.loads(text)["forward"]["findings"]
+    assert finding["problem"].startswith(f"the model takes {cls}, which")
+    assert advice in finding["advice"]
 
 
 class Fixed(torch.nn.Module):

@@ -191,7 +191,9 @@ Status Reader::read_steps(engine::Graph graph, GraphParts* parts) {
     const Status status = read_step(graph.steps()[i], &steps[i]);
     if (status.ok()) continue;
     init_.place->set(static_cast<int64_t>(i));
-    message_.append("; export the model again");
+    if (status.code() == Code::DelegateInvalidCompatibility) {
+      message_.append("; export the model again");
+    }
     return status;
   }
   parts->steps = steps;

@@ -7,6 +7,7 @@ once more with sizes that may settle as the model asks.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -317,15 +318,27 @@ def missing_fake(operator: str, source: Source, message: str) -> Finding:
 def _output(error: Exception, message: str, attempt: Attempt) -> Iterator[Finding]:
     found = re.search(r"Found <class '(?P<name>.+?)'> in output", message)
     if found or "Unsupported output type" in message or "unsupported input type" in message.lower():
-        name = found["name"] if found else "an object"
+        given = None if found else _unknown_class(attempt)
+        name = found["name"].rpartition(".")[2] if found else given.__name__ if given else "objects"
+        register = f"a dataclass: torch.export.register_dataclass({name})"
+        if given is not None and not dataclasses.is_dataclass(given):
+            register = f"the class: torch.utils._pytree.register_pytree_node({name}, ...)"
         yield Finding(
             "unsupported-output",
-            f"the model takes or returns {name.rpartition('.')[2]}, which is no container of "
+            f"the model {'returns' if found else 'takes'} {name}, which is no container of "
             f"tensors that torch.export knows",
-            "Use tensors, numbers, and tuples, lists, dicts or named tuples of them, or register "
-            "the class: torch.export.register_dataclass(cls)",
+            f"Use tensors, numbers, and tuples, lists, dicts or named tuples of them, or register "
+            f"{register}",
             torch=message,
         )
+
+
+def _unknown_class(attempt: Attempt) -> type | None:
+    """The class of the first input that is neither a tensor, a number, text, None, nor a container
+    of these."""
+    known = torch.Tensor | bool | int | float | complex | str | None
+    leaves = pytree.tree_leaves((attempt.args, dict(attempt.kwargs)))
+    return next((type(leaf) for leaf in leaves if not isinstance(leaf, known)), None)
 
 
 def _wrong_shapes(error: Exception, message: str, attempt: Attempt) -> Iterator[Finding]:

@@ -44,11 +44,13 @@ class Fault:
 
     Attributes:
         text: a sentence.
-        source: the Python line; empty if no single operator is to blame.
+        source: the user's line; empty if no single operator is to blame.
+        is_delegated: it is computed by a backend.
     """
 
     text: str
     source: Source
+    is_delegated: bool = False
 
 
 def fault_in_quantised(

@@ -13,13 +13,16 @@ from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
+from torch._higher_order_ops.executorch_call_delegate import executorch_call_delegate
 from torch.export import ExportedProgram
 from torch.fx import Interpreter, Node
 
+from rushlight.check import advice
 from rushlight.check.eager import as_after_loading, clone, eager_results
 from rushlight.check.fused import Fault, Runs, fault_in_quantised
 from rushlight.check.tolerance import Tolerance, as_array, difference, quantises, tolerance_of
 from rushlight.errors import Code, ExportError, LoadError, RunError
+from rushlight.ir.branches import attribute
 from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.source import Source, source_of
 from rushlight.lower.check_kernels import operators_of
@@ -134,32 +137,18 @@ def check_method(
     except (RuntimeError, AssertionError, ValueError, IndexError) as error:
         if if_eager_runs:
             return
-        raise refusal(_eager_fails(error), where=method) from error
+        raise refusal(advice.eager_fails(error), where=method) from error
+    varies = bool(program.range_constraints)
     try:
         module = load(manager.buffer, backend=form)
     except LoadError as error:
-        raise refusal(
-            Finding(
-                "not-lowered",
-                f"the program cannot be loaded here: {error}",
-                "Lower the max of sizes that vary, or pass verify=False to make it for another "
-                "machine",
-            ),
-            code=error.code,
-            where=method,
-        ) from error
+        finding = advice.cannot_load(error, has_varying_sizes=varies)
+        raise refusal(finding, code=error.code, where=method) from error
     try:
         got = module[method].call_flat(args, kwargs)
     except RunError as error:
-        raise refusal(
-            Finding(
-                "not-lowered",
-                f"the program fails on inputs that eager takes, {_shapes(args, kwargs)}: {error}",
-                "Rewrite the line that it names, or leave out such sizes with the min and max of "
-                "their Dim in dynamic_shapes",
-            ),
-            where=method,
-        ) from error
+        finding = advice.fails(error, _shapes(args, kwargs), has_varying_sizes=varies)
+        raise refusal(finding, where=method) from error
     reasons = {
         i: reason
         for i, (ours, eager) in enumerate(zip(got, wanted, strict=True))
@@ -173,7 +162,7 @@ def check_method(
         fault = first_departure(manager, plan, args, kwargs, tolerance)
     if fault is not None:
         [(i, reason), *_] = reasons.items()
-        raise refusal(_departs(i, reason, fault), code=Code.INTERNAL, where=method)
+        raise refusal(advice.departs(i, reason, fault), code=Code.INTERNAL, where=method)
 
 
 def _running(lower: Lower) -> Runs:
@@ -183,24 +172,6 @@ def _running(lower: Lower) -> Runs:
         return load(lower(program).buffer)["forward"].call_flat(tuple(flat), {})
 
     return run
-
-
-def _departs(output: int, reason: str, fault: Fault) -> Finding:
-    return Finding(
-        "not-lowered",
-        f"the program does not compute what eager does: output {output}: {reason}. {fault.text}",
-        "Write the line with other operators" if fault.source.file else "Rewrite the model",
-        fault.source,
-    )
-
-
-def _eager_fails(error: Exception) -> Finding:
-    return Finding(
-        "model-fails",
-        f"the model itself fails on the example inputs: {type(error).__name__}: "
-        f"{' '.join(str(error).split())}",
-        "Give example inputs that it takes, or pass verify=False",
-    )
 
 
 def _shapes(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
@@ -248,10 +219,20 @@ def first_departure(
             reason = tolerance.exceeded(as_array(stepper.value(out)), as_array(value))
             if reason is not None:
                 node = nodes[name]
-                text = f"The first node that departs is {name} ({node.target}): {reason}"
-                return Fault(text, source_of(node))
+                backend = _backend_of(node)
+                what = f"a delegate of {backend}" if backend else str(node.target)
+                text = f"The first node that departs is {name} ({what}): {reason}"
+                source = source_of(node)
+                return Fault(text, source if source.is_users else Source(), bool(backend))
     text = "No single node departs from the Edge graph: a stage before it changed the result"
     return Fault(text, Source())
+
+
+def _backend_of(node: Node) -> str:
+    """The backend that a call of a delegate is for; "" of any other node."""
+    if node.target is not executorch_call_delegate:
+        return ""
+    return str(getattr(attribute(node.all_input_nodes[0]), "backend_id", ""))
 
 
 def _placeholder_values(program: ExportedProgram, flat: list[Any]) -> list[Any]:

@@ -40,6 +40,14 @@ DataOption = Annotated[
     typer.Option("--data", metavar="FILE.ptd", help="The data file, if the weights are in one."),
 ]
 
+# What errors advise in Python, and the option of a command that does the same.
+_OPTIONS = {
+    "verify=False": "--no-verify",
+    "backend='portable'": "--backend portable",
+    "recipe='int8-dynamic'": "--quantize int8-dynamic",
+    "calibrate=[(x,), ...]": "--calibrate FILE.py:NAME",
+}
+
 _PIPE_WIDTH = 120  # columns where the output is no terminal
 
 
@@ -58,6 +66,13 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, width=width, highlight=False)
 
 
+def _in_options(message: str) -> str:
+    """A message whose advice names options of the command line."""
+    for argument, option in _OPTIONS.items():
+        message = message.replace(argument, option)
+    return message
+
+
 def reports_errors(command: F) -> F:
     """Makes a command print a `rushlight.Error` as one message and exit with code 1."""
 
@@ -70,7 +85,8 @@ def reports_errors(command: F) -> F:
                 raise
             from rich.text import Text
 
-            console(stderr=True).print(Text(f"error: {error}", style="red"), soft_wrap=True)
+            told = _in_options(str(error))
+            console(stderr=True).print(Text(f"error: {told}", style="red"), soft_wrap=True)
             raise typer.Exit(1) from None
 
     return wrapped  # type: ignore[return-value]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 NAME = "doctor"
 HELP = help_text(
     "List everything that keeps a model from being exported, each with its line of Python and a "
-    "rewrite. MODEL is what `rushlight export` takes. Exits with 1 if anything is in the way.",
+    "rewrite, and what a program would do otherwise than the model. MODEL is what `rushlight "
+    "export` takes. Exits with 1 if it finds anything.",
     (
         "rushlight doctor model.py:build",
         'rushlight doctor model.py:build --dynamic "x:0=1..8"',
@@ -41,7 +44,8 @@ def main(
     from rushlight.cli.target import read_target
     from rushlight.doctor import examine
 
-    target = read_target(model)
+    with contextlib.redirect_stdout(sys.stderr):  # what the user's file prints is no finding
+        target = read_target(model)
     methods = target.model if isinstance(target.model, dict) else {"forward": target.model}
     shapes = target.dynamic_shapes(dynamic or [])
     found = {
@@ -55,7 +59,7 @@ def main(
     else:
         for name, diagnosis in found.items():
             _show(name, diagnosis)
-    if any(d.blockers for d in found.values()):
+    if any(d.findings for d in found.values()):
         raise typer.Exit(1)
 
 
@@ -65,14 +69,21 @@ def _show(name: str, diagnosis: Diagnosis) -> None:
     out = console()
     if diagnosis.findings:
         out.print(_table(diagnosis))
-    n = len(diagnosis.blockers)
+    n, others = len(diagnosis.blockers), len(diagnosis.findings) - len(diagnosis.blockers)
     if n:
-        what = "1 thing is" if n == 1 else f"{n} things are"
-        out.print(Text(f"{name}: {what} in the way", style="red"))
+        out.print(Text(f"{name}: {_things(n)} in the way", style="red"))
         return
-    out.print(Text(f"{name}: nothing is in the way", style="green"))
+    if others:
+        told = f"{name}: it exports, but {_things(others)} not as in Python"
+        out.print(Text(told, style="yellow"))
+    else:
+        out.print(Text(f"{name}: nothing is in the way", style="green"))
     if diagnosis.signature:
         out.print(Text(f"proven: {diagnosis.signature}"), soft_wrap=True)
+
+
+def _things(n: int) -> str:
+    return "1 thing is" if n == 1 else f"{n} things are"
 
 
 def _table(diagnosis: Diagnosis) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
@@ -29,7 +30,7 @@ from rushlight.edge.passes.simplify import simplify
 from rushlight.edge.passes.views_to_copies import views_to_copies
 from rushlight.edge.prepare_branches import prepare_branches
 from rushlight.edge.prepare_state import prepare_state
-from rushlight.errors import ExportError
+from rushlight.errors import ExportError, internal_error, raised_by_us
 from rushlight.ir.bounds import Bounds, example_outside, input_sizes, told_symbols
 from rushlight.ir.branches import branches
 from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
@@ -78,6 +79,8 @@ def to_core_aten(
         except ExportError:
             raise
         except Exception as error:  # torch raises many kinds: all mean that there is no graph
+            if raised_by_us(error):
+                raise internal_error(error, method) from error
             raise refusal(_not_decomposed(program, error), where=method) from error
     _refuse_effects(decomposed)
     # From here on the graph is ours to change; the tables it came with may be the caller's.
@@ -86,6 +89,30 @@ def to_core_aten(
     carry_debug_handles(handles, decomposed.graph)
     show(decomposed)
     return decomposed  # type: ignore[no-any-return]
+
+
+_REWRITE = "Rewrite the line with other operators of torch"
+# What torch says, and what to do.
+_DECOMPOSING = (
+    (
+        re.compile(r"autograd|requires?[_ ]grad|backward|gradient", re.I),
+        "Compute the line without gradients: in eval mode, under torch.no_grad(), or with "
+        "operators that need none",
+    ),
+    (
+        re.compile(r"data[_ ]?ptr|data pointer|no data|numpy", re.I),
+        "Keep the line's data in tensors: NumPy and other code outside of torch get none",
+    ),
+    (
+        re.compile(r"data-dependent|unbacked|GuardOnData", re.I),
+        "Say what is known of the size or number with torch._check, or let it not depend on a "
+        "tensor's values",
+    ),
+    (
+        re.compile(r"no fake impl|fake impl|meta kernel|'Meta' backend", re.I),
+        "Register what the operator's result looks like with torch.library.register_fake",
+    ),
+)
 
 
 def _not_decomposed(program: ExportedProgram, error: Exception) -> Finding:
@@ -99,8 +126,7 @@ def _not_decomposed(program: ExportedProgram, error: Exception) -> Finding:
     return Finding(
         "not-lowered",
         f"torch cannot decompose the captured graph to Core ATen: {reason}",
-        "Rewrite the line with operators of torch that need no gradient and no data outside of "
-        "tensors",
+        next((advice for words, advice in _DECOMPOSING if words.search(reason)), _REWRITE),
         source_in(text.partition("Original traceback:")[2]),
         torch=text,
     )

@@ -52,6 +52,12 @@ class Dialect:
                 return reason
         return None
 
+    def lacks_operator(self, node: Node) -> bool:
+        """Whether what is wrong with `node` is its operator, which nothing can run; else it is how
+        the node was made."""
+        failed = next((check for check in self.checks if check(node) is not None), None)
+        return failed in (_known_target, _captured_target, _has_out_variant)
+
 
 def _known_target(node: Node) -> str | None:
     target = node.target

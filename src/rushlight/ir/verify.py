@@ -7,15 +7,16 @@ from typing import Any, NoReturn
 
 from torch.fx import Graph, Node
 
-from rushlight.errors import Code
+from rushlight.errors import REPORT_IT, Code
 from rushlight.ir.dialect import Dialect
 from rushlight.ir.findings import OTHER_OPERATORS, Finding, refusal
 from rushlight.ir.source import source_of
 
+_MALFORMED = "not-lowered"
 _CONTEXT = 3  # nodes shown before and after a fault
 _ADVICE = {
-    "not-lowered": "Rewrite the line with other operators; if passes of your own ran before, see "
-    "what they left of it",
+    "not-lowered": f"If passes of your own ran before, see what they left of it; else this is an "
+    f"error of Rushlight itself: {REPORT_IT}",
     "unsupported-operator": OTHER_OPERATORS,
 }
 
@@ -32,7 +33,7 @@ def format_around(graph: Graph, fault: Node) -> str:
     return "\n".join(lines)
 
 
-def fail(graph: Graph, node: Node, stage: str, reason: str, kind: str = "not-lowered") -> NoReturn:
+def fail(graph: Graph, node: Node, stage: str, reason: str, kind: str = _MALFORMED) -> NoReturn:
     """Raise an ExportError that shows `node`, its neighbours, its Python line and what to do."""
     finding = Finding(
         kind, f"{node.name} ({node.target}): {reason}", _ADVICE[kind], source_of(node)
@@ -70,4 +71,5 @@ def verify(graph: Graph, dialect: Dialect, stage: str, excepted: Container[Any] 
         reason = dialect.fault(node)
         if reason is not None:
             where = f"{stage} ({dialect.name} dialect)"
-            fail(graph, node, where, reason, "unsupported-operator")
+            is_missing = dialect.lacks_operator(node)
+            fail(graph, node, where, reason, "unsupported-operator" if is_missing else _MALFORMED)

@@ -13,7 +13,7 @@ from torch.export.graph_signature import ExportGraphSignature, OutputKind
 from torch.fx import GraphModule, Node
 
 from rushlight.edge.to_edge import finish
-from rushlight.errors import Code, Error, ExportError
+from rushlight.errors import Code, Error, ExportError, internal_error
 from rushlight.ir.branches import branches
 from rushlight.ir.programs import copy_program
 from rushlight.partition.debug_map import number_calls
@@ -244,6 +244,8 @@ def _partition(name: str, program: ExportedProgram, partitioner: Partitioner) ->
     except Error:
         raise
     except Exception as error:  # a partitioner's own: whatever it is, the user must see it
+        if _is_ours(type(partitioner)):
+            raise internal_error(error, f"{name}: {who}") from error
         raise ExportError(
             f"{who} failed with {type(error).__name__}: {error}",
             code=Code.NOT_SUPPORTED,
@@ -255,6 +257,11 @@ def _partition(name: str, program: ExportedProgram, partitioner: Partitioner) ->
     for spec in result.partition_tags.values():
         find_backend(spec.backend_id)
     return result
+
+
+def _is_ours(kind: type) -> bool:
+    """Whether a class comes with Rushlight."""
+    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _fault_of(result: PartitionResult, program: ExportedProgram) -> str | None:
@@ -341,11 +348,13 @@ def _preprocess(
     try:
         results = details.preprocess_multimethod(programs, specs)
     except Exception as error:  # a backend's own: whatever it is, the user must see it
-        code = error.code if isinstance(error, Error) else Code.NOT_SUPPORTED
+        code, told = Code.NOT_SUPPORTED, f"{type(error).__name__}: {error}"
+        if isinstance(error, Error):
+            code = error.code
+        elif _is_ours(details):
+            code, told = Code.INTERNAL, str(internal_error(error))
         raise ExportError(
-            f"preprocess failed with {type(error).__name__}: {error}\n  it was given {what}",
-            code=code,
-            where=backend_id,
+            f"preprocess failed with {told}\n  it was given {what}", code=code, where=backend_id
         ) from error
     fault = fault_of(results, programs)
     if fault is not None:

@@ -179,6 +179,17 @@ def observe_constants(prepared: GraphModule) -> None:
             module(value)
 
 
+def needs_ranges(prepared: GraphModule) -> bool:
+    """Whether any observer must see values of a run: what is no weight, and has a scale before the
+    program runs."""
+    return any(
+        isinstance(source := node.args[0], Node)
+        and source.op != "get_attr"
+        and not getattr(module, "is_dynamic", False)
+        for node, module in observers_of(prepared)
+    )
+
+
 def _call(
     prepared: GraphModule,
     index: int,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -103,12 +105,28 @@ class CpuQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no types
         for node in nodes:
             if node.target in PRODUCTS and not is_annotated(node):
                 self._refuse_dtype(node)
+        unknown = self._unknown_names(nodes)
         if not any(is_annotated(node) for node in nodes):
             raise ExportError(
-                "nothing in the model is what the recipe quantises: it has no linear layer or "
+                f"nothing is quantised: {unknown}"
+                if unknown
+                else "nothing in the model is what the recipe quantises: it has no linear layer or "
                 "convolution with constant weights, or all are left out; choose another recipe",
-                code=Code.NOT_SUPPORTED,
+                code=Code.INVALID_ARGUMENT if unknown else Code.NOT_SUPPORTED,
             )
+        if unknown:  # it may be a module that only another method calls
+            warnings.warn(unknown, UserWarning, stacklevel=2)
+
+    def _unknown_names(self, nodes: list[Node]) -> str:
+        """What is wrong with names of modules that no call is in; "" if nothing is."""
+        paths = dict.fromkeys(path for node in nodes for path, _ in _modules_of(node) if path)
+        told = []
+        for name in self._names:
+            if name and name not in paths:
+                near = difflib.get_close_matches(name, paths, n=1)
+                meant = f", did you mean {near[0]!r}" if near else ""
+                told.append(f"set_module_name({name!r}): the model calls no such module{meant}")
+        return "; ".join(told)
 
     def _refuse_dtype(self, node: Node) -> None:
         value = node.meta.get("val")
@@ -122,10 +140,7 @@ class CpuQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no types
             )
 
     def _config_of(self, node: Node) -> QuantizationConfig | None:
-        stack = [
-            (path.removeprefix("L['self']").removeprefix("."), kind)
-            for path, kind in (node.meta.get("nn_module_stack") or {}).values()
-        ]
+        stack = _modules_of(node)
         for path, _ in reversed(stack):
             if path in self._names:
                 return self._names[path]
@@ -137,3 +152,11 @@ class CpuQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no types
             if target in self._operators:
                 return self._operators[target]
         return self._global
+
+
+def _modules_of(node: Node) -> list[tuple[str, Any]]:
+    """The paths and classes of the modules that a call is in, the outermost first."""
+    return [
+        (path.removeprefix("L['self']").removeprefix("."), kind)
+        for path, kind in (node.meta.get("nn_module_stack") or {}).values()
+    ]

@@ -26,7 +26,8 @@ class Recipe:
     Attributes:
         name: what `recipe=` and `--quantize` take.
         meaning: one line for `rushlight recipes`.
-        needs_data: whether calibration data must be given.
+        needs_data: whether calibration data must be given. Of a user's quantizer, its observers
+            tell.
         quantizer: makes the quantizer that annotates the captured graph.
         qat_quantizer: the same for training; None of a recipe that cannot be trained.
         weights: makes the configuration of torchao's `quantize_`, for the modules' weights.
@@ -117,7 +118,7 @@ def recipe_of(chosen: str | Recipe | Quantizer | AOBaseConfig) -> Recipe:
     if isinstance(chosen, Recipe):
         return chosen
     if isinstance(chosen, Quantizer):
-        return Recipe(type(chosen).__name__, "", needs_data=True, quantizer=lambda: chosen)
+        return Recipe(type(chosen).__name__, "", quantizer=lambda: chosen)
     if isinstance(chosen, AOBaseConfig):
         return Recipe(type(chosen).__name__, "", weights=lambda: chosen)
     if chosen not in RECIPES:

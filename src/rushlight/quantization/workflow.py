@@ -18,6 +18,7 @@ from rushlight.quantization.calibrate import (
     Item,
     calibration,
     items_of,
+    needs_ranges,
     observe_constants,
     run_through,
 )
@@ -82,6 +83,8 @@ def quantize(
     prepared = prepare_pt2e(module, chosen.quantizer())
     if data:
         run_through(prepared, calibration(captured, data), progress)
+    elif needs_ranges(prepared):
+        raise _no_data(chosen, data)
     else:
         observe_constants(prepared)
     assert captured.example_inputs is not None

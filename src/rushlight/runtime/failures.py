@@ -161,7 +161,7 @@ def load_error(
         where, message = _inside(
             lines, method, delegate, place, f"{where}: {what}", "", message, failure
         )
-    return LoadError(message + _ADVICE.get(Code(code), ""), code=Code(code), where=where)
+    return LoadError(message, code=Code(code), where=where, advice=_ADVICE.get(Code(code), ""))
 
 
 def missing_error(

@@ -210,3 +210,25 @@ def test_other_dtypes_are_refused_by_layer(net: Net) -> None:
     with pytest.raises(ExportError, match=r"conv2d of blocks\.0\.conv .*torch\.float16") as error:
         rushlight.quantize(net.half(), calibrate=half)
     assert error.value.code == Code.INVALID_TYPE
+
+
+def test_a_misspelt_module_is_named(net: Net) -> None:
+    name = next(n for n, m in net.named_modules() if isinstance(m, nn.Conv2d) and "." in n)
+    wrong = f"{name}x"
+    quantizer = CpuQuantizer().set_module_name(wrong, static_config())
+    told = rf"set_module_name\('{wrong}'\): the model calls no such module, did you mean '{name}'"
+    with pytest.raises(ExportError, match=f"nothing is quantised: {told}") as caught:
+        rushlight.quantize(net, calibrate=data(), recipe=quantizer)
+    assert caught.value.code == Code.INVALID_ARGUMENT
+    with pytest.warns(UserWarning, match=told):
+        rushlight.quantize(net, calibrate=data(), recipe=quantizer.set_global(static_config()))
+
+
+def test_a_quantizer_without_static_scales_needs_no_data() -> None:
+    model, x = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 8)).eval(), torch.randn(2, 64)
+    program = rushlight.quantize(model, (x,), recipe=CpuQuantizer(dynamic_config()))
+    wanted = rushlight.quantize(model, (x,), recipe="int8-dynamic").module()(x)
+    torch.testing.assert_close(program.module()(x), wanted, rtol=0, atol=0)
+    mixed = CpuQuantizer(dynamic_config()).set_module_name("1", static_config())
+    with pytest.raises(ExportError, match=r"'CpuQuantizer' finds the ranges .*calibrate="):
+        rushlight.quantize(model, (x,), recipe=mixed)

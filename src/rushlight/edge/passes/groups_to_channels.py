@@ -19,7 +19,6 @@ from rushlight.ir.programs import copy_program
 from rushlight.ir.quantized_values import affine_of, dequantizes
 from rushlight.ir.rewrite import insert, replace
 
-_PER_CHANNEL = torch.ops.quantized_decomposed.dequantize_per_channel.default
 _VIEW = torch.ops.aten.view_copy.default
 
 
@@ -62,7 +61,9 @@ def _rewrite(constants: Constants, node: Node, reshaped: dict[Node, Node]) -> No
 
     parameters = channels(affine.scale), channels(affine.zero_point)
     how = 0, affine.low, affine.high, affine.dtype
+    # The library is there where a graph has groups, and not before.
+    per_channel = torch.ops.quantized_decomposed.dequantize_per_channel.default
     kwargs = {} if affine.real == torch.float32 else {"out_dtype": affine.real}
     integers = channels(affine.source, affine.group)
-    rows = insert(node.graph, _PER_CHANNEL, (integers, *parameters, *how), kwargs, like=node)
+    rows = insert(node.graph, per_channel, (integers, *parameters, *how), kwargs, like=node)
     replace(node, insert(node.graph, _VIEW, (rows, shape), like=node))
