@@ -137,7 +137,7 @@ def test_only_files_are_opened_to_be_read(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "pipe", "/dev/null"):  # a pipe would wait for a writer
         with pytest.raises(OSError, match="it is a directory, a pipe or a device, not a file"):
             files.open_file(path)
-        with pytest.raises(rl.LoadError, match="cannot read .*a directory, a pipe or a device"):
+        with pytest.raises(rl.LoadError, match=r"cannot read .*a directory, a pipe or a device"):
             report_of(path)
     files.write_text(tmp_path / "a", "text")
     with files.open_file(tmp_path / "a") as file:
