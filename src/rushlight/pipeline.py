@@ -433,18 +433,14 @@ class ExecutorchProgramManager:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the .pte, and each external data file beside it.
 
-        All files are written beside their places first, and then renamed over what is there, data
-        files before the program: modules that are loaded from the old files keep them, and if one
-        cannot be written the old ones stay as they were.
+        Modules loaded from old files keep them; they stay if a new one cannot be written.
 
         Raises:
             ExportError: if `path` does not end in .pte, or cannot be written.
         """
         if not os.fspath(path).endswith(".pte"):
-            raise ExportError(
-                f"{os.fspath(path)!r}: a program's file name must end in .pte",
-                code=Code.INVALID_ARGUMENT,
-            )
+            problem = f"{os.fspath(path)!r}: a program's file name must end in .pte"
+            raise ExportError(problem, code=Code.INVALID_ARGUMENT)
         external = self._data_files()
         paths = [*external.paths(os.path.dirname(path)), path]
         try:

@@ -28,7 +28,7 @@ sys.path[:0] = [str(TESTS), str(TESTS / "python")]
 from attack.seeds import write_seeds  # noqa: E402
 from attack.worker import MEMORY, mutant, read_seeds  # noqa: E402
 
-SECONDS = 60  # for one mutant; the slowest takes a few
+SECONDS = 100  # for one mutant; the slowest takes a few
 SANITIZERS = {
     "ASAN_OPTIONS": "exitcode=99:detect_leaks=1:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "halt_on_error=1:exitcode=99:print_stacktrace=1",
@@ -81,15 +81,16 @@ def _run_worker(folder: Path, first: int, last: int) -> Iterator[tuple[int, str,
 def _lines(worker: subprocess.Popen[bytes]) -> Iterator[str | None]:
     """What a worker prints; None if it prints nothing for too long."""
     assert worker.stdout is not None
-    rest = b""
+    rest, seconds = b"", 5 * SECONDS  # its imports take longest
     while True:
-        ready, _, _ = select.select([worker.stdout], [], [], SECONDS)
+        ready, _, _ = select.select([worker.stdout], [], [], seconds)
         if not ready:
             yield None
             return
         block = os.read(worker.stdout.fileno(), 1 << 16)
         if not block:
             return
+        seconds = SECONDS
         *lines, rest = (rest + block).split(b"\n")
         for line in lines:
             yield line.decode()

