@@ -33,10 +33,11 @@ def affine_decompositions() -> Table:
 
 def _or_own(target: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
     """A rule that leaves what it does not know to the operator's own decomposition."""
+    own = torch._C.DispatchKey.CompositeImplicitAutograd  # target.decompose would call the rule
 
     def decomposed(*args: Any, **kwargs: Any) -> Any:
         result = rule(*args, **kwargs)
-        return target.decompose(*args, **kwargs) if result is None else result
+        return target._op_dk(own, *args, **kwargs) if result is None else result
 
     return decomposed
 

@@ -14,6 +14,11 @@ from torch._ops import OpOverload
 aten = torch.ops.aten
 
 
+def int_mm(self: Tensor, mat2: Tensor) -> Tensor:
+    """A product of bytes, whose sums are int32."""
+    return torch.mm(self.to(torch.int32), mat2.to(torch.int32))
+
+
 def addbmm(
     self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1
 ) -> Tensor:
@@ -125,6 +130,7 @@ RULES: dict[OpOverload, Callable[..., Any]] = {
     aten.__rshift__.Scalar: rshift,
     aten.__rshift__.Tensor: rshift,
     aten._trilinear.default: trilinear,
+    aten._int_mm.default: int_mm,
     aten.addbmm.default: addbmm,
     aten.angle.default: angle,
     aten.as_strided_scatter.default: as_strided_scatter,

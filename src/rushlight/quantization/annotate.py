@@ -28,7 +28,7 @@ from torchao.quantization.pt2e.quantizer import (
 )
 from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
 
-from rushlight.quantization.config import PER_TOKEN, channel_weight, group_size_of
+from rushlight.quantization.config import channel_weight, group_size_of, is_per_token
 from rushlight.quantization.layers import layer_of
 
 aten = torch.ops.aten
@@ -276,7 +276,7 @@ class Annotator:
         if self._is_integer(node, config):
             return self.quantised[node]
         spec = config.input_activation
-        if spec is not None and spec.observer_or_fake_quant_ctr is PER_TOKEN:
+        if isinstance(spec, QuantizationSpec) and is_per_token(spec):
             return replace(spec, is_dynamic=False)  # torchao looks for the nodes of its own form
         return spec
 

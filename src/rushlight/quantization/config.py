@@ -7,6 +7,7 @@ is what float32 can still invert; `scales.py` keeps the products of two scales n
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -24,7 +25,6 @@ from rushlight.quantization.observers import GroupedWeightObserver, PerTokenObse
 from rushlight.quantization.ranges import RangeObserver
 
 FLOOR = 2.0**-100
-PER_TOKEN = PerTokenObserver.with_args()
 
 
 def static_config(
@@ -53,7 +53,7 @@ def dynamic_config(*, weight_bits: int = 8, group_size: int = 32) -> Quantizatio
         quant_min=-128,
         quant_max=127,
         is_dynamic=True,  # and no qscheme, so that no static scale is shared with it
-        observer_or_fake_quant_ctr=PER_TOKEN,
+        observer_or_fake_quant_ctr=PerTokenObserver.with_args(),
     )
     weight = grouped_weight(group_size) if weight_bits == 4 else channel_weight()
     return QuantizationConfig(activation, None, weight, None)
@@ -78,9 +78,20 @@ def grouped_weight(group_size: int) -> QuantizationSpec:
 
 def group_size_of(weight: QuantizationSpec) -> int | None:
     """The size of a weight's groups; None of one without groups."""
-    made = getattr(weight.observer_or_fake_quant_ctr, "p", None)
+    made = _made_by(weight)
     size = made.keywords.get("group_size") if made is not None else None
     return None if size is None else int(size)
+
+
+def is_per_token(spec: QuantizationSpec) -> bool:
+    """Whether rows get their scales at run time; so it is of a copy from another process, too."""
+    made = _made_by(spec)
+    return made is not None and made.func is PerTokenObserver
+
+
+def _made_by(spec: QuantizationSpec) -> functools.partial[Any] | None:
+    """The class and the arguments of what observes."""
+    return getattr(spec.observer_or_fake_quant_ctr, "p", None)
 
 
 def _activation(bits: int, is_qat: bool) -> QuantizationSpec:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 from torchao.core.config import AOBaseConfig
-from torchao.quantization import quantize_
+from torchao.quantization import FqnToConfig, quantize_
 from torchao.quantization.granularity import PerGroup
 
 from rushlight.errors import Code, ExportError
@@ -51,6 +51,9 @@ def _quantise_weights(model: torch.nn.Module, config: AOBaseConfig, name: str) -
                 f"{layer}.weight has NaN or infinite values, which have no scale",
                 code=Code.INVALID_ARGUMENT,
             )
+    if isinstance(config, FqnToConfig):  # which says by itself what it is for
+        _run(model, config, None)
+        return
     granularity = getattr(config, "granularity", getattr(config, "weight_granularity", None))
     size = granularity.group_size if isinstance(granularity, PerGroup) else 1
     odd = {n for n, m in layers.items() if m.in_features % size}
@@ -62,9 +65,28 @@ def _quantise_weights(model: torch.nn.Module, config: AOBaseConfig, name: str) -
             UserWarning,
             stacklevel=4,
         )
-    quantize_(model, config, lambda m, n: n in layers and n not in odd)
+    _run(model, config, lambda m, n: n in layers and n not in odd)
     if odd:
-        quantize_(model, eight_bit_weights(), lambda m, n: n in odd)
+        _run(model, eight_bit_weights(), lambda m, n: n in odd)
+
+
+def _run(
+    model: torch.nn.Module,
+    config: AOBaseConfig,
+    chosen: Callable[[torch.nn.Module, str], bool] | None,
+) -> None:
+    """Let torchao change the modules of `model` that are chosen.
+
+    Raises:
+        ExportError: it cannot: the configuration is for another processor, or lacks something.
+    """
+    try:
+        quantize_(model, config, chosen)
+    except Exception as error:  # whatever torchao raises
+        raise ExportError(
+            f"torchao cannot apply {type(config).__name__} here: {type(error).__name__}: {error}",
+            code=Code.NOT_SUPPORTED,
+        ) from error
 
 
 def converted_inputs(

@@ -3,7 +3,8 @@
 Observation fills a histogram whose bins are powers of two wide and begin at multiples of their
 width: when the values outgrow it, two bins become one, and no count is guessed. The search tries a
 grid of ends at once. Values within cost the square of a step over twelve, as where they are spread
-evenly, those that become zero cost what they are, and those beyond cost their distance.
+evenly, those that become zero cost what they are, and those beyond cost their distance. Among the
+best it is then counted how each bin is rounded.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ _BINS = 4096
 _CHUNK = 1 << 16  # values that are counted at a time, so that they stay in a processor's cache
 _NARROWEST = -100  # of the exponents of widths, so that one over it is a float32
 _STEPS_TO_HALF = 12
+_CHOSEN = 24  # of the tried ends, whose rounding is looked at more closely
 _TRIED = torch.exp2(-torch.arange(8 * _STEPS_TO_HALF, dtype=torch.float64) / _STEPS_TO_HALF)
 
 
@@ -140,9 +142,27 @@ def best_range(seen: Histogram, steps: int, is_symmetric: bool) -> tuple[float, 
     spread = seen.total - below[0] - above[0] - to_zero[0]
     error = spread * step.square() / 12 + to_zero[2]
     error += _distance(below, lows) + _distance(above, highs)
-    at = int(error.argmin())
-    row, column = (at, at) if is_symmetric else divmod(at, highs.numel())
-    return float(lows.flatten()[row]), float(highs[column])
+    lows, highs = (end.broadcast_to(error.shape).flatten() for end in (lows, highs))
+    chosen = error.flatten().topk(min(_CHOSEN, error.numel()), largest=False).indices
+    lows, highs = (torch.cat([end[:1], end[chosen]]) for end in (lows, highs))  # all, and the best
+    at = int(_rounding(counts, centres, lows, highs, steps).argmin())
+    return float(lows[at]), float(highs[at])
+
+
+def _rounding(
+    counts: torch.Tensor,
+    centres: torch.Tensor,
+    lows: torch.Tensor,
+    highs: torch.Tensor,
+    steps: int,
+) -> torch.Tensor:
+    """The error of each pair of ends, as integers round."""
+    step = ((highs - lows) / steps).clamp_min(torch.finfo(torch.float64).tiny).unsqueeze(1)
+    first = torch.round(lows.unsqueeze(1) / step)
+    used = counts > 0
+    rounded = torch.round(centres[used] / step)
+    lost = torch.minimum(rounded.maximum(first), first + steps).mul_(step).sub_(centres[used])
+    return lost.square_() @ counts[used]
 
 
 def _distance(sums: torch.Tensor, end: torch.Tensor) -> torch.Tensor:

@@ -54,9 +54,8 @@ def closeness(net: torch.nn.Module):
 
 
 def within(net: Net, max_drop: float, **options):
-    return quantize_within(
-        net, DATA, closeness(net), max_drop, recipes=("int8",), backend="portable", **options
-    )
+    options = {"recipes": ("int8",), **options}
+    return quantize_within(net, DATA, closeness(net), max_drop, backend="portable", **options)
 
 
 def test_a_wide_budget_quantises_all(net):
@@ -100,8 +99,10 @@ def test_the_program_runs(net):
     assert rl.load(program.buffer)(X[:8].numpy()).shape == (8, 4)
 
 
-def test_processes_give_the_same(net):
-    one, two = within(net, 0.02), within(net, 0.02, workers=2)
+@pytest.mark.filterwarnings("ignore:.*groups of 32 do not divide")
+@pytest.mark.parametrize("recipe", ["int8", "int4-dynamic"])
+def test_processes_give_the_same(net, recipe):
+    one, two = (within(net, 0.02, recipes=(recipe,), workers=n) for n in (1, 2))
     assert [layer.precision for layer in one.layers] == [layer.precision for layer in two.layers]
     assert (one.metric, one.trials) == (two.metric, two.trials)
 

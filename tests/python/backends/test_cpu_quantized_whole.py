@@ -114,3 +114,24 @@ def test_text_by_rows(models: ModuleType, recipe: str, bits: int) -> None:
     layers = [m for m in case.module.modules() if isinstance(m, torch.nn.Linear)]
     used = [layer.weight for layer in layers if len(layers) == 12 or layer is not layers[-1]]
     assert stored(edge) == sum(weight.numel() for weight in used) * bits // 8
+
+
+@pytest.mark.parametrize("recipe", ["int8", "int8-per-tensor"])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"stride": 2, "output_padding": 1}, {"groups": 2}, {"bias": False}],
+    ids=["plain", "stride", "groups", "no-bias"],
+)
+@pytest.mark.parametrize("lines", [True, False], ids=["lines", "images"])
+def test_transposed_convolutions_of_other_channels(
+    recipe: str, settings: dict[str, Any], lines: bool
+) -> None:
+    """Their weights have the result's channels second, as a scale for all does not tell."""
+    torch.manual_seed(0)
+    kind: Any = torch.nn.ConvTranspose1d if lines else torch.nn.ConvTranspose2d
+    model = torch.nn.Sequential(kind(4, 8, 3, **settings), torch.nn.ReLU(), kind(8, 6, 3)).eval()
+    x = torch.randn(2, 4, *(7,) * (1 if lines else 2))
+    program = rl.quantize(model, calibrate=[(x,)], recipe=recipe)
+    found = torch.as_tensor(rl.load(rl.export(program, backend="cpu").buffer)(x))
+    expected = program.module()(x)
+    assert (found - expected).abs().max() <= 0.01 * expected.abs().max()

@@ -8,7 +8,10 @@ import pytest
 import torch
 from torch import nn
 from torchao.quantization import (
+    FqnToConfig,
+    Int8DynamicActivationInt8WeightConfig,
     Int8DynamicActivationIntxWeightConfig,
+    Int8StaticActivationInt8WeightConfig,
     IntxWeightOnlyConfig,
     quantize_,
 )
@@ -185,6 +188,27 @@ def test_weights_that_torchao_quantised_stay_integers(
     module = rushlight.load(rushlight.export(ready, (x,)).buffer)
     assert torch.allclose(module(x), ready(x), atol=1e-2)
     assert operators(rushlight.quantize(net, (x,), recipe=config)) == wanted
+
+
+def test_blocks_that_no_operator_has_become_arithmetic(net: Net, x: torch.Tensor) -> None:
+    """Symmetric rows and a product of bytes; torchao's decomposition called our rule for ever."""
+    config = Int8DynamicActivationInt8WeightConfig()
+    ready = copy.deepcopy(net)
+    quantize_(ready, config)
+    module = rushlight.load(rushlight.export(net, (x,), quantize=config).buffer)
+    assert torch.allclose(torch.as_tensor(module(x)), ready(x), atol=1e-4)
+
+
+def test_a_configuration_by_names_says_itself_what_it_is_for(net: Net, x: torch.Tensor) -> None:
+    linear = next(n for n, m in net.named_modules() if isinstance(m, nn.Linear))
+    config = FqnToConfig({linear: IntxWeightOnlyConfig(weight_dtype=torch.int8)})
+    program = rushlight.quantize(net, (x,), recipe=config)
+    assert str(program.graph).count("torch.ops.torchao.dequantize_affine") == 1
+
+
+def test_what_torchao_cannot_apply_is_refused_by_name(net: Net, x: torch.Tensor) -> None:
+    with pytest.raises(ExportError, match="torchao cannot apply Int8StaticActivationInt8Weight"):
+        rushlight.quantize(net, (x,), recipe=Int8StaticActivationInt8WeightConfig())
 
 
 def test_recipes_say_what_they_are() -> None:

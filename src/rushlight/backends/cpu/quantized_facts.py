@@ -162,7 +162,13 @@ def operands_of(node: Node) -> Operands | None:
         return None
     x, weight, bias, columns = _OPERANDS[node.target]
     args = arguments(node)
+    columns = 1 if is_transposed(node) else columns
     return Operands(args[x], args[weight], args[bias] if bias else None, columns)
+
+
+def is_transposed(node: Node) -> bool:
+    """Whether a call is a transposed convolution, which the engine computes in float32."""
+    return node.target is aten.convolution.default and bool(arguments(node)["transposed"])
 
 
 _OPERANDS = {

@@ -14,6 +14,7 @@ from rushlight.backends.cpu.quantized_facts import (
     Operands,
     constant_of,
     is_static,
+    is_transposed,
     operands_of,
     read,
     rows_of,
@@ -118,7 +119,7 @@ def why_not_product(node: Node, operands: Operands, data: Constant) -> str | Non
     weights = weights_of(operands.weight, data, columns=operands.columns)
     is_image = node.target is aten.convolution.default
     if is_static(operands.x, data):
-        if weights is None or weights.group_size:
+        if weights is None or weights.group_size or is_transposed(node):
             return None  # it is computed in float32
         return why_not_summed(weights)
     is_rows = rows_of(operands.x) is not None

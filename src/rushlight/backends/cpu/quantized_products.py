@@ -14,6 +14,7 @@ from rushlight.backends.cpu.quantized_facts import (
     Quantization,
     Weights,
     constant_of,
+    is_transposed,
     operands_of,
     rows_of,
     weights_of,
@@ -42,7 +43,7 @@ def product(
         to: what the bytes of the result stand for; None for float32.
         clamping: the calls between the two, which are part of it.
     """
-    found = _operands(r, node)
+    found = None if is_transposed(node) else _operands(r, node)
     if found is None:
         return None
     x, weights, bias = found
@@ -57,8 +58,6 @@ def product(
     if node.target is not aten.convolution.default:
         return r.call(before, calls.product, *args, shape=shape, dtype=dtype, of=of)
     conv = arguments(node)
-    if conv["transposed"]:
-        return None
     window, is_line = _window(conv, weights)
     more = (window, conv["groups"], given.zero_point)
     if not is_line:
@@ -90,7 +89,7 @@ def why_not_multiplied(r: Rewriter, node: Node) -> str:
     """Why a product of bytes is computed in float32."""
     operands = operands_of(node)
     assert operands is not None
-    if node.target is aten.convolution.default and arguments(node)["transposed"]:
+    if is_transposed(node):
         return "the engine has no transposed convolution of integers"
     weights = weights_of(operands.weight, r.data, columns=operands.columns)
     if weights is None:
