@@ -109,11 +109,14 @@ def check_method(
     if_eager_runs: bool = False,
     form: str | None = None,
     lower: Lower = _portable,
-) -> None:
+) -> bool:
     """Run one method in the runtime and compare it with eager.
 
     The results of a program that quantises may be others if no fused operator by itself, and no
     more than roundings, made them so.
+
+    Returns:
+        Whether the results are eager's; False if they depend on how single values are rounded.
 
     Args:
         manager: the finished program.
@@ -136,7 +139,7 @@ def check_method(
         wanted = eager_results(program, args, kwargs)
     except (RuntimeError, AssertionError, ValueError, IndexError) as error:
         if if_eager_runs:
-            return
+            return True
         raise refusal(advice.eager_fails(error), where=method) from error
     varies = bool(program.range_constraints)
     try:
@@ -155,7 +158,7 @@ def check_method(
         if (reason := difference(ours, eager, tolerance)) is not None
     }
     if not reasons:
-        return
+        return True
     if quantises(program):
         fault = fault_in_quantised(program, args, kwargs, got, _running(lower))
     else:
@@ -163,6 +166,7 @@ def check_method(
     if fault is not None:
         [(i, reason), *_] = reasons.items()
         raise refusal(advice.departs(i, reason, fault), code=Code.INTERNAL, where=method)
+    return False
 
 
 def _running(lower: Lower) -> Runs:
