@@ -21,7 +21,7 @@ from rushlight.check import advice
 from rushlight.check.eager import as_after_loading, clone, eager_results
 from rushlight.check.fused import Fault, Runs, fault_in_quantised
 from rushlight.check.tolerance import Tolerance, as_array, difference, quantises, tolerance_of
-from rushlight.errors import Code, ExportError, LoadError, RunError
+from rushlight.errors import Code, Error, ExportError, LoadError, RunError
 from rushlight.ir.branches import attribute
 from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.source import Source, source_of
@@ -115,9 +115,6 @@ def check_method(
     The results of a program that quantises may be others if no fused operator by itself, and no
     more than roundings, made them so.
 
-    Returns:
-        Whether the results are eager's; False if they depend on how single values are rounded.
-
     Args:
         manager: the finished program.
         method: the method to run.
@@ -127,6 +124,9 @@ def check_method(
         if_eager_runs: do nothing where eager refuses the inputs.
         form: which form of a fat program.
         lower: makes a program of the pieces of a quantised one, for the same backend.
+
+    Returns:
+        Whether the results are eager's; False if they depend on how single values are rounded.
 
     Raises:
         ExportError: if the program fails, or naming the first node whose value departs, with its
@@ -159,9 +159,13 @@ def check_method(
     }
     if not reasons:
         return True
-    if quantises(program):
-        fault = fault_in_quantised(program, args, kwargs, got, _running(lower))
-    else:
+    is_in_pieces = quantises(program)
+    if is_in_pieces:
+        try:
+            fault = fault_in_quantised(program, args, kwargs, got, _running(lower))
+        except Error:  # its pieces are no program for this backend
+            is_in_pieces = False
+    if not is_in_pieces:
         fault = first_departure(manager, plan, args, kwargs, tolerance)
     if fault is not None:
         [(i, reason), *_] = reasons.items()
