@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import warnings
@@ -37,6 +38,7 @@ from rushlight.runtime.forms import KEY, PORTABLE, plan_name
 
 if TYPE_CHECKING:
     from rushlight.inspect.program import ProgramReport
+    from rushlight.quantization.workflow import Quantised
 
 
 class Program:
@@ -44,10 +46,13 @@ class Program:
 
     Attributes:
         manager: the staged API's view of it (`executorch_program`, `debug_handle_map`, …).
+        quantization: what the verification of a quantised program found, in words: how much each
+            method loses and where.
     """
 
-    def __init__(self, manager: ExecutorchProgramManager) -> None:
+    def __init__(self, manager: ExecutorchProgramManager, quantization: Sequence[str] = ()) -> None:
         self.manager = manager
+        self.quantization = list(quantization)
 
     @property
     def buffer(self) -> bytes:
@@ -75,7 +80,8 @@ class Program:
         line of everything, whatever `debug` lets the file tell."""
         from rushlight.inspect.program import report_of
 
-        return report_of(self.buffer, debug=self.manager.debug_map)
+        report = report_of(self.buffer, debug=self.manager.debug_map)
+        return dataclasses.replace(report, quantization=self.quantization)
 
     @property
     def memory(self) -> dict[str, dict[str, int]]:
@@ -144,8 +150,11 @@ def export(
     )
     forms = forms_of(backend)
     limit = _limit(strict)
+    floats: dict[str, ExportedProgram | None] = {}
     if quantize is not None:
-        captured = _quantized(model, args, kwargs, dynamic_shapes, quantize, calibrate, progress)
+        made_of = _quantized(model, args, kwargs, dynamic_shapes, quantize, calibrate, progress)
+        captured = {name: found.program for name, found in made_of.items()}
+        floats = {name: found.model for name, found in made_of.items()}
     elif isinstance(model, Mapping):
         captured = {name: capture(program, name=name) for name, program in model.items()}
     else:
@@ -168,13 +177,32 @@ def export(
     kernels = manifest() if ops_manifest is None else Manifest.read(ops_manifest)
     check_kernels({name: manager.lowered_method(name) for name in manager.methods}, kernels)
     check_contracts(manager)
-    if verify:
-        for name, program in captured.items():
-            for form in (f for f in forms if f.name in made):
-                say(f"{name}: verify" + (f" {form.name}" if is_fat else ""))
-                lower = _lowering(form, compile_config)
-                _verify(manager, name, program, form.name if is_fat else None, lower)
-    return Program(manager)
+    found: list[str] = []
+    for name, program in captured.items() if verify else ():
+        for form in (f for f in forms if f.name in made):
+            plan = f"{name} {form.name}" if is_fat else name
+            say(f"{name}: verify" + (f" {form.name}" if is_fat else ""))
+            lower = _lowering(form, compile_config)
+            if not _verify(manager, name, program, form.name if is_fat else None, lower):
+                found.append(f"{plan}: {_ROUNDED}")
+        found += _losses(name, floats.get(name), program)
+    return Program(manager, found)
+
+
+_ROUNDED = (
+    "every fused operator computes what eager does, but the results depend on how single values "
+    "are rounded"
+)
+
+
+def _losses(name: str, model: ExportedProgram | None, program: ExportedProgram) -> list[str]:
+    """What a method loses by quantization, in words; nothing if that is not known."""
+    if model is None:
+        return []
+    from rushlight.quantization.loss import loss_of
+
+    loss = loss_of(model, program)
+    return [] if loss is None else [f"{name}: {loss}"]
 
 
 def _quantized(
@@ -185,21 +213,13 @@ def _quantized(
     recipe: Any,
     calibrate: Any,
     progress: Callable[[str], None] | None,
-) -> dict[str, ExportedProgram]:
+) -> dict[str, Quantised]:
     """The quantised program of each method."""
-    from rushlight.quantization.workflow import quantize  # torchao is an extra
+    from rushlight.quantization.workflow import quantised_from  # torchao is an extra
 
     if not isinstance(model, Mapping):
-        program = quantize(
-            model,
-            args,
-            kwargs,
-            calibrate=calibrate,
-            recipe=recipe,
-            dynamic_shapes=dynamic_shapes,
-            progress=progress,
-        )
-        return {"forward": program}
+        made = quantised_from(model, args, kwargs, calibrate, recipe, dynamic_shapes, progress)
+        return {"forward": made}
     data = calibrate or {}
     if not isinstance(data, Mapping) or not data.keys() <= model.keys():
         raise ExportError(
@@ -208,7 +228,7 @@ def _quantized(
             code=Code.INVALID_ARGUMENT,
         )
     return {
-        name: quantize(one, calibrate=data.get(name), recipe=recipe, progress=progress)
+        name: quantised_from(one, (), None, data.get(name), recipe, None, progress)
         for name, one in model.items()
     }
 
@@ -253,7 +273,9 @@ def _verify(
     program: ExportedProgram,
     form: str | None,
     lower: Lower,
-) -> None:
+) -> bool:
+    """Whether the method's results are eager's on its example inputs; False if they depend on
+    roundings."""
     if program.example_inputs is None:
         raise ExportError(
             "the ExportedProgram has no example inputs to verify with: pass verify=False",
@@ -268,11 +290,12 @@ def _verify(
             UserWarning,
             stacklevel=3,
         )
-        return
+        return True
     args, kwargs = program.example_inputs
-    check_method(manager, name, program, args, kwargs, form=form, lower=lower)
+    is_equal = check_method(manager, name, program, args, kwargs, form=form, lower=lower)
     for other_args, other_kwargs in other_inputs(program, lambda i: accepts(manager, name, *i)):
         check_method(
             manager, name, program, other_args, other_kwargs,
             if_eager_runs=True, form=form, lower=lower,
         )  # fmt: skip
+    return is_equal

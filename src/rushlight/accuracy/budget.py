@@ -17,9 +17,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 from torchao.quantization.pt2e.quantizer import QuantizationConfig
 
-from rushlight.accuracy.report import decibels
 from rushlight.accuracy.search import FLOAT, Found, Space, search
-from rushlight.accuracy.taps import operator
 from rushlight.accuracy.trials import Metric, Task, Trials, measured
 from rushlight.api import export
 from rushlight.capture import Model, capture
@@ -31,7 +29,9 @@ from rushlight.ir.source import source_of
 from rushlight.quantization import CpuQuantizer
 from rushlight.quantization.calibrate import Item, calibration, items_of
 from rushlight.quantization.config import group_size_of
+from rushlight.quantization.loss import decibels
 from rushlight.quantization.recipes import recipe_of
+from rushlight.quantization.taps import operator
 from rushlight.runtime.load import load
 from rushlight.runtime.peaks import measure_peaks
 

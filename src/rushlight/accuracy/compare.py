@@ -13,12 +13,13 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
 from rushlight.accuracy.report import BINS, Layer, LossReport
-from rushlight.accuracy.taps import Range, Tap, find_taps, operator, tapped
 from rushlight.api import export
 from rushlight.capture import capture
 from rushlight.errors import Code, ExportError
 from rushlight.forms import Backend
 from rushlight.quantization.calibrate import Item, items_of
+from rushlight.quantization.loss import shares_of_noise, sqnr_of
+from rushlight.quantization.taps import Range, Tap, find_taps, operator, tapped
 from rushlight.runtime.load import load
 from rushlight.runtime.module import Module
 
@@ -169,8 +170,7 @@ class Sums:
     @property
     def sqnr(self) -> float:
         """In dB."""
-        ratio = self.noise_to_signal
-        return math.inf if ratio == 0 else -10 * math.log10(ratio) if ratio > 0 else math.nan
+        return sqnr_of(self.noise_to_signal)
 
     @property
     def saturation(self) -> float | None:
@@ -184,18 +184,9 @@ class Sums:
 
 
 def _layers(taps: Sequence[Tap], sums: Sequence[Sums]) -> list[Layer]:
-    by_name = {tap.name: found for tap, found in zip(taps, sums, strict=True)}
-    arisen = []
-    for tap in taps:
-        before = max((by_name[name].noise_to_signal for name in tap.inputs), default=0.0)
-        here = by_name[tap.name].noise_to_signal
-        # What is not finite is to blame where it is seen first.
-        arisen.append(max(here - before, 0.0) if math.isfinite(before) else 0.0)
-    finite = [a if math.isfinite(a) else 0.0 for a in arisen]
-    total = math.inf if finite != arisen else sum(finite)
+    shares = shares_of_noise(taps, [found.noise_to_signal for found in sums])
     layers = []
-    for tap, found, share in zip(taps, sums, arisen, strict=True):
-        blame = share / total if 0 < total < math.inf else float(not math.isfinite(share))
+    for tap, found, blame in zip(taps, sums, shares, strict=True):
         layers.append(
             Layer(
                 tap, found.sqnr, blame, found.max_error, found.max_value, found.saturation,

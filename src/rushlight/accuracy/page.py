@@ -5,7 +5,8 @@ from __future__ import annotations
 from html import escape
 from importlib import resources
 
-from rushlight.accuracy.report import BINS, Layer, LossReport, decibels, line_of, percent
+from rushlight.accuracy.report import BINS, Layer, LossReport, line_of, percent
+from rushlight.quantization.loss import decibels
 
 _STYLE = """
 table { border-collapse: collapse; width: 100%; }

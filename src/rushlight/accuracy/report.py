@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from rushlight.accuracy.taps import Tap
 from rushlight.inspect.text import MAX_ROWS, table_of
+from rushlight.quantization.loss import decibels
+from rushlight.quantization.taps import Tap
 
 BINS = 33  # of a histogram, an odd number: the middle one is around zero
 
@@ -75,13 +75,6 @@ class LossReport:
         from rushlight.accuracy.page import page
 
         return page(self)
-
-
-def decibels(sqnr: float) -> str:
-    """ "41.3 dB"."""
-    if math.isnan(sqnr):
-        return "not finite"
-    return "exact" if sqnr == math.inf else f"{sqnr:.1f} dB"
 
 
 def percent(share: float | None) -> str:

@@ -1,6 +1,7 @@
 """Checking finished programs: each runs in the runtime and is compared with eager."""
 
 from rushlight.check.eager import eager_results
+from rushlight.check.fused import amplifies_roundings
 from rushlight.check.method import (
     Lower,
     accepts,
@@ -9,16 +10,18 @@ from rushlight.check.method import (
     check_method,
     first_departure,
 )
-from rushlight.check.tolerance import Tolerance, tolerance_of
+from rushlight.check.tolerance import Tolerance, quantises, tolerance_of
 
 __all__ = [
     "Lower",
     "Tolerance",
     "accepts",
+    "amplifies_roundings",
     "check_available",
     "check_contracts",
     "check_method",
     "eager_results",
     "first_departure",
+    "quantises",
     "tolerance_of",
 ]

@@ -86,7 +86,18 @@ def fault_in_quantised(
             return Fault(
                 f"What computes output {i} departs on eager's own inputs: {reason}", Source()
             )
-    return _unexplained(whole, [v for v in got if not isinstance(v, str)], noise)
+    return _unexplained(whole, got, noise)
+
+
+def amplifies_roundings(
+    program: ExportedProgram, args: tuple[Any, ...], kwargs: Mapping[str, Any], allowed: float
+) -> bool:
+    """Whether a quantised program's results depart from eager's by more than a share of their
+    magnitude if some of its values are rounded the other way."""
+    whole = _Whole(program, pytree.tree_leaves((args, dict(kwargs))))
+    whole.run()
+    others = whole.rounded_otherwise({})
+    return any(not _departure(results, whole.results) <= allowed for results in others)
 
 
 def _unexplained(whole: _Whole, got: Sequence[Any], noise: Mapping[Node, _Array]) -> Fault | None:
@@ -144,10 +155,16 @@ class _Whole:
             recorded[node] = value.clone()
             return value
 
-        self.results = self._run(record)
+        self.run(record)
         values = [recorded[node] for node in self.cuts]
         module = GraphModule(self._module, _in_pieces(self._module.graph, self.cuts))
         return capture(module, (*clone(self._flat), *clone(values))), values
+
+    def run(
+        self, change: Callable[[Node, torch.Tensor], torch.Tensor] = lambda node, value: value
+    ) -> None:
+        """Find the results, with the values at the cuts as `change` gives them."""
+        self.results = self._run(change)
 
     def rounded_otherwise(self, noise: Mapping[Node, _Array]) -> Iterator[list[Any]]:
         """Eager's results when values at the cuts are rounded otherwise: as the pieces rounded
@@ -242,7 +259,7 @@ class _Rounding:
     """One choice of roundings.
 
     Args:
-        noise: how far the pieces' values were from eager's.
+        noise: how far the pieces' values were from eager's, as far as that is known.
         sign: 1 or -1, by which it is taken.
         places: by which it is shifted among the elements.
     """
@@ -253,9 +270,10 @@ class _Rounding:
 
     def change(self, node: Node, value: torch.Tensor) -> torch.Tensor:
         """A value at a cut as it is with these roundings."""
-        noise = self._noise[node]
+        exact = as_array(value)
+        noise = self._noise.get(node, np.zeros_like(exact))
         own = np.roll(noise.reshape(-1) * self._sign, self._places).reshape(noise.shape)
-        moved = as_array(value) + own + self._more(node, value)
+        moved = exact + own + self._more(node, value)
         return torch.from_numpy(_within(node, moved)).to(value.dtype)
 
     def _more(self, node: Node, value: torch.Tensor) -> _Array:

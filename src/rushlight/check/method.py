@@ -21,7 +21,7 @@ from rushlight.check import advice
 from rushlight.check.eager import as_after_loading, clone, eager_results
 from rushlight.check.fused import Fault, Runs, fault_in_quantised
 from rushlight.check.tolerance import Tolerance, as_array, difference, quantises, tolerance_of
-from rushlight.errors import Code, ExportError, LoadError, RunError
+from rushlight.errors import Code, Error, ExportError, LoadError, RunError
 from rushlight.ir.branches import attribute
 from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.source import Source, source_of
@@ -109,7 +109,7 @@ def check_method(
     if_eager_runs: bool = False,
     form: str | None = None,
     lower: Lower = _portable,
-) -> None:
+) -> bool:
     """Run one method in the runtime and compare it with eager.
 
     The results of a program that quantises may be others if no fused operator by itself, and no
@@ -125,6 +125,9 @@ def check_method(
         form: which form of a fat program.
         lower: makes a program of the pieces of a quantised one, for the same backend.
 
+    Returns:
+        Whether the results are eager's; False if they depend on how single values are rounded.
+
     Raises:
         ExportError: if the program fails, or naming the first node whose value departs, with its
             Python line.
@@ -136,7 +139,7 @@ def check_method(
         wanted = eager_results(program, args, kwargs)
     except (RuntimeError, AssertionError, ValueError, IndexError) as error:
         if if_eager_runs:
-            return
+            return True
         raise refusal(advice.eager_fails(error), where=method) from error
     varies = bool(program.range_constraints)
     try:
@@ -155,14 +158,19 @@ def check_method(
         if (reason := difference(ours, eager, tolerance)) is not None
     }
     if not reasons:
-        return
-    if quantises(program):
-        fault = fault_in_quantised(program, args, kwargs, got, _running(lower))
-    else:
+        return True
+    is_in_pieces = quantises(program)
+    if is_in_pieces:
+        try:
+            fault = fault_in_quantised(program, args, kwargs, got, _running(lower))
+        except Error:  # its pieces are no program for this backend
+            is_in_pieces = False
+    if not is_in_pieces:
         fault = first_departure(manager, plan, args, kwargs, tolerance)
     if fault is not None:
         [(i, reason), *_] = reasons.items()
         raise refusal(advice.departs(i, reason, fault), code=Code.INTERNAL, where=method)
+    return False
 
 
 def _running(lower: Lower) -> Runs:

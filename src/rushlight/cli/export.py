@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import time
 from types import TracebackType
@@ -128,7 +129,8 @@ def main(
         program.save(path, quiet=True)
     from rushlight.inspect import report_of
 
-    console().print(report_of(path, debug=program.manager.debug_map))
+    report = report_of(path, debug=program.manager.debug_map)
+    console().print(dataclasses.replace(report, quantization=program.quantization))
 
 
 def _backend(names: list[str] | None) -> str | list[str]:

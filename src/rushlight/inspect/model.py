@@ -339,6 +339,8 @@ class ProgramReport:
         needs: what must be linked into a runtime beside the portable kernels, in words.
         forms: of a fat program, the preferred one first.
         debug_left_out: what the file does not tell of where it came from, to stay small.
+        quantization: what its export found out about what quantization loses, in words; the file
+            does not hold it.
     """
 
     name: str
@@ -353,6 +355,7 @@ class ProgramReport:
     needs: list[str] = field(default_factory=list)
     forms: list[FormUse] = field(default_factory=list)
     debug_left_out: list[str] = field(default_factory=list)
+    quantization: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """The report as dicts, lists, strings and numbers."""

@@ -27,6 +27,8 @@ def overview(report: ProgramReport) -> Iterator[RenderableType]:
     for method in report.methods:
         if method.coverage:
             yield coverage_tables(method)
+    for text in report.quantization:
+        yield Text(f"\n {text}")
     if report.needs:
         lines = [Text.assemble("\n To run, a runtime ", ("needs", "yellow"))]
         yield Group(*lines, *(Text(f"   • {need}") for need in _cut(report.needs)))

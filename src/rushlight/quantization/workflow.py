@@ -61,6 +61,31 @@ def quantize(
         ExportError: a recipe that does not exist, data that is missing or not the model's, values
             that are not finite, or weights that a recipe cannot quantise, with the layer.
     """
+    return quantised_from(model, args, kwargs, calibrate, recipe, dynamic_shapes, progress).program
+
+
+class Quantised(NamedTuple):
+    """A quantised program.
+
+    Attributes:
+        program: it.
+        model: the captured model that it was made of; None if only its weights were changed.
+    """
+
+    program: ExportedProgram
+    model: ExportedProgram | None
+
+
+def quantised_from(
+    model: Model,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None,
+    calibrate: Iterable[Any] | None,
+    recipe: str | Recipe | Quantizer | AOBaseConfig,
+    dynamic_shapes: Any,
+    progress: Callable[[str], None] | None,
+) -> Quantised:
+    """`quantize`, with the model as it was captured before; the arguments are the same."""
     say = progress or (lambda stage: None)
     chosen = recipe_of(recipe)
     data = items_of(calibrate) if calibrate is not None else None
@@ -73,7 +98,7 @@ def quantize(
         if chosen.dtype is not None:
             args, kwargs = converted_inputs(chosen.dtype, args, kwargs)
         say("capture")
-        return capture(changed, args, kwargs, dynamic_shapes=dynamic_shapes)
+        return Quantised(capture(changed, args, kwargs, dynamic_shapes=dynamic_shapes), None)
     say("capture")
     captured = capture(model, args, kwargs, dynamic_shapes=dynamic_shapes)
     shapes = dynamic_shapes if isinstance(model, torch.nn.Module) else shapes_of(captured)
@@ -89,7 +114,7 @@ def quantize(
         observe_constants(prepared)
     assert captured.example_inputs is not None
     args, kwargs = captured.example_inputs
-    return converted(prepared, Examples(args, dict(kwargs), shapes))
+    return Quantised(converted(prepared, Examples(args, dict(kwargs), shapes)), captured)
 
 
 class Examples(NamedTuple):

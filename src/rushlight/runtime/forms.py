@@ -18,7 +18,7 @@ PORTABLE = "portable"
 SAMPLES = 64
 """Values of each output that a known answer holds, at least, if the output has as many."""
 _GOLDEN = 0.6180339887498949  # multiples of it fill an interval evenly, whatever their number
-_TOLERANCE = 0.05  # of the largest value: a form may compute in int8, but not nonsense
+TOLERANCE = 0.05  # of the largest value: a form may compute in int8, but not nonsense
 
 
 def plan_name(method: str, form: str) -> str:
@@ -139,7 +139,7 @@ def wrong_answer(answer: Mapping[str, Any], results: Sequence[Any]) -> str | Non
         if got.shape != values.shape or not np.isfinite(got).all():
             return f"output {i} has values that are not finite"
         difference = float(np.abs(got - values).max()) if values.size else 0.0
-        allowed = _TOLERANCE * max(float(known["largest"]), 1e-6)
+        allowed = TOLERANCE * max(float(known["largest"]), 1e-6)
         if difference > allowed:
             return f"output {i} is off by {difference:.3g}, {allowed:.3g} is allowed"
     return None

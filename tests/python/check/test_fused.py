@@ -6,6 +6,7 @@ that computes something wrongly.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +18,7 @@ import rushlight as rl
 from delegates import Interpretation, Interpreter, taking
 from rushlight import check, runtime
 from rushlight.check import method as check_method
+from rushlight.runtime.forms import KEY
 
 DATA = [(torch.randn(1, 3, 8, 8, generator=torch.Generator().manual_seed(i)),) for i in range(4)]
 
@@ -98,8 +100,21 @@ def test_a_model_that_amplifies_roundings_is_exported(
     backend: str, chaos: torch.export.ExportedProgram
 ) -> None:
     program = rl.export(chaos, backend=backend)
+    assert any("depend on how single values are" in text for text in program.quantization)
     got, wanted = rl.load(program.buffer)(*DATA[0]), chaos.module()(*DATA[0])
     assert (torch.as_tensor(got) - wanted).norm() > 0.05 * wanted.norm(), "the model is too calm"
+
+
+def test_a_fat_program_has_no_known_answer_that_roundings_change(
+    chaos: torch.export.ExportedProgram,
+) -> None:
+    calm = rl.quantize(CALM, recipe="int8", calibrate=DATA)
+    for program, has_answer in ((calm, True), (chaos, False)):
+        made = rl.export(program, backend=["cpu"], verify=False)
+        index = json.loads(made.manager._named_data()[KEY])
+        assert ("answer" in index["methods"]["forward"]) == has_answer
+        chosen = [choice.form for choice in rl.load(made.buffer).forms if choice.chosen]
+        assert chosen == ["cpu"]
 
 
 def test_a_model_that_is_quantised_by_its_values_is_exported() -> None:
