@@ -24,7 +24,8 @@ void normalize_reference(Doubles* x, const std::vector<size_t>& at, bool rms, do
   double mean = 0;
   double squares = 0;
   const double n = static_cast<double>(at.size());
-  for (size_t i : at) mean += rms ? 0 : (*x)[i] / n;
+  for (size_t i : at) mean += rms ? 0 : (*x)[i];
+  mean /= n;  // of equal numbers, exactly that number
   for (size_t i : at) squares += ((*x)[i] - mean) * ((*x)[i] - mean);
   const double factor = 1 / std::sqrt(squares / n + epsilon);
   for (size_t i : at) (*x)[i] = ((*x)[i] - mean) * factor;
@@ -82,6 +83,37 @@ void test_norms() {
     c.norm.rms = offset == 0 && random.chance(3);
     c.in_place = random.chance(3);
     check_norm(c);
+  }
+}
+
+// What floats cannot sum or square, and what differs by no more than the mean of floats is exact
+// to.
+std::vector<float> extremes(int64_t rows, int64_t width) {
+  Random random(8);
+  std::vector<float> in;
+  in.reserve(static_cast<size_t>(rows * width));
+  const float sizes[] = {1e20f, 3e38f, -3e38f, 1e5f, 1.0f};
+  for (int64_t row = 0; row < rows; ++row) {
+    const float size = sizes[row % 5];
+    const int64_t kind = row / 5 % 3;  // spread out, all the same, nearly so
+    const std::vector<float> units = random.reals(width, kind == 0 ? -1.0f : 0.9999f, 1);
+    for (float unit : units) in.push_back(kind == 1 ? size / 1.1f : unit * size);
+  }
+  return in;
+}
+
+void test_norms_of_extremes() {
+  for (int64_t width : {5, 37, 5000}) {
+    NormCase c;
+    c.norm.rows = 15;
+    c.norm.width = width;
+    c.norm.epsilon = 1e-5f;
+    c.in = extremes(c.norm.rows, width);
+    for (bool rms : {false, true}) {
+      c.norm.rms = rms;
+      c.in_place = rms;
+      check_norm(c);
+    }
   }
 }
 
@@ -155,6 +187,21 @@ void test_group_norms() {
     norm.scale = random.chance(2) ? scale.data() : nullptr;
     norm.shift = random.chance(2) ? shift.data() : nullptr;
     check_group_norm(norm, random.reals(norm.batch * norm.channels * norm.space, -1, 5));
+  }
+}
+
+void test_group_norms_of_extremes() {
+  for (bool channels_last : {false, true}) {
+    GroupNorm norm;
+    norm.batch = 15;
+    norm.groups = 3;
+    norm.channels = 12;
+    norm.space = 7;
+    norm.channels_last = channels_last;
+    norm.epsilon = 1e-5f;
+    const std::vector<float> scale = Random(9).reals(norm.channels);
+    norm.scale = norm.shift = scale.data();
+    check_group_norm(norm, extremes(norm.batch, norm.channels * norm.space));
   }
 }
 
@@ -282,6 +329,38 @@ void test_reduce() {
   }
 }
 
+// Sums that are none too large, though sums of some of their elements are.
+void test_reduce_extremes() {
+  for (int64_t inner : {1, 7, 70}) {
+    Reduce r;
+    r.outer = 2;
+    r.width = 90;
+    r.inner = inner;
+    std::vector<float> in(static_cast<size_t>(r.outer * r.width * inner), 3e38f);
+    for (int64_t i = 0; i < r.outer * r.width * inner; ++i) {
+      if (i / inner % 2 == 1) in[i] = i % inner % 3 == 0 ? -3e38f : 2e38f;
+    }
+    for (Reduction kind : {Reduction::Sum, Reduction::Mean}) {
+      Doubles expected;
+      for (int64_t i = 0; i < r.outer * inner; ++i) {
+        const float* const first = in.data() + i / inner * r.width * inner + i % inner;
+        const double value = reduce_reference(first, inner, r.width, kind);
+        expected.push_back(value > 3.4e38 ? static_cast<double>(kInfinity) : value);
+      }
+      r.kind = kind;
+      everywhere<float>(
+          r.outer * inner,
+          [&](float* out, Workers* workers) {
+            Reduce run = r;
+            run.in = in.data();
+            run.out = out;
+            reduce(run, workers);
+          },
+          [&](const float* out) { CHECK(all_close(out, expected, kTolerance, "extremes")); });
+    }
+  }
+}
+
 // --- gathers and copies -------------------------------------------------------------------------
 
 void test_gather() {
@@ -373,10 +452,13 @@ void test_gather_halves() {
 
 int main() {
   test_norms();
+  test_norms_of_extremes();
   test_norm_of_nan();
   test_group_norms();
+  test_group_norms_of_extremes();
   test_softmax();
   test_reduce();
+  test_reduce_extremes();
   test_gather();
   test_gather_halves();
   return check_result();

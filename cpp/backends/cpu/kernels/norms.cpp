@@ -2,6 +2,7 @@
 // the mean, so that the variance of nearly equal numbers has all its digits.
 #include <cmath>
 
+#include "rushlight/backends/cpu/kernels/moments.h"
 #include "rushlight/backends/cpu/kernels/rows.h"
 #include "rushlight/backends/cpu/loops/rows.h"
 
@@ -26,8 +27,12 @@ void normalize_dense(const GroupNorm& norm, int64_t item) {
   const float* const x = norm.in + item * n;
   const double count = static_cast<double>(n);
   const float mean = static_cast<float>(loops.sum(x, n) / count);
-  const float factor = factor_of(loops.squares(x, n, mean), count, norm.epsilon);
+  const double squares = loops.squares(x, n, mean);
   const int64_t first = item % norm.groups * channels;
+  if (!is_exact(static_cast<double>(mean), squares, count)) {
+    return normalize_exactly(norm, x, norm.out + item * n, first, norm.space, 1);
+  }
+  const float factor = factor_of(squares, count, norm.epsilon);
   for (int64_t c = 0; c < channels; ++c) {
     const float scale = norm.scale != nullptr ? norm.scale[first + c] : 1.0f;
     const float shift = norm.shift != nullptr ? norm.shift[first + c] : 0.0f;
@@ -66,6 +71,13 @@ void add_up(const GroupRun& run, const float* means, double* totals) {
   }
 }
 
+void normalize_run_exactly(const GroupRun& run, int64_t groups) {
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t first = run.first + g * run.group_channels;
+    normalize_exactly(run.norm, run.in + first, run.out + first, first, 1, run.norm.channels);
+  }
+}
+
 void normalize_run(const GroupRun& run) {
   const GroupNorm& norm = run.norm;
   double sums[kColumnBlock] = {};
@@ -76,6 +88,10 @@ void normalize_run(const GroupRun& run) {
   add_up(run, nullptr, sums);
   for (int64_t g = 0; g < groups; ++g) means[g] = static_cast<float>(sums[g] / count);
   add_up(run, means, squares);
+  for (int64_t g = 0; g < groups; ++g) {
+    if (is_exact(static_cast<double>(means[g]), squares[g], count)) continue;
+    return normalize_run_exactly(run, groups);
+  }
   float centers[kColumnBlock] = {};
   float factors[kColumnBlock] = {};
   float shifts[kColumnBlock] = {};

@@ -1,4 +1,8 @@
-// Sums, means, greatest and least elements, over rows or over columns a block at a time.
+// Sums, means, greatest and least elements, over rows or over columns a block at a time. The loops
+// add floats: where these overflow, though the result is none too large, they are added again.
+#include <cmath>
+
+#include "rushlight/backends/cpu/kernels/moments.h"
 #include "rushlight/backends/cpu/kernels/rows.h"
 #include "rushlight/backends/cpu/loops/rows.h"
 
@@ -6,6 +10,17 @@ namespace rushlight::cpu {
 namespace {
 
 constexpr int64_t kGrain = int64_t{1} << 15;  // elements
+
+// Of `columns` columns, or of one row, whatever is not finite anew.
+void mend(const Reduce& reduce, const float* x, int64_t columns, float* out) {
+  if (reduce.kind != Reduction::Sum && reduce.kind != Reduction::Mean) return;
+  const double divisor = reduce.kind == Reduction::Mean ? static_cast<double>(reduce.width) : 1.0;
+  for (int64_t k = 0; k < columns; ++k) {
+    if (std::isfinite(out[k])) continue;
+    const double sum = exact_sum(x + k, reduce.width, reduce.inner);
+    out[k] = static_cast<float>(sum / divisor);
+  }
+}
 
 }  // namespace
 
@@ -24,10 +39,13 @@ void reduce(const Reduce& reduce, Workers* workers) {
       float* const out = reduce.out + outer * reduce.inner + column;
       if (reduce.inner == 1) {
         *out = loops.row(x, reduce.width, reduce.kind);
+        mend(reduce, x, 1, out);
         continue;
       }
       const int64_t left = reduce.inner - column;
-      loops.columns(x, reduce.inner, reduce.width, left < block ? left : block, reduce.kind, out);
+      const int64_t columns = left < block ? left : block;
+      loops.columns(x, reduce.inner, reduce.width, columns, reduce.kind, out);
+      mend(reduce, x, columns, out);
     }
   });
 }

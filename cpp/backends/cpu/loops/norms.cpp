@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "rushlight/backends/cpu/kernels/moments.h"
 #include "rushlight/backends/cpu/loops/vec_edge.h"
 
 namespace rushlight::cpu::RL_ISA {
@@ -73,7 +74,9 @@ void normalize_row(const Norm& norm, int64_t row) {
   float* const out = norm.out + row * n;
   const double width = static_cast<double>(n);
   const float mean = norm.rms ? 0.0f : static_cast<float>(sum(x, n) / width);
-  const double variance = squares(x, n, mean) / width;
+  const double around = squares(x, n, mean);
+  if (!is_exact(static_cast<double>(mean), around, width)) return normalize_exactly(norm, row);
+  const double variance = around / width;
   const float factor = static_cast<float>(1.0 / sqrt(variance + static_cast<double>(norm.epsilon)));
   if (norm.scale != nullptr && norm.shift != nullptr) {
     return finish<true, true>(x, n, mean, factor, norm.scale, norm.shift, out);

@@ -33,7 +33,8 @@ inline float remainder_of(float x, float y) {
 
 // erf(x / sqrt 2) as a quotient of polynomials (minimax on 0 to 5.2, error 6e-9), one division
 // instead of the exponential of verf; what is lost to rounding is lost in 1 + erf, too. From -5.2
-// down, where the result is smaller than a unit in the last place of x, it is 0.
+// down, where the result is smaller than a unit in the last place of x, it is 0, as eager's; of
+// minus infinity it is eager's NaN, 0 times infinity.
 inline float gelu(float x) {
   constexpr float kEnd = 5.2f;
   float t = x > kEnd ? kEnd : x;
@@ -52,7 +53,7 @@ inline float gelu(float x) {
   q = q * s + 2.48243510723114e-1f;
   q = q * s + 1.0f;
   const float half = 0.5f * x;
-  return x < -kEnd ? 0.0f : half + half * (t * p / q);
+  return x < -kEnd ? 0.0f * x : half + half * (t * p / q);
 }
 
 // x * sigmoid(u)

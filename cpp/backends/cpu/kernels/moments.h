@@ -1,0 +1,24 @@
+// Means and spreads in double precision, for the few sets of floats that the fast loops, whose sums
+// and squares are floats, cannot do: numbers whose sum or squares overflow, and numbers that differ
+// by less than the mean of floats is exact to.
+#pragma once
+
+#include <cstdint>
+
+#include "rushlight/backends/cpu/kernels/rows.h"
+
+namespace rushlight::cpu {
+
+// Of n elements, `step` apart.
+double exact_sum(const float* x, int64_t n, int64_t step);
+
+// Whether the fast loops found what a norm divides by, given the mean that they took off.
+bool is_exact(double mean, double squares, double count);
+
+// What a norm does to one row, and to one group, whose channels are `channel_step` apart and the
+// elements of one channel `step`.
+void normalize_exactly(const Norm& norm, int64_t row);
+void normalize_exactly(const GroupNorm& norm, const float* in, float* out, int64_t first_channel,
+                       int64_t channel_step, int64_t step);
+
+}  // namespace rushlight::cpu
