@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 from rushlight.runtime.contract import Contract, Dim, Value
+from rushlight.runtime.tree import Tree
 
 
 @dataclass(frozen=True, repr=False)
@@ -20,6 +24,7 @@ class Signature:
         parameters: names for positional arguments and keywords.
         relations: conditions between inputs, as text: "size 0 of x == size 0 of y".
         weak: the program carries no contract: names and exact ranges are not known.
+        in_spec, out_spec: the structures of the arguments, (args, kwargs), and of the result.
     """
 
     method: str
@@ -28,6 +33,8 @@ class Signature:
     parameters: tuple[str, ...]
     relations: tuple[str, ...]
     weak: bool
+    in_spec: Tree
+    out_spec: Tree
 
     @classmethod
     def of(cls, method: str, contract: Contract) -> Signature:
@@ -39,16 +46,53 @@ class Signature:
             contract.parameters,
             (*_ties(contract), *(r.text for r in contract.relations)),
             contract.weak,
+            contract.in_spec,
+            contract.out_spec,
         )
 
     def __repr__(self) -> str:
-        outputs = ", ".join(map(str, self.outputs))
-        if len(self.outputs) != 1:
-            outputs = f"({outputs})"
-        text = f"{self.method}({', '.join(map(str, self.inputs))}) -> {outputs}"
+        result = _shown(self.out_spec, iter(self.outputs))
+        text = f"{self.method}({', '.join(self._arguments())}) -> {result}"
         if self.relations:
             text += f"  where {' and '.join(self.relations)}"
         return text
+
+
+    def _arguments(self) -> Iterator[str]:
+        """Each as "name: form"; a value by itself has its own name."""
+        args, kwargs = self.in_spec.children
+        parts = [*args.children, *kwargs.children]
+        names = list(self.parameters[: len(args.children)])
+        names += [f"args[{i}]" for i in range(len(names), len(args.children))]
+        names += map(str, kwargs.keys)
+        values = iter(self.inputs)
+        for name, part in zip(names, parts, strict=True):
+            if part.kind == "leaf":
+                yield str(next(values))
+            else:
+                yield f"{name}: {_shown(part, values)}"
+
+
+def _shown(tree: Tree, values: Iterator[Value]) -> str:
+    """A structure as it is written in Python, with forms in the place of values."""
+    if tree.kind == "leaf":
+        return str(replace(next(values), name=""))
+    if tree.kind == "none":
+        return "None"
+    parts = [_shown(child, values) for child in tree.children]
+    if tree.kind == "list":
+        return f"[{', '.join(parts)}]"
+    if tree.kind == "tuple":
+        return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+    if tree.kind == "dict":
+        pairs = zip(map(_key, tree.keys), parts, strict=True)
+        return f"{{{', '.join(f'{key}: {part}' for key, part in pairs)}}}"
+    fields = ", ".join(f"{key}={part}" for key, part in zip(tree.keys, parts, strict=True))
+    return f"{tree.name or 'object'}({fields})"
+
+
+def _key(key: Any) -> str:
+    return json.dumps(key, ensure_ascii=False) if isinstance(key, str) else repr(key)
 
 
 def _ties(contract: Contract) -> list[str]:
