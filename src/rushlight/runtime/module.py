@@ -88,7 +88,7 @@ class Method:
         core.describe(
             [v.label for v in contract.inputs],
             [f"output {path}" if path else "the output" for path in contract.out_spec.paths()],
-            [str(v) for v in contract.outputs],
+            [v.form for v in contract.outputs],
         )
         args, kwargs = contract.in_spec.children
         self._parts = args.children + kwargs.children

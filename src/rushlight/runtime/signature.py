@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from rushlight.runtime.contract import Contract, Dim, Value
-from rushlight.runtime.tree import Tree
+from rushlight.runtime.tree import Tree, written_arguments
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,48 +48,13 @@ class Signature:
         )
 
     def __repr__(self) -> str:
-        result = _shown(self.out_spec, iter(self.outputs))
-        text = f"{self.method}({', '.join(self._arguments())}) -> {result}"
+        leaves = ((v.name, v.form) for v in self.inputs)
+        takes = written_arguments(self.in_spec, self.parameters, leaves)
+        gives = self.out_spec.written(v.form for v in self.outputs)
+        text = f"{self.method}({takes}) -> {gives}"
         if self.relations:
             text += f"  where {' and '.join(self.relations)}"
         return text
-
-
-    def _arguments(self) -> Iterator[str]:
-        """Each as "name: form"; a value by itself has its own name."""
-        args, kwargs = self.in_spec.children
-        parts = [*args.children, *kwargs.children]
-        names = list(self.parameters[: len(args.children)])
-        names += [f"args[{i}]" for i in range(len(names), len(args.children))]
-        names += map(str, kwargs.keys)
-        values = iter(self.inputs)
-        for name, part in zip(names, parts, strict=True):
-            if part.kind == "leaf":
-                yield str(next(values))
-            else:
-                yield f"{name}: {_shown(part, values)}"
-
-
-def _shown(tree: Tree, values: Iterator[Value]) -> str:
-    """A structure as it is written in Python, with forms in the place of values."""
-    if tree.kind == "leaf":
-        return str(replace(next(values), name=""))
-    if tree.kind == "none":
-        return "None"
-    parts = [_shown(child, values) for child in tree.children]
-    if tree.kind == "list":
-        return f"[{', '.join(parts)}]"
-    if tree.kind == "tuple":
-        return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
-    if tree.kind == "dict":
-        pairs = zip(map(_key, tree.keys), parts, strict=True)
-        return f"{{{', '.join(f'{key}: {part}' for key, part in pairs)}}}"
-    fields = ", ".join(f"{key}={part}" for key, part in zip(tree.keys, parts, strict=True))
-    return f"{tree.name or 'object'}({fields})"
-
-
-def _key(key: Any) -> str:
-    return json.dumps(key, ensure_ascii=False) if isinstance(key, str) else repr(key)
 
 
 def _ties(contract: Contract) -> list[str]:
