@@ -20,8 +20,9 @@ import rushlight as rl
 from rushlight.backends.demo import DemoPartitioner
 from rushlight.inspect import get_delegation_info, print_delegated_graph, report_of
 from rushlight.partition import registry
-from rushlight.runtime import register_backend
-from rushlight.runtime.backends import unregister_backend
+from rushlight.runtime import backends, register_backend
+from rushlight.runtime.backends import GROUP, unregister_backend
+from rushlight.runtime.registries import backend_registry
 
 if TYPE_CHECKING:
     from packages import Package
@@ -167,11 +168,83 @@ class TestFat:
             module = rl.load(program.buffer)
         assert [f.chosen for f in module.forms] == [False, True]
 
-    def test_a_right_answer_is_remembered(self, model: Model, runtime: TinyRuntime) -> None:
+    def test_objects_of_the_process_are_asked_at_every_load(
+        self, model: Model, runtime: TinyRuntime
+    ) -> None:
         program = rl.export(model, ARGS, backend=[TinyPartitioner()])
-        rl.load(program.buffer)
-        runtime.adds = 1.0  # not looked at again on this processor
         assert rl.load(program.buffer).forms[0].chosen
+        runtime.adds = 1.0  # from now on it answers wrong
+        with pytest.warns(RuntimeWarning, match="forward answers wrong"):
+            assert not rl.load(program.buffer).forms[0].chosen
+
+    def test_a_right_answer_is_remembered_of_what_was_installed(
+        self, model: Model, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """... until its files, its version, or what it says of itself change, or another is
+        registered."""
+        package = tmp_path / "tiny_package"
+        package.mkdir()
+        (package / "__init__.py").write_text("")
+        (package / "numbers.py").write_text("ADDS = 0.0\n")
+        (package / "runtime.py").write_text(
+            "from tiny_backend import TinyRuntime\n"
+            "from tiny_package import numbers\n"
+            "class Runtime(TinyRuntime):\n"
+            "    engine = '1'\n"
+            "    runs = 0\n"
+            "    def version(self): return self.engine\n"
+            "    def run(self, *args):\n"
+            "        type(self).runs += 1\n"
+            "        return super().run(*args)\n"
+        )
+        monkeypatch.syspath_prepend(str(tmp_path))
+        point = metadata.EntryPoint("TinyBackend", "tiny_package.runtime:Runtime", GROUP)
+        monkeypatch.setattr(backends.metadata, "entry_points", lambda group, name=None: [point])
+        import tiny_package.runtime as installed
+
+        data = rl.export(model, ARGS, backend=[TinyPartitioner()]).buffer
+
+        def answers() -> int:
+            """How many delegates a load of a new process runs."""
+            if "TinyBackend" in backend_registry.registered_backend_names:
+                unregister_backend("TinyBackend")
+            installed.Runtime.runs = 0
+            assert rl.load(data).forms[0].chosen
+            return int(installed.Runtime.runs)
+
+        assert answers() == 3 and answers() == 0
+        installed.Runtime.engine = "2"
+        assert answers() == 3 and answers() == 0
+        (package / "numbers.py").write_text("ADDS = 1.0\n")
+        assert answers() == 3 and answers() == 0
+        unregister_backend("TinyBackend")
+        other = TinyRuntime()
+        other.adds = 1.0
+        register_backend("TinyBackend", other)
+        with pytest.warns(RuntimeWarning, match="forward answers wrong"):
+            rl.load(data)
+        assert answers() == 0
+        unregister_backend("TinyBackend")
+
+    def test_a_wrong_answer_at_export_is_compared_with_eager(
+        self, model: Model, runtime: TinyRuntime
+    ) -> None:
+        runtime.adds = 1.0
+        with pytest.raises(rl.ExportError) as caught:
+            rl.export(model, ARGS, backend=[TinyPartitioner()])
+        text = str(caught.value)
+        assert "does not compute what eager does: output 0" in text and LINE in text
+        assert "Install what is missing" not in text and "max of sizes" not in text
+
+    def test_advice_about_a_wrong_answer(self, model: Model, runtime: TinyRuntime) -> None:
+        data = rl.export(model, ARGS, backend=[TinyPartitioner()]).buffer
+        runtime.adds = 1.0
+        with pytest.raises(rl.LoadError, match=r"Update the backend, or leave backend= out$"):
+            rl.load(data, backend="TinyBackend")
+        unregister_backend("TinyBackend")
+        with pytest.raises(rl.LoadError, match=r"Install what is missing, or leave backend= out$"):
+            rl.load(data, backend="TinyBackend")
+        register_backend("TinyBackend", runtime)
 
     def test_constants_are_stored_once(self, model: Model, runtime: TinyRuntime) -> None:
         portable = rl.export(model, ARGS).report()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import multiprocessing
+import pickle
 import struct
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +32,7 @@ from rushlight.schema import program as fb
 
 torch = pytest.importorskip("torch")
 
+GOLDEN = Path(__file__).parent.parent / "golden"
 GRID = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
@@ -354,6 +358,20 @@ def test_trace() -> None:
     with pytest.raises(rl.RunError, match="load the program with trace=True") as caught:
         rl.load(add(2)).trace()
     assert caught.value.code == Code.INVALID_STATE
+
+
+# ---- Copies ----
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_what_can_be_copied(copied: Any) -> None:
+    module = rl.load(GOLDEN / "counter.pte")
+    for what in (module, module["forward"], module.state):
+        with pytest.raises(TypeError, match=r"cannot be pickled or copied: .* module.clone\(\)"):
+            copied(what)
+    for what in (module.state.snapshot(), module.signature(), module.memory):
+        made = copied(what)
+        assert (pickle.loads(made) if copied is pickle.dumps else made) == what
 
 
 # ---- Leaks ----

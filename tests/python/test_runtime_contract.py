@@ -186,6 +186,40 @@ def scalar_module(kind: str, value: Any, entry: dict[str, Any]) -> rl.Module:
     return rl.load(program(method, contract={"forward": one}))
 
 
+def test_signatures_show_structures() -> None:
+    """Keys of dicts, fields of outputs, and what holds nothing."""
+    method = MethodBuilder()
+    tensors = [method.tensor(2) for _ in range(3)]
+    number, nothing = method.value(fb.Int(3)), method.value(fb.Null())
+    outs = [method.tensor(2) for _ in range(5)]
+    for out in outs:
+        method.call("aten::abs.out", tensors[0], out, out)
+    method.inputs, method.outputs = [*tensors, number, nothing], outs
+    options = {"t": "dict", "k": ["a", 2], "c": [{"t": "list", "c": [LEAF]}, LEAF]}
+    pair = {"t": "namedtuple", "name": "Pair", "k": ["left", "right"], "c": [LEAF, LEAF]}
+    inner = {"t": "tuple", "c": [LEAF]}
+    output = {
+        "t": "object",
+        "name": "ModelOutput",
+        "k": ["logits", "past", "rest"],
+        "c": [LEAF, pair, {"t": "dict", "k": ["x"], "c": [{"t": "list", "c": [LEAF, inner]}]}],
+    }
+    entries = [tensor_value(2, name=n) for n in ("x", "options['a'][0]", "options[2]")]
+    entries += [{"name": "k", "kind": "int", "value": 3}, {"name": "mask", "kind": "none"}]
+    one = contract(
+        entries,
+        [tensor_value(2)] * 5,
+        in_spec=call_spec([LEAF, options], {"k": LEAF, "mask": LEAF, "empty": {"t": "dict"}}),
+        out_spec=output,
+    )
+    one["parameters"] = ["x", "options", "k", "mask", "empty"]
+    f = "float32[2]"
+    assert repr(rl.load(program(method, contract={"forward": one})).signature()) == (
+        f'forward(x: {f}, options: {{"a": [{f}], 2: {f}}}, k: int = 3, mask: None, empty: {{}}) -> '
+        f'ModelOutput(logits={f}, past=Pair(left={f}, right={f}), rest={{"x": [{f}, ({f},)]}})'
+    )
+
+
 def test_scalars_are_fixed_unless_the_contract_frees_them() -> None:
     module = scalar_module("int", 3, {"value": 3})
     np.testing.assert_array_equal(module(ones(2), 3), [4, 4])

@@ -30,7 +30,7 @@ from rushlight.lower.method import LoweredMethod
 from rushlight.pipeline import ExecutorchProgramManager, to_edge
 from rushlight.runtime.expression import Expression
 from rushlight.runtime.forms import PORTABLE, plan_name
-from rushlight.runtime.load import load
+from rushlight.runtime.load import load, load_to_compare
 from rushlight.runtime.registries import operator_registry
 from rushlight.runtime.stepping import Stepper
 
@@ -143,7 +143,7 @@ def check_method(
         raise refusal(advice.eager_fails(error), where=method) from error
     varies = bool(program.range_constraints)
     try:
-        module = load(manager.buffer, backend=form)
+        module = load_to_compare(manager.buffer, form)
     except LoadError as error:
         finding = advice.cannot_load(error, has_varying_sizes=varies)
         raise refusal(finding, code=error.code, where=method) from error

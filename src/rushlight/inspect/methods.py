@@ -51,7 +51,7 @@ def read_method(
     given = {slot.value for slot in (*inputs, *outputs) if values[slot.value].role == "caller"}
     return Method(
         name=plan.name,
-        signature=_signature(plan.name, inputs, outputs),
+        signature=_signature(plan.name, inputs, outputs, signature),
         weak=signature is None,
         relations=signature.relations if signature else [],
         inputs=inputs,
@@ -127,7 +127,11 @@ def _slots(indices: Sequence[int], values: Sequence[Value], types: Sequence[str]
     return found
 
 
-def _signature(name: str, inputs: Sequence[Slot], outputs: Sequence[Slot]) -> str:
+def _signature(
+    name: str, inputs: Sequence[Slot], outputs: Sequence[Slot], known: Signature | None
+) -> str:
+    if known is not None and known.takes + known.gives:
+        return f"{name}({known.takes}) -> {known.gives}"
     takes = ", ".join(f"{slot.name}: {slot.text}" for slot in inputs)
     gives = ", ".join(slot.text for slot in outputs)
     return f"{name}({takes}) -> {gives if len(outputs) == 1 else f'({gives})'}"

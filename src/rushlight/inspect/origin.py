@@ -12,6 +12,7 @@ from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from rushlight.inspect.model import Covered, Source
+from rushlight.runtime import tree as trees
 from rushlight.schema import program as fb
 from rushlight.schema.debug import DebugMap, DebugMethod, DebugNode
 from rushlight.serialize.debug import KEY as DEBUG
@@ -38,6 +39,8 @@ class Signature:
         names: of the flattened inputs.
         inputs, outputs: their types, such as "float32[s0 in 2..8, 6]".
         relations: what must hold between sizes, in words.
+        takes, gives: all of them in the structures that the model takes and returns; "" if the
+            contract does not tell these.
     """
 
     names: list[str] = field(default_factory=list)
@@ -45,6 +48,8 @@ class Signature:
     outputs: list[str] = field(default_factory=list)
     relations: list[str] = field(default_factory=list)
     varying: list[str] = field(default_factory=list)
+    takes: str = ""
+    gives: str = ""
 
 
 def read_json(named_data: Mapping[str, Data], key: str) -> dict[str, Any]:
@@ -146,7 +151,24 @@ def signature_of(contract: Mapping[str, Any], method: str) -> Signature | None:
         )
 
     found: Signature | None = _tolerant(read, None)
+    if found is not None:
+        entry = contract["methods"][method]
+        found.takes, found.gives = _tolerant(lambda: _in_structures(entry, found), ("", ""))
     return found
+
+
+def _in_structures(entry: Mapping[str, Any], signature: Signature) -> tuple[str, str]:
+    parameters = [str(name) for name in entry["parameters"]]
+    try:
+        in_spec, out_spec = trees.parse(entry["in_spec"]), trees.parse(entry["out_spec"])
+    except RecursionError:
+        return "", ""
+    sizes = (len(signature.inputs), len(signature.outputs))
+    if (in_spec.n_leaves, out_spec.n_leaves) != sizes:
+        return "", ""
+    leaves = zip(signature.names, signature.inputs, strict=True)
+    takes = trees.written_arguments(in_spec, parameters, leaves)
+    return takes, out_spec.written(iter(signature.outputs))
 
 
 def _type_of(item: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from rushlight import _core
 from rushlight.errors import Code, LoadError
+from rushlight.runtime import identity
 
 GROUP = "rushlight.runtime_backends"
 _CAPSULE = "rl_backend_v1"
@@ -31,8 +32,8 @@ class BackendContext(Protocol):
 
     Attributes:
         method: the method that the delegate belongs to.
-        payload: what `preprocess` made, read-only, where it lies in the program's file: no copy. It
-            is valid until `destroy`, and so is an array made of it.
+        payload: what `preprocess` made, read-only, where it lies in the program's file: no copy;
+            None after `destroy`. Arrays made of it keep the program's memory.
         compile_specs: key to bytes.
         options: what was given at load, key to bool, int or str.
     """
@@ -48,7 +49,7 @@ class BackendContext(Protocol):
 
     def named_data(self, key: str) -> memoryview | None:
         """Bytes by name, of the program or of its data file, read-only and not copied; None if
-        there are none of that name. Valid until `destroy`."""
+        there are none of that name. Arrays made of them keep the program's memory."""
 
     def release_payload(self) -> None:
         """In `init`: the payload will not be read again; its memory is given back."""
@@ -66,12 +67,16 @@ class BackendContext(Protocol):
 
 
 class Backend(Protocol):
-    """A backend in Python: any object with these methods. `is_available` and `destroy` may be left
-    out. What they raise reaches the user as the cause of a LoadError or RunError, with its text.
+    """A backend in Python: any object with these methods. `is_available`, `version` and `destroy`
+    may be left out. What they raise reaches the user as the cause of a LoadError or RunError, with
+    its text.
     """
 
     def is_available(self) -> bool:
         """Whether it can work on this machine."""
+
+    def version(self) -> str:
+        """Of what its results depend on beside its own package, such as a library that it calls."""
 
     def init(self, context: BackendContext) -> Any:
         """Make of a payload what `execute` needs; whatever is returned is its handle."""
@@ -84,7 +89,9 @@ class Backend(Protocol):
             handle: what `init` returned.
             args: inputs, then outputs. Tensors are NumPy arrays over the program's own memory, not
                 copies: inputs read-only, outputs to be written (`args[-1][...] = result`). They are
-                valid until this returns; copy what is to be kept. bfloat16 needs ml_dtypes, and is
+                lent for this call: copy what is to be kept. If anything still refers to one of them
+                when this returns, the call fails, and the module runs again only when it is let go
+                of. bfloat16 needs ml_dtypes, and is
                 seen as uint16 without; other types that NumPy lacks likewise. Numbers are Python
                 numbers.
         """
@@ -124,6 +131,7 @@ def register_backend(id: str, backend: Any, *, replace: bool = False) -> None:
     except _core.Failure as failure:
         advice = "" if replace else "; pass replace=True to take its place"
         raise _load_error(failure, id, advice) from None
+    identity.made_of_nothing_known(id)
 
 
 def register_backend_library(path: str | os.PathLike[str]) -> list[str]:
@@ -137,9 +145,12 @@ def register_backend_library(path: str | os.PathLike[str]) -> list[str]:
         LoadError: if it cannot be loaded, has no backends, or one that this runtime cannot use.
     """
     try:
-        return _core.register_backend_library(os.fsencode(path))
+        ids = _core.register_backend_library(os.fsencode(path))
     except _core.Failure as failure:
         raise _load_error(failure, "") from None
+    for id in ids:
+        identity.made_of_files(id, Path(path).resolve())
+    return ids
 
 
 def register_backend_capsule(capsule: Any) -> str:
@@ -149,9 +160,11 @@ def register_backend_capsule(capsule: Any) -> str:
         LoadError: if this runtime cannot use it.
     """
     try:
-        return _core.register_backend_capsule(capsule)
+        id = _core.register_backend_capsule(capsule)
     except _core.Failure as failure:
         raise _load_error(failure, "") from None
+    identity.made_of_nothing_known(id)
+    return id
 
 
 def unregister_backend(id: str) -> None:
@@ -216,30 +229,34 @@ def _register_installed(id: str) -> str:
     if len(sources) > 1:
         return f"offered by several packages: {', '.join(sources)}. Uninstall all but one"
     try:
-        _register_found(id, points[0].load(), _MAX_STEPS)
+        backend = _register_found(id, points[0].load(), _MAX_STEPS)
+        if id in _core.backend_names():
+            identity.made_of_package(id, points[0], backend)
+            return ""
     except Exception as error:
         return f"offered by {sources[0]}, which fails: {type(error).__name__}: {error}"
-    if id in _core.backend_names():
-        return ""
     return f"offered by {sources[0]}, which does not have it: its entry point has another id"
 
 
-def _register_found(id: str, found: Any, steps: int) -> None:
+def _register_found(id: str, found: Any, steps: int) -> Any:
     """Register what an entry point led to: a backend, a class, a capsule, a path, or a function
-    that returns one."""
+    that returns one. Returns the backend if it is one in Python."""
     if isinstance(found, str | os.PathLike):
         register_backend_library(found)
     elif type(found).__name__ == "PyCapsule":
         register_backend_capsule(found)
     elif isinstance(found, type) or hasattr(found, "execute"):
-        register_backend(id, found)
+        backend = found() if isinstance(found, type) else found
+        register_backend(id, backend)
+        return backend
     elif callable(found) and steps > 0:
-        _register_found(id, found(), steps - 1)
+        return _register_found(id, found(), steps - 1)
     else:
         raise TypeError(
             f"its entry point gives {type(found).__name__}, not a backend, its class, a capsule "
             f"{_CAPSULE!r}, the path of a library, or a function that returns one of these"
         )
+    return None
 
 
 def read_options(

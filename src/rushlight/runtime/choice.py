@@ -28,6 +28,8 @@ def load_chosen(
     methods: Sequence[str],
     form: str | None,
     where: str,
+    *,
+    known_answers: bool = True,
 ) -> Module:
     """Load the first form that can run here and answers right.
 
@@ -38,6 +40,7 @@ def load_chosen(
         methods: those wanted.
         form: the only form to take, or None for the first that does.
         where: the program, for messages.
+        known_answers: False: a form is taken whatever it answers.
 
     Raises:
         LoadError: if there is no such form, or the only one asked for cannot run here.
@@ -57,7 +60,7 @@ def load_chosen(
             continue
         try:
             module = Module(core, contracts, [(m, p.plan) for m, p in plans.items()], where)
-            why = _check(module, index, methods, name)
+            why = _check(module, index, methods, name) if known_answers else ""
         except Error as error:
             if name == PORTABLE:
                 raise
@@ -69,15 +72,23 @@ def load_chosen(
             return module
         if form is None:
             text = f"{where}: form {name!r} is left out: {why}"
-            warnings.warn(text, RuntimeWarning, stacklevel=3)
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
         notes.append(FormChoice(name, False, why))
         spoiled, core = core, core.clone()
         spoiled.close()
+    raise _none_runs(notes, form, where)
+
+
+def _none_runs(notes: Sequence[FormChoice], form: str | None, where: str) -> LoadError:
+    """The advice fits the reasons: what is absent can be installed."""
     reasons = "; ".join(f"{n.form}: {n.why}" for n in notes)
-    raise LoadError(
-        f"no form of the program can run here: {reasons}. Install what is missing, or load "
-        f"another form with backend=",
-        code=Code.NOT_FOUND,
+    absent = all(n.why.startswith("backend ") for n in notes)
+    what = "no form of the program can run here" if form is None else "this form cannot run here"
+    other = "load another form with backend=" if form is None else "leave backend= out"
+    advice = "Install what is missing, or" if absent else "Update the backend, or"
+    return LoadError(
+        f"{what}: {reasons}. {advice} {other}",
+        code=Code.NOT_FOUND if absent else Code.INTERNAL,
         where=where,
     )
 
@@ -89,7 +100,8 @@ def _same(method: str) -> Plan:
 
 def _check(module: Module, index: Index, methods: Sequence[str], form: str) -> str:
     """Why the form's answers are wrong; "" if they are right, or were before on this machine."""
-    known = Remembered(index)
+    plans = (index.plan(method, form) for method in methods)
+    known = Remembered(index, [b for plan in plans if plan is not None for b in plan.backends])
     if form == PORTABLE or form in known:
         return ""
     tried = module.clone() if len(module.state) else module  # the check must not change state

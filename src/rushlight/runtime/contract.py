@@ -73,17 +73,21 @@ class Value:
         """An input, for a message: "input 'x'"; without quotes if the program tells no name."""
         return self.name if self.name.startswith("input ") else f"input {self.name!r}"
 
-    def __str__(self) -> str:
-        head = f"{self.name}: " if self.name else ""
+    @property
+    def form(self) -> str:
+        """What it is, without its name: "float32[2, 1..8]", "int = 3"."""
         if self.kind == "tensor":
-            return f"{head}{self.dtype}[{', '.join(map(str, self.shape))}]"
+            return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
         if self.kind == "none":
-            return f"{head}None"
+            return "None"
         if self.fixed:
-            return f"{head}{self.kind} = {self.value!r}"
+            return f"{self.kind} = {self.value!r}"
         if self.range is None or str(self.range) == "any":
-            return f"{head}{self.kind}"
-        return f"{head}{self.kind} in {self.range}"
+            return self.kind
+        return f"{self.kind} in {self.range}"
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.form}" if self.name else self.form
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,14 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from rushlight.runtime.identity import identity_of
 
 KEY = "rushlight/forms"
 PORTABLE = "portable"
@@ -146,14 +148,18 @@ def wrong_answer(answer: Mapping[str, Any], results: Sequence[Any]) -> str | Non
 
 
 class Remembered:
-    """Answers that came out right before, by file, form and processor.
+    """Answers that came out right before, by file, form, processor, and what the backends are.
 
     They are kept in `$RUSHLIGHT_CACHE`, or the user's cache folder; without one nothing is
-    remembered, and the check is made again.
+    remembered, and the check is made again. So it is for backends of which nothing tells what they
+    are, such as objects that the process registered itself.
     """
 
-    def __init__(self, index: Index) -> None:
-        self._key = f"{index.id} {platform.machine()} {_processor()}"
+    def __init__(self, index: Index, backends: Iterable[str]) -> None:
+        """`backends` are those of the forms that are asked for."""
+        parts = [identity_of(id) for id in sorted(set(backends))]
+        self._can = None not in parts
+        self._key = f"{index.id} {platform.machine()} {_processor()} {parts}"
 
     def _file(self, form: str) -> Path:
         home = os.environ.get("RUSHLIGHT_CACHE") or os.environ.get("XDG_CACHE_HOME")
@@ -164,12 +170,14 @@ class Remembered:
 
     def __contains__(self, form: str) -> bool:
         try:
-            return self._file(form).is_file()
+            return self._can and self._file(form).is_file()
         except (OSError, RuntimeError):
             return False
 
     def add(self, form: str) -> None:
         """Remember that a form answered right here."""
+        if not self._can:
+            return
         try:
             path = self._file(form)
             path.parent.mkdir(parents=True, exist_ok=True)

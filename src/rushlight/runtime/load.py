@@ -97,6 +97,37 @@ def load(
         guard=guard,
     )
     try:
+        return _load_methods(core, where, methods, backend, backend_options)
+    finally:
+        for line in _core.take_log():
+            warnings.warn(line, RuntimeWarning, stacklevel=2)
+
+
+def load_to_compare(program: bytes, form: str | None) -> Module:
+    """Load a program whose answers are compared with eager's: the known answer of a form is not.
+
+    Raises:
+        LoadError: as `load` does.
+    """
+    where = describe_source(program)
+    core = open_program(program)
+    try:
+        return _load_methods(core, where, None, form, None, known_answers=False)
+    finally:
+        for line in _core.take_log():
+            warnings.warn(line, RuntimeWarning, stacklevel=2)
+
+
+def _load_methods(
+    core: _core.Program,
+    where: str,
+    methods: Sequence[str] | None,
+    backend: str | None,
+    backend_options: BackendOptions | None,
+    *,
+    known_answers: bool = True,
+) -> Module:
+    try:
         names = core.method_names()
         index = read_index(core.named_data(FORMS), names)
         if index is not None:
@@ -106,7 +137,9 @@ def load(
         set_backend_options(core, backend_options, plans)
         contracts = read_contracts(core, wanted)
         if index is not None:
-            return load_chosen(core, contracts, index, wanted, backend, where)
+            return load_chosen(
+                core, contracts, index, wanted, backend, where, known_answers=known_answers
+            )
         if backend not in (None, "portable"):
             raise LoadError(
                 f"backend={backend!r}: the program has one form only; leave backend= out, or "
@@ -117,9 +150,6 @@ def load(
         return Module(core, contracts, [(name, name) for name in wanted], where)
     except _core.Failure as failure:
         raise load_error(failure, where, core) from failure.__cause__
-    finally:
-        for line in _core.take_log():
-            warnings.warn(line, RuntimeWarning, stacklevel=2)
 
 
 def set_backend_options(

@@ -12,6 +12,7 @@ from rushlight.errors import Code, RunError
 from rushlight.runtime.backends import find_backends
 from rushlight.runtime.check import check_inputs
 from rushlight.runtime.contract import Contract
+from rushlight.runtime.copies import NotCopied
 from rushlight.runtime.failures import (
     is_missing,
     load_error,
@@ -74,7 +75,7 @@ class Memory:
     resident: int
 
 
-class Method:
+class Method(NotCopied):
     """One method of a module; call it as the model's method was called."""
 
     def __init__(self, name: str, contract: Contract, core: _core.Method, owner: _core.Program):
@@ -88,7 +89,7 @@ class Method:
         core.describe(
             [v.label for v in contract.inputs],
             [f"output {path}" if path else "the output" for path in contract.out_spec.paths()],
-            [str(v) for v in contract.outputs],
+            [v.form for v in contract.outputs],
         )
         args, kwargs = contract.in_spec.children
         self._parts = args.children + kwargs.children
@@ -263,7 +264,7 @@ def _form(out_spec: Tree) -> str | None:
     return None
 
 
-class Module:
+class Module(NotCopied):
     """A loaded program. `rushlight.load` makes it.
 
     `module(*args, **kwargs)` calls the method `forward`; `module.name(...)` and `module["name"]`
@@ -273,9 +274,8 @@ class Module:
     that eager returned, and own their memory.
 
     A module may be used from several threads: a call waits until the one before is done, and the
-    GIL is free while a method runs. `clone()` gives a thread a module of its own.
-
-    Every call may raise RunError. Inputs that are refused change nothing.
+    GIL is free while a method runs. `clone()` gives a thread a module of its own. Every call may
+    raise RunError. Inputs that are refused change nothing.
 
     Attributes:
         threads: how many threads kernels may use.

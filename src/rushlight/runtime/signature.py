@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from rushlight.runtime.contract import Contract, Dim, Value
+from rushlight.runtime.tree import Tree, written_arguments
 
 
 @dataclass(frozen=True, repr=False)
@@ -20,6 +21,7 @@ class Signature:
         parameters: names for positional arguments and keywords.
         relations: conditions between inputs, as text: "size 0 of x == size 0 of y".
         weak: the program carries no contract: names and exact ranges are not known.
+        in_spec, out_spec: the structures of the arguments, (args, kwargs), and of the result.
     """
 
     method: str
@@ -28,6 +30,8 @@ class Signature:
     parameters: tuple[str, ...]
     relations: tuple[str, ...]
     weak: bool
+    in_spec: Tree
+    out_spec: Tree
 
     @classmethod
     def of(cls, method: str, contract: Contract) -> Signature:
@@ -39,13 +43,15 @@ class Signature:
             contract.parameters,
             (*_ties(contract), *(r.text for r in contract.relations)),
             contract.weak,
+            contract.in_spec,
+            contract.out_spec,
         )
 
     def __repr__(self) -> str:
-        outputs = ", ".join(map(str, self.outputs))
-        if len(self.outputs) != 1:
-            outputs = f"({outputs})"
-        text = f"{self.method}({', '.join(map(str, self.inputs))}) -> {outputs}"
+        leaves = ((v.name, v.form) for v in self.inputs)
+        takes = written_arguments(self.in_spec, self.parameters, leaves)
+        gives = self.out_spec.written(v.form for v in self.outputs)
+        text = f"{self.method}({takes}) -> {gives}"
         if self.relations:
             text += f"  where {' and '.join(self.relations)}"
         return text

@@ -9,6 +9,7 @@ from typing import Any
 
 from rushlight import _core
 from rushlight.errors import Code, RunError
+from rushlight.runtime.copies import NotCopied
 from rushlight.runtime.failures import Errors, python_lines
 
 
@@ -28,7 +29,7 @@ class Snapshot:
         return len(self.data)
 
 
-class State(Mapping[str, Any]):
+class State(NotCopied, Mapping[str, Any]):
     """The buffers that the methods of a module write, by name. `Module.state` gives it.
 
         state = module.state

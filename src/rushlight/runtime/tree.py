@@ -103,6 +103,24 @@ class Tree:
             found += child.paths(path + step if path else repr(key))
         return found
 
+    def written(self, leaves: Iterator[str]) -> str:
+        """The structure as it is written in Python, with texts in the place of leaves."""
+        if self.kind == "leaf":
+            return next(leaves)
+        if self.kind == "none":
+            return "None"
+        parts = [child.written(leaves) for child in self.children]
+        joined = ", ".join(parts)
+        if self.kind == "list":
+            return f"[{joined}]"
+        if self.kind == "tuple":
+            return f"({joined},)" if len(parts) == 1 else f"({joined})"
+        if self.kind == "dict":
+            keys = [_written_key(key) for key in self.keys]
+            return f"{{{', '.join(f'{k}: {p}' for k, p in zip(keys, parts, strict=True))}}}"
+        fields = ", ".join(f"{k}={p}" for k, p in zip(self.keys, parts, strict=True))
+        return f"{self.name or 'object'}({fields})"
+
     def _flatten_sequence(self, value: Any, path: str, leaves: list[Any]) -> None:
         if not isinstance(value, Sequence) or isinstance(value, str | bytes):
             raise TreeError(path, f"expected {self}, got {_what(value)}")
@@ -150,6 +168,36 @@ class TreeError(ValueError):
         super().__init__(f"{path}: {problem}")
         self.path = path
         self.problem = problem
+
+
+def written_arguments(
+    in_spec: Tree, parameters: Sequence[str], leaves: Iterator[tuple[str, str]]
+) -> str:
+    """The arguments of a method as a signature shows them: "x: float32[2], options: {...}".
+
+    Args:
+        in_spec: tuple(tuple(args…), dict(kwargs…)).
+        parameters: names for the positional arguments; those of a `*args` have none.
+        leaves: name and form of each leaf.
+    """
+    args, kwargs = in_spec.children
+    names = list(parameters[: len(args.children)])
+    names += [f"args[{i}]" for i in range(len(names), len(args.children))]
+    names += map(str, kwargs.keys)
+    parts = []
+    for name, part in zip(names, args.children + kwargs.children, strict=True):
+        if part.kind == "leaf":  # which has a name of its own
+            name, form = next(leaves)
+        else:
+            form = part.written(form for _, form in leaves)
+        parts.append(f"{name}: {form}" if name else form)
+    return ", ".join(parts)
+
+
+def _written_key(key: Any) -> str:
+    import json
+
+    return json.dumps(key, ensure_ascii=False) if isinstance(key, str) else repr(key)
 
 
 def _what(value: Any) -> str:

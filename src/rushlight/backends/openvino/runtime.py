@@ -91,6 +91,12 @@ class OpenvinoRuntime:
 
         return bool(openvino.Core().available_devices)
 
+    def version(self) -> str:
+        """OpenVINO's."""
+        import openvino
+
+        return str(openvino.__version__)
+
     def init(self, context: BackendContext) -> _Delegate:
         """Compile the payload.
 

@@ -1,8 +1,7 @@
 """The runtime half, in C: `skeleton_backend.c`, built into a library of this package."""
 
+import sys
 from pathlib import Path
-
-import skeleton_backend
 
 NAME = "skeleton_backend.so"
 
@@ -13,10 +12,8 @@ def library() -> Path:
     Raises:
         FileNotFoundError: if it was not built.
     """
-    # In an editable install the package has two folders: the sources', and that of what was built.
-    for folder in skeleton_backend.__path__:
+    folders = sys.modules[__package__].__path__  # two if it is editable: sources, what was built
+    for folder in folders:
         if (path := Path(folder) / NAME).is_file():
             return path
-    raise FileNotFoundError(
-        f"{NAME} is in none of {', '.join(skeleton_backend.__path__)}: install the package again"
-    )
+    raise FileNotFoundError(f"{NAME} is in none of {', '.join(folders)}: install the package again")
