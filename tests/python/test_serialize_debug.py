@@ -273,11 +273,10 @@ def test_maps_of_version_1() -> None:
         [DebugCall(known, "Cpu", 0, 1.5, (("Cpu", "why"),))],
     )
     assert read_debug(json.dumps(document).encode()) == DebugMap({"forward": method})
-    document["coverage"] = 3  # what is damaged costs only itself
     method.coverage = []
-    assert read_debug(json.dumps(document).encode()) == DebugMap()
-    document["coverage"] = {"forward": [3]}
-    assert read_debug(json.dumps(document).encode()) == DebugMap({"forward": method})
+    for damaged in (3, None, {"forward": [3]}, {"forward": None}):  # costs only itself
+        document["coverage"] = damaged
+        assert read_debug(json.dumps(document).encode()) == DebugMap({"forward": method})
 
 
 @pytest.mark.parametrize("data", [None, b"", b"RLDM", b"RLDM\x02", b"RLDM\x03\x00", b"\xff", b"{"])
