@@ -241,6 +241,10 @@ def test_what_claims_more_than_a_program_has_is_refused() -> None:
     assert read_debug(of(name, b"", b"", method)) == DebugMap()
     shares = written(0, 60_000) + b"x" * 60_000 + written(60_000, 0) * 60_000
     assert read_debug(of(shares, b"", b"", b"")) == DebugMap()
+    runs = written(2**16 << 2, 0)
+    body = written(len(runs)) + runs
+    many = (written(1, len(body)) + body) * 64
+    assert read_debug(of(name, b"", b"", many)) == DebugMap()
     bomb = _details(b"[" + b"0," * 2**25 + b"0]")
     assert read_debug(bomb).methods["forward"].values == {}
     assert read_debug(_details(b"[" * 100_000)).methods["forward"].values == {}
@@ -269,11 +273,10 @@ def test_maps_of_version_1() -> None:
         [DebugCall(known, "Cpu", 0, 1.5, (("Cpu", "why"),))],
     )
     assert read_debug(json.dumps(document).encode()) == DebugMap({"forward": method})
-    document["coverage"] = 3  # what is damaged costs only itself
     method.coverage = []
-    assert read_debug(json.dumps(document).encode()) == DebugMap()
-    document["coverage"] = {"forward": [3]}
-    assert read_debug(json.dumps(document).encode()) == DebugMap({"forward": method})
+    for damaged in (3, None, {"forward": [3]}, {"forward": None}):  # costs only itself
+        document["coverage"] = damaged
+        assert read_debug(json.dumps(document).encode()) == DebugMap({"forward": method})
 
 
 @pytest.mark.parametrize("data", [None, b"", b"RLDM", b"RLDM\x02", b"RLDM\x03\x00", b"\xff", b"{"])

@@ -12,7 +12,7 @@ from dataclasses import replace
 from rushlight.schema.debug import LEFT_OUT, DebugLine, DebugMap, DebugMethod, DebugNode
 from rushlight.serialize.debug_details import read_details, write_details
 from rushlight.serialize.debug_json import read_json_map
-from rushlight.serialize.debug_lines import Lines, MethodLines, line_table, read_lines, write_lines
+from rushlight.serialize.debug_lines import MethodLines, line_table, read_lines, write_lines
 from rushlight.serialize.pte import PTEFile
 from rushlight.serialize.segments import Data, as_bytes
 
@@ -117,12 +117,6 @@ def read_debug(data: bytes | memoryview | None) -> DebugMap:
 
 
 def _only_lines(lines: MethodLines) -> DebugMethod:
-    return DebugMethod(
-        [_nodes(found)[0] for found in lines.instructions],
-        {},
-        [{key: _nodes(found) for key, found in places.items()} for places in lines.delegates],
-    )
-
-
-def _nodes(lines: Lines) -> tuple[DebugNode, ...]:
-    return tuple(DebugNode(line=line) for line in lines) or (DebugNode(),)
+    unknown = (DebugNode(),)
+    nodes = [(found or unknown)[0] for found in lines.instructions]
+    return DebugMethod(nodes, delegates=[*lines.delegates])

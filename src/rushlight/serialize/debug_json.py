@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from rushlight.schema.debug import DebugCall, DebugLine, DebugMap, DebugMethod, DebugNode
@@ -16,17 +17,14 @@ def read_json_map(data: bytes) -> DebugMap:
         files = [str(file) for file in document["files"]]
         if document["version"] != 1:
             return DebugMap()
-        names = dict.fromkeys(key for part in _PARTS for key in document.get(part, {}))
     except _DAMAGED:
         return DebugMap()
-    found = DebugMap({name: DebugMethod() for name in names})
-    for name, method in found.methods.items():
-        for part, read in _PARTS.items():
-            try:
-                if name in document.get(part, {}):
-                    read(method, document[part][name], files)
-            except _DAMAGED:
-                continue
+    found = DebugMap()
+    for part, read in _PARTS.items():
+        methods = document.get(part)
+        for name, rows in methods.items() if isinstance(methods, dict) else ():
+            with suppress(*_DAMAGED):
+                read(found.methods.setdefault(name, DebugMethod()), rows, files)
     return found
 
 

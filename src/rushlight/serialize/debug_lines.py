@@ -18,17 +18,18 @@ from rushlight.serialize.varints import Reader, Writer
 _MOST_TEXT = 1 << 26  # bytes of all strings: with shared beginnings few bytes may claim any number
 
 T = TypeVar("T")
-Lines = tuple[DebugLine, ...]
+Nodes = tuple[DebugNode, ...]
 Brief = Callable[[DebugLine], DebugLine]
 """From a line to what the file has of it."""
 
 
 @dataclass
 class MethodLines:
-    """The lines of a method's instructions, and of the places in its delegates."""
+    """A method's instructions, and the places in its delegates: nodes of which only the line is
+    known, one for each line."""
 
-    instructions: list[Lines] = field(default_factory=list)
-    delegates: list[dict[str, Lines]] = field(default_factory=list)
+    instructions: list[Nodes] = field(default_factory=list)
+    delegates: list[dict[str, Nodes]] = field(default_factory=list)
 
 
 @dataclass
@@ -202,19 +203,20 @@ def read_lines(data: memoryview) -> tuple[Table, int]:
     reader = Reader(data)
     strings = _read_strings(reader.sized())
     lines = _read_blocks(reader.sized(), strings)
-    known: list[Lines] = [(), *((line,) for line in lines)]
+    nodes = [DebugNode(line=line) for line in lines]
+    known: list[Nodes] = [(), *((node,) for node in nodes)]
     sets = reader.sized()
     while sets:
         number, listed = 0, []
         for _ in range(sets.number()):
             number += sets.signed()
-            listed.append(_at(lines, number - 1))
+            listed.append(_at(nodes, number - 1))
         known.append(tuple(listed))
-    found = Table(lines)
+    found, sequences = Table(lines), Sequences()
     methods = reader.sized()
     while methods:
         name = _at(strings, methods.number())
-        found.methods[name] = _read_method(methods.sized(), strings, known)
+        found.methods[name] = _read_method(methods.sized(), strings, known, sequences)
     return found, reader.position
 
 
@@ -249,16 +251,16 @@ def _read_blocks(reader: Reader, strings: Sequence[str]) -> list[DebugLine]:
     return found
 
 
-def _read_method(reader: Reader, strings: Sequence[str], known: Sequence[Lines]) -> MethodLines:
-    sequences = Sequences()
+def _read_method(
+    reader: Reader, strings: Sequence[str], known: Sequence[Nodes], sequences: Sequences
+) -> MethodLines:
     found = MethodLines([_at(known, i) for i in sequences.read(reader.sized())])
     while reader:
         delegate = reader.sized()
         ids = list(_read_ids(delegate.sized(), strings, sequences))
-        lines = [_at(known, i) for i in sequences.read(delegate)]
-        if len(ids) != len(lines):
-            raise ValueError("not as many places as ids")
-        found.delegates.append(dict(zip(ids, lines, strict=True)))
+        nodes = [_at(known, i) for i in sequences.read(delegate)]
+        sequences.count(sum(map(len, nodes)))
+        found.delegates.append(dict(zip(ids, nodes, strict=True)))
     return found
 
 
