@@ -16,6 +16,8 @@ import numpy as np
 import torch
 import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
+from torch.export._tree_utils import reorder_kwargs
+from torch.export.graph_signature import InputKind
 from torch.fx import Interpreter, Node
 
 from rushlight.errors import Code, ExportError, LoadError, RunError
@@ -236,8 +238,10 @@ def eager_results(
     before = [(held[name], held[name].clone()) for name in program.graph_signature.buffers]
     try:
         with torch.no_grad(), _freshly_seeded():
-            found = program.module()(*_clone(args), **_clone(dict(kwargs)))
-            return pytree.tree_leaves(_clone(found))  # a result may be a view of a buffer
+            # Not `program.module()`, which takes time quadratic in inputs and parameters.
+            given = _placeholder_values(program, _clone(_flat_inputs(program, args, kwargs)))
+            found = Interpreter(program.graph_module).run(*given)
+            return list(_clone(found))  # a result may be a view of a buffer
     finally:
         with torch.no_grad():
             for buffer, value in before:
@@ -304,7 +308,7 @@ def first_departure(
     recorder = _Recorder(edge)
     flat = pytree.tree_leaves((args, dict(kwargs)))
     with torch.no_grad(), _freshly_seeded():
-        recorder.run(*_placeholder_values(edge, flat))
+        recorder.run(*_clone(_placeholder_values(edge, flat)))
     nodes = {n.name: n for n in edge.graph.nodes if n.op != "output"}  # these write buffers
     stepper = Stepper(manager.buffer, method, flat)
     for instruction in stepper:
@@ -324,14 +328,25 @@ def first_departure(
 
 
 def _placeholder_values(program: ExportedProgram, flat: list[Any]) -> list[Any]:
-    """A value for every placeholder of the Edge graph, in order."""
-    user = iter(_clone(flat))
-    values = []
-    for spec in program.graph_signature.input_specs:
-        if spec.kind == torch.export.graph_signature.InputKind.USER_INPUT:
-            values.append(next(user))
-        elif spec.target in program.state_dict:
-            values.append(program.state_dict[spec.target].clone())
-        else:
-            values.append(_clone(program.constants[str(spec.target)]))
-    return values
+    """A value for every placeholder of a program's graph, in order."""
+    user = iter(flat)
+    held = {**program.constants, **program.state_dict}
+    return [
+        next(user) if spec.kind == InputKind.USER_INPUT else held[str(spec.target)]
+        for spec in program.graph_signature.input_specs
+    ]
+
+
+def _flat_inputs(
+    program: ExportedProgram, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> list[Any]:
+    """The inputs in the order of the graph's placeholders.
+
+    Raises:
+        ValueError: if they are not arranged as the model's.
+    """
+    wanted = program.call_spec.in_spec
+    flat, spec = pytree.tree_flatten((tuple(args), reorder_kwargs(dict(kwargs), wanted)))
+    if spec != wanted:
+        raise ValueError(f"the inputs are arranged as {spec}, the model takes {wanted}")
+    return flat
