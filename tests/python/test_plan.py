@@ -21,8 +21,10 @@ from rushlight.plan import (
     plan_memory,
     report_plan,
 )
+from rushlight.plan.block import arena_sizes
 from rushlight.plan.placement import Placement
 from rushlight.plan.search import improve
+from rushlight.plan.sweep import overlaps, place_by_start
 
 
 @st.composite
@@ -239,3 +241,35 @@ def test_live_bytes_returns_to_zero() -> None:
         (5, 16),
         (9, 0),
     ]
+
+
+# --- very many blocks -----------------------------------------------------------------------------
+
+
+@given(blocks_of_some_memories())
+def test_placed_by_start_no_two_share_bytes(blocks: list[Block]) -> None:
+    group = [block for block in blocks if block.memory_id == 1]
+    offsets = dict(zip((b.id for b in group), place_by_start(group), strict=True))
+    assert not collisions(group, offsets)
+    check_plan(group, offsets, arena_sizes(group, offsets))
+
+
+@given(blocks_of_some_memories())
+def test_overlaps_are_counted(blocks: list[Block]) -> None:
+    used = [block for block in blocks if block.size]
+    pairs = [
+        (a, b)
+        for i, a in enumerate(used)
+        for b in used[:i]
+        if a.start <= b.end and b.start <= a.end
+    ]
+    assert overlaps(blocks) == len(pairs)
+
+
+def test_of_thousands_that_live_at_once_no_pairs_are_looked_at() -> None:
+    def refused(placement: Placement) -> list[int]:
+        raise AssertionError("it looked at pairs")
+
+    blocks = [Block(i, 64 * (1 + i % 5), i % 7, 4000 + i, 1, 16) for i in range(4000)]
+    plan = plan_memory(blocks, strategies={"none": refused})
+    assert plan.sizes[1] <= 1.2 * plan.lower_bound[1]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
+from torch.export._tree_utils import reorder_kwargs
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.fx import Interpreter
 
 
 def eager_results(
@@ -19,9 +22,39 @@ def eager_results(
     Raises:
         whatever the model raises on these inputs.
     """
+    # Not `program.module()`, which takes time quadratic in inputs and parameters.
+    values = placeholder_values(program, clone(_flat_inputs(program, args, kwargs)))
+    kinds = [spec.kind for spec in program.graph_signature.output_specs]
     with as_after_loading(program):
-        found = program.module()(*clone(args), **clone(dict(kwargs)))
-        return pytree.tree_leaves(clone(found))  # a result may be a view of a buffer
+        found = Interpreter(program.graph_module).run(*values)
+        results = zip(found, kinds, strict=True)
+        # Copies, since a result may be a view of a buffer.
+        return [clone(value) for value, kind in results if kind == OutputKind.USER_OUTPUT]
+
+
+def placeholder_values(program: ExportedProgram, flat: Sequence[Any]) -> list[Any]:
+    """A value for every placeholder of a program's graph, in order; its state itself, no copy."""
+    inputs = iter(flat)
+    held = {**program.constants, **program.state_dict}
+    return [
+        next(inputs) if spec.kind == InputKind.USER_INPUT else held[str(spec.target)]
+        for spec in program.graph_signature.input_specs
+    ]
+
+
+def _flat_inputs(
+    program: ExportedProgram, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> list[Any]:
+    """The inputs in the order of the graph's placeholders.
+
+    Raises:
+        ValueError: if they are not arranged as the model's.
+    """
+    wanted = program.call_spec.in_spec
+    flat, spec = pytree.tree_flatten((tuple(args), reorder_kwargs(dict(kwargs), wanted)))
+    if spec != wanted:
+        raise ValueError(f"the inputs are arranged as {spec}, the model takes {wanted}")
+    return flat
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from torch.export import ExportedProgram
 from torch.fx import Interpreter, Node
 
 from rushlight.check import advice
-from rushlight.check.eager import as_after_loading, clone, eager_results
+from rushlight.check.eager import as_after_loading, clone, eager_results, placeholder_values
 from rushlight.check.fused import Fault, Runs, fault_in_quantised
 from rushlight.check.tolerance import Tolerance, as_array, difference, quantises, tolerance_of
 from rushlight.errors import Code, Error, ExportError, LoadError, RunError
@@ -214,7 +214,7 @@ def first_departure(
     recorder = _Recorder(edge)
     flat = pytree.tree_leaves((args, dict(kwargs)))
     with as_after_loading(edge):
-        recorder.run(*_placeholder_values(edge, flat))
+        recorder.run(*clone(placeholder_values(edge, flat)))
     nodes = {n.name: n for n in edge.graph.nodes if n.op != "output"}  # these write buffers
     stepper = Stepper(manager.buffer, method, flat)
     for instruction in stepper:
@@ -241,17 +241,3 @@ def _backend_of(node: Node) -> str:
     if node.target is not executorch_call_delegate:
         return ""
     return str(getattr(attribute(node.all_input_nodes[0]), "backend_id", ""))
-
-
-def _placeholder_values(program: ExportedProgram, flat: list[Any]) -> list[Any]:
-    """A value for every placeholder of the Edge graph, in order."""
-    user = iter(clone(flat))
-    values = []
-    for spec in program.graph_signature.input_specs:
-        if spec.kind == torch.export.graph_signature.InputKind.USER_INPUT:
-            values.append(next(user))
-        elif spec.target in program.state_dict:
-            values.append(program.state_dict[spec.target].clone())
-        else:
-            values.append(clone(program.constants[str(spec.target)]))
-    return values

@@ -40,7 +40,7 @@ class TensorSpec:
         dim_order: dimensions from outermost to innermost in memory.
         dynamic: True if any size may be smaller than `shape` says.
         const: True if the bytes are a constant of the program.
-        alias_of: the spec whose memory this one shares (a view), else None.
+        alias_of: of a view, the spec that owns its memory; else None.
         mem_id, mem_offset: where the planner put it; mem_id 0 means nowhere (yet).
     """
 
@@ -79,8 +79,8 @@ class TensorSpec:
 
     @property
     def storage(self) -> TensorSpec:
-        """The spec that owns the memory: itself, or what it is (a view of) a view of."""
-        return self if self.alias_of is None else self.alias_of.storage
+        """The spec that owns the memory: itself, or what it is a view of."""
+        return self if self.alias_of is None else self.alias_of
 
     @property
     def contiguous(self) -> bool:

@@ -230,12 +230,12 @@ class _Lowering:
         if base is None or base.storage.const or args[0] in self.method.buffers:
             return False
         if keeps_bytes(node.target, node.args, base, result):
-            result.alias_of = base
+            result.alias_of = base.storage
             self.values[node] = self.alloc(node, result)
             return True
         fits = base.contiguous and result.nbytes <= base.nbytes  # bounds may be loose
         if node.target is aten.view_copy.default and fits and _is_user_free(node):
-            result.alias_of = base
+            result.alias_of = base.storage
             out = self.alloc(node, result)
             call = self.emit(node, et_view, (args[0], args[1], out), {})
             call.meta["outs"] = [out]

@@ -19,9 +19,13 @@ from rushlight.plan.block import (
 from rushlight.plan.placement import Placement
 from rushlight.plan.search import improve
 from rushlight.plan.strategies import STRATEGIES, Strategy
+from rushlight.plan.sweep import overlaps, place_by_start
 
 SEARCH_BUDGET = 1_000_000
 """Pairs of neighbours that the search may look at, per memory: 0.3 s or so."""
+
+MOST_PAIRS = 1_000_000
+"""Pairs of neighbours in one memory up to which strategies and the search look at them."""
 
 _SHARES = (0.5, 0.25, 0.25)
 """How the budget is divided among the best strategies' plans, from each of which it begins."""
@@ -82,6 +86,9 @@ def _plan_group(
     group: Sequence[Block], target: int, strategies: Mapping[str, Strategy], budget: int
 ) -> tuple[dict[BlockId, int], str]:
     """Plan the blocks of one memory; returns offsets and the name of what found them."""
+    if overlaps(group) > MOST_PAIRS:
+        offsets = place_by_start(group)
+        return {b.id: o for b, o in zip(group, offsets, strict=True)}, "best fit by start"
     placement = Placement(group)
     attempts: list[_Attempt] = []
     for name, strategy in strategies.items():

@@ -98,8 +98,15 @@ def _cast_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
 
 def _is_cast_again(node: Node) -> bool:
     """Whether a value, perhaps moved, is converted once more."""
-    moved = (user for user in node.users if user.target in MOVES)
-    return any(u.target is _CAST for u in node.users) or any(map(_is_cast_again, moved))
+    waiting, seen = [node], {node}
+    while waiting:
+        for user in waiting.pop().users:
+            if user.target is _CAST:
+                return True
+            if user.target in MOVES and user not in seen:
+                seen.add(user)
+                waiting.append(user)
+    return False
 
 
 OPERATORS: dict[Any, Operator] = {

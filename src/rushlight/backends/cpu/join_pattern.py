@@ -109,19 +109,17 @@ def _chain(joined: Node) -> list[Node]:
     last, node = joined, only_user(joined)
     while node is not None and node.target in TERMS and alike(shape_of(node), shape_of(joined)):
         last, node = node, only_user(node)
-    chain: dict[Node, None] = {}
-
-    def visit(node: Node) -> None:
+    chain: list[Node] = []  # backwards
+    waiting = [last] if last is not joined else []
+    while waiting:
+        node = waiting.pop()
+        chain.append(node)
         for arg in node.all_input_nodes:
             fits = arg.target in TERMS and alike(shape_of(arg), shape_of(joined))
-            if fits and arg not in chain and only_user(arg) is node:
-                visit(arg)
-        chain[node] = None
-
-    if last is not joined:
-        visit(last)
+            if fits and only_user(arg) is node:
+                waiting.append(arg)
     operands = {arg for node in chain for arg in node.all_input_nodes}
-    return [] if any(_is_product(arg) for arg in operands) else list(chain)
+    return [] if any(_is_product(arg) for arg in operands) else chain[::-1]
 
 
 def _is_product(node: Node) -> bool:

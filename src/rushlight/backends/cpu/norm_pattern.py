@@ -63,6 +63,8 @@ def _under_root(r: Rewriter, node: Any) -> Node | None:
 
 def _under_inverse_root(r: Rewriter, node: Any) -> Node | None:
     """What a call takes one over the square root of."""
+    while (scaled := r.factor(node)) is not None and scaled[1] == 1:
+        node = scaled[0]
     if not isinstance(node, Node):
         return None
     if node.target is aten.rsqrt.default:
@@ -71,9 +73,6 @@ def _under_inverse_root(r: Rewriter, node: Any) -> Node | None:
         return node.all_input_nodes[0]
     if node.target is aten.reciprocal.default:
         return _under_root(r, node.args[0])
-    scaled = r.factor(node)
-    if scaled is not None and scaled[1] == 1:
-        return _under_inverse_root(r, scaled[0])
     pair = r.operands(node, aten.div.Tensor)
     return _under_root(r, pair[1]) if pair is not None and r.number(pair[0]) == 1 else None
 

@@ -71,6 +71,10 @@ class CpuPartitioner(SupportedOperatorPartitioner):
         tensors = {**exported_program.constants, **exported_program.state_dict}
         self._constants = {n: tensors[str(s.target)].detach() for n, s in constants.items()}
         self._sizes, self._reasons = DynamicSizes(exported_program), {}
+        for module in graphs_of(exported_program):
+            for node in reversed(module.graph.nodes):  # what is asked of users is known then
+                if node.op == "call_function":
+                    self._why_not(node)
         while True:
             result = super().partition(exported_program)
             keep_together(exported_program)

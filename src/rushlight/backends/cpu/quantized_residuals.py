@@ -58,11 +58,12 @@ def _additions(node: Node) -> list[_Addition]:
 def _product_of(result: Node, user: Node) -> Node | None:
     """The product or dense convolution that a value is the result of, if one call alone uses it,
     and it adds nothing yet."""
+    while result.target is aten.view_copy.default and _is_line(result):
+        if only_user(result) is not user:
+            return None
+        user, result = result, result.all_input_nodes[0]
     if only_user(result) is not user or "residual" in result.kwargs:
         return None
-    if result.target is aten.view_copy.default and _is_line(result):
-        image: Node = result.args[0]  # type: ignore[assignment]
-        return _product_of(image, result)
     args: Any = result.args
     if result.target is calls.product:
         return result
