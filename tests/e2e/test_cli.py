@@ -72,6 +72,7 @@ def _helps() -> list[tuple[str, str]]:
     found = []
     for command in COMMANDS:
         text = CliRunner().invoke(app, [command, "--help"]).stdout
+        text = re.sub(r" \\\n\s+", " ", text)  # an example in several lines
         found += [(command, line) for line in re.findall(r"^\s+\$ (rushlight .*)$", text, re.M)]
     return found
 
@@ -146,6 +147,10 @@ def test_every_example_runs(command: str, line: str, folder: Path) -> None:
         if option in words:
             path = folder / words[words.index(option) + 1]
             assert path.stat().st_mtime_ns != before.get(path), f"{path.name} was not written"
+
+
+def test_version() -> None:
+    assert _good("--version") == f"rushlight {rl.__version__}\n"
 
 
 def test_help_names_the_commands() -> None:

@@ -92,7 +92,7 @@ class Budgeted:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = table_of(
             "precision of each layer", "layer", "precision", "SQNR alone", "drop alone", "weights",
-            "time", right=(2, 3, 4, 5),
+            "time", right=(2, 3, 4, 5), drop=(5, 4),
         )  # fmt: skip
         for layer in self.layers:
             table.add_row(

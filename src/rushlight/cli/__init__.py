@@ -6,8 +6,11 @@ needs when it runs.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from rushlight import __version__
 from rushlight.cli import (
     accuracy,
     bench,
@@ -21,14 +24,33 @@ from rushlight.cli import (
     run,
 )
 
+HELP = "Take a PyTorch model ahead of time to one small file; run it without Python."
 app = typer.Typer(
     name="rushlight",
-    help="Take a PyTorch model ahead of time to one small file; run it without Python.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # the examples keep their lines
     pretty_exceptions_enable=False,
 )
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"rushlight {__version__}")
+        raise typer.Exit
+
+
+@app.callback(help=HELP)
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None: ...
+
+
 for command in (export, doctor, recipes, accuracy, run, bench, profile, inspect, ops, new_backend):
     app.command(name=command.NAME, help=command.HELP)(command.main)
 

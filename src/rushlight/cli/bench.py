@@ -155,7 +155,7 @@ def _bench(options: Options, method: str, operators: bool) -> None:
         chosen.call(args, kwargs)
         runs.append(time.perf_counter_ns() - start)
     out = console()
-    out.print(repr(chosen.signature), markup=False, soft_wrap=True)
+    out.print(repr(chosen.signature), markup=False)
     for form in module.forms:
         out.print(f"form {form.form}: {'used, ' if form.chosen else ''}{form.why}", markup=False)
     out.print(_summary(module, loads, runs))
@@ -167,14 +167,9 @@ def _bench(options: Options, method: str, operators: bool) -> None:
 
 
 def _summary(module: Module, loads: Sequence[int], runs: Sequence[int]) -> Table:
-    from rich.table import Table
+    from rushlight.inspect.text import pairs_of, size_text
 
-    from rushlight.inspect.text import size_text
-
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 1))
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_column(style="dim")
+    table = pairs_of(3, right=(1,))
     ordered = sorted(runs)
     p90 = ordered[min(int(len(ordered) * 0.9), len(ordered) - 1)]
     memory = module.memory
@@ -208,17 +203,15 @@ def _peak_resident() -> int:
 
 
 def _operators(events: Sequence[TraceEvent]) -> Table:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
+
+    from rushlight.inspect.text import table_of
 
     spent: dict[str, list[int]] = defaultdict(list)
     for event in events:
         spent[event.name or event.kind].append(event.ns)
     total = sum(event.ns for event in events) or 1
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("operator", "calls", "time", "share"):
-        table.add_column(column, justify="left" if column == "operator" else "right")
+    table = table_of("", "operator", "calls", "time", "share", right=(1, 2, 3), drop=(1, 3))
     for name, times in sorted(spent.items(), key=lambda item: -sum(item[1])):
         share = f"{sum(times) / total:.1%}"
         table.add_row(Text(name), f"{len(times):,}", time_text(sum(times)), share)

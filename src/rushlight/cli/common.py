@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -47,22 +49,29 @@ _OPTIONS = {
     "recipe='int8-dynamic'": "--quantize int8-dynamic",
     "calibrate=[(x,), ...]": "--calibrate FILE.py:NAME",
 }
-
+_HELP_WIDTH = 70  # of an example, without what stands before and behind it
 _PIPE_WIDTH = 120  # columns where the output is no terminal
 
 
 def help_text(summary: str, examples: Sequence[str]) -> str:
     """The text of a command's help page: what it does, then examples that keep their lines."""
-    lines = "\n".join(f"  $ {example}" for example in examples)
+    lines = "\n".join(_example(example) for example in examples)
     return f"{summary}\n\n\b\nExamples:\n{lines}"
 
 
+def _example(line: str) -> str:
+    """A command of a help page, in several lines where it is too long for one."""
+    parts = textwrap.wrap(line, _HELP_WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "  $ " + " \\\n      ".join(parts)
+
+
 def console(*, stderr: bool = False) -> Console:
-    """A console for standard output or error; wide enough for tables if nobody sees it."""
+    """A console for standard output or error; wide enough for tables if nobody sees it, and as
+    wide as COLUMNS says if it is set."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else _PIPE_WIDTH
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
     return Console(stderr=stderr, width=width, highlight=False)
 
 
@@ -86,7 +95,9 @@ def reports_errors(command: F) -> F:
             from rich.text import Text
 
             told = _in_options(str(error))
-            console(stderr=True).print(Text(f"error: {told}", style="red"), soft_wrap=True)
+            out = console(stderr=True)
+            # In a pipe a line stays one, for whoever searches it.
+            out.print(Text(f"error: {told}", style="red"), soft_wrap=not out.is_terminal)
             raise typer.Exit(1) from None
 
     return wrapped  # type: ignore[return-value]

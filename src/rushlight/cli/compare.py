@@ -294,7 +294,7 @@ def _table(title: str, rows: Sequence[Row]) -> Table:
     from rushlight.inspect.text import table_of
 
     columns = ("", "median ms", "p10 – p90", "of the fastest", "load ms", "MB", "off eager's")
-    table = table_of(title, *columns, right=(1, 2, 3, 4, 5, 6))
+    table = table_of(title, *columns, right=(1, 2, 3, 4, 5, 6), drop=(4, 5, 2, 6))
     best = min((row.median for row in rows), default=0.0)
     for row in rows:
         low, high = row.p10_p90

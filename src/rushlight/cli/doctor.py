@@ -79,7 +79,7 @@ def _show(name: str, diagnosis: Diagnosis) -> None:
     else:
         out.print(Text(f"{name}: nothing is in the way", style="green"))
     if diagnosis.signature:
-        out.print(Text(f"proven: {diagnosis.signature}"), soft_wrap=True)
+        out.print(Text(f"proven: {diagnosis.signature}"))
 
 
 def _things(n: int) -> str:
@@ -87,13 +87,13 @@ def _things(n: int) -> str:
 
 
 def _table(diagnosis: Diagnosis) -> Table:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(show_lines=True, expand=True)
-    table.add_column("what", ratio=1, overflow="fold")
-    table.add_column("where and why", ratio=3, overflow="fold")
-    table.add_column("what to do", ratio=3, overflow="fold")
+    from rushlight.inspect.fit import FittingTable
+
+    table = FittingTable(show_lines=True)
+    for column in ("what", "where and why", "what to do"):
+        table.add_column(column, overflow="fold")
     for finding in diagnosis.findings:
         style = "red" if finding.blocks else "yellow"
         where = f"{finding.place}\n" if finding.place else ""

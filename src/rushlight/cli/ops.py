@@ -84,15 +84,13 @@ def _chosen(have: Manifest, name: str | None, dtype: str | None) -> list[Kernel]
 
 
 def _table(family: str, kernels: list[Kernel], have: Manifest) -> Table:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
+    from rushlight.inspect.text import table_of
     from rushlight.ir.executorch_kernels import NAMES
 
-    table = Table(box=box.SIMPLE_HEAD, title=family, title_justify="left", title_style="bold")
-    for column in ("operator", "dtypes", "library", "ExecuTorch", "set"):
-        table.add_column(column, overflow="fold")
+    columns = ("operator", "dtypes", "library", "ExecuTorch", "set")
+    table = table_of(family, *columns, drop=(4, 2, 3))
     for kernel in kernels:
         dtypes = [have.class_text(kernel.dtypes)] if kernel.dtypes is not None else []
         dtypes += [f"{a}: {have.class_text(d)}" for a, d in kernel.arguments.items()]

@@ -102,7 +102,7 @@ def _table(profile: Profile, rows: int) -> Table:
     rate = f"{_operations(profile)}/s"
     columns = ("time", "share", rate, "of peak", "GB/s", "of peak", "operator", "Python")
     title = f"{profile.method}: time by operator, median of {profile.runs} runs"
-    table = table_of(title, *columns, right=(0, 1, 2, 3, 4, 5))
+    table = table_of(title, *columns, right=(0, 1, 2, 3, 4, 5), drop=(7, 5, 4, 3, 2))
     for operator in profile.operators[:rows]:
         source = operator.sources[0] if operator.sources else None
         more = f" (+{len(operator.sources) - 1})" if len(operator.sources) > 1 else ""
@@ -120,7 +120,6 @@ def _table(profile: Profile, rows: int) -> Table:
     if left:
         took = time_text(sum(operator.ns for operator in left))
         table.caption = f"{len(left)} more took {took}; --rows or --json shows them"
-        table.caption_justify = "left"
     return table
 
 
@@ -144,12 +143,9 @@ def _share(share: float | None) -> str:
 
 
 def _totals(profile: Profile) -> Table:
-    from rich.table import Table
+    from rushlight.inspect.text import pairs_of
 
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 1))
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_column(style="dim")
+    table = pairs_of(3, right=(1,))
     peaks = profile.peaks
     threads = f"{peaks.threads} thread{'s' if peaks.threads > 1 else ''}"
     flops = sum(operator.flops or 0 for operator in profile.operators)

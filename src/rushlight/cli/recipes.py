@@ -31,9 +31,7 @@ def main(
     traceback: TracebackOption = False,
 ) -> None:
     """The command; `HELP` is its help page."""
-    from rich import box
-    from rich.table import Table
-
+    from rushlight.inspect.text import table_of
     from rushlight.quantization import RECIPES
 
     found = [recipe for recipe in RECIPES.values() if name is None or name in recipe.name]
@@ -46,9 +44,7 @@ def main(
         keys = ("name", "meaning", "needs_data")
         typer.echo(json.dumps([{k: getattr(r, k) for k in keys} for r in found], indent=1))
         return
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("recipe", "calibration data", "meaning"):
-        table.add_column(column, overflow="fold")
+    table = table_of("", "recipe", "calibration data", "meaning")
     for recipe in found:
         table.add_row(recipe.name, "needed" if recipe.needs_data else "none", recipe.meaning)
     console().print(table)

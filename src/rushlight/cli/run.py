@@ -93,13 +93,12 @@ def main(
 
 def _table(results: Mapping[str, Any]) -> Table:
     """Names, types and a few figures of the results."""
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("result", "type", "min", "mean", "max", "first values"):
-        table.add_column(column, justify="right" if column in ("min", "mean", "max") else "left")
+    from rushlight.inspect.text import table_of
+
+    columns = ("result", "type", "min", "mean", "max", "first values")
+    table = table_of("", *columns, right=(2, 3, 4), drop=(5, 3))
     for name, value in results.items():
         table.add_row(Text(name), *(Text(cell) for cell in _row(value)))
     return table

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from rushlight.ir.torch_release import known_operators
+
 aten = torch.ops.aten
 Tensor = torch.Tensor
 
@@ -155,10 +157,10 @@ def _triangular_solve(
 
 
 LINALG_DECOMPOSITIONS: dict[OpOverload, Callable[..., Any]] = {
+    **known_operators({"cholesky": _old_cholesky}),
     aten._linalg_det.default: _det,
     aten._linalg_slogdet.default: _slogdet,
     aten._linalg_solve_ex.default: _solve,
-    aten.cholesky.default: _old_cholesky,
     aten.cholesky_inverse.default: _cholesky_inverse,
     aten.cholesky_solve.default: _cholesky_solve,
     aten.linalg_cholesky.default: _cholesky,

@@ -81,13 +81,15 @@ def coverage_tables(method: Method) -> RenderableType:
 
 
 def _entries(title: str, entries: list[Fallback]) -> RenderableType:
-    left = table_of(title, "operator", "calls", "share", "why", "Python", right=(1, 2))
+    left = table_of(title, "operator", "calls", "share", "why", "Python", right=(1, 2), drop=(4, 1))
     for entry in entries[:MAX_ROWS]:
         left.add_row(
             Text(entry.op),
             f"{len(entry.calls):,}",
             f"{entry.share:.1%}",
             Text(entry.reasons or "no partitioner gave a reason"),
-            Text(short_source(entry.calls[0].source), style="dim", overflow="ellipsis"),
+            Text(
+                short_source(entry.calls[0].source), style="dim", overflow="ellipsis", no_wrap=True
+            ),
         )
     return more(left, min(len(entries), MAX_ROWS), len(entries))

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from rushlight.inspect.coverage import coverage_tables
 from rushlight.inspect.model import Arena, Method, ProgramReport
-from rushlight.inspect.text import MAX_ROWS, more, short_source, size_text, table_of
+from rushlight.inspect.text import (
+    MAX_ROWS,
+    more,
+    pairs_of,
+    short_source,
+    size_text,
+    table_of,
+)
 
 _BAR = 24  # characters of a bar
 
@@ -60,7 +66,7 @@ def _title(report: ProgramReport) -> Text:
 def _methods(report: ProgramReport) -> RenderableType:
     table = table_of(
         "", "method", "instructions", "planned memory", "lower bound", "constants", "runs on",
-        right=(1, 2, 3, 4),
+        right=(1, 2, 3, 4), drop=(3, 4, 1),
     )  # fmt: skip
     for method in report.methods:
         bound = sum(arena.lower_bound for arena in method.arenas)
@@ -78,7 +84,7 @@ def _methods(report: ProgramReport) -> RenderableType:
 def _forms(report: ProgramReport) -> RenderableType:
     table = table_of(
         "forms, in order of preference", "form", "backends", "constants used", "payloads",
-        right=(2, 3),
+        right=(2, 3), drop=(2, 3),
     )  # fmt: skip
     for form in report.forms:
         table.add_row(
@@ -105,9 +111,7 @@ def _places(method: Method) -> str:
 
 
 def _by_kind(report: ProgramReport) -> RenderableType:
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 1))
-    for column in range(4):
-        table.add_column(justify="right" if column in (1, 2) else "left")
+    table = pairs_of(4, right=(1, 2))
     for kind, size in sorted(report.by_kind.items(), key=lambda item: -item[1]):
         share = size / max(report.bytes, 1)
         bar = Text("━" * max(round(share * _BAR), 1 if size else 0), style="cyan")
@@ -161,7 +165,7 @@ def _arena(arena: Arena, method: Method) -> RenderableType:
     )
     table = table_of(
         title, "tensor", "type", "role", "bytes", "offset", "needed at", "Python",
-        right=(3, 4),
+        right=(3, 4), drop=(6, 2, 4, 5),
     )  # fmt: skip
     live = [block for block in arena.blocks if block.first <= arena.peak_at <= block.last]
     live.sort(key=lambda block: -block.bytes)
@@ -185,7 +189,7 @@ def _arena(arena: Arena, method: Method) -> RenderableType:
 
 def _delegates(method: Method) -> RenderableType:
     columns = ("backend", "payload", "scratch", "called at", "compile specs")
-    table = table_of("delegates", *columns, right=(1, 2))
+    table = table_of("delegates", *columns, right=(1, 2), drop=(4, 2))
     for delegate in method.delegates[:MAX_ROWS]:
         table.add_row(
             Text(delegate.backend),
@@ -206,7 +210,9 @@ def _operators(report: ProgramReport) -> RenderableType:
 
 
 def _constants(report: ProgramReport) -> RenderableType:
-    table = table_of("constants", "name", "type", "bytes", "kind", "used by", right=(2,))
+    table = table_of(
+        "constants", "name", "type", "bytes", "kind", "used by", right=(2,), drop=(4, 3)
+    )
     for constant in report.constants[:MAX_ROWS]:
         uses = "1 tensor" if len(constant.uses) == 1 else f"{len(constant.uses)} tensors"
         shape = ", ".join(map(str, constant.shape))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich import box
 from rich.table import Table
 
+from rushlight.inspect.fit import FittingTable
 from rushlight.inspect.model import Source
 
 MAX_ROWS = 20  # of a table that could grow with the model; the page shows all
@@ -22,11 +23,29 @@ def size_text(count: int) -> str:
     return f"{value:.{digits}f} {_UNITS[unit]}"
 
 
-def table_of(title: str, *columns: str, right: Sequence[int] = ()) -> Table:
-    """A table with headings; `right` are the columns that are aligned to the right."""
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
+def table_of(
+    title: str, *columns: str, right: Sequence[int] = (), drop: Sequence[int] = ()
+) -> FittingTable:
+    """A table with headings.
+
+    Args:
+        title: stands above it.
+        columns: the headings.
+        right: the columns that are aligned to the right.
+        drop: the columns that may be left out where there is no room, the least important first.
+    """
+    table = FittingTable(box=box.SIMPLE_HEAD, title=title, title_style="bold", drop=drop)
     for i, column in enumerate(columns):
         table.add_column(column, justify="right" if i in right else "left", overflow="fold")
+    return table
+
+
+def pairs_of(columns: int, right: Sequence[int] = ()) -> FittingTable:
+    """A table without headings and lines: figures and what they are."""
+    table = FittingTable(box=None, show_header=False, padding=(0, 2, 0, 1))
+    for i in range(columns):
+        style = "dim" if i == columns - 1 else ""
+        table.add_column(justify="right" if i in right else "left", style=style)
     return table
 
 
@@ -34,7 +53,6 @@ def more(table: Table, shown: int, total: int) -> Table:
     """The table, with a note if it shows fewer rows than there are."""
     if total > shown:
         table.caption = f"{total - shown} more; --html shows all"
-        table.caption_justify = "left"
     return table
 
 

@@ -44,11 +44,12 @@ def out_variant(target: OpOverload) -> OpOverload | None:
         if overload not in (torch._C._jit_get_operation(f"{OUT_NAMESPACE}::{base}")[1] or ()):
             _LIB.define(_schema(target, overload, len(results)))
     packet = getattr(getattr(torch.ops, OUT_NAMESPACE), base)
-    return getattr(packet, overload)  # type: ignore[no-any-return]
+    found: OpOverload = getattr(packet, overload)
+    return found
 
 
 def _base(target: OpOverload) -> str:
-    return target._schema.name.partition("::")[2]  # type: ignore[no-any-return]
+    return target._schema.name.partition("::")[2]
 
 
 def _schema(target: OpOverload, overload: str, count: int) -> str:
