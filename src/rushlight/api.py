@@ -177,14 +177,12 @@ def export(
     kernels = manifest() if ops_manifest is None else Manifest.read(ops_manifest)
     check_kernels({name: manager.lowered_method(name) for name in manager.methods}, kernels)
     check_contracts(manager)
-    found: list[str] = []
-    for name, program in captured.items() if verify else ():
+    if not verify:
+        return Program(manager)
+    found = []
+    for name, program in captured.items():
         for form in (f for f in forms if f.name in made):
-            plan = f"{name} {form.name}" if is_fat else name
-            say(f"{name}: verify" + (f" {form.name}" if is_fat else ""))
-            lower = _lowering(form, compile_config)
-            if not _verify(manager, name, program, form.name if is_fat else None, lower):
-                found.append(f"{plan}: {_ROUNDED}")
+            found += _verify(manager, name, program, form, compile_config, is_fat, say)
         found += _losses(name, floats.get(name), program)
     return Program(manager, found)
 
@@ -271,18 +269,20 @@ def _verify(
     manager: ExecutorchProgramManager,
     name: str,
     program: ExportedProgram,
-    form: str | None,
-    lower: Lower,
-) -> bool:
-    """Whether the method's results are eager's on its example inputs; False if they depend on
-    roundings."""
+    form: Form,
+    config: EdgeCompileConfig | None,
+    is_fat: bool,
+    say: Callable[[str], None],
+) -> list[str]:
+    """Check one form of a method; returns what is to be said of it."""
+    say(f"{name}: verify" + (f" {form.name}" if is_fat else ""))
     if program.example_inputs is None:
         raise ExportError(
             "the ExportedProgram has no example inputs to verify with: pass verify=False",
             code=Code.INVALID_ARGUMENT,
             where=name,
         )
-    plan = name if form is None else plan_name(name, form)
+    plan = plan_name(name, form.name) if is_fat else name
     absent = absent_backends(backends_of(manager, plan))
     if absent:
         warnings.warn(
@@ -290,12 +290,13 @@ def _verify(
             UserWarning,
             stacklevel=3,
         )
-        return True
+        return []
     args, kwargs = program.example_inputs
-    is_equal = check_method(manager, name, program, args, kwargs, form=form, lower=lower)
+    chosen, lower = form.name if is_fat else None, _lowering(form, config)
+    is_equal = check_method(manager, name, program, args, kwargs, form=chosen, lower=lower)
     for other_args, other_kwargs in other_inputs(program, lambda i: accepts(manager, name, *i)):
         check_method(
             manager, name, program, other_args, other_kwargs,
-            if_eager_runs=True, form=form, lower=lower,
+            if_eager_runs=True, form=chosen, lower=lower,
         )  # fmt: skip
-    return is_equal
+    return [] if is_equal else [f"{plan}: {_ROUNDED}"]

@@ -22,12 +22,11 @@ from rushlight.edge import (
     EdgeCompileConfig,
     ExecutorchBackendConfig,
     PassManager,
-    PassResult,
     to_edge_dialect,
 )
 from rushlight.edge.passes.fold_dequantized import fold_dequantized
 from rushlight.edge.passes.groups_to_channels import groups_to_channels
-from rushlight.edge.to_edge import finish
+from rushlight.edge.run_passes import Pass, run_passes
 from rushlight.emit import EmittedProgram, emit
 from rushlight.errors import Code, ExportError, names_internal_errors
 from rushlight.files import replacing_all
@@ -53,7 +52,6 @@ from rushlight.serialize.pte import PTEFile, write_pte, write_pte_to
 from rushlight.serialize.segments import Data
 
 Programs = ExportedProgram | Mapping[str, ExportedProgram]
-Pass = Callable[[GraphModule], PassResult]
 Progress = Callable[[str], None]
 
 
@@ -223,7 +221,7 @@ class EdgeProgramManager:
         programs = {}
         for name, program in self._programs.items():
             mine = passes.get(name, ()) if isinstance(passes, Mapping) else passes
-            programs[name] = _run_passes(program, mine, name, config)
+            programs[name] = run_passes(program, mine, name, config)
         return EdgeProgramManager(
             programs, self._constant_methods, config, contracts=self._contracts
         )
@@ -264,7 +262,7 @@ class EdgeProgramManager:
         lowered: dict[str, LoweredMethod] = {}
         for name, program in self._programs.items():
             if config.passes:
-                program = _run_passes(program, config.passes, name, self._config)
+                program = run_passes(program, config.passes, name, self._config)
             program = groups_to_channels(fold_dequantized(program))
             progress(f"{name}: lower")
             lowered[name] = lower(program, method=name, remove_view_copy=config.remove_view_copy)
@@ -275,24 +273,6 @@ class EdgeProgramManager:
         return ExecutorchProgramManager(
             lowered, emitted, config, self._contracts, list(self._constant_methods)
         )
-
-
-def _run_passes(
-    program: ExportedProgram,
-    passes: Sequence[Pass] | PassManager,
-    name: str,
-    config: EdgeCompileConfig,
-) -> ExportedProgram:
-    manager = passes if isinstance(passes, PassManager) else PassManager(passes)
-    result = manager(program.graph_module)
-    new = copy.copy(program)
-    new._graph_module = result.graph_module
-    new._graph_signature = copy.deepcopy(program.graph_signature)
-    finish(new)
-    if config._check_ir_validity:
-        excepted = config._core_aten_ops_exception_list
-        verify(new.graph, EDGE, f"{name}: after transform passes", excepted)
-    return new
 
 
 class ExecutorchProgramManager:

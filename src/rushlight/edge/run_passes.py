@@ -1,0 +1,43 @@
+"""Running a user's passes over the Edge graph of one method."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+
+from torch.export import ExportedProgram
+from torch.fx import GraphModule
+
+from rushlight.edge.config import EdgeCompileConfig
+from rushlight.edge.export_pass import PassManager, PassResult
+from rushlight.edge.to_edge import finish
+from rushlight.ir.dialect import EDGE
+from rushlight.ir.verify import verify
+
+Pass = Callable[[GraphModule], PassResult]
+
+
+def run_passes(
+    program: ExportedProgram,
+    passes: Sequence[Pass] | PassManager,
+    name: str,
+    config: EdgeCompileConfig,
+) -> ExportedProgram:
+    """The program whose graph went through passes, verified again; `program` is not changed.
+
+    Args:
+        program: of the Edge dialect.
+        passes: in order.
+        name: the method's, for messages.
+        config: what is checked.
+    """
+    manager = passes if isinstance(passes, PassManager) else PassManager(passes)
+    result = manager(program.graph_module)
+    new = copy.copy(program)
+    new._graph_module = result.graph_module
+    new._graph_signature = copy.deepcopy(program.graph_signature)
+    finish(new)
+    if config._check_ir_validity:
+        excepted = config._core_aten_ops_exception_list
+        verify(new.graph, EDGE, f"{name}: after transform passes", excepted)
+    return new
