@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "backends.h"
 #include "failure.h"
@@ -266,14 +267,13 @@ std::vector<std::unique_ptr<Session>>& Session::graves() {
   return *all;
 }
 
-// Frees what they have let go of meanwhile.
+// Frees what they have let go of meanwhile. That may run any code, which may come here again.
 void Session::sweep() {
-  std::vector<std::unique_ptr<Session>> done;  // freed last: that may run any code
-  for (auto& grave : graves()) {
-    if (!grave->is_lent()) done.push_back(std::move(grave));
+  if (graves().empty()) return;
+  std::vector<std::unique_ptr<Session>> all = std::exchange(graves(), {});
+  for (auto& grave : all) {
+    if (grave->is_lent()) graves().push_back(std::move(grave));
   }
-  auto& left = graves();
-  left.erase(std::remove(left.begin(), left.end(), nullptr), left.end());
 }
 
 void Session::bury() {
