@@ -10,6 +10,7 @@ The last column is the whole, verification included, over what `torch.export.exp
 from __future__ import annotations
 
 import gc
+import itertools
 import time
 import warnings
 from typing import Any
@@ -150,7 +151,7 @@ def _ours(model: nn.Module, backend: str) -> dict[str, float]:
     mark("end")
     del program
     spent: dict[str, float] = {}
-    for (stage, start), (_, end) in zip(marks, marks[1:], strict=False):
+    for (stage, start), (_, end) in itertools.pairwise(marks):
         name = next(known for known in STAGES if known in stage)
         spent[name] = spent.get(name, 0) + end - start
     return spent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -112,8 +113,10 @@ def extract(region: Region, data: Data, parent: ExportedProgram, method: str) ->
     owned = [n for n in used if n in data.specs and TAG in n.meta]
     owned.sort(key=data.place.__getitem__)  # a signature keeps the order of the method's
     written = _written_buffers(region, owned, data, method)
-    inputs = [n for n in used if n not in owned and not _is_module(n)]
-    outputs = [n for n in region.nodes if _leaves(n, members, written, data)]
+    placed = set(owned)
+    inputs = [n for n in used if n not in placed and not _is_module(n)]
+    kept = Counter(data.written[buffer] for buffer in written)
+    outputs = [n for n in region.nodes if _leaves(n, members, kept)]
     for node in outputs:
         if not isinstance(node.meta.get("val"), torch.Tensor):
             raise ExportError(
@@ -205,15 +208,20 @@ def _is_module(node: Node) -> bool:
     return node.op == "get_attr" and not isinstance(attribute(node), torch.Tensor)
 
 
-def _leaves(node: Node, members: set[Node], written: list[str], data: Data) -> bool:
-    """Whether something outside uses the node's value; the new value of an own buffer stays."""
+def _leaves(node: Node, members: set[Node], kept: Counter[Node]) -> bool:
+    """Whether something outside uses the node's value; the new value of an own buffer stays.
+
+    Args:
+        node: of the partition.
+        members: its nodes.
+        kept: how many own buffers each new value is of.
+    """
     outside = [u for u in node.users if u not in members]
     if not outside or any(u.target is operator.getitem for u in node.users):
         return False
-    if any(u.op != "output" for u in outside):
+    if node not in kept or any(u.op != "output" for u in outside):
         return True
-    times = results_of(node.graph).count(node)
-    return times > sum(data.written[buffer] is node for buffer in written)
+    return results_of(node.graph).count(node) > kept[node]
 
 
 def _written_buffers(region: Region, owned: list[Node], data: Data, method: str) -> list[str]:

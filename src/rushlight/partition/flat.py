@@ -87,8 +87,10 @@ def flatten(program: ExportedProgram) -> tuple[ExportedProgram, Call]:
         for node, spec in zip(placeholders, signature.input_specs, strict=True)
         if spec.kind == InputKind.USER_INPUT
     ]
+    places = {node: i for i, node in enumerate(flat)}
     values: Any = program.graph.output_node().args[0]
     kept: dict[Any, Any] = {}
+    numbers: dict[Node, int] = {}  # of those
     returned: list[tuple[str, Any]] = []
     written = []
     for spec, value in zip(signature.output_specs, values, strict=True):
@@ -99,15 +101,15 @@ def flatten(program: ExportedProgram) -> tuple[ExportedProgram, Call]:
             raise _refused(f"writes to its argument {spec.target}, which delegates cannot")
         if not isinstance(value, Node):
             returned.append(("literal", value))
-        elif value in flat:
-            returned.append(("given", flat.index(value)))
+        elif value in places:
+            returned.append(("given", places[value]))
         else:
             if not isinstance(value.meta.get("val"), torch.Tensor):
                 what = f"returns {value.name} ({value.target}; {source_of(value)})"
                 raise _refused(f"{what}, which is no tensor: delegates hand out tensors only")
-            at = list(kept).index(value) if value in kept else len(kept)
+            numbers.setdefault(value, len(numbers))
             kept.setdefault(value, spec)
-            returned.append(("computed", at))
+            returned.append(("computed", numbers[value]))
     constant = {s.arg.name for s in signature.input_specs if isinstance(s.arg, ConstantArgument)}
     inputs = [s for s in signature.input_specs if s.arg.name not in constant]
     outputs = [*written, *((spec, value) for value, spec in kept.items())]
