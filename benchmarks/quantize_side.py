@@ -4,7 +4,8 @@ It imports nothing of Rushlight but `side.py`. `program` is a file of ``torch.ex
 `calibration` an .npz with inputs ``in0``, ``in1`` ... of several calls one after the other.
 
 Commands: `executorch` (its XNNPACKQuantizer), `executorch_as_is` (a program that is quantised
-already), `onnxruntime` (its QDQ and dynamic tools, of an ONNX file), `openvino` (such a file).
+already), `onnxruntime` (its QDQ and dynamic tools, of an ONNX file), `openvino` (such a file);
+`executorch_outputs` and `onnxruntime_outputs` quantise as well, and run images one by one.
 """
 
 from __future__ import annotations
@@ -32,6 +33,14 @@ def _calls(calibration: str, inputs: int) -> Iterator[list[Any]]:
 def executorch(program: str, calibration: str, file: str) -> None:
     """Static; weights with a scale for each channel."""
     import torch
+
+    quantised, example = _with_xnnpack_quantizer(torch.export.load(program), calibration)
+    _lower_executorch(torch.export.export(quantised, *example), file, dynamic=False)
+
+
+def _with_xnnpack_quantizer(exported: Any, calibration: str) -> tuple[Any, Any]:
+    """The converted module, and the last inputs that it was calibrated with."""
+    import torch
     from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
         XNNPACKQuantizer,
         get_symmetric_quantization_config,
@@ -39,7 +48,6 @@ def executorch(program: str, calibration: str, file: str) -> None:
     from torch.utils import _pytree as pytree
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
-    exported = torch.export.load(program)
     quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config(True))
     prepared = prepare_pt2e(exported.module(), quantizer)
     spec = exported.call_spec.in_spec
@@ -49,7 +57,7 @@ def executorch(program: str, calibration: str, file: str) -> None:
             tensors = [torch.from_numpy(array) for array in arrays]
             example = pytree.tree_unflatten(tensors, spec)
             prepared(*example[0], **example[1])
-    _lower_executorch(torch.export.export(convert_pt2e(prepared), *example), file, dynamic=False)
+    return convert_pt2e(prepared), example
 
 
 def executorch_as_is(program: str, file: str) -> None:
@@ -73,6 +81,18 @@ def _lower_executorch(exported: Any, file: str, dynamic: bool) -> None:
         partitioners.insert(0, first)
     edge = to_edge_transform_and_lower(exported, partitioner=partitioners)
     Path(file).write_bytes(edge.to_executorch().buffer)
+
+
+def executorch_outputs(program: str, calibration: str, tests: str, outputs: str) -> None:
+    """What the graph that XNNPACKQuantizer makes computes of the tests: ``out0`` ..."""
+    import numpy as np
+    import torch
+
+    exported = torch.export.load(program)
+    quantised = _with_xnnpack_quantizer(exported, calibration)[0]
+    with torch.no_grad():
+        found = [quantised(*map(torch.from_numpy, call)) for call in _calls(tests, 1)]
+    np.savez(outputs, **{f"out{i}": value.numpy() for i, value in enumerate(found)})
 
 
 # --- ONNX Runtime, and OpenVINO by way of it ------------------------------------------------------
@@ -116,6 +136,26 @@ def onnxruntime(onnx: str, calibration: str, file: str, recipe: str) -> None:
             _four_bits(ready, file)
 
 
+def onnxruntime_outputs(
+    onnx: str, calibration: str, tests: str, outputs: str, per_channel: bool
+) -> None:
+    """What the model that its static quantizer makes computes of the tests: ``out0`` ..."""
+    import numpy as np
+    import onnx as library
+    import onnxruntime as runtime
+    from onnxruntime.quantization import quant_pre_process, quantize_static
+
+    with tempfile.TemporaryDirectory() as folder:
+        whole, ready, file = (str(Path(folder) / name) for name in ("whole", "ready", "file"))
+        library.save(library.load(onnx), whole)
+        quant_pre_process(whole, ready, skip_symbolic_shape=True)
+        names = [value.name for value in library.load(ready).graph.input]
+        quantize_static(ready, file, _Reader(names, calibration), per_channel=per_channel)
+        session = runtime.InferenceSession(file, providers=["CPUExecutionProvider"])
+        found = [session.run(None, {names[0]: call[0]})[0] for call in _calls(tests, 1)]
+    np.savez(outputs, **{f"out{i}": value for i, value in enumerate(found)})
+
+
 def onnxruntime_dynamic(onnx: str, file: str) -> None:
     """The dynamic tool alone, which leaves weights in float that are no constants of the file."""
     import onnx as library
@@ -157,8 +197,10 @@ def openvino(onnx: str, file: str) -> None:
 COMMANDS: dict[str, side.Command] = {
     "executorch": executorch,
     "executorch_as_is": executorch_as_is,
+    "executorch_outputs": executorch_outputs,
     "onnxruntime": onnxruntime,
     "onnxruntime_dynamic": onnxruntime_dynamic,
+    "onnxruntime_outputs": onnxruntime_outputs,
     "openvino": openvino,
 }
 

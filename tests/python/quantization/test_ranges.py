@@ -111,6 +111,7 @@ class Small(nn.Module):
 @pytest.mark.parametrize("backend", ["portable", "cpu", "xnnpack"])
 @pytest.mark.parametrize("size", [1e-4, 1e-9, 1e-14])
 def test_small_values_keep_their_signal(size: float, backend: str) -> None:
+    """Also where they are joined with larger ones, whose scale would make them zeros."""
     torch.manual_seed(0)
     model, data = Small(size).eval(), [(torch.randn(1, 3, 8, 8),) for _ in range(4)]
     program = rl.export(model, data[0], backend=backend, quantize="int8", calibrate=data)

@@ -1,0 +1,190 @@
+"""What static int8 costs models of images, beside ONNX Runtime's and ExecuTorch's quantizers.
+
+Each quantises the same model with the same calibration images, and computes the same other images:
+ours by the recipe int8, in our runtime with the cpu backend; ExecuTorch's XNNPACKQuantizer as the
+graph that it makes; ONNX Runtime's `quantize_static` with its defaults, and with a scale for each
+channel of weights. The figures are the signal to noise of the outputs beside eager float32, in dB.
+Weights are random and batch norms settled. ExecuTorch's observer takes an hour for some models;
+`--peers onnxruntime` leaves it out.
+
+  python -m benchmarks quantized_accuracy --models resnet18 --peers onnxruntime
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import common
+import engine
+import models
+import numpy as np
+from common import ROOT
+
+from rushlight.peers.side import Side, SideError
+
+SCRIPT = ROOT / "benchmarks" / "quantize_side.py"
+PEERS = ("executorch", "onnxruntime")
+COLUMNS = ("ours", "executorch", "onnxruntime", "onnxruntime per channel")
+Array = Any
+
+
+def main() -> None:
+    options = common.parser(__doc__, models=list(models.VISION), repeat=8)
+    options.add_argument(
+        "--calibration", type=int, default=4, help="images that calibrate (default: %(default)s)"
+    )
+    options.add_argument(
+        "--peers",
+        type=lambda text: [name for name in text.split(",") if name],
+        default=list(PEERS),
+        help="who to compare with, with commas (default: %(default)s)",
+    )
+    options.add_argument(
+        "--onnxruntime",
+        default=str(ROOT / ".venv-onnxruntime" / "bin" / "python"),
+        metavar="PYTHON",
+        help="Python with it (`make onnxruntime` makes the default one)",
+    )
+    given = options.parse_args()
+    pythons = engine.pythons_of(given)
+    columns = [name for name in COLUMNS if name.partition(" ")[0] in ("ours", *given.peers)]
+    report = common.Report(
+        f"int8: dB of the outputs for {given.repeat} images beside eager float32",
+        ["model", *columns, "ours - best"],
+    )
+    with common.workshop(given.work) as work:
+        for name in given.models:
+            _compare(work, pythons, name, given, columns, report)
+    report.finish(given.json)
+
+
+def _compare(
+    work: common.Workshop,
+    pythons: Mapping[str, str],
+    name: str,
+    given: argparse.Namespace,
+    columns: Sequence[str],
+    report: common.Report,
+) -> None:
+    calibration = _images(work, f"{name}.calibration", name, given.calibration, seed=1)
+    tests = _images(work, f"{name}.tests", name, given.repeat, seed=2)
+    exact = _eager(work, name, tests)
+    found: dict[str, float] = {}
+    for column in columns:
+        outputs = work.folder / "outputs.npz"
+        try:
+            _QUANTIZERS[column](work, pythons, name, calibration, tests, outputs)
+            found[column] = _sqnr(exact, _outputs(outputs))
+        except SideError as error:
+            print(f"  {column} cannot: {error.reason}", file=sys.stderr, flush=True)
+    peers = [value for column, value in found.items() if column != "ours"]
+    ahead = found["ours"] - max(peers) if peers else math.nan
+    cells = [f"{found[column]:.1f}" if column in found else "-" for column in columns]
+    report.add(name, *cells, f"{ahead:+.1f}" if peers else "-", model=name, **found)
+
+
+def _images(work: common.Workshop, stem: str, name: str, count: int, seed: int) -> Path:
+    """The .npz with images like the model's example."""
+    with np.load(work.data(name)) as example:
+        shape = example["in0"].shape
+    draw = np.random.default_rng(seed)
+    path = work.folder / f"{stem}.npz"
+    np.savez(path, **{f"in{i}": draw.standard_normal(shape, np.float32) for i in range(count)})
+    return path
+
+
+def _read(path: Path) -> list[Array]:
+    with np.load(path) as arrays:
+        return [arrays[f"in{i}"] for i in range(len(arrays))]
+
+
+def _outputs(path: Path) -> list[Array]:
+    with np.load(path) as arrays:
+        return [arrays[f"out{i}"] for i in range(len(arrays))]
+
+
+def _eager(work: common.Workshop, name: str, tests: Path) -> list[Array]:
+    import torch
+
+    module = torch.export.load(work.traced(name)).module()
+    with torch.no_grad():
+        return [module(torch.from_numpy(image)).numpy() for image in _read(tests)]
+
+
+def _sqnr(exact: Sequence[Array], found: Sequence[Array]) -> float:
+    pairs = [(a.astype(np.float64), b) for a, b in zip(exact, found, strict=True)]
+    noise = sum(np.square(b - a).sum() for a, b in pairs)
+    signal = sum(np.square(a).sum() for a, _ in pairs)
+    return 10 * math.log10(signal / noise) if noise > 0 else math.inf
+
+
+# --- quantizers -----------------------------------------------------------------------------------
+
+
+def _ours(
+    work: common.Workshop, pythons: Any, name: str, calibration: Path, tests: Path, outputs: Path
+) -> None:
+    import torch
+
+    import rushlight as rl
+
+    exported = torch.export.load(work.traced(name))
+    images = [(torch.from_numpy(image),) for image in _read(calibration)]
+    program = rl.quantize(exported, calibrate=images, recipe="int8")
+    module = rl.load(rl.export(program, backend="cpu", verify=False).buffer)
+    found = [np.asarray(module(image)) for image in _read(tests)]
+    np.savez(outputs, **{f"out{i}": value for i, value in enumerate(found)})
+
+
+def _executorch(
+    work: common.Workshop, pythons: Any, name: str, calibration: Path, tests: Path, outputs: Path
+) -> None:
+    with Side(pythons["executorch"], SCRIPT, threads=1) as side:
+        side.call(
+            *("executorch_outputs",), program=work.traced(name), calibration=str(calibration),
+            tests=str(tests), outputs=str(outputs),
+        )  # fmt: skip
+
+
+def _onnxruntime(per_channel: bool) -> Callable[..., None]:
+    def quantize(
+        work: common.Workshop,
+        pythons: Any,
+        name: str,
+        calibration: Path,
+        tests: Path,
+        outputs: Path,
+    ) -> None:
+        file = work.folder / f"{name}.onnxruntime.onnx"
+        if not file.exists():
+            with engine.side_of(pythons["onnxruntime"]) as side:
+                side.call(
+                    *("lower",), runtime="onnxruntime", program=work.traced(name), file=str(file)
+                )
+        with Side(pythons["onnxruntime"], SCRIPT, threads=1) as side:
+            side.call(
+                *("onnxruntime_outputs",), onnx=str(file), calibration=str(calibration),
+                tests=str(tests), outputs=str(outputs), per_channel=per_channel,
+            )  # fmt: skip
+
+    return quantize
+
+
+_QUANTIZERS: Mapping[str, Callable[..., None]] = {
+    "ours": _ours,
+    "executorch": _executorch,
+    "onnxruntime": _onnxruntime(per_channel=False),
+    "onnxruntime per channel": _onnxruntime(per_channel=True),
+}
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except SideError as error:
+        sys.exit(str(error))
