@@ -1,7 +1,7 @@
 """The command line: `rushlight export | doctor | run | bench | profile | inspect | ops | ...`.
 
-Only `export`, `doctor`, `recipes` and `accuracy` import torch, and each command imports what it
-needs when it runs.
+`export`, `doctor`, `recipes` and `accuracy` import torch, `bench --compare` does for a model that is
+no program yet; each command imports what it needs when it runs.
 """
 
 from __future__ import annotations
