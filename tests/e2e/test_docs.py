@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rushlight.cli import app
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
@@ -107,6 +109,12 @@ def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", prose)
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not missing
+
+
+def test_all_commands_stand_in_the_table() -> None:
+    text = (ROOT / "docs" / "inspect.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `rushlight ([a-z-]+)", text, re.M))
+    assert named == {command.name for command in app.registered_commands}
 
 
 def test_make_targets_exist() -> None:

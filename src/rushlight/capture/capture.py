@@ -21,6 +21,7 @@ from rushlight.capture.tracing import tracing
 from rushlight.errors import Code, ExportError
 from rushlight.ir.dialect import ATEN
 from rushlight.ir.findings import refusal
+from rushlight.ir.torch_release import warn_if_untested
 from rushlight.ir.verify import verify
 
 Model = torch.nn.Module | ExportedProgram | Saved
@@ -48,6 +49,7 @@ def capture(
         ExportError: if torch cannot capture the model, with torch's reason and the line, or if
             the file is none that `torch.export.save` wrote.
     """
+    warn_if_untested()
     if isinstance(model, str | os.PathLike | io.IOBase):
         model = load_exported(model)
     if not isinstance(model, ExportedProgram):

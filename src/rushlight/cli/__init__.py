@@ -1,16 +1,16 @@
 """The command line: `rushlight export | doctor | run | bench | profile | inspect | ops | ...`.
 
-Only `export`, `doctor`, `recipes` and `accuracy` import torch, and each command imports what it
-needs when it runs.
+`export`, `doctor`, `recipes` and `accuracy` import torch, `bench --compare` does for a model that
+is no program yet; each command imports what it needs when it runs.
 """
 
 from __future__ import annotations
 
+from importlib import metadata
 from typing import Annotated
 
 import typer
 
-from rushlight import __version__
 from rushlight.cli import (
     accuracy,
     bench,
@@ -36,7 +36,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"rushlight {__version__}")
+        typer.echo(f"rushlight {metadata.version('rushlight')}")
         raise typer.Exit
 
 

@@ -45,6 +45,7 @@ from rushlight.ir.source import (
     source_in,
     source_of,
 )
+from rushlight.ir.torch_release import warn_if_untested
 from rushlight.ir.verify import verify
 
 
@@ -172,6 +173,7 @@ def to_edge_dialect(
         ExportError: naming the node, its Python line and its neighbours, if an operator cannot be
             brought to the dialect.
     """
+    warn_if_untested()
     excepted = config._core_aten_ops_exception_list
     verify(program.graph, ATEN, f"{method}: before decomposition")
     edge = to_core_aten(program, config.preserve_ops, config.decompositions, method, whole)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import torch
@@ -26,13 +27,14 @@ def known_operators(
     return {packet.default: rules[name] for name, packet in packets.items() if packet is not None}
 
 
+@cache  # once in a process
 def warn_if_untested(release: str = torch.__version__) -> None:
     """Warn of a release of torch that is none of `TESTED`."""
     version = release.partition("+")[0]  # what stands behind it says how it was built
     if version not in TESTED:
         warnings.warn(
             f"Rushlight is tested with torch {' and '.join(TESTED)}; this is {version}. If an "
-            f"export fails here that works there, install one of these",
+            f"export fails here, try it with one of these",
             UserWarning,
             stacklevel=2,
         )

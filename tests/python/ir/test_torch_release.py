@@ -1,0 +1,35 @@
+"""Releases of torch: which are tested, and what is said of others."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+from rushlight.ir.torch_release import TESTED, known_operators, warn_if_untested
+
+MAKEFILE = Path(__file__).resolve().parents[3] / "Makefile"
+
+
+def test_the_makefile_installs_what_is_tested() -> None:
+    text = MAKEFILE.read_text(encoding="utf-8")
+    found = [re.search(rf"^{name} := (.+)$", text, re.M) for name in ("TORCH", "TORCH_NEXT")]
+    assert tuple(match.group(1) for match in found if match) == TESTED
+
+
+def test_another_release_gets_one_warning() -> None:
+    with pytest.warns(UserWarning, match=r"tested with torch 2\.13\.0 and .*; this is 2\.99\.0"):
+        warn_if_untested("2.99.0+cpu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_untested("2.99.0+cpu")
+        for release in TESTED:
+            warn_if_untested(f"{release}+cu132")
+
+
+def test_rules_of_operators_that_torch_lacks_are_left_out() -> None:
+    rules = {"relu": torch.relu, "no_such_operator": torch.relu}
+    assert list(known_operators(rules)) == [torch.ops.aten.relu.default]
