@@ -119,6 +119,33 @@ def trilinear(
     return product.sum(sumdim) if sumdim else product
 
 
+_HOLDS_SQUARES = {
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float64,
+    torch.float32: torch.float64,
+}
+
+
+def std(
+    self: Tensor,
+    dim: list[int] | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+) -> Tensor:
+    """The root of the variance, which is taken in a type that holds the squares of all numbers."""
+    wide = _HOLDS_SQUARES.get(self.dtype, self.dtype)
+    variance = torch.var(self.to(wide), dim, correction=correction, keepdim=keepdim)
+    found = torch.sqrt(variance)
+    return found if self.is_complex() else found.to(self.dtype)
+
+
+def std_mean(self: Tensor, dim: list[int] | None = None, **options: Any) -> tuple[Tensor, Tensor]:
+    """The root of the variance, and the mean."""
+    mean = torch.mean(self, dim or list(range(self.dim())), options.get("keepdim", False))
+    return torch.ops.aten.std.correction(self, dim, **options), mean
+
+
 RULES: dict[OpOverload, Callable[..., Any]] = {
     aten.__lshift__.Scalar: lshift,
     aten.__lshift__.Tensor: lshift,
@@ -134,4 +161,6 @@ RULES: dict[OpOverload, Callable[..., Any]] = {
     aten.lcm.default: lcm,
     aten.ldexp.Tensor: ldexp,
     aten.round.decimals: round_decimals,
+    aten.std.correction: std,
+    aten.std_mean.correction: std_mean,
 }

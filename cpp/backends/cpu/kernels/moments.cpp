@@ -6,7 +6,7 @@ namespace rushlight::cpu {
 namespace {
 
 // Squares around the mean that are so small beside it may be of the mean's own rounding.
-constexpr double kLeastSpread = 0x1p-20;
+constexpr double kLeastSpread = 0x1p-14;
 
 struct Moments {
   double mean, factor;

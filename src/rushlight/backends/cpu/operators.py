@@ -40,5 +40,6 @@ KEPT_WHOLE = [
     aten.linear.default,
     aten.scaled_dot_product_attention.default,
     aten.rms_norm.default,
+    aten.std.correction,
 ]
 """Operators that the engine computes in one step where their decomposition takes several."""

@@ -120,10 +120,15 @@ def _reduced(b: Builder, kind: fb.ReductionKind, x: View, dims: Sequence[int], k
         [x.moved(x.meta.permute(order))],
         [out.moved(lying)],
     )
-    meta = out.meta
-    for d in dims if keeps else []:
+    return _kept(out, dims) if keeps else out
+
+
+def _kept(view: View, dims: Sequence[int]) -> View:
+    """A reduced value with the dimensions that it lost, each of size 1."""
+    meta = view.meta
+    for d in dims:
         meta = meta.unsqueeze(d)
-    return out.moved(meta)
+    return view.moved(meta)
 
 
 def _any(b: Builder, node: Node) -> View:
@@ -148,10 +153,49 @@ def _variance(b: Builder, node: Node) -> View:
     wide = mean.moved(mean.meta.expand(x.shape))
     centred = b.term(lambda load: _squared(Term(TileOp.SUB, (load(x), load(wide)))), x.shape)
     out = _reduced(b, fb.ReductionKind.MEAN, centred, dims, args["keepdim"])
+    factor = _unbiased(node)
+    return b.term(lambda load: Term(TileOp.MUL_VALUE, (load(out),), factor), out.shape)
+
+
+def _deviation(b: Builder, node: Node) -> View:
+    """The root of the variance, of numbers that are divided by the greatest: squares of others
+    might be more than a float holds, or less."""
+    args = arguments(node)
+    x, dims = b.value(args["self"]), dims_of(node)
+    sizes = b.term(lambda load: Term(TileOp.ABS, (load(x),)), x.shape)
+    greatest = _reduced(b, fb.ReductionKind.MAX, sizes, dims, False)
+    mean = _reduced(b, fb.ReductionKind.MEAN, x, dims, False)
+
+    def unit(load: Callable[[View], Term]) -> Term:
+        size = load(greatest)
+        return Term(TileOp.WHERE, (Term(TileOp.EQUAL, (size, constant(0))), constant(1), size))
+
+    scale = b.term(unit, greatest.shape)
+    centre = b.term(lambda load: Term(TileOp.DIV, (load(mean), load(scale))), mean.shape)
+    wide_scale, wide_centre = (
+        v.moved(_kept(v, dims).meta.expand(x.shape)) for v in (scale, centre)
+    )
+
+    def squares(load: Callable[[View], Term]) -> Term:
+        scaled = Term(TileOp.DIV, (load(x), load(wide_scale)))
+        return _squared(Term(TileOp.SUB, (scaled, load(wide_centre))))
+
+    found = _reduced(b, fb.ReductionKind.MEAN, b.term(squares, x.shape), dims, False)
+    factor = _unbiased(node)
+
+    def root(load: Callable[[View], Term]) -> Term:
+        variance = Term(TileOp.MUL_VALUE, (load(found),), factor)
+        return Term(TileOp.MUL, (Term(TileOp.SQRT, (variance,)), load(scale)))
+
+    out = b.term(root, found.shape)
+    return _kept(out, dims) if args["keepdim"] else out
+
+
+def _unbiased(node: Node) -> float:
+    """What makes a mean of squares a variance."""
     count = _count(node)
     assert isinstance(count, int)
-    factor = count / (count - _correction(args))
-    return b.term(lambda load: Term(TileOp.MUL_VALUE, (load(out),), factor), out.shape)
+    return count / (count - _correction(arguments(node)))
 
 
 def _squared(term: Term) -> Term:
@@ -197,6 +241,7 @@ OPERATORS = {
     aten._softmax.default: Operator(_softmax(False)),
     aten._log_softmax.default: Operator(_softmax(True)),
     aten.any.dim: Operator(_any, _any_why_not),
+    aten.std.correction: Operator(_deviation, _variance_why_not),
     aten.var.correction: Operator(_variance, _variance_why_not),
     aten.mean.dim: Operator(_reduction(fb.ReductionKind.MEAN), _reduction_why_not),
     aten.sum.dim_IntList: Operator(_reduction(fb.ReductionKind.SUM), _reduction_why_not),
