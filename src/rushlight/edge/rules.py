@@ -124,6 +124,13 @@ def trilinear(
     return product.sum(sumdim) if sumdim else product
 
 
+_HOLDS_SQUARES = {
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float64,
+    torch.float32: torch.float64,
+}
+
+
 def std(
     self: Tensor,
     dim: list[int] | None = None,
@@ -132,9 +139,10 @@ def std(
     keepdim: bool = False,
 ) -> Tensor:
     """The root of the variance, which is taken in a type that holds the squares of all numbers."""
-    wide = torch.float32 if self.dtype == torch.float16 else torch.float64
+    wide = _HOLDS_SQUARES.get(self.dtype, self.dtype)
     variance = torch.var(self.to(wide), dim, correction=correction, keepdim=keepdim)
-    return torch.sqrt(variance).to(self.dtype)
+    found = torch.sqrt(variance)
+    return found if self.is_complex() else found.to(self.dtype)
 
 
 def std_mean(self: Tensor, dim: list[int] | None = None, **options: Any) -> tuple[Tensor, Tensor]:

@@ -147,27 +147,21 @@ def _any_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
 
 
 def _variance(b: Builder, node: Node) -> View:
-    found, scale = _scaled_variance(b, node)
-
-    def variance(load: Callable[[View], Term]) -> Term:
-        return Term(TileOp.MUL, (Term(TileOp.MUL, (load(found), load(scale))), load(scale)))
-
-    return _of_reduced(b, node, variance, found)
+    args = arguments(node)
+    x, dims = b.value(args["self"]), dims_of(node)
+    mean = _reduced(b, fb.ReductionKind.MEAN, x, dims, True)
+    wide = mean.moved(mean.meta.expand(x.shape))
+    centred = b.term(lambda load: _squared(Term(TileOp.SUB, (load(x), load(wide)))), x.shape)
+    out = _reduced(b, fb.ReductionKind.MEAN, centred, dims, args["keepdim"])
+    factor = _unbiased(node)
+    return b.term(lambda load: Term(TileOp.MUL_VALUE, (load(out),), factor), out.shape)
 
 
 def _deviation(b: Builder, node: Node) -> View:
-    found, scale = _scaled_variance(b, node)
-
-    def deviation(load: Callable[[View], Term]) -> Term:
-        return Term(TileOp.MUL, (Term(TileOp.SQRT, (load(found),)), load(scale)))
-
-    return _of_reduced(b, node, deviation, found)
-
-
-def _scaled_variance(b: Builder, node: Node) -> tuple[View, View]:
-    """The variance of numbers that are divided by the greatest of them, and that: squares of others
+    """The root of the variance, of numbers that are divided by the greatest: squares of others
     might be more than a float holds, or less."""
-    x, dims = b.value(arguments(node)["self"]), dims_of(node)
+    args = arguments(node)
+    x, dims = b.value(args["self"]), dims_of(node)
     sizes = b.term(lambda load: Term(TileOp.ABS, (load(x),)), x.shape)
     greatest = _reduced(b, fb.ReductionKind.MAX, sizes, dims, False)
     mean = _reduced(b, fb.ReductionKind.MEAN, x, dims, False)
@@ -187,19 +181,21 @@ def _scaled_variance(b: Builder, node: Node) -> tuple[View, View]:
         return _squared(Term(TileOp.SUB, (scaled, load(wide_centre))))
 
     found = _reduced(b, fb.ReductionKind.MEAN, b.term(squares, x.shape), dims, False)
+    factor = _unbiased(node)
+
+    def root(load: Callable[[View], Term]) -> Term:
+        variance = Term(TileOp.MUL_VALUE, (load(found),), factor)
+        return Term(TileOp.MUL, (Term(TileOp.SQRT, (variance,)), load(scale)))
+
+    out = b.term(root, found.shape)
+    return _kept(out, dims) if args["keepdim"] else out
+
+
+def _unbiased(node: Node) -> float:
+    """What makes a mean of squares a variance."""
     count = _count(node)
     assert isinstance(count, int)
-    factor = count / (count - _correction(arguments(node)))
-    unbiased = b.term(lambda load: Term(TileOp.MUL_VALUE, (load(found),), factor), found.shape)
-    return unbiased, scale
-
-
-def _of_reduced(
-    b: Builder, node: Node, make: Callable[[Callable[[View], Term]], Term], like: View
-) -> View:
-    """A term of reduced values, in the shape that the call wants."""
-    out = b.term(make, like.shape)
-    return _kept(out, dims_of(node)) if arguments(node)["keepdim"] else out
+    return count / (count - _correction(arguments(node)))
 
 
 def _squared(term: Term) -> Term:
