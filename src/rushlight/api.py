@@ -145,9 +145,8 @@ def export(
         ExportError: what cannot be exported, why, the Python line it comes from and what to do.
     """
     say = progress or (lambda stage: None)
-    config = ExecutorchBackendConfig(
-        memory_planning_pass=memory or MemoryPlanningPass(), debug=debug
-    )
+    planning = memory or MemoryPlanningPass()
+    config = ExecutorchBackendConfig(memory_planning_pass=planning, debug=debug)
     forms = forms_of(backend)
     limit = _limit(strict)
     floats: dict[str, ExportedProgram | None] = {}

@@ -46,7 +46,7 @@ from rushlight.schema import program as schema
 from rushlight.schema.debug import DebugMap
 from rushlight.schema.flat_tensor import TensorLayout
 from rushlight.serialize.data_files import DataFiles
-from rushlight.serialize.debug import with_debug
+from rushlight.serialize.debug_limit import with_debug
 from rushlight.serialize.ptd import NamedTensor
 from rushlight.serialize.pte import PTEFile, write_pte, write_pte_to
 from rushlight.serialize.segments import Data

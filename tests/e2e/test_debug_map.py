@@ -18,7 +18,7 @@ from rushlight.cli import app
 from rushlight.edge import ExecutorchBackendConfig
 from rushlight.errors import Code
 from rushlight.inspect import report_of
-from rushlight.serialize import debug as serialized
+from rushlight.serialize import debug_limit
 from rushlight.serialize.debug import KEY, read_debug
 from rushlight.serialize.pte import read_pte
 from rushlight.serialize.segments import as_bytes
@@ -103,7 +103,7 @@ def test_how_much_the_file_tells(tmp_path: Path) -> None:
 def test_a_report_at_export_is_whole_and_says_what_the_file_lacks(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(serialized, "LEAST_LIMIT", 150)
+    monkeypatch.setattr(debug_limit, "LEAST_LIMIT", 150)
     program = made(Recurrent(), torch.ones(3, 1, 4), backend="cpu")
     program.save(tmp_path / "m.pte", quiet=True)
     reports = (program.report(), report_of(tmp_path / "m.pte"))

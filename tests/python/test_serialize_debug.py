@@ -22,7 +22,8 @@ from rushlight.schema.debug import (
     DebugMethod,
     DebugNode,
 )
-from rushlight.serialize.debug import MAGIC, read_debug, with_debug, write_debug
+from rushlight.serialize.debug import MAGIC, read_debug, write_debug
+from rushlight.serialize.debug_limit import with_debug
 from rushlight.serialize.pte import PTEFile
 from rushlight.serialize.varints import Writer
 

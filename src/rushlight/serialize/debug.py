@@ -6,46 +6,16 @@ one of version 1 is JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
-
 from rushlight.schema.debug import LEFT_OUT, DebugLine, DebugMap, DebugMethod, DebugNode
 from rushlight.serialize.debug_details import read_details, write_details
 from rushlight.serialize.debug_json import read_json_map
 from rushlight.serialize.debug_lines import MethodLines, line_table, read_lines, write_lines
-from rushlight.serialize.pte import PTEFile
-from rushlight.serialize.segments import Data, as_bytes
 
 KEY = "rushlight/debug"
 MAGIC = b"RLDM"
 VERSION = 2
-LEAST_LIMIT = 16 * 1024
 _HEADER = len(MAGIC) + 2
 _MOST_TEXT = 160  # characters of a line of a map with a limit
-
-
-def with_debug(file: PTEFile, debug: DebugMap, level: str) -> PTEFile:
-    """The file with a map.
-
-    Args:
-        file: without one.
-        debug: the map.
-        level: "lines": at most 2 % of the file, or 16 KiB; "full": all; "none".
-    """
-    if level == "none":
-        return file
-    limit = None
-    if level == "lines":
-        # What delegates store may be constants as well, which stand in the file once.
-        stored = (file.named_data.values(), file.constants)
-        most = max(_size({id(data): data for data in one}.values()) for one in stored)
-        rest = most + _size(file.mutable_data) + _size(file.delegate_blobs)
-        limit = max(LEAST_LIMIT, rest // 50)
-    return replace(file, named_data={**file.named_data, KEY: write_debug(debug, limit)})
-
-
-def _size(stored: Iterable[Data]) -> int:
-    return sum(len(as_bytes(data)) for data in stored)
 
 
 def write_debug(debug: DebugMap, limit: int | None = None) -> bytes:
