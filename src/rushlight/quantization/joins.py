@@ -59,7 +59,7 @@ def drop_parted(model: GraphModule, nodes: list[Node]) -> None:
 
 def parted(model: GraphModule) -> list[Node]:
     """The aliases that `part_joins` made."""
-    return [node for node in model.graph.nodes if PARTED in node.meta and node.op != "call_module"]
+    return [n for n in model.graph.nodes if PARTED in n.meta and n.target is aten.alias.default]
 
 
 def share_near_scales(prepared: GraphModule) -> None:
