@@ -117,7 +117,7 @@ def test_fits_and_breaks_no_word(command: str, made: Path, monkeypatch: pytest.M
 
 
 def _tails_and_heads(word: str) -> list[str]:
-    places = [0, *(m.end() for m in re.finditer(r"[._/:,]", word)), len(word)]
+    places = [0, *(m.end() for m in re.finditer(r"[._/:,(]", word)), len(word)]
     return [word[a:b] for i, a in enumerate(places) for b in places[i + 1 :]]
 
 

@@ -144,11 +144,12 @@ def _broken(word: Text, width: int) -> Text:
 
 
 def _cut(text: Text, width: int) -> Text:
-    """As many whole words as fit, and a mark that there are more."""
+    """As many whole words and calls as fit, and a mark that there are more."""
     if cell_len(text.plain) <= width:
         return text
-    end = text.plain.rfind(" ", 0, max(width - 1, 0))
-    short = text[: end if end > 0 else width]
-    if end > 0:
-        short.append(" …")
+    ends = [m.end() for m in re.finditer(r"[\s(.,]", text.plain)]
+    end = max((e for e in ends if cell_len(text.plain[:e]) < width), default=width)
+    short = text[:end]
+    if end < width:
+        short.append("…")
     return short
