@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
+import torch
 from torch.fx import Graph, Node
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
-_LIBRARY = re.compile(r"(^|/)(torch|rushlight)/|^<")
+# Where torch and we are installed here, and where others have them, for programs that were captured
+# there; a user's own folder may have such a name, too.
+_HERE = tuple(
+    f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, Path(__file__).parents[1])
+)
+_ELSEWHERE = re.compile(r"[/\\](site|dist)-packages[/\\](torch|rushlight)[/\\]")
+
+
+def _is_library(file: str) -> bool:
+    """Whether a file is torch's, ours, or no file at all, such as code that was generated."""
+    return file.startswith(("<", *_HERE)) or _ELSEWHERE.search(file) is not None
 
 
 @dataclass(frozen=True)
@@ -26,7 +39,7 @@ class Source:
     @property
     def is_users(self) -> bool:
         """The line is known, and none of torch's."""
-        return bool(self.file) and not _LIBRARY.search(self.file)
+        return bool(self.file) and not _is_library(self.file)
 
     def __str__(self) -> str:
         if not self.file:
@@ -48,7 +61,7 @@ def source_in(trace: str) -> Source:
         if _FRAME.search(code):
             code = ""
         source = Source(found["file"], int(found["line"]), found["function"], code.rstrip("^~ "))
-        if chosen is None or not _LIBRARY.search(source.file) or _LIBRARY.search(chosen.file):
+        if chosen is None or not _is_library(source.file) or _is_library(chosen.file):
             chosen = source
     return chosen or Source()
 
