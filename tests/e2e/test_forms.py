@@ -382,8 +382,17 @@ class TestNames:
     def test_what_is_missing_is_said(self, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
         point = metadata.EntryPoint("tiny", "no_such_package:Partitioner", registry.GROUP)
         monkeypatch.setattr(registry, "entry_points", lambda group: [point])
-        with pytest.raises(rl.ExportError, match=r"no_such_package.*rushlight\[tiny\]"):
+        with pytest.raises(rl.ExportError, match=r"no_such_package.*Install what is missing$"):
             rl.export(model, ARGS, backend="tiny")
+
+    def test_the_extra_of_a_missing_package_is_named(
+        self, model: Model, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        value = "rushlight.backends.openvino.no_such_module:Partitioner"
+        point = metadata.EntryPoint("other", value, registry.GROUP)
+        monkeypatch.setattr(registry, "entry_points", lambda group: [point])
+        with pytest.raises(rl.ExportError, match=r"pip install 'rushlight\[openvino\]'$"):
+            rl.export(model, ARGS, backend="other")
 
     def test_one_form_has_one_name(self, model: Model) -> None:
         with pytest.raises(rl.ExportError, match="TinyBackend is there twice"):
