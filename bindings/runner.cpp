@@ -129,6 +129,7 @@ std::vector<Argument>& MethodRunner::detach() {
 
 void MethodRunner::attach(Method& method) {
   method_ = &method;
+  method.set_guard(nullptr);  // the files are the same, and asked here
   kept_.clear();
   inputs_gone_ = false;
 }

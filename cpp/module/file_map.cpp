@@ -22,9 +22,11 @@ namespace {
 Status fail_with_errno(Message& message) {
   const int error = errno;
   if (error == ENOENT || error == ENOTDIR) {
-    return message.fail(Code::AccessFailed, "no such file: check the path");
+    (void)message.fail(Code::AccessFailed, "no such file: check the path");
+  } else {
+    (void)message.fail(Code::AccessFailed, "the file cannot be read: %s", std::strerror(error));
   }
-  return message.fail(Code::AccessFailed, "the file cannot be read: %s", std::strerror(error));
+  return Code::AccessFailed;
 }
 
 Status out_of_memory(Message& message) {

@@ -131,7 +131,12 @@ Status Module::add_data_file(DataFile* file) {
     status = file->data.load(file->loader);
     if (!status.ok()) message_ = file->data.message();
   }
-  if (status.ok()) status = check_data_pair(program(), file->data, message_);
+  if (status.ok()) {
+    file->order = new (std::nothrow) uint32_t[file->data.n_keys()];
+    if (file->order != nullptr) file->data.sort_keys(file->order);
+    status =
+        file->order != nullptr ? check_data_pair(program(), file->data, message_) : out_of_memory();
+  }
   if (status.ok()) {
     file->all = MergedData(shared_->external(), &file->data);
     const StringView duplicate = file->all.duplicate();

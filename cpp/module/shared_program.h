@@ -28,9 +28,15 @@ class ImageLoader : public MemoryLoader {
 
 // One data file and, through `all`, those that were added before it.
 struct DataFile {
+  DataFile() = default;
+  ~DataFile() { delete[] order; }
+  DataFile(const DataFile&) = delete;
+  DataFile& operator=(const DataFile&) = delete;
+
   FileMap file;
   ImageLoader loader;
   ExternalData data;
+  uint32_t* order = nullptr;  // of the keys of `data`
   MergedData all;
   DataFile* previous = nullptr;
 };

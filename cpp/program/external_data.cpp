@@ -1,5 +1,6 @@
 #include "rushlight/program/external_data.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "rushlight/program/flat_tensor_fb.h"
@@ -33,10 +34,18 @@ bool is_layout(ft::TensorLayout layout) {
          is_permutation(dim_order.data(), rank);
 }
 
+// Less than 0 where `a` comes first; 0 if they are equal.
+int compare(StringView a, StringView b) {
+  const int order = std::memcmp(a.data(), b.data(), a.size() < b.size() ? a.size() : b.size());
+  if (order != 0 || a.size() == b.size()) return order;
+  return a.size() < b.size() ? -1 : 1;
+}
+
 }  // namespace
 
 Status ExternalData::load(DataLoader& loader) {
   message_.clear();
+  order_ = nullptr;
   image_ = flatbuffer_ = segments_ = {};
   Result<Span<const uint8_t>> image = loader.load(0, loader.size());
   if (!image.ok()) return message_.fail(image.status().code(), "the data file cannot be read");
@@ -81,8 +90,10 @@ Status ExternalData::verify(Message& message) {
     if (in_range(segment.offset(), segment.size(), segments_.size())) continue;
     return message.fail(Code::InvalidExternalData, "segment %zu leaves the data file", i);
   }
+  uint64_t key_bytes = 0;
   for (size_t i = 0; i < n_keys(); ++i) {
     const ft::NamedData entry = tables.named_data()[i];
+    key_bytes += entry.key().size();
     const bool valid = entry.segment_index() < tables.segments().size() &&
                        (!entry.has_tensor_layout() || is_layout(entry.tensor_layout()));
     if (valid) continue;
@@ -90,7 +101,19 @@ Status ExternalData::verify(Message& message) {
                         "the entry '%.*s' of the data file has no segment or no valid layout",
                         entry.key().len(), entry.key().data());
   }
-  return {};
+  if (key_bytes <= flatbuffer_.size()) return {};
+  return message.fail(Code::InvalidExternalData,
+                      "the data file is damaged: its keys take more bytes than it has");
+}
+
+void ExternalData::sort_keys(uint32_t* order) {
+  const size_t n = n_keys();
+  for (size_t i = 0; i < n; ++i) order[i] = static_cast<uint32_t>(i);
+  std::sort(order, order + n, [this](uint32_t a, uint32_t b) {
+    const int keys = compare(key(a), key(b));
+    return keys != 0 ? keys < 0 : a < b;
+  });
+  order_ = order;
 }
 
 size_t ExternalData::n_keys() const {
@@ -100,9 +123,16 @@ size_t ExternalData::n_keys() const {
 StringView ExternalData::key(size_t i) const { return root(flatbuffer_).named_data()[i].key(); }
 
 size_t ExternalData::find(StringView key) const {
+  const size_t n = n_keys();
   size_t i = 0;
-  while (i < n_keys() && this->key(i) != key) ++i;
-  return i;
+  if (order_ == nullptr) {
+    while (i < n && this->key(i) != key) ++i;
+    return i;
+  }
+  const uint32_t* const place = std::lower_bound(
+      order_, order_ + n, key,
+      [this](uint32_t a, StringView wanted) { return compare(this->key(a), wanted) < 0; });
+  return place != order_ + n && this->key(*place) == key ? *place : n;
 }
 
 Result<Span<const uint8_t>> ExternalData::get(StringView key) const {

@@ -14,6 +14,10 @@ class ExternalData : public NamedData {
   Status load(DataLoader& loader);
   const Message& message() const { return message_; }
 
+  // After load(): finds keys by halves from now on, not one after the other. `order` has room for
+  // n_keys() numbers, which are written here and must outlive this object.
+  void sort_keys(uint32_t* order);
+
   Result<Span<const uint8_t>> get(StringView key) const override;
   Result<TensorLayout> layout(StringView key) const override;
   size_t n_keys() const override;
@@ -21,11 +25,13 @@ class ExternalData : public NamedData {
 
  private:
   Status verify(Message& message);
-  size_t find(StringView key) const;  // n_keys() if there is none
+  // The first of the equal ones; n_keys() if there is none.
+  size_t find(StringView key) const;
 
   Span<const uint8_t> image_;
   Span<const uint8_t> flatbuffer_;
   Span<const uint8_t> segments_;
+  const uint32_t* order_ = nullptr;
   Message message_;
 };
 

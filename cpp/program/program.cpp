@@ -128,13 +128,20 @@ Status Program::check_root(Message& message) {
   if (!program.mutable_data_segments().empty()) {
     RL_TRY(check_parts(*this, program.mutable_data_segments()[0], "initial values", message));
   }
+  uint64_t key_bytes = 0;
   for (size_t i = 0; i < program.named_data().size(); ++i) {
+    key_bytes += program.named_data()[i].key().size();
     if (program.named_data()[i].segment_index() < program.segments().size()) continue;
     const StringView key = program.named_data()[i].key();
     return message.fail(Code::InvalidProgram, "the data named '%.*s' is in segment %lu of %zu",
                         key.len(), key.data(),
                         static_cast<unsigned long>(program.named_data()[i].segment_index()),
                         program.segments().size());
+  }
+  if (key_bytes > flatbuffer_.size()) {
+    return message.fail(Code::InvalidProgram,
+                        "the program is damaged: the names of its data take more bytes than it "
+                        "has");
   }
   for (size_t i = 0; i < n_methods(); ++i) {
     if (!method_name(i).empty()) continue;

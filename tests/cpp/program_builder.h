@@ -259,6 +259,7 @@ class ProgramFile {
   std::vector<uint64_t> constants = {0};  // offsets in segment 0
   std::vector<uint64_t> states;           // offsets in segment 1
   std::vector<std::pair<std::string, uint32_t>> named;
+  bool shares_names = false;  // of `named`: equal ones are written once
   uint32_t version = 0;
 
   std::vector<uint8_t> bytes() const {
@@ -306,8 +307,12 @@ class ProgramFile {
       table.ref(6, tables_of({part}));
     }
     std::vector<Table> names;
+    std::map<std::string, NodePtr> shared;
     for (const auto& [key, segment] : named) {
-      names.push_back(Table().ref(0, string_of(key)).scalar(1, segment));
+      NodePtr name = string_of(key);
+      name->is_shared = shares_names;
+      if (shares_names) name = shared.emplace(key, name).first->second;
+      names.push_back(Table().ref(0, name).scalar(1, segment));
     }
     table.ref(7, tables_of(names));
     return table;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "check.h"
+#include "data_builder.h"
 #include "rushlight/module/module.h"
 #include "test_kernels.h"
 
@@ -178,31 +179,8 @@ void test_missing() {
   CHECK(missing.instruction == 1 && says(module.message(), "aten::mul.out"));
 }
 
-// A data file with one float32 tensor of two elements under `key`.
-std::vector<uint8_t> data_file(const std::string& key, std::vector<int32_t> sizes) {
-  Writer writer;
-  writer.put(uint32_t{0});
-  for (const char c : {'F', 'T', '0', '1'}) writer.put(c);
-  writer.bytes.resize(8 + 48, 0);
-  Table layout;
-  std::vector<uint8_t> order;
-  for (size_t i = 0; i < sizes.size(); ++i) order.push_back(static_cast<uint8_t>(i));
-  layout.scalar<int8_t>(0, 6).ref(1, vector_of(sizes)).ref(2, vector_of(order));
-  const Table entry = Table().ref(0, string_of(key)).scalar<uint32_t>(1, 0).ref(2, layout.node());
-  const Table segment = Table().scalar<uint64_t>(0, 0).scalar<uint64_t>(1, 8);
-  const Table root = Table().ref(1, tables_of({segment})).ref(2, tables_of({entry}));
-  writer.lead(0, *root.node());
-  const uint64_t flatbuffer_size = writer.bytes.size() - 48;
-  writer.bytes.resize((writer.bytes.size() + 127) / 128 * 128, 0);
-  const uint64_t fields[] = {48, flatbuffer_size, writer.bytes.size(), 8};
-  const uint32_t length = 40;
-  std::memcpy(&writer.bytes[8], "FH01", 4);
-  std::memcpy(&writer.bytes[12], &length, 4);
-  std::memcpy(&writer.bytes[16], fields, sizeof(fields));
-  const float values[] = {1.5, 2.5};
-  writer.bytes.insert(writer.bytes.end(), reinterpret_cast<const uint8_t*>(values),
-                      reinterpret_cast<const uint8_t*>(values + 2));
-  return writer.bytes;
+std::vector<uint8_t> data_file(const char* key, const std::vector<int32_t>& sizes) {
+  return test::data_file({string_of(key)}, sizes);
 }
 
 // y = w + w, with w in a data file: as a constant, and as the first content of planned memory.

@@ -318,6 +318,18 @@ void test_shared_vectors_are_bounded() {
   }
 }
 
+void test_shared_names_are_bounded() {
+  for (const bool is_shared : {false, true}) {
+    ProgramFile file;
+    file.segments = {std::vector<uint8_t>(8)};
+    file.shares_names = is_shared;
+    for (int i = 0; i < 50; ++i) file.named.emplace_back(std::string(1000, 'k'), 0);
+    Message message;
+    CHECK(open(file.bytes(), &message).ok() == !is_shared);
+    if (is_shared) CHECK(says(message, "the names of its data take more bytes than it has"));
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -331,5 +343,6 @@ int main() {
   test_missing();
   test_memory_is_exact();
   test_shared_vectors_are_bounded();
+  test_shared_names_are_bounded();
   return check_result();
 }

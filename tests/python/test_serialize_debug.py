@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 import subprocess
+import tracemalloc
 import zlib
 from collections.abc import Iterator
 from itertools import pairwise
@@ -25,7 +26,8 @@ from rushlight.schema.debug import (
 from rushlight.serialize.debug import MAGIC, read_debug, write_debug
 from rushlight.serialize.debug_limit import with_debug
 from rushlight.serialize.pte import PTEFile
-from rushlight.serialize.varints import Writer
+from rushlight.serialize.sequences import Sequences, write_sequence
+from rushlight.serialize.varints import Reader, Writer
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -124,6 +126,25 @@ def test_a_row_of_lines_is_a_run() -> None:
     assert [n.line.number for n in found.methods["forward"].instructions] == list(range(1, 5001))
 
 
+class Counted(list[int]):
+    """Counts how often an element is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(index)
+
+
+def test_what_repeats_too_often_to_be_copied_takes_linear_time() -> None:
+    """Each copy is one of the copy before, which a reader follows 16 times at most."""
+    block = [i * i for i in range(3, 3000)]
+    numbers = Counted(n for i in range(40) for n in [*block, 10**7 + i])
+    data = write_sequence(numbers)
+    assert numbers.looks < 12 * len(numbers)
+    assert Sequences().read(Reader(memoryview(data))) == numbers
+
+
 def test_what_is_left_out_comes_in_order() -> None:
     found = [read_debug(data) for data in smaller_and_smaller(rich_map())]
     assert list(dict.fromkeys(one.level for one in found)) == list(range(7))
@@ -189,17 +210,20 @@ def test_damaged_maps_are_read_in_parts_or_not_at_all() -> None:
         read_debug(bytes(damaged))
 
 
+def _details_of(whole: bytes) -> bytes:
+    return whole[whole.rindex(b"x\xda") :]
+
+
 def _details(document: Any) -> bytes:
     """A map whose lines are sound and whose details are these."""
     whole = write_debug(rich_map())
-    at = whole.rindex(b"x\xda")
     text = document if isinstance(document, bytes) else json.dumps(document).encode()
-    return whole[:at] + zlib.compress(text)
+    return whole.removesuffix(_details_of(whole)) + zlib.compress(text)
 
 
 def test_damaged_details_leave_the_lines() -> None:
     whole = write_debug(rich_map())
-    document = json.loads(zlib.decompress(whole[whole.rindex(b"x\xda") :]))
+    document = json.loads(zlib.decompress(_details_of(whole)))
     assert read_debug(_details(document)) == without_surrogates(rich_map())
     nodes = read_debug(whole).methods["forward"].instructions
     chance = random.Random(0)
@@ -249,6 +273,25 @@ def test_what_claims_more_than_a_program_has_is_refused() -> None:
     bomb = _details(b"[" + b"0," * 2**25 + b"0]")
     assert read_debug(bomb).methods["forward"].values == {}
     assert read_debug(_details(b"[" * 100_000)).methods["forward"].values == {}
+
+
+@pytest.mark.parametrize(("stem", "first"), [("x" * 9999, 0), ("x", 10**4000)], ids=["stem", "no"])
+def test_names_that_few_bytes_claim_are_refused(stem: str, first: int) -> None:
+    """Of 40,000 nodes whose names share a long stem, or a long number."""
+    document = json.loads(zlib.decompress(_details_of(write_debug(rich_map()))))
+    columns, n = document["nodes"], 40_000
+    more = n - len(columns["stem"])
+    document["strings"].append(stem)
+    columns["stem"] += [len(document["strings"]) - 1] * more
+    columns["number"] += [first + 1, *([0] * (more - 1))]
+    for column in ("operator", "module", "line"):
+        columns[column] += [0] * more
+    tracemalloc.start()
+    found = read_debug(_details(document)).methods["forward"]
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.values == {} and len(found.instructions) > 0
+    assert most < 64 << 20
 
 
 # --- other forms ----------------------------------------------------------------------------------

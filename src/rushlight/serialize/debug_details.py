@@ -17,6 +17,7 @@ from rushlight.serialize.debug_lines import Brief, MethodLines, Table
 
 T = TypeVar("T")
 MOST = 1 << 25  # bytes of the columns: few compressed ones may claim any number
+_MOST_NUMBER = 10**15
 _NUMBERED = re.compile(r"(.*)_(0|[1-9][0-9]{0,14})", re.DOTALL)
 
 
@@ -44,6 +45,8 @@ def write_details(
             entry["coverage"] = _coverage(method.coverage, nodes, strings)
         methods.append(entry)
     stems, numbers = _split(nodes.listed)
+    if sum(map(len, stems)) > MOST:
+        return None
     document = {
         "methods": methods,
         "nodes": {
@@ -143,6 +146,7 @@ def _read_nodes(
 ) -> _Column[DebugNode]:
     found = []
     last: dict[int, int] = {}
+    left = MOST  # characters of all names: a stem stands once, in the names of any number of nodes
     known = _Column([DebugLine(), *lines])
     words = _Column(strings)
     stems = columns["stem"]
@@ -157,6 +161,9 @@ def _read_nodes(
     )
     for stem, step, operator, line, module in rows:
         number = last[stem] = last.get(stem, -1) + step
+        left -= len(words[stem])
+        if left < 0 or number >= _MOST_NUMBER:
+            raise ValueError("names that are longer than any program's")
         name = words[stem] if number < 0 else f"{words[stem]}_{number:d}"
         path = "" if module is None else words[module]
         found.append(DebugNode(name, words[operator], known[line], path))

@@ -35,15 +35,18 @@ def _entries(numbers: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
     seen: dict[tuple[int, ...], int] = {}
     depth = [0] * len(numbers)
     at = 0
+    alone = 0  # up to here no copy is tried: the one that was found is too deep
     while at < len(numbers):
         run, kind = _run(numbers, at)
-        before = seen.get(tuple(numbers[at : at + _LEAST_COPY]))
+        before = seen.get(tuple(numbers[at : at + _LEAST_COPY])) if at >= alone else None
         copied = 0 if before is None else _alike(numbers, before, at)
         if before is not None and copied > run and copied >= _LEAST_COPY:
             deep = 1 + max(depth[before : min(before + copied, at)])
             if deep <= _DEEPEST:
                 depth[at : at + copied] = [deep] * copied
                 run, kind = copied, COPY
+            else:
+                alone = at + copied
         yield at, run, kind, at - (before or 0)
         for i in range(at, at + run):
             seen[tuple(numbers[i : i + _LEAST_COPY])] = i
