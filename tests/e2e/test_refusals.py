@@ -316,6 +316,14 @@ def test_calls_that_python_nests_too_deeply_are_refused_in_words() -> None:
         rl.export(nested(600), (torch.ones(2, 4),))
 
 
+def test_parameters_in_too_many_numbered_modules_are_refused_in_words() -> None:
+    model: torch.nn.Module = torch.nn.Linear(2, 2)
+    for _ in range(210):
+        model = torch.nn.Sequential(model)
+    with pytest.raises(rl.ExportError, match=r"stands in 210 modules.*at most 200.*Nest fewer mod"):
+        rl.export(model, (torch.ones(1, 2),))
+
+
 def test_examples_that_the_model_fails_on_are_refused_in_words() -> None:
     model, singular = model_of(torch.linalg.inv), torch.ones(3, 3)
     with pytest.raises(rl.ExportError, match=r"fails on the example inputs: .*singular.*Give exam"):

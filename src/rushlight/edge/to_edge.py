@@ -123,6 +123,15 @@ def _not_decomposed(program: ExportedProgram, error: Exception) -> Finding:
     if outside is not None:
         advice = "Pass an example within that range, or widen it in dynamic_shapes"
         return Finding("wrong-dynamic-shapes", outside, advice, torch=text)
+    if isinstance(error, SyntaxError) and "nested parentheses" in text:
+        deepest = max(program.state_dict, key=lambda name: name.count("."), default="")
+        return Finding(
+            "not-lowered",
+            f"a parameter stands in {deepest.count('.')} modules, one within the other, and the "
+            f"code that torch writes of the graph can name those within at most 200",
+            "Nest fewer modules: give the layers to one nn.Sequential",
+            torch=text,
+        )
     reason = " ".join(text.partition("\n\nWhile executing")[0].split())
     return Finding(
         "not-lowered",
