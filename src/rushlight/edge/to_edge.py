@@ -45,7 +45,7 @@ from rushlight.ir.source import (
     source_in,
     source_of,
 )
-from rushlight.ir.torch_release import warn_if_untested
+from rushlight.ir.torch_release import comparing_without_guards, warn_if_untested
 from rushlight.ir.verify import verify
 
 
@@ -74,7 +74,7 @@ def to_core_aten(
         hide(program.graph, whole)
     with quiet(warned="LeafSpec.* is deprecated"):  # torch's own, about its own tree specs
         try:
-            with broadcast_counts():
+            with broadcast_counts(), comparing_without_guards():
                 prepared = prepare_branches(prepare_state(program))
                 decomposed = prepared.run_decompositions(decomposition_table(keep, own))
         except ExportError:
