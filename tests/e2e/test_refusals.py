@@ -283,9 +283,12 @@ class ReadsPacked(torch.nn.Module):
     ],
     ids=["input", "inside", "result"],
 )
-def test_packed_sequences_are_refused(model: torch.nn.Module, x: Any, what: str) -> None:
+def test_packed_sequences_are_refused(
+    model: torch.nn.Module, x: Any, what: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(rl.ExportError, match=rf"{what} a PackedSequence.*Use the padded tensor"):
         rl.export(model, (x,))
+    assert capfd.readouterr() == ("", "")  # torch prints the graph that it had
 
 
 class Nested(torch.nn.Module):
@@ -314,6 +317,14 @@ def test_what_eager_runs_is_not_nested_too_deeply() -> None:
 def test_calls_that_python_nests_too_deeply_are_refused_in_words() -> None:
     with pytest.raises(rl.ExportError, match=r"nested more deeply than Python.*setrecursionlimit"):
         rl.export(nested(600), (torch.ones(2, 4),))
+
+
+def test_parameters_in_too_many_numbered_modules_are_refused_in_words() -> None:
+    model: torch.nn.Module = torch.nn.Linear(2, 2)
+    for _ in range(210):
+        model = torch.nn.Sequential(model)
+    with pytest.raises(rl.ExportError, match=r"stands in 210 modules.*at most 200.*Nest fewer mod"):
+        rl.export(model, (torch.ones(1, 2),))
 
 
 def test_examples_that_the_model_fails_on_are_refused_in_words() -> None:

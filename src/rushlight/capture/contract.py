@@ -18,6 +18,7 @@ from rushlight.capture.tree import leaf_paths, tree_of
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.symbols import origin_text
+from rushlight.ir.torch_release import guards_of
 
 # Where capture leaves the names of all of forward's parameters, in a graph module's meta.
 FORWARD_PARAMETERS = "rushlight_forward_parameters"
@@ -51,7 +52,6 @@ def contract_of(program: ExportedProgram) -> dict[str, Any]:
     for i, spec in enumerate(_user(program, OutputKind.USER_OUTPUT)):
         outputs.append(_describe(spec.arg, nodes, bounds, f"output {i}"))
     places = input_places(program)
-    guards = getattr(program, "_guards_code", None) or ()
     parameters = names + list(in_spec.children()[1].context)
     return {
         "inputs": inputs,
@@ -60,7 +60,7 @@ def contract_of(program: ExportedProgram) -> dict[str, Any]:
         "in_spec": tree_of(in_spec),
         "outputs": outputs,
         "out_spec": tree_of(out_spec),
-        "relations": relations_of(guards, program.graph, places, bounds),
+        "relations": relations_of(guards_of(program), program.graph, places, bounds),
     }
 
 

@@ -33,6 +33,7 @@ from rushlight.capture.tracing import tracing
 from rushlight.ir.findings import Finding, distinct
 from rushlight.ir.source import Source, source_in
 from rushlight.ir.symbols import in_words
+from rushlight.ir.torch_release import guards_of
 
 
 @dataclass(frozen=True)
@@ -456,7 +457,7 @@ def specialised_sizes(attempt: Attempt, program: ExportedProgram) -> list[Findin
     wanted = {size.guard: size for size in attempt.sizes()}
     if not wanted:
         return []
-    guards = " ".join(getattr(program, "_guards_code", None) or ())
+    guards = " ".join(guards_of(program))
     fixed = [size for source, size in wanted.items() if _is_fixed(program, source)]
     lines = _Lines(attempt) if fixed and guards else None
     return [

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
 import torch
 import torch._dynamo
+import torch.export._trace
 from torch._subclasses.fake_impls import op_implementations_dict
 
 from rushlight.capture.lines import lines_of_functions
@@ -20,7 +21,11 @@ _MASKED_SELECT = torch.ops.aten.masked_select.default
 # Torch's own recurrent layers keep a list of their weights, which they may not. Whether a size of 1
 # is fixed is told by our own message, which says what to do.
 _FLAT_WEIGHTS = r"The tensor attributes? (?:self\.[\w.]*_flat_weights\[\d+\](?:, )?)+ w"
-_FIXED_SIZES = {"torch._export.non_strict_utils": "0/1 specialized"}
+# What torch says of a size that depends on values is in its error as well.
+_LOGGED = {
+    "torch._export.non_strict_utils": "0/1 specialized",
+    "torch.fx.experimental.symbolic_shapes": "Unable to find user code corresponding to",
+}
 
 
 @contextmanager
@@ -33,7 +38,8 @@ def tracing() -> Iterator[None]:
     """
     torch._dynamo.reset()
     patched = (
-        quiet(warned=_FLAT_WEIGHTS, logged=_FIXED_SIZES),
+        quiet(warned=_FLAT_WEIGHTS, logged=_LOGGED),
+        _no_printed_graphs(),
         scanned_recurrence(),
         broadcast_counts(),
         lines_of_functions(),
@@ -43,6 +49,11 @@ def tracing() -> Iterator[None]:
         for context in patched:
             stack.enter_context(context)
         yield
+
+
+def _no_printed_graphs() -> AbstractContextManager[object]:
+    """While active, torch does not print the graph that it had when a capture failed."""
+    return mock.patch.object(torch.export._trace, "print", lambda *_, **__: None, create=True)
 
 
 @contextmanager

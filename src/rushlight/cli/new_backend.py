@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from rushlight.cli.common import TracebackOption, help_text, reports_errors
+from rushlight.cli.common import TracebackOption, console, help_text, reports_errors
 from rushlight.errors import Code, Error
 from rushlight.files import new_folder
 
@@ -55,12 +55,17 @@ def main(
                 (made / path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise Error(f"{target} cannot be written: {error}", code=Code.ACCESS_FAILED) from error
-    typer.echo(
-        f"{target}: backend {name!r}, in files as {prefix}Backend\n\n"
-        f"  pip install -e {target}\n"
-        f"  python -m pytest {target}\n"
-        f'  rushlight.export(model, args, backend="{name}")'
-    )
+    from rich.text import Text
+
+    out = console()
+    out.print(Text(f"{target}: backend {name!r}, in files as {prefix}Backend\n"))
+    # What is to be copied is not broken.
+    for line in (
+        f"  pip install -e {target}",
+        f"  python -m pytest {target}",
+        f'  rushlight.export(model, args, backend="{name}")',
+    ):
+        out.print(Text(line), soft_wrap=True)
 
 
 def _names(name: str) -> tuple[str, str, str, str]:

@@ -15,6 +15,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from rushlight.errors import Code, ExportError
+from rushlight.ir.branches import branch
 from rushlight.ir.rewrite import KEPT_META, fake_mode_of
 
 
@@ -64,10 +65,15 @@ class ExportPass:
         return self.call(graph_module)
 
     def call(self, graph_module: GraphModule) -> PassResult:
-        """Run the pass; the given module is not changed."""
-        self._graph = Graph()
+        """Run the pass, also over the branches of `torch.cond` and the like; the given module is
+        not changed."""
         self._mode = fake_mode_of(graph_module.graph)
         self._modified = False
+        return PassResult(self._rebuild(graph_module), self._modified)
+
+    def _rebuild(self, graph_module: GraphModule) -> GraphModule:
+        self._graph = Graph()
+        branches: dict[str, GraphModule] = {}
         values: dict[Node, Any] = {}
         for node in graph_module.graph.nodes:
             self._old = node
@@ -75,14 +81,16 @@ class ExportPass:
             if node.op == "placeholder":
                 values[node] = self.placeholder(node.name, node.meta.get("val"), dict(node.meta))
             elif node.op == "output":
-                self.output(list(args[0]), dict(node.meta))
+                self.output(_results(args[0]), dict(node.meta))
             elif node.op == "get_attr":
-                values[node] = self._emit_attribute(node)
+                values[node] = self._emit_attribute(node, branches)
             else:
                 values[node] = self.call_operator(node.target, args, kwargs, dict(node.meta))
         result = GraphModule(graph_module, self._graph)
+        for target, inner in branches.items():
+            result.set_submodule(target, inner)
         result.meta.update(graph_module.meta)
-        return PassResult(result, self._modified)
+        return result
 
     def call_operator(
         self, op: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument], meta: NodeMetadata
@@ -98,7 +106,7 @@ class ExportPass:
             value = meta.get("val")
         else:
             self._modified = True
-            with self._mode:
+            with self._mode, torch.no_grad():
                 data_args, data_kwargs = _data((args, kwargs))
                 value = op(*data_args, **data_kwargs)
         node.meta["val"] = value
@@ -112,13 +120,25 @@ class ExportPass:
 
     def output(self, results: list[Argument], meta: NodeMetadata) -> None:
         """Emit what the graph returns."""
-        node = self._graph.output(tuple(_nodes(results)))
-        node.meta.update(meta)
+        returned = tuple(_nodes(results))
+        # The condition of a `while_loop` returns one value and no sequence.
+        many = isinstance(self._old.args[0], tuple | list)
+        self._graph.output(returned if many else returned[0]).meta.update(meta)
 
-    def _emit_attribute(self, node: Node) -> ProxyValue:
+    def _emit_attribute(self, node: Node, branches: dict[str, GraphModule]) -> ProxyValue:
+        value = node.meta.get("val")
+        inner = branch(node)
+        if inner is not None:
+            outer = self._graph
+            value = branches[str(node.target)] = self._rebuild(inner)
+            self._graph, self._old = outer, node
         new = self._graph.get_attr(str(node.target))
         new.meta.update(node.meta)
-        return ProxyValue(node.meta.get("val"), new)
+        return ProxyValue(value, new)
+
+
+def _results(returned: Any) -> list[Argument]:
+    return list(returned) if isinstance(returned, tuple | list) else [returned]
 
 
 def _map(tree: Any, function: Callable[[ProxyValue], Any]) -> Any:

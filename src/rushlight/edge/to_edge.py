@@ -45,7 +45,7 @@ from rushlight.ir.source import (
     source_in,
     source_of,
 )
-from rushlight.ir.torch_release import warn_if_untested
+from rushlight.ir.torch_release import comparing_without_guards, warn_if_untested
 from rushlight.ir.verify import verify
 
 
@@ -74,7 +74,7 @@ def to_core_aten(
         hide(program.graph, whole)
     with quiet(warned="LeafSpec.* is deprecated"):  # torch's own, about its own tree specs
         try:
-            with broadcast_counts():
+            with broadcast_counts(), comparing_without_guards():
                 prepared = prepare_branches(prepare_state(program))
                 decomposed = prepared.run_decompositions(decomposition_table(keep, own))
         except ExportError:
@@ -123,6 +123,15 @@ def _not_decomposed(program: ExportedProgram, error: Exception) -> Finding:
     if outside is not None:
         advice = "Pass an example within that range, or widen it in dynamic_shapes"
         return Finding("wrong-dynamic-shapes", outside, advice, torch=text)
+    if isinstance(error, SyntaxError) and "nested parentheses" in text:
+        deepest = max(program.state_dict, key=lambda name: name.count("."), default="")
+        return Finding(
+            "not-lowered",
+            f"a parameter stands in {deepest.count('.')} modules, one within the other, and the "
+            f"code that torch writes of the graph can name those within at most 200",
+            "Nest fewer modules: give the layers to one nn.Sequential",
+            torch=text,
+        )
     reason = " ".join(text.partition("\n\nWhile executing")[0].split())
     return Finding(
         "not-lowered",

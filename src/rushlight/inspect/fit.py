@@ -113,9 +113,11 @@ def _widths(least: list[int], most: list[int], space: int) -> list[int]:
         over -= 1
     left = max(space - sum(least), 0)
     wanted = [m - n for m, n in zip(most, least, strict=True)]
-    total = max(sum(wanted), 1)
-    widths = [n + left * w // total for n, w in zip(least, wanted, strict=True)]
-    widths[-1] += max(space - sum(widths), 0) if wanted[-1] else 0
+    widths = list(least)
+    for rest, index in enumerate(sorted(range(len(least)), key=wanted.__getitem__)):
+        more = min(wanted[index], left // (len(least) - rest))  # a heading's few before a text's
+        widths[index] += more
+        left -= more
     return widths
 
 

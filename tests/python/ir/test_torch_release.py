@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from rushlight.ir.torch_release import TESTED, known_operators, warn_if_untested
+from rushlight.ir.torch_release import TESTED, guards_of, known_operators, warn_if_untested
 
 MAKEFILE = Path(__file__).resolve().parents[3] / "Makefile"
 
@@ -33,3 +33,11 @@ def test_another_release_gets_one_warning() -> None:
 def test_rules_of_operators_that_torch_lacks_are_left_out() -> None:
     rules = {"relu": torch.relu, "no_such_operator": torch.relu}
     assert list(known_operators(rules)) == [torch.ops.aten.relu.default]
+
+
+def test_guards_have_the_names_that_all_releases_wrote() -> None:
+    class Captured:
+        _guards_code = ("torch.sym_min(10, L['x'].size()[0]) > torch.sym_max(1, 4)", "a != b")
+
+    guards = guards_of(Captured())  # type: ignore[arg-type]
+    assert guards == ["min(10, L['x'].size()[0]) > max(1, 4)", "a != b"]
