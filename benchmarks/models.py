@@ -193,7 +193,7 @@ def _small_mobilevit() -> Case:
     """As it is initialised: batch norms scale by 0.02, and values of 1e-4 pass through it."""
     from transformers import MobileViTConfig, MobileViTForImageClassification
 
-    module = Plain(MobileViTForImageClassification(MobileViTConfig()), "logits")
+    module = Plain(MobileViTForImageClassification(MobileViTConfig(num_labels=1000)), "logits")
     _settle_batch_norm(module, torch.randn(8, 3, 256, 256))
     return _case(module, torch.randn(1, 3, 256, 256))
 
@@ -428,10 +428,11 @@ VISION: dict[str, Callable[[], Case]] = {
         num_labels=1000,
     ),
     "convnext_t": partial(_settled, "ConvNext", 224, num_labels=1000),
-    "mobilevit_s": partial(_settled, "MobileViT", 256),
+    "mobilevit_s": partial(_settled, "MobileViT", 256, num_labels=1000),
     "mobilevit_s_small": _small_mobilevit,
     "efficientnet_b0": partial(
         *(_settled, "EfficientNet", 224),
+        num_labels=1000,
         image_size=224,
         width_coefficient=1.0,
         depth_coefficient=1.0,

@@ -4,10 +4,14 @@ Each quantises the same model with the same calibration images, and computes the
 ours by the recipe int8, in our runtime with the cpu backend; ExecuTorch's XNNPACKQuantizer as the
 graph that it makes; ONNX Runtime's `quantize_static` with its defaults, and with a scale for each
 channel of weights. The figures are the signal to noise of the outputs beside eager float32, in dB.
-Weights are random and batch norms settled. ExecuTorch's observer takes an hour for some models;
-`--peers onnxruntime` leaves it out.
+Weights are random and batch norms settled. ONNX Runtime runs without its extended fusions, by
+which EfficientNet computes zeros.
+
+`--ranges` measures something else: the CPU time that finding our ranges takes, beside that of the
+model's own runs on the same images.
 
   python -m benchmarks quantized_accuracy --models resnet18 --peers onnxruntime
+  python -m benchmarks quantized_accuracy --models efficientnet_b0 --ranges
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,7 +55,13 @@ def main() -> None:
         metavar="PYTHON",
         help="Python with it (`make onnxruntime` makes the default one)",
     )
+    options.add_argument(
+        "--ranges", action="store_true", help="measure how long it takes to find our ranges"
+    )
     given = options.parse_args()
+    if given.ranges:
+        _time_ranges(given)
+        return
     pythons = engine.pythons_of(given)
     columns = [name for name in COLUMNS if name.partition(" ")[0] in ("ours", *given.peers)]
     report = common.Report(
@@ -121,6 +132,57 @@ def _sqnr(exact: Sequence[Array], found: Sequence[Array]) -> float:
     noise = sum(np.square(b - a).sum() for a, b in pairs)
     signal = sum(np.square(a).sum() for a, _ in pairs)
     return 10 * math.log10(signal / noise) if noise > 0 else math.inf
+
+
+def _time_ranges(given: argparse.Namespace) -> None:
+    report = common.Report(
+        f"int8: seconds of CPU for {given.calibration} images, median of {given.repeat}",
+        ["model", "runs", "observed runs", "ranges", "ranges and observing / runs"],
+    )
+    with common.workshop(given.work) as work:
+        for name in given.models:
+            calibration = _read(_images(work, f"{name}.calibration", name, given.calibration, 1))
+            times = [_seconds(work, name, calibration) for _ in range(given.repeat)]
+            runs, observed, ranges = map(common.median, zip(*times, strict=True))
+            share = common.median((o + r) / t - 1 for t, o, r in times)
+            cells = [f"{seconds:.2f}" for seconds in (runs, observed, ranges)]
+            report.add(
+                *(name, *cells, f"{share:.1f}x"),
+                model=name, runs=runs, observed=observed, ranges=ranges, share=share,
+            )  # fmt: skip
+    report.finish(given.json)
+
+
+def _seconds(
+    work: common.Workshop, name: str, images: Sequence[Array]
+) -> tuple[float, float, float]:
+    """Of CPU on one thread: the model's runs, the same observed, and the search for the ranges."""
+    import torch
+    from torchao.quantization.pt2e.quantize_pt2e import prepare_pt2e
+
+    from rushlight.quantization.calibrate import Item, observers_of, run_through
+    from rushlight.quantization.ranges import RangeObserver
+    from rushlight.quantization.recipes import RECIPES
+
+    torch.set_num_threads(1)
+    exported = torch.export.load(work.traced(name))
+    items = [Item((torch.from_numpy(image),), {}) for image in images]
+    plain: Any = exported.module()
+    make = RECIPES["int8"].quantizer
+    assert make is not None
+    prepared: Any = prepare_pt2e(exported.module(), make())
+    with torch.no_grad():
+        plain(*items[0].args)  # the first run makes room
+        start = time.process_time()
+        for item in items:
+            plain(*item.args)
+    ran = time.process_time()
+    run_through(prepared, items, None)
+    observed = time.process_time()
+    for _, observer in observers_of(prepared):
+        if isinstance(observer, RangeObserver):
+            observer.calculate_qparams()
+    return ran - start, observed - ran, time.process_time() - observed
 
 
 # --- quantizers -----------------------------------------------------------------------------------

@@ -153,8 +153,9 @@ def run_through(prepared: GraphModule, data: Sequence[Item], progress: Progress 
     """
     observers = list(observers_of(prepared))
     ranges = [(node, module) for node, module in observers if isinstance(module, RangeObserver)]
+    weights = _of_parameters(prepared, observers)
     handles = [
-        module.register_forward_pre_hook(_finite(node))
+        (module, module.register_forward_pre_hook(_finite(node)))
         for node, module in observers
         if not isinstance(module, RangeObserver)  # which looks for the ends anyway
     ]
@@ -164,9 +165,34 @@ def run_through(prepared: GraphModule, data: Sequence[Item], progress: Progress 
         with torch.no_grad(), unchanged(own):
             for index, item in enumerate(_shown(data, progress)):
                 _call(prepared, index, item, ranges)
+                for module, handle in handles if index == 0 else []:
+                    if module in weights:  # they are the same for all items
+                        handle.remove()
+                        module.forward = _same  # type: ignore[method-assign]
     finally:
-        for handle in handles:
+        for _, handle in handles:
             handle.remove()
+        for module in weights:
+            vars(module).pop("forward", None)
+
+
+def _of_parameters(
+    prepared: GraphModule, observers: Sequence[tuple[Node, torch.nn.Module]]
+) -> set[torch.nn.Module]:
+    """The observers that see parameters and nothing else."""
+    parameters = {name for name, _ in prepared.named_parameters(remove_duplicate=False)}
+    found: dict[torch.nn.Module, bool] = {}
+    for node, module in observers:
+        source = node.args[0]
+        assert isinstance(source, Node)
+        is_parameter = source.op == "get_attr" and str(source.target) in parameters
+        is_plain = isinstance(module, ObserverBase) and not isinstance(module, RangeObserver)
+        found[module] = found.get(module, True) and is_parameter and is_plain
+    return {module for module, is_weight in found.items() if is_weight}
+
+
+def _same(value: torch.Tensor) -> torch.Tensor:
+    return value
 
 
 def observe_constants(prepared: GraphModule) -> None:

@@ -80,11 +80,22 @@ def _run(
     Raises:
         ExportError: it cannot: the configuration is for another processor, or lacks something.
     """
+    at = ""  # which weight torchao was given last
+
+    def is_next(module: torch.nn.Module, name: str) -> bool:
+        nonlocal at
+        is_chosen = chosen is not None and chosen(module, name)
+        at = f" to {name}.weight" if is_chosen and name else at
+        return is_chosen
+
     try:
-        quantize_(model, config, chosen)
+        quantize_(model, config, None if chosen is None else is_next)
     except Exception as error:  # whatever torchao raises
         raise ExportError(
-            f"torchao cannot apply {type(config).__name__} here: {type(error).__name__}: {error}",
+            f"torchao cannot apply {type(config).__name__}{at} here: it lacks something, as the "
+            f"scales of static activations, or is for another processor; complete it, or choose "
+            f"a recipe that `rushlight recipes` lists ('int8' finds scales by calibration). "
+            f"torchao says {type(error).__name__}: {error}",
             code=Code.NOT_SUPPORTED,
         ) from error
 

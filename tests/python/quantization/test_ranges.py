@@ -8,7 +8,11 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor, nn
-from torchao.quantization.pt2e import HistogramObserver, MinMaxObserver
+from torchao.quantization.pt2e import (
+    HistogramObserver,
+    MinMaxObserver,
+    PerChannelMinMaxObserver,
+)
 
 import rushlight as rl
 from rushlight.quantization import ranges
@@ -132,3 +136,48 @@ def test_each_range_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3)).eval()
     rl.quantize(model, calibrate=[(torch.randn(1, 3, 8, 8),)] * 3)
     assert len(searched) == len({id(seen) for seen in searched}) == 3
+
+
+def test_weights_are_observed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = {PerChannelMinMaxObserver: 0, RangeObserver: 0}
+
+    def count(kind: type[nn.Module]) -> None:
+        forward = kind.forward
+
+        def counted(self: nn.Module, x: Tensor) -> Tensor:
+            seen[kind] += 1
+            return forward(self, x)
+
+        monkeypatch.setattr(kind, "forward", counted)
+
+    for kind in seen:
+        count(kind)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 2)).eval()
+    data = [(torch.randn(1, 3, 6, 6),) for _ in range(5)]
+    quantised = rl.quantize(model, calibrate=data)
+    assert seen[PerChannelMinMaxObserver] == 2  # one for each weight
+    assert seen[RangeObserver] >= 5 * 3  # input and results, of every item
+    x = data[3][0]
+    assert torch.allclose(quantised.module()(x), model(x), atol=0.05)
+
+
+class _Joined(nn.Module):
+    """A parameter that has the range of what it is joined with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(2, 2, 1)
+        self.row = nn.Parameter(torch.full((1, 2, 4), 0.1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([self.row, self.conv(x)], dim=1)
+
+
+@pytest.mark.parametrize("recipe", ["int8", "int16x8"])
+def test_what_is_joined_with_a_parameter_is_observed_throughout(recipe: str) -> None:
+    torch.manual_seed(0)
+    model = _Joined().eval()
+    data = [(torch.randn(1, 2, 4) * 4.0**i,) for i in range(4)]
+    x = data[-1][0]
+    found = rl.quantize(model, calibrate=data, recipe=recipe).module()(x)
+    assert (found - model(x)).abs().max() < 0.02 * model(x).abs().max()
