@@ -15,7 +15,7 @@ namespace {
 namespace wire = fb::xnnpack;
 
 constexpr size_t kHeaderSize = 30;
-constexpr uint32_t kMaxExternals = 1 << 16;
+constexpr uint32_t kMaxExternals = static_cast<uint32_t>(fb::cpu_engine::Limit::ARGUMENTS);
 constexpr uint32_t kInputFlag = 1;
 constexpr uint32_t kOutputFlag = 2;
 

@@ -9,7 +9,7 @@ namespace {
 
 namespace wire = fb::xnnpack;
 
-constexpr int64_t kMost = int64_t{1} << 20;  // of a window's numbers
+constexpr int64_t kMost = static_cast<int64_t>(fb::cpu_engine::Limit::WINDOW);
 
 // The shape of one node's results.
 class Inference {

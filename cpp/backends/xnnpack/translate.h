@@ -117,7 +117,7 @@ class Translator {
   template <typename T>
   void fill(T number, const cpu::Value& to);
   // Whether what is around images may be a convolution's padding.
-  bool pads_pixels(uint32_t value) const;
+  bool pads_pixels(uint32_t value, const cpu::Window& window) const;
   static void add_padding(const State& of, cpu::Window* window);
   // Limits results that were computed without them.
   Status limit(const Node& node);

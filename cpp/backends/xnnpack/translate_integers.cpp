@@ -164,7 +164,7 @@ Status Translator::static_convolution(const Node& node) {
   parameters.requantize = requantize(node);
   const cpu::Value inner = inner_bytes(node.inputs[0]);
   const State& of = states_[node.inputs[0]];
-  const bool joins = pads_pixels(node.inputs[0]) &&
+  const bool joins = pads_pixels(node.inputs[0], parameters.window) &&
                      integer_of(of.fill, graph_.values[node.inputs[0]]) == parameters.padding_value;
   if (joins) add_padding(of, &parameters.window);
   cpu::Value image = builder_.dense(joins ? inner : bytes(node.inputs[0]));

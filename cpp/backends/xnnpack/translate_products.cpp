@@ -123,8 +123,13 @@ Status Translator::convolution(const Node& node, uint32_t root, bool* fits) {
   return {};
 }
 
-bool Translator::pads_pixels(uint32_t value) const {
+bool Translator::pads_pixels(uint32_t value, const cpu::Window& window) const {
   const State& of = states_[value];
+  constexpr int64_t kMost = static_cast<int64_t>(fb::cpu_engine::Limit::WINDOW);
+  for (size_t d = 0; d < 2; ++d) {
+    if (window.padding[d] + of.before[1 + d] > kMost) return false;
+    if (window.padding[2 + d] + of.after[1 + d] > kMost) return false;
+  }
   return of.padded && of.before[0] == 0 && of.after[0] == 0 && of.before[3] == 0 &&
          of.after[3] == 0;
 }
@@ -144,7 +149,7 @@ cpu::Value Translator::padded_image(const Node& node, cpu::Window* window) {
   (void)inner_view(value);
   const State& of = states_[value];
   const bool joins = of.fill == 0 && node.kind != NodeKind::ConvTranspose2d;
-  if (!joins || !pads_pixels(value)) return view(value);
+  if (!joins || !pads_pixels(value, *window)) return view(value);
   add_padding(of, window);
   return of.value;
 }

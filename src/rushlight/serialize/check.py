@@ -6,6 +6,7 @@ or the instruction, than by a runtime that can only refuse the file.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rushlight.serialize.pte import PTEFile
 
 _MAX_RANK = 16
+_MAX_STEP = 2**31 - 1
 
 
 def check_program(pte: PTEFile) -> None:
@@ -95,6 +97,9 @@ class _MethodCheck:
             size = tensor_bytes(tensor.scalar_type, tensor.sizes)
         except ValueError as error:
             raise _error(where, str(error)) from error
+        is_fixed = tensor.shape_dynamism is fb.TensorShapeDynamism.STATIC
+        if (is_fixed or tensor.allocation_info is not None) and _longest_step(tensor) > _MAX_STEP:
+            raise _error(where, f"its sizes {list(tensor.sizes)} are too great: steps take 32 bits")
         if tensor.allocation_info is not None:
             self._planned(where, tensor.allocation_info, size)
         extra = tensor.extra_tensor_info
@@ -169,6 +174,11 @@ class _MethodCheck:
         for index in indices:
             if not 0 <= index < count:
                 raise _error(where, f"it refers to value {index}, there are {count}")
+
+
+def _longest_step(tensor: fb.Tensor) -> int:
+    """Elements from one index of the outermost dimension to the next; a size of 0 counts as 1."""
+    return math.prod(max(tensor.sizes[dim], 1) for dim in tensor.dim_order[1:])
 
 
 def _offset(place: fb.AllocationDetails) -> int:

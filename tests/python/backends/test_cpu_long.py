@@ -11,6 +11,7 @@ from cpu_models import operations, whole
 from torch import nn
 
 import rushlight as rl
+from delegates import lowered_modules
 from rushlight.backends.cpu import CpuPartitioner
 from rushlight.backends.cpu.assemble import Assembled, TooLongError, assemble, programs
 from rushlight.backends.cpu.tiles import Term, constant
@@ -178,3 +179,29 @@ def test_every_program_of_a_file_is_within_the_limits() -> None:
         assert isinstance(operation, fb.Elementwise)
         assert len(operation.program.code) <= 3 * TileLimit.INSTRUCTIONS
         assert len(operation.program.operands) <= TileLimit.OPERANDS
+
+
+def test_each_program_of_a_cut_chain_tells_its_own_calls() -> None:
+    exported = torch.export.export(Chain(STEPS["scaled"], 600).eval(), (torch.randn(3, 8),))
+    edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
+    [lowered] = lowered_modules(edge.exported_program())
+    told = [[name for name, _, _ in rows] for rows in lowered.sources().values()]
+    assert len(told) > 1 and sum(map(len, told)) == 1200
+    assert len({name for names in told for name in names}) == 1200
+
+
+def test_programs_of_a_long_concatenation_tell_their_own_pieces() -> None:
+    class Pieces(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.all = nn.ParameterList([nn.Parameter(torch.randn(4)) for _ in range(200)])
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.stack([x * torch.sigmoid(x) * one for one in self.all]).sum(0)
+
+    exported = torch.export.export(Pieces().eval(), (torch.randn(4),))
+    edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
+    [lowered] = lowered_modules(edge.exported_program())
+    told = [[name for name, _, _ in rows] for rows in lowered.sources().values()]
+    count = len({name for names in told for name in names})
+    assert len(told) > 20 and sum(map(len, told)) <= count + 3 * len(told)

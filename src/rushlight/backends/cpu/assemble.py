@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rushlight.backends.cpu.tiles import Term
+from rushlight.backends.cpu.tiles import LEAVES, Term
 from rushlight.schema.cpu_engine import TileLimit, TileOp
 
 _WORDS = 3  # of an instruction
-_LEAVES = (TileOp.LOAD, TileOp.CONSTANT)
-"""What passes no cut: it is loaded or made again."""
 
 
 class TooLongError(Exception):
@@ -42,10 +40,12 @@ class Assembled:
     Attributes:
         code: three words for each instruction.
         sources: the tensors that operands stand for, by number.
+        terms: what it computes and stores.
     """
 
     code: list[int]
     sources: list[Any]
+    terms: list[Term]
 
 
 class _Action(NamedTuple):
@@ -128,7 +128,7 @@ def _scheduled(results: Sequence[Term], store_to: Sequence[Any]) -> list[_Action
 
 
 def _is_open(term: Term, done: set[Term]) -> bool:
-    return term not in done and term.op not in _LEAVES
+    return term not in done and term.op not in LEAVES
 
 
 def _ends(
@@ -202,7 +202,7 @@ class _Encoder:
     def __init__(
         self, actions: Sequence[_Action], places: dict[Term, Any], passed: dict[Term, Any]
     ) -> None:
-        self.program = Assembled([], [])
+        self.program = Assembled([], [], list(dict.fromkeys(a.term for a in actions)))
         self._places = places
         self._computed = {term for term, target in actions if target is None}
         self._numbers: dict[int, int] = {}  # of operands

@@ -17,6 +17,7 @@ from rushlight.backends.cpu.clusters import IMAGES, Cluster, clusters_of, is_ele
 from rushlight.backends.cpu.graph import Graph, Memory, Step, View, bytes_of
 from rushlight.backends.cpu.join import join, order_of_loads
 from rushlight.backends.cpu.layout import Layout, NoViewError
+from rushlight.backends.cpu.origins import Origins
 from rushlight.backends.cpu.rewrite import HALVES, MANY, real
 from rushlight.backends.cpu.sizes import Size, Sizes, at_most_one, product, same, shape_of, size_of
 from rushlight.backends.cpu.spellings import Spellings
@@ -49,6 +50,7 @@ class Builder:
         self._data: dict[Node, torch.Tensor] = {}
         self._given: dict[Node, torch.dtype] = {}  # of constants in halves
         self._nodes: list[Node] = []
+        self.origins = Origins()
         tensors = {**program.constants, **program.state_dict}
         specs = {s.arg.name: s for s in program.graph_signature.input_specs}
         for node in program.graph.nodes:
@@ -159,6 +161,10 @@ class Builder:
         """Memory for a result, row-major unless another order of dimensions is asked for."""
         return self.graph.scratch(Layout.dense(sizes, order or range(len(sizes)), dtype))
 
+    def made_of(self, nodes: list[Node]) -> None:
+        """Steps that are added from now on are made of these calls."""
+        self._nodes = nodes
+
     def emit(self, operation: Any, inputs: Sequence[View | None], outputs: Sequence[View]) -> Step:
         """Add a step."""
         step = Step(operation, list(inputs), list(outputs), list(self._nodes))
@@ -206,6 +212,7 @@ class Builder:
 
     def _build(self, cluster: Cluster) -> None:
         self._nodes = cluster.all
+        self.origins = Origins(cluster.nodes if cluster.pieces else ())
         if cluster.pieces:
             try:
                 self._values[cluster.nodes[0]] = join(self, cluster)
@@ -261,6 +268,7 @@ class Builder:
         spellings = Spellings()
         for node in nodes:
             terms[node] = spellings.recognized(term_of(node, of))
+        self.origins.add(nodes, terms)
         return terms[nodes[-1]]
 
     def terms(self, nodes: Sequence[Node], views: dict[Any, View] | None = None) -> Term:
@@ -296,8 +304,11 @@ class Builder:
         def memory() -> View:
             return self.new(results[0].shape, results[0].meta.order())
 
+        whole = self._nodes
         for program in programs(terms, results, memory):
+            self.made_of(self.origins.of(program.terms) or whole)
             self._run(program, results)
+        self.made_of(whole)
 
     def _run(self, program: Assembled, results: Sequence[View]) -> None:
         """Add a step that runs a program."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -30,6 +31,7 @@ from rushlight.ir.bounds import Bounds
 from rushlight.ir.operators import arguments
 from rushlight.partition.partitioner import TAG
 from rushlight.partition.tags import graphs_of
+from rushlight.schema.cpu_engine import Limit
 
 aten = torch.ops.aten
 
@@ -80,6 +82,8 @@ class DynamicSizes:
                 reason = self._why_not_size(size, one)
                 if reason is not None:
                     return reason
+            if self._elements(one) > Limit.ELEMENTS:
+                return f"{one.name} has more than {int(Limit.ELEMENTS)} elements"
         if node.target in _PLACES:
             reason = self._why_not_place(node)
             if reason is not None:
@@ -88,6 +92,13 @@ class DynamicSizes:
             if not same(a, b):
                 return f"its sizes {a} and {b} may differ"
         return None
+
+    def _elements(self, node: Node) -> int:
+        """The elements of a value's largest tensor, sizes of 0 not counted, as readers count."""
+        tensors = [v for v in pytree.tree_leaves(node.meta["val"]) if isinstance(v, torch.Tensor)]
+        shapes = (shape_of(tensor) for tensor in tensors)
+        counts = (math.prod(max(at_bounds(n, self.bounds), 1) for n in shape) for shape in shapes)
+        return max(counts, default=0)
 
     def _why_not_place(self, node: Node) -> str | None:
         """Of a slice, or of one element of a dimension."""

@@ -13,7 +13,13 @@ from rushlight.backends.cpu import pack
 from rushlight.backends.cpu import quantized_calls as calls
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.graph import CHANNELS_LAST, View
-from rushlight.backends.cpu.operator_facts import Operator, needs_constants, only_first, val_of
+from rushlight.backends.cpu.operator_facts import (
+    Operator,
+    beyond_window,
+    needs_constants,
+    only_first,
+    val_of,
+)
 from rushlight.backends.cpu.sizes import Size, greater, magnitude, shape_of, simple, sizes_of
 from rushlight.ir.operators import arguments
 from rushlight.schema import cpu_engine as fb
@@ -27,6 +33,10 @@ def _conv_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
         return "the engine's convolutions have one or two dimensions"
     if args["transposed"] and any(d != 1 for d in args["dilation"]):
         return "the engine's transposed convolutions are not dilated"
+    sliding = (*args["stride"], *args["padding"], *args["dilation"])
+    reason = beyond_window(*val_of(args["weight"]).shape[2:], *sliding)
+    if reason is not None:
+        return reason
     return needs_constants("weight", "bias")(node, is_constant)
 
 
@@ -112,7 +122,13 @@ def _is_zero_pad(node: Any, zero: float = 0) -> bool:
 def _pads(user: Node, image: Node, zero: float) -> bool:
     """Whether a call is a convolution of an image that can have zeros around it."""
     args: Any = user.args
+    if user.target not in (calls.convolution, aten.convolution.default):
+        return False
     if args[0] is not image or image in user.kwargs.values():
+        return False
+    padding = args[4].padding if user.target is calls.convolution else args[4]
+    zeros = arguments(image)["pad"]
+    if beyond_window(max(zeros, default=0) + max(padding)) is not None:
         return False
     if user.target is calls.convolution:
         outside: int = args[-1]
@@ -172,6 +188,9 @@ def _pool_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
         return "the engine pools images [N, C, H, W]"
     if args["ceil_mode"]:
         return "the engine's pools do not round up"
+    reason = beyond_window(*(n for numbers in window_of(args) for n in numbers))
+    if reason is not None:
+        return reason
     return only_first(node, is_constant) if "dilation" in args else None
 
 

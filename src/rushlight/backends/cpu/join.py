@@ -23,7 +23,12 @@ def join(b: Builder, cluster: Cluster) -> View:
     dim: int = cat.args[1] if len(cat.args) > 1 else 0  # type: ignore[assignment]
     sizes, dtype = shape_of(cat), cat.meta["val"].dtype
     views: dict[Any, View] = {}  # that pieces share
-    terms = {node: b.terms(chain, views) for node, chain in cluster.pieces.items()}
+    terms: dict[Node, Term] = {}
+    for node, chain in cluster.pieces.items():
+        b.made_of(chain)
+        terms[node] = b.terms(chain, views)
+        b.origins.note(terms[node], _views(node, chain[-1]))
+    b.made_of(cluster.nodes)
     orders = [order_of_loads(term) for term in terms.values()]
     is_same = all(order == orders[0] for order in orders) and len(orders[0]) == len(sizes)
     out = b.new(sizes, orders[0] if is_same else None, dtype)
@@ -43,6 +48,15 @@ def join(b: Builder, cluster: Cluster) -> View:
     for source, target in copies:
         b.copy(source, target)
     return out
+
+
+def _views(node: Node, last: Node) -> list[Node]:
+    """The views between the end of a chain and what a concatenation takes of it."""
+    found: list[Node] = []
+    while node is not last:
+        found.append(node)
+        node = node.all_input_nodes[0]
+    return found
 
 
 def _store(b: Builder, parts: list[tuple[Term, View]]) -> None:

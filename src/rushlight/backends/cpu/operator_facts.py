@@ -13,6 +13,7 @@ from torch.fx import Node
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.rewrite import HALVES
 from rushlight.ir.operators import arguments
+from rushlight.schema.cpu_engine import Limit
 
 REALS = (torch.float32, *HALVES)
 """What the engine computes, in float32."""
@@ -55,6 +56,14 @@ def only_first(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
         if user.target is operator.getitem and user.args[1] != 0 and user.users:
             return f"its result {user.args[1]} is used, which the engine does not compute"
     return None
+
+
+def beyond_window(*numbers: int) -> str | None:
+    """Why not, if a number of a window is more than readers take; XNNPACK's files have the same."""
+    most = max(numbers, default=0)
+    if most <= Limit.WINDOW:
+        return None
+    return f"its window has the number {most}, and at most {int(Limit.WINDOW)} is read"
 
 
 def needs_constants(*names: str) -> WhyNot:

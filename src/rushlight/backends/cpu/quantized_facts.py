@@ -215,23 +215,39 @@ def is_greatest(node: Node) -> bool:
 def static_of(node: Any, data: Constant) -> Quantization | None:
     """What the integers are that a value was dequantised from, perhaps to be moved then; None if
     that is not known ahead of a run."""
-    while isinstance(node, Node):
-        if dequantizes(node):
-            affine = affine_of(node)
-            is_float = affine is not None and affine.real == torch.float32
-            return read(node, data) if is_float else None
-        if node.target is aten.cat.default:
-            found = [static_of(one, data) for one in arguments(node)["tensors"]]
-            first = found[0]
-            is_one = first is not None and all(f is not None and first.alike(f) for f in found)
-            return first if is_one else None
-        pads = node.target is aten.constant_pad_nd.default and not arguments(node)["value"]
-        if not (pads or node.target in MOVES or is_greatest(node)):
+    found: Quantization | None = None
+    seen: set[Node] = set()
+    todo = [node]
+    while todo:
+        one = todo.pop()
+        if not isinstance(one, Node):
             return None
-        node = node.all_input_nodes[0]
-        if node.target is aten.max_pool2d_with_indices.default:
-            node = node.args[0]
-    return None
+        if one in seen:
+            continue
+        seen.add(one)
+        if dequantizes(one):
+            affine = affine_of(one)
+            is_float = affine is not None and affine.real == torch.float32
+            here = read(one, data) if is_float else None
+            if here is None or (found is not None and not found.alike(here)):
+                return None
+            found = found or here
+            continue
+        sources = _moved(one)
+        if not sources:
+            return None
+        todo += reversed(sources)
+    return found
+
+
+def _moved(node: Node) -> list[Any]:
+    """What a call moves the elements of as they are; nothing if it computes."""
+    if node.target is aten.cat.default:
+        return list(arguments(node)["tensors"])
+    if is_greatest(node):
+        return [node.all_input_nodes[0].args[0]]
+    pads = node.target is aten.constant_pad_nd.default and not arguments(node)["value"]
+    return node.all_input_nodes[:1] if pads or node.target in MOVES else []
 
 
 def is_static(node: Any, data: Constant) -> bool:

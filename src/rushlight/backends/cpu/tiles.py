@@ -31,6 +31,9 @@ class Term:
     source: Any = None
 
 
+LEAVES = (TileOp.LOAD, TileOp.CONSTANT)
+"""What is not computed: it passes no cut, but is loaded or made again."""
+
 Args = Sequence[Any]
 """Arguments of a call: terms for tensors, numbers and the rest as they are."""
 

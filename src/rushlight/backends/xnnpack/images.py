@@ -16,6 +16,7 @@ from rushlight.backends.xnnpack.operator_facts import (
     Arithmetic,
     Operator,
     arguments,
+    beyond_window,
     dims_of,
     needs_constants,
     pair,
@@ -32,6 +33,8 @@ _KEEP_DIMS = 64
 _ALIGN_CORNERS = 8
 _SIDES = ("padding_left", "padding_right", "padding_top", "padding_bottom")
 
+_SLIDING = ("kernel_size", "stride", "padding", "dilation")
+
 _Convolution = fb.Conv2d | fb.DepthwiseConv2d | fb.ConvTranspose2d
 _Pooling = fb.MaxPooling2d | fb.AvgPooling2d
 
@@ -46,7 +49,10 @@ def _conv_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
         return "XNNPACK's convolutions have one or two dimensions"
     if source.dim() == 3 and max(map(dynamic_sizes, (source.shape, val_of(node).shape))) > 1:
         return SEVERAL_DYNAMIC
-    return needs_constants(node, is_constant, "weight", "bias")
+    sliding = (*args["stride"], *args["padding"], *args["dilation"])
+    return beyond_window(*val_of(args["weight"]).shape[2:], *sliding) or (
+        needs_constants(node, is_constant, "weight", "bias")
+    )
 
 
 def _convolution(b: Builder, node: Node) -> Value:
@@ -101,6 +107,9 @@ def _without_pad(b: Builder, node: Node) -> tuple[Value, dict[str, int]]:
     is_read = any(u.target is not aten.convolution.default or u.args[6] for u in readers)
     args = arguments(pad) if known and not is_read else {}
     if args.get("value", 1) != 0 or len(args["pad"]) > 4:
+        return b.value(node), {}
+    most = max(max(arguments(u)["padding"]) for u in node.users)
+    if beyond_window(max(args["pad"], default=0) + most) is not None:
         return b.value(node), {}
     image = b.value(args["self"]) if form is None else b.quantized(args["self"], form)
     return image, dict(zip(_SIDES, args["pad"], strict=False))
@@ -204,7 +213,8 @@ def _pool_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
         return "XNNPACK pools images [N, C, H, W]"
     if pair(args["kernel_size"]) == [1, 1]:
         return "XNNPACK has no pools of one element"
-    return None
+    numbers = (pair(args[name]) for name in _SLIDING if args.get(name))
+    return beyond_window(*(n for both in numbers for n in both))
 
 
 def _max_pool_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
@@ -277,7 +287,7 @@ def _adaptive_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | N
     kernel = _adaptive_kernel(node)
     if kernel is None:
         return "its windows are of several sizes"
-    return "XNNPACK has no pools of one element" if kernel == [1, 1] else None
+    return "XNNPACK has no pools of one element" if kernel == [1, 1] else beyond_window(*kernel)
 
 
 def _adaptive(b: Builder, node: Node) -> Value:
@@ -322,7 +332,7 @@ def _reduction_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | 
         return "it reduces a size that is dynamic"
     if kernel == [1, 1]:
         return "XNNPACK has no pools of one element"
-    return _dropped_why_not(node)
+    return beyond_window(*kernel) or _dropped_why_not(node)
 
 
 def _dropped_why_not(node: Node) -> str | None:

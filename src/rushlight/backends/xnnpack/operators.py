@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ from rushlight.backends.xnnpack import elementwise, images, movement, norms, pro
 from rushlight.backends.xnnpack.graph import DATATYPES
 from rushlight.backends.xnnpack.integers import Forms, is_quantizing
 from rushlight.backends.xnnpack.operator_facts import Arithmetic, Operator, used_results
+from rushlight.schema.cpu_engine import Limit
 
 aten = torch.ops.aten
 
@@ -112,4 +114,6 @@ def _why_not_value(name: str, val: torch.Tensor) -> str | None:
         return f"{name} has more than {_MOST_DIMENSIONS} dimensions"
     if any(isinstance(size, int) and size == 0 for size in val.shape):
         return f"{name} has no elements"
+    if math.prod(size for size in val.shape if isinstance(size, int)) > Limit.ELEMENTS:
+        return f"{name} has more than {int(Limit.ELEMENTS)} elements"
     return None
