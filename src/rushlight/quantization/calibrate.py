@@ -168,7 +168,7 @@ def run_through(prepared: GraphModule, data: Sequence[Item], progress: Progress 
                 for module, handle in handles if index == 0 else []:
                     if module in weights:  # they are the same for all items
                         handle.remove()
-                        module.forward = _same  # type: ignore[method-assign]
+                        module.forward = _same
     finally:
         for _, handle in handles:
             handle.remove()
