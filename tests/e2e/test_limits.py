@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import rushlight as rl
+from rushlight.backends.cpu.operator_facts import check_arguments
 from rushlight.errors import ExportError
 from rushlight.schema.cpu_engine import Limit
 
@@ -66,3 +67,9 @@ def test_sizes_whose_steps_no_file_can_say_are_refused_at_export(backend: str) -
     huge = torch.zeros(0, 1 << 21, 1 << 20)
     with pytest.raises(ExportError, match="steps take 32 bits"):
         _ = rl.export(Does(lambda x: x + 1), (huge,), backend=backend, verify=False).buffer
+
+
+def test_parts_with_too_many_arguments_are_refused() -> None:
+    check_arguments(int(Limit.ARGUMENTS))
+    with pytest.raises(ExportError, match="at most 65536 are possible"):
+        check_arguments(int(Limit.ARGUMENTS) + 1)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 import torch
+import torch.ao.quantization.fx._decomposed
 from cpu_models import operations, whole
 from torch import nn
 
@@ -14,6 +15,7 @@ import rushlight as rl
 from delegates import lowered_modules
 from rushlight.backends.cpu import CpuPartitioner
 from rushlight.backends.cpu.assemble import Assembled, TooLongError, assemble, programs
+from rushlight.backends.cpu.quantized_facts import static_of
 from rushlight.backends.cpu.tiles import Term, constant
 from rushlight.schema import cpu_engine as fb
 from rushlight.schema.cpu_engine import TileLimit, TileOp
@@ -205,3 +207,18 @@ def test_programs_of_a_long_concatenation_tell_their_own_pieces() -> None:
     told = [[name for name, _, _ in rows] for rows in lowered.sources().values()]
     count = len({name for names in told for name in names})
     assert len(told) > 20 and sum(map(len, told)) <= count + 3 * len(told)
+
+
+def test_concatenations_of_concatenations_are_followed_once() -> None:
+    graph = torch.fx.Graph()
+    made = graph.call_function(
+        torch.ops.quantized_decomposed.dequantize_per_tensor.default,
+        (graph.placeholder("x"), 0.5, 3, -128, 127, torch.int8),
+    )
+    first = made
+    made.meta["val"] = torch.zeros(1)
+    for _ in range(3000):  # each value is used twice
+        made = graph.call_function(torch.ops.aten.cat.default, ([made, made],))
+    assert static_of(made, lambda node: None) == static_of(first, lambda node: None) is not None
+    other = graph.call_function(torch.ops.aten.cat.default, ([made, graph.placeholder("y")],))
+    assert static_of(other, lambda node: None) is None

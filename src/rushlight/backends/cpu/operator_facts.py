@@ -12,6 +12,7 @@ from torch.fx import Node
 
 from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.rewrite import HALVES
+from rushlight.errors import Code, ExportError
 from rushlight.ir.operators import arguments
 from rushlight.schema.cpu_engine import Limit
 
@@ -64,6 +65,21 @@ def beyond_window(*numbers: int) -> str | None:
     if most <= Limit.WINDOW:
         return None
     return f"its window has the number {most}, and at most {int(Limit.WINDOW)} is read"
+
+
+def check_arguments(count: int) -> None:
+    """Refuse a part with more arguments than readers take.
+
+    Raises:
+        ExportError: with the numbers.
+    """
+    if count > Limit.ARGUMENTS:
+        raise ExportError(
+            f"a part of the program takes or gives {count} tensors, and at most "
+            f"{int(Limit.ARGUMENTS)} are possible: export with backend='portable', or pass fewer, "
+            f"larger tensors",
+            code=Code.NOT_SUPPORTED,
+        )
 
 
 def needs_constants(*names: str) -> WhyNot:

@@ -14,6 +14,7 @@ from rushlight.backends.cpu.build import Builder
 from rushlight.backends.cpu.expressions import Known, Table
 from rushlight.backends.cpu.graph import Graph, Step, View, lives_of
 from rushlight.backends.cpu.in_place import add_in_place
+from rushlight.backends.cpu.operator_facts import check_arguments
 from rushlight.backends.cpu.operators import OPERATORS
 from rushlight.backends.cpu.patterns import fuse_patterns
 from rushlight.backends.cpu.rewrite import handles_of
@@ -104,12 +105,14 @@ class _Writer:
     def write(self, store: NamedDataStore) -> fb.Graph:
         """The payload; constants go to `store`."""
         graph = self._graph
+        for arguments in (graph.inputs, graph.outputs):
+            check_arguments(len(arguments))
         steps = [self._step(step) for step in graph.steps]
-        arguments = [*graph.inputs, *graph.outputs]
-        for view in arguments:
+        shown = [*graph.inputs, *graph.outputs]
+        for view in shown:
             self._table.numbers(view.shape if isinstance(view, View) else ())
         is_dynamic = bool(self._table.rows)
-        numbers = [self._number(v) if isinstance(v, View) else -1 for v in arguments if is_dynamic]
+        numbers = [self._number(v) if isinstance(v, View) else -1 for v in shown if is_dynamic]
         return fb.Graph(
             _version(graph, is_dynamic),
             self._values,

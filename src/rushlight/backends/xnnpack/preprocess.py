@@ -9,6 +9,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from rushlight.backends.cpu.operator_facts import check_arguments
 from rushlight.backends.xnnpack.build import Builder
 from rushlight.backends.xnnpack.graph import UNLIMITED, Step, Stored
 from rushlight.backends.xnnpack.operators import OPERATORS, arithmetic_of
@@ -85,6 +86,7 @@ class Writer:
             steps: in order.
             arguments: how many the delegate has, results included.
         """
+        check_arguments(arguments)
         nodes = [self._node(step) for step in steps]
         ends = {flag: [s for s in self._numbers if s.flags == flag] for flag in (1, 2)}
         inputs, outputs = (
