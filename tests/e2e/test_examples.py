@@ -22,6 +22,7 @@ def _run(*command: str | Path, folder: Path) -> str:
         [str(part) for part in command], cwd=folder, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    assert not re.search(r"Failed to load|deprecated|Warning", done.stderr), done.stderr
     return done.stdout
 
 
