@@ -100,13 +100,13 @@ def mutated_input(name: str, source: Source) -> Finding:
 
 
 def _written(node: Node) -> list[object]:
-    """The arguments that a call of an operator writes."""
+    """The values that a call of an operator writes."""
     if not isinstance(node.target, OpOverload):
         return []
     arguments = node.target._schema.arguments
     given = {a.name: v for a, v in zip(arguments, node.args, strict=False)} | node.kwargs
     written = [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
-    return [given[name] for name in written if name in given]
+    return [value for name in written for value in pytree.tree_leaves(given.get(name))]
 
 
 def base_of(value: object) -> object:

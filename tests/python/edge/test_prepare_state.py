@@ -155,3 +155,59 @@ LAYOUTS: dict[str, Callable[[], nn.Module]] = {
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_buffers_of_any_layout(name: str, backend: str) -> None:
     runs_like_eager(LAYOUTS[name], backend)
+
+
+class Calls(nn.Module):
+    """Writes a parameter, and one buffer in a list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = nn.Parameter(torch.zeros(4))
+        self.register_buffer("total", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        with torch.no_grad():
+            self.calls.add_(1)
+        torch._foreach_add_([self.total], [x[0]])
+        return self.calls * 2, self.total + 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("is_functional", [False, True])
+def test_written_parameters_and_lists_of_buffers_are_state(
+    backend: str, is_functional: bool
+) -> None:
+    model = Calls()
+    captured = torch.export.export(model, (X,))
+    program = rl.export(
+        captured.run_decompositions() if is_functional else captured, backend=backend
+    )
+    assert not model.calls.any() and not model.total.any()
+    run = rl.load(program.buffer)["forward"]
+    for _ in range(3):
+        for got, wanted in zip(run(X), model(X), strict=True):
+            torch.testing.assert_close(torch.as_tensor(got), wanted.detach())
+
+
+def test_a_list_of_inputs_that_is_written_is_refused() -> None:
+    def forward(model: Model, x: torch.Tensor) -> torch.Tensor:
+        torch._foreach_mul_([x], 2)
+        return x + 1
+
+    with pytest.raises(rl.ExportError, match="the model writes its input 'x'"):
+        rl.export(Model(forward), (X,))
+
+
+def test_a_written_tensor_that_is_no_buffer_gets_fitting_advice() -> None:
+    class Plain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.total = torch.zeros(4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.total.add_(x[0])
+            return self.total + x
+
+    with pytest.raises(rl.ExportError, match="Register the tensor as a buffer") as caught:
+        rl.export(Plain(), (X,))
+    assert "other operators" not in str(caught.value)
