@@ -158,7 +158,7 @@ def test_buffers_of_any_layout(name: str, backend: str) -> None:
 
 
 class Calls(nn.Module):
-    """Writes a parameter, and one buffer in a list."""
+    """Writes a parameter and a buffer in a block without gradients."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -168,15 +168,13 @@ class Calls(nn.Module):
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         with torch.no_grad():
             self.calls.add_(1)
-        torch._foreach_add_([self.total], [x[0]])
+            self.total.add_(x[0])
         return self.calls * 2, self.total + 1
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("is_functional", [False, True])
-def test_written_parameters_and_lists_of_buffers_are_state(
-    backend: str, is_functional: bool
-) -> None:
+def test_what_a_block_without_gradients_writes_is_state(backend: str, is_functional: bool) -> None:
     model = Calls()
     captured = torch.export.export(model, (X,))
     program = rl.export(
@@ -189,13 +187,21 @@ def test_written_parameters_and_lists_of_buffers_are_state(
             torch.testing.assert_close(torch.as_tensor(got), wanted.detach())
 
 
-def test_a_list_of_inputs_that_is_written_is_refused() -> None:
-    def forward(model: Model, x: torch.Tensor) -> torch.Tensor:
-        torch._foreach_mul_([x], 2)
-        return x + 1
+def in_a_list(model: Model, x: torch.Tensor) -> torch.Tensor:
+    torch._foreach_mul_([x], 2)
+    return x + 1
 
+
+def in_a_block(model: Model, x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        x.mul_(2)
+    return x + 1
+
+
+@pytest.mark.parametrize("forward", [in_a_list, in_a_block])
+def test_a_written_input_is_seen(forward: Callable[..., torch.Tensor]) -> None:
     with pytest.raises(rl.ExportError, match="the model writes its input 'x'"):
-        rl.export(Model(forward), (X,))
+        rl.export(torch.export.export(Model(forward), (X,)))
 
 
 def test_a_written_tensor_that_is_no_buffer_gets_fitting_advice() -> None:
