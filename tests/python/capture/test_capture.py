@@ -15,7 +15,9 @@ from rushlight.errors import Code, ExportError
 from rushlight.ir.source import source_of
 
 
-def test_data_dependent_branches_are_refused_with_the_line() -> None:
+def test_data_dependent_branches_are_refused_with_the_line(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     class Branch(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             if x.sum() > 0:
@@ -27,6 +29,7 @@ def test_data_dependent_branches_are_refused_with_the_line() -> None:
     assert caught.value.code == Code.NOT_SUPPORTED
     assert "Python decides by a tensor's value" in str(caught.value)
     assert "test_capture.py" in str(caught.value)
+    assert capfd.readouterr() == ("", "")  # the error says it
 
 
 def test_wrong_kinds_of_arguments() -> None:
