@@ -25,7 +25,7 @@ def eager_results(
         whatever the model raises on these inputs.
     """
     # Not `program.module()`, which takes time quadratic in inputs and parameters.
-    values = placeholder_values(program, clone(_flat_inputs(program, args, kwargs)))
+    values = placeholder_values(program, clone(flat_inputs(program, args, kwargs)))
     kinds = [spec.kind for spec in program.graph_signature.output_specs]
     with as_after_loading(program):
         found = Interpreter(program.graph_module).run(*values)
@@ -44,7 +44,7 @@ def placeholder_values(program: ExportedProgram, flat: Sequence[Any]) -> list[An
     ]
 
 
-def _flat_inputs(
+def flat_inputs(
     program: ExportedProgram, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> list[Any]:
     """The inputs in the order of the graph's placeholders.
