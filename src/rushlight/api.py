@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from torch.export import ExportedProgram
 
 from rushlight.capture import Model, capture
+from rushlight.capture.tracing import one_at_a_time
 from rushlight.check import Lower, accepts, check_contracts, check_method
 from rushlight.edge import EdgeCompileConfig, ExecutorchBackendConfig, MemoryPlanningPass
 from rushlight.errors import Code, ExportError
@@ -91,6 +92,7 @@ class Program:
         return memory_of(self.buffer)
 
 
+@one_at_a_time
 def export(
     model: Model | Mapping[str, Model],
     args: tuple[Any, ...] = (),
@@ -109,7 +111,7 @@ def export(
     debug: str = "lines",
     progress: Callable[[str], None] | None = None,
 ) -> Program:
-    """Turn a model into a program.
+    """Turn a model into a program. Threads that call it wait for each other.
 
     Args:
         model: an `nn.Module`, an `ExportedProgram`, a file that `torch.export.save` wrote (a path

@@ -414,7 +414,7 @@ class _Lines:
     def __init__(self, attempt: Attempt) -> None:
         self._guards: list[tuple[set[str], sympy.Basic, Source]] = []
         try:
-            with guard_lines() as lines, tracing():
+            with tracing(), guard_lines() as lines:
                 program = torch.export.export(
                     attempt.model,
                     attempt.args,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 
+import torch
 import torch.utils._pytree as pytree
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.export import ExportedProgram
@@ -20,6 +21,12 @@ from rushlight.capture.rewrites import RETURN_IT
 from rushlight.ir.branches import branch, branches
 from rushlight.ir.findings import Finding
 from rushlight.ir.source import Source, source_of
+
+# Parts of a graph that only say how it is computed, as `with torch.no_grad()` does.
+_BLOCKS = (
+    torch.ops.higher_order.wrap_with_set_grad_enabled,
+    torch.ops.higher_order.wrap_with_autocast,
+)
 
 
 def refused_writes(program: ExportedProgram) -> list[Finding]:
@@ -48,7 +55,8 @@ def mutated_operands(program: ExportedProgram) -> list[Finding]:
     names = {s.arg.name: str(s.target) for s in specs if s.target is not None}
     names.update(input_paths(program))
     graphs = [program.graph, *(module.graph for module in branches(program.graph_module))]
-    calls = [n for g in graphs for n in g.nodes if isinstance(n.target, HigherOrderOperator)]
+    nodes = [n for g in graphs for n in g.nodes if n.target not in _BLOCKS]
+    calls = [n for n in nodes if isinstance(n.target, HigherOrderOperator)]
     return [
         _mutated_operand(str(call.target), names.get(getattr(operand, "name", "")), write)
         for call in calls
@@ -80,12 +88,14 @@ def _mutated_operand(operator: str, name: str | None, write: Node) -> Finding:
 
 
 def written_values(graph: Graph) -> Iterator[tuple[Node, Node]]:
-    """Each call that writes in place, with the value that it writes, whole or through views."""
+    """Each call that writes in place, with the value that it writes, whole or through views; a call
+    in a block stands for itself."""
     for node in graph.nodes:
-        for value in _written(node):
+        writes = ((value, node) for value in _written(node))
+        for value, write in _written_operands(node) if node.target in _BLOCKS else writes:
             base = base_of(value)
             if isinstance(base, Node):
-                yield node, base
+                yield write, base
 
 
 def mutated_input(name: str, source: Source) -> Finding:
@@ -100,13 +110,13 @@ def mutated_input(name: str, source: Source) -> Finding:
 
 
 def _written(node: Node) -> list[object]:
-    """The arguments that a call of an operator writes."""
+    """The values that a call of an operator writes."""
     if not isinstance(node.target, OpOverload):
         return []
     arguments = node.target._schema.arguments
     given = {a.name: v for a, v in zip(arguments, node.args, strict=False)} | node.kwargs
     written = [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
-    return [given[name] for name in written if name in given]
+    return [value for name in written for value in pytree.tree_leaves(given.get(name))]
 
 
 def base_of(value: object) -> object:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any
+from threading import RLock
+from typing import Any, TypeVar
 from unittest import mock
 
 import torch
@@ -26,17 +29,40 @@ _LOGGED = {
     "torch._export.non_strict_utils": "0/1 specialized",
     "torch.fx.experimental.symbolic_shapes": "Unable to find user code corresponding to",
 }
+_one_at_a_time = RLock()
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def one_at_a_time(stage: F) -> F:
+    """Makes threads wait for each other: tracing replaces functions of torch for all of them."""
+
+    @functools.wraps(stage)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        with _one_at_a_time:
+            return stage(*args, **kwargs)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _forget_threads() -> None:
+    """In a child after a fork: the thread that held the lock is not there."""
+    global _one_at_a_time
+    _one_at_a_time = RLock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 @contextmanager
 def tracing() -> Iterator[None]:
-    """While active, `torch.export` captures without gradients, recurrent layers as scans.
+    """While active, `torch.export` captures without gradients, recurrent layers as scans; one
+    thread at a time.
 
     Dynamo, which captures the bodies of control flow, would take sizes that it saw in an earlier
     capture for conditions on the sizes of this one, so what it remembers is dropped first;
     functions that `torch.compile` made are compiled anew at their next call.
     """
-    torch._dynamo.reset()
     patched = (
         quiet(warned=_FLAT_WEIGHTS, logged=_LOGGED),
         _no_printed_graphs(),
@@ -45,7 +71,8 @@ def tracing() -> Iterator[None]:
         lines_of_functions(),
         _deeper_calls(),
     )
-    with torch.no_grad(), ExitStack() as stack:
+    with _one_at_a_time, torch.no_grad(), ExitStack() as stack:
+        torch._dynamo.reset()
         for context in patched:
             stack.enter_context(context)
         yield
@@ -71,13 +98,15 @@ def _deeper_calls() -> Iterator[None]:
 @contextmanager
 def broadcast_counts() -> Iterator[None]:
     """While active, what `masked_select` picks counts up to the shape that input and mask have
-    together; torch takes the input's alone for the bound, also where the mask is larger."""
-    of_input = op_implementations_dict[_MASKED_SELECT]
+    together; torch takes the input's alone for the bound, also where the mask is larger. One
+    thread at a time."""
 
     def of_both(mode: Any, func: Any, x: Any, mask: Any) -> Any:
         with mode:
             x = x.expand(torch.broadcast_shapes(x.shape, mask.shape))
         return of_input(mode, func, x, mask)
 
-    with mock.patch.dict(op_implementations_dict, {_MASKED_SELECT: of_both}):
-        yield
+    with _one_at_a_time:
+        of_input = op_implementations_dict[_MASKED_SELECT]
+        with mock.patch.dict(op_implementations_dict, {_MASKED_SELECT: of_both}):
+            yield

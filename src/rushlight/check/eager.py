@@ -13,6 +13,8 @@ from torch.export._tree_utils import reorder_kwargs
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Interpreter
 
+from rushlight.capture.mutations import written_values
+
 
 def eager_results(
     program: ExportedProgram, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -23,7 +25,7 @@ def eager_results(
         whatever the model raises on these inputs.
     """
     # Not `program.module()`, which takes time quadratic in inputs and parameters.
-    values = placeholder_values(program, clone(_flat_inputs(program, args, kwargs)))
+    values = placeholder_values(program, clone(flat_inputs(program, args, kwargs)))
     kinds = [spec.kind for spec in program.graph_signature.output_specs]
     with as_after_loading(program):
         found = Interpreter(program.graph_module).run(*values)
@@ -42,7 +44,7 @@ def placeholder_values(program: ExportedProgram, flat: Sequence[Any]) -> list[An
     ]
 
 
-def _flat_inputs(
+def flat_inputs(
     program: ExportedProgram, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> list[Any]:
     """The inputs in the order of the graph's placeholders.
@@ -60,11 +62,19 @@ def _flat_inputs(
 @contextmanager
 def as_after_loading(program: ExportedProgram) -> Iterator[None]:
     """A run of eager like the first one of a loaded program: its generator is new, and no gradient
-    is kept. What the run writes to buffers, and the caller's generator, are put back."""
-    # A captured graph writes buffers in place, which its signature does not tell.
+    is kept. What the run writes to its state, and the caller's generator, are put back."""
+    # A captured graph writes its state in place, which its signature does not tell, nor do the
+    # schemas of all operators.
+    written = {base.name for _, base in written_values(program.graph)}
+    state = [
+        str(spec.target)
+        for spec in program.graph_signature.input_specs
+        if spec.kind == InputKind.BUFFER
+        or (spec.kind == InputKind.PARAMETER and spec.arg.name in written)
+    ]
     held = {**program.constants, **program.state_dict}  # buffers that are not saved are the former
     # Whole memories: a buffer may be a view of another, or one element many times.
-    memories = [held[name].untyped_storage() for name in program.graph_signature.buffers]
+    memories = [held[name].untyped_storage() for name in state]
     before = [(m, m.clone()) for m in {m.data_ptr(): m for m in memories}.values()]
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):

@@ -22,7 +22,7 @@ from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Interpreter, Node
 
 from rushlight.capture import capture
-from rushlight.check.eager import as_after_loading, clone
+from rushlight.check.eager import as_after_loading, clone, flat_inputs
 from rushlight.check.tolerance import Tolerance, as_array, difference
 from rushlight.ir.quantized_values import affine_of, dequantizes, quantizes
 from rushlight.ir.source import Source, source_of
@@ -68,7 +68,7 @@ def fault_in_quantised(
         got: what the finished program gave for them.
         run: how the program's pieces are run.
     """
-    flat = pytree.tree_leaves((args, dict(kwargs)))
+    flat = flat_inputs(program, args, kwargs)
     whole = _Whole(program, flat)
     pieces, recorded = whole.pieces()
     results = run(pieces, [*flat, *recorded])
@@ -94,7 +94,7 @@ def amplifies_roundings(
 ) -> bool:
     """Whether a quantised program's results depart from eager's by more than a share of their
     magnitude if some of its values are rounded the other way."""
-    whole = _Whole(program, pytree.tree_leaves((args, dict(kwargs))))
+    whole = _Whole(program, flat_inputs(program, args, kwargs))
     whole.run()
     others = whole.rounded_otherwise({})
     return any(not _departure(results, whole.results) <= allowed for results in others)

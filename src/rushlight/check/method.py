@@ -18,7 +18,13 @@ from torch.export import ExportedProgram
 from torch.fx import Interpreter, Node
 
 from rushlight.check import advice
-from rushlight.check.eager import as_after_loading, clone, eager_results, placeholder_values
+from rushlight.check.eager import (
+    as_after_loading,
+    clone,
+    eager_results,
+    flat_inputs,
+    placeholder_values,
+)
 from rushlight.check.fused import Fault, Runs, fault_in_quantised
 from rushlight.check.tolerance import Tolerance, as_array, difference, quantises, tolerance_of
 from rushlight.errors import Code, Error, ExportError, LoadError, RunError
@@ -212,7 +218,7 @@ def first_departure(
     lowered = manager.lowered_method(method)
     edge = lowered.program
     recorder = _Recorder(edge)
-    flat = pytree.tree_leaves((args, dict(kwargs)))
+    flat = flat_inputs(edge, args, kwargs)
     with as_after_loading(edge):
         recorder.run(*clone(placeholder_values(edge, flat)))
     nodes = {n.name: n for n in edge.graph.nodes if n.op != "output"}  # these write buffers

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from torch.fx import Graph
 _NAMESPACE = "rushlight_whole"
 _LIB = torch.library.Library(_NAMESPACE, "FRAGMENT")
 _ORIGINAL: dict[OpOverload, OpOverload] = {}
+_DEFINING = Lock()  # a second definition of an operator is an error
 
 
 @cache
@@ -43,7 +45,8 @@ def hide(graph: Graph, names: Container[str]) -> None:
     """Put stand-ins for the calls of these names into a graph of the ATen dialect."""
     for node in graph.nodes:
         if node.name in names and isinstance(node.target, OpOverload):
-            node.target = _stand_in(node.target)
+            with _DEFINING:
+                node.target = _stand_in(node.target)
 
 
 def show(program: ExportedProgram) -> None:

@@ -10,7 +10,12 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
-from torch.export.graph_signature import ExportGraphSignature, InputKind, TensorArgument
+from torch.export.graph_signature import (
+    ExportGraphSignature,
+    InputKind,
+    OutputKind,
+    TensorArgument,
+)
 
 from rushlight.capture.contract import symbol_names
 from rushlight.capture.tracing import broadcast_counts
@@ -86,6 +91,7 @@ def to_core_aten(
     _refuse_effects(decomposed)
     # From here on the graph is ours to change; the tables it came with may be the caller's.
     decomposed._graph_signature = copy.deepcopy(decomposed.graph_signature)
+    _written_parameters_to_buffers(decomposed.graph_signature)
     decomposed._constants = dict(decomposed.constants)
     carry_debug_handles(handles, decomposed.graph)
     show(decomposed)
@@ -95,6 +101,11 @@ def to_core_aten(
 _REWRITE = "Rewrite the line with other operators of torch"
 # What torch says, and what to do.
 _DECOMPOSING = (
+    (
+        re.compile(r"Constant \S+ is mutated"),
+        "Register the tensor as a buffer, as in self.register_buffer('name', tensor): a program "
+        "keeps what it writes only there",
+    ),
     (
         re.compile(r"autograd|requires?[_ ]grad|backward|gradient", re.I),
         "Compute the line without gradients: in eval mode, under torch.no_grad(), or with "
@@ -140,6 +151,18 @@ def _not_decomposed(program: ExportedProgram, error: Exception) -> Finding:
         source_in(text.partition("Original traceback:")[2]),
         torch=text,
     )
+
+
+def _written_parameters_to_buffers(signature: ExportGraphSignature) -> None:
+    """Make buffers of the parameters that a program writes: both are state."""
+    written = set()
+    for output in signature.output_specs:
+        if output.kind == OutputKind.PARAMETER_MUTATION:
+            output.kind = OutputKind.BUFFER_MUTATION
+            written.add(output.target)
+    for spec in signature.input_specs:
+        if spec.kind == InputKind.PARAMETER and spec.target in written:
+            spec.kind, spec.persistent = InputKind.BUFFER, True
 
 
 def _refuse_effects(program: ExportedProgram) -> None:

@@ -1,16 +1,23 @@
 """Capture: what can be captured is, what cannot is refused with torch's reason."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from graphs import captured
+from torch import nn
 
+import rushlight as rl
 from rushlight.capture import capture
 from rushlight.edge.to_edge import to_core_aten
 from rushlight.errors import Code, ExportError
 from rushlight.ir.source import source_of
 
 
-def test_data_dependent_branches_are_refused_with_the_line() -> None:
+def test_data_dependent_branches_are_refused_with_the_line(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     class Branch(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             if x.sum() > 0:
@@ -22,6 +29,7 @@ def test_data_dependent_branches_are_refused_with_the_line() -> None:
     assert caught.value.code == Code.NOT_SUPPORTED
     assert "Python decides by a tensor's value" in str(caught.value)
     assert "test_capture.py" in str(caught.value)
+    assert capfd.readouterr() == ("", "")  # the error says it
 
 
 def test_wrong_kinds_of_arguments() -> None:
@@ -76,3 +84,32 @@ def test_a_written_input_is_refused_and_a_written_copy_is_not() -> None:
     capture(Writes("copy"), (torch.ones(3, 4),))
     with pytest.raises(ExportError, match=r"writes its input 'x'.*test_capture.py.*x\[1:\].t\(\)"):
         capture(Writes("view"), (torch.ones(3, 4),))
+
+
+class Stack(nn.Module):
+    """Linear layers, then a recurrent one."""
+
+    def __init__(self, depth: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(depth))
+        self.recurrent = nn.GRU(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        return self.recurrent(x)[0]
+
+
+def test_threads_export_one_after_the_other() -> None:
+    limit = sys.getrecursionlimit()
+    x = torch.randn(3, 4)
+
+    def export(depth: int) -> bool:
+        model = Stack(depth)
+        backend = ("portable", "xnnpack")[depth % 2]
+        run = rl.load(rl.export(model, (x,), backend=backend).buffer)["forward"]
+        return torch.allclose(torch.as_tensor(run(x)), model(x), atol=1e-5)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(export, range(2, 6)))
+    assert sys.getrecursionlimit() == limit

@@ -155,3 +155,65 @@ LAYOUTS: dict[str, Callable[[], nn.Module]] = {
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_buffers_of_any_layout(name: str, backend: str) -> None:
     runs_like_eager(LAYOUTS[name], backend)
+
+
+class Calls(nn.Module):
+    """Writes a parameter and a buffer in a block without gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = nn.Parameter(torch.zeros(4))
+        self.register_buffer("total", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        with torch.no_grad():
+            self.calls.add_(1)
+            self.total.add_(x[0])
+        return self.calls * 2, self.total + 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("is_functional", [False, True])
+def test_what_a_block_without_gradients_writes_is_state(backend: str, is_functional: bool) -> None:
+    model = Calls()
+    captured = torch.export.export(model, (X,))
+    program = rl.export(
+        captured.run_decompositions() if is_functional else captured, backend=backend
+    )
+    assert not model.calls.any() and not model.total.any()
+    run = rl.load(program.buffer)["forward"]
+    for _ in range(3):
+        for got, wanted in zip(run(X), model(X), strict=True):
+            torch.testing.assert_close(torch.as_tensor(got), wanted.detach())
+
+
+def in_a_list(model: Model, x: torch.Tensor) -> torch.Tensor:
+    torch._foreach_mul_([x], 2)
+    return x + 1
+
+
+def in_a_block(model: Model, x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        x.mul_(2)
+    return x + 1
+
+
+@pytest.mark.parametrize("forward", [in_a_list, in_a_block])
+def test_a_written_input_is_seen(forward: Callable[..., torch.Tensor]) -> None:
+    with pytest.raises(rl.ExportError, match="the model writes its input 'x'"):
+        rl.export(torch.export.export(Model(forward), (X,)))
+
+
+def test_a_written_tensor_that_is_no_buffer_gets_fitting_advice() -> None:
+    class Plain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.total = torch.zeros(4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.total.add_(x[0])
+            return self.total + x
+
+    with pytest.raises(rl.ExportError, match="Register the tensor as a buffer") as caught:
+        rl.export(Plain(), (X,))
+    assert "other operators" not in str(caught.value)
