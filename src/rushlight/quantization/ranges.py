@@ -18,7 +18,7 @@ from torchao.quantization.pt2e.observer import UniformQuantizationObserverBase
 _BINS = 4096
 _CHUNK = 1 << 16  # values that are counted at a time, so that they stay in a processor's cache
 _NARROWEST = -100  # of the exponents of widths, so that one over it is a float32
-_STEPS_TO_HALF = 8
+_STEPS_TO_HALF = 12
 _CHOSEN = 24  # of the tried ends, whose rounding is looked at more closely
 _TRIED = torch.exp2(-torch.arange(8 * _STEPS_TO_HALF, dtype=torch.float64) / _STEPS_TO_HALF)
 
