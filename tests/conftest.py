@@ -35,6 +35,12 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Package:
 
 
 @pytest.fixture(autouse=True)
+def _pipes_have_their_own_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes of pytest-xdist are told the width of its terminal, which commands would take."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(autouse=True)
 def _registered_backends_are_restored() -> Iterator[None]:
     """The table of backends is the process's: what a test adds to it leaves with the test."""
     from rushlight.runtime import backend_registry, unregister_backend

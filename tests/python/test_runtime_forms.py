@@ -15,7 +15,7 @@ def test_names_from_a_file_are_no_paths(
 ) -> None:
     monkeypatch.setenv("RUSHLIGHT_CACHE", str(tmp_path / "cache"))
     for id in ("id", "../..", "\ud800"):
-        known = Remembered(Index(id, (form,), {}))
+        known = Remembered(Index(id, (form,), {}), ())
         assert form not in known
         known.add(form)
         assert form in known and form + "2" not in known

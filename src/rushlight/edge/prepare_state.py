@@ -17,6 +17,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from rushlight.capture.mutations import written_values
 from rushlight.edge.constants import tensor_named
@@ -67,7 +68,10 @@ def _in_one_memory(program: ExportedProgram) -> list[list[_Held]]:
     specs = program.graph_signature.input_specs
     for spec in sorted(specs, key=lambda spec: spec.kind != InputKind.BUFFER):
         tensor = None if spec.target is None else tensor_named(program, spec.target)
-        if isinstance(tensor, torch.Tensor) and tensor.numel():
+        if not isinstance(tensor, torch.Tensor) or tensor.numel() == 0:
+            continue
+        # What wraps other tensors, as torchao's weights do, has no memory of its own.
+        if not is_traceable_wrapper_subclass(tensor):
             memory = tensor.untyped_storage().data_ptr()
             found[memory].append(_Held(spec.arg.name, str(spec.target), tensor))
     return list(found.values())
