@@ -11,15 +11,15 @@
 
 #include "cpu_cases.h"
 #include "cpu_timing.h"
-#include "rushlight/backends/cpu/kernels/quantize.h"
-#include "rushlight/backends/cpu/kernels/quantized.h"
-#include "rushlight/backends/cpu/kernels/quantized_convolution.h"
+#include "rushlight/engine/kernels/images/quantized_convolution.h"
+#include "rushlight/engine/kernels/rows/quantize.h"
+#include "rushlight/engine/kernels/rows/quantized.h"
 #include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/module/thread_pool.h"
 
 using namespace rushlight;
 using namespace rushlight::benchmark;
-using namespace rushlight::cpu;
+using namespace rushlight::engine;
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Convolutions and pools of networks, for benchmarks of the CPU engine's kernels.
 #pragma once
 
-#include "rushlight/backends/cpu/kernels/convolution.h"
+#include "rushlight/engine/kernels/images/convolution.h"
 
 namespace rushlight {
 namespace benchmark {
@@ -44,8 +44,8 @@ constexpr ConvCase kConvolutions[] = {
     {"mbv2 dw 7 960", Kind::Depthwise, 7, 960, 960, 3, 1, 1, false},
 };
 
-inline cpu::ConvGeometry geometry_of(const ConvCase& test) {
-  cpu::ConvGeometry g;
+inline engine::ConvGeometry geometry_of(const ConvCase& test) {
+  engine::ConvGeometry g;
   g.in_height = g.in_width = test.size;
   g.in_channels = test.in_channels;
   g.out_channels = test.out_channels;

@@ -9,13 +9,13 @@
 
 #include "cpu_cases.h"
 #include "cpu_timing.h"
-#include "rushlight/backends/cpu/kernels/convolution.h"
+#include "rushlight/engine/kernels/images/convolution.h"
 #include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/module/thread_pool.h"
 
 using namespace rushlight;
 using namespace rushlight::benchmark;
-using namespace rushlight::cpu;
+using namespace rushlight::engine;
 
 namespace {
 

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "cpu_timing.h"
-#include "rushlight/backends/cpu/kernels/dot_product.h"
+#include "rushlight/engine/kernels/products/dot_product.h"
 #include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/module/thread_pool.h"
 
 using namespace rushlight;
 using namespace rushlight::benchmark;
-using namespace rushlight::cpu;
+using namespace rushlight::engine;
 
 namespace {
 

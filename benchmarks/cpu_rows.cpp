@@ -7,15 +7,15 @@
 #include <cstring>
 
 #include "cpu_timing.h"
-#include "rushlight/backends/cpu/kernels/attention.h"
-#include "rushlight/backends/cpu/kernels/rows.h"
-#include "rushlight/backends/cpu/kernels/tile.h"
+#include "rushlight/engine/kernels/products/attention.h"
+#include "rushlight/engine/kernels/rows/rows.h"
+#include "rushlight/engine/kernels/rows/tile.h"
 #include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/module/thread_pool.h"
 
 using namespace rushlight;
 using namespace rushlight::benchmark;
-using namespace rushlight::cpu;
+using namespace rushlight::engine;
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <ctime>
 #include <vector>
 
-#include "rushlight/backends/cpu/loops/peak.h"
-#include "rushlight/backends/cpu/loops/rows.h"
+#include "rushlight/engine/loops/products/peak.h"
+#include "rushlight/engine/loops/rows/rows.h"
 
 namespace rushlight {
 namespace benchmark {
@@ -39,7 +39,7 @@ inline double now(size_t threads) {
 inline double peak_flops(int64_t rounds) {
   float sink = 0;
   const double start = now(1);
-  const int64_t operations = cpu::peak_loops().multiply_adds(rounds, &sink);
+  const int64_t operations = engine::peak_loops().multiply_adds(rounds, &sink);
   return static_cast<double>(operations) / (now(1) - start);
 }
 
@@ -47,7 +47,7 @@ inline double peak_flops(int64_t rounds) {
 inline double peak_dot_ops(int64_t rounds) {
   int32_t sink = 0;
   const double start = now(1);
-  const int64_t operations = cpu::dot_peak_loops().dot_products(rounds, &sink);
+  const int64_t operations = engine::dot_peak_loops().dot_products(rounds, &sink);
   return static_cast<double>(operations) / (now(1) - start);
 }
 
@@ -105,7 +105,7 @@ inline double peak_read() {
   constexpr size_t kFloats = size_t{4} << 20;
   part = (part + kFloats) % memory.size();
   const double start = now(1);
-  (void)cpu::reduce_loops().row(memory.data() + part, kFloats, cpu::Reduction::Max);
+  (void)engine::reduce_loops().row(memory.data() + part, kFloats, engine::Reduction::Max);
   return static_cast<double>(kFloats) * 4 / (now(1) - start);
 }
 

@@ -1,10 +1,10 @@
-// What the machine reaches at most: see backends/cpu/kernels/peak.h.
+// What the machine reaches at most: see engine/kernels/products/peak.h.
 #include <nanobind/nanobind.h>
 
 #include <vector>
 
 #include "bindings.h"
-#include "rushlight/backends/cpu/kernels/peak.h"
+#include "rushlight/engine/kernels/products/peak.h"
 #include "rushlight/module/thread_pool.h"
 
 namespace rushlight::python {
@@ -26,10 +26,10 @@ void init_peaks(nb::module_& m) {
           nb::gil_scoped_release release;
           PoolWorkers workers(threads);
           workers.start();
-          flops = cpu::measure_flops(&workers);
-          integer_ops = cpu::measure_integer_ops(&workers);
+          flops = engine::measure_flops(&workers);
+          integer_ops = engine::measure_integer_ops(&workers);
           const std::vector<float> data(kFloats, 1.0f);
-          bandwidth = cpu::measure_bandwidth(data.data(), data.size(), &workers);
+          bandwidth = engine::measure_bandwidth(data.data(), data.size(), &workers);
         }
         return nb::make_tuple(flops, integer_ops, bandwidth);
       },

@@ -52,6 +52,7 @@ CPP_LAYERS = (
     ("program",),
     ("kernel",),
     ("delegate",),
+    ("engine",),
     ("method",),
     ("kernels", "backends"),
     ("trace",),
@@ -65,7 +66,10 @@ NEEDS_TORCH = (
     *("ir", "capture", "quantization", "edge", "partition", "lower", "plan", "emit"),
     *("pipeline", "check", "other_shapes", "forms", "api", "doctor", "accuracy"),
 )
-CPP_CORE = ("platform", "core", "events", "program", "kernel", "delegate", "method", "kernels")
+CPP_CORE = (
+    *("platform", "core", "events", "program", "kernel", "delegate", "engine", "method"),
+    "kernels",
+)
 
 MAX_FILE, MAX_FUNCTION, MAX_DEPTH, MAX_COLUMNS = 500, 60, 5, 100
 

@@ -15,8 +15,8 @@ SCHEMAS = {
     "common": ("INVALID_PROGRAM", "program"),
     "program": ("INVALID_PROGRAM", "program"),
     "flat_tensor": ("INVALID_EXTERNAL_DATA", "program"),
-    "cpu_engine": ("DELEGATE_INVALID_COMPATIBILITY", "backends/cpu"),
-    "xnnpack": ("DELEGATE_INVALID_COMPATIBILITY", "backends/xnnpack"),
+    "cpu_engine": ("DELEGATE_INVALID_COMPATIBILITY", "engine/types"),
+    "xnnpack": ("DELEGATE_INVALID_COMPATIBILITY", "backends/xnnpack/payload"),
 }
 
 

@@ -1,5 +1,5 @@
 // Files that a backend may keep, to have work done once: the desktop's are in
-// module/desktop_files.h, a board has none.
+// module/files/desktop_files.h, a board has none.
 #pragma once
 
 #include <cstddef>

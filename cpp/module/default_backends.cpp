@@ -3,7 +3,7 @@
 #if defined(RUSHLIGHT_HAS_BACKENDS)
 #include "rushlight/backends/cpu/cpu_backend.h"
 #include "rushlight/backends/xnnpack/xnnpack_backend.h"
-#include "rushlight/module/desktop_files.h"
+#include "rushlight/module/files/desktop_files.h"
 #endif
 
 namespace rushlight {

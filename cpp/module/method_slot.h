@@ -2,9 +2,9 @@
 #pragma once
 
 #include "rushlight/method/method.h"
+#include "rushlight/module/files/page_keeper.h"
 #include "rushlight/module/memory.h"
 #include "rushlight/module/module.h"
-#include "rushlight/module/page_keeper.h"
 
 namespace rushlight {
 

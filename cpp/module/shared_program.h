@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "rushlight/method/method.h"
-#include "rushlight/module/file_map.h"
+#include "rushlight/module/files/file_map.h"
 #include "rushlight/program/external_data.h"
 #include "rushlight/program/program.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "rushlight/module/backend_library.h"
-#include "rushlight/module/failure_lines.h"
+#include "rushlight/module/debug/failure_lines.h"
 #include "rushlight/module/module.h"
 #include "rushlight/platform/platform.h"
 #include "rushlight/runner/npy.h"

@@ -4,15 +4,15 @@
 #include <cstdio>
 
 #include "cpu_kernels.h"
-#include "rushlight/backends/cpu/kernels/convolution.h"
+#include "rushlight/engine/kernels/images/convolution.h"
 
 namespace rushlight {
 namespace test {
 
-inline int64_t in_size(const cpu::ConvGeometry& g) {
+inline int64_t in_size(const engine::ConvGeometry& g) {
   return g.batch * g.in_height * g.in_width * g.in_channels;
 }
-inline int64_t out_size(const cpu::ConvGeometry& g) {
+inline int64_t out_size(const engine::ConvGeometry& g) {
   return g.batch * g.out_height * g.out_width * g.out_channels;
 }
 
@@ -22,8 +22,8 @@ inline int64_t out_of(int64_t in, int64_t kernel, int64_t stride, int64_t dilati
   return room < 0 ? 0 : room / stride + 1;
 }
 
-inline cpu::ConvGeometry drawn_geometry(Random& random, int64_t widest) {
-  cpu::ConvGeometry g;
+inline engine::ConvGeometry drawn_geometry(Random& random, int64_t widest) {
+  engine::ConvGeometry g;
   g.batch = random.whole(0, 12) == 0 ? 0 : random.whole(1, 2);
   g.in_height = random.whole(1, 12);
   g.in_width = random.whole(1, widest);
@@ -41,8 +41,8 @@ inline cpu::ConvGeometry drawn_geometry(Random& random, int64_t widest) {
 }
 
 // Of dense convolutions, grouped ones among them; some have one tap, and of these some no padding.
-inline cpu::ConvGeometry drawn_dense_geometry(Random& random, int i) {
-  cpu::ConvGeometry g = drawn_geometry(random, 35);
+inline engine::ConvGeometry drawn_dense_geometry(Random& random, int i) {
+  engine::ConvGeometry g = drawn_geometry(random, 35);
   if (i % 4 == 0) g.kernel_y = g.kernel_x = 1;
   if (i % 8 == 0) g.pad_top = g.pad_left = 0;
   g.out_height = out_of(g.in_height, g.kernel_y, g.stride_y, g.dilation_y, g.pad_top);
@@ -53,7 +53,7 @@ inline cpu::ConvGeometry drawn_dense_geometry(Random& random, int i) {
   return g;
 }
 
-inline void print_geometry(const char* what, const cpu::ConvGeometry& g) {
+inline void print_geometry(const char* what, const engine::ConvGeometry& g) {
   std::fprintf(
       stderr,
       "%s: %s, in %dx%dx%dx%d, out %dx%dx%d, kernel %dx%d, stride %d %d, "

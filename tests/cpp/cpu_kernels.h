@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "check.h"
-#include "rushlight/backends/cpu/kernels/product.h"
+#include "rushlight/engine/kernels/products/product.h"
 #include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/module/thread_pool.h"
 
@@ -132,7 +132,7 @@ struct Expected {
     value += term;
     size += std::fabs(term);
   }
-  bool holds(float result, const cpu::Finish& finish) const {
+  bool holds(float result, const engine::Finish& finish) const {
     double wanted = value;
     if (wanted < finish.low) wanted = finish.low;
     if (wanted > finish.high) wanted = finish.high;
@@ -141,12 +141,13 @@ struct Expected {
 };
 
 inline float* panel_element(float* panels, int64_t depth, int64_t k, int64_t column) {
-  return panels + ((column / cpu::kPanel) * depth + k) * cpu::kPanel + column % cpu::kPanel;
+  return panels + ((column / engine::kPanel) * depth + k) * engine::kPanel +
+         column % engine::kPanel;
 }
 
 // Bias of whole panels.
 inline std::vector<float> bias_of(Random& random, int64_t columns) {
-  std::vector<float> bias = random.reals(cpu::panels_of(columns) * cpu::kPanel, -1, 1);
+  std::vector<float> bias = random.reals(engine::panels_of(columns) * engine::kPanel, -1, 1);
   for (size_t j = static_cast<size_t>(columns); j < bias.size(); ++j) bias[j] = 0;
   return bias;
 }

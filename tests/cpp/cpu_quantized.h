@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "cpu_kernels.h"
-#include "rushlight/backends/cpu/kernels/quantized.h"
+#include "rushlight/engine/kernels/rows/quantized.h"
 
 namespace rushlight {
 namespace test {
@@ -18,20 +18,20 @@ inline std::vector<uint8_t> bytes_of(Random& random, int64_t n) {
   return bytes;
 }
 
-inline int32_t clamped(int64_t value, const cpu::Requantize& requantize) {
+inline int32_t clamped(int64_t value, const engine::Requantize& requantize) {
   value += requantize.zero_point;
   if (value < requantize.low) return requantize.low;
   return value > requantize.high ? requantize.high : static_cast<int32_t>(value);
 }
 
 // round_half_even(sum * multiplier), in float32 but for the rounding.
-inline int32_t requantized(int64_t sum, float multiplier, const cpu::Requantize& requantize) {
+inline int32_t requantized(int64_t sum, float multiplier, const engine::Requantize& requantize) {
   const double product = static_cast<double>(static_cast<float>(sum) * multiplier);
   return clamped(std::llrint(std::fmin(std::fmax(product, -1e6), 1e6)), requantize);
 }
 
-inline cpu::Requantize draw_requantize(Random& random) {
-  cpu::Requantize requantize;
+inline engine::Requantize draw_requantize(Random& random) {
+  engine::Requantize requantize;
   requantize.zero_point = static_cast<int32_t>(random.whole(0, 255));
   if (!random.chance(3)) return requantize;
   requantize.low = static_cast<int32_t>(random.whole(0, 255));

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "damage.h"
-#include "rushlight/backends/cpu/cpu_engine_fb.h"
+#include "rushlight/engine/types/cpu_engine_fb.h"
 
 namespace rushlight {
 namespace test {

@@ -11,7 +11,7 @@
 #include "check.h"
 #include "program_builder.h"
 #include "rushlight/backends/cpu/cpu_backend.h"
-#include "rushlight/backends/cpu/cpu_engine_fb.h"
+#include "rushlight/engine/types/cpu_engine_fb.h"
 
 namespace rushlight {
 namespace test {

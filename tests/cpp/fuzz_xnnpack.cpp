@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "fuzz_delegates.h"
+#include "rushlight/backends/xnnpack/payload/xnnpack_fb.h"
 #include "rushlight/backends/xnnpack/xnnpack_backend.h"
-#include "rushlight/backends/xnnpack/xnnpack_fb.h"
 
 namespace {
 

@@ -17,8 +17,8 @@
 #include "rushlight/kernel/generator.h"
 #include "rushlight/kernel/kernel.h"
 #include "rushlight/kernel/loops/dispatch.h"
+#include "rushlight/kernels/portable/movement/view.h"
 #include "rushlight/kernels/portable/portable.h"
-#include "rushlight/kernels/portable/view.h"
 #include "rushlight/module/thread_pool.h"
 
 namespace rushlight {

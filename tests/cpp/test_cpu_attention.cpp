@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "cpu_kernels.h"
-#include "rushlight/backends/cpu/kernels/attention.h"
+#include "rushlight/engine/kernels/products/attention.h"
 
 using namespace rushlight;
-using namespace rushlight::cpu;
+using namespace rushlight::engine;
 using namespace rushlight::test;
 
 namespace {

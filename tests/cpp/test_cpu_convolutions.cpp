@@ -7,10 +7,10 @@
 
 #include "cpu_geometry.h"
 #include "cpu_kernels.h"
-#include "rushlight/backends/cpu/kernels/convolution.h"
+#include "rushlight/engine/kernels/images/convolution.h"
 
 using namespace rushlight;
-using namespace rushlight::cpu;
+using namespace rushlight::engine;
 using namespace rushlight::test;
 
 namespace {

@@ -4,11 +4,11 @@
 #include <type_traits>
 
 #include "cpu_kernels.h"
-#include "rushlight/backends/cpu/kernels/rows.h"
+#include "rushlight/engine/kernels/rows/rows.h"
 #include "rushlight/kernel/loops/half.h"
 
 using namespace rushlight;
-using namespace rushlight::cpu;
+using namespace rushlight::engine;
 using namespace rushlight::test;
 namespace plain = rushlight::kernels::plain;
 
@@ -64,7 +64,7 @@ void check_copy(Copy copy, int64_t in_span, int64_t out_span, Random& random) {
       out_span * static_cast<int64_t>(size),
       [&](unsigned char* out, Workers* workers) {
         copy.out = out;
-        cpu::copy(copy, workers);
+        engine::copy(copy, workers);
       },
       [&](const unsigned char* out) {
         CHECK(expected.empty() || std::memcmp(out, expected.data(), expected.size()) == 0);
@@ -114,7 +114,7 @@ void check_conversion(Copy copy, Conversion conversion, int64_t in_span, int64_t
       static_cast<int64_t>(bytes),
       [&](unsigned char* out, Workers* workers) {
         copy.out = out;
-        cpu::copy(copy, workers);
+        engine::copy(copy, workers);
       },
       [&](const unsigned char* out) {
         CHECK(bytes == 0 || std::memcmp(out, expected.data(), bytes) == 0);

@@ -5,10 +5,10 @@
 #include <initializer_list>
 
 #include "cpu_kernels.h"
-#include "rushlight/backends/cpu/kernels/dot_product.h"
+#include "rushlight/engine/kernels/products/dot_product.h"
 
 using namespace rushlight;
-using namespace rushlight::cpu;
+using namespace rushlight::engine;
 using namespace rushlight::test;
 
 namespace {

@@ -7,7 +7,7 @@
 #include "rushlight/kernel/loops/half.h"
 
 using namespace rushlight;
-using namespace rushlight::cpu;
+using namespace rushlight::engine;
 using namespace rushlight::test;
 
 namespace {

@@ -3,10 +3,10 @@
 #include <cfloat>
 
 #include "cpu_quantized.h"
-#include "rushlight/backends/cpu/kernels/quantize.h"
+#include "rushlight/engine/kernels/rows/quantize.h"
 
 using namespace rushlight;
-using namespace rushlight::cpu;
+using namespace rushlight::engine;
 using namespace rushlight::test;
 
 namespace {

@@ -5,10 +5,10 @@
 
 #include "cpu_geometry.h"
 #include "cpu_quantized.h"
-#include "rushlight/backends/cpu/kernels/quantized_convolution.h"
+#include "rushlight/engine/kernels/images/quantized_convolution.h"
 
 using namespace rushlight;
-using namespace rushlight::cpu;
+using namespace rushlight::engine;
 using namespace rushlight::test;
 
 namespace {

@@ -4,7 +4,7 @@
 
 #include "cpu_kernels.h"
 #include "engine_payload.h"
-#include "rushlight/backends/cpu/kernels/quantize.h"
+#include "rushlight/engine/kernels/rows/quantize.h"
 
 using namespace rushlight;
 using namespace rushlight::test;
@@ -107,13 +107,13 @@ void check_run(EngineDelegate& delegate, int32_t rows) {
   }
   std::vector<uint8_t> bytes(static_cast<size_t>(rows * kDepth));
   std::vector<float> scales(static_cast<size_t>(2 * rows));
-  cpu::QuantizeRows job;
+  engine::QuantizeRows job;
   job.rows = rows;
   job.width = job.in_step = job.out_step = kDepth;
   job.in = run.x.data();
   job.out = bytes.data();
   job.scales = scales.data();
-  cpu::quantize_rows(job, nullptr);
+  engine::quantize_rows(job, nullptr);
   for (int64_t i = 0; i < rows; ++i) {
     check_row(run, i, bytes.data() + i * kDepth, scales[static_cast<size_t>(2 * i)],
               static_cast<double>(scales[static_cast<size_t>(2 * i + 1)]));

@@ -4,8 +4,8 @@
 
 #include "cpu_kernels.h"
 #include "engine_images.h"
-#include "rushlight/backends/cpu/kernels/quantized.h"
-#include "rushlight/backends/cpu/kernels/quantized_convolution.h"
+#include "rushlight/engine/kernels/images/quantized_convolution.h"
+#include "rushlight/engine/kernels/rows/quantized.h"
 
 using namespace rushlight;
 using namespace rushlight::test;
@@ -48,21 +48,21 @@ class Expected {
     columns_ = run.w.data() + Graph::kFirstColumn;
     const Bytes image = to_bytes(run.x);
     Bytes looked = convolved(image, true, 20, 9);
-    cpu::QuantizedBinary sum;
+    engine::QuantizedBinary sum;
     sum.a_zero_point = 128;
     sum.b_zero_point = 7;
     sum.requantize = kRequantize;
-    CHECK(cpu::set_sum(0.5f, 0.25f, 0.5f, &sum));
-    cpu::combine(sum, operands(image, looked, 1, looked), nullptr);
-    cpu::look_up(operands(looked, bytes_, 0, looked), nullptr);
+    CHECK(engine::set_sum(0.5f, 0.25f, 0.5f, &sum));
+    engine::combine(sum, operands(image, looked, 1, looked), nullptr);
+    engine::look_up(operands(looked, bytes_, 0, looked), nullptr);
     Bytes dense = convolved(looked, false, 24, 130);
     const Bytes other = convolved(looked, false, 24, 77);
     sum.a_zero_point = sum.b_zero_point = 100;
-    CHECK(cpu::set_sum(0.5f, 0.5f, 1, &sum));
-    cpu::combine(sum, operands(other, dense, 1, dense), nullptr);
-    cpu::QuantizedPooling pooling;
+    CHECK(engine::set_sum(0.5f, 0.5f, 1, &sum));
+    engine::combine(sum, operands(other, dense, 1, dense), nullptr);
+    engine::QuantizedPooling pooling;
     pooling.geometry = geometry(24, 24, 2);
-    pooling.kind = cpu::Pool::Average;
+    pooling.kind = engine::Pool::Average;
     pooling.count_padding = false;
     pooling.in_zero_point = 100;
     pooling.multiplier = 1.5f;
@@ -70,16 +70,16 @@ class Expected {
     out.resize(static_cast<size_t>(pooling.geometry.out_height * 4 * 24));
     pooling.in = dense.data();
     pooling.out = out.data();
-    cpu::pool(pooling, nullptr);
+    engine::pool(pooling, nullptr);
   }
 
   Bytes out;
 
  private:
-  static constexpr cpu::Requantize kRequantize = {100, 3, 250};
+  static constexpr engine::Requantize kRequantize = {100, 3, 250};
 
-  cpu::ConvGeometry geometry(int64_t in, int64_t channels, int64_t stride) const {
-    cpu::ConvGeometry g;
+  engine::ConvGeometry geometry(int64_t in, int64_t channels, int64_t stride) const {
+    engine::ConvGeometry g;
     g.in_height = height_;
     g.in_width = 7;
     g.in_channels = in;
@@ -93,7 +93,7 @@ class Expected {
   }
 
   Bytes convolved(const Bytes& image, bool depthwise, int64_t channels, uint8_t padding) const {
-    cpu::QuantizedConvolution conv;
+    engine::QuantizedConvolution conv;
     conv.geometry = geometry(20, channels, 1);
     conv.geometry.groups = depthwise ? 20 : 1;
     conv.padding_value = padding;
@@ -109,18 +109,19 @@ class Expected {
     conv.results.requantize = kRequantize;
     conv.results.bytes = results.data();
     conv.results.step = channels;
-    std::vector<char> scratch(depthwise ? cpu::quantized_depthwise_scratch(conv.geometry)
-                                        : cpu::quantized_convolution_scratch(conv.geometry, 1));
+    std::vector<char> scratch(depthwise ? engine::quantized_depthwise_scratch(conv.geometry)
+                                        : engine::quantized_convolution_scratch(conv.geometry, 1));
     if (depthwise) {
-      cpu::convolve_depthwise(conv, scratch.data(), nullptr);
+      engine::convolve_depthwise(conv, scratch.data(), nullptr);
     } else {
-      cpu::convolve(conv, scratch.data(), nullptr);
+      engine::convolve(conv, scratch.data(), nullptr);
     }
     return results;
   }
 
-  static cpu::ByteOperands operands(const Bytes& a, const Bytes& b, int64_t b_step, Bytes& result) {
-    cpu::ByteOperands o;
+  static engine::ByteOperands operands(const Bytes& a, const Bytes& b, int64_t b_step,
+                                       Bytes& result) {
+    engine::ByteOperands o;
     o.rank = 1;
     o.sizes[0] = static_cast<int64_t>(a.size());
     o.a_steps[0] = o.out_steps[0] = 1;

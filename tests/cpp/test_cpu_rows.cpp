@@ -4,11 +4,11 @@
 #include <cstdlib>
 
 #include "cpu_kernels.h"
-#include "rushlight/backends/cpu/kernels/rows.h"
+#include "rushlight/engine/kernels/rows/rows.h"
 #include "rushlight/kernel/loops/half.h"
 
 using namespace rushlight;
-using namespace rushlight::cpu;
+using namespace rushlight::engine;
 using namespace rushlight::test;
 
 namespace {

@@ -7,8 +7,8 @@
 
 #include "check.h"
 #include "engine_payload.h"
-#include "rushlight/backends/cpu/graph_parts.h"
-#include "rushlight/backends/cpu/sizes.h"
+#include "rushlight/engine/graph/sizes.h"
+#include "rushlight/engine/types/graph_parts.h"
 #include "rushlight/module/thread_pool.h"
 
 using namespace rushlight;
@@ -153,21 +153,21 @@ void test_more_scratch_than_at_the_bounds() {
 // --- expressions --------------------------------------------------------------------------------
 
 int64_t number_of(ExpressionKind kind, int64_t a, int64_t b) {
-  using cpu::Expression;
-  const Expression expressions[] = {{cpu::ExpressionKind::Constant, a, 0},
-                                    {cpu::ExpressionKind::Constant, b, 0},
-                                    {static_cast<cpu::ExpressionKind>(kind), 0, 1}};
+  using engine::Expression;
+  const Expression expressions[] = {{engine::ExpressionKind::Constant, a, 0},
+                                    {engine::ExpressionKind::Constant, b, 0},
+                                    {static_cast<engine::ExpressionKind>(kind), 0, 1}};
   const int32_t result[] = {2};
-  cpu::Value value;
+  engine::Value value;
   value.view.rank = 1;
   value.dynamic_sizes = result;
-  cpu::GraphParts parts;
+  engine::GraphParts parts;
   parts.expressions = expressions;
   parts.values = {&value, 1};
   std::vector<uint64_t> memory(64);
   Allocator allocator(memory.data(), memory.size() * 8);
   Message message;
-  cpu::Sizes sizes;
+  engine::Sizes sizes;
   CHECK(sizes.load(parts, allocator, message).ok());
   if (!sizes.take(nullptr, message).ok()) return INT64_MIN;
   CHECK(sizes.set(value));

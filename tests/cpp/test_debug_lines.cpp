@@ -3,7 +3,7 @@
 //
 // Usage: test_debug_lines [MAP QUESTIONS], files: prints the lines of "METHOD<tab>INSTRUCTION" and
 // "METHOD<tab>DELEGATE<tab>ID" in MAP, each of QUESTIONS on a line, then damages the map.
-#include "rushlight/module/debug_lines.h"
+#include "rushlight/module/debug/debug_lines.h"
 
 #include <cstdio>
 #include <fstream>

@@ -4,8 +4,8 @@
 #include "check.h"
 #include "debug_map_builder.h"
 #include "delegates.h"
-#include "rushlight/module/failure_lines.h"
-#include "rushlight/module/json.h"
+#include "rushlight/module/debug/failure_lines.h"
+#include "rushlight/module/debug/json.h"
 
 using namespace rushlight;
 using namespace rushlight::test;

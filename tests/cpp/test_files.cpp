@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "check.h"
-#include "rushlight/module/file_map.h"
+#include "rushlight/module/files/file_map.h"
 #include "rushlight/program/data_pair.h"
 
 using namespace rushlight;

@@ -15,9 +15,9 @@
 
 #include "check.h"
 #include "damage.h"
-#include "rushlight/backends/xnnpack/digest.h"
+#include "rushlight/backends/xnnpack/weights/digest.h"
 #include "rushlight/backends/xnnpack/xnnpack_backend.h"
-#include "rushlight/module/desktop_files.h"
+#include "rushlight/module/files/desktop_files.h"
 #include "rushlight/module/module.h"
 #include "rushlight/platform/platform.h"
 

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "check.h"
-#include "rushlight/backends/cpu/kernels/product.h"
-#include "rushlight/backends/xnnpack/pack.h"
+#include "rushlight/backends/xnnpack/weights/pack.h"
+#include "rushlight/engine/kernels/products/product.h"
 #include "rushlight/kernel/loops/half.h"
 
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using namespace rushlight::xnnpack;
 namespace plain = rushlight::kernels::plain;
 
-constexpr int64_t kPanel = rushlight::cpu::kPanel;
+constexpr int64_t kPanel = rushlight::engine::kPanel;
 constexpr float kUnset = -7;
 
 // Numbers from 1 on, so that none is 0.

@@ -6,9 +6,9 @@
 
 #include "check.h"
 #include "program_builder.h"
-#include "rushlight/backends/xnnpack/graph.h"
+#include "rushlight/backends/xnnpack/payload/graph.h"
+#include "rushlight/backends/xnnpack/payload/xnnpack_fb.h"
 #include "rushlight/backends/xnnpack/xnnpack_backend.h"
-#include "rushlight/backends/xnnpack/xnnpack_fb.h"
 #include "rushlight/kernel/loops/half.h"
 
 namespace {

@@ -6,12 +6,12 @@
 #include <limits>
 
 #include "cpu_kernels.h"
-#include "rushlight/backends/cpu/kernels/tile.h"
+#include "rushlight/engine/kernels/rows/tile.h"
 
 namespace rushlight {
 namespace test {
 
-using cpu::TileOp;
+using engine::TileOp;
 
 inline double truth(bool x) { return x ? 1 : 0; }
 inline double nan_or(double x, double y, double result) {
@@ -153,7 +153,7 @@ inline double unary(TileOp op, double x, double value) {
   }
 }
 
-inline double apply(const cpu::TileInstruction& instruction, double a, double b, double c) {
+inline double apply(const engine::TileInstruction& instruction, double a, double b, double c) {
   const TileOp op = instruction.op;
   if (op == TileOp::MUL_ADD) return a * b + c;
   if (op == TileOp::WHERE) return a != 0 ? b : c;

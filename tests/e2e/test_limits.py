@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import rushlight as rl
-from rushlight.backends.cpu.operator_facts import check_arguments
+from rushlight.backends.cpu.operators.facts import check_arguments
 from rushlight.errors import ExportError
 from rushlight.schema.cpu_engine import Limit
 

@@ -337,7 +337,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "rushlight").symlink_to(ROOT / "cpp")
     flags = "-std=c++17 -O1 -g -Wall -Wextra -Werror -fno-exceptions -fno-rtti".split()
     sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    sources = ["tests/cpp/test_debug_lines.cpp", "cpp/module/debug_lines.cpp"]
+    sources = ["tests/cpp/test_debug_lines.cpp", "cpp/module/debug/debug_lines.cpp"]
     subprocess.run(
         [compiler, *flags, *sanitizers, f"-I{folder}", *sources, "-o", str(folder / "reader")],
         cwd=ROOT,

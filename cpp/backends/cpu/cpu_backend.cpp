@@ -2,19 +2,19 @@
 
 #include <new>
 
-#include "rushlight/backends/cpu/graph.h"
 #include "rushlight/backends/cpu/payload.h"
+#include "rushlight/engine/graph/graph.h"
 
 namespace rushlight {
 
 Result<void*> CpuBackend::init(BackendInit& init) {
-  void* memory = init.allocator->allocate(sizeof(cpu::Graph), alignof(cpu::Graph));
+  void* memory = init.allocator->allocate(sizeof(engine::Graph), alignof(engine::Graph));
   if (memory == nullptr) {
     return init.message->fail(Code::DelegateMemoryAllocationFailed,
                               "the method's memory has no room for the delegate");
   }
-  cpu::Graph* graph = new (memory) cpu::Graph();
-  cpu::GraphParts parts;
+  engine::Graph* graph = new (memory) engine::Graph();
+  engine::GraphParts parts;
   RL_TRY(cpu::read_payload(init, &parts));
   RL_TRY(graph->load(parts, init));
   init.keeps_payload = false;  // all of it was read; weights lie in named data
@@ -23,7 +23,7 @@ Result<void*> CpuBackend::init(BackendInit& init) {
 
 Status CpuBackend::execute(const BackendRun& run, void* handle, EValue* const* args,
                            size_t n_args) {
-  return static_cast<cpu::Graph*>(handle)->run(run, args, n_args);
+  return static_cast<engine::Graph*>(handle)->run(run, args, n_args);
 }
 
 }  // namespace rushlight

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <new>
 
-#include "rushlight/backends/cpu/cpu_engine_fb.h"
+#include "rushlight/engine/types/cpu_engine_fb.h"
 
 namespace rushlight::cpu {
 namespace {

@@ -1,8 +1,8 @@
 // Reads the payload of the cpu backend (schema/cpu_engine.fbs) into the parts of a graph.
 #pragma once
 
-#include "rushlight/backends/cpu/graph_parts.h"
 #include "rushlight/delegate/backend.h"
+#include "rushlight/engine/types/graph_parts.h"
 
 namespace rushlight::cpu {
 

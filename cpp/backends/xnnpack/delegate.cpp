@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <new>
 
-#include "rushlight/backends/xnnpack/fold_limits.h"
-#include "rushlight/backends/xnnpack/reader.h"
-#include "rushlight/backends/xnnpack/shapes.h"
-#include "rushlight/backends/xnnpack/translate.h"
+#include "rushlight/backends/xnnpack/payload/reader.h"
+#include "rushlight/backends/xnnpack/payload/shapes.h"
+#include "rushlight/backends/xnnpack/translate/fold_limits.h"
+#include "rushlight/backends/xnnpack/translate/translate.h"
 
 namespace rushlight::xnnpack {
 namespace {
@@ -74,7 +74,7 @@ Status Delegate::plan(BackendInit& init) {
   memory_.clear();
   size_t failed = graph_.nodes.size();
   Status status = infer_shapes(graph_, shapes_, *init.message, &failed);
-  cpu::GraphParts parts;
+  engine::GraphParts parts;
   if (status.ok()) {
     Translator translator(graph_, shapes_, ordinals_, weights_, init.allocator, init.message);
     status = translator.run(n_inputs_, arguments_.size() - n_inputs_, &parts, &failed);
@@ -86,7 +86,7 @@ Status Delegate::plan(BackendInit& init) {
     }
     return status;
   }
-  engine_ = cpu::Graph();
+  engine_ = engine::Graph();
   RL_TRY(engine_.load(parts, init));
   is_planned_ = true;
   return {};

@@ -2,11 +2,11 @@
 // inputs. Other sizes are translated anew, into memory that was set aside for the greatest ones.
 #pragma once
 
-#include "rushlight/backends/cpu/graph.h"
-#include "rushlight/backends/xnnpack/graph.h"
+#include "rushlight/backends/xnnpack/payload/graph.h"
 #include "rushlight/backends/xnnpack/plan_memory.h"
-#include "rushlight/backends/xnnpack/weights.h"
+#include "rushlight/backends/xnnpack/weights/weights.h"
 #include "rushlight/delegate/backend.h"
+#include "rushlight/engine/graph/graph.h"
 
 namespace rushlight::xnnpack {
 
@@ -41,7 +41,7 @@ class Delegate {
   EValue** args_ = nullptr;  // of a run, in the order of `arguments_`
   Workers* workers_ = nullptr;
   PlanMemory memory_;
-  cpu::Graph engine_;
+  engine::Graph engine_;
   bool is_planned_ = false;
 };
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "rushlight/backends/xnnpack/packed_cache.h"
+#include "rushlight/backends/xnnpack/weights/packed_cache.h"
 #include "rushlight/delegate/backend.h"
 
 namespace rushlight::xnnpack {

@@ -5,7 +5,7 @@
 
 #include "rushlight/core/tensor.h"
 #include "rushlight/kernel/loops/half.h"
-#include "rushlight/kernels/portable/view.h"
+#include "rushlight/kernels/portable/movement/view.h"
 
 namespace rushlight::kernels {
 

@@ -5,7 +5,7 @@
 #include "rushlight/core/evalue.h"
 #include "rushlight/core/tensor.h"
 #include "rushlight/kernel/kernel.h"
-#include "rushlight/kernels/portable/loops/convert.h"
+#include "rushlight/kernels/portable/loops/elementwise/convert.h"
 
 namespace rushlight::kernels {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "rushlight/core/tensor.h"
-#include "rushlight/kernels/portable/view.h"
+#include "rushlight/kernels/portable/movement/view.h"
 
 namespace rushlight::kernels {
 

@@ -194,7 +194,7 @@ class Constant:
 
 @dataclass(slots=True)
 class TileProgram:
-    """Elementwise instructions, run on a tile at a time: see cpp/backends/cpu/kernels/tile.h."""
+    """Elementwise instructions, run on a tile at a time: see cpp/engine/kernels/rows/tile.h."""
 
     #: Three words for each instruction: op (a TileOp), out, a, b (one byte each, the lowest first);
     #: c; the bits of a float32.

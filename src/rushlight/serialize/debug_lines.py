@@ -1,6 +1,6 @@
 """The first half of the debug map: the lines of instructions and places, which are read in place.
 
-`docs/file-format.md` has the form. What stands here is also what `cpp/module/debug_lines.cpp`
+`docs/file-format.md` has the form. What stands here is also what `cpp/module/debug/debug_lines.cpp`
 reads.
 """
 

@@ -14,7 +14,8 @@ from torch import nn
 from torch.export import Dim
 
 import rushlight as rl
-from rushlight.backends.cpu import bands, preprocess
+from rushlight.backends.cpu import preprocess
+from rushlight.backends.cpu.passes import bands
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from torch import nn
 import rushlight as rl
 from delegates import lowered_modules
 from rushlight.backends.cpu import CpuPartitioner
-from rushlight.backends.cpu.assemble import Assembled, TooLongError, assemble, programs
-from rushlight.backends.cpu.quantized_facts import static_of
-from rushlight.backends.cpu.tiles import Term, constant
+from rushlight.backends.cpu.integers.facts import static_of
+from rushlight.backends.cpu.tiles.assemble import Assembled, TooLongError, assemble, programs
+from rushlight.backends.cpu.tiles.terms import Term, constant
 from rushlight.schema import cpu_engine as fb
 from rushlight.schema.cpu_engine import TileLimit, TileOp
 

@@ -14,7 +14,7 @@ from torch import nn
 
 import rushlight as rl
 from delegates import lowered_modules
-from rushlight.backends.cpu.tiles import TERMS
+from rushlight.backends.cpu.tiles.terms import TERMS
 from rushlight.schema import cpu_engine as fb
 
 aten = torch.ops.aten

@@ -11,9 +11,9 @@ import sympy
 import torch
 from torch.utils._sympy.functions import FloorDiv, Max, Min, PythonMod
 
-from rushlight.backends.cpu.expressions import Known, Table, is_written
-from rushlight.backends.cpu.layout import Layout, NoViewError
-from rushlight.backends.cpu.sizes import Size, floor_divided, product, same, simple
+from rushlight.backends.cpu.graph.expressions import Known, Table, is_written
+from rushlight.backends.cpu.graph.layout import Layout, NoViewError
+from rushlight.backends.cpu.graph.sizes import Size, floor_divided, product, same, simple
 from rushlight.schema.cpu_engine import Expression, ExpressionKind
 
 N, M = (sympy.Symbol(name, integer=True, positive=True) for name in "nm")

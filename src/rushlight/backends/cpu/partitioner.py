@@ -11,19 +11,19 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from rushlight.backends.cpu import tiles
-from rushlight.backends.cpu.clusters import is_elementwise, is_number
-from rushlight.backends.cpu.dynamic import DynamicSizes, hidden_sizes
-from rushlight.backends.cpu.operator_facts import REALS
-from rushlight.backends.cpu.operators import ANY_DTYPE, KEPT_WHOLE, MOVING, OPERATORS
+from rushlight.backends.cpu.integers.facts import operands_of
+from rushlight.backends.cpu.operators.facts import REALS
+from rushlight.backends.cpu.operators.table import ANY_DTYPE, KEPT_WHOLE, MOVING, OPERATORS
 from rushlight.backends.cpu.preprocess import CpuBackend, read_weights
-from rushlight.backends.cpu.quantized_facts import operands_of
-from rushlight.backends.cpu.quantized_partition import (
+from rushlight.backends.cpu.support.dynamic import DynamicSizes, hidden_sizes
+from rushlight.backends.cpu.support.integers import (
     cut_patterns,
     keep_together,
     why_not_product,
     why_not_quantized,
 )
+from rushlight.backends.cpu.tiles import terms
+from rushlight.backends.cpu.tiles.clusters import is_elementwise, is_number
 from rushlight.ir.quantized_values import Constant, dequantizes_constant, name_of
 from rushlight.partition import (
     CompileSpec,
@@ -60,7 +60,7 @@ class CpuPartitioner(SupportedOperatorPartitioner):
         super().__init__(
             DelegationSpec(CpuBackend.__name__, specs),
             self._why_not,
-            keep_whole=[*KEPT_WHOLE, *tiles.KEPT_WHOLE],
+            keep_whole=[*KEPT_WHOLE, *terms.KEPT_WHOLE],
             own_state=False,
         )
 

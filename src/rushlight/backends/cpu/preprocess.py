@@ -9,16 +9,16 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
-from rushlight.backends.cpu.bands import cut_into_bands
-from rushlight.backends.cpu.build import Builder
-from rushlight.backends.cpu.expressions import Known, Table
-from rushlight.backends.cpu.graph import Graph, Step, View, lives_of
-from rushlight.backends.cpu.in_place import add_in_place
-from rushlight.backends.cpu.operator_facts import check_arguments
-from rushlight.backends.cpu.operators import OPERATORS
-from rushlight.backends.cpu.patterns import fuse_patterns
-from rushlight.backends.cpu.rewrite import handles_of
-from rushlight.backends.cpu.sizes import Size, at_bounds, limits, product, simple
+from rushlight.backends.cpu.build.builder import Builder
+from rushlight.backends.cpu.graph.expressions import Known, Table
+from rushlight.backends.cpu.graph.rewrite import handles_of
+from rushlight.backends.cpu.graph.sizes import Size, at_bounds, limits, product, simple
+from rushlight.backends.cpu.graph.values import Graph, Step, View, lives_of
+from rushlight.backends.cpu.operators.facts import check_arguments
+from rushlight.backends.cpu.operators.table import OPERATORS
+from rushlight.backends.cpu.passes.bands import cut_into_bands
+from rushlight.backends.cpu.passes.in_place import add_in_place
+from rushlight.backends.cpu.patterns.fuse import fuse_patterns
 from rushlight.errors import Code, ExportError
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.spec import SCALAR_TYPES, raw_bytes

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from rushlight.backends.cpu.operator_facts import beyond_window, val_of
+from rushlight.backends.cpu.operators.facts import beyond_window, val_of
 from rushlight.backends.xnnpack.build import Builder
 from rushlight.backends.xnnpack.integers import Arithmetic
 from rushlight.ir.operators import arguments

@@ -9,7 +9,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from rushlight.backends.cpu.operator_facts import check_arguments
+from rushlight.backends.cpu.operators.facts import check_arguments
 from rushlight.backends.xnnpack.build import Builder
 from rushlight.backends.xnnpack.graph import UNLIMITED, Step, Stored
 from rushlight.backends.xnnpack.operators import OPERATORS, arithmetic_of

@@ -1,0 +1,55 @@
+// Tile programs (engine/kernels/rows/tile.h) from elementwise operators: terms are added one by
+// one, then registers are assigned.
+#pragma once
+
+#include "rushlight/backends/xnnpack/translate/builder.h"
+
+namespace rushlight::xnnpack {
+
+using engine::TileOp;
+
+// One chain of elementwise operators with one result. What does not fit is remembered: then there
+// is no program, and the operators must be taken one at a time.
+class Tiles {
+ public:
+  using Term = uint16_t;
+
+  // The elements of a value that has the sizes of the result; steps of 0 repeat elements.
+  Term load(const engine::Value& value);
+  Term number(float value);
+  Term add(TileOp op, Term a, Term b = 0, float value = 0);
+
+  size_t n_operands() const { return n_operands_; }
+  engine::Value& operand(size_t i) { return operands_[i]; }
+  bool is_same(size_t operand, const engine::Value& value) const;
+  bool is_number(Term term) const { return terms_[term].op == TileOp::CONSTANT; }
+  float number_of(Term term) const { return terms_[term].value; }
+
+  // Gives operands as few dimensions as they can have together, taken in this order. What still has
+  // more than the kernel takes is copied, but the last operand, which has no gaps.
+  void merge_operands(const Order& order, Builder& builder);
+  // The program that stores `result` to operand `target`. False if it needs more than there is.
+  bool assemble(Term result, size_t target, Builder& builder, engine::TileProgram* program);
+  // Makes `n` numbers, the only operand, `result` at once; a few terms always fit.
+  void compute(Term result, float* numbers, int64_t n);
+
+ private:
+  // The number of instructions; 0 if it needs more than there is.
+  size_t write(Term result, size_t target, engine::TileInstruction* code);
+
+  struct Item {
+    TileOp op;
+    Term a;
+    Term b;
+    float value;
+    Term last_use;
+  };
+
+  Item terms_[engine::kTileInstructions];
+  size_t n_terms_ = 0;
+  engine::Value operands_[engine::kTileOperands];
+  size_t n_operands_ = 0;
+  bool fits_ = true;
+};
+
+}  // namespace rushlight::xnnpack

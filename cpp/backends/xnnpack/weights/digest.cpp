@@ -1,0 +1,62 @@
+#include "rushlight/backends/xnnpack/weights/digest.h"
+
+#include <atomic>
+#include <cstring>
+
+namespace rushlight::xnnpack {
+namespace {
+
+constexpr size_t kLanes = 8;
+constexpr size_t kBlock = kLanes * sizeof(uint64_t);
+constexpr size_t kPiece = size_t{1} << 18;
+constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
+
+// Each step can be undone, so that two words that differ never lead to the same number.
+uint64_t mixed(uint64_t x) {
+  x = (x ^ x >> 32) * kOdd;
+  x = (x ^ x >> 29) * kOdd;
+  return x ^ x >> 32;
+}
+
+void take(const uint8_t* block, uint64_t (&lanes)[kLanes]) {
+  uint64_t words[kLanes];
+  std::memcpy(words, block, kBlock);
+  for (size_t i = 0; i < kLanes; ++i) {
+    const uint64_t lane = (lanes[i] ^ words[i]) * kOdd;
+    lanes[i] = lane << 29 | lane >> 35;
+  }
+}
+
+uint64_t digest_of_piece(Span<const uint8_t> bytes, uint64_t number) {
+  uint64_t lanes[kLanes];
+  for (size_t i = 0; i < kLanes; ++i) lanes[i] = mixed(number * kLanes + i + 1);
+  size_t at = 0;
+  for (; at + kBlock <= bytes.size(); at += kBlock) take(bytes.data() + at, lanes);
+  if (at < bytes.size()) {
+    uint8_t rest[kBlock] = {};
+    std::memcpy(rest, bytes.data() + at, bytes.size() - at);
+    take(rest, lanes);
+  }
+  uint64_t sum = bytes.size();
+  for (const uint64_t lane : lanes) sum = mixed(sum ^ lane);
+  return sum;
+}
+
+}  // namespace
+
+uint64_t digest(Span<const uint8_t> bytes, Workers* workers) {
+  std::atomic<uint64_t> sum{bytes.size()};
+  const auto pieces = static_cast<int64_t>((bytes.size() + kPiece - 1) / kPiece);
+  share_out(workers, pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const size_t start = static_cast<size_t>(i) * kPiece;
+      const size_t left = bytes.size() - start;
+      const Span<const uint8_t> piece(bytes.data() + start, left < kPiece ? left : kPiece);
+      const uint64_t of_piece = digest_of_piece(piece, static_cast<uint64_t>(i));
+      sum.fetch_add(of_piece, std::memory_order_relaxed);  // in any order
+    }
+  });
+  return mixed(sum.load(std::memory_order_relaxed));
+}
+
+}  // namespace rushlight::xnnpack

@@ -1,0 +1,266 @@
+#include "rushlight/engine/graph/graph.h"
+
+#include <variant>
+
+#include "rushlight/engine/operators/operator.h"
+#include "rushlight/platform/platform.h"
+
+namespace rushlight::engine {
+namespace {
+
+Status no_memory(Message& message) {
+  return message.fail(Code::DelegateMemoryAllocationFailed,
+                      "the method's memory has no room for the delegate");
+}
+
+Status refuse(Message& message, const char* why) {
+  return message.fail(Code::DelegateInvalidCompatibility, "%s", why);
+}
+
+}  // namespace
+
+Status Graph::load(const GraphParts& parts, BackendInit& init) {
+  const Status status = prepare(parts, init);
+  if (status.code() == Code::DelegateInvalidCompatibility) {
+    init.message->append("; export the model again");
+  }
+  return status;
+}
+
+Status Graph::prepare(const GraphParts& parts, BackendInit& init) {
+  values_ = parts.values;
+  steps_ = parts.steps;
+  n_inputs_ = parts.n_inputs;
+  n_outputs_ = parts.n_outputs;
+  n_constants_ = parts.constants.size();
+  RL_TRY(take_memory(parts, init));
+  RL_TRY(place_values(*init.message));
+  RL_TRY(sizes_.load(parts, *init.allocator, *init.message));
+  threads_ = init.workers != nullptr ? init.workers->count() : 1;
+  RL_TRY(make_operators(init.allocator, *init.message, *init.place));
+  scratch_size_ = scratch_wanted_;
+  scratch_ = init.allocator->allocate(scratch_size_, kAlignment);
+  if (scratch_ == nullptr && scratch_size_ > 0) return no_memory(*init.message);
+  return {};
+}
+
+Status Graph::take_memory(const GraphParts& parts, BackendInit& init) {
+  Message& message = *init.message;
+  // Arguments without a value take nothing of the payload: their number has a bound of its own.
+  constexpr size_t kMaxArguments = static_cast<size_t>(fb::cpu_engine::Limit::ARGUMENTS);
+  if (n_inputs_ > kMaxArguments || n_outputs_ > kMaxArguments) {
+    return refuse(message, "the payload has too many arguments");
+  }
+  const size_t n_bases = n_inputs_ + n_constants_ + n_outputs_ + 1;
+  bases_ = init.allocator->allocate_array<uint8_t*>(n_bases);
+  capacities_ = init.allocator->allocate_array<uint64_t>(n_bases);
+  arguments_ = init.allocator->allocate_array<Argument>(n_inputs_ + n_outputs_);
+  operators_ = init.allocator->allocate_array<Operator*>(steps_.size());
+  if (bases_ == nullptr || capacities_ == nullptr || arguments_ == nullptr ||
+      (operators_ == nullptr && !steps_.empty()) || parts.scratch_size > SIZE_MAX) {
+    return no_memory(message);
+  }
+  for (size_t i = 0; i < steps_.size(); ++i) operators_[i] = nullptr;
+  for (size_t i = 0; i < n_bases; ++i) {
+    bases_[i] = nullptr;
+    capacities_[i] = UINT64_MAX;  // of arguments: they are asked for what the values need
+  }
+  for (size_t i = 0; i < n_constants_; ++i) {
+    uint8_t* data = const_cast<uint8_t*>(parts.constants[i].data);  // written by nothing
+    if (reinterpret_cast<uintptr_t>(data) % alignof(int64_t) != 0) {
+      return refuse(message, "constants of the payload are not aligned");
+    }
+    bases_[n_inputs_ + i] = data;
+    capacities_[n_inputs_ + i] = parts.constants[i].size;
+  }
+  capacities_[n_bases - 1] = parts.scratch_size;
+  void* scratch = init.allocator->allocate(static_cast<size_t>(parts.scratch_size), kAlignment);
+  if (scratch == nullptr && parts.scratch_size > 0) return no_memory(message);
+  bases_[n_bases - 1] = static_cast<uint8_t*>(scratch);
+  return {};
+}
+
+Status Graph::place_values(Message& message) {
+  for (size_t i = 0; i < n_inputs_ + n_outputs_; ++i) arguments_[i] = Argument();
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const Status status = place_value(values_[i], message);
+    if (status.ok()) continue;
+    message.prepend("value %zu: ", i);
+    return status;
+  }
+  return {};
+}
+
+Status Graph::place_value(Value& value, Message& message) {
+  View& view = value.view;
+  const size_t element = element_size(view.dtype);
+  if (element == 0) return refuse(message, "its dtype is unknown");
+  const size_t limits[] = {n_inputs_, n_outputs_, 1, n_constants_};
+  const size_t firsts[] = {0, n_inputs_ + n_constants_, n_inputs_ + n_constants_ + n_outputs_,
+                           n_inputs_};
+  const size_t place = static_cast<size_t>(value.place);
+  if (value.index >= limits[place]) return refuse(message, "it lies nowhere");
+  view.base = static_cast<uint32_t>(firsts[place] + value.index);
+  const uint64_t capacity = capacities_[view.base];
+  const bool is_valid = measure(view) && (view.numel == 0 || view.offset % element == 0);
+  if (!is_valid || view.extent > capacity) {
+    Status status = message.fail(
+        Code::DelegateInvalidCompatibility, "its sizes %s with steps %s from byte %llu on",
+        text_of(view.sizes, view.rank).text(), text_of(view.steps, view.rank).text(),
+        static_cast<unsigned long long>(view.offset));
+    if (is_valid) {
+      message.append(" do not lie within the %llu bytes of its memory",
+                     static_cast<unsigned long long>(capacity));
+    } else {
+      message.append(" are not valid");
+    }
+    return status;
+  }
+  if (value.place != Place::Input && value.place != Place::Output) return {};
+  Argument& argument =
+      arguments_[value.place == Place::Input ? value.index : n_inputs_ + value.index];
+  if (argument.used && argument.dtype != view.dtype) return refuse(message, "it has two dtypes");
+  argument.used = true;
+  argument.dtype = view.dtype;
+  if (view.extent > argument.bytes) argument.bytes = view.extent;
+  return {};
+}
+
+int64_t Graph::id_of(size_t step) const {
+  return steps_[step].id < 0 ? static_cast<int64_t>(step) : steps_[step].id;
+}
+
+// For the sizes that the values have now. Nothing is allocated where there are operators already.
+Status Graph::make_operators(Allocator* allocator, Message& message, DelegatePlace& place) {
+  Setup setup(values_, n_inputs_ + n_constants_, threads_, allocator, &message);
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    Status status = setup.begin(steps_[i], operators_[i]);
+    if (status.ok()) {
+      const Result<Operator*> made = std::visit(
+          [&](const auto& given) { return make_operator(given, setup); }, steps_[i].parameters);
+      status = made.status();
+      if (made.ok()) operators_[i] = made.value();
+    }
+    if (status.ok()) continue;
+    place.set(id_of(i));
+    return status;
+  }
+  scratch_wanted_ = setup.scratch();
+  return {};
+}
+
+// Everything for the sizes that the inputs have, and the outputs' own sizes.
+Status Graph::fit(const BackendRun& run, EValue* const* args) {
+  if (!sizes_.same(args)) {
+    const Status status = fit_anew(run, args);
+    if (!status.ok()) {
+      sizes_.forget();
+      sizes_.name_inputs(args, *run.message);
+      return Code::InvalidArgument;
+    }
+  }
+  for (size_t i = n_inputs_; i < n_inputs_ + n_outputs_; ++i) {
+    const Value* own = sizes_.own(i);
+    if (own == nullptr || !args[i]->is_tensor()) continue;
+    const View& view = own->view;
+    int32_t sizes[kMaxViewRank];
+    for (size_t d = 0; d < view.rank; ++d) {
+      if (view.sizes[d] > INT32_MAX) {
+        return run.message->fail(Code::InvalidArgument,
+                                 "output %zu has sizes %s, too large a tensor", i - n_inputs_,
+                                 text_of(view.sizes, view.rank).text());
+      }
+      sizes[d] = static_cast<int32_t>(view.sizes[d]);
+    }
+    RL_TRY(run.resize(args[i]->tensor(), {sizes, view.rank}));
+  }
+  return {};
+}
+
+Status Graph::fit_anew(const BackendRun& run, EValue* const* args) {
+  RL_TRY(sizes_.take(args, *run.message));
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (sizes_.set(values_[i])) continue;
+    return run.message->fail(Code::InvalidArgument, "value %zu starts before its memory", i);
+  }
+  RL_TRY(place_values(*run.message));
+  release_scratch();
+  return make_operators(nullptr, *run.message, *run.place);
+}
+
+// Gives scratch memory back to the system where a run needs far less of it than one before did.
+void Graph::release_scratch() {
+  constexpr uint64_t kWorthwhile = uint64_t{2} << 20;  // that pages are touched anew
+  uint64_t needed = 0;
+  for (const Value& value : values_) {
+    if (value.place == Place::Scratch && value.view.numel > 0) {
+      needed += value.view.extent - value.view.offset;
+    }
+  }
+  if (touched_ < kWorthwhile + needed || needed > touched_ / 4) {
+    touched_ = needed > touched_ ? needed : touched_;
+    return;
+  }
+  const size_t last = n_inputs_ + n_constants_ + n_outputs_;
+  release_pages(bases_[last], bases_[last] + static_cast<size_t>(capacities_[last]));
+  uint8_t* const scratch = static_cast<uint8_t*>(scratch_);
+  release_pages(scratch, scratch + scratch_size_);
+  touched_ = needed;
+}
+
+Status Graph::bind(EValue& arg, size_t number, bool is_input, Message& message) {
+  const Argument& wanted = arguments_[number];
+  if (!wanted.used) return {};
+  const char* kind = is_input ? "input" : "output";
+  const size_t shown = is_input ? number : number - n_inputs_;
+  if (!arg.is_tensor()) {
+    return message.fail(Code::InvalidArgument, "%s %zu is no tensor", kind, shown);
+  }
+  const Tensor& tensor = arg.tensor();
+  if (tensor.dtype != wanted.dtype || tensor.nbytes() < wanted.bytes) {
+    return message.fail(Code::InvalidArgument,
+                        "%s %zu is %s of %zu bytes, but the delegate was made for %s of %llu", kind,
+                        shown, dtype_name(tensor.dtype), tensor.nbytes(), dtype_name(wanted.dtype),
+                        static_cast<unsigned long long>(wanted.bytes));
+  }
+  bases_[is_input ? number : number + n_constants_] = tensor.as<uint8_t>();
+  return {};
+}
+
+Status Graph::run(const BackendRun& run, EValue* const* args, size_t n_args) {
+  if (n_args != n_inputs_ + n_outputs_) {
+    return run.message->fail(Code::DelegateInvalidHandle,
+                             "the delegate has %zu arguments, its payload %zu", n_args,
+                             n_inputs_ + n_outputs_);
+  }
+  if (!sizes_.fixed()) RL_TRY(fit(run, args));
+  for (size_t i = 0; i < n_args; ++i) RL_TRY(bind(*args[i], i, i < n_inputs_, *run.message));
+  if (scratch_wanted_ <= scratch_size_) return run_operators(run, scratch_, scratch_size_);
+  void* scratch =
+      run.scratch != nullptr ? run.scratch->allocate(scratch_wanted_, kAlignment) : nullptr;
+  if (scratch != nullptr) return run_operators(run, scratch, scratch_wanted_);
+  return run.message->fail(Code::MemoryAllocationFailed,
+                           "the delegate needs %zu bytes of scratch for these sizes, more than for "
+                           "their bounds, and the method's scratch has no room for them",
+                           scratch_wanted_);
+}
+
+Status Graph::run_operators(const BackendRun& run, void* scratch, size_t scratch_size) {
+  Workers* workers = run.workers;
+  if (workers != nullptr && workers->count() > threads_) workers = nullptr;
+  const Frame frame = {bases_, scratch, scratch_size, workers, run.message};
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const uint64_t start = run.tracer != nullptr ? now_ns() : 0;
+    const Status status = operators_[i]->run(frame);
+    if (!status.ok()) {
+      run.place->set(id_of(i));
+      return status;
+    }
+    if (run.tracer != nullptr) {
+      run.tracer->delegate_event(nullptr, id_of(i), start, now_ns());
+    }
+  }
+  return {};
+}
+
+}  // namespace rushlight::engine

@@ -1,0 +1,61 @@
+// The graph of one delegate: the parts of a payload, checked, as operators that are ready to run.
+//
+// Memories, by number: the inputs, the constants, then what may be written: the outputs and the
+// scratch that values share.
+#pragma once
+
+#include "rushlight/delegate/backend.h"
+#include "rushlight/engine/graph/sizes.h"
+#include "rushlight/engine/types/graph_parts.h"
+
+namespace rushlight::engine {
+
+class Operator;
+
+constexpr size_t kAlignment = 64;
+
+class Graph {
+ public:
+  // Everything that the parts say is checked here; `init` says what is wrong, and at which step.
+  // Memory is taken here, for inputs of any sizes within their bounds.
+  Status load(const GraphParts& parts, BackendInit& init);
+  Status run(const BackendRun& run, EValue* const* args, size_t n_args);
+
+ private:
+  // What an argument must be.
+  struct Argument {
+    DType dtype = DType::Float32;
+    uint64_t bytes = 0;
+    bool used = false;
+  };
+
+  Status prepare(const GraphParts& parts, BackendInit& init);
+  Status take_memory(const GraphParts& parts, BackendInit& init);
+  Status place_values(Message& message);
+  int64_t id_of(size_t step) const;
+  Status place_value(Value& value, Message& message);
+  Status make_operators(Allocator* allocator, Message& message, DelegatePlace& place);
+  Status fit(const BackendRun& run, EValue* const* args);
+  Status fit_anew(const BackendRun& run, EValue* const* args);
+  void release_scratch();
+  Status bind(EValue& arg, size_t number, bool is_input, Message& message);
+  Status run_operators(const BackendRun& run, void* scratch, size_t scratch_size);
+
+  size_t n_inputs_ = 0;
+  size_t n_constants_ = 0;
+  size_t n_outputs_ = 0;
+  size_t threads_ = 1;  // that scratch is there for
+  Span<Value> values_;
+  Span<const Step> steps_;
+  Sizes sizes_;
+  Argument* arguments_ = nullptr;   // inputs, then outputs
+  Operator** operators_ = nullptr;  // of each step
+  uint8_t** bases_ = nullptr;
+  uint64_t* capacities_ = nullptr;  // bytes of each memory; of arguments what they must have
+  void* scratch_ = nullptr;         // of operators
+  size_t scratch_size_ = 0;
+  size_t scratch_wanted_ = 0;  // more if operators on smaller sizes want more
+  uint64_t touched_ = 0;       // bytes of values in scratch, at most since it was given back
+};
+
+}  // namespace rushlight::engine

@@ -1,0 +1,34 @@
+// Convolutions of uint8 with int8 weights, channels last. The sums are integers, exact whatever the
+// instruction set.
+//
+// Weights of a dense convolution are panels (dot_product.h) with terms in the order of (tap y, tap
+// x, input channel), those of each tap filled up with zeros to whole quads; the panels of one group
+// lie behind those of the one before. Weights of a depthwise convolution lie as [tap y][tap x]
+// [output channel], the channels filled up with zeros to whole panels.
+#pragma once
+
+#include "rushlight/engine/kernels/images/convolution.h"
+#include "rushlight/engine/kernels/products/dot_product.h"
+
+namespace rushlight::engine {
+
+struct QuantizedConvolution {
+  ConvGeometry geometry;  // what lies outside is padding_value
+  uint8_t padding_value = 0;
+  const uint8_t* in = nullptr;
+  int64_t in_batch_step = 0, in_row_step = 0, in_column_step = 0;
+  int64_t in_channel_step = 1;  // of depthwise ones it is 1
+  const void* weights = nullptr;
+  QuantizedResults results;  // rows are pixels: (batch * out_height + y) * out_width + x
+};
+
+// Bytes. Dense and grouped.
+size_t quantized_convolution_scratch(const ConvGeometry& geometry, int64_t channel_step);
+void convolve(const QuantizedConvolution& convolution, void* scratch, Workers* workers);
+
+// Bytes. Depthwise, of an image without gaps: groups == in_channels, out_channels a multiple of
+// them.
+size_t quantized_depthwise_scratch(const ConvGeometry& geometry);
+void convolve_depthwise(const QuantizedConvolution& convolution, void* scratch, Workers* workers);
+
+}  // namespace rushlight::engine

@@ -1,0 +1,183 @@
+#include "rushlight/engine/kernels/products/blocks.h"
+
+namespace rushlight::engine {
+namespace {
+
+constexpr double kLittleWork = 100'000;  // multiplications: less than waking a thread takes
+// More shares than threads, should one of them come late or be slower.
+constexpr int64_t kSharesPerThread = 4;
+constexpr int64_t kGroupBytes = int64_t{512} * 1024;  // of A, in the second-level cache
+constexpr int64_t kFinishRows = 56;  // whose results are surely in the first-level cache
+
+void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t panel,
+                int64_t n_panels) {
+  const auto& grid = static_cast<const GemmGrid&>(base);
+  const GemmLoops& loops = gemm_loops();
+  const Ahead ahead(grid, first, panel, n_panels);
+  GemmTile tile = grid.tile;
+  TileFinish finish;
+  tile.b = grid.panel_at(panel);
+  tile.b_panel = grid.terms * kPanel;
+  tile.c_step = grid.c_step;
+  tile.columns = grid.columns_of(panel, n_panels);
+  tile.ahead_step = ahead.step();
+  finish.set(grid.finish, panel * kPanel, tile.columns, n_panels, &tile);
+  const float* residual = tile.residual;
+  int64_t row = grid.place(grid.data, first, &tile) - tile.rows;
+  BlockFinish finished(grid.finish, row, panel, tile.columns);
+  for (int64_t block = first; block < last; ++block) {
+    const int64_t next = grid.place(grid.data, block, &tile);
+    tile.c = grid.c + row * grid.c_step + panel * kPanel;
+    if (residual != nullptr) tile.residual = residual + row * tile.residual_step;
+    tile.ahead = ahead.at(block - first);
+    loops.tile[tile.rows - 1][n_panels - 1](tile);
+    row = next;
+    finished.advance(row, tile.rows, block + 1 == last);
+  }
+}
+
+void run_cells(void* data, int64_t begin, int64_t end) {
+  const BlockGrid& grid = *static_cast<const BlockGrid*>(data);
+  const int64_t panels = panels_of(grid.columns);
+  const int64_t columns = (panels + grid.width - 1) / grid.width;
+  while (begin < end) {
+    // Groups one after the other; in a group columns; of a column the blocks of rows.
+    const int64_t first = begin / (grid.group * columns) * grid.group;
+    const int64_t height = least(grid.row_blocks - first, grid.group);
+    const int64_t cell = begin - first * columns;
+    const int64_t block = cell % height;
+    const int64_t count = least(height - block, end - begin);
+    const int64_t panel = cell / height * grid.width;
+    grid.column(grid, first + block, first + block + count, panel,
+                least(panels - panel, grid.width));
+    begin += count;
+  }
+}
+
+// Items in shares whose sizes differ by one at most.
+struct Shares {
+  Workers::Task task;
+  void* data;
+  int64_t items, count;
+
+  int64_t start(int64_t share) const {
+    return items / count * share + items % count * share / count;
+  }
+};
+
+void run_shares(void* data, int64_t begin, int64_t end) {
+  const Shares& shares = *static_cast<const Shares*>(data);
+  shares.task(shares.data, shares.start(begin), shares.start(end));
+}
+
+}  // namespace
+
+double work_of(std::initializer_list<int64_t> sizes) {
+  double work = 1;
+  for (const int64_t size : sizes) work *= static_cast<double>(size);
+  return work;
+}
+
+Workers* workers_for(double work, Workers* workers) {
+  const bool shares = workers != nullptr && workers->count() > 1 && work >= kLittleWork;
+  return shares ? workers : nullptr;
+}
+
+void share_out(int64_t items, double work, Workers::Task task, void* data, Workers* workers) {
+  if (items <= 0) return;
+  workers = workers_for(work, workers);
+  if (workers == nullptr) return task(data, 0, items);
+  const auto threads = static_cast<int64_t>(workers->count());
+  Shares shares = {task, data, items, least(items, threads * kSharesPerThread)};
+  workers->run(shares.count, 1, run_shares, &shares);
+}
+
+void BlockGrid::set_group(int64_t block_bytes, int64_t a_size, int64_t out_size,
+                          const Workers* workers) {
+  group = block_bytes <= 0 ? row_blocks : kGroupBytes / block_bytes;
+  // Of few weights beside inputs and results each thread takes all, for rows of its own, which lie
+  // in its cache where it has written them.
+  const int64_t of_rows = row_blocks * block_bytes + rows * columns * out_size;
+  if (workers != nullptr && 2 * terms * columns * a_size < of_rows) {
+    const auto threads = static_cast<int64_t>(workers->count());
+    group = least(group, (row_blocks + threads - 1) / threads);
+  }
+  if (group < 1) group = 1;
+}
+
+void run_blocks(const BlockGrid& grid, Workers* workers) {
+  const int64_t cells = grid.row_blocks * ((panels_of(grid.columns) + grid.width - 1) / grid.width);
+  share_out(cells, grid.work(), run_cells, const_cast<BlockGrid*>(&grid), workers);
+}
+
+Ahead::Ahead(const BlockGrid& grid, int64_t first, int64_t panel, int64_t n_panels)
+    : blocks_(least(grid.group, grid.row_blocks)) {
+  if (grid.next[0] != nullptr) {
+    // The first blocks fetch of the first panel, the others of the second.
+    blocks_ = (blocks_ + n_panels - 1) / n_panels;
+    const int64_t steps = blocks_ * grid.steps;
+    step_ = steps == 0 ? 0 : (grid.next_bytes + steps - 1) / steps;
+    block_ = grid.steps * step_;
+    for (int64_t i = 0; i < n_panels; ++i) start_[i] = grid.next[i];
+    return;
+  }
+  const bool last_group = first / grid.group == (grid.row_blocks - 1) / grid.group;
+  int64_t next = panel + n_panels;
+  if (next >= panels_of(grid.columns) && !last_group) next = 0;
+  step_ = (n_panels * grid.step_bytes + blocks_ - 1) / blocks_;
+  block_ = grid.steps * step_;
+  const auto address = reinterpret_cast<uintptr_t>(grid.panels);
+  const int64_t offset = next * grid.panel_size() + first % grid.group * block_;
+  start_[0] = reinterpret_cast<const char*>(address + static_cast<uintptr_t>(offset));
+}
+
+void BlockFinish::advance(int64_t end, int64_t rows, bool last) {
+  if (!last && end - begin_ + rows <= kFinishRows) return;
+  if (finish_.block != nullptr) {
+    finish_.block(finish_.data, begin_, end - begin_, column_, columns_);
+  }
+  begin_ = end;
+}
+
+GemmGrid::GemmGrid(int64_t sum_terms) {
+  column = run_column;
+  width = gemm_loops().panels;
+  terms = steps = sum_terms;
+  step_bytes = kPanel * static_cast<int64_t>(sizeof(float));
+}
+
+void TileFinish::set(const Finish& finish, int64_t column, int64_t columns, int64_t panels,
+                     GemmTile* tile) {
+  tile->bias = finish.bias == nullptr ? nullptr : finish.bias + column;
+  if (tile->bias != nullptr && columns < panels * kPanel) {
+    // Of a group of channels that ends within a panel, what follows belongs to the next.
+    for (int64_t j = 0; j < panels * kPanel; ++j) bias[j] = j < columns ? tile->bias[j] : 0.0f;
+    tile->bias = bias;
+  }
+  tile->residual = finish.residual == nullptr ? nullptr : finish.residual + column;
+  tile->residual_step = finish.residual_step;
+  tile->clamp = finish.clamps();
+  tile->low = finish.low;
+  tile->high = finish.high;
+}
+
+Finish PartFinish::part() const {
+  Finish finish = whole;
+  if (whole.bias != nullptr) finish.bias = whole.bias + column;
+  if (whole.residual != nullptr) {
+    finish.residual = whole.residual + row * whole.residual_step + column;
+  }
+  if (whole.block != nullptr) {
+    finish.block = &PartFinish::block;
+    finish.data = this;
+  }
+  return finish;
+}
+
+void PartFinish::block(const void* data, int64_t row, int64_t rows, int64_t column,
+                       int64_t columns) {
+  const PartFinish& self = *static_cast<const PartFinish*>(data);
+  self.whole.block(self.whole.data, self.row + row, rows, self.column + column, columns);
+}
+
+}  // namespace rushlight::engine

@@ -1,0 +1,187 @@
+// What products and convolutions share: the order in which blocks of a result are computed, and how
+// they are shared out.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <initializer_list>
+
+#include "rushlight/engine/kernels/products/product.h"
+#include "rushlight/engine/loops/products/gemm.h"
+#include "rushlight/platform/workers.h"
+
+namespace rushlight::engine {
+
+inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+inline int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
+
+// A number of multiplications, about: the product of sizes, which may be beyond what integers hold.
+double work_of(std::initializer_list<int64_t> sizes);
+
+// The threads for so much work: none if it is too little to be shared out.
+Workers* workers_for(double work, Workers* workers);
+
+// Cuts 0..items-1 into equal shares for the threads; on this thread if it is little work.
+void share_out(int64_t items, double work, Workers::Task task, void* data, Workers* workers);
+
+// Runs items 0..items-1, each on the first thread that is free: `make_worker(thread)` gives what
+// has run(item), on that thread's part of the scratch memory.
+template <class MakeWorker>
+void run_items(int64_t items, Workers* workers, const MakeWorker& make_worker) {
+  const int64_t threads = workers == nullptr ? 1 : static_cast<int64_t>(workers->count());
+  std::atomic<int64_t> next{0};
+  share_out(workers, least(threads, items), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t thread = begin; thread < end; ++thread) {
+      auto worker = make_worker(thread);
+      for (int64_t item = next++; item < items; item = next++) worker.run(item);
+    }
+  });
+}
+
+// Blocks of rows whose heights differ by one at most: 128 rows are 8 of 13 and 2 of 12.
+struct EvenBlocks {
+  int64_t blocks;
+  int64_t least;   // rows of a block
+  int64_t longer;  // blocks, the first ones, have one more
+
+  EvenBlocks(int64_t rows, int64_t highest)
+      : blocks((rows + highest - 1) / highest), least(rows / blocks), longer(rows % blocks) {}
+  int64_t start(int64_t block) const { return least * block + (block < longer ? block : longer); }
+  int64_t height(int64_t block) const { return least + (block < longer ? 1 : 0); }
+};
+
+// A result of packed panels, cut into blocks of rows and into columns as wide as a tile. A column
+// is taken from top to bottom, so that its panels are read from the second-level cache by all
+// blocks of rows but the first; blocks of rows are taken in groups whose inputs stay in cache.
+struct BlockGrid {
+  int64_t row_blocks = 0;
+  int64_t group = 1;  // blocks of rows of a group
+  int64_t width = 1;  // panels of a tile
+  int64_t rows = 0, columns = 0;
+  int64_t terms = 0;  // of a sum, all taps together
+  int64_t steps = 0;  // of a tile's loop, all taps together, in each of which it reads from a panel
+  int64_t step_bytes = 0;  // so many
+  const void* panels = nullptr;
+  // What is read after these panels, if it is not what follows them in memory: so many bytes of
+  // each panel of a tile.
+  const char* next[kMaxPanels] = {};
+  int64_t next_bytes = 0;
+  // Computes blocks of rows first..last-1 of `n_panels` panels from `panel` on.
+  void (*column)(const BlockGrid& grid, int64_t first, int64_t last, int64_t panel,
+                 int64_t n_panels) = nullptr;
+
+  double work() const { return work_of({rows, terms, columns}); }
+  int64_t panel_size() const { return steps * step_bytes; }
+  const char* panel_at(int64_t panel) const {
+    return static_cast<const char*>(panels) + panel * panel_size();
+  }
+  // Columns of `n_panels` panels from `panel` on.
+  int64_t columns_of(int64_t panel, int64_t n_panels) const {
+    const int64_t left = columns - panel * kPanel;
+    return left < n_panels * kPanel ? left : n_panels * kPanel;
+  }
+  // The group whose part of A, `block_bytes` for a block, lies in cache beside panels. Elements of
+  // A and of the result have so many bytes.
+  void set_group(int64_t block_bytes, int64_t a_size, int64_t out_size, const Workers* workers);
+};
+void run_blocks(const BlockGrid& grid, Workers* workers);
+
+// What tiles fetch while blocks of rows from `first` on work on panels: those that follow. After
+// the last ones of the last group come those of the next operator, if weights lie in the order of
+// their use; what is fetched in vain is little, and no address is refused.
+class Ahead {
+ public:
+  Ahead(const BlockGrid& grid, int64_t first, int64_t panel, int64_t n_panels);
+  int64_t step() const { return step_; }  // in each step of a tile
+  // For the i-th block of rows from `first` on.
+  const char* at(int64_t i) const {
+    return i < blocks_ ? start_[0] + i * block_ : start_[1] + (i - blocks_) * block_;
+  }
+
+ private:
+  const char* start_[kMaxPanels] = {};
+  int64_t blocks_;  // of rows that fetch from one start on
+  int64_t block_;   // bytes from one block to the next
+  int64_t step_;
+};
+
+// Tells a Finish of blocks of rows, several at once as long as they are surely in cache.
+class BlockFinish {
+ public:
+  BlockFinish(const Finish& finish, int64_t row, int64_t panel, int64_t columns)
+      : finish_(finish), begin_(row), column_(panel * kPanel), columns_(columns) {}
+  // Rows up to `end` are there; `rows` more may follow.
+  void advance(int64_t end, int64_t rows, bool last);
+
+ private:
+  const Finish& finish_;
+  int64_t begin_, column_, columns_;
+};
+
+// Of float32.
+struct GemmGrid : BlockGrid {
+  GemmTile tile;  // what all tiles have in common: steps, taps, depth
+  float* c = nullptr;
+  int64_t c_step = 0;
+  Finish finish;
+  // Puts into `tile` where a block of rows lies in A. Returns the first row after it.
+  int64_t (*place)(const void* data, int64_t block, GemmTile* tile) = nullptr;
+  const void* data = nullptr;
+
+  explicit GemmGrid(int64_t sum_terms);
+  void set_group(int64_t block_bytes, const Workers* workers) {
+    BlockGrid::set_group(block_bytes, sizeof(float), sizeof(float), workers);
+  }
+};
+
+// Bias and clamp of the columns from `column` on, of which `columns` are there.
+struct TileFinish {
+  float bias[kMaxPanels * kPanel];
+  void set(const Finish& finish, int64_t column, int64_t columns, int64_t panels, GemmTile* tile);
+};
+
+// A finish for a part of a result, which must outlive what part() gives.
+struct PartFinish {
+  Finish whole;
+  int64_t row = 0, column = 0;
+  Finish part() const;
+
+ private:
+  static void block(const void* data, int64_t row, int64_t rows, int64_t column, int64_t columns);
+};
+
+// Panels begin..end-1 of a product of few rows, with panels without scales. `fetches`: what follows
+// them in memory is read next.
+void multiply_narrow(const Product& product, int64_t begin, int64_t end, bool fetches);
+
+// A product whose rows of A lie in runs: row i at a + i / run * run_step + i % run * a_step.
+struct RowRuns {
+  int64_t run = 0;  // 0: all rows in one run
+  int64_t run_step = 0;
+};
+void multiply_runs(const Product& product, const RowRuns& runs, void* scratch, size_t scratch_size,
+                   Workers* workers);
+
+// The taps of a window that lie within an image, along one dimension: which is the first, how many
+// they are, and where the first one lies. `start` is where tap 0 lies, perhaps outside.
+struct Taps {
+  int64_t first = 0, count = 0, position = 0;
+
+  Taps() = default;
+  Taps(int64_t start, int64_t dilation, int64_t kernel, int64_t size) {
+    first = start < 0 ? (-start + dilation - 1) / dilation : 0;
+    const int64_t end = start < size ? (size - start + dilation - 1) / dilation : 0;
+    count = (end < kernel ? end : kernel) - first;
+    if (count <= 0) first = count = start = 0;  // so that no address is formed outside
+    position = start + first * dilation;
+  }
+};
+
+constexpr size_t kCacheLine = 64;
+template <typename T>
+T* align(void* memory) {
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  return reinterpret_cast<T*>((address + kCacheLine - 1) / kCacheLine * kCacheLine);
+}
+
+}  // namespace rushlight::engine

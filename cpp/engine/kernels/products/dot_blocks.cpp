@@ -1,0 +1,112 @@
+#include "rushlight/engine/kernels/products/dot_blocks.h"
+
+namespace rushlight::engine {
+namespace {
+
+void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t panel,
+                int64_t n_panels) {
+  const auto& grid = static_cast<const DotGrid&>(base);
+  const DotTiles& tiles = *grid.tiles;
+  const Ahead ahead(grid, first, panel, n_panels);
+  const int64_t columns = grid.columns_of(panel, n_panels);
+  const DotResults results(grid.results, panel * kPanel, columns, n_panels);
+  alignas(64) int32_t sums[kMaxTileRows * kMaxPanels * kPanel];
+  const RequantizeColumns* whole = columns == 2 * kPanel ? results.bytes() : nullptr;
+  DotTile tile = grid.tile_at(panel);
+  tile.ahead_step = ahead.step();
+  int64_t row = grid.place(grid.data, first, &tile) - tile.rows;
+  BlockFinish finished(grid.results.finish, row, panel, columns);
+  for (int64_t block = first; block < last; ++block) {
+    const int64_t next = grid.place(grid.data, block, &tile);
+    tile.ahead = ahead.at(block - first);
+    if (whole != nullptr && tiles.bytes[tile.rows - 1] != nullptr) {
+      tiles.bytes[tile.rows - 1](tile, *whole, row);
+    } else {
+      tiles.tile[tile.rows - 1][n_panels - 1](tile, sums);
+      results.write(sums, row, tile.rows);
+    }
+    row = next;
+    finished.advance(row, tile.rows, block + 1 == last);
+  }
+}
+
+// `from`, or the `n` elements from there on copied and filled up with zeros to `room`.
+template <typename T>
+const T* whole_panels(const T* from, int64_t n, int64_t room, T* own) {
+  if (from == nullptr || n == room) return from;
+  for (int64_t j = 0; j < room; ++j) own[j] = j < n ? from[j] : T();
+  return own;
+}
+
+}  // namespace
+
+DotGrid::DotGrid(int64_t taps, int64_t depth) : tiles(&dot_loops()) {
+  column = run_column;
+  width = tiles->panels;
+  terms = taps * depth;
+  steps = taps * quads_of(depth);
+  step_bytes = kQuadBytes;
+  tile.depth = depth;
+}
+
+DotGrid::DotGrid(int64_t depth, const GroupScales& groups)
+    : tiles(groups.groups == 0 ? &nibble_loops().integers : &nibble_loops().numbers) {
+  column = run_column;
+  width = tiles->panels;
+  terms = depth;
+  steps = panel_quads(depth, 4);
+  step_bytes = kQuadBytes;
+  tile.depth = depth;
+  tile.groups = groups.groups;
+  tile.scales = groups.scales;
+  tile.bfloat16_scales = groups.bfloat16;
+  tile.scale_panel = groups.groups * kPanel * (groups.bfloat16 ? 2 : 4);
+}
+
+DotTile DotGrid::tile_at(int64_t panel) const {
+  DotTile part = tile;
+  part.b = panel_at(panel);
+  part.b_panel = panel_size();
+  if (part.groups != 0) {
+    part.scales = static_cast<const char*>(part.scales) + panel * part.scale_panel;
+  }
+  return part;
+}
+
+DotResults::DotResults(const QuantizedResults& results, int64_t column, int64_t columns,
+                       int64_t panels)
+    : loops_(quantize_loops()) {
+  const int64_t room = panels * kPanel;
+  const auto part = [&](const auto* from, auto* own) {
+    return whole_panels(from == nullptr ? nullptr : from + column, columns, room, own);
+  };
+  SumColumns common;
+  common.columns = columns;
+  common.sums_step = room;
+  common.start = part(results.start, own_start_);
+  common.multipliers = part(results.multipliers, own_multipliers_);
+  common.out_step = results.step;
+  if (results.bytes != nullptr) {
+    static_cast<SumColumns&>(bytes_) = common;
+    bytes_.requantize = results.requantize;
+    bytes_.out = results.bytes + column;
+    if (results.residual != nullptr) bytes_.residual = results.residual + column;
+    bytes_.residual_step = results.residual_step;
+    bytes_.sum = results.sum;
+    return;
+  }
+  const Finish& finish = results.finish;
+  numbers_ = {common};
+  numbers_.row_scales = results.row_scales;
+  numbers_.parts = results.parts;
+  numbers_.shares = part(results.shares, own_shares_);
+  numbers_.bias = part(finish.bias, own_bias_);
+  if (finish.residual != nullptr) numbers_.residual = finish.residual + column;
+  numbers_.residual_step = finish.residual_step;
+  numbers_.clamp = finish.clamps();
+  numbers_.low = finish.low;
+  numbers_.high = finish.high;
+  numbers_.out = results.floats + column;
+}
+
+}  // namespace rushlight::engine

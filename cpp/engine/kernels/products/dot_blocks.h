@@ -1,0 +1,63 @@
+// What products and convolutions of bytes share: tiles over blocks of a result, and what becomes of
+// their sums.
+#pragma once
+
+#include "rushlight/engine/kernels/products/blocks.h"
+#include "rushlight/engine/kernels/products/dot_product.h"
+#include "rushlight/engine/loops/products/dot.h"
+#include "rushlight/engine/loops/products/quantize.h"
+
+namespace rushlight::engine {
+
+// A result whose tiles lie where place() says: see BlockGrid. To be set besides: what tiles have in
+// common, row_blocks, group, rows, columns, panels and results.
+struct DotGrid : BlockGrid {
+  const DotTiles* tiles;
+  DotTile tile;
+  QuantizedResults results;
+  // Puts into `tile` where a block of rows lies in A. Returns the first row after it.
+  int64_t (*place)(const void* data, int64_t block, DotTile* tile) = nullptr;
+  const void* data = nullptr;
+
+  // `depth` terms in each of `taps`.
+  DotGrid(int64_t taps, int64_t depth);
+  // One tap of weights of 4 bits.
+  DotGrid(int64_t depth, const GroupScales& groups);
+  // After results are set.
+  void set_group(int64_t block_bytes, const Workers* workers) {
+    const auto out_size = results.bytes != nullptr ? sizeof(uint8_t) : sizeof(float);
+    BlockGrid::set_group(block_bytes, 1, static_cast<int64_t>(out_size), workers);
+  }
+  // The tile of a panel and those after it.
+  DotTile tile_at(int64_t panel) const;
+};
+
+// What sums become in a part of a result: `columns` columns, in `panels` panels, from `column` on.
+class DotResults {
+ public:
+  DotResults(const QuantizedResults& results, int64_t column, int64_t columns, int64_t panels);
+  DotResults(const DotResults&) = delete;
+  DotResults& operator=(const DotResults&) = delete;
+  // Sums of rows row..row+rows-1: int32, or float where there are shares.
+  void write(const void* sums, int64_t row, int64_t rows) const {
+    if (bytes_.out != nullptr) {
+      loops_.requantize(bytes_, static_cast<const int32_t*>(sums), row, rows);
+    } else {
+      loops_.dequantize(numbers_, sums, row, rows);
+    }
+  }
+  // nullptr if results are numbers.
+  const RequantizeColumns* bytes() const { return bytes_.out != nullptr ? &bytes_ : nullptr; }
+
+ private:
+  const QuantizeLoops& loops_;
+  RequantizeColumns bytes_;
+  DequantizeColumns numbers_;
+  // Of a group of channels that ends within a panel, what follows belongs to the next.
+  int32_t own_start_[kMaxPanels * kPanel];
+  float own_multipliers_[kMaxPanels * kPanel];
+  float own_shares_[kMaxPanels * kPanel];
+  float own_bias_[kMaxPanels * kPanel];
+};
+
+}  // namespace rushlight::engine

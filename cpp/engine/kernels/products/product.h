@@ -1,0 +1,26 @@
+// Float32 matrix products whose right operand was packed ahead of time: linear layers, and the
+// inner part of convolutions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/engine/types/product.h"
+#include "rushlight/platform/workers.h"
+
+namespace rushlight::engine {
+
+// Bytes of scratch that multiply() needs, on so many threads; 0 of panels of float32.
+size_t least_product_scratch(const Product& product, size_t threads);
+// Those that it uses if it gets them: with the least it is slower.
+size_t product_scratch(const Product& product, size_t threads);
+
+// The result does not depend on the number of threads. `workers` may be nullptr.
+void multiply(const Product& product, void* scratch, size_t scratch_size, Workers* workers);
+
+// Packs a matrix at run time, for operands that are no constants: element (i, j) of the `depth` by
+// `columns` matrix at i * row_step + j * column_step.
+void pack_panels(const float* matrix, int64_t row_step, int64_t column_step, int64_t depth,
+                 int64_t columns, float* panels, Workers* workers);
+
+}  // namespace rushlight::engine

@@ -1,0 +1,192 @@
+#include "rushlight/engine/kernels/products/unpacked.h"
+
+#include "rushlight/engine/kernels/products/row_blocks.h"
+#include "rushlight/engine/loops/products/unpack.h"
+
+namespace rushlight::engine {
+namespace {
+
+constexpr int64_t kTerms = 256;     // that are unpacked at once: two panels of them have 32 KiB
+constexpr int64_t kMostRows = 512;  // of an item, of which so many terms stay in the second level
+constexpr int64_t kLeastRows = 64;  // beside which unpacking is little
+constexpr int64_t kItemsPerThread = 4;
+static_assert(kTerms % kOct == 0, "groups of terms start within");
+
+// For each thread, whatever the instruction set.
+int64_t buffer_floats(const Product& p) {
+  return (p.rows <= kNarrowRows ? 1 : kMaxPanels) * kPanel * least(p.depth, kTerms);
+}
+
+// Of one item: `width` panels and `group` blocks of rows.
+struct Plan {
+  const Product& product;
+  float* buffers;                   // for each thread
+  const RowBlocks* rows = nullptr;  // nullptr of few rows
+  int64_t width = 1;
+  int64_t row_blocks = 1, group = 1, groups = 1;
+
+  Plan(const Product& given, void* scratch) : product(given), buffers(align<float>(scratch)) {}
+  // Of a panel, so many terms lie together in so many bytes.
+  int64_t together() const {
+    return product.type == PanelType::Int4 ? kOct : (product.type == PanelType::Int8 ? kQuad : 1);
+  }
+  int64_t bytes_of(int64_t terms) const {
+    const int64_t bytes = has_scales(product.type) ? kQuadBytes : 2 * kPanel;
+    return (terms + together() - 1) / together() * bytes;
+  }
+  // Where a term of a panel lies; of the panel after the last one, too.
+  const char* at(int64_t panel, int64_t term) const {
+    const int64_t offset = panel * bytes_of(product.depth) + bytes_of(term);
+    const auto address = reinterpret_cast<uintptr_t>(product.panels);
+    return reinterpret_cast<const char*>(address + static_cast<uintptr_t>(offset));
+  }
+  // What is unpacked next is fetched meanwhile: by tiles, if these are many, so that not too much
+  // is fetched at once.
+  bool tiles_fetch() const { return rows != nullptr && group > 1; }
+  int64_t panels() const { return panels_of(product.columns); }
+  int64_t items() const { return (panels() + width - 1) / width * groups; }
+};
+
+struct Place {
+  const RowBlocks* rows;
+  int64_t term;
+};
+
+int64_t place_block(const void* data, int64_t block, GemmTile* tile) {
+  const Place& place = *static_cast<const Place*>(data);
+  return place.rows->place(block, place.term, tile);
+}
+
+class Worker {
+ public:
+  Worker(const Plan& plan, int64_t thread)
+      : plan_(plan), buffer_(plan.buffers + thread * buffer_floats(plan.product)) {}
+
+  void run(int64_t item) const {
+    const Product& p = plan_.product;
+    const int64_t panel = item / plan_.groups * plan_.width;
+    const int64_t count = least(plan_.panels() - panel, plan_.width);
+    const int64_t group = item % plan_.groups;
+    const int64_t first = group * plan_.group;
+    const int64_t after = group + 1 < plan_.groups ? panel : panel + count;  // of the next item
+    const int64_t column = panel * kPanel;
+    Product part;
+    part.rows = p.rows;
+    part.columns = least(p.columns - column, count * kPanel);
+    part.a_step = p.a_step;
+    part.panels = buffer_;
+    part.c = p.c + column;
+    part.c_step = p.c_step;
+    for (int64_t term = 0; term == 0 || term < p.depth; term += kTerms) {
+      part.depth = least(p.depth - term, kTerms);
+      const PartFinish finish = {finish_after(term), 0, column};
+      part.finish = finish.part();
+      const bool is_last = term + kTerms >= p.depth;
+      const char* next[kMaxPanels];
+      for (int64_t i = 0; i < count; ++i) {
+        next[i] = is_last ? plan_.at(after + i, 0) : plan_.at(panel + i, term + kTerms);
+        unpack(panel + i, term, part.depth, next[i], buffer_ + i * part.depth * kPanel);
+      }
+      if (plan_.rows == nullptr) {
+        part.a = p.a + term;
+        multiply_narrow(part, 0, count, false);
+      } else {
+        multiply(part, term, first, count, next);
+      }
+    }
+  }
+
+ private:
+  // Sums up to a term are in the result when the following terms are added.
+  Finish finish_after(int64_t term) const {
+    const Product& p = plan_.product;
+    Finish finish = p.finish;
+    if (term > 0) {
+      finish.bias = nullptr;
+      finish.residual = p.c;
+      finish.residual_step = p.c_step;
+    }
+    if (term + kTerms >= p.depth) return finish;
+    finish.low = Finish().low;
+    finish.high = Finish().high;
+    finish.block = nullptr;
+    return finish;
+  }
+
+  void unpack(int64_t panel, int64_t term, int64_t terms, const char* next, float* out) const {
+    const Product& p = plan_.product;
+    const UnpackLoops& loops = unpack_loops();
+    PanelTerms of;
+    of.packed = plan_.at(panel, term);
+    of.next = plan_.tiles_fetch() ? of.packed : next;
+    of.terms = terms;
+    of.out = out;
+    if (p.type == PanelType::BFloat16) return loops.bfloat16(of);
+    if (p.type == PanelType::Float16) return loops.float16(of);
+    const int64_t scale_bytes = p.scales.bfloat16 ? 2 : 4;
+    of.scales =
+        static_cast<const char*>(p.scales.scales) + panel * p.scales.groups * kPanel * scale_bytes;
+    of.bfloat16_scales = p.scales.bfloat16;
+    of.group_size = p.depth / p.scales.groups;
+    of.first = term;
+    (p.type == PanelType::Int8 ? loops.bytes : loops.nibbles)(of);
+  }
+
+  void multiply(const Product& part, int64_t term, int64_t first, int64_t count,
+                const char* const* next) const {
+    const Place place = {plan_.rows, term};
+    GemmGrid grid(part.depth);
+    grid.tile.depth = part.depth;
+    grid.rows = part.rows;
+    grid.columns = part.columns;
+    grid.row_blocks = plan_.row_blocks;
+    grid.group = plan_.group;
+    grid.panels = part.panels;
+    for (int64_t i = 0; i < count; ++i) grid.next[i] = next[i];
+    grid.next_bytes = plan_.tiles_fetch() ? plan_.bytes_of(part.depth) : 0;
+    grid.c = part.c;
+    grid.c_step = part.c_step;
+    grid.finish = part.finish;
+    grid.place = place_block;
+    grid.data = &place;
+    grid.column(grid, first, least(first + plan_.group, plan_.row_blocks), 0, count);
+  }
+
+  const Plan& plan_;
+  float* buffer_;
+};
+
+}  // namespace
+
+size_t unpacked_scratch(const Product& product, size_t threads) {
+  return threads * static_cast<size_t>(buffer_floats(product)) * sizeof(float) + kCacheLine;
+}
+
+void multiply_unpacked(const Product& product, void* scratch, size_t scratch_size,
+                       Workers* workers) {
+  if (product.rows <= 0 || product.columns <= 0) return;
+  workers = workers_for(work_of({product.rows, product.depth, product.columns}), workers);
+  const size_t threads = workers == nullptr ? 1 : workers->count();
+  const size_t used = unpacked_scratch(product, threads);
+  Plan plan(product, scratch);
+  const auto run = [&] {
+    run_items(plan.items(), workers, [&](int64_t thread) { return Worker(plan, thread); });
+  };
+  if (product.rows <= kNarrowRows) return run();
+  const RowBlocks rows(product, RowRuns(), static_cast<char*>(scratch) + used, scratch_size - used,
+                       workers);
+  const int64_t height = gemm_loops().rows;
+  plan.rows = &rows;
+  plan.width = gemm_loops().panels;
+  plan.row_blocks = rows.blocks().blocks;
+  // Fewer rows for an item where there are too few panels for all threads.
+  const int64_t wanted = static_cast<int64_t>(threads) * kItemsPerThread;
+  int64_t share = plan.row_blocks;
+  if (threads > 1) share = share * plan.items() / wanted;
+  if (share < kLeastRows / height) share = kLeastRows / height;
+  plan.group = least(least(share, kMostRows / height), plan.row_blocks);
+  plan.groups = (plan.row_blocks + plan.group - 1) / plan.group;
+  run();
+}
+
+}  // namespace rushlight::engine

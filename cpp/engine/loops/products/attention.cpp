@@ -1,0 +1,283 @@
+#include "rushlight/engine/loops/products/attention.h"
+
+#include "rushlight/engine/loops/vectors/edge.h"
+#include "rushlight/engine/loops/vectors/exp.h"
+
+namespace rushlight::engine::RL_ISA {
+using namespace ::rushlight::kernels::RL_ISA;
+
+namespace {
+
+constexpr float kInf = __builtin_inff();
+constexpr float kLog2E = 1.44269504088896341f;
+constexpr int64_t kPanel = 2 * kLanes;
+
+// The greatest tile that stays in registers: accumulators, two vectors of b and one of a.
+#if defined(__AVX512F__)
+constexpr int64_t kHeight = 14;
+#elif defined(__AVX__) || defined(__x86_64__)
+constexpr int64_t kHeight = 6;
+#elif defined(RL_NEON)
+constexpr int64_t kHeight = 12;
+#else
+constexpr int64_t kHeight = 4;
+#endif
+
+// --- packing ------------------------------------------------------------------------------------
+
+// kLanes columns of a panel from as many keys, of which `count` are there.
+void pack_key_vector(const float* k, int64_t step, int64_t count, int64_t width, float* out) {
+  for (int64_t w = 0; w < width; w += kLanes) {
+    const int64_t left = width - w;
+    Vec square[kLanes];
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < kLanes; ++i) {
+      square[i] = i < count ? load_some(k + i * step + w, left) : Vec{};
+    }
+    transpose(square);
+    if (left >= kLanes) {
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kLanes; ++i) store(out + (w + i) * kPanel, square[i]);
+    } else {
+      for (int64_t i = 0; i < left; ++i) store(out + (w + i) * kPanel, square[i]);
+    }
+  }
+}
+
+void pack_keys(const float* k, int64_t step, int64_t keys, int64_t width, float* panels) {
+  for (int64_t j = 0; j < keys; j += kLanes) {
+    const int64_t left = keys - j;
+    float* const out = panels + j / kPanel * kPanel * width + j % kPanel;
+    pack_key_vector(k + j * step, step, left < kLanes ? left : kLanes, width, out);
+  }
+}
+
+void pack_values(const float* v, int64_t step, int64_t keys, int64_t width, float* panels) {
+  for (int64_t w = 0; w < width; w += kLanes) {
+    const int64_t left = width - w;
+    float* const out = panels + w / kPanel * kPanel * keys + w % kPanel;
+    for (int64_t j = 0; j < keys; ++j) store(out + j * kPanel, load_some(v + j * step + w, left));
+  }
+}
+
+void scale(const float* x, int64_t step, int64_t rows, int64_t n, float factor, float* out) {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < n; j += kLanes) {
+      store(out + i * kScoreStep + j, load_some(x + i * step + j, n - j) * factor);
+    }
+  }
+}
+
+// --- products -----------------------------------------------------------------------------------
+
+template <int H, int V>
+void tile(const float* a, const float* b, int64_t b_step, int64_t depth, float* c, int64_t c_step,
+          bool add) {
+  Vec sums[H][V];
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < H; ++i) {
+#pragma GCC unroll 2
+    for (int64_t v = 0; v < V; ++v) sums[i][v] = add ? load(c + i * c_step + v * kLanes) : Vec{};
+  }
+  for (; depth > 0; --depth) {
+    Vec row[V];
+#pragma GCC unroll 2
+    for (int64_t v = 0; v < V; ++v) row[v] = load(b + v * kLanes);
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < H; ++i) {
+      const Factor factor = factor_at(a + i * kScoreStep);
+#pragma GCC unroll 2
+      for (int64_t v = 0; v < V; ++v) sums[i][v] = add_product(sums[i][v], row[v], factor);
+    }
+    ++a;
+    b += b_step;
+  }
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < H; ++i) {
+#pragma GCC unroll 2
+    for (int64_t v = 0; v < V; ++v) store(c + i * c_step + v * kLanes, sums[i][v]);
+  }
+}
+
+using TileFn = void (*)(const float*, const float*, int64_t, int64_t, float*, int64_t, bool);
+
+template <int H, int V>
+constexpr TileFn tile_or_null() noexcept {
+  if constexpr (H <= kHeight) {
+    return tile<H, V>;
+  } else {
+    return nullptr;
+  }
+}
+
+#define RL_TILES(H) {tile_or_null<H, 1>(), tile_or_null<H, 2>()}
+constexpr TileFn kTiles[kMostTileRows][2] = {
+    RL_TILES(1), RL_TILES(2), RL_TILES(3),  RL_TILES(4),  RL_TILES(5),  RL_TILES(6),  RL_TILES(7),
+    RL_TILES(8), RL_TILES(9), RL_TILES(10), RL_TILES(11), RL_TILES(12), RL_TILES(13), RL_TILES(14)};
+
+void multiply(const float* a, int64_t rows, const float* b, int64_t b_step, int64_t depth,
+              int64_t columns, float* c, int64_t c_step, bool add) {
+  kTiles[rows - 1][columns > kLanes ? 1 : 0](a, b, b_step, depth, c, c_step, add);
+}
+
+// kLanes keys at a time, whose products are turned so that a vector holds one of each key.
+void dot(const float* q, const float* k, int64_t step, int64_t keys, int64_t width, float* scores) {
+  for (int64_t j = 0; j < keys; j += kLanes) {
+    Vec sums[kLanes] = {};
+    const int64_t count = keys - j < kLanes ? keys - j : kLanes;
+    for (int64_t i = 0; i < count; ++i) {
+      const float* const key = k + (j + i) * step;
+      Vec even = {};
+      Vec odd = {};
+      int64_t w = 0;
+      for (; w + kPanel <= width; w += kPanel) {
+        even += load(q + w) * load(key + w);
+        odd += load(q + w + kLanes) * load(key + w + kLanes);
+      }
+      for (; w < width; w += kLanes) even += load(q + w) * load_some(key + w, width - w);
+      sums[i] = even + odd;
+    }
+    transpose(sums);
+    Vec total = sums[0];
+#pragma GCC unroll 16
+    for (int64_t i = 1; i < kLanes; ++i) total += sums[i];
+    store(scores + j, total);
+  }
+}
+
+// --- softmax ------------------------------------------------------------------------------------
+
+constexpr float kLeast = -3.4028234663852886e38f;
+
+inline IntVec lane_numbers() {
+  IntVec numbers;
+#pragma GCC unroll 16
+  for (int32_t i = 0; i < static_cast<int32_t>(kLanes); ++i) numbers[i] = i;
+  return numbers;
+}
+
+void add_mask(float* scores, const float* mask, int64_t step, int64_t n) {
+  for (int64_t j = 0; j < n; j += kLanes) {
+    const int64_t left = n - j;
+    Vec m = splat(mask[0]);
+    if (step == 1) {
+      m = load_some(mask + j, left);
+    } else if (step != 0) {
+      for (int64_t i = 0; i < kLanes; ++i) m[i] = i < left ? mask[(j + i) * step] : 0.0f;
+    }
+    // The least numbers are not to become infinite: where they mask all, all weigh the same.
+    const Vec scaled = m * kLog2E;
+    const IntVec is_least = (m > splat(-kInf)) & (scaled < splat(kLeast));
+    store(scores + j, load(scores + j) + (is_least ? splat(kLeast) : scaled));
+  }
+}
+
+// Puts -infinity to the scores from `seen` on, up to whole vectors of all keys.
+void hide(float* scores, int64_t seen, int64_t keys) {
+  int64_t j = seen / kLanes * kLanes;
+  if (seen > j) {
+    const IntVec is_seen = lane_numbers() < splat_int(static_cast<int32_t>(seen - j));
+    const Vec v = load(scores + j);
+    store(scores + j, is_seen ? v : splat(-kInf));
+    j += kLanes;
+  }
+  for (; j < keys; j += kLanes) store(scores + j, splat(-kInf));
+}
+
+// The greatest of the first `seen` scores, beyond which -infinity fills up a vector. NaN may be
+// lost: the powers bring it back.
+float greatest(const float* scores, int64_t seen) {
+  Vec even = splat(-kInf);
+  Vec odd = even;
+  int64_t j = 0;
+  for (; j + kPanel <= seen; j += kPanel) {
+    even = max_of(load(scores + j), even);
+    odd = max_of(load(scores + j + kLanes), odd);
+  }
+  for (; j < seen; j += kLanes) even = max_of(load(scores + j), even);
+  return max_lanes(max_of(odd, even));
+}
+
+float sum_of_powers(float* scores, float max, int64_t keys) {
+  Vec even = {};
+  Vec odd = {};
+  int64_t j = 0;
+  for (; j + kPanel <= keys; j += kPanel) {
+    const Vec p0 = exp2_nonpositive(load(scores + j) - max);
+    const Vec p1 = exp2_nonpositive(load(scores + j + kLanes) - max);
+    store(scores + j, p0);
+    store(scores + j + kLanes, p1);
+    even += p0;
+    odd += p1;
+  }
+  for (; j < keys; j += kLanes) {
+    const Vec p = exp2_nonpositive(load(scores + j) - max);
+    store(scores + j, p);
+    even += p;
+  }
+  return sum_lanes(even + odd);
+}
+
+// What a row has seen so far was relative to the former max: factors[i] = 2^(former - new).
+void rescale(const ScoreBlock& block, const float* former, const float* shift) {
+  constexpr int64_t kRows = (kMostTileRows + kLanes - 1) / kLanes * kLanes;
+  float factors[kRows] = {};
+  for (int64_t i = 0; i < block.rows; ++i) factors[i] = former[i] - shift[i];
+  for (int64_t i = 0; i < kRows; i += kLanes) {
+    store(factors + i, exp2_nonpositive(load(factors + i)));
+  }
+  for (int64_t i = 0; i < block.rows; ++i) {
+    if (factors[i] == 1.0f) continue;
+    block.sum[i] *= factors[i];
+    float* const out = block.out + i * block.out_step;
+    for (int64_t w = 0; w < block.width; w += kLanes) {
+      store(out + w, load(out + w) * factors[i]);
+    }
+  }
+}
+
+void soften(const ScoreBlock& block) {
+  float former[kMostTileRows];
+  float shift[kMostTileRows];
+  for (int64_t i = 0; i < block.rows; ++i) {
+    float* const scores = block.scores + i * kScoreStep;
+    int64_t seen = block.seen + i < block.keys ? block.seen + i : block.keys;
+    if (seen < 0) seen = 0;
+    if (block.mask != nullptr) {
+      add_mask(scores, block.mask + i * block.mask_row, block.mask_column, seen);
+    }
+    hide(scores, seen, block.keys);
+    former[i] = block.first ? -kInf : block.max[i];
+    const float max = greatest(scores, seen);
+    block.max[i] = max > former[i] ? max : former[i];
+    // Where nothing was seen yet, 0 instead: -infinity less itself is no number.
+    shift[i] = block.max[i] == -kInf ? 0.0f : block.max[i];
+  }
+  if (block.first) {
+    for (int64_t i = 0; i < block.rows; ++i) block.sum[i] = 0;
+  } else {
+    rescale(block, former, shift);
+  }
+  for (int64_t i = 0; i < block.rows; ++i) {
+    block.sum[i] += sum_of_powers(block.scores + i * kScoreStep, shift[i], block.keys);
+  }
+}
+
+void finish(const ScoreBlock& block, float* to, int64_t step) {
+  for (int64_t i = 0; i < block.rows; ++i) {
+    const float factor = block.sum[i] == 0.0f ? 0.0f : 1.0f / block.sum[i];
+    const float* const out = block.out + i * block.out_step;
+    float* const row = to + i * step;
+    int64_t w = 0;
+    for (; w + kLanes <= block.width; w += kLanes) store(row + w, load(out + w) * factor);
+    if (w < block.width) store_first(row + w, load(out + w) * factor, block.width - w);
+  }
+}
+
+}  // namespace
+
+const AttentionLoops attention_loops = {
+    kHeight, kPanel, pack_keys, pack_values, scale, multiply, dot, soften, finish,
+};
+
+}  // namespace rushlight::engine::RL_ISA

@@ -1,0 +1,61 @@
+// Inner loops of products of uint8 with packed int8 weights, and of dense convolutions: register
+// tiles over panels of bytes (../kernels/dot_product.h). Sums are exact, whatever the instruction
+// set.
+#pragma once
+
+#include <cstdint>
+
+#include "rushlight/engine/loops/products/gemm.h"
+#include "rushlight/engine/loops/products/quantize.h"
+#include "rushlight/engine/types/dot_product.h"
+#include "rushlight/kernel/loops/dispatch.h"
+
+namespace rushlight::engine {
+
+// Sums over taps and k of A B. Rows 0..6 and the rest have each a base of their own in A, so that a
+// tile may lie on two rows of an image. Steps are in bytes.
+struct DotTile {
+  int64_t rows = 0;
+  const uint8_t* a[2] = {};
+  int64_t a_step = 0;     // between rows
+  int64_t quad_step = 4;  // between four terms and the next four, which are neighbours each
+  int64_t depth = 0;      // terms of one tap: nothing behind them is read
+  int64_t taps_y = 1, taps_x = 1;
+  int64_t tap_y_step = 0, tap_x_step = 0;  // of A; B goes on from tap to tap, whose terms are
+                                           // filled up to whole quads there
+  const void* b = nullptr;
+  int64_t b_panel = 0;  // from one panel of B to the next
+  // What will be needed next, fetched into the second-level cache a few bytes with each quad.
+  const char* ahead = nullptr;
+  int64_t ahead_step = 0;
+  // Groups of terms that share a scale, of weights of 4 bits.
+  int64_t groups = 0;
+  const void* scales = nullptr;  // of a panel: [groups, kPanel], float32 or bfloat16
+  bool bfloat16_scales = false;
+  int64_t scale_panel = 0;  // from one panel's scales to the next ones
+};
+// Row i of the tile's sums begins at i * panels * kPanel; all columns of the panels are written.
+using DotTileFn = void (*)(const DotTile& tile, void* sums);
+
+// The same of two whole panels, whose sums become rows from `row` on of what `c` says, without a
+// way through memory.
+using DotBytesFn = void (*)(const DotTile& tile, const RequantizeColumns& c, int64_t row);
+
+struct DotTiles {
+  int64_t rows;                              // greatest height of a tile
+  int64_t panels;                            // greatest width
+  DotTileFn tile[kMaxTileRows][kMaxPanels];  // [rows - 1][panels - 1]
+  DotTileFn narrow[kNarrowRows];             // [rows - 1]: one panel, one tap, several sums at once
+  DotBytesFn bytes[kMaxTileRows];            // [rows - 1]; nullptr where there are none
+};
+
+// Of weights of 4 bits: one tap, rows of one base.
+struct NibbleLoops {
+  DotTiles integers;  // sums of 16 times the weights, int32
+  DotTiles numbers;   // each group's sum of these times its scales, added up; float
+};
+
+RL_DOT_LOOPS(DotTiles, dot_loops)
+RL_DOT_LOOPS(NibbleLoops, nibble_loops)
+
+}  // namespace rushlight::engine

@@ -1,0 +1,174 @@
+#include "rushlight/engine/loops/products/dot.h"
+#include "rushlight/engine/loops/vectors/dot_sums.h"
+#include "rushlight/engine/loops/vectors/edge.h"
+#include "rushlight/engine/loops/vectors/integers.h"
+#include "rushlight/engine/loops/vectors/prefetch.h"
+#include "rushlight/engine/loops/vectors/strides.h"
+
+namespace rushlight::engine::RL_ISA {
+namespace {
+
+// The greatest tile that stays in registers: sums of a group, numbers, a row of B, a quad of A.
+#if defined(__AVX512VNNI__)
+constexpr int kRows = 7;
+constexpr int kPanels = 2;
+#elif defined(__AVX512F__)
+constexpr int kRows = 5;
+constexpr int kPanels = 2;
+#else
+constexpr int kRows = 3;
+constexpr int kPanels = 1;
+#endif
+static_assert(kRows >= kLeastTileRows && kRows <= kFirstRows, "tables are too small");
+
+// The quads of a row of B's eight terms, 16 times the weights: the first four are in low nibbles,
+// the next ones in high nibbles.
+template <int V, bool kHigh>
+inline void load_quads(const char* b, int64_t b_panel, Quads (&quads)[V]) {
+#pragma GCC unroll 8
+  for (int v = 0; v < V; ++v) {
+    const auto both = reinterpret_cast<UnsignedVec>(load_b<V>(b, b_panel, v));
+    quads[v] = quads_at(reinterpret_cast<IntVec>((kHigh ? both : both << 4) & 0xf0f0f0f0u));
+  }
+}
+
+// sums[i] += A[i] * b for row I and those after it; of `left` terms, or of four if there are more.
+template <int I, bool kWhole, int H, int V>
+inline void add_terms(Sums<H, V>& sums, const Quads (&b)[V], const char* a, const Steps& s,
+                      int64_t left) {
+  if constexpr (I < H) {
+    const char* at = s.at<I>(a);
+    const RowQuad quad = quad_of(kWhole || left >= kQuad ? bytes_at(at) : bytes_at(at, left));
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) sums.of[I][v] = add_dot(sums.of[I][v], b[v], quad);
+    add_terms<I + 1, kWhole>(sums, b, a, s, left);
+  }
+}
+
+template <bool kWhole, int H, int V>
+inline void add_oct(Sums<H, V>& low, Sums<H, V>& high, const char* b, int64_t b_panel,
+                    const char* a, const Steps& s, int64_t left) {
+  Quads quads[V];
+  load_quads<V, false>(b, b_panel, quads);
+  low.add_weights(quads);
+  add_terms<0, kWhole>(low, quads, a, s, left);
+  if (!kWhole && left <= kQuad) return;
+  load_quads<V, true>(b, b_panel, quads);
+  high.add_weights(quads);
+  add_terms<0, kWhole>(high, quads, a + kQuad, s, left - kQuad);
+}
+
+template <int V>
+inline Vec load_scale(const DotTile& t, int64_t group, int v) {
+  const char* panel = static_cast<const char*>(t.scales) + v / kPanelVectors * t.scale_panel;
+  const int64_t at = group * kPanel + v % kPanelVectors * kLanes;
+  if (t.bfloat16_scales) return load_weights(reinterpret_cast<const uint16_t*>(panel) + at);
+  return load_weights(reinterpret_cast<const float*>(panel) + at);
+}
+
+// Where the sums of a group are.
+struct Place {
+  const char* a;
+  const char* b;
+  const char* ahead;
+};
+
+// Sums of `octs` eights of terms. kSplit: kOcts * 2 sums at once, of which too few would arise
+// otherwise to hide how long an addition takes.
+template <int H, int V, int kOcts, bool kSplit>
+inline Sums<H, V> sum_octs(const DotTile& t, int64_t octs, Steps& s, Place* at) {
+  constexpr int kParts = kSplit ? 2 * kOcts : 1;
+  Sums<H, V> parts[kParts];
+  int64_t o = 0;
+  for (; o + kOcts <= octs; o += kOcts) {
+    s.hide();
+    if constexpr (kSplit) fetch_ahead<kOcts * kQuadBytes>(at->b);
+#pragma GCC unroll 4
+    for (int64_t u = 0; u < kOcts; ++u) {
+      add_oct<true>(parts[kSplit ? 2 * u : 0], parts[kSplit ? 2 * u + 1 : 0],
+                    at->b + u * kQuadBytes, t.b_panel, at->a + u * 2 * kQuad, s, 2 * kQuad);
+    }
+    at->a += int64_t{kOcts} * 2 * kQuad;
+    at->b += kOcts * kQuadBytes;
+    if constexpr (!kSplit) {
+      __builtin_prefetch(at->ahead, 0, 2);
+      if (V > kPanelVectors) __builtin_prefetch(at->ahead + t.ahead_step / 2, 0, 2);
+      at->ahead += t.ahead_step;
+    }
+  }
+  for (; o < octs; ++o) {
+    add_oct<true>(parts[0], parts[0], at->b, t.b_panel, at->a, s, 2 * kQuad);
+    at->a += 2 * kQuad;
+    at->b += kQuadBytes;
+  }
+#pragma GCC unroll 8
+  for (int part = 1; part < kParts; ++part) parts[0] += parts[part];
+  return parts[0];
+}
+
+template <int H, int P, int kOcts, bool kSplit>
+void integer_tile(const DotTile& t, void* out) {
+  constexpr int V = P * kPanelVectors;
+  Steps s(t.a_step);
+  Place at = {reinterpret_cast<const char*>(t.a[0]), static_cast<const char*>(t.b), t.ahead};
+  Sums<H, V> sums = sum_octs<H, V, kOcts, kSplit>(t, t.depth / (2 * kQuad), s, &at);
+  const int64_t left = t.depth % (2 * kQuad);
+  if (left != 0) add_oct<false>(sums, sums, at.b, t.b_panel, at.a, s, left);
+  sums.store(static_cast<int32_t*>(out));
+}
+
+template <int H, int P, int kOcts, bool kSplit>
+void number_tile(const DotTile& t, void* out) {
+  constexpr int V = P * kPanelVectors;
+  Steps s(t.a_step);
+  Place at = {reinterpret_cast<const char*>(t.a[0]), static_cast<const char*>(t.b), t.ahead};
+  const int64_t octs = t.depth / (2 * kQuad) / t.groups;
+  Vec numbers[H][V] = {};
+  for (int64_t group = 0; group < t.groups; ++group) {
+    const Sums<H, V> sums = sum_octs<H, V, kOcts, kSplit>(t, octs, s, &at);
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) {
+      const Vec scale = load_scale<V>(t, group, v);
+#pragma GCC unroll 8
+      for (int i = 0; i < H; ++i) numbers[i][v] += to_floats(sums.value(i, v)) * scale;
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < H; ++i) {
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) {
+      store(static_cast<float*>(out) + (i * V + v) * kLanes, numbers[i][v]);
+    }
+  }
+}
+
+template <int H, int P>
+constexpr DotTileFn tile_or_null(bool numbers) noexcept {
+  if constexpr (H > kRows || P > kPanels) {
+    return nullptr;
+  } else {
+    return numbers ? number_tile<H, P, 1, false> : integer_tile<H, P, 1, false>;
+  }
+}
+template <int H>
+constexpr DotTileFn narrow(bool numbers) noexcept {
+  constexpr int64_t kOcts = H == 1 ? 4 : (H == 2 ? 2 : 1);
+  return numbers ? number_tile<H, 1, kOcts, true> : integer_tile<H, 1, kOcts, true>;
+}
+
+#define RL_TILES(H) {tile_or_null<H, 1>(numbers), tile_or_null<H, 2>(numbers)}
+
+constexpr DotTiles tiles_of(bool numbers) noexcept {
+  return {
+      kRows,
+      kPanels,
+      {RL_TILES(1), RL_TILES(2), RL_TILES(3), RL_TILES(4), RL_TILES(5), RL_TILES(6), RL_TILES(7)},
+      {narrow<1>(numbers), narrow<2>(numbers), narrow<3>(numbers), narrow<4>(numbers),
+       narrow<5>(numbers), narrow<6>(numbers)}};
+}
+
+}  // namespace
+
+const NibbleLoops nibble_loops = {tiles_of(false), tiles_of(true)};
+
+}  // namespace rushlight::engine::RL_ISA

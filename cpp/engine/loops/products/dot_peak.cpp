@@ -1,0 +1,45 @@
+#include "rushlight/engine/loops/products/peak.h"
+#include "rushlight/engine/loops/vectors/dot.h"
+
+namespace rushlight::engine::RL_ISA {
+namespace {
+
+// As many sums as hide the latency of each, in 32 registers or in x86's 16.
+#if defined(__SSE__) && !defined(__AVX512F__)
+constexpr int kSums = 10;
+#else
+constexpr int kSums = 24;
+#endif
+
+// Products that are the same for all sums are not to be computed once.
+inline void hide([[maybe_unused]] Quads& b) {
+#if defined(__SSE2__) && !defined(__AVX512VNNI__)
+  asm("" : "+v"(b.even), "+v"(b.odd));
+#endif
+}
+
+int64_t dot_products(int64_t rounds, int32_t* sink) {
+  IntVec sums[kSums];
+#pragma GCC unroll 24
+  for (int i = 0; i < kSums; ++i) sums[i] = splat_int(*sink + i);
+  Quads b = quads_at(splat_int(*sink + 0x01020304));
+  for (int64_t round = 0; round < rounds; ++round) {
+    const RowQuad a = quad_of(static_cast<uint32_t>(round));
+#pragma GCC unroll 24
+    for (int i = 0; i < kSums; ++i) {
+      hide(b);
+      sums[i] = add_dot(sums[i], b, a);
+    }
+  }
+  IntVec total = {};
+#pragma GCC unroll 24
+  for (int i = 0; i < kSums; ++i) total ^= sums[i];
+  *sink = total[0];
+  return rounds * kSums * kLanes * 4 * 2;
+}
+
+}  // namespace
+
+const DotPeakLoops dot_peak_loops = {dot_products};
+
+}  // namespace rushlight::engine::RL_ISA

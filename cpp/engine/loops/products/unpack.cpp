@@ -1,0 +1,116 @@
+#include "rushlight/engine/loops/products/unpack.h"
+
+#include "rushlight/engine/loops/vectors/edge.h"
+#include "rushlight/engine/loops/vectors/integers.h"
+#include "rushlight/engine/types/panels.h"
+#include "rushlight/kernel/loops/half.h"
+
+namespace rushlight::engine::RL_ISA {
+namespace {
+
+using namespace ::rushlight::kernels::RL_ISA;
+
+constexpr int kVectors = kPanel / kLanes;
+using WordsMemory = uint32_t __attribute__((vector_size(kLanes * 4), aligned(1), may_alias));
+
+// A weight's bits, its sign flipped, become the highest ones of the mantissa of 2^kBits, in two
+// instructions where a conversion takes three: a number that is 1.5 * 2^kBits too great.
+template <int kBits>
+constexpr float kTooGreat = 1.5f * (1 << kBits);
+
+// What makes such a number a weight times its scale. Where products are fused with sums, that is
+// exact but for the last rounding if the scale's last two bits are zeros: 1.5 times it has no more
+// digits then.
+struct Scale {
+#if defined(__FMA__) || defined(RL_NEON)
+  Vec factor, offset;
+  Scale(Vec scale, float too_great)
+      : factor(reinterpret_cast<Vec>(reinterpret_cast<UnsignedVec>(scale) & ~3u)),
+        offset(factor * splat(-too_great)) {}
+  Vec weight(Vec number) const { return number * factor + offset; }
+#else
+  Vec factor, too_great;
+  Scale(Vec scale, float number) : factor(scale), too_great(splat(number)) {}
+  Vec weight(Vec number) const { return (number - too_great) * factor; }
+#endif
+};
+
+// The terms that lie together in a vector of words, times their scale; the first `left` of them.
+template <int kBits, bool kWhole>
+inline void unpack_words(const char* packed, const Scale& scale, int64_t left, float* out) {
+  constexpr int64_t kTogether = kBits == 8 ? kQuad : kOct;
+  constexpr int kMantissa = 23;
+  constexpr uint32_t kMask = ((1u << kBits) - 1) << (kMantissa - kBits);
+  constexpr uint32_t kFlipped = (127u + kBits) << kMantissa | 1u << (kMantissa - 1);
+  const auto words = *reinterpret_cast<const WordsMemory*>(packed);
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < kTogether; ++i) {
+    // Term i is in byte i % 4, in its upper half if i >= 4.
+    const int64_t at = 8 * (i % kQuad) + (i >= kQuad ? 4 : 0);
+    const int64_t by = kMantissa - kBits - at;  // to the left
+    const auto moved =
+        by >= 0 ? words << static_cast<uint32_t>(by) : words >> static_cast<uint32_t>(-by);
+    const Vec number = reinterpret_cast<Vec>((moved & kMask) ^ kFlipped);
+    if (kWhole || i < left) store(out + i * kPanel, scale.weight(number));
+  }
+}
+
+// A vector's columns of the terms of one group, the first of which begins a quad or oct.
+template <int kBits>
+void unpack_group(const char* packed, uintptr_t next, const Scale& scale, int64_t terms,
+                  float* out) {
+  constexpr int64_t kTogether = kBits == 8 ? kQuad : kOct;
+  int64_t k = 0;
+  for (; k + kTogether <= terms; k += kTogether) {
+    unpack_words<kBits, true>(packed, scale, kTogether, out + k * kPanel);
+    __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);
+    packed += kQuadBytes;
+    next += kQuadBytes;
+  }
+  if (k < terms) unpack_words<kBits, false>(packed, scale, terms - k, out + k * kPanel);
+}
+
+template <int kBits>
+void unpack(const PanelTerms& of) {
+  constexpr int64_t kTogether = kBits == 8 ? kQuad : kOct;
+  const int64_t end = of.first + of.terms;
+  for (int64_t k = of.first; k < end;) {
+    const int64_t group = k / of.group_size;
+    const int64_t last = (group + 1) * of.group_size < end ? (group + 1) * of.group_size : end;
+    const auto scale_at = [&](int64_t v) {
+      const int64_t at = group * kPanel + v * kLanes;
+      const Vec scale = of.bfloat16_scales
+                            ? load_weights(static_cast<const uint16_t*>(of.scales) + at)
+                            : load_weights(static_cast<const float*>(of.scales) + at);
+      return Scale(scale, kTooGreat<kBits>);
+    };
+    const int64_t done = k - of.first;
+    const int64_t at = done / kTogether * kQuadBytes;
+    const auto next = reinterpret_cast<uintptr_t>(of.next) + static_cast<uintptr_t>(at);
+    for (int64_t v = 0; v < kVectors; ++v) {
+      unpack_group<kBits>(of.packed + at + v * kLanes * kQuad, next, scale_at(v), last - k,
+                          of.out + done * kPanel + v * kLanes);
+    }
+    k = last;
+  }
+}
+
+// Of Half or BFloat.
+template <typename T>
+void unpack_reals(const PanelTerms& of) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  const auto* from = reinterpret_cast<const T*>(of.packed);
+  auto next = reinterpret_cast<uintptr_t>(of.next);
+  for (int64_t i = 0; i < of.terms * kPanel; i += kLine) {
+    const int64_t left = of.terms * kPanel - i;
+    __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);
+    next += sizeof(T) * kLine;
+    widen_all(from + i, of.out + i, static_cast<size_t>(left < kLine ? left : kLine));
+  }
+}
+
+}  // namespace
+
+const UnpackLoops unpack_loops = {unpack<8>, unpack<4>, unpack_reals<Half>, unpack_reals<BFloat>};
+
+}  // namespace rushlight::engine::RL_ISA

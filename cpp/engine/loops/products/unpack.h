@@ -1,0 +1,32 @@
+// Inner loops that make float32 panels of weights of 8 or 4 bits, or in a half type.
+#pragma once
+
+#include <cstdint>
+
+#include "rushlight/kernel/loops/dispatch.h"
+
+namespace rushlight::engine {
+
+// Terms of a packed panel (../kernels/panels.h).
+struct PanelTerms {
+  const char* packed;  // from the first one on
+  const char* next;    // as many bytes, which are fetched meanwhile; no address is refused
+  int64_t terms;
+  float* out;  // [terms, kPanel]
+  // Of integers.
+  const void* scales;    // [groups, kPanel]
+  bool bfloat16_scales;  // else float32
+  int64_t group_size;    // terms that share a scale: a multiple of kOct, or all
+  int64_t first;         // a multiple of kOct
+};
+
+struct UnpackLoops {
+  void (*bytes)(const PanelTerms& of);
+  void (*nibbles)(const PanelTerms& of);
+  void (*float16)(const PanelTerms& of);
+  void (*bfloat16)(const PanelTerms& of);
+};
+
+RL_LOOPS(UnpackLoops, unpack_loops)
+
+}  // namespace rushlight::engine

@@ -1,0 +1,42 @@
+// Inner loops of elementwise operators and pools on uint8.
+#pragma once
+
+#include <cstdint>
+
+#include "rushlight/engine/loops/images/pixels.h"
+#include "rushlight/engine/types/quantized.h"
+#include "rushlight/kernel/loops/dispatch.h"
+
+namespace rushlight::engine {
+
+// Elements of a row, `step` bytes apart; those of an operand may all be one.
+struct ByteRow {
+  const uint8_t *a = nullptr, *b = nullptr;
+  uint8_t* out = nullptr;
+  int64_t a_step = 1, b_step = 1, out_step = 1;
+  int64_t count = 0;
+};
+
+// (start + sum) * multiplier, requantised.
+struct ByteAverage {
+  int32_t start = 0;
+  float multiplier = 0;
+  Requantize requantize;
+};
+
+struct ByteLoops {
+  // out[x * out_step + j] = planes[j][x * step] for four planes.
+  void (*interleave)(const uint8_t* const* planes, int64_t step, int64_t columns, uint8_t* out,
+                     int64_t out_step);
+  void (*combine)(const QuantizedBinary& binary, const ByteRow& row);
+  void (*look_up)(const ByteRow& row);  // in the table b
+  // 0 of no taps.
+  void (*max)(const PoolWindow<uint8_t>& window, int64_t channels, uint8_t* out);
+  // Of sums within 32 bits.
+  void (*average)(const PoolWindow<uint8_t>& window, const ByteAverage& average, int64_t channels,
+                  uint8_t* out);
+};
+
+RL_LOOPS(ByteLoops, byte_loops)
+
+}  // namespace rushlight::engine

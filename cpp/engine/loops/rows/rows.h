@@ -1,0 +1,60 @@
+// Inner loops of norms, softmax and reductions, in float32.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/engine/types/rows.h"
+#include "rushlight/kernel/loops/dispatch.h"
+
+namespace rushlight::engine {
+
+// What is known of columns side by side lies in arrays of so many: columns are worked on by blocks.
+constexpr int64_t kColumnBlock = 64;
+
+// Squares around the mean that are so small beside it may be of the mean's own rounding.
+constexpr double kLeastSpread = 0x1p-14;
+
+// Whether the loops computed what a norm divides by, given the mean that they subtracted. Static:
+// each instruction set has its own.
+static inline bool is_exact(double mean, double squares, double count) {
+  const double spread = squares / count;
+  return spread < __builtin_inf() && (spread == 0.0 || spread > mean * mean * kLeastSpread);
+}
+
+struct NormLoops {
+  // Rows begin..end-1, up to the first one of which is_exact() is false: its number, or `end`.
+  int64_t (*rows)(const Norm& norm, int64_t begin, int64_t end);
+  // Of n elements: sum and, given the mean, sum of squares around it.
+  double (*sum)(const float* x, int64_t n);
+  double (*squares)(const float* x, int64_t n, float mean);
+  // out[i] = (x[i] - center) * factor + shift
+  void (*affine)(const float* x, int64_t n, float center, float factor, float shift, float* out);
+  // The same of at most kColumnBlock columns, rows `step` apart; every other array has kColumnBlock
+  // floats.
+  void (*column_sums)(const float* x, int64_t step, int64_t rows, int64_t columns, float* sums);
+  void (*column_squares)(const float* x, int64_t step, int64_t rows, int64_t columns,
+                         const float* means, float* squares);
+  void (*column_affine)(const float* x, int64_t step, int64_t rows, int64_t columns,
+                        const float* centers, const float* factors, const float* shifts,
+                        float* out);
+};
+
+struct SoftmaxLoops {
+  void (*row)(const float* x, int64_t n, float* out, bool log);
+  // Of at most kColumnBlock columns, rows `step` apart.
+  void (*columns)(const float* x, int64_t step, int64_t rows, int64_t columns, float* out,
+                  bool log);
+};
+
+struct ReduceLoops {
+  float (*row)(const float* x, int64_t n, Reduction kind);
+  void (*columns)(const float* x, int64_t step, int64_t rows, int64_t columns, Reduction kind,
+                  float* out);
+};
+
+RL_LOOPS(NormLoops, norm_loops)
+RL_LOOPS(SoftmaxLoops, softmax_loops)
+RL_LOOPS(ReduceLoops, reduce_loops)
+
+}  // namespace rushlight::engine

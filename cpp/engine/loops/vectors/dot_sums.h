@@ -1,0 +1,49 @@
+// Sums of dot products that stay in registers. Included by loops files dot_*.cpp only.
+#pragma once
+
+#include "rushlight/engine/loops/vectors/dot.h"
+#include "rushlight/engine/types/product.h"
+
+namespace rushlight::engine::RL_ISA {
+
+constexpr int kPanelVectors = kPanel / kLanes;
+
+// Sums of H rows and V vectors of columns, and of the weights alone where A is taken less kOffset.
+template <int H, int V>
+struct Sums {
+  IntVec of[H][V] = {};
+  IntVec weights[V] = {};
+
+  void add_weights(const Quads (&b)[V]) {
+    if constexpr (kOffset != 0) {
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) weights[v] = add_dot(weights[v], b[v], quad_of(0));
+    }
+  }
+  void operator+=(const Sums& other) {
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) {
+      if constexpr (kOffset != 0) weights[v] += other.weights[v];
+#pragma GCC unroll 14
+      for (int i = 0; i < H; ++i) of[i][v] += other.of[i][v];
+    }
+  }
+  // Each term of A is kOffset greater; a zero, for `weights`, was taken as -kOffset.
+  IntVec value(int i, int v) const { return kOffset != 0 ? of[i][v] - weights[v] : of[i][v]; }
+  void store(int32_t* out) const {
+#pragma GCC unroll 14
+    for (int i = 0; i < H; ++i) {
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) store_int(out + (i * V + v) * kLanes, value(i, v));
+    }
+  }
+};
+
+// Vector v of a row of B.
+template <int V>
+inline IntVec load_b(const char* b, int64_t b_panel, int v) {
+  const char* panel = V == kPanelVectors ? b : b + v / kPanelVectors * b_panel;
+  return load_lanes(panel + v % kPanelVectors * kLanes * 4);
+}
+
+}  // namespace rushlight::engine::RL_ISA

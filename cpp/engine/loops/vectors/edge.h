@@ -1,0 +1,82 @@
+// What the loops of this backend need beside vec.h: vectors of which only a part lies in memory,
+// and clamping. Included by loops files only.
+#pragma once
+
+#include "rushlight/kernel/loops/half.h"
+#include "rushlight/kernel/loops/vec.h"
+
+namespace rushlight::engine::RL_ISA {
+
+using ::rushlight::kernels::RL_ISA::kLanes;
+using ::rushlight::kernels::RL_ISA::Vec;
+
+// The first n lanes from memory, all of them if there are no more; those beyond are zero.
+static inline Vec load_some(const float* p, int64_t n) {
+  using namespace ::rushlight::kernels::RL_ISA;
+  return n >= kLanes ? load(p) : load_first(p, n);
+}
+
+// The first n lanes to memory; n may be 0 or less, or more than there are.
+static inline void store_some(float* p, Vec v, int64_t n) {
+  using namespace ::rushlight::kernels::RL_ISA;
+  if (n >= kLanes) {
+    store(p, v);
+  } else if (n > 0) {
+    store_first(p, v, n);
+  }
+}
+
+// A vector of weights in float32.
+static inline Vec load_weights(const float* p) { return ::rushlight::kernels::RL_ISA::load(p); }
+static inline Vec load_weights(const uint16_t* p) {
+  using namespace ::rushlight::kernels::RL_ISA;
+#if defined(__AVX512F__)
+  const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+#elif defined(__AVX2__)
+  // Compilers convert vectors shorter than registers one element after the other.
+  const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+#else
+  using Halves = uint16_t __attribute__((vector_size(kLanes * 2), aligned(2), may_alias));
+  using Wide = uint32_t __attribute__((vector_size(kLanes * 4)));
+  const Wide wide = __builtin_convertvector(*reinterpret_cast<const Halves*>(p), Wide) << 16;
+  return reinterpret_cast<Vec>(wide);
+#endif
+}
+static inline Vec load_weights(const ::rushlight::kernels::RL_ISA::Half* p) {
+  using namespace ::rushlight::kernels::RL_ISA;
+#if defined(__AVX512F__)
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+#elif defined(__F16C__)
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+#else
+  alignas(16) float wide[kLanes];
+  widen_all(p, wide, kLanes);
+  return load(wide);
+#endif
+}
+
+// Keeps a vector that was loaded in a register, where the compiler would read it from memory with
+// each use.
+static inline void keep(Vec& v) {
+#if defined(__x86_64__)
+  asm("" : "+v"(v));
+#elif defined(__aarch64__)
+  asm("" : "+w"(v));
+#else
+  (void)v;
+#endif
+}
+
+// NaN stays NaN.
+static inline Vec clamp(Vec v, Vec low, Vec high) {
+#if defined(RL_NEON)
+  return vminq_f32(vmaxq_f32(v, low), high);
+#else
+  v = low > v ? low : v;
+  return high < v ? high : v;
+#endif
+}
+
+}  // namespace rushlight::engine::RL_ISA

@@ -1,0 +1,56 @@
+#include "rushlight/engine/operators/epilogue.h"
+
+namespace rushlight::engine {
+namespace {
+
+void run_block(const void* data, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  run_tile_block(static_cast<const BoundTiles*>(data)->run, row, rows, column, columns);
+}
+
+}  // namespace
+
+Status FinishPlan::prepare(Setup& setup, const FinishParameters& given, const View* bias,
+                           int64_t rows, int64_t columns) {
+  if (bias != nullptr && (!is_dense(*bias) || bias->numel != panels_of(columns) * kPanel)) {
+    return setup.refuse("its bias has other sizes");
+  }
+  bias_ = bias;
+  clamped_ = given.clamped;
+  low_ = given.low;
+  high_ = given.high;
+  if (given.residual >= 0) {
+    residual_ = setup.value(static_cast<size_t>(given.residual));
+    const bool fits = residual_ != nullptr && residual_->dtype == DType::Float32 &&
+                      residual_->rank == 2 && residual_->sizes[0] == rows &&
+                      residual_->sizes[1] == columns && (residual_->steps[1] == 1 || columns <= 1);
+    if (!fits) return setup.refuse("what is added to its results has other sizes, or gaps");
+  }
+  if (!given.program.present()) return {};
+  RL_TRY(tiles_.prepare(setup, given.program));
+  const int64_t* sizes = tiles_.sizes();
+  if (sizes[0] != 1 || sizes[1] != 1 || sizes[2] != rows || sizes[3] != columns) {
+    return setup.refuse("what follows its results has other sizes");
+  }
+  return {};
+}
+
+Finish FinishPlan::bind(const Frame& frame, BoundTiles& bound) const {
+  Finish finish;
+  finish.bias = frame.at(bias_);
+  if (residual_ != nullptr) {
+    finish.residual = frame.at(residual_);
+    finish.residual_step = residual_->steps[0];
+  }
+  if (clamped_) {
+    finish.low = low_;
+    finish.high = high_;
+  }
+  if (!tiles_.empty()) {
+    tiles_.bind(frame, bound);
+    finish.block = run_block;
+    finish.data = &bound;
+  }
+  return finish;
+}
+
+}  // namespace rushlight::engine

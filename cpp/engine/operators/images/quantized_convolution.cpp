@@ -1,0 +1,101 @@
+// Convolutions of uint8 over two dimensions.
+#include "rushlight/engine/kernels/images/quantized_convolution.h"
+
+#include "rushlight/engine/loops/products/dot.h"
+#include "rushlight/engine/operators/images/geometry.h"
+#include "rushlight/engine/operators/quantized_results.h"
+
+namespace rushlight::engine {
+namespace {
+
+class ConvolveBytes final : public Operator {
+ public:
+  Status prepare(const QuantizedConvolutionParameters& given, Setup& setup) {
+    RL_TRY(check_result_dtypes(setup));
+    in_ = setup.input(0);
+    weights_ = setup.input(1);
+    const View& out = *setup.output(0);
+    depthwise_ = given.kind == ConvolutionKind::Depthwise;
+    if (given.kind != ConvolutionKind::Dense && !depthwise_) {
+      return setup.refuse("convolutions of integers are dense or depthwise");
+    }
+    ConvGeometry& g = convolution_.geometry;
+    RL_TRY(read_geometry(setup, *in_, out, given.window, false, &g));
+    RL_TRY(read_groups(setup, given.groups, depthwise_, &g));
+    RL_TRY(check_weights(setup));
+    RL_TRY(read_steps(setup));
+    convolution_.padding_value = given.padding_value;
+    setup.want_scratch(depthwise_ ? quantized_depthwise_scratch(g)
+                                  : quantized_convolution_scratch(g, convolution_.in_channel_step));
+    RL_TRY(results_.prepare(setup, given, g.batch * g.out_height * g.out_width, g.out_channels,
+                            g.out_channels));
+    if (!results_.has_residual() || !depthwise_) return {};
+    return setup.refuse("only dense convolutions add to their results");
+  }
+
+  Status run(const Frame& frame) const override {
+    BoundTiles bound;
+    QuantizedConvolution convolution = convolution_;
+    convolution.in = frame.at<uint8_t>(in_);
+    convolution.weights = frame.at<void>(weights_);
+    convolution.results = results_.bind(frame, bound);
+    if (depthwise_) {
+      convolve_depthwise(convolution, frame.scratch, frame.workers);
+    } else {
+      convolve(convolution, frame.scratch, frame.workers);
+    }
+    return {};
+  }
+
+ private:
+  Status check_weights(const Setup& setup) const {
+    const ConvGeometry& g = convolution_.geometry;
+    const int64_t inputs = g.in_channels / g.groups;
+    const int64_t outputs = g.out_channels / g.groups;
+    const int64_t terms = bounded_product({g.kernel_y, g.kernel_x, inputs});
+    if (terms < 0 || terms > kMaxQuantizedTerms) {
+      return setup.refuse("its sums are beyond 32 bits");
+    }
+    const int64_t bytes =
+        depthwise_ ? bounded_product({g.kernel_y, g.kernel_x, panels_of(g.out_channels), kPanel})
+                   : bounded_product({g.kernel_y, g.kernel_x, quads_of(inputs), kQuadBytes,
+                                      panels_of(outputs), g.groups});
+    if (is_dense(*weights_) && weights_->numel == bytes) return {};
+    return setup.refuse("its weights have other sizes");
+  }
+
+  Status read_steps(const Setup& setup) {
+    ConvGeometry& g = convolution_.geometry;
+    if (has_repeats(*in_)) return setup.refuse("its image repeats elements");
+    if (depthwise_ && !is_channels_last(*in_)) {
+      return setup.refuse("its image does not lie channels last");
+    }
+    convolution_.in_batch_step = in_->steps[0];
+    convolution_.in_row_step = in_->steps[2];
+    convolution_.in_column_step = in_->steps[3];
+    convolution_.in_channel_step = g.in_channels > 1 ? in_->steps[1] : 1;
+    if (!depthwise_) {
+      drop_idle_strides(&g);
+      return {};
+    }
+    convolution_.in_channel_step = 1;
+    convolution_.in_column_step = g.in_channels;
+    convolution_.in_row_step = g.in_width * g.in_channels;
+    convolution_.in_batch_step = g.in_height * convolution_.in_row_step;
+    return {};
+  }
+
+  bool depthwise_ = false;
+  const View* in_ = nullptr;
+  const View* weights_ = nullptr;
+  QuantizedConvolution convolution_;
+  ResultsPlan results_;
+};
+
+}  // namespace
+
+Result<Operator*> make_operator(const QuantizedConvolutionParameters& given, Setup& setup) {
+  return setup.make<ConvolveBytes>(given);
+}
+
+}  // namespace rushlight::engine

@@ -1,0 +1,153 @@
+// Matrix products of bytes with packed weights.
+#include "rushlight/engine/kernels/products/dot_product.h"
+
+#include "rushlight/engine/operators/quantized_results.h"
+
+namespace rushlight::engine {
+namespace {
+
+// A is rows of uint8; `out` has as many rows, and `panels` are those of its columns.
+Status prepare_sizes(const Setup& setup, const View* panels, int32_t bits,
+                     QuantizedProduct* product) {
+  const View* a = setup.input(0);
+  const View* out = setup.output(0);
+  Rows in_rows;
+  Rows out_rows;
+  if (has_repeats(*a) || !as_rows(*a, &in_rows) || !as_rows(*out, &out_rows)) {
+    return setup.refuse("its rows have gaps, or repeat");
+  }
+  if (in_rows.count != out_rows.count) return setup.refuse("its rows differ in number");
+  if (in_rows.width > kMaxQuantizedTerms) return setup.refuse("its sums are beyond 32 bits");
+  const int64_t quads = panel_quads(in_rows.width, bits);
+  if (!is_dense(*panels) ||
+      panels->numel != bounded_product({panels_of(out_rows.width), quads, kQuadBytes})) {
+    return setup.refuse("its panels have other sizes");
+  }
+  product->rows = out_rows.count;
+  product->depth = in_rows.width;
+  product->bits = bits;
+  product->columns = out_rows.width;
+  product->a_step = in_rows.step;
+  product->results.step = out_rows.step;
+  return {};
+}
+
+class StaticProduct final : public Operator {
+ public:
+  Status prepare(const QuantizedProductParameters& given, Setup& setup) {
+    RL_TRY(check_result_dtypes(setup));
+    a_ = setup.input(0);
+    panels_ = setup.input(1);
+    RL_TRY(prepare_sizes(setup, panels_, 8, &product_));
+    return results_.prepare(setup, given, product_.rows, product_.columns, product_.results.step);
+  }
+
+  Status run(const Frame& frame) const override {
+    BoundTiles bound;
+    QuantizedProduct product = product_;
+    product.a = frame.at<uint8_t>(a_);
+    product.panels = frame.at<void>(panels_);
+    product.results = results_.bind(frame, bound);
+    multiply(product, frame.workers);
+    return {};
+  }
+
+ private:
+  const View* a_ = nullptr;
+  const View* panels_ = nullptr;
+  QuantizedProduct product_;
+  ResultsPlan results_;
+};
+
+class DynamicProduct final : public Operator {
+ public:
+  Status prepare(const DynamicProductParameters& given, Setup& setup) {
+    if (given.bits != 8 && given.bits != 4) {
+      return setup.refuse("its weights have neither 8 bits nor 4");
+    }
+    has_groups_ = given.group_size != 0;
+    panels_ = setup.input(2);
+    scales_ = setup.input(3);
+    shares_ = setup.input(4);
+    out_ = setup.output(0);
+    const bool halves = has_groups_ && scales_ != nullptr && scales_->dtype == DType::BFloat16;
+    RL_TRY(setup.check_dtypes(
+        {DType::UInt8, DType::Float32, given.bits == 8 ? DType::Int8 : DType::UInt8,
+         halves ? DType::BFloat16 : DType::Float32, has_groups_ ? DType::Float32 : DType::Int32,
+         DType::Float32},
+        {DType::Float32}, 1));
+    a_ = setup.input(0);
+    rows_ = setup.input(1);
+    RL_TRY(prepare_sizes(setup, panels_, given.bits, &product_));
+    if (!is_dense(*rows_) || rows_->numel != 2 * product_.rows) {
+      return setup.refuse("its rows' scales have other sizes");
+    }
+    if (has_groups_) {
+      RL_TRY(prepare_groups(setup, given));
+    } else {
+      RL_TRY(check_columns(setup, scales_, product_.columns));
+    }
+    RL_TRY(check_columns(setup, shares_, product_.columns));
+    return finish_.prepare(setup, given.finish, setup.input(5), product_.rows, product_.columns);
+  }
+
+  Status run(const Frame& frame) const override {
+    BoundTiles bound;
+    QuantizedProduct product = product_;
+    product.a = frame.at<uint8_t>(a_);
+    product.panels = frame.at<void>(panels_);
+    if (has_groups_) {
+      product.groups.scales = frame.at<void>(scales_);
+      product.results.shares = frame.at(shares_);
+    } else {
+      product.results.multipliers = frame.at(scales_);
+      product.results.start = frame.at<int32_t>(shares_);
+    }
+    product.results.row_scales = frame.at(rows_);
+    product.results.floats = frame.at(out_);
+    product.results.finish = finish_.bind(frame, bound);
+    multiply(product, frame.workers);
+    return {};
+  }
+
+ private:
+  Status prepare_groups(const Setup& setup, const DynamicProductParameters& given) {
+    const int64_t size = given.group_size;
+    if (given.bits != 4 || size < 0 || size % (2 * kQuad) != 0 || product_.depth == 0 ||
+        product_.depth % size != 0) {
+      return setup.refuse(
+          "its groups are not of 4 bits and of a multiple of 8 terms, or do not "
+          "divide its depth");
+    }
+    product_.groups.groups = product_.depth / size;
+    product_.groups.bfloat16 = scales_->dtype == DType::BFloat16;
+    const int64_t columns = panels_of(product_.columns) * kPanel;
+    if (is_dense(*scales_) &&
+        scales_->numel == bounded_product({columns, product_.groups.groups})) {
+      return {};
+    }
+    return setup.refuse("its groups' scales have other sizes");
+  }
+
+  bool has_groups_ = false;
+  const View* a_ = nullptr;
+  const View* rows_ = nullptr;
+  const View* panels_ = nullptr;
+  const View* scales_ = nullptr;
+  const View* shares_ = nullptr;
+  const View* out_ = nullptr;
+  QuantizedProduct product_;
+  FinishPlan finish_;
+};
+
+}  // namespace
+
+Result<Operator*> make_operator(const QuantizedProductParameters& given, Setup& setup) {
+  return setup.make<StaticProduct>(given);
+}
+
+Result<Operator*> make_operator(const DynamicProductParameters& given, Setup& setup) {
+  return setup.make<DynamicProduct>(given);
+}
+
+}  // namespace rushlight::engine

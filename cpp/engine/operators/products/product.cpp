@@ -1,0 +1,155 @@
+// Matrix products: with packed weights, and of operands that are both computed.
+#include "rushlight/engine/kernels/products/product.h"
+
+#include "rushlight/engine/operators/epilogue.h"
+
+namespace rushlight::engine {
+namespace {
+
+size_t panel_floats(int64_t depth, int64_t columns) {
+  return static_cast<size_t>(panels_of(columns) * depth * kPanel);
+}
+
+class PackedProduct final : public Operator {
+ public:
+  Status prepare(const ProductParameters& given, Setup& setup) {
+    a_ = setup.input(0);
+    panels_ = setup.input(1);
+    scales_ = setup.input(3);
+    out_ = setup.output(0);
+    RL_TRY(check_dtypes(setup));
+    Rows a;
+    Rows out;
+    if (!as_rows(*a_, &a) || !as_rows(*out_, &out)) return setup.refuse("its rows have gaps");
+    if (a.count != out.count) return setup.refuse("its rows differ in number");
+    product_.rows = out.count;
+    product_.depth = a.width;
+    product_.columns = out.width;
+    product_.a_step = a.step;
+    product_.c_step = out.step;
+    RL_TRY(has_scales(product_.type) ? check_scales(setup) : check_panels(setup, a.width, kPanel));
+    setup.want_scratch(product_scratch(product_, setup.threads));
+    return finish_.prepare(setup, given.finish, setup.input(2), out.count, out.width);
+  }
+
+  Status run(const Frame& frame) const override {
+    BoundTiles bound;
+    Product product = product_;
+    product.a = frame.at(a_);
+    product.panels = frame.at<void>(panels_);
+    product.scales.scales = frame.at<void>(scales_);
+    product.c = frame.at(out_);
+    product.finish = finish_.bind(frame, bound);
+    multiply(product, frame.scratch, frame.scratch_size, frame.workers);
+    return {};
+  }
+
+ private:
+  Status check_dtypes(const Setup& setup) {
+    const DType type = panels_ == nullptr ? DType::Float32 : panels_->dtype;
+    if (type == DType::BFloat16) product_.type = PanelType::BFloat16;
+    if (type == DType::Float16) product_.type = PanelType::Float16;
+    if (type == DType::Int8) product_.type = PanelType::Int8;
+    if (type == DType::UInt8) product_.type = PanelType::Int4;
+    if (!has_scales(product_.type)) return setup.check_floats(3, 2, 1, 1);
+    const bool halves = scales_ != nullptr && scales_->dtype == DType::BFloat16;
+    const DType scales = halves ? DType::BFloat16 : DType::Float32;
+    RL_TRY(setup.check_dtypes({DType::Float32, type, DType::Float32, scales}, {DType::Float32}, 2));
+    product_.scales.bfloat16 = halves;
+    return has_repeats(*a_) ? setup.refuse("an input repeats elements") : Status();
+  }
+  // Panels of `rows` rows of so many elements each.
+  Status check_panels(const Setup& setup, int64_t rows, int64_t elements) const {
+    const int64_t numel = bounded_product({panels_of(product_.columns), rows, elements});
+    if (is_dense(*panels_) && panels_->numel == numel) return {};
+    return setup.refuse("its panels have other sizes");
+  }
+  Status check_scales(const Setup& setup) {
+    const int32_t bits = product_.type == PanelType::Int8 ? 8 : 4;
+    RL_TRY(check_panels(setup, panel_quads(product_.depth, bits), kQuadBytes));
+    const int64_t columns = panels_of(product_.columns) * kPanel;
+    const bool fits = scales_ != nullptr && is_dense(*scales_) &&
+                      (columns == 0 ? scales_->numel == 0 : scales_->numel % columns == 0);
+    const int64_t groups = fits && columns > 0 ? scales_->numel / columns : 1;
+    const int64_t depth = product_.depth;
+    const bool divides = groups == 1 || (groups > 0 && depth % groups == 0 && depth > 0 &&
+                                         depth / groups % kOct == 0);
+    if (!fits || !divides) {
+      return setup.refuse(
+          "its scales are not one for each column, nor one for each group of a multiple of 8 "
+          "terms");
+    }
+    product_.scales.groups = groups;
+    return {};
+  }
+
+  const View* a_ = nullptr;
+  const View* panels_ = nullptr;
+  const View* scales_ = nullptr;  // of integers
+  const View* out_ = nullptr;
+  Product product_;
+  FinishPlan finish_;
+};
+
+// [batch, rows, depth] by [batch, depth, columns]: the right matrices are packed, one by one.
+class BatchProduct final : public Operator {
+ public:
+  Status prepare(const BatchProductParameters&, Setup& setup) {
+    RL_TRY(setup.check_floats(2, 2));
+    a_ = setup.input(0);
+    b_ = setup.input(1);
+    out_ = setup.output(0);
+    if (a_->rank != 3 || b_->rank != 3 || out_->rank != 3) return setup.refuse("its rank is not 3");
+    const bool fits = a_->sizes[0] == out_->sizes[0] && b_->sizes[0] == out_->sizes[0] &&
+                      a_->sizes[1] == out_->sizes[1] && a_->sizes[2] == b_->sizes[1] &&
+                      b_->sizes[2] == out_->sizes[2];
+    if (!fits) return setup.refuse("the sizes of its matrices do not fit");
+    const bool rows =
+        (a_->steps[2] == 1 || a_->sizes[2] <= 1) && (out_->steps[2] == 1 || out_->sizes[2] <= 1);
+    if (!rows) return setup.refuse("its rows have gaps");
+    product_.rows = out_->sizes[1];
+    product_.depth = a_->sizes[2];
+    product_.columns = out_->sizes[2];
+    product_.a_step = a_->steps[1];
+    product_.c_step = out_->steps[1];
+    panels_ = panel_floats(product_.depth, product_.columns);
+    panels_ = (panels_ + kPanel - 1) / kPanel * kPanel;
+    setup.want_scratch(panels_ * sizeof(float) + product_scratch(product_, setup.threads));
+    return {};
+  }
+
+  Status run(const Frame& frame) const override {
+    if (out_->numel == 0) return {};
+    float* panels = static_cast<float*>(frame.scratch);
+    const size_t used = panels_ * sizeof(float);
+    for (int64_t i = 0; i < out_->sizes[0]; ++i) {
+      Product product = product_;
+      product.a = frame.at(a_) + i * a_->steps[0];
+      product.panels = panels;
+      product.c = frame.at(out_) + i * out_->steps[0];
+      pack_panels(frame.at(b_) + i * b_->steps[0], b_->steps[1], b_->steps[2], product.depth,
+                  product.columns, panels, frame.workers);
+      multiply(product, panels + panels_, frame.scratch_size - used, frame.workers);
+    }
+    return {};
+  }
+
+ private:
+  const View* a_ = nullptr;
+  const View* b_ = nullptr;
+  const View* out_ = nullptr;
+  Product product_;
+  size_t panels_ = 0;  // floats
+};
+
+}  // namespace
+
+Result<Operator*> make_operator(const ProductParameters& given, Setup& setup) {
+  return setup.make<PackedProduct>(given);
+}
+
+Result<Operator*> make_operator(const BatchProductParameters& given, Setup& setup) {
+  return setup.make<BatchProduct>(given);
+}
+
+}  // namespace rushlight::engine

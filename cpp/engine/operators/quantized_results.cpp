@@ -1,0 +1,74 @@
+#include "rushlight/engine/operators/quantized_results.h"
+
+#include "rushlight/engine/operators/requantize.h"
+
+namespace rushlight::engine {
+
+Status ResultsPlan::prepare_columns(const Setup& setup, int64_t columns) {
+  start_ = setup.input(2);
+  multipliers_ = setup.input(3);
+  out_ = setup.output(0);
+  RL_TRY(check_columns(setup, start_, columns));
+  return check_columns(setup, multipliers_, columns);
+}
+
+Status ResultsPlan::prepare_floats(Setup& setup, const FinishParameters& finish,
+                                   const QuantizedResidualParameters& residual, int64_t rows,
+                                   int64_t columns) {
+  if (residual.value >= 0) return setup.refuse("what is added to its results is for uint8");
+  return finish_.prepare(setup, finish, nullptr, rows, columns);
+}
+
+Status ResultsPlan::prepare_bytes(const Setup& setup, const FinishParameters& finish,
+                                  const QuantizedResidualParameters& residual, int64_t rows,
+                                  int64_t columns) {
+  if (finish.clamped || finish.program.present() || finish.residual >= 0) {
+    return setup.refuse("what follows its results is for float32");
+  }
+  RL_TRY(check_requantize(setup, results_.requantize));
+  if (residual.value < 0) return {};
+  residual_ = setup.value(static_cast<size_t>(residual.value));
+  if (residual_ == nullptr) {
+    return setup.refuse("what is added to its results is a value that is not there");
+  }
+  if (residual_->dtype != DType::UInt8) {
+    return setup.refuse("what is added to its results is no uint8");
+  }
+  if (residual_->rank != 2 || residual_->sizes[0] != rows || residual_->sizes[1] != columns ||
+      (residual_->steps[1] != 1 && columns > 1)) {
+    return setup.refuse("what is added to its results has other sizes, or gaps");
+  }
+  if (residual.sum.kind == QuantizedBinaryKind::Multiply) {
+    return setup.refuse("its results are multiplied, but only sums and differences are part of it");
+  }
+  results_.residual_step = residual_->steps[0];
+  return read_binary(setup, residual.sum, &results_.sum);
+}
+
+QuantizedResults ResultsPlan::bind(const Frame& frame, BoundTiles& bound) const {
+  QuantizedResults results = results_;
+  results.start = frame.at<int32_t>(start_);
+  results.multipliers = frame.at(multipliers_);
+  if (out_->dtype == DType::Float32) {
+    results.floats = frame.at(out_);
+    results.finish = finish_.bind(frame, bound);
+  } else {
+    results.bytes = frame.at<uint8_t>(out_);
+    results.residual = frame.at<uint8_t>(residual_);
+  }
+  return results;
+}
+
+Status check_result_dtypes(const Setup& setup) {
+  const View* out = setup.output(0);
+  const bool has_numbers = out != nullptr && out->dtype == DType::Float32;
+  return setup.check_dtypes({DType::UInt8, DType::Int8, DType::Int32, DType::Float32},
+                            {has_numbers ? DType::Float32 : DType::UInt8});
+}
+
+Status check_columns(const Setup& setup, const View* view, int64_t columns) {
+  if (is_dense(*view) && view->numel == panels_of(columns) * kPanel) return {};
+  return setup.refuse("what belongs to its columns has other sizes");
+}
+
+}  // namespace rushlight::engine

@@ -1,0 +1,49 @@
+// What products and convolutions of bytes make of their sums: bytes, or float32 with a finish.
+#pragma once
+
+#include "rushlight/engine/kernels/products/dot_product.h"
+#include "rushlight/engine/operators/epilogue.h"
+
+namespace rushlight::engine {
+
+class ResultsPlan {
+ public:
+  // Inputs 2 and 3 of the step are what each column's sum starts from and its multiplier, filled up
+  // to whole panels; output 0 has `rows` of `columns`, `step` apart. `given` are the parameters of
+  // a product or convolution.
+  template <typename Parameters>
+  Status prepare(Setup& setup, const Parameters& given, int64_t rows, int64_t columns,
+                 int64_t step) {
+    results_.requantize = given.requantize;
+    results_.step = step;
+    RL_TRY(prepare_columns(setup, columns));
+    return out_->dtype == DType::Float32
+               ? prepare_floats(setup, given.finish, given.residual, rows, columns)
+               : prepare_bytes(setup, given.finish, given.residual, rows, columns);
+  }
+  bool has_residual() const { return residual_ != nullptr; }
+  // For one run. `bound` must live until the run is over.
+  QuantizedResults bind(const Frame& frame, BoundTiles& bound) const;
+
+ private:
+  Status prepare_columns(const Setup& setup, int64_t columns);
+  Status prepare_floats(Setup& setup, const FinishParameters& finish,
+                        const QuantizedResidualParameters& residual, int64_t rows, int64_t columns);
+  Status prepare_bytes(const Setup& setup, const FinishParameters& finish,
+                       const QuantizedResidualParameters& residual, int64_t rows, int64_t columns);
+
+  const View* start_ = nullptr;
+  const View* multipliers_ = nullptr;
+  const View* out_ = nullptr;
+  const View* residual_ = nullptr;
+  QuantizedResults results_;
+  FinishPlan finish_;
+};
+
+// Ok if the step has what ResultsPlan needs, and bytes and weights before it.
+Status check_result_dtypes(const Setup& setup);
+
+// Ok if there is one element for each column, filled up to whole panels.
+Status check_columns(const Setup& setup, const View* view, int64_t columns);
+
+}  // namespace rushlight::engine

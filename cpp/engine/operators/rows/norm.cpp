@@ -1,0 +1,87 @@
+// Layer, RMS and group norms.
+#include "rushlight/engine/kernels/rows/rows.h"
+#include "rushlight/engine/operators/images/geometry.h"
+#include "rushlight/engine/operators/operator.h"
+
+namespace rushlight::engine {
+namespace {
+
+// How the elements lie, and how many scales and shifts there are.
+Status arrange(const NormParameters& given, const View& in, const View& out, const Setup& setup,
+               Norm* norm, int64_t* channels) {
+  if (in.rank == 0) return setup.refuse("it has no rows");
+  if (!same_sizes(in, out) || !is_dense(in) || !is_dense(out)) {
+    return setup.refuse("its values have other sizes, or gaps");
+  }
+  norm->width = in.sizes[in.rank - 1];
+  norm->rows = norm->width > 0 ? in.numel / norm->width : 0;
+  norm->rms = given.rms;
+  *channels = norm->width;
+  return {};
+}
+
+Status arrange(const GroupNormParameters& given, const View& in, const View& out,
+               const Setup& setup, GroupNorm* norm, int64_t* channels) {
+  if (in.rank < 2 || !same_sizes(in, out)) return setup.refuse("its values differ in size");
+  norm->channels_last = !(is_dense(in) && is_dense(out));
+  if (norm->channels_last && !(is_channels_last(in) && is_channels_last(out))) {
+    return setup.refuse("its values have gaps, or differ in layout");
+  }
+  norm->batch = in.sizes[0];
+  norm->channels = *channels = in.sizes[1];
+  const int64_t images = norm->batch * norm->channels;
+  norm->space = images > 0 ? in.numel / images : 0;
+  norm->groups = given.groups;
+  if (norm->groups < 1 || norm->channels % norm->groups != 0) {
+    return setup.refuse("its channels do not fit its groups");
+  }
+  return {};
+}
+
+template <typename Kernel, void (*kNormalize)(const Kernel&, Workers*)>
+class NormOperator final : public Operator {
+ public:
+  template <typename Given>
+  Status prepare(const Given& given, Setup& setup) {
+    RL_TRY(setup.check_floats(3, 1));
+    in_ = setup.input(0);
+    scale_ = setup.input(1);
+    shift_ = setup.input(2);
+    out_ = setup.output(0);
+    norm_.epsilon = given.epsilon;
+    int64_t channels = 0;
+    RL_TRY(arrange(given, *in_, *out_, setup, &norm_, &channels));
+    for (const View* vector : {scale_, shift_}) {
+      if (vector != nullptr && !(is_dense(*vector) && vector->numel == channels)) {
+        return setup.refuse("its scale or shift has other sizes");
+      }
+    }
+    return {};
+  }
+
+  Status run(const Frame& frame) const override {
+    Kernel norm = norm_;
+    norm.in = frame.at(in_);
+    norm.scale = frame.at(scale_);
+    norm.shift = frame.at(shift_);
+    norm.out = frame.at(out_);
+    kNormalize(norm, frame.workers);
+    return {};
+  }
+
+ private:
+  const View *in_ = nullptr, *scale_ = nullptr, *shift_ = nullptr, *out_ = nullptr;
+  Kernel norm_;
+};
+
+}  // namespace
+
+Result<Operator*> make_operator(const NormParameters& given, Setup& setup) {
+  return setup.make<NormOperator<Norm, normalize>>(given);
+}
+
+Result<Operator*> make_operator(const GroupNormParameters& given, Setup& setup) {
+  return setup.make<NormOperator<GroupNorm, normalize_groups>>(given);
+}
+
+}  // namespace rushlight::engine

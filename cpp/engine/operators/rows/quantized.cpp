@@ -1,0 +1,96 @@
+// Elementwise operators on uint8.
+#include "rushlight/engine/kernels/rows/quantized.h"
+
+#include "rushlight/engine/operators/requantize.h"
+
+namespace rushlight::engine {
+namespace {
+
+// The operands of an operator that is made of them and of nothing else.
+class BytePlan {
+ public:
+  // `b` may be nullptr.
+  Status prepare(const Setup& setup, const View* a, const View* b, const View* out) {
+    a_ = a;
+    b_ = b;
+    out_ = out;
+    if (!same_sizes(*a, *out) || (b != nullptr && !same_sizes(*b, *out))) {
+      return setup.refuse("its operands differ in sizes");
+    }
+    operands_.rank = out->rank;
+    for (size_t d = 0; d < out->rank; ++d) {
+      operands_.sizes[d] = out->sizes[d];
+      operands_.a_steps[d] = a->steps[d];
+      operands_.b_steps[d] = b != nullptr ? b->steps[d] : 0;
+      operands_.out_steps[d] = out->steps[d];
+    }
+    return {};
+  }
+  ByteOperands bind(const Frame& frame) const {
+    ByteOperands operands = operands_;
+    operands.a = frame.at<uint8_t>(a_);
+    operands.b = frame.at<uint8_t>(b_);
+    operands.out = frame.at<uint8_t>(out_);
+    return operands;
+  }
+
+ private:
+  const View* a_ = nullptr;
+  const View* b_ = nullptr;
+  const View* out_ = nullptr;
+  ByteOperands operands_;
+};
+
+class CombineOperator final : public Operator {
+ public:
+  Status prepare(const QuantizedBinaryParameters& given, Setup& setup) {
+    RL_TRY(setup.check_dtypes({DType::UInt8, DType::UInt8}, DType::UInt8));
+    RL_TRY(plan_.prepare(setup, setup.input(0), setup.input(1), setup.output(0)));
+    return read_binary(setup, given, &binary_);
+  }
+
+  Status run(const Frame& frame) const override {
+    combine(binary_, plan_.bind(frame), frame.workers);
+    return {};
+  }
+
+ private:
+  BytePlan plan_;
+  QuantizedBinary binary_;
+};
+
+class LookupOperator final : public Operator {
+ public:
+  Status prepare(const LookupParameters&, Setup& setup) {
+    RL_TRY(setup.check_dtypes({DType::UInt8, DType::UInt8}, DType::UInt8));
+    RL_TRY(plan_.prepare(setup, setup.input(0), nullptr, setup.output(0)));
+    table_ = setup.input(1);
+    if (!is_dense(*table_) || table_->numel != 256) {
+      return setup.refuse("its table has not 256 elements");
+    }
+    return {};
+  }
+
+  Status run(const Frame& frame) const override {
+    ByteOperands operands = plan_.bind(frame);
+    operands.b = frame.at<uint8_t>(table_);
+    look_up(operands, frame.workers);
+    return {};
+  }
+
+ private:
+  BytePlan plan_;
+  const View* table_ = nullptr;
+};
+
+}  // namespace
+
+Result<Operator*> make_operator(const QuantizedBinaryParameters& given, Setup& setup) {
+  return setup.make<CombineOperator>(given);
+}
+
+Result<Operator*> make_operator(const LookupParameters& given, Setup& setup) {
+  return setup.make<LookupOperator>(given);
+}
+
+}  // namespace rushlight::engine

@@ -1,0 +1,71 @@
+#include "rushlight/engine/operators/tile_program.h"
+
+namespace rushlight::engine {
+namespace {
+
+// Where dimension `d` of a view of this rank lies among kTileRank: at the end.
+size_t place_of(const View& view, size_t d) { return kTileRank - view.rank + d; }
+
+}  // namespace
+
+Status TilePlan::prepare(Setup& setup, const TileProgram& program) {
+  n_operands_ = program.operands.size();
+  if (n_operands_ == 0 || n_operands_ > kTileOperands) {
+    return setup.refuse("its program has too many operands, or none");
+  }
+  for (size_t i = 0; i < n_operands_; ++i) {
+    RL_TRY(read_operand(setup, i, program.operands[i]));
+  }
+  program_ = program.code;
+  if (program_.empty() || !tile_program_valid(program_, n_operands_)) {
+    return setup.refuse("its program is not valid");
+  }
+  return check_stores(setup);
+}
+
+Status TilePlan::read_operand(Setup& setup, size_t i, size_t number) {
+  const View* view = setup.value(number);
+  if (view == nullptr) return setup.refuse("its program names a value that is not there");
+  if (view->rank > kTileRank) return setup.refuse("an operand has more than 4 dimensions");
+  if (view->dtype != DType::Float32 && view->dtype != DType::Bool) {
+    return setup.refuse("an operand is neither float32 nor bool");
+  }
+  for (size_t d = 0; d < view->rank; ++d) {
+    int64_t& size = sizes_[place_of(*view, d)];
+    if (i == 0) size = view->sizes[d];
+    if (size != view->sizes[d]) return setup.refuse("its operands differ in sizes");
+  }
+  if (i > 0 && view->rank != views_[0]->rank) return setup.refuse("its operands differ in rank");
+  views_[i] = view;
+  return {};
+}
+
+Status TilePlan::check_stores(Setup& setup) const {
+  bool stores = false;
+  for (const TileInstruction& instruction : program_) {
+    if (instruction.op != TileOp::STORE) continue;
+    stores = true;
+    const View& view = *views_[instruction.out];
+    if (!setup.may_write(view)) return setup.refuse("its program writes an input or a constant");
+    if (has_repeats(view)) return setup.refuse("its program writes elements many times");
+  }
+  // Only what is stored bounds the sizes of the others, whose elements may all be one.
+  if (!stores) return setup.refuse("its program stores nothing");
+  return {};
+}
+
+void TilePlan::bind(const Frame& frame, BoundTiles& bound) const {
+  bound.run.program = program_;
+  bound.run.operands = bound.operands;
+  for (size_t d = 0; d < kTileRank; ++d) bound.run.sizes[d] = sizes_[d];
+  for (size_t i = 0; i < n_operands_; ++i) {
+    const View& view = *views_[i];
+    TileOperand& operand = bound.operands[i];
+    operand.data = frame.at<void>(view);
+    operand.dtype = view.dtype;
+    for (size_t d = 0; d < kTileRank; ++d) operand.steps[d] = 0;
+    for (size_t d = 0; d < view.rank; ++d) operand.steps[place_of(view, d)] = view.steps[d];
+  }
+}
+
+}  // namespace rushlight::engine

@@ -1,0 +1,796 @@
+// The payload of the cpu backend: a fused graph of one delegate, ready to run. Its constants lie in
+// the program's named data, packed as the kernels read them.
+//
+// Made from schema/cpu_engine.fbs by `python -m codegen.schema`; edit that file instead.
+#pragma once
+
+#include "rushlight/program/common_fb.h"
+#include "rushlight/program/flatbuffer.h"
+
+namespace rushlight {
+namespace fb {
+namespace cpu_engine {
+
+// Where the elements of a value lie.
+enum class Place : uint8_t {
+  INPUT = 0,
+  OUTPUT = 1,
+  SCRATCH = 2,
+  CONSTANT = 3,
+};
+
+// How a size, step or offset follows from the inputs' sizes.
+enum class ExpressionKind : uint8_t {
+  CONSTANT = 0,
+  INPUT_SIZE = 1,
+  ADD = 2,
+  MULTIPLY = 3,
+  FLOOR_DIVIDE = 4,
+  MODULO = 5,
+  MAXIMUM = 6,
+  MINIMUM = 7,
+};
+
+// The greatest numbers that a reader takes of a payload. What has more is cut, or not taken.
+enum class Limit : uint64_t {
+  RANK = 8,
+  STEP_VALUES = 16,
+  ARGUMENTS = 65536,
+  QUANTIZED_TERMS = 65793,
+  WINDOW = 1048576,
+  ELEMENTS = 1099511627776,
+};
+
+// The greatest numbers that a reader takes of a tile program.
+enum class TileLimit : uint32_t {
+  RANK = 4,
+  REGISTERS = 8,
+  OPERANDS = 16,
+  INSTRUCTIONS = 256,
+};
+
+// What an instruction of a tile program does.
+enum class TileOp : uint8_t {
+  LOAD = 0,
+  STORE = 1,
+  CONSTANT = 2,
+  ADD = 3,
+  SUB = 4,
+  MUL = 5,
+  DIV = 6,
+  MIN = 7,
+  MAX = 8,
+  POW = 9,
+  FMOD = 10,
+  REMAINDER = 11,
+  MUL_ADD = 12,
+  EQUAL = 13,
+  NOT_EQUAL = 14,
+  LESS = 15,
+  LESS_EQUAL = 16,
+  GREATER = 17,
+  GREATER_EQUAL = 18,
+  AND = 19,
+  OR = 20,
+  NOT = 21,
+  WHERE = 22,
+  NEG = 23,
+  ABS = 24,
+  SQUARE = 25,
+  SQRT = 26,
+  RSQRT = 27,
+  RECIPROCAL = 28,
+  EXP = 29,
+  EXP2 = 30,
+  EXPM1 = 31,
+  LOG = 32,
+  LOG1P = 33,
+  SIN = 34,
+  COS = 35,
+  TANH = 36,
+  SIGMOID = 37,
+  ERF = 38,
+  GELU = 39,
+  GELU_TANH = 40,
+  SILU = 41,
+  MISH = 42,
+  SOFTPLUS = 43,
+  RELU = 44,
+  HARDSWISH = 45,
+  HARDSIGMOID = 46,
+  ELU = 47,
+  FLOOR = 48,
+  CEIL = 49,
+  ROUND = 50,
+  TRUNC = 51,
+  SIGN = 52,
+  ADD_VALUE = 53,
+  MUL_VALUE = 54,
+  MIN_VALUE = 55,
+  MAX_VALUE = 56,
+};
+
+// How a convolution's weights are packed, and which way it goes.
+enum class ConvolutionKind : uint8_t {
+  DENSE = 0,
+  DEPTHWISE = 1,
+  TRANSPOSED = 2,
+  WINOGRAD = 3,
+};
+
+// What a reduction computes.
+enum class ReductionKind : uint8_t {
+  SUM = 0,
+  MEAN = 1,
+  MAX = 2,
+  MIN = 3,
+};
+
+// What an elementwise operator of two integers computes.
+enum class QuantizedBinaryKind : uint8_t {
+  ADD = 0,
+  SUBTRACT = 1,
+  MULTIPLY = 2,
+};
+
+// What a step does.
+enum class Operation : uint8_t {
+  NONE = 0,
+  Product = 1,
+  BatchProduct = 2,
+  Convolution = 3,
+  Pooling = 4,
+  Elementwise = 5,
+  Norm = 6,
+  GroupNorm = 7,
+  Softmax = 8,
+  Reduction = 9,
+  Gather = 10,
+  Copy = 11,
+  Attention = 12,
+  Convert = 13,
+  QuantizeRows = 14,
+  QuantizedProduct = 15,
+  DynamicProduct = 16,
+  QuantizedConvolution = 17,
+  QuantizedBinary = 18,
+  Lookup = 19,
+  QuantizedPooling = 20,
+};
+
+// Rounding is that of Python's // and %.
+class Expression : public Table {
+ public:
+  using Table::Table;
+  ExpressionKind kind() const { return scalar<ExpressionKind>(0, ExpressionKind::CONSTANT); }
+  // `a` and `b` number earlier expressions. Of CONSTANT, a is the value. Of INPUT_SIZE, a is the
+  // input and b its dimension, or -1 where the input itself is the integer.
+  int64_t a() const { return scalar<int64_t>(1, 0); }
+  int64_t b() const { return scalar<int64_t>(2, 0); }
+};
+
+// A view of memory. Its dimensions are the operator's, whatever their order in memory: steps say
+// it. Sizes, steps and offset are those at the upper bounds of the inputs' sizes.
+class Value : public Table {
+ public:
+  using Table::Table;
+  ScalarType dtype() const { return scalar<ScalarType>(0, ScalarType::FLOAT); }
+  // Elements of each dimension.
+  Vector<int64_t> sizes() const { return Vector<int64_t>(target(1)); }
+  bool has_sizes() const { return field(1) != nullptr; }
+  // Elements from one to the next in each dimension.
+  Vector<int64_t> steps() const { return Vector<int64_t>(target(2)); }
+  bool has_steps() const { return field(2) != nullptr; }
+  Place place() const { return scalar<Place>(3, Place::SCRATCH); }
+  // Which input, output or constant.
+  uint32_t index() const { return scalar<uint32_t>(4, 0); }
+  // Bytes from the start of the input, output, constant or scratch.
+  uint64_t offset() const { return scalar<uint64_t>(5, 0); }
+  // An expression for each dimension, -1 where the above holds whatever the inputs' sizes; empty if
+  // it does in all. Of the offset, in bytes.
+  Vector<int32_t> dynamic_sizes() const { return Vector<int32_t>(target(6)); }
+  bool has_dynamic_sizes() const { return field(6) != nullptr; }
+  Vector<int32_t> dynamic_steps() const { return Vector<int32_t>(target(7)); }
+  bool has_dynamic_steps() const { return field(7) != nullptr; }
+  int32_t dynamic_offset() const { return scalar<int32_t>(8, -1); }
+};
+
+// Bytes in the program's named data, aligned to 64.
+class Constant : public Table {
+ public:
+  using Table::Table;
+  StringView key() const { return string(0); }
+  bool has_key() const { return field(0) != nullptr; }
+  // Bytes.
+  uint64_t size() const { return scalar<uint64_t>(1, 0); }
+};
+
+// Elementwise instructions, run on a tile at a time: see cpp/engine/kernels/rows/tile.h.
+class TileProgram : public Table {
+ public:
+  using Table::Table;
+  // Three words for each instruction: op (a TileOp), out, a, b (one byte each, the lowest first);
+  // c; the bits of a float32.
+  Vector<uint32_t> code() const { return Vector<uint32_t>(target(0)); }
+  bool has_code() const { return field(0) != nullptr; }
+  // The values that Load and Store number.
+  Vector<uint32_t> operands() const { return Vector<uint32_t>(target(1)); }
+  bool has_operands() const { return field(1) != nullptr; }
+};
+
+// What is done to results of a product or convolution before they leave the cache.
+class Finish : public Table {
+ public:
+  using Table::Table;
+  bool clamped() const { return scalar<bool>(0, false); }
+  float low() const { return scalar<float>(1, 0.0); }
+  float high() const { return scalar<float>(2, 0.0); }
+  // Over the rows and columns of the result, which is among its operands.
+  TileProgram program() const { return TileProgram(target(3)); }
+  bool has_program() const { return field(3) != nullptr; }
+  // A value [rows, columns] that is added before the clamp, if `added` is set.
+  uint32_t residual() const { return scalar<uint32_t>(4, 0); }
+  bool added() const { return scalar<bool>(5, false); }
+};
+
+// A matrix product with packed weights. Inputs: a, panels, bias, and since version 5, in which
+// panels may be float16, too, scales, if the panels are int8, or uint8 of 4 bits: as of a
+// DynamicProduct, with groups or without.
+class Product : public Table {
+ public:
+  using Table::Table;
+  Finish finish() const { return Finish(target(0)); }
+  bool has_finish() const { return field(0) != nullptr; }
+};
+
+// Products of matrices that are both computed, in batches. Inputs: a, b.
+class BatchProduct : public Table {
+ public:
+  using Table::Table;
+};
+
+// A convolution over two dimensions. Inputs: images [N, C, H, W], weights, bias.
+class Convolution : public Table {
+ public:
+  using Table::Table;
+  ConvolutionKind kind() const { return scalar<ConvolutionKind>(0, ConvolutionKind::DENSE); }
+  Vector<int64_t> kernel() const { return Vector<int64_t>(target(1)); }
+  bool has_kernel() const { return field(1) != nullptr; }
+  Vector<int64_t> stride() const { return Vector<int64_t>(target(2)); }
+  bool has_stride() const { return field(2) != nullptr; }
+  // Top, left, bottom, right.
+  Vector<int64_t> padding() const { return Vector<int64_t>(target(3)); }
+  bool has_padding() const { return field(3) != nullptr; }
+  Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }
+  bool has_dilation() const { return field(4) != nullptr; }
+  int64_t groups() const { return scalar<int64_t>(5, 0); }
+  Finish finish() const { return Finish(target(6)); }
+  bool has_finish() const { return field(6) != nullptr; }
+};
+
+// Pooling over two dimensions. Inputs: images [N, C, H, W].
+class Pooling : public Table {
+ public:
+  using Table::Table;
+  bool average() const { return scalar<bool>(0, false); }
+  Vector<int64_t> kernel() const { return Vector<int64_t>(target(1)); }
+  bool has_kernel() const { return field(1) != nullptr; }
+  Vector<int64_t> stride() const { return Vector<int64_t>(target(2)); }
+  bool has_stride() const { return field(2) != nullptr; }
+  // Top, left, bottom, right.
+  Vector<int64_t> padding() const { return Vector<int64_t>(target(3)); }
+  bool has_padding() const { return field(3) != nullptr; }
+  Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }
+  bool has_dilation() const { return field(4) != nullptr; }
+  bool count_padding() const { return scalar<bool>(5, false); }
+  // Of averages, if not 0.
+  int64_t divisor() const { return scalar<int64_t>(6, 0); }
+};
+
+// Elementwise operators. Its operands are in the program; the first Store has the sizes of all.
+class Elementwise : public Table {
+ public:
+  using Table::Table;
+  TileProgram program() const { return TileProgram(target(0)); }
+  bool has_program() const { return field(0) != nullptr; }
+};
+
+// Layer norm or RMS norm of dense rows. Inputs: x, scale, shift.
+class Norm : public Table {
+ public:
+  using Table::Table;
+  bool rms() const { return scalar<bool>(0, false); }
+  float epsilon() const { return scalar<float>(1, 0.0); }
+};
+
+// Group norm. Inputs: x, scale, shift.
+class GroupNorm : public Table {
+ public:
+  using Table::Table;
+  int64_t groups() const { return scalar<int64_t>(0, 0); }
+  float epsilon() const { return scalar<float>(1, 0.0); }
+};
+
+// Softmax over one dimension.
+class Softmax : public Table {
+ public:
+  using Table::Table;
+  uint32_t dim() const { return scalar<uint32_t>(0, 0); }
+  bool log() const { return scalar<bool>(1, false); }
+};
+
+// A reduction over neighbouring dimensions.
+class Reduction : public Table {
+ public:
+  using Table::Table;
+  ReductionKind kind() const { return scalar<ReductionKind>(0, ReductionKind::SUM); }
+  // Reduced are first..last-1.
+  uint32_t first() const { return scalar<uint32_t>(1, 0); }
+  uint32_t last() const { return scalar<uint32_t>(2, 0); }
+};
+
+// Rows of a table. Inputs: table, indices. The result is of the table's dtype, or, since version 5
+// of any table in a half type, float32.
+class Gather : public Table {
+ public:
+  using Table::Table;
+  // Of a table in panels, whose columns are taken: how many there are. 0 of a table [rows, width].
+  int64_t columns() const { return scalar<int64_t>(0, 0); }
+};
+
+// A copy between memory of different steps.
+class Copy : public Table {
+ public:
+  using Table::Table;
+};
+
+// Scaled dot product attention. Inputs: q, k, v [batch, heads, length, width], and a mask.
+class Attention : public Table {
+ public:
+  using Table::Table;
+  float scale() const { return scalar<float>(0, 0.0); }
+  bool causal() const { return scalar<bool>(1, false); }
+};
+
+// From float32 to uint8 or back, number = scale * (integer - zero_point); or between int8 and
+// uint8, whose zero points are 128 apart: the same numbers. Since version 3, as all that follows.
+class Convert : public Table {
+ public:
+  using Table::Table;
+  float scale() const { return scalar<float>(0, 1.0); }
+  int32_t zero_point() const { return scalar<int32_t>(1, 0); }
+};
+
+// Rows of float32 as uint8, each with a scale and zero point of its own. Inputs: x. Outputs: the
+// integers, and float32 [rows, 2]: scale and zero point.
+class QuantizeRows : public Table {
+ public:
+  using Table::Table;
+};
+
+// What becomes of a sum: round_half_even(sum * multiplier) + zero_point, clamped.
+class Requantize : public Table {
+ public:
+  using Table::Table;
+  int32_t zero_point() const { return scalar<int32_t>(0, 0); }
+  int32_t low() const { return scalar<int32_t>(1, 0); }
+  int32_t high() const { return scalar<int32_t>(2, 255); }
+};
+
+// Of uint8 a and b, which are repeated as elementwise operators do.
+class QuantizedBinary : public Table {
+ public:
+  using Table::Table;
+  QuantizedBinaryKind kind() const {
+    return scalar<QuantizedBinaryKind>(0, QuantizedBinaryKind::ADD);
+  }
+  float a_scale() const { return scalar<float>(1, 0.0); }
+  int32_t a_zero_point() const { return scalar<int32_t>(2, 0); }
+  float b_scale() const { return scalar<float>(3, 0.0); }
+  int32_t b_zero_point() const { return scalar<int32_t>(4, 0); }
+  float scale() const { return scalar<float>(5, 0.0); }
+  Requantize requantize() const { return Requantize(target(6)); }
+  bool has_requantize() const { return field(6) != nullptr; }
+};
+
+// What is added to uint8 results before they are stored. Since version 4.
+class QuantizedResidual : public Table {
+ public:
+  using Table::Table;
+  // A value [rows, columns] of uint8; it may lie where the result does.
+  uint32_t value() const { return scalar<uint32_t>(0, 0); }
+  // ADD or SUBTRACT. a is the result as `requantize` makes it, b the value.
+  QuantizedBinary sum() const { return QuantizedBinary(target(1)); }
+  bool has_sum() const { return field(1) != nullptr; }
+};
+
+// A matrix product of uint8 rows with packed int8 weights. Inputs: a, panels, start (int32: what
+// each column's sum starts from), multipliers (float32, one for each column). The result is uint8,
+// or float32: sum * multiplier, then finished.
+class QuantizedProduct : public Table {
+ public:
+  using Table::Table;
+  Requantize requantize() const { return Requantize(target(0)); }
+  bool has_requantize() const { return field(0) != nullptr; }
+  Finish finish() const { return Finish(target(1)); }
+  bool has_finish() const { return field(1) != nullptr; }
+  QuantizedResidual residual() const { return QuantizedResidual(target(2)); }
+  bool has_residual() const { return field(2) != nullptr; }
+};
+
+// A matrix product of rows quantised at run time with packed weights of 8 or 4 bits. Inputs: a
+// (uint8), rows (float32 [rows, 2]: scale and zero point), panels (int8, or uint8 of 4 bits),
+// scales, shares, bias (float32; may be left out). Scales are float32, one for each column, and
+// shares int32: for each column the sum of its weights. With groups (of 4 bits), scales are float32
+// or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. What belongs to
+// columns is filled up with zeros to whole panels. The result is float32.
+class DynamicProduct : public Table {
+ public:
+  using Table::Table;
+  uint8_t bits() const { return scalar<uint8_t>(0, 8); }
+  // Terms that share a scale, a multiple of 8 that divides their number; 0: all of them.
+  int64_t group_size() const { return scalar<int64_t>(1, 0); }
+  Finish finish() const { return Finish(target(2)); }
+  bool has_finish() const { return field(2) != nullptr; }
+};
+
+// A convolution of uint8 images. Inputs: images, weights, start, multipliers, as of a product. What
+// lies outside an image is `padding_value`. DENSE or DEPTHWISE.
+class QuantizedConvolution : public Table {
+ public:
+  using Table::Table;
+  ConvolutionKind kind() const { return scalar<ConvolutionKind>(0, ConvolutionKind::DENSE); }
+  Vector<int64_t> kernel() const { return Vector<int64_t>(target(1)); }
+  bool has_kernel() const { return field(1) != nullptr; }
+  Vector<int64_t> stride() const { return Vector<int64_t>(target(2)); }
+  bool has_stride() const { return field(2) != nullptr; }
+  // Top, left, bottom, right.
+  Vector<int64_t> padding() const { return Vector<int64_t>(target(3)); }
+  bool has_padding() const { return field(3) != nullptr; }
+  Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }
+  bool has_dilation() const { return field(4) != nullptr; }
+  int64_t groups() const { return scalar<int64_t>(5, 0); }
+  uint8_t padding_value() const { return scalar<uint8_t>(6, 0); }
+  Requantize requantize() const { return Requantize(target(7)); }
+  bool has_requantize() const { return field(7) != nullptr; }
+  Finish finish() const { return Finish(target(8)); }
+  bool has_finish() const { return field(8) != nullptr; }
+  QuantizedResidual residual() const { return QuantizedResidual(target(9)); }
+  bool has_residual() const { return field(9) != nullptr; }
+};
+
+// Each uint8 replaced by what a table of 256 bytes says. Inputs: x, table.
+class Lookup : public Table {
+ public:
+  using Table::Table;
+};
+
+// Pooling of uint8 images. Inputs: images [N, C, H, W]. Averages are requantised; a maximum is what
+// it was.
+class QuantizedPooling : public Table {
+ public:
+  using Table::Table;
+  bool average() const { return scalar<bool>(0, false); }
+  Vector<int64_t> kernel() const { return Vector<int64_t>(target(1)); }
+  bool has_kernel() const { return field(1) != nullptr; }
+  Vector<int64_t> stride() const { return Vector<int64_t>(target(2)); }
+  bool has_stride() const { return field(2) != nullptr; }
+  // Top, left, bottom, right.
+  Vector<int64_t> padding() const { return Vector<int64_t>(target(3)); }
+  bool has_padding() const { return field(3) != nullptr; }
+  Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }
+  bool has_dilation() const { return field(4) != nullptr; }
+  bool count_padding() const { return scalar<bool>(5, false); }
+  // Of averages, if not 0.
+  int64_t divisor() const { return scalar<int64_t>(6, 0); }
+  int32_t in_zero_point() const { return scalar<int32_t>(7, 0); }
+  // Scale of the input over that of the result.
+  float multiplier() const { return scalar<float>(8, 1.0); }
+  Requantize requantize() const { return Requantize(target(9)); }
+  bool has_requantize() const { return field(9) != nullptr; }
+};
+
+// One fused operator. Its number is what errors and events are reported under.
+class Step : public Table {
+ public:
+  using Table::Table;
+  Operation operation_type() const { return scalar<Operation>(0, Operation::NONE); }
+  // Absent unless the type is this one.
+  Product operation_as_Product() const {
+    return Product(member(0, static_cast<uint8_t>(Operation::Product)));
+  }
+  BatchProduct operation_as_BatchProduct() const {
+    return BatchProduct(member(0, static_cast<uint8_t>(Operation::BatchProduct)));
+  }
+  Convolution operation_as_Convolution() const {
+    return Convolution(member(0, static_cast<uint8_t>(Operation::Convolution)));
+  }
+  Pooling operation_as_Pooling() const {
+    return Pooling(member(0, static_cast<uint8_t>(Operation::Pooling)));
+  }
+  Elementwise operation_as_Elementwise() const {
+    return Elementwise(member(0, static_cast<uint8_t>(Operation::Elementwise)));
+  }
+  Norm operation_as_Norm() const { return Norm(member(0, static_cast<uint8_t>(Operation::Norm))); }
+  GroupNorm operation_as_GroupNorm() const {
+    return GroupNorm(member(0, static_cast<uint8_t>(Operation::GroupNorm)));
+  }
+  Softmax operation_as_Softmax() const {
+    return Softmax(member(0, static_cast<uint8_t>(Operation::Softmax)));
+  }
+  Reduction operation_as_Reduction() const {
+    return Reduction(member(0, static_cast<uint8_t>(Operation::Reduction)));
+  }
+  Gather operation_as_Gather() const {
+    return Gather(member(0, static_cast<uint8_t>(Operation::Gather)));
+  }
+  Copy operation_as_Copy() const { return Copy(member(0, static_cast<uint8_t>(Operation::Copy))); }
+  Attention operation_as_Attention() const {
+    return Attention(member(0, static_cast<uint8_t>(Operation::Attention)));
+  }
+  Convert operation_as_Convert() const {
+    return Convert(member(0, static_cast<uint8_t>(Operation::Convert)));
+  }
+  QuantizeRows operation_as_QuantizeRows() const {
+    return QuantizeRows(member(0, static_cast<uint8_t>(Operation::QuantizeRows)));
+  }
+  QuantizedProduct operation_as_QuantizedProduct() const {
+    return QuantizedProduct(member(0, static_cast<uint8_t>(Operation::QuantizedProduct)));
+  }
+  DynamicProduct operation_as_DynamicProduct() const {
+    return DynamicProduct(member(0, static_cast<uint8_t>(Operation::DynamicProduct)));
+  }
+  QuantizedConvolution operation_as_QuantizedConvolution() const {
+    return QuantizedConvolution(member(0, static_cast<uint8_t>(Operation::QuantizedConvolution)));
+  }
+  QuantizedBinary operation_as_QuantizedBinary() const {
+    return QuantizedBinary(member(0, static_cast<uint8_t>(Operation::QuantizedBinary)));
+  }
+  Lookup operation_as_Lookup() const {
+    return Lookup(member(0, static_cast<uint8_t>(Operation::Lookup)));
+  }
+  QuantizedPooling operation_as_QuantizedPooling() const {
+    return QuantizedPooling(member(0, static_cast<uint8_t>(Operation::QuantizedPooling)));
+  }
+  bool has_operation() const { return field(1) != nullptr; }
+  // Values; -1 for one that is left out.
+  Vector<int32_t> inputs() const { return Vector<int32_t>(target(2)); }
+  bool has_inputs() const { return field(2) != nullptr; }
+  Vector<int32_t> outputs() const { return Vector<int32_t>(target(3)); }
+  bool has_outputs() const { return field(3) != nullptr; }
+};
+
+// The whole payload.
+class Graph : public Table {
+ public:
+  using Table::Table;
+  uint32_t version() const { return scalar<uint32_t>(0, 0); }
+  Tables<Value> values() const { return Tables<Value>(target(1)); }
+  bool has_values() const { return field(1) != nullptr; }
+  Tables<Constant> constants() const { return Tables<Constant>(target(2)); }
+  bool has_constants() const { return field(2) != nullptr; }
+  Tables<Step> steps() const { return Tables<Step>(target(3)); }
+  bool has_steps() const { return field(3) != nullptr; }
+  uint32_t n_inputs() const { return scalar<uint32_t>(4, 0); }
+  uint32_t n_outputs() const { return scalar<uint32_t>(5, 0); }
+  // Bytes of the memory that values in scratch share.
+  uint64_t scratch_size() const { return scalar<uint64_t>(6, 0); }
+  // Sizes that follow from the inputs' sizes: since version 2. Without any, all is as the values
+  // say.
+  Tables<Expression> expressions() const { return Tables<Expression>(target(7)); }
+  bool has_expressions() const { return field(7) != nullptr; }
+  // For each input, then each output: the value that has its own sizes, which are those at the
+  // upper bounds; -1 for a number. There where there are expressions.
+  Vector<int32_t> arguments() const { return Vector<int32_t>(target(8)); }
+  bool has_arguments() const { return field(8) != nullptr; }
+};
+
+// What verify_flatbuffer walks.
+namespace cpu_engine_layout {
+
+inline constexpr FieldLayout kFields[] = {
+    // Graph
+    {FieldKind::Scalar, 2},  // version
+    {FieldKind::Tables, 1},  // values
+    {FieldKind::Tables, 2},  // constants
+    {FieldKind::Tables, 3},  // steps
+    {FieldKind::Scalar, 2},  // n_inputs
+    {FieldKind::Scalar, 2},  // n_outputs
+    {FieldKind::Scalar, 3},  // scratch_size
+    {FieldKind::Tables, 4},  // expressions
+    {FieldKind::Vector, 2},  // arguments
+    // Value
+    {FieldKind::Scalar, 0},  // dtype
+    {FieldKind::Vector, 3},  // sizes
+    {FieldKind::Vector, 3},  // steps
+    {FieldKind::Scalar, 0},  // place
+    {FieldKind::Scalar, 2},  // index
+    {FieldKind::Scalar, 3},  // offset
+    {FieldKind::Vector, 2},  // dynamic_sizes
+    {FieldKind::Vector, 2},  // dynamic_steps
+    {FieldKind::Scalar, 2},  // dynamic_offset
+    // Constant
+    {FieldKind::String, 0},  // key
+    {FieldKind::Scalar, 3},  // size
+    // Step
+    {FieldKind::Union, 0},       // operation_type
+    {FieldKind::UnionValue, 0},  // operation
+    {FieldKind::Vector, 2},      // inputs
+    {FieldKind::Vector, 2},      // outputs
+    // Expression
+    {FieldKind::Scalar, 0},  // kind
+    {FieldKind::Scalar, 3},  // a
+    {FieldKind::Scalar, 3},  // b
+    // Product
+    {FieldKind::Table, 25},  // finish
+    // BatchProduct
+    // Convolution
+    {FieldKind::Scalar, 0},  // kind
+    {FieldKind::Vector, 3},  // kernel
+    {FieldKind::Vector, 3},  // stride
+    {FieldKind::Vector, 3},  // padding
+    {FieldKind::Vector, 3},  // dilation
+    {FieldKind::Scalar, 3},  // groups
+    {FieldKind::Table, 25},  // finish
+    // Pooling
+    {FieldKind::Scalar, 0},  // average
+    {FieldKind::Vector, 3},  // kernel
+    {FieldKind::Vector, 3},  // stride
+    {FieldKind::Vector, 3},  // padding
+    {FieldKind::Vector, 3},  // dilation
+    {FieldKind::Scalar, 0},  // count_padding
+    {FieldKind::Scalar, 3},  // divisor
+    // Elementwise
+    {FieldKind::Table, 26},  // program
+    // Norm
+    {FieldKind::Scalar, 0},  // rms
+    {FieldKind::Scalar, 2},  // epsilon
+    // GroupNorm
+    {FieldKind::Scalar, 3},  // groups
+    {FieldKind::Scalar, 2},  // epsilon
+    // Softmax
+    {FieldKind::Scalar, 2},  // dim
+    {FieldKind::Scalar, 0},  // log
+    // Reduction
+    {FieldKind::Scalar, 0},  // kind
+    {FieldKind::Scalar, 2},  // first
+    {FieldKind::Scalar, 2},  // last
+    // Gather
+    {FieldKind::Scalar, 3},  // columns
+    // Copy
+    // Attention
+    {FieldKind::Scalar, 2},  // scale
+    {FieldKind::Scalar, 0},  // causal
+    // Convert
+    {FieldKind::Scalar, 2},  // scale
+    {FieldKind::Scalar, 2},  // zero_point
+    // QuantizeRows
+    // QuantizedProduct
+    {FieldKind::Table, 27},  // requantize
+    {FieldKind::Table, 25},  // finish
+    {FieldKind::Table, 28},  // residual
+    // DynamicProduct
+    {FieldKind::Scalar, 0},  // bits
+    {FieldKind::Scalar, 3},  // group_size
+    {FieldKind::Table, 25},  // finish
+    // QuantizedConvolution
+    {FieldKind::Scalar, 0},  // kind
+    {FieldKind::Vector, 3},  // kernel
+    {FieldKind::Vector, 3},  // stride
+    {FieldKind::Vector, 3},  // padding
+    {FieldKind::Vector, 3},  // dilation
+    {FieldKind::Scalar, 3},  // groups
+    {FieldKind::Scalar, 0},  // padding_value
+    {FieldKind::Table, 27},  // requantize
+    {FieldKind::Table, 25},  // finish
+    {FieldKind::Table, 28},  // residual
+    // QuantizedBinary
+    {FieldKind::Scalar, 0},  // kind
+    {FieldKind::Scalar, 2},  // a_scale
+    {FieldKind::Scalar, 2},  // a_zero_point
+    {FieldKind::Scalar, 2},  // b_scale
+    {FieldKind::Scalar, 2},  // b_zero_point
+    {FieldKind::Scalar, 2},  // scale
+    {FieldKind::Table, 27},  // requantize
+    // Lookup
+    // QuantizedPooling
+    {FieldKind::Scalar, 0},  // average
+    {FieldKind::Vector, 3},  // kernel
+    {FieldKind::Vector, 3},  // stride
+    {FieldKind::Vector, 3},  // padding
+    {FieldKind::Vector, 3},  // dilation
+    {FieldKind::Scalar, 0},  // count_padding
+    {FieldKind::Scalar, 3},  // divisor
+    {FieldKind::Scalar, 2},  // in_zero_point
+    {FieldKind::Scalar, 2},  // multiplier
+    {FieldKind::Table, 27},  // requantize
+    // Finish
+    {FieldKind::Scalar, 0},  // clamped
+    {FieldKind::Scalar, 2},  // low
+    {FieldKind::Scalar, 2},  // high
+    {FieldKind::Table, 26},  // program
+    {FieldKind::Scalar, 2},  // residual
+    {FieldKind::Scalar, 0},  // added
+    // TileProgram
+    {FieldKind::Vector, 2},  // code
+    {FieldKind::Vector, 2},  // operands
+    // Requantize
+    {FieldKind::Scalar, 2},  // zero_point
+    {FieldKind::Scalar, 2},  // low
+    {FieldKind::Scalar, 2},  // high
+    // QuantizedResidual
+    {FieldKind::Scalar, 2},  // value
+    {FieldKind::Table, 22},  // sum
+};
+inline constexpr TableLayout kTables[] = {
+    {0, 9},    // 0 Graph
+    {9, 9},    // 1 Value
+    {18, 2},   // 2 Constant
+    {20, 4},   // 3 Step
+    {24, 3},   // 4 Expression
+    {27, 1},   // 5 Product
+    {28, 0},   // 6 BatchProduct
+    {28, 7},   // 7 Convolution
+    {35, 7},   // 8 Pooling
+    {42, 1},   // 9 Elementwise
+    {43, 2},   // 10 Norm
+    {45, 2},   // 11 GroupNorm
+    {47, 2},   // 12 Softmax
+    {49, 3},   // 13 Reduction
+    {52, 1},   // 14 Gather
+    {53, 0},   // 15 Copy
+    {53, 2},   // 16 Attention
+    {55, 2},   // 17 Convert
+    {57, 0},   // 18 QuantizeRows
+    {57, 3},   // 19 QuantizedProduct
+    {60, 3},   // 20 DynamicProduct
+    {63, 10},  // 21 QuantizedConvolution
+    {73, 7},   // 22 QuantizedBinary
+    {80, 0},   // 23 Lookup
+    {80, 10},  // 24 QuantizedPooling
+    {90, 6},   // 25 Finish
+    {96, 2},   // 26 TileProgram
+    {98, 3},   // 27 Requantize
+    {101, 2},  // 28 QuantizedResidual
+};
+inline constexpr UnionLayout kUnions[] = {
+    {0, 20},  // Operation
+};
+inline constexpr uint8_t kMembers[] = {
+    5,   // Product
+    6,   // BatchProduct
+    7,   // Convolution
+    8,   // Pooling
+    9,   // Elementwise
+    10,  // Norm
+    11,  // GroupNorm
+    12,  // Softmax
+    13,  // Reduction
+    14,  // Gather
+    15,  // Copy
+    16,  // Attention
+    17,  // Convert
+    18,  // QuantizeRows
+    19,  // QuantizedProduct
+    20,  // DynamicProduct
+    21,  // QuantizedConvolution
+    22,  // QuantizedBinary
+    23,  // Lookup
+    24,  // QuantizedPooling
+};
+inline constexpr Layout kGraph = {kFields, kTables, kUnions, kMembers};
+
+}  // namespace cpu_engine_layout
+
+inline constexpr char kGraphIdentifier[] = "RC01";
+
+// True if the buffer can be read through these views; says nothing of its meaning.
+inline bool verify_Graph(const uint8_t* data, size_t size) {
+  return verify_flatbuffer(data, size, cpu_engine_layout::kGraph);
+}
+// The root of a buffer that was verified.
+inline Graph root_Graph(const uint8_t* data) { return Graph(follow(data)); }
+
+}  // namespace cpu_engine
+}  // namespace fb
+}  // namespace rushlight

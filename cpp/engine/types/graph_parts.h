@@ -1,0 +1,63 @@
+// The parts of a graph as they were read from a payload, none of them checked yet: payload.h reads
+// the engine's own payload, and Graph::load takes the parts of any.
+#pragma once
+
+#include "rushlight/engine/types/parameters.h"
+#include "rushlight/engine/types/view.h"
+
+namespace rushlight::engine {
+
+// Where the elements of a value lie.
+enum class Place : uint8_t { Input, Output, Scratch, Constant };
+
+// How a size, step or offset follows from the inputs' sizes: `a` and `b` number earlier
+// expressions. Of a constant, a is its value. Of an input's size, a is the input and b its
+// dimension, or -1 where the input itself is the integer. Division rounds down.
+enum class ExpressionKind : uint8_t {
+  Constant,
+  InputSize,
+  Add,
+  Multiply,
+  FloorDivide,
+  Modulo,
+  Maximum,
+  Minimum,
+};
+struct Expression {
+  ExpressionKind kind = ExpressionKind::Constant;
+  int64_t a = 0, b = 0;
+};
+
+struct Value {
+  // dtype, rank, sizes, steps, offset; the graph adds the others. Sizes, steps and offset are those
+  // at the upper bounds of the inputs' sizes.
+  View view;
+  Place place = Place::Scratch;
+  uint32_t index = 0;  // which input, output or constant
+  // An expression for each dimension, -1 where the view holds for all inputs; or none.
+  Span<const int32_t> dynamic_sizes;
+  Span<const int32_t> dynamic_steps;
+  int32_t dynamic_offset = -1;
+};
+
+// Memory that nothing writes, aligned for its elements.
+struct Constant {
+  const uint8_t* data = nullptr;
+  uint64_t size = 0;
+};
+
+// Spans lie in memory that lives as long as the graph.
+struct GraphParts {
+  Span<Value> values;
+  Span<const Constant> constants;
+  Span<const Step> steps;
+  size_t n_inputs = 0;
+  size_t n_outputs = 0;
+  uint64_t scratch_size = 0;           // bytes of the memory that values in scratch share
+  Span<const Expression> expressions;  // none if all sizes are fixed
+  // For each input, then each output: the value that has its own sizes; -1 for a number. There
+  // where there are expressions.
+  Span<const int32_t> arguments;
+};
+
+}  // namespace rushlight::engine

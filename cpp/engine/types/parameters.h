@@ -1,0 +1,203 @@
+// What a step of a graph does, and on which values: all that an operator is made from, whatever
+// payload it was read from. What spans show must live as long as the graph.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+
+#include "rushlight/core/span.h"
+#include "rushlight/engine/types/quantized.h"
+#include "rushlight/engine/types/rows.h"
+#include "rushlight/engine/types/tile.h"
+
+namespace rushlight::engine {
+
+// Elementwise instructions, and the values that Load and Store number.
+struct TileProgram {
+  Span<const TileInstruction> code;
+  Span<const uint32_t> operands;
+
+  bool present() const { return !code.empty() || !operands.empty(); }
+};
+
+// What is done to results of a product or convolution before they leave the cache.
+struct FinishParameters {
+  bool clamped = false;
+  float low = 0;
+  float high = 0;
+  TileProgram program;    // over the rows and columns of the result, which is among its operands
+  int64_t residual = -1;  // a value [rows, columns] that is added before the clamp; -1 for none
+};
+
+// Vertical, then horizontal. Where it may lie is checked by read_geometry() (operators/geometry.h).
+struct Window {
+  int64_t kernel[2] = {1, 1};
+  int64_t stride[2] = {1, 1};
+  int64_t padding[4] = {};  // top, left, bottom, right
+  int64_t dilation[2] = {1, 1};
+};
+
+// A matrix product with packed weights. Inputs: a, panels, bias, and the scales of panels of
+// integers.
+struct ProductParameters {
+  FinishParameters finish;
+};
+
+// Products of matrices that are both computed, in batches. Inputs: a, b.
+struct BatchProductParameters {};
+
+enum class ConvolutionKind : uint8_t { Dense, Depthwise, Transposed, Winograd };
+
+// Inputs: images [N, C, H, W], weights, bias.
+struct ConvolutionParameters {
+  ConvolutionKind kind = ConvolutionKind::Dense;
+  Window window;
+  int64_t groups = 1;
+  FinishParameters finish;
+};
+
+// Inputs: images [N, C, H, W].
+struct PoolingParameters {
+  bool average = false;
+  Window window;
+  bool count_padding = false;
+  int64_t divisor = 0;  // of averages, if not 0
+};
+
+// The maximum of each window of images [N, C, H, W] without padding, and where in its window it is:
+// windows lie side by side. Outputs: the maxima, and their places as int64.
+struct ArgMaxParameters {
+  int64_t kernel[2] = {1, 1};
+};
+
+// Images [N, C, H, W] at another size, by bilinear interpolation.
+struct ResizeParameters {
+  bool align_corners = false;
+};
+
+// The first Store has the sizes of all. The step's own inputs and outputs are not looked at.
+struct ElementwiseParameters {
+  TileProgram program;
+};
+
+// Layer norm or RMS norm of dense rows. Inputs: x, scale, shift.
+struct NormParameters {
+  bool rms = false;
+  float epsilon = 0;
+};
+
+// Inputs: x, scale, shift.
+struct GroupNormParameters {
+  int64_t groups = 1;
+  float epsilon = 0;
+};
+
+// Softmax over one dimension.
+struct SoftmaxParameters {
+  size_t dim = 0;
+  bool log = false;
+};
+
+// A reduction over dimensions first..last-1.
+struct ReductionParameters {
+  Reduction kind = Reduction::Sum;
+  size_t first = 0;
+  size_t last = 0;
+};
+
+// Rows of a table. Inputs: table, indices.
+struct GatherParameters {
+  int64_t columns = 0;  // of a table in panels; 0 of a table [rows, width]
+};
+
+// A copy between memory of different steps, or dtypes: float32 and a half type.
+struct CopyParameters {};
+
+// Inputs: q, k, v [batch, heads, length, width], and a mask.
+struct AttentionParameters {
+  float scale = 1;
+  bool causal = false;
+};
+
+// Of uint8 a and b, which a step of 0 repeats.
+struct QuantizedBinaryParameters {
+  QuantizedBinaryKind kind = QuantizedBinaryKind::Add;
+  float a_scale = 1;
+  int32_t a_zero_point = 0;
+  float b_scale = 1;
+  int32_t b_zero_point = 0;
+  float scale = 1;
+  Requantize requantize;
+};
+
+// What is added to a result of uint8 before it is stored: a value [rows, columns], b of `sum`,
+// which may lie where the result does. a is the result.
+struct QuantizedResidualParameters {
+  int64_t value = -1;  // -1 for none
+  QuantizedBinaryParameters sum;
+};
+
+// Inputs: x, and a table of 256 bytes.
+struct LookupParameters {};
+
+// Inputs: images [N, C, H, W] of uint8. A maximum is what it was.
+struct QuantizedPoolingParameters : PoolingParameters {
+  int32_t in_zero_point = 0;
+  float multiplier = 1;  // of averages: scale of the input over that of the result
+  Requantize requantize;
+};
+
+// Dense or depthwise. Inputs: images [N, C, H, W] of uint8, weights
+// (kernels/quantized_convolution.h), start and multipliers as of a product. What lies outside an
+// image is `padding_value`.
+struct QuantizedConvolutionParameters : ConvolutionParameters {
+  uint8_t padding_value = 0;
+  Requantize requantize;
+  QuantizedResidualParameters residual;
+};
+
+// From float32 to uint8 or back, number = scale * (integer - zero_point); or between int8 and
+// uint8, whose zero points are 128 apart: the same numbers.
+struct ConvertParameters {
+  float scale = 1;
+  int32_t zero_point = 0;
+};
+
+// Inputs: x, of float32. Outputs: uint8, and float32 [rows, 2]: each row's scale and zero point.
+struct QuantizeRowsParameters {};
+
+// A matrix product of uint8 with packed int8 weights (kernels/dot_product.h). Inputs: a, panels,
+// start (int32), multipliers (float32). The result is uint8, or float32 and finished.
+struct QuantizedProductParameters {
+  Requantize requantize;
+  FinishParameters finish;
+  QuantizedResidualParameters residual;
+};
+
+// The same of rows that were quantised at run time. Inputs: a, rows (float32 [rows, 2]), panels,
+// scales, shares, bias.
+struct DynamicProductParameters {
+  int32_t bits = 8;
+  int64_t group_size = 0;  // terms that share a scale; 0: all of them
+  FinishParameters finish;
+};
+
+using Parameters =
+    std::variant<ProductParameters, BatchProductParameters, ConvolutionParameters,
+                 PoolingParameters, ArgMaxParameters, ResizeParameters, ElementwiseParameters,
+                 NormParameters, GroupNormParameters, SoftmaxParameters, ReductionParameters,
+                 GatherParameters, CopyParameters, AttentionParameters, QuantizedBinaryParameters,
+                 LookupParameters, QuantizedPoolingParameters, ConvertParameters,
+                 QuantizeRowsParameters, QuantizedProductParameters, DynamicProductParameters,
+                 QuantizedConvolutionParameters>;
+
+// One fused operator.
+struct Step {
+  Parameters parameters;
+  Span<const int32_t> inputs;  // values; -1 for one that is left out
+  Span<const int32_t> outputs;
+  int64_t id = -1;  // by which errors and events name it; -1: its number among the steps
+};
+
+}  // namespace rushlight::engine

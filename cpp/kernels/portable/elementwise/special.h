@@ -1,0 +1,19 @@
+// What the kernels of special functions share: their operands in the type that these have together.
+#pragma once
+
+#include "rushlight/core/evalue.h"
+#include "rushlight/kernel/kernel.h"
+#include "rushlight/kernels/portable/loops/elementwise/elementwise.h"
+
+namespace rushlight::kernels {
+
+// The type of n tensors and scalars together; NotSupported if one is of a type without numbers.
+extern const char* const kSelfOther[];
+Status common_type(KernelContext& ctx, EValue* const* inputs, size_t n, DType* common,
+                   const char* const* names = kSelfOther);
+
+// Runs `fn` over tensors and scalars of the type `common`, computing in the type `as`.
+Status run_in_common_type(KernelContext& ctx, EValue* const* inputs, size_t n, const EValue& out,
+                          DType common, DType as, ElementwiseFn fn, LoopArgs& args);
+
+}  // namespace rushlight::kernels

@@ -1,0 +1,121 @@
+// The float32 matrix product that matmul, linear and convolution share.
+//
+// C is computed in tiles that stay in registers. A's rows are packed in panels as high as a tile, a
+// block of them at a time into scratch memory; then each panel of B (as wide as a tile, k_block
+// long, so that it lies in L1) is packed once and meets all of A's panels. Factors are packed from
+// whatever strides they have, so a transposed or permuted operand costs no copy. Few rows take
+// paths that read B where it lies. With little scratch memory the blocks shrink, down to what lies
+// on the stack; the result is the same up to rounding.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/kernel/kernel.h"
+#include "rushlight/kernels/portable/loops/linalg/gemm.h"
+#include "rushlight/kernels/portable/loops/reduction/window.h"
+
+namespace rushlight::kernels {
+
+// The weights of a convolution where one step along k does not suffice: k is a (channel, tap) as in
+// Window, and the taps are three-dimensional.
+struct WeightTaps {
+  int64_t channel_step = 0;
+  int64_t tap_step[kMaxSpatial] = {};
+  int32_t taps[kMaxSpatial] = {};
+  int32_t channels = 0;
+  bool channels_innermost = false;
+};
+
+// One factor of a product: element (i, k), where i is the row of A or the column of B.
+struct Factor {
+  const float* data = nullptr;
+  int64_t i_step = 0;
+  int64_t k_step = 0;
+  // If not null, the factor is a convolution's input: i is an output pixel, k a (channel, tap).
+  const Window* window = nullptr;
+  // If not null, k's elements are where this says instead of k_step.
+  const WeightTaps* weights = nullptr;
+
+  bool plain() const { return window == nullptr && weights == nullptr; }
+  bool rows_lie_flat() const { return plain() && k_step == 1; }
+  bool columns_lie_flat() const { return plain() && i_step == 1; }
+};
+
+// Where the columns of C lie if they are pixels of a grid with gaps.
+struct Grid {
+  int64_t size[kMaxSpatial];
+  int64_t step[kMaxSpatial];
+
+  int64_t offset(int64_t pixel) const {
+    const int64_t line = pixel / size[2];
+    return pixel % size[2] * step[2] + line % size[1] * step[1] + line / size[1] * step[0];
+  }
+};
+
+// C[i][j] = alpha * sum over k of a(i, k) b(j, k)  +  beta * add[i][j].
+struct Product {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  Factor a;
+  Factor b;
+  float* c = nullptr;
+  int64_t c_row = 0;
+  int64_t c_col = 1;
+  const Grid* grid = nullptr;  // if not null, it says where columns lie, instead of c_col
+  const float* add = nullptr;  // nullptr adds nothing
+  int64_t add_row = 0;
+  int64_t add_col = 0;
+  float alpha = 1;
+  float beta = 1;
+};
+
+// Equal pieces of memory that bodies of KernelContext::parallel() take and give back: no more of
+// them are at work at a time than there are pieces.
+class Shares {
+ public:
+  static constexpr int kMost = 8;
+  explicit Shares(int count) : count_(count) {}
+  // The number of a piece that nobody has; waits for one if need be.
+  int take();
+  void give(int share) { taken_.fetch_and(~(1u << share), std::memory_order_release); }
+
+ private:
+  std::atomic<uint32_t> taken_{0};
+  int count_;
+};
+
+// Multiplications that are worth a run of KernelContext::parallel().
+constexpr int64_t kProductGrain = int64_t{1} << 19;
+
+// Memory for panels: scratch of the call, as much as helps, or a little on the stack.
+class Workspace {
+ public:
+  explicit Workspace(KernelContext& ctx);
+  Workspace(KernelContext& ctx, float* data, int64_t size) : ctx_(ctx), data_(data), size_(size) {}
+  // The piece `share` of `count` of another one.
+  Workspace(const Workspace& whole, int share, int count)
+      : ctx_(whole.ctx_),
+        data_(whole.data_ + share * (whole.size_ / count / 16 * 16)),
+        size_(whole.size_ / count / 16 * 16) {}
+  KernelContext& context() const { return ctx_; }
+  // In how many pieces it is cut for products that are worked on at a time.
+  int shares() const { return size_ >= kShared ? 4 : 1; }
+  float* data() const { return data_; }
+  int64_t size() const { return size_; }  // in floats
+
+ private:
+  // Room for the least that the blocked path works with: one panel of each factor, 16 k's long.
+  static constexpr int64_t kStackFloats = 16 * (kMaxTileHeight + kMaxPanelWidth) + 64;
+  static constexpr int64_t kShared = int64_t{1} << 16;
+  KernelContext& ctx_;
+  float* data_;
+  int64_t size_;
+  alignas(64) float stack_[kStackFloats];
+};
+
+void multiply(const Workspace& work, Product product);
+
+}  // namespace rushlight::kernels

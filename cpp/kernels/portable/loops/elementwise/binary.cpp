@@ -1,0 +1,432 @@
+#include "rushlight/kernels/portable/loops/elementwise/binary.h"
+
+#include "rushlight/kernel/loops/trig.h"
+#include "rushlight/kernel/loops/vec_math.h"
+
+namespace rushlight::kernels::RL_ISA {
+namespace {
+
+template <typename Op, typename T>
+void loop(const void* const* in, void* out, size_t n, LoopArgs*) {
+  using Result = decltype(Op::apply(T{}, T{}));
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  Result* y = static_cast<Result*>(out);
+  RL_VECTORIZE
+  for (size_t i = 0; i < n; ++i) y[i] = Op::apply(a[i], b[i]);
+}
+
+// Loops whose operator takes a parameter.
+template <typename Op, typename T>
+void loop_with(const void* const* in, void* out, size_t n, T p) {
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  T* y = static_cast<T*>(out);
+  RL_VECTORIZE
+  for (size_t i = 0; i < n; ++i) y[i] = Op::apply(a[i], b[i], p);
+}
+template <typename Op, typename T>
+void loop_d(const void* const* in, void* out, size_t n, LoopArgs* args) {
+  loop_with<Op>(in, out, n, static_cast<T>(args->d[0]));
+}
+template <typename Op, typename T>
+void loop_i(const void* const* in, void* out, size_t n, LoopArgs* args) {
+  loop_with<Op>(in, out, n, static_cast<T>(args->i[0]));
+}
+
+// Integer division and its kin: a zero divisor gives 0 and is reported.
+template <typename Op, typename T>
+void loop_by(const void* const* in, void* out, size_t n, LoopArgs* args) {
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  T* y = static_cast<T*>(out);
+  bool zero = false;
+  for (size_t i = 0; i < n; ++i) {
+    const T divisor = b[i];
+    zero = zero || divisor == 0;
+    // The least number divided by -1 overflows (and traps on x86): -1 is a case of its own.
+    y[i] = divisor == 0 ? 0 : divisor == -1 ? Op::by_minus_one(a[i]) : Op::apply(a[i], divisor);
+  }
+  args->zero_division = args->zero_division || zero;
+}
+
+// Integers wrap: they are added and multiplied as unsigned numbers.
+int64_t add(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+int32_t add(int32_t a, int32_t b) {
+  return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
+}
+int64_t mul(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+int32_t mul(int32_t a, int32_t b) {
+  return static_cast<int32_t>(static_cast<uint32_t>(a) * static_cast<uint32_t>(b));
+}
+float add(float a, float b) { return a + b; }
+double add(double a, double b) { return a + b; }
+float mul(float a, float b) { return a * b; }
+double mul(double a, double b) { return a * b; }
+float mod(float a, float b) { return fmodf(a, b); }
+double mod(double a, double b) { return fmod(a, b); }
+float copy_sign(float a, float b) { return with_sign_of(a, b); }
+double copy_sign(double a, double b) { return with_sign_of(a, b); }
+
+#define RL_OP(Name, expression)   \
+  struct Name {                   \
+    template <typename T>         \
+    static auto apply(T a, T b) { \
+      return expression;          \
+    }                             \
+  };
+
+// Squares of floats are doubles. An infinity is as far away as can be, also beside NaN.
+float distance(float a, float b) {
+  const double x = static_cast<double>(a);
+  const double y = static_cast<double>(b);
+  const float d = static_cast<float>(sqrt(x * x + y * y));
+  return vabs(a) == kInf || vabs(b) == kInf ? kInf : d;
+}
+// Scaled by a power of two that keeps the squares of great and of tiny numbers in range.
+double distance(double a, double b) {
+  const double x = vabs(a);
+  const double y = vabs(b);
+  const double great = x > y ? x : y;
+  const double less = x > y ? y : x;
+  const double up = great < 0x1p-500 ? 0x1p600 : 1.0;
+  const double by = great > 0x1p500 ? 0x1p-600 : up;
+  const double d = sqrt((great * by) * (great * by) + (less * by) * (less * by)) / by;
+  return x == kDoubleInf || y == kDoubleInf ? kDoubleInf : d;
+}
+
+RL_OP(Add, add(a, b))
+RL_OP(Mul, mul(a, b))
+RL_OP(Div, a / b)
+RL_OP(Atan2, vatan2(a, b))
+RL_OP(Hypot, distance(a, b))
+RL_OP(Cube, a * a * b)
+RL_OP(CopySign, copy_sign(a, b))
+RL_OP(Eq, static_cast<uint8_t>(a == b))
+RL_OP(Ne, static_cast<uint8_t>(a != b))
+RL_OP(Lt, static_cast<uint8_t>(a < b))
+RL_OP(Le, static_cast<uint8_t>(a <= b))
+RL_OP(Gt, static_cast<uint8_t>(a > b))
+RL_OP(Ge, static_cast<uint8_t>(a >= b))
+RL_OP(And, static_cast<T>(a& b))
+RL_OP(Or, static_cast<T>(a | b))
+RL_OP(Xor, static_cast<T>(a ^ b))
+RL_OP(FloatTruncDiv, vtrunc(a / b))
+RL_OP(FloatPow, vpow(a, b))
+
+// A NaN on either side is the result. Two selections and not one with `||`, which the compiler
+// would make a branch of.
+struct Maximum {
+  template <typename T>
+  static T apply(T a, T b) {
+    const T greater = a > b ? a : b;
+    return a != a ? a : greater;
+  }
+};
+struct Minimum {
+  template <typename T>
+  static T apply(T a, T b) {
+    const T less = a < b ? a : b;
+    return a != a ? a : less;
+  }
+};
+
+struct AddAlpha {
+  template <typename T>
+  static T apply(T a, T b, T alpha) {
+    return add(a, mul(alpha, b));
+  }
+};
+
+// Turns C's remainder m of a division by b into the one with the sign of the divisor.
+template <typename T>
+T to_divisor_sign(T m, T b) {
+  return (m != T(0)) & ((b < T(0)) != (m < T(0))) ? m + b : m;
+}
+
+// How far the fast remainder reaches: quotients whose product with b is exact, so that the
+// difference is as well. For float, that is computed in double.
+constexpr float kModReach = 268435456.0f;
+constexpr double kDoubleModReach = 4503599627370496.0;
+bool within_reach(float a, float b) { return vabs(a) < vabs(b) * kModReach; }
+#if defined(__FMA__)
+bool within_reach(double a, double b) { return vabs(a) < vabs(b) * kDoubleModReach; }
+#else
+bool within_reach(double, double) { return false; }
+#endif
+
+// The quotient may be one too great, which the last step undoes.
+float small_mod(float a, float b) {
+  const double x = static_cast<double>(vabs(a));
+  const double y = static_cast<double>(vabs(b));
+  const double quotient = static_cast<double>(static_cast<int32_t>(x / y));
+  const double m = x - quotient * y;
+  return with_sign_of(static_cast<float>(m < 0 ? m + y : m), a);
+}
+double small_mod(double a, double b) {
+  const double x = vabs(a);
+  const double y = vabs(b);
+  const double m = __builtin_fma(-vtrunc(x / y), y, x);
+  return with_sign_of(m < 0 ? m + y : m, a);
+}
+
+// Operators that need the remainder of a division, by blocks; one with a quotient that is too
+// great, or none at all (NaN, infinities, a zero divisor), goes through the C library.
+template <typename Op, typename T>
+void mod_loop(const void* const* in, void* out, size_t n, LoopArgs*) {
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  T* y = static_cast<T*>(out);
+  for (size_t start = 0; start < n; start += 256) {
+    const size_t end = n - start < 256 ? n : start + 256;
+    int beyond = 0;
+    for (size_t i = start; i < end; ++i) beyond |= !within_reach(a[i], b[i]);
+    if (beyond != 0) {
+      for (size_t i = start; i < end; ++i) y[i] = Op::finish(mod(a[i], b[i]), a[i], b[i]);
+      continue;
+    }
+    RL_VECTORIZE
+    for (size_t i = start; i < end; ++i) y[i] = Op::finish(small_mod(a[i], b[i]), a[i], b[i]);
+  }
+}
+
+struct FloatFmod {
+  template <typename T>
+  static T finish(T m, T, T) {
+    return m;
+  }
+};
+
+struct FloatRemainder {
+  template <typename T>
+  static T finish(T m, T, T b) {
+    return to_divisor_sign(m, b);
+  }
+};
+
+// Not floor(a / b), whose rounding may carry it to the next integer; torch has the same steps.
+struct FloatFloorDiv {
+  template <typename T>
+  static T finish(T m, T a, T b) {
+    const T exact = a / b;
+    T quotient = (a - m) / b;
+    quotient -= (m != T(0)) & ((b < T(0)) != (m < T(0))) ? T(1) : T(0);
+    const T floor = vfloor(quotient);
+    const T rounded = quotient - floor > T(0.5) ? floor + T(1) : floor;
+    const T result = quotient == T(0) ? copy_sign(T(0), exact) : rounded;
+    return b == T(0) ? exact : result;
+  }
+};
+
+template <typename T>
+T negated(T a) {
+  return mul(a, static_cast<T>(-1));
+}
+
+struct IntTruncDiv {
+  template <typename T>
+  static T by_minus_one(T a) {
+    return negated(a);
+  }
+  template <typename T>
+  static T apply(T a, T b) {
+    return a / b;
+  }
+};
+
+struct IntFloorDiv {
+  template <typename T>
+  static T by_minus_one(T a) {
+    return negated(a);
+  }
+  template <typename T>
+  static T apply(T a, T b) {
+    const T quotient = a / b;
+    return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+  }
+};
+
+struct IntFmod {
+  template <typename T>
+  static T by_minus_one(T) {
+    return 0;
+  }
+  template <typename T>
+  static T apply(T a, T b) {
+    return a % b;
+  }
+};
+
+struct IntRemainder {
+  template <typename T>
+  static T by_minus_one(T) {
+    return 0;
+  }
+  template <typename T>
+  static T apply(T a, T b) {
+    const T m = a % b;
+    return m != 0 && (b < 0) != (m < 0) ? m + b : m;
+  }
+};
+
+struct IntPow {
+  template <typename T>
+  static T apply(T base, T exponent) {
+    if (exponent < 0) return base == 1 ? 1 : base != -1 ? 0 : exponent % 2 == 0 ? 1 : -1;
+    T result = 1;
+    for (; exponent != 0; exponent >>= 1) {
+      if (exponent & 1) result = mul(result, base);
+      base = mul(base, base);
+    }
+    return result;
+  }
+};
+
+// Shifts by a negative amount or by more than the type is wide shift everything out.
+int64_t shifted(int64_t a, int64_t by) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) << by);
+}
+int32_t shifted(int32_t a, int32_t by) {
+  return static_cast<int32_t>(static_cast<uint32_t>(a) << by);
+}
+struct ShiftLeft {
+  template <typename T>
+  static T apply(T a, T b, T width) {
+    const bool out = (b < 0) | (b >= width);
+    const T result = shifted(a, out ? T(0) : b);
+    return out ? T(0) : result;
+  }
+};
+struct ShiftRight {
+  template <typename T>
+  static T apply(T a, T b, T greatest) {
+    return static_cast<T>(a >> ((b < 0) | (b >= greatest) ? greatest : b));
+  }
+};
+
+double of_bits(uint64_t bits) { return double_of(bits); }
+float of_bits(uint32_t bits) { return float_of(bits); }
+
+// The next number after a towards b; `step` as BinaryOp has it.
+template <typename T, typename Bits>
+T next_after(T a, T b, Bits step) {
+  const Bits x = bits_of(a);
+  const Bits sign = bits_of(b) & (Bits{1} << (8 * sizeof(Bits) - 1));
+  const Bits moved = (b > a) == (a > T(0)) ? x + step : x - step;
+  const T next = of_bits(a == T(0) ? step | sign : moved);
+  const T result = a == b ? b : next;
+  return (a != a) | (b != b) ? a + b : result;
+}
+
+template <typename T, typename Bits>
+void next_after_loop(const void* const* in, void* out, size_t n, LoopArgs* args) {
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  T* y = static_cast<T*>(out);
+  const Bits step = static_cast<Bits>(args->i[0]);
+  RL_VECTORIZE
+  for (size_t i = 0; i < n; ++i) y[i] = next_after(a[i], b[i], step);
+}
+
+// float16: divided by 2^112, its bits are the upper ones of float's, subnormals included, and 2^16
+// stands for infinity.
+float shrink(float x) {
+  x = x > 65536.0f ? 65536.0f : x;
+  x = x < -65536.0f ? -65536.0f : x;
+  return x * 0x1p-112f;
+}
+
+void next_after_half(const void* const* in, void* out, size_t n, LoopArgs*) {
+  const float* a = static_cast<const float*>(in[0]);
+  const float* b = static_cast<const float*>(in[1]);
+  float* y = static_cast<float*>(out);
+  RL_VECTORIZE
+  for (size_t i = 0; i < n; ++i) {
+    y[i] = next_after(shrink(a[i]), shrink(b[i]), uint32_t{1} << 13) * 0x1p112f;
+  }
+}
+
+template <typename T>
+void clamp(const void* const* in, void* out, size_t n, LoopArgs*) {
+  const T* x = static_cast<const T*>(in[0]);
+  const T* low = static_cast<const T*>(in[1]);
+  const T* high = static_cast<const T*>(in[2]);
+  T* y = static_cast<T*>(out);
+  RL_VECTORIZE
+  for (size_t i = 0; i < n; ++i) y[i] = Minimum::apply(Maximum::apply(x[i], low[i]), high[i]);
+}
+
+template <typename T>
+void where(const void* const* in, void* out, size_t n, LoopArgs*) {
+  const uint8_t* condition = static_cast<const uint8_t*>(in[0]);
+  const T* a = static_cast<const T*>(in[1]);
+  const T* b = static_cast<const T*>(in[2]);
+  T* y = static_cast<T*>(out);
+  RL_VECTORIZE
+  for (size_t i = 0; i < n; ++i) {
+    const T first = a[i];  // both are loaded in any case: no branch
+    const T second = b[i];
+    y[i] = condition[i] != 0 ? first : second;
+  }
+}
+
+}  // namespace
+
+// clang-format off
+#define RL_FLOAT(Op) {loop<Op, float>, loop<Op, double>, nullptr, nullptr, nullptr}
+#define RL_REAL(Op) \
+  {loop<Op, float>, loop<Op, double>, loop<Op, int64_t>, loop<Op, int32_t>, nullptr}
+#define RL_SPLIT(FloatOp, int_loop, IntOp) \
+  {loop<FloatOp, float>, loop<FloatOp, double>, int_loop<IntOp, int64_t>, \
+   int_loop<IntOp, int32_t>, nullptr}
+#define RL_MOD(Op, IntOp)                                                          \
+  {mod_loop<Op, float>, mod_loop<Op, double>, loop_by<IntOp, int64_t>,             \
+   loop_by<IntOp, int32_t>, nullptr}
+#define RL_ALL(Op) \
+  {loop<Op, float>, loop<Op, double>, loop<Op, int64_t>, loop<Op, int32_t>, loop<Op, uint8_t>}
+#define RL_BITS(Op) {nullptr, nullptr, loop<Op, int64_t>, loop<Op, int32_t>, loop<Op, uint8_t>}
+#define RL_SHIFT(Op) {nullptr, nullptr, loop_i<Op, int64_t>, loop_i<Op, int32_t>, nullptr}
+// clang-format on
+
+const BinaryLoops binary_loops = {
+    {
+        RL_REAL(Add),
+        {loop_d<AddAlpha, float>, loop_d<AddAlpha, double>, loop_i<AddAlpha, int64_t>,
+         loop_i<AddAlpha, int32_t>, nullptr},
+        RL_REAL(Mul),
+        RL_SPLIT(FloatTruncDiv, loop_by, IntTruncDiv),
+        RL_MOD(FloatFloorDiv, IntFloorDiv),
+        RL_MOD(FloatFmod, IntFmod),
+        RL_MOD(FloatRemainder, IntRemainder),
+        RL_SPLIT(FloatPow, loop, IntPow),
+        RL_REAL(Maximum),
+        RL_REAL(Minimum),
+        RL_FLOAT(Div),
+        RL_FLOAT(Atan2),
+        RL_FLOAT(Hypot),
+        RL_FLOAT(Cube),
+        RL_FLOAT(CopySign),
+        {next_after_loop<float, uint32_t>, next_after_loop<double, uint64_t>, nullptr, nullptr,
+         nullptr},
+        {next_after_half, nullptr, nullptr, nullptr, nullptr},
+        RL_ALL(Eq),
+        RL_ALL(Ne),
+        RL_ALL(Lt),
+        RL_ALL(Le),
+        RL_ALL(Gt),
+        RL_ALL(Ge),
+        RL_BITS(And),
+        RL_BITS(Or),
+        RL_BITS(Xor),
+        RL_SHIFT(ShiftLeft),
+        RL_SHIFT(ShiftRight),
+    },
+    {clamp<float>, clamp<double>, clamp<int64_t>, clamp<int32_t>, nullptr},
+    {where<uint8_t>, where<uint16_t>, where<uint32_t>, where<uint64_t>},
+};
+
+}  // namespace rushlight::kernels::RL_ISA

@@ -1,0 +1,154 @@
+#include "rushlight/kernels/portable/loops/elementwise/convert.h"
+
+#include <type_traits>
+
+#include "rushlight/kernel/loops/half.h"
+
+namespace rushlight::kernels::RL_ISA {
+namespace {
+
+// A byte that holds a bool; any nonzero byte reads as true.
+struct Truth {
+  uint8_t byte;
+};
+
+// One element, from what lies in memory to a number of C++.
+template <typename T>
+T load(T x) {
+  return x;
+}
+float load(Half x) { return widen(x); }
+float load(BFloat x) { return widen(x); }
+uint8_t load(Truth x) { return x.byte != 0; }
+
+template <typename To>
+struct Store {
+  template <typename From>
+  static To from(From x) {
+    return static_cast<To>(x);
+  }
+};
+template <>
+struct Store<Truth> {
+  template <typename From>
+  static Truth from(From x) {
+    return {static_cast<uint8_t>(x != 0)};
+  }
+};
+template <>
+struct Store<Half> {
+  template <typename From>
+  static Half from(From x) {
+    return narrow_half(static_cast<float>(x));
+  }
+};
+template <>
+struct Store<BFloat> {
+  template <typename From>
+  static BFloat from(From x) {
+    return narrow_bfloat(static_cast<float>(x));
+  }
+};
+
+// Floating to a narrow unsigned type goes through a wider signed one, so that -1.0 becomes 255 as
+// in torch and not whatever the processor does.
+#define RL_STORE_VIA(To, Via)                                                 \
+  template <>                                                                 \
+  struct Store<To> {                                                          \
+    static To from(float x) { return static_cast<To>(static_cast<Via>(x)); }  \
+    static To from(double x) { return static_cast<To>(static_cast<Via>(x)); } \
+    template <typename From>                                                  \
+    static To from(From x) {                                                  \
+      return static_cast<To>(x);                                              \
+    }                                                                         \
+  };
+RL_STORE_VIA(uint8_t, int32_t)
+RL_STORE_VIA(int8_t, int32_t)
+RL_STORE_VIA(int16_t, int32_t)
+RL_STORE_VIA(uint16_t, int32_t)
+RL_STORE_VIA(uint32_t, int64_t)
+RL_STORE_VIA(uint64_t, int64_t)
+#undef RL_STORE_VIA
+
+template <typename From, typename To>
+void convert_by_float(const void* in, void* out, size_t n);
+
+template <typename From, typename To>
+void convert(const void* in, void* out, size_t n) {
+#if defined(__F16C__) || defined(RL_NEON)
+  constexpr bool kHalf = std::is_same<From, Half>::value || std::is_same<To, Half>::value;
+  if constexpr (kHalf) return convert_by_float<From, To>(in, out, n);
+#endif
+  const From* x = static_cast<const From*>(in);
+  To* y = static_cast<To*>(out);
+  RL_VECTORIZE
+  for (size_t i = 0; i < n; ++i) y[i] = Store<To>::from(load(x[i]));
+}
+
+#if defined(__F16C__) || defined(RL_NEON)
+// The processor's own conversions, which the loop above is not compiled to, are of float.
+template <typename From, typename To>
+void convert_by_float(const void* in, void* out, size_t n) {
+  constexpr size_t kPiece = 256;
+  float piece[kPiece];
+  for (size_t done = 0; done < n; done += kPiece) {
+    const size_t count = n - done < kPiece ? n - done : kPiece;
+    convert<From, float>(static_cast<const From*>(in) + done, piece, count);
+    convert<float, To>(piece, static_cast<To*>(out) + done, count);
+  }
+}
+
+template <>
+void convert<Half, float>(const void* in, void* out, size_t n) {
+  widen_all(static_cast<const Half*>(in), static_cast<float*>(out), n);
+}
+
+template <>
+void convert<float, Half>(const void* in, void* out, size_t n) {
+  const float* x = static_cast<const float*>(in);
+  Half* y = static_cast<Half*>(out);
+  size_t i = 0;
+#if defined(RL_NEON)
+  for (; i + 4 <= n; i += 4) {
+    vst1_u16(&y[i].bits, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(x + i))));
+  }
+#else
+  constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16) {
+    const __m256i halves = _mm512_cvtps_ph(_mm512_loadu_ps(x + i), kNearest);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), halves);
+  }
+#endif
+  for (; i + 8 <= n; i += 8) {
+    const __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), kNearest);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), halves);
+  }
+#endif
+  for (; i < n; ++i) y[i] = narrow_half(x[i]);
+}
+#endif
+
+}  // namespace
+
+// clang-format off
+#define RL_TO(C)                                                                              \
+  {convert<uint8_t, C>, convert<int8_t, C>, convert<int16_t, C>, convert<int32_t, C>,         \
+   convert<int64_t, C>, convert<Half, C>, convert<float, C>, convert<double, C>, nullptr,     \
+   nullptr, nullptr, convert<Truth, C>, nullptr, nullptr, nullptr, convert<BFloat, C>,        \
+   nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,  \
+   nullptr, convert<uint16_t, C>, convert<uint32_t, C>, convert<uint64_t, C>}
+#define RL_FROM(C)                                                                            \
+  {convert<C, uint8_t>, convert<C, int8_t>, convert<C, int16_t>, convert<C, int32_t>,         \
+   convert<C, int64_t>, convert<C, Half>, convert<C, float>, convert<C, double>, nullptr,     \
+   nullptr, nullptr, convert<C, Truth>, nullptr, nullptr, nullptr, convert<C, BFloat>,        \
+   nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,  \
+   nullptr, convert<C, uint16_t>, convert<C, uint32_t>, convert<C, uint64_t>}
+// clang-format on
+
+const ConvertLoops convert_loops = {
+    {RL_TO(float), RL_TO(double), RL_TO(int64_t), RL_TO(int32_t), RL_TO(Truth)},
+    {RL_FROM(float), RL_FROM(double), RL_FROM(int64_t), RL_FROM(int32_t), RL_FROM(Truth)},
+};
+
+}  // namespace rushlight::kernels::RL_ISA

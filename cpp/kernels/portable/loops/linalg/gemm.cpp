@@ -1,0 +1,178 @@
+#include "rushlight/kernels/portable/loops/linalg/gemm.h"
+
+#include <cstring>
+
+#include "rushlight/kernel/loops/vec.h"
+
+namespace rushlight::kernels::RL_ISA {
+namespace {
+
+// The greatest tile that stays in registers: accumulators, two vectors of B and one of A.
+#if defined(__AVX512F__)
+constexpr int64_t kHeight = 14;
+#elif defined(__AVX__) || defined(__x86_64__)
+constexpr int64_t kHeight = 6;
+#elif defined(RL_NEON)
+constexpr int64_t kHeight = 12;
+#else
+constexpr int64_t kHeight = 4;
+#endif
+
+template <int V>
+inline void finish_row(const GemmTile& t, const Vec* sums, int64_t i) {
+  const Vec alpha = splat(t.alpha);
+  const Vec beta = splat(t.beta);
+  float* c = t.c + i * t.c_step;
+  const float* add = t.add == nullptr ? nullptr : t.add + i * t.add_row;
+#pragma GCC unroll 16
+  for (int64_t v = 0; v < V; ++v) {
+    Vec result = alpha * sums[v];
+    if (add != nullptr) {
+      result += beta * (t.add_col == 0 ? splat(*add) : load(add + v * kLanes));
+    }
+    store(c + v * kLanes, result);
+  }
+}
+
+template <int H, int V>
+void tile(const GemmTile& t) {
+  Vec sums[H][V];
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < H; ++i) {
+#pragma GCC unroll 16
+    for (int64_t v = 0; v < V; ++v) sums[i][v] = Vec{};
+  }
+  const float* a = t.a;
+  const float* b = t.b;
+  for (int64_t k = t.k; k > 0; --k) {
+    Vec row[V];
+#pragma GCC unroll 16
+    for (int64_t v = 0; v < V; ++v) row[v] = load(b + v * kLanes);
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < H; ++i) {
+      const Factor factor = factor_at(a + i);
+#pragma GCC unroll 16
+      for (int64_t v = 0; v < V; ++v) sums[i][v] = add_product(sums[i][v], row[v], factor);
+    }
+    a += H;
+    b += t.b_step;
+  }
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < H; ++i) finish_row<V>(t, sums[i], i);
+}
+
+void pack_rows(const float* const* rows, int count, int64_t n, float* out, int64_t pitch) {
+  const float* lane[kLanes];
+  for (int64_t i = 0; i < kLanes; ++i) lane[i] = rows[i < count ? i : count - 1];
+  int64_t k = 0;
+  for (; k + kLanes <= n; k += kLanes) {
+    Vec square[kLanes];
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < kLanes; ++i) square[i] = load(lane[i] + k);
+    transpose(square);
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < kLanes; ++i) store(out + (k + i) * pitch, square[i]);
+  }
+  for (; k < n; ++k) {
+    for (int64_t i = 0; i < count; ++i) out[k * pitch + i] = lane[i][k];
+  }
+}
+
+template <int V>
+void pack_full_columns(const float* in, int64_t step, int64_t n, float* out, int64_t pitch) {
+  for (int64_t k = 0; k < n; ++k) {
+#pragma GCC unroll 4
+    for (int64_t v = 0; v < V; ++v)
+      store(out + k * pitch + v * kLanes, load(in + k * step + v * kLanes));
+  }
+}
+
+void pack_columns(const float* in, int64_t step, int count, int64_t n, float* out, int64_t pitch) {
+  if (count == kLanes && pitch == kLanes) return pack_full_columns<1>(in, step, n, out, pitch);
+  if (count == 2 * kLanes && pitch == 2 * kLanes) {
+    return pack_full_columns<2>(in, step, n, out, pitch);
+  }
+  for (int64_t k = 0; k < n; ++k) {
+    float* row = out + k * pitch;
+    for (int64_t i = 0; i < count; ++i) row[i] = in[k * step + i];
+    for (int64_t i = count; i < pitch; ++i) row[i] = 0;
+  }
+}
+
+template <int R, int S>
+void dot_tile(const float* a, int64_t a_step, const float* b, int64_t b_step, int64_t n,
+              float* sums) {
+  Vec acc[R][S] = {};
+  int64_t k = 0;
+  for (; k + kLanes <= n; k += kLanes) {
+    Vec right[S];
+#pragma GCC unroll 4
+    for (int64_t s = 0; s < S; ++s) right[s] = load(b + s * b_step + k);
+#pragma GCC unroll 4
+    for (int64_t r = 0; r < R; ++r) {
+      const Vec left = load(a + r * a_step + k);
+#pragma GCC unroll 4
+      for (int64_t s = 0; s < S; ++s) acc[r][s] += left * right[s];
+    }
+  }
+  for (int64_t r = 0; r < R; ++r) {
+    const Vec left = load_first(a + r * a_step + k, n - k);
+    for (int64_t s = 0; s < S; ++s) {
+      if (k < n) acc[r][s] += left * load_first(b + s * b_step + k, n - k);
+      sums[r * kDotRows + s] = sum_lanes(acc[r][s]);
+    }
+  }
+}
+
+using DotFn = void (*)(const float*, int64_t, const float*, int64_t, int64_t, float*);
+constexpr DotFn kDot[kDotRows][kDotRows] = {
+    {dot_tile<1, 1>, dot_tile<1, 2>, dot_tile<1, 3>, dot_tile<1, 4>},
+    {dot_tile<2, 1>, dot_tile<2, 2>, dot_tile<2, 3>, dot_tile<2, 4>},
+    {dot_tile<3, 1>, dot_tile<3, 2>, dot_tile<3, 3>, dot_tile<3, 4>},
+    {dot_tile<4, 1>, dot_tile<4, 2>, dot_tile<4, 3>, dot_tile<4, 4>},
+};
+
+void dot(const float* a, int64_t a_step, int rows, const float* b, int64_t b_step, int cols,
+         int64_t k, float* sums) {
+  kDot[rows - 1][cols - 1](a, a_step, b, b_step, k, sums);
+}
+
+template <int H>
+constexpr GemmTileFn tile_or_null(int vectors) noexcept {
+  if constexpr (H <= kHeight) {
+    return vectors == 1 ? tile<H, 1> : tile<H, 2>;
+  } else {
+    return nullptr;
+  }
+}
+
+#define RL_TILES(H) {tile_or_null<H>(1), tile_or_null<H>(2)}
+
+}  // namespace
+
+#if defined(__AVX512F__)
+#define RL_WIDE_HEIGHT 6
+#define RL_WIDE {tile<1, 8>, tile<2, 8>, tile<3, 8>, tile<4, 4>, tile<5, 4>, tile<6, 4>}
+#define RL_WIDE_VECTORS {8, 8, 8, 4, 4, 4}
+#else
+#define RL_WIDE_HEIGHT 3
+#define RL_WIDE {tile<1, 8>, tile<2, 4>, tile<3, 4>, nullptr, nullptr, nullptr}
+#define RL_WIDE_VECTORS {8, 4, 4, 0, 0, 0}
+#endif
+
+const GemmLoops gemm_loops = {
+    kLanes,
+    kHeight,
+    RL_WIDE_HEIGHT,
+    384,
+    {RL_TILES(1), RL_TILES(2), RL_TILES(3), RL_TILES(4), RL_TILES(5), RL_TILES(6), RL_TILES(7),
+     RL_TILES(8), RL_TILES(9), RL_TILES(10), RL_TILES(11), RL_TILES(12), RL_TILES(13),
+     RL_TILES(14)},
+    RL_WIDE,
+    RL_WIDE_VECTORS,
+    pack_rows,
+    pack_columns,
+    dot,
+};
+
+}  // namespace rushlight::kernels::RL_ISA

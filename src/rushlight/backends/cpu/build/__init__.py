@@ -1,0 +1,1 @@
+"""From calls to nodes of the engine's graph."""

@@ -1,0 +1,58 @@
+"""Which calls each of the tile programs computes that a cluster is cut into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from torch.fx import Node
+
+from rushlight.backends.cpu.tiles.terms import LEAVES, Term
+
+
+class Origins:
+    """The calls of a cluster by the instructions that compute them.
+
+    Args:
+        shared: calls that are part of every program.
+    """
+
+    def __init__(self, shared: Sequence[Node] = ()) -> None:
+        self._shared = list(shared)
+        self._calls: dict[Term, list[Node]] = {}
+
+    def add(self, nodes: Sequence[Node], terms: Mapping[Node, Term]) -> None:
+        """Note a chain. A call without an instruction of its own belongs to that of its user.
+
+        Args:
+            nodes: in order; only the last one's value is used elsewhere.
+            terms: the value of each.
+        """
+        computed = _computed(terms[nodes[-1]])
+        of = {nodes[-1]: terms[nodes[-1]]}
+        for node in reversed(nodes[:-1]):
+            user = next(user for user in node.users if user in of)
+            of[node] = terms[node] if terms[node] in computed else of[user]
+        for node in nodes:
+            self.note(of[node], [node])
+
+    def note(self, term: Term, nodes: Iterable[Node]) -> None:
+        """Add calls to those that an instruction computes."""
+        self._calls.setdefault(term, []).extend(nodes)
+
+    def of(self, terms: Iterable[Term]) -> list[Node]:
+        """The calls that a program of these instructions computes; none if they are not known."""
+        found = [node for term in terms for node in self._calls.get(term, ())]
+        return [*found, *self._shared] if found else []
+
+
+def _computed(result: Term) -> set[Term]:
+    """The terms that are computed for a result."""
+    found: set[Term] = set()
+    stack = [result]
+    while stack:
+        term = stack.pop()
+        if term in found or term.op in LEAVES:
+            continue
+        found.add(term)
+        stack += term.inputs
+    return found

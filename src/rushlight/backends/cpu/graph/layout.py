@@ -1,0 +1,216 @@
+"""How elements lie in memory: sizes and steps as of a strided tensor, which may be symbolic.
+
+The operators on it are named and give the same steps as torch's. What they cannot show to be right
+for all sizes raises `NoViewError`; a copy to row-major order has every view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+import torch
+
+from rushlight.backends.cpu.graph.sizes import (
+    Size,
+    Sizes,
+    all_same,
+    greater,
+    magnitude,
+    product,
+    same,
+    simple,
+    sizes_of,
+)
+
+
+class NoViewError(Exception):
+    """The elements do not lie so that there is such a view."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Sizes and steps.
+
+    Attributes:
+        shape: elements of each dimension.
+        steps: elements from one to the next in each dimension.
+        offset: elements before the first.
+        dtype: of an element.
+    """
+
+    shape: Sizes
+    steps: Sizes
+    offset: Size
+    dtype: torch.dtype
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> Layout:
+        """That of a tensor."""
+        return cls(sizes_of(tensor.shape), sizes_of(tensor.stride()), 0, tensor.dtype)
+
+    @classmethod
+    def dense(cls, sizes: Sequence[Size], order: Sequence[int], dtype: torch.dtype) -> Layout:
+        """Without gaps, with dimensions in this order, the outermost first."""
+        steps: list[Size] = [0] * len(sizes)
+        step: Size = 1
+        for dim in reversed(order):
+            steps[dim] = step
+            size = sizes[dim]  # steps are of no use where a size is 0 at run
+            step = product((step, max(size, 1) if isinstance(size, int) else size))
+        return cls(tuple(sizes), tuple(steps), 0, dtype)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    def dim(self) -> int:
+        """How many dimensions."""
+        return len(self.shape)
+
+    def numel(self) -> Size:
+        """How many elements."""
+        return product(self.shape)
+
+    def order(self) -> list[int]:
+        """The dimensions from the outermost in memory to the innermost, as far as is known."""
+        return sorted(range(self.dim()), key=lambda d: (-magnitude(self.steps[d]), d))
+
+    def is_contiguous(self) -> bool:
+        """Whether elements lie in row-major order without gaps, for all sizes."""
+        if any(same(size, 0) for size in self.shape):
+            return True
+        step: Size = 1
+        for size, own in zip(reversed(self.shape), reversed(self.steps), strict=True):
+            if not same(size, 1):
+                if not same(own, step):
+                    return False
+                step = product((step, size))
+        return True
+
+    # --- views ----------------------------------------------------------------------------------
+
+    def permute(self, dims: Sequence[int]) -> Layout:
+        """Dimensions in another order."""
+        return self._with([(self.shape[d], self.steps[d]) for d in dims])
+
+    def transpose(self, one: int, other: int) -> Layout:
+        """Two dimensions exchanged."""
+        dims = list(range(self.dim()))
+        dims[one], dims[other] = dims[other], dims[one]
+        return self.permute(dims)
+
+    def unsqueeze(self, dim: int) -> Layout:
+        """With a dimension of one element more."""
+        dim %= self.dim() + 1
+        pairs = list(zip(self.shape, self.steps, strict=True))
+        step = product(pairs[dim]) if dim < len(pairs) else 1
+        return self._with([*pairs[:dim], (1, step), *pairs[dim:]])
+
+    def squeeze(self, dims: Sequence[int]) -> Layout:
+        """Without those of these dimensions that have one element."""
+        left = {d % self.dim() for d in dims} if self.dim() else set()
+        return self.permute(
+            [d for d in range(self.dim()) if d not in left or not same(self.shape[d], 1)]
+        )
+
+    def narrow(self, dim: int, start: Size, size: Size, step: int = 1) -> Layout:
+        """Elements from `start` on in one dimension, every `step`-th of them."""
+        dim %= self.dim()
+        pairs = list(zip(self.shape, self.steps, strict=True))
+        pairs[dim] = (size, product((self.steps[dim], step)))
+        offset = simple(self.offset + product((start, self.steps[dim])))
+        return replace(self._with(pairs), offset=offset)
+
+    def select(self, dim: int, index: Size) -> Layout:
+        """One element of a dimension."""
+        dim %= self.dim()
+        one = self.narrow(dim, self.at(dim, index), 1)
+        return one.permute([d for d in range(self.dim()) if d != dim])
+
+    def at(self, dim: int, index: Size) -> Size:
+        """A place in a dimension as Python counts it, from the end if it is negative."""
+        if not isinstance(index, int) or index >= 0:
+            return index
+        return greater(simple(self.shape[dim] + index), 0)
+
+    def split(self, sizes: Sequence[Size], dim: int) -> list[Layout]:
+        """Pieces of a dimension."""
+        starts = [simple(n) for n in accumulate(sizes, initial=0)]
+        return [self.narrow(dim, at, size) for at, size in zip(starts, sizes, strict=False)]
+
+    def as_strided(self, sizes: Sizes, steps: Sizes, offset: Size) -> Layout:
+        """Any sizes and steps."""
+        return Layout(sizes, steps, offset, self.dtype)
+
+    def expand(self, sizes: Sequence[Size]) -> Layout:
+        """Dimensions of one element repeated.
+
+        Raises:
+            NoViewError: if another dimension would have to be.
+        """
+        if not self.shape:
+            return self._with([(size, 0) for size in sizes])
+        pairs: list[tuple[Size, Size]] = []
+        first = len(sizes) - self.dim()
+        for i in reversed(range(len(sizes))):
+            own = self.shape[i - first] if i >= first else 1
+            step = self.steps[i - first] if i >= first else product(pairs[0])
+            if not same(own, sizes[i]):
+                if not same(own, 1):
+                    raise NoViewError(f"{self.shape} does not expand to {tuple(sizes)}")
+                step = 0
+            pairs.insert(0, (sizes[i], step))
+        return self._with(pairs)
+
+    def view(self, sizes: Sequence[Size]) -> Layout:
+        """Other sizes for as many elements.
+
+        Raises:
+            NoViewError: if steps are not the same everywhere, as far as is known.
+        """
+        sizes = tuple(sizes)
+        is_same = all_same(sizes, self.shape)
+        if same(self.numel(), 0):
+            return (
+                self
+                if is_same
+                else replace(Layout.dense(sizes, range(len(sizes)), self.dtype), offset=self.offset)
+            )
+        steps = self._steps_of(sizes)
+        if steps is None:
+            if is_same:
+                return self
+            if not self.is_contiguous():
+                raise NoViewError(f"{self.shape} by {self.steps} has no view as {sizes}")
+            steps = list(Layout.dense(sizes, range(len(sizes)), self.dtype).steps)
+        return replace(self, shape=sizes, steps=tuple(steps))
+
+    def _steps_of(self, sizes: Sizes) -> list[Size] | None:
+        """Steps for other sizes, found piece by piece: dimensions that lie as one are cut anew."""
+        steps: list[Size] = [1] * len(sizes)
+        to = len(sizes) - 1
+        step = self.steps[-1] if self.steps else 1
+        there: Size = 1  # elements of the piece
+        for dim in reversed(range(self.dim())):
+            there = product((there, self.shape[dim]))
+            if dim > 0 and (
+                same(self.shape[dim - 1], 1) or same(self.steps[dim - 1], product((there, step)))
+            ):
+                continue
+            taken: Size = 1
+            while to >= 0 and (not same(taken, there) or same(sizes[to], 1)):
+                steps[to] = product((taken, step))
+                taken = product((taken, sizes[to]))
+                to -= 1
+            if not same(taken, there):
+                return None
+            if dim > 0:
+                step, there = self.steps[dim - 1], 1
+        return steps if to < 0 else None
+
+    def _with(self, pairs: Sequence[tuple[Size, Size]]) -> Layout:
+        shape, steps = (tuple(p[i] for p in pairs) for i in range(2))
+        return replace(self, shape=shape, steps=steps)

@@ -1,0 +1,173 @@
+"""Integer weights in the order in which the engine's kernels read them, and their sums' parameters.
+
+Sums of products are int32: `start + Σ byte * weight`, where `start` has the bias and takes off what
+the zero point of the bytes adds. A float32 multiplier for each column makes them the result's bytes
+or numbers; it is computed in float32, in the order in which XNNPACK does.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional
+
+from rushlight.backends.cpu.graph.panels import PANEL
+from rushlight.backends.cpu.integers.facts import GREATEST, Quantization, Weights
+from rushlight.errors import Code, ExportError
+from rushlight.schema.cpu_engine import ConvolutionKind
+
+_TERMS = 4  # that one instruction multiplies and adds
+_HALF_TERMS = 8  # of 4 bits
+_MOST = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What sums of products start from, and what makes them the result.
+
+    Attributes:
+        weights: int8, as they are stored.
+        start: int32 [columns].
+        multipliers: float32 [columns].
+    """
+
+    weights: torch.Tensor
+    start: torch.Tensor
+    multipliers: torch.Tensor
+
+
+def sums(
+    weights: Weights,
+    bias: torch.Tensor | None,
+    given: Quantization,
+    result: Quantization | None,
+    name: str,
+) -> Sums:
+    """The parameters of a product or convolution.
+
+    Args:
+        weights: with one scale for each column.
+        bias: float32 [columns].
+        given: what the bytes stand for that are multiplied.
+        result: what those of the result do; None if it is float32.
+        name: of the call, for errors.
+
+    Raises:
+        ExportError: if a scale is too small to compute with.
+    """
+    unit = torch.tensor(given.scale) * weights.scales[:, 0]
+    multipliers = unit if result is None else unit / torch.tensor(result.scale)
+    tiny = torch.finfo(torch.float32).tiny
+    bad = torch.nonzero((unit < tiny) | (multipliers < tiny) | ~multipliers.isfinite())
+    if len(bad):
+        raise ExportError(
+            f"the scales of {name} are too small to compute with in float32: channel "
+            f"{int(bad[0])} of its weights has {float(weights.scales[bad[0], 0]):.3g}, its input "
+            f"{given.scale:.3g}; calibrate with data in which the layer is used",
+            code=Code.INVALID_ARGUMENT,
+            where=name,
+        )
+    flat = weights.data.reshape(len(weights.data), -1).double()
+    shift = torch.zeros(len(flat)) if bias is None else bias.double() / unit.double()
+    # A channel of weights near zero has a tiny scale, in which its bias is more than an int32 can
+    # hold. Coarser weights do no harm beside such a bias.
+    most = shift.abs() + GREATEST * flat.abs().sum(1)
+    factor = torch.exp2(torch.ceil(torch.log2(most / _MOST)).clamp(min=0))
+    flat = torch.round(flat / factor[:, None])
+    start = torch.round(shift / factor) - given.zero_point * flat.sum(1)
+    return Sums(
+        flat.to(torch.int8).reshape(weights.data.shape),
+        start.to(torch.int32),
+        multipliers * factor.float(),
+    )
+
+
+def columns(vector: torch.Tensor) -> torch.Tensor:
+    """A number for each column, filled up with zeros to whole panels."""
+    return functional.pad(vector, (0, -vector.shape[-1] % PANEL)).contiguous()
+
+
+def panels(matrix: torch.Tensor) -> torch.Tensor:
+    """An int8 matrix [depth, columns] in panels of 16 columns, depth filled up to a multiple of 4.
+
+    Returns:
+        bytes: element (i, j) at (j // 16) * depth * 16 + (i // 4) * 64 + (j % 16) * 4 + i % 4.
+    """
+    return _interleaved(matrix, _TERMS).reshape(-1)
+
+
+def half_panels(matrix: torch.Tensor) -> torch.Tensor:
+    """A matrix [depth, columns] of numbers from -8 to 7 as half bytes, in two's complement.
+
+    Returns:
+        bytes, 64 for eight terms of 16 columns: byte (j % 16) * 4 + i has term i in its low half
+        and term i + 4 in its high one. Depth is filled up to a multiple of 8 with zeros.
+    """
+    terms = _interleaved(matrix, _HALF_TERMS).to(torch.uint8) & 15  # [panels, depth / 8, 16, 8]
+    low, high = terms[..., :_TERMS], terms[..., _TERMS:]
+    return (low | high << 4).reshape(-1)
+
+
+def _interleaved(matrix: torch.Tensor, terms: int) -> torch.Tensor:
+    """A matrix as [panels, depth / terms, 16, terms], filled up with zeros."""
+    depth, width = matrix.shape
+    padded = functional.pad(matrix, (0, -width % PANEL, 0, -depth % terms))
+    parts = padded.reshape(-1, terms, padded.shape[1] // PANEL, PANEL)
+    return parts.permute(2, 0, 3, 1).contiguous()
+
+
+def convolution(weight: torch.Tensor, groups: int, kind: ConvolutionKind) -> torch.Tensor:
+    """The int8 weights of a convolution over two dimensions.
+
+    Args:
+        weight: [out, in / groups, y, x].
+        groups: as torch has it.
+        kind: DENSE or DEPTHWISE.
+
+    Returns:
+        bytes. Dense: panels for each group, with rows (y, x, in), where the channels of each tap
+        are filled up to a multiple of 4. Depthwise: [y, x, out], filled up to whole panels.
+    """
+    taps = weight.permute(2, 3, 1, 0)  # [y, x, in / groups, out]
+    if kind is ConvolutionKind.DEPTHWISE:
+        return columns(taps.reshape(-1, weight.shape[0])).reshape(-1)
+    filled = functional.pad(taps, (0, 0, 0, -weight.shape[1] % _TERMS))
+    rows = filled.reshape(-1, weight.shape[0])
+    return torch.cat([panels(part) for part in rows.chunk(groups, 1)])
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """What makes sums of rows that are quantised at run time numbers.
+
+    Attributes:
+        scales: float32 [columns]; of groups of terms, for each panel [groups, 16], in bfloat16 if
+            that is as exact.
+        shares: what a zero point of one adds to a column: int32 sums of its weights, or float32
+            ones of scale * weight where there are groups.
+    """
+
+    scales: torch.Tensor
+    shares: torch.Tensor
+
+
+def scales_of(weights: Weights) -> Scales:
+    """The parameters of a product of rows that are quantised at run time."""
+    groups = weights.scales.shape[1]
+    sums = weights.data.reshape(len(weights.data), groups, -1).to(torch.int32).sum(2)
+    if groups == 1:
+        return Scales(columns(weights.scales[:, 0]), columns(sums[:, 0].to(torch.int32)))
+    shares = (sums.double() * weights.scales.double()).sum(1).float()
+    scales = columns(weights.scales.t())
+    halves = scales.to(torch.bfloat16)
+    if torch.equal(halves.float(), scales):
+        scales = halves
+    lying = scales.reshape(groups, -1, PANEL).transpose(0, 1).contiguous()
+    return Scales(lying.reshape(-1), columns(shares))
+
+
+def depth_of(weights: Weights) -> int:
+    """Terms of each sum."""
+    return math.prod(weights.data.shape[1:])

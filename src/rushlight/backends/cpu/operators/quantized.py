@@ -1,0 +1,245 @@
+"""The steps of calls on bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from rushlight.backends.cpu.build.builder import Builder, merged
+from rushlight.backends.cpu.graph.sizes import at_most_one, same, shape_of
+from rushlight.backends.cpu.graph.values import CHANNELS_LAST, Step, View
+from rushlight.backends.cpu.integers import calls, pack
+from rushlight.backends.cpu.integers.facts import Quantization, Weights
+from rushlight.backends.cpu.operators.facts import Operator, val_of
+from rushlight.backends.cpu.operators.images import zeros_around
+from rushlight.backends.cpu.operators.rows import is_without_gaps
+from rushlight.schema import cpu_engine as fb
+
+
+def _requantize(to: Quantization | None) -> fb.Requantize | None:
+    return None if to is None else fb.Requantize(to.zero_point, to.low, to.high)
+
+
+# --- between dtypes -------------------------------------------------------------------------------
+
+
+def _convert(b: Builder, node: Node) -> View:
+    """The same elements in another dtype, which lie in the same order."""
+    given: Any = node.args
+    x = b.value(given[0])
+    of = given[1] if len(given) > 1 else Quantization(1.0, 0)
+    if any(user.op == "output" for user in node.users):
+        x = b.dense(x)  # as results are
+    if not is_without_gaps(x):
+        x = b.in_order(x, x.meta.order())
+    out = b.new(x.shape, x.meta.order(), val_of(node).dtype)
+    b.emit(fb.Convert(of.scale, of.zero_point), *_alike(x, out))
+    if node.target is not calls.quantize or (of.low, of.high) == (0, 255):
+        return out
+    table = torch.arange(256).clamp(of.low, of.high).to(torch.uint8)
+    return _looked_up(b, out, b.constant((of.low, of.high, "clamp"), lambda: table))
+
+
+def _alike(x: View, out: View) -> tuple[list[View], list[View]]:
+    """Two values of equal sizes with as few dimensions as can be."""
+    metas = merged([x.meta, out.meta], out.meta.order())
+    one, other = (v.moved(m) for v, m in zip((x, out), metas, strict=True))
+    return [one], [other]
+
+
+def _lookup(b: Builder, node: Node) -> View:
+    x, table = (b.value(arg) for arg in node.args)  # type: ignore[arg-type]
+    return _looked_up(b, x, table)
+
+
+def _looked_up(b: Builder, x: View, table: View) -> View:
+    out = b.new(x.shape, x.meta.order(), torch.uint8)
+    inputs, outputs = _alike(x, out)
+    b.emit(fb.Lookup(), [*inputs, table], outputs)
+    return out
+
+
+def _binary(b: Builder, node: Node) -> View:
+    given: Any = node.args
+    one, other, pair = given
+    shape = shape_of(node)
+    views = [b.value(arg) for arg in (one, other)]
+    full = next((v for v in views if v.meta.dim() == len(shape) and v.shape == shape), None)
+    out = b.new(shape, full.meta.order() if full is not None else None, torch.uint8)
+    metas = [*(v.meta.expand(shape) for v in views), out.meta]
+    lying = merged(metas, out.meta.order())
+    inputs = [v.moved(m) for v, m in zip((*views, out), lying, strict=True)]
+    b.emit(_operation_of(pair), inputs[:2], inputs[2:])
+    return out
+
+
+def _operation_of(pair: calls.Pair) -> fb.QuantizedBinary:
+    a, b, to = pair.a, pair.b, pair.to
+    return fb.QuantizedBinary(
+        pair.kind,
+        *(a.scale, a.zero_point, b.scale, b.zero_point, to.scale),
+        fb.Requantize(to.zero_point, to.low, to.high),
+    )
+
+
+# --- products -------------------------------------------------------------------------------------
+
+
+def _constants(b: Builder, node: Node, sums: pack.Sums) -> list[View]:
+    """What sums start from, and what they are multiplied with."""
+    return [
+        b.constant((node, name), lambda data=data: pack.columns(data))  # type: ignore[misc]
+        for name, data in (("start", sums.start), ("multipliers", sums.multipliers))
+    ]
+
+
+def _product(b: Builder, node: Node) -> View:
+    given: Any = node.args
+    x, _, sums, to = given
+    rows = b.rows(b.value(x))
+    out = b.new(shape_of(node), dtype=val_of(node).dtype)
+    return _rows_by(b, node, rows, sums, to, out, _residual(b, node, is_image=False))
+
+
+def _rows_by(
+    b: Builder, node: Node, rows: View, sums: Any, to: Any, out: View, residual: View | None
+) -> View:
+    """A product of rows with weights [columns, ...] of one term for each element of a row."""
+    matrix = sums.weights.reshape(len(sums.weights), -1).t()
+    weights = b.constant((node, "weights"), lambda: pack.panels(matrix))
+    inputs = [rows, weights, *_constants(b, node, sums)]
+    step = b.emit(fb.QuantizedProduct(_requantize(to)), inputs, [b.rows(out)])
+    _add(step, node, residual)
+    return out
+
+
+def _residual(b: Builder, node: Node, *, is_image: bool) -> View | None:
+    """What a product or convolution adds to its result, as [rows, columns]."""
+    if "residual" not in node.kwargs:
+        return None
+    view: View = b.value(node.kwargs["residual"])  # type: ignore[arg-type]
+    if not is_image:
+        return b.rows(view)
+    rows = b.as_rows(view, is_image)
+    if at_most_one(rows.shape[1]) or same(rows.meta.steps[1], 1):
+        return rows
+    return b.as_rows(b.in_order(view, CHANNELS_LAST), is_image)
+
+
+def _add(step: Step, node: Node, residual: View | None) -> None:
+    """Let a step add a residual to its result, if there is one."""
+    if residual is not None:
+        pair: Any = node.kwargs["pair"]
+        step.operation.residual = fb.QuantizedResidual(sum=_operation_of(pair))
+        step.operands = [residual]
+
+
+def _convolution(b: Builder, node: Node) -> View:
+    given: Any = node.args
+    x, _, sums, to, window, groups, outside = given
+    image, edges = zeros_around(b, x, outside)
+    out = b.new(shape_of(node), CHANNELS_LAST, val_of(node).dtype)
+    residual = _residual(b, node, is_image=True)
+    padding = [p + e for p, e in zip(window.padding, edges, strict=True)]
+    kernel, stride, dilation = window.kernel, window.stride, window.dilation
+    weight = sums.weights
+    if len(kernel) > weight.dim() - 2:
+        weight = weight.unsqueeze(2)
+    if kernel == stride == [1, 1] and not any(padding) and groups == 1:
+        image = b.in_order(image, CHANNELS_LAST)
+        one, other = (v.moved(v.meta.permute(CHANNELS_LAST)) for v in (image, out))
+        _rows_by(b, node, b.rows(one), sums, to, other, residual)
+        return out
+    kind = fb.ConvolutionKind.DENSE
+    if groups == image.shape[1] == weight.shape[0] and groups > 1:
+        kind = fb.ConvolutionKind.DEPTHWISE
+    # Few channels, as of a first layer, are read where they lie.
+    if kind is not fb.ConvolutionKind.DENSE or not is_without_gaps(image):
+        image = b.in_order(image, CHANNELS_LAST)
+    weights = b.constant((node, "weights"), lambda: pack.convolution(weight, groups, kind))
+    operation = fb.QuantizedConvolution(
+        kind, kernel, stride, padding, dilation, groups, outside, _requantize(to)
+    )
+    step = b.emit(operation, [image, weights, *_constants(b, node, sums)], [out])
+    _add(step, node, residual)
+    return out
+
+
+def _quantize_rows(b: Builder, node: Node) -> list[View]:
+    """Bytes [rows, depth], and what they stand for: [rows, 2]."""
+    x = b.rows(b.value(node.args[0]))  # type: ignore[arg-type]
+    out = b.new(x.shape, dtype=torch.uint8)
+    parameters = b.new([x.shape[0], 2])
+    b.emit(fb.QuantizeRows(), [x], [out, parameters])
+    return [out, parameters]
+
+
+def _weights(b: Builder, node: Node, weights: Weights) -> tuple[View, View, pack.Scales]:
+    """Panels of weights, their scales, and what else belongs to these."""
+    packed = pack.half_panels if weights.is_half else pack.panels
+    matrix = weights.data.reshape(len(weights.data), -1).t()
+    panels = b.constant((weights.node, weights.columns, packed), lambda: packed(matrix))
+    scales = pack.scales_of(weights)
+    return panels, b.constant((node, "scales"), lambda: scales.scales), scales
+
+
+def _dynamic_product(b: Builder, node: Node) -> View:
+    given: Any = node.args
+    rows, _, weights, bias = given
+    panels, stored, scales = _weights(b, node, weights)
+    shares = b.constant((node, "shares"), lambda: scales.shares)
+    out = b.new(shape_of(node))
+    bits = 4 if weights.is_half else 8
+    operation = fb.DynamicProduct(bits, weights.group_size)
+    inputs: Sequence[Any] = [*b.value(rows), panels, stored, shares, b.bias(bias)]
+    b.emit(operation, inputs, [b.rows(out)])
+    return out
+
+
+def _weight_only_product(b: Builder, node: Node) -> View:
+    given: Any = node.args
+    x, _, weights, bias = given
+    panels, stored, _ = _weights(b, node, weights)
+    out = b.new(shape_of(node))
+    b.emit(fb.Product(), [b.rows(b.value(x)), panels, b.bias(bias), stored], [b.rows(out)])
+    return out
+
+
+# --- images ---------------------------------------------------------------------------------------
+
+
+def _pool(b: Builder, node: Node) -> View:
+    given: Any = node.args
+    x, of = given
+    image = b.in_order(b.value(x), CHANNELS_LAST)
+    out = b.new(shape_of(node), CHANNELS_LAST, torch.uint8)
+    window = of.window
+    operation = fb.QuantizedPooling(
+        of.to is not None, window.kernel, window.stride, window.padding, window.dilation
+    )
+    if of.to is not None and of.given is not None:
+        operation.count_padding, operation.divisor = of.count_padding, of.divisor
+        operation.in_zero_point = of.given.zero_point
+        operation.multiplier = of.given.scale / of.to.scale
+        operation.requantize = _requantize(of.to)
+    b.emit(operation, [image], [out])
+    return out
+
+
+OPERATORS: dict[Any, Operator] = {
+    calls.quantize: Operator(_convert),
+    calls.dequantize: Operator(_convert),
+    calls.flip: Operator(_convert),
+    calls.lookup: Operator(_lookup),
+    calls.binary: Operator(_binary),
+    calls.product: Operator(_product),
+    calls.convolution: Operator(_convolution),
+    calls.quantize_rows: Operator(_quantize_rows),
+    calls.dynamic_product: Operator(_dynamic_product),
+    calls.weight_only_product: Operator(_weight_only_product),
+    calls.pool: Operator(_pool),
+}
+"""The steps of calls that patterns make."""

@@ -1,0 +1,1 @@
+"""What is improved in a graph that is built."""

@@ -1,0 +1,1 @@
+"""Patterns of calls that become one fused operator, one module for each."""

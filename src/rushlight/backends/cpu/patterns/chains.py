@@ -1,0 +1,180 @@
+"""What is computed of joined pieces is computed of each piece, and written where it belongs.
+
+Rotary embedding is such: `x * cos + cat(-x2, x1) * sin` becomes `cat(x1 * cos1 - x2 * sin1,
+x2 * cos2 + x1 * sin2)`, which is one pass that reads and writes each element once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch.fx import Node
+
+from rushlight.backends.cpu.graph.rewrite import Rewriter, alike, only_user, shape_of
+from rushlight.backends.cpu.tiles.clusters import is_anchor_target
+from rushlight.backends.cpu.tiles.terms import TERMS
+
+aten = torch.ops.aten
+_MOST_PIECES = 4
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Values that make up one: `slices` of dimension `dim`, as slice takes them.
+
+    Attributes:
+        nodes: the pieces, as large as their slices.
+        dim: along which they lie, or take turns.
+        slices: start, end and step of each.
+    """
+
+    nodes: list[Node]
+    dim: int
+    slices: list[tuple[int, int, int]]
+
+
+def split_chains(r: Rewriter) -> None:
+    """Let elementwise calls that follow a concatenation come before it."""
+    for node in list(r.graph.find_nodes(op="call_function", target=aten.cat.default)):
+        _flatten(node)
+    for node in list(r.graph.find_nodes(op="call_function", target=aten.cat.default)):
+        joined, pieces = node, _pieces(node)
+        user = only_user(node)
+        if user is not None and user.target is aten.view_copy.default:
+            joined, pieces = user, _turns(node, user)
+        chain = _chain(joined)
+        if pieces is not None and chain:
+            _split(r, joined, pieces, chain)
+    r.clean()
+    for node in list(r.graph.find_nodes(op="call_function", target=aten.cat.default)):
+        _flatten(node)
+    r.clean()
+
+
+def _dim(cat: Node) -> int:
+    dim: Any = cat.args[1] if len(cat.args) > 1 else 0
+    return int(dim) % len(shape_of(cat))
+
+
+def _flatten(cat: Node) -> None:
+    """Take in the pieces of pieces along the same dimension."""
+    nodes: list[Node] = []
+    for piece in cat.args[0]:  # type: ignore[union-attr]
+        assert isinstance(piece, Node)
+        is_cat = piece.target is aten.cat.default and only_user(piece) is cat
+        is_same = is_cat and _dim(piece) == _dim(cat)
+        nodes += piece.args[0] if is_same else [piece]  # type: ignore[arg-type]
+    cat.args = (nodes, _dim(cat))
+
+
+def _pieces(cat: Node) -> _Pieces | None:
+    nodes, dim = list(cat.args[0]), _dim(cat)  # type: ignore[arg-type]
+    sizes = [shape_of(node)[dim] for node in nodes if len(shape_of(node)) == len(shape_of(cat))]
+    if len(nodes) > _MOST_PIECES or len(sizes) != len(nodes):
+        return None
+    if not all(isinstance(size, int) and size > 0 for size in sizes):
+        return None
+    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+    return _Pieces(
+        nodes,
+        dim,
+        [(end - size, end, 1) for end, size in zip(ends, sizes, strict=True)],
+    )
+
+
+def _turns(cat: Node, view: Node) -> _Pieces | None:
+    """Pieces whose elements take turns: [..., n, 1] each, joined, as one dimension."""
+    shape, flat = shape_of(cat), shape_of(view)
+    nodes: list[Node] = []
+    for piece in cat.args[0]:  # type: ignore[union-attr]
+        assert isinstance(piece, Node)
+        source = piece.all_input_nodes[0] if piece.target is aten.view_copy.default else None
+        if source is None or not alike(shape_of(piece), [*shape[:-1], 1]):
+            return None
+        if not alike(shape_of(source), shape[:-1]):
+            return None
+        nodes.append(source)
+    count = len(nodes)
+    if _dim(cat) != len(shape) - 1 or not alike(flat, [*shape[:-2], shape[-2] * count]):
+        return None
+    if count > _MOST_PIECES or not isinstance(flat[-1], int):
+        return None
+    return _Pieces(nodes, len(flat) - 1, [(i, flat[-1], count) for i in range(count)])
+
+
+def _chain(joined: Node) -> list[Node]:
+    """The elementwise calls of the same size that follow, with what they alone use, in order."""
+    last, node = joined, only_user(joined)
+    while node is not None and node.target in TERMS and alike(shape_of(node), shape_of(joined)):
+        last, node = node, only_user(node)
+    chain: list[Node] = []  # backwards
+    waiting = [last] if last is not joined else []
+    while waiting:
+        node = waiting.pop()
+        chain.append(node)
+        for arg in node.all_input_nodes:
+            fits = arg.target in TERMS and alike(shape_of(arg), shape_of(joined))
+            if fits and only_user(arg) is node:
+                waiting.append(arg)
+    operands = {arg for node in chain for arg in node.all_input_nodes}
+    return [] if any(_is_product(arg) for arg in operands) else chain[::-1]
+
+
+def _is_product(node: Node) -> bool:
+    """Whether elementwise calls would better follow this one while it is in cache."""
+    while node.target is aten.view_copy.default:
+        node = cast("Node", node.args[0])
+    return is_anchor_target(node.target)
+
+
+def _split(r: Rewriter, joined: Node, pieces: _Pieces, chain: list[Node]) -> None:
+    results = []
+    last, size = chain[-1], shape_of(joined)[pieces.dim]
+    for piece, where in zip(pieces.nodes, pieces.slices, strict=True):
+        known: dict[Node, Node] = {joined: piece}
+
+        def part_of(arg: Any, known: dict[Node, Node] = known, where: Any = where) -> Any:
+            if not isinstance(arg, Node):
+                return arg
+            if arg not in known:
+                known[arg] = _slice(r, last, arg, pieces.dim - len(shape_of(joined)), size, where)
+            return known[arg]
+
+        for call in chain:
+            args = torch.fx.node.map_arg(call.args, part_of)
+            kwargs = torch.fx.node.map_arg(call.kwargs, part_of)
+            val = call.meta["val"]
+            known[call] = r.call(
+                last,
+                call.target,
+                *args,
+                shape=shape_of(piece),
+                dtype=val.dtype,
+                of=[call],
+                **kwargs,
+            )
+        results.append(known[last])
+    shape, dtype = shape_of(last), last.meta["val"].dtype
+    if pieces.slices[0][2] == 1:
+        new = r.call(last, aten.cat.default, results, pieces.dim, shape=shape, dtype=dtype)
+    else:
+        ones = [r.view(last, n, [*shape_of(n), 1]) for n in results]
+        wide = [*shape_of(results[0]), len(results)]
+        turns = r.call(last, aten.cat.default, ones, pieces.dim + 1, shape=wide, dtype=dtype)
+        new = r.view(last, turns, shape)
+    r.replace(last, new)
+
+
+def _slice(
+    r: Rewriter, before: Node, node: Node, dim: int, size: int, where: tuple[int, int, int]
+) -> Node:
+    """The part of an operand that meets a piece; all of it if it repeats along that dimension."""
+    shape = shape_of(node)
+    if len(shape) < -dim or size == 1 or not alike([shape[dim]], [size]):
+        return node
+    start, end, step = where
+    shape[dim] = (end - start + step - 1) // step
+    dtype, at = node.meta["val"].dtype, len(shape) + dim
+    return r.call(before, aten.slice_copy.Tensor, node, at, *where, shape=shape, dtype=dtype)

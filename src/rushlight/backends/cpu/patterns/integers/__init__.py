@@ -1,0 +1,1 @@
+"""Patterns of quantised calls."""

@@ -1,0 +1,167 @@
+"""Products and convolutions of bytes: which calls they are, and what becomes their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from rushlight.backends.cpu.graph.rewrite import Rewriter, shape_of
+from rushlight.backends.cpu.integers import calls
+from rushlight.backends.cpu.integers.facts import (
+    Quantization,
+    Weights,
+    constant_of,
+    is_transposed,
+    operands_of,
+    rows_of,
+    weights_of,
+)
+from rushlight.backends.cpu.integers.pack import depth_of, sums
+from rushlight.backends.cpu.operators.images import for_each
+from rushlight.ir.operators import arguments
+from rushlight.schema.cpu_engine import Limit
+
+aten = torch.ops.aten
+
+
+def product(
+    r: Rewriter,
+    node: Any,
+    before: Node,
+    to: Quantization | None,
+    clamping: Sequence[Node] = (),
+) -> Node | None:
+    """A call that computes what a product or convolution of bytes does, if it is one.
+
+    Args:
+        r: the graph.
+        node: the product or convolution.
+        before: where the call is put: itself, or the call that quantises its result.
+        to: what the bytes of the result stand for; None for float32.
+        clamping: the calls between the two, which are part of it.
+    """
+    found = None if is_transposed(node) else _operands(r, node)
+    if found is None:
+        return None
+    x, weights, bias = found
+    source: Any = x.args
+    if x.target is not calls.dequantize or weights.group_size or why_not_summed(weights):
+        return None
+    given: Quantization = source[1]
+    shape, of = shape_of(node), [node, *clamping]
+    settings = sums(weights, bias, given, to, node.name)
+    args = [source[0], weights.node, settings, to]
+    dtype = torch.float32 if to is None else torch.uint8
+    if node.target is not aten.convolution.default:
+        return r.call(before, calls.product, *args, shape=shape, dtype=dtype, of=of)
+    conv = arguments(node)
+    window, is_line = _window(conv, weights)
+    more = (window, conv["groups"], given.zero_point)
+    if not is_line:
+        return r.call(before, calls.convolution, *args, *more, shape=shape, dtype=dtype, of=of)
+    args[0] = r.view(before, source[0], _as_image(shape_of(x)))
+    image = r.call(
+        before, calls.convolution, *args, *more, shape=_as_image(shape), dtype=dtype, of=of
+    )
+    return r.view(before, image, shape)
+
+
+def _as_image(shape: list[Any]) -> list[Any]:
+    """Sizes of a line as those of an image of one row."""
+    return [*shape[:2], 1, shape[2]]
+
+
+def _window(conv: dict[str, Any], weights: Weights) -> tuple[calls.Window, bool]:
+    """What a convolution looks at, and whether it is one over lines."""
+    is_line = weights.data.dim() == 3
+    one, none = ([1], [0]) if is_line else ([], [])
+    kernel = [*one, *weights.data.shape[2:]]
+    rank = weights.data.dim() - 2
+    padding = [*none, *for_each(conv["padding"], rank)]
+    stride, dilation = ([*one, *for_each(conv[name], rank)] for name in ("stride", "dilation"))
+    return calls.Window(kernel, stride, [*padding, *padding], dilation), is_line
+
+
+def why_not_multiplied(r: Rewriter, node: Node) -> str:
+    """Why a product of bytes is computed in float32."""
+    operands = operands_of(node)
+    assert operands is not None
+    if is_transposed(node):
+        return "the engine has no transposed convolution of integers"
+    weights = weights_of(operands.weight, r.data, columns=operands.columns)
+    if weights is None:
+        return "its weights are not int8 with a scale for each column and no zero points"
+    if weights.group_size:
+        return "weights with scales for groups are not multiplied by integers known ahead"
+    return why_not_summed(weights) or "its bias is no constant"
+
+
+def why_not_summed(weights: Weights) -> str | None:
+    """Why sums of products with weights may be more than the engine's integers hold."""
+    depth, most = depth_of(weights), int(Limit.QUANTIZED_TERMS)
+    if depth <= most:
+        return None
+    return f"sums of {depth} terms do not fit 32 bits; the engine adds up to {most}"
+
+
+def dynamic_product(r: Rewriter, node: Node) -> Node | None:
+    """A call in place of a product of rows that are quantised at run time, if it is one."""
+    found = _operands(r, node)
+    if found is None or node.target is aten.convolution.default:
+        return None
+    quantized, weights, bias = found
+    x = rows_of(quantized)
+    if x is None or why_not_dynamic(weights) is not None:
+        return None
+    rows = r.call(node, calls.quantize_rows, x, shape=shape_of(x), dtype=torch.uint8)
+    stored = None if bias is None else r.constant((node, "bias"), bias)
+    args = (rows, weights.node, weights, stored)
+    return r.call(node, calls.dynamic_product, *args, shape=shape_of(node))
+
+
+def weight_only_product(r: Rewriter, node: Node) -> Node | None:
+    """A call in place of a product of float32 with quantised weights, if it is one."""
+    found = _operands(r, node)
+    if found is None or node.target is aten.convolution.default:
+        return None
+    x, weights, bias = found
+    if rows_of(x) is not None or why_not_weight_only(weights) is not None:
+        return None
+    stored = None if bias is None else r.constant((node, "bias"), bias)
+    args = (x, weights.node, weights, stored)
+    return r.call(node, calls.weight_only_product, *args, shape=shape_of(node))
+
+
+def why_not_weight_only(weights: Weights) -> str | None:
+    """Why float32 is not multiplied by such weights."""
+    size = weights.group_size
+    if size % 8:
+        return f"its weights have groups of {size}; the engine's are multiples of 8 inputs"
+    return None
+
+
+def why_not_dynamic(weights: Weights) -> str | None:
+    """Why rows that are quantised at run time are not multiplied by such weights."""
+    reason = why_not_summed(weights)
+    size = weights.group_size
+    if reason is None and size and not weights.is_half:
+        reason = "its weights of 8 bits have scales for groups of inputs; the engine has those of 4"
+    if reason is None and size % 8:
+        reason = f"its weights have groups of {size}; the engine's are multiples of 8 inputs"
+    return reason
+
+
+def _operands(r: Rewriter, node: Any) -> tuple[Node, Weights, torch.Tensor | None] | None:
+    operands = operands_of(node) if isinstance(node, Node) else None
+    if operands is None or not isinstance(operands.x, Node):
+        return None
+    weights = weights_of(operands.weight, r.data, columns=operands.columns)
+    if weights is None:
+        return None
+    if operands.bias is None:
+        return operands.x, weights, None
+    bias = constant_of(operands.bias, r.data)
+    return None if bias is None or bias.dim() != 1 else (operands.x, weights, bias)

@@ -1,0 +1,98 @@
+"""Sums of a product's result and something else: the product adds that before it stores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from torch.fx import Node
+
+from rushlight.backends.cpu.graph.rewrite import Rewriter, alike, only_user, shape_of
+from rushlight.backends.cpu.integers import calls
+from rushlight.schema.cpu_engine import QuantizedBinaryKind
+
+aten = torch.ops.aten
+
+
+class _Addition(NamedTuple):
+    """A product or convolution, what is added to its result, and what the sum is."""
+
+    product: Node
+    residual: Node
+    pair: calls.Pair
+
+
+def fuse_residuals(r: Rewriter) -> None:
+    """Let products and convolutions add to their results, where nothing else uses these.
+
+    Of two, the one that is computed last does.
+    """
+    for node in list(r.graph.find_nodes(op="call_function", target=calls.binary)):
+        found = _additions(node)
+        if found:
+            _fuse(r, node, max(found, key=lambda one: one.product))
+    r.clean()
+
+
+def _additions(node: Node) -> list[_Addition]:
+    """The operands of a sum or difference that may compute it."""
+    args: Any = node.args
+    one, other, pair = args
+    ways = [(one, other, pair)]
+    if pair.kind is QuantizedBinaryKind.ADD:
+        ways.append((other, one, replace(pair, a=pair.b, b=pair.a)))
+    elif pair.kind is QuantizedBinaryKind.MULTIPLY:
+        return []
+    found = []
+    for result, residual, of in ways:
+        product = _product_of(result, node)
+        is_whole = alike(shape_of(result), shape_of(node)) and alike(
+            shape_of(residual), shape_of(node)
+        )
+        if product is not None and is_whole and residual is not result:
+            found.append(_Addition(product, residual, of))
+    return found
+
+
+def _product_of(result: Node, user: Node) -> Node | None:
+    """The product or dense convolution that a value is the result of, if one call alone uses it,
+    and it adds nothing yet."""
+    while result.target is aten.view_copy.default and _is_line(result):
+        if only_user(result) is not user:
+            return None
+        user, result = result, result.all_input_nodes[0]
+    if only_user(result) is not user or "residual" in result.kwargs:
+        return None
+    args: Any = result.args
+    if result.target is calls.product:
+        return result
+    if result.target is not calls.convolution:
+        return None
+    weights, groups = args[2].weights, args[5]
+    is_depthwise = groups > 1 and groups == len(weights) and weights.shape[1] == 1
+    return None if is_depthwise else result
+
+
+def _is_line(view: Node) -> bool:
+    """Whether a view is of an image of one row as a line."""
+    image = shape_of(view.args[0])
+    return len(image) == 4 and image[2] == 1 and alike(shape_of(view), [*image[:2], image[3]])
+
+
+def _fuse(r: Rewriter, node: Node, found: _Addition) -> None:
+    product, residual, pair = found
+    shape = shape_of(product)
+    is_line = not alike(shape, shape_of(node))
+    target: Any = product.target
+    new = r.call(
+        node,
+        target,
+        *product.args,
+        residual=r.view(node, residual, shape) if is_line else residual,
+        pair=pair,
+        shape=shape,
+        dtype=torch.uint8,
+        of=[product],
+    )
+    r.replace(node, r.view(node, new, shape_of(node)) if is_line else new)

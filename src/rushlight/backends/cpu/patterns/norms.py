@@ -1,0 +1,196 @@
+"""Norms that are written out: means of squares, roots, factors and terms."""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch.fx import Node
+
+from rushlight.backends.cpu.graph.rewrite import Rewriter, alike, both, only_user, shape_of
+
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class _Norm:
+    """`x / sqrt(mean of x² + epsilon)`; of a layer norm x has lost its mean.
+
+    Attributes:
+        x: what is normalized.
+        dims: over which dimensions.
+        epsilon: a number.
+        centred: whether its mean is taken off first.
+    """
+
+    x: Node
+    dims: tuple[int, ...]
+    epsilon: float
+    centred: bool
+
+
+def fuse_norms(r: Rewriter) -> None:
+    """Replace layer norm and RMS norm that are written out."""
+    for node in list(r.graph.nodes):
+        if node.op == "call_function" and node.target in (aten.mul.Tensor, aten.div.Tensor):
+            norm = _norm(r, node)
+            if norm is not None:
+                _replace(r, node, norm)
+
+
+def _norm(r: Rewriter, node: Node) -> _Norm | None:
+    for x, factor in both(r.operands(node, aten.mul.Tensor)):
+        root = _under_inverse_root(r, factor)
+        if root is not None:
+            return _over_root(r, x, root)
+    pair = r.operands(node, aten.div.Tensor)
+    root = _under_root(r, pair[1]) if pair is not None else None
+    return _over_root(r, pair[0], root) if pair is not None and root is not None else None
+
+
+def _under_root(r: Rewriter, node: Any) -> Node | None:
+    """What a call takes the square root of."""
+    if not isinstance(node, Node):
+        return None
+    if node.target is aten.sqrt.default:
+        return node.all_input_nodes[0]
+    is_power = node.target is aten.pow.Tensor_Scalar and r.number(node.args[1]) == 0.5
+    return node.all_input_nodes[0] if is_power else None
+
+
+def _under_inverse_root(r: Rewriter, node: Any) -> Node | None:
+    """What a call takes one over the square root of."""
+    while (scaled := r.factor(node)) is not None and scaled[1] == 1:
+        node = scaled[0]
+    if not isinstance(node, Node):
+        return None
+    if node.target is aten.rsqrt.default:
+        return node.all_input_nodes[0]
+    if node.target is aten.pow.Tensor_Scalar and r.number(node.args[1]) == -0.5:
+        return node.all_input_nodes[0]
+    if node.target is aten.reciprocal.default:
+        return _under_root(r, node.args[0])
+    pair = r.operands(node, aten.div.Tensor)
+    return _under_root(r, pair[1]) if pair is not None and r.number(pair[0]) == 1 else None
+
+
+def _over_root(r: Rewriter, x: Any, root: Node) -> _Norm | None:
+    if not isinstance(x, Node) or x.meta["val"].dtype != torch.float32:
+        return None
+    inner, epsilon = r.term(root) or (root, 0.0)
+    centre = _centre(r, x)
+    if centre is not None and centre == _spread(r, inner):
+        return _Norm(*centre, epsilon, True)
+    found = _mean(r, inner)
+    if found is None:
+        return None
+    squares, dims = found
+    squared = _squared(r, squares)
+    if not all(isinstance(shape_of(squares)[d], int) for d in dims):
+        return None
+    is_same = squared is x or (centre is not None and _centre(r, squared) == centre)
+    if is_same and centre is not None and centre[1] == dims:
+        return _Norm(*centre, epsilon, True)
+    return _Norm(x, dims, epsilon, False) if squared is x else None
+
+
+def _mean(r: Rewriter, node: Any) -> tuple[Node, tuple[int, ...]] | None:
+    """What a call is the mean of, its dimensions kept, and over which."""
+    if not isinstance(node, Node):
+        return None
+    scaled = r.factor(node)
+    if scaled is not None and scaled[0].target is aten.sum.dim_IntList:
+        found = _reduced(scaled[0])
+        sizes = shape_of(found[0]) if found is not None else []
+        counts = [sizes[d] for d in found[1]] if found is not None else []
+        if not counts or not all(isinstance(n, int) and n > 0 for n in counts):
+            return None
+        return found if math.isclose(scaled[1] * math.prod(counts), 1, rel_tol=1e-6) else None
+    return _reduced(node) if node.target is aten.mean.dim else None
+
+
+def _reduced(node: Node) -> tuple[Node, tuple[int, ...]] | None:
+    source, dims, *keeps = node.args
+    if not isinstance(source, Node) or not dims or keeps != [True]:
+        return None
+    rank = len(shape_of(source))
+    return source, tuple(sorted(d % rank for d in cast("list[int]", dims)))
+
+
+def _squared(r: Rewriter, node: Any) -> Node | None:
+    """What a call is the square of."""
+    if isinstance(node, Node) and node.target is aten.pow.Tensor_Scalar:
+        return node.all_input_nodes[0] if r.number(node.args[1]) == 2 else None
+    pair = r.operands(node, aten.mul.Tensor)
+    return pair[0] if pair is not None and pair[0] is pair[1] else None
+
+
+def _spread(r: Rewriter, node: Node) -> tuple[Node, tuple[int, ...]] | None:
+    """What a call is the variance of, not corrected, its dimensions kept, and over which."""
+    if node.target is not aten.var.correction:
+        return None
+    is_plain = node.kwargs.get("correction") == 0 and node.kwargs.get("keepdim")
+    source, dims = node.all_input_nodes[0], cast("list[int]", (*node.args, None)[1])
+    rank = len(shape_of(source))
+    return (source, tuple(sorted(d % rank for d in dims))) if is_plain and dims else None
+
+
+def _centre(r: Rewriter, node: Any) -> tuple[Node, tuple[int, ...]] | None:
+    """What a call takes the mean off, and over which dimensions that is taken."""
+    pair = r.operands(node, aten.sub.Tensor)
+    found = _mean(r, pair[1]) if pair is not None else None
+    return found if pair is not None and found is not None and found[0] is pair[0] else None
+
+
+# --- replacement ----------------------------------------------------------------------------------
+
+
+def _replace(r: Rewriter, node: Node, norm: _Norm) -> None:
+    """Put a norm, with the factor and the term of each column behind it, in place of calls."""
+    rank = len(shape_of(norm.x))
+    order = [*(d for d in range(rank) if d not in norm.dims), *norm.dims]
+    width = [shape_of(norm.x)[d] for d in norm.dims]
+    last, weight = _vector(r, node, norm, aten.mul.Tensor)
+    bias = None
+    if norm.centred:
+        last, bias = _vector(r, last, norm, aten.add.Tensor)
+    turned = order != list(range(rank))
+    x = r.permute(last, norm.x, order) if turned else norm.x
+    vectors = [_flat(r, last, vector, width) for vector in (weight, bias)]
+    shape = shape_of(x)
+    if norm.centred:
+        target = aten.native_layer_norm.default
+        args = (x, width, *vectors, norm.epsilon)
+        whole = r.call(last, target, *args, shape=shape, of=[node])
+        whole.meta["val"] = (whole.meta["val"], None, None)  # mean and deviation are not used
+        new = r.call(last, operator.getitem, whole, 0, shape=shape)
+    else:
+        args = (x, width, vectors[0], norm.epsilon)
+        new = r.call(last, aten.rms_norm.default, *args, shape=shape, of=[node])
+    if turned:
+        new = r.permute(last, new, [order.index(d) for d in range(rank)])
+    r.replace(last, new)
+
+
+def _flat(r: Rewriter, before: Node, vector: Node | None, width: list[Any]) -> Node | None:
+    if vector is None or alike(shape_of(vector), width):
+        return vector
+    return r.view(before, vector, width)
+
+
+def _vector(r: Rewriter, node: Node, norm: _Norm, target: Any) -> tuple[Node, Node | None]:
+    """The call that alone uses a norm if it applies one number to each column, and the numbers."""
+    user = only_user(node)
+    sizes = shape_of(node)
+    wanted = [size if d in norm.dims else 1 for d, size in enumerate(sizes)]
+    for one, other in both(r.operands(user, target)):
+        if user is None or one is not node or not isinstance(other, Node):
+            continue
+        shape = shape_of(other)
+        is_wide = alike([1] * (len(sizes) - len(shape)) + shape, wanted)
+        if is_wide and other.meta["val"].dtype == torch.float32:
+            return user, other
+    return node, None

@@ -1,0 +1,178 @@
+"""Which calls that quantise and dequantise the engine takes, and the products between them."""
+
+from __future__ import annotations
+
+import operator
+
+import torch
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from rushlight.backends.cpu.integers.facts import (
+    CHOOSE,
+    Operands,
+    constant_of,
+    is_static,
+    is_transposed,
+    operands_of,
+    read,
+    rows_of,
+    weights_of,
+)
+from rushlight.backends.cpu.operators.facts import val_of
+from rushlight.backends.cpu.patterns.integers.products import (
+    why_not_dynamic,
+    why_not_summed,
+    why_not_weight_only,
+)
+from rushlight.ir.operators import arguments
+from rushlight.ir.quantized_values import (
+    Constant,
+    affine_of,
+    chosen_of,
+    dequantizes,
+    dequantizes_constant,
+    name_of,
+    quantizes,
+)
+from rushlight.partition.partitioner import TAG
+from rushlight.partition.tags import graphs_of
+
+aten = torch.ops.aten
+
+
+def why_not_quantized(node: Node, data: Constant) -> str | None:
+    """Why a call that quantises, dequantises or chooses parameters is not taken.
+
+    Args:
+        node: the call.
+        data: constants of the program.
+    """
+    if dequantizes_constant(node, data):
+        return _why_not_constant(node, data)
+    if name_of(node) in CHOOSE:
+        picked = [user for user in node.users if user.target is operator.getitem]
+        quantizing = [u for one in picked for u in one.users if quantizes(u)]
+        reasons = [_why_not_at_run(user, data) for user in quantizing]
+        return next(filter(None, reasons), None) if reasons else "nothing quantises by what it says"
+    affine = affine_of(node)
+    if affine is None or affine.axis is not None:
+        return f"the engine has no {node.target}"
+    is_known = all(data(one) is not None for one in node.all_input_nodes[1:])
+    if affine.per == "tensor" and is_known:
+        return _why_not_known(node, data)
+    return _why_not_at_run(node, data) if quantizes(node) else _why_not_rows(node, data)
+
+
+def _why_not_known(node: Node, data: Constant) -> str | None:
+    """Why a call that quantises or dequantises by constants is not taken."""
+    args = arguments(node)
+    if args["dtype"] not in (torch.int8, torch.uint8):
+        return f"its integers are {_name(args['dtype'])}; the engine's are int8 and uint8"
+    if read(node, data) is None:
+        return "its scale is no positive float32, or its zero point is beyond its integers"
+    numbers = node if dequantizes(node) else node.args[0]
+    dtype = val_of(numbers).dtype
+    return None if dtype == torch.float32 else f"its numbers are {_name(dtype)}, not float32"
+
+
+def _why_not_at_run(node: Node, data: Constant) -> str | None:
+    """Why a call that quantises by numbers of a run is not taken."""
+    users = list(node.users)
+    if not users:
+        return "nothing uses its result"
+    return next(filter(None, (_why_not_rows(user, data) for user in users)), None)
+
+
+def _why_not_rows(node: Node, data: Constant) -> str | None:
+    """Why rows that a run quantises and dequantises are not."""
+    if rows_of(node) is None:
+        return "it is quantised in a way that the engine does not have at run time"
+    for user in node.users:
+        operands = operands_of(user)
+        if operands is None or operands.x is not node:
+            return "the engine quantises at run time what is multiplied with quantised weights"
+        reason = why_not_product(user, operands, data)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _why_not_constant(node: Node, data: Constant) -> str | None:
+    for user in node.users:
+        operands = operands_of(user)
+        if operands is None or node not in (operands.weight, operands.bias):
+            if is_static(node, data) and val_of(node.args[0]).dtype in (torch.int8, torch.uint8):
+                continue
+            return "it is not dequantised as the weights of a product"
+        if node is operands.weight:
+            reason = why_not_product(user, operands, data)
+            if reason is not None:
+                return reason
+    return None
+
+
+def why_not_product(node: Node, operands: Operands, data: Constant) -> str | None:
+    """Why a product with quantised weights is not taken."""
+    if operands.bias is not None and constant_of(operands.bias, data) is None:
+        return "its bias is computed: the engine prepares weights ahead of time"
+    weights = weights_of(operands.weight, data, columns=operands.columns)
+    is_image = node.target is aten.convolution.default
+    if is_static(operands.x, data):
+        if weights is None or weights.group_size or is_transposed(node):
+            return None  # it is computed in float32
+        return why_not_summed(weights)
+    is_rows = rows_of(operands.x) is not None
+    if is_image and not is_rows:
+        return "its weights are quantised and its input is not: the engine has no such convolution"
+    if is_image:
+        return "the engine quantises rows at run time, not images"
+    if weights is None:
+        return (
+            "its weights are not int8 with a float32 scale for each column or group and no zero "
+            "points, dequantised to float32"
+        )
+    return why_not_dynamic(weights) if is_rows else why_not_weight_only(weights)
+
+
+def cut_patterns(program: ExportedProgram, data: Constant) -> dict[Node, str]:
+    """The tagged calls that are not in one partition with all that their pattern needs."""
+    reason = "what quantises its operands would be in another partition"
+    found: dict[Node, None] = {}
+    for module in graphs_of(program):
+        for node in module.graph.nodes:
+            operands = operands_of(node) if TAG in node.meta else None
+            if operands is None or not dequantizes_constant(operands.weight, data):
+                continue
+            rows = _rows(operands.x)
+            tags = {one.meta.get(TAG) for one in (node, operands.weight, *rows)}
+            if len(tags) > 1:
+                found.update(dict.fromkeys((node, *rows)))
+                found[operands.weight] = None
+    # Weights stay in a partition with those of their products that are there.
+    for node in [one for one in found if dequantizes_constant(one, data)]:
+        if any(u not in found and TAG in u.meta for u in node.users):
+            del found[node]
+    return {node: reason for node in found if TAG in node.meta}
+
+
+def _rows(x: Node) -> list[Node]:
+    """The calls that quantise a value by rows at run time, and dequantise it; [] if none do."""
+    chosen = chosen_of(x) if rows_of(x) is not None else None
+    calls = () if chosen is None else chosen.calls
+    return [call for call in calls if call.target is not operator.getitem]
+
+
+def keep_together(program: ExportedProgram) -> None:
+    """Let what dequantises be in the partition that uses its result: bytes are passed to it."""
+    for module in graphs_of(program):
+        for node in reversed(list(module.graph.nodes)):
+            if TAG not in node.meta or not dequantizes(node):
+                continue
+            tags = {user.meta.get(TAG) for user in node.users}
+            if len(tags) == 1 and None not in tags:
+                node.meta[TAG] = tags.pop()
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

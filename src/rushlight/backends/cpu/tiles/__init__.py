@@ -1,0 +1,1 @@
+"""Elementwise calls as tile programs: terms, clusters of calls, instructions."""
