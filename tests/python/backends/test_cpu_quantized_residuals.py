@@ -19,13 +19,13 @@ from cpu_quantized_models import (
     steps_in,
     whole,
 )
-from rushlight.backends.cpu.patterns.integers import fuse as quantized_pattern
 from torch import Tensor, nn
 from torch.nn import functional
 
 import rushlight as rl
 from delegates import lowered_modules
 from rushlight.backends.cpu import CpuPartitioner
+from rushlight.backends.cpu.patterns.integers import fuse as quantized_pattern
 from rushlight.inspect.work import work_of
 from rushlight.schema import cpu_engine as fb
 
