@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from kernel_cases import Case, Inputs
+from cases.kernel_cases import Case, Inputs
 
 from rushlight.ir.executorch_ops import define
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kernel_cases import Case, Inputs
+from cases.kernel_cases import Case, Inputs
 
 # rows, columns, summed
 LINEAR = [

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from kernel_cases import Case, Inputs
+from cases.kernel_cases import Case, Inputs
 
 
 def ordering() -> Iterator[Case]:

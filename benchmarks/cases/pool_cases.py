@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from kernel_cases import Case, Inputs, four
+from cases.kernel_cases import Case, Inputs, four
 
 CUBE = ([2, 2, 2], [1, 1, 1], [1, 1, 1])
 FLAT = ([2, 2], [2, 2], [0, 0])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from kernel_cases import Case, Inputs
+from cases.kernel_cases import Case, Inputs
 
 QUANTIZED = "quantized_decomposed"
 BYTES = (-128, 127, torch.int8)

@@ -6,12 +6,15 @@ Runs torch-free except for ``export`` and ``eager``, which PyTorch's own figures
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import rushlight
 from rushlight.peers import side
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for models.py
 
 
 def export(program: str, pte: str, whole: bool = False) -> dict[str, float]:

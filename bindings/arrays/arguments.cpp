@@ -1,11 +1,11 @@
-#include "arguments.h"
+#include "arrays/arguments.h"
 
 #include <nanobind/stl/string.h>
 
 #include <cmath>
 #include <cstring>
 
-#include "frameworks.h"
+#include "arrays/frameworks.h"
 #include "rushlight/module/module.h"
 
 namespace rushlight::python {

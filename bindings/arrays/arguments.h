@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "arrays.h"
+#include "arrays/arrays.h"
 #include "rushlight/method/method.h"
 
 namespace rushlight::python {

@@ -1,11 +1,11 @@
-#include "arrays.h"
+#include "arrays/arrays.h"
 
 #include <nanobind/stl/string.h>
 
 #include <cstring>
 
+#include "arrays/frameworks.h"
 #include "failure.h"
-#include "frameworks.h"
 
 namespace rushlight::python {
 

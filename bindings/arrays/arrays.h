@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "dlpack.h"
+#include "arrays/dlpack.h"
 #include "rushlight/core/span.h"
 #include "rushlight/core/tensor.h"
 

@@ -2,7 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
-#include "arrays.h"
+#include "arrays/arrays.h"
 #include "bindings.h"
 
 namespace rushlight::python {

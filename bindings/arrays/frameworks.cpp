@@ -1,4 +1,4 @@
-#include "frameworks.h"
+#include "arrays/frameworks.h"
 
 #include <string>
 

@@ -4,7 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include "dlpack.h"
+#include "arrays/dlpack.h"
 #include "rushlight/core/dtype.h"
 
 namespace rushlight::python {

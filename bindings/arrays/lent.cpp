@@ -1,6 +1,6 @@
-#include "lent.h"
+#include "arrays/lent.h"
 
-#include "frameworks.h"
+#include "arrays/frameworks.h"
 
 namespace rushlight::python {
 

@@ -1,4 +1,4 @@
-#include "overlap.h"
+#include "arrays/overlap.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,7 +1,7 @@
 // Whether arrays that somebody laid out share memory, exactly: interleaved arrays do not.
 #pragma once
 
-#include "arrays.h"
+#include "arrays/arrays.h"
 
 namespace rushlight::python {
 

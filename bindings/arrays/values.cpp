@@ -1,11 +1,11 @@
-#include "values.h"
+#include "arrays/values.h"
 
 #include <cstdlib>
 #include <cstring>
 
-#include "arrays.h"
+#include "arrays/arrays.h"
+#include "arrays/frameworks.h"
 #include "failure.h"
-#include "frameworks.h"
 
 namespace rushlight::python {
 

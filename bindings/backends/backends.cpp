@@ -1,4 +1,4 @@
-#include "backends.h"
+#include "backends/backends.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "backends/python_backend.h"
 #include "failure.h"
-#include "python_backend.h"
 #include "rushlight/backends/demo/demo_backend.h"
 #include "rushlight/module/backend_library.h"
 #include "rushlight/module/module.h"

@@ -1,4 +1,4 @@
-#include "python_backend.h"
+#include "backends/python_backend.h"
 
 #include <nanobind/stl/string.h>
 
@@ -8,10 +8,10 @@
 #include <thread>
 #include <utility>
 
+#include "arrays/values.h"
 #include "failure.h"
 #include "gil.h"
-#include "session.h"
-#include "values.h"
+#include "program/session.h"
 
 namespace rushlight::python {
 

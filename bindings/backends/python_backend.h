@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "lent.h"
+#include "arrays/lent.h"
 #include "rushlight/delegate/backend.h"
 
 namespace rushlight::python {

@@ -3,10 +3,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "arrays/values.h"
 #include "bindings.h"
 #include "failure.h"
-#include "session.h"
-#include "values.h"
+#include "program/session.h"
 
 namespace rushlight::python {
 

@@ -2,12 +2,12 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
-#include "arrays.h"
+#include "arrays/arrays.h"
+#include "arrays/values.h"
 #include "bindings.h"
 #include "failure.h"
-#include "meta.h"
-#include "session.h"
-#include "values.h"
+#include "program/meta.h"
+#include "program/session.h"
 
 namespace rushlight::python {
 

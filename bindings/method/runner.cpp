@@ -1,10 +1,10 @@
-#include "runner.h"
+#include "method/runner.h"
 
+#include "arrays/overlap.h"
+#include "arrays/values.h"
 #include "failure.h"
 #include "gil.h"
-#include "overlap.h"
-#include "session.h"
-#include "values.h"
+#include "program/session.h"
 
 namespace rushlight::python {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "arguments.h"
+#include "arrays/arguments.h"
+#include "method/timing.h"
 #include "rushlight/method/method.h"
-#include "timing.h"
 
 namespace rushlight::python {
 

@@ -1,4 +1,4 @@
-#include "timing.h"
+#include "method/timing.h"
 
 #include "rushlight/platform/platform.h"
 

@@ -3,12 +3,12 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include "arrays/values.h"
 #include "bindings.h"
 #include "failure.h"
-#include "meta.h"
+#include "program/meta.h"
+#include "program/session.h"
 #include "rushlight/kernel/loops/dispatch.h"
-#include "session.h"
-#include "values.h"
 
 namespace rushlight::python {
 

@@ -1,10 +1,10 @@
-#include "meta.h"
+#include "program/meta.h"
 
 #include <nanobind/stl/string.h>
 
+#include "arrays/values.h"
 #include "failure.h"
 #include "rushlight/program/program_fb.h"
-#include "values.h"
 
 namespace rushlight::python {
 

@@ -1,4 +1,4 @@
-#include "session.h"
+#include "program/session.h"
 
 #include <nanobind/stl/string.h>
 
@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "backends.h"
+#include "backends/backends.h"
 #include "failure.h"
 
 namespace rushlight::python {

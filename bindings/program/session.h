@@ -17,11 +17,11 @@
 #include <string>
 #include <vector>
 
-#include "lent.h"
-#include "runner.h"
+#include "arrays/lent.h"
+#include "method/runner.h"
+#include "method/timing.h"
+#include "program/session_lock.h"
 #include "rushlight/module/module.h"
-#include "session_lock.h"
-#include "timing.h"
 
 namespace rushlight::python {
 

@@ -1,4 +1,4 @@
-#include "session_lock.h"
+#include "program/session_lock.h"
 
 #include "gil.h"
 

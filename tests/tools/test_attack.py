@@ -9,9 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runtime_programs import add, binary, contract, program, tensor_value
-from test_runtime_guard import data_file
-from test_runtime_load import with_external_weight
+from runtime_programs import (
+    add,
+    binary,
+    contract,
+    data_file,
+    program,
+    tensor_value,
+    with_external_weight,
+)
 
 from attack import __main__ as command
 from attack import mutants, seeds, worker

@@ -10,8 +10,8 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-import kernel_cases  # noqa: E402
 import kernels  # noqa: E402
+from cases import kernel_cases  # noqa: E402
 
 
 def test_every_kernel_is_timed_or_has_a_reason_not_to_be() -> None:

@@ -20,7 +20,7 @@ from rushlight.cli import app
 from rushlight.inspect import report_of
 from rushlight.ir.kernels import Manifest, manifest
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 COMMANDS = (
     *("export", "run", "bench", "profile", "inspect", "ops"),
     *("recipes", "accuracy", "new-backend"),

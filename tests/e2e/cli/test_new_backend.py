@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from rushlight.cli import app, new_backend
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 EXPORT = """
 import torch, rushlight as rl
 

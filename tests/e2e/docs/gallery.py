@@ -13,7 +13,7 @@ from typing import Any
 
 import rushlight as rl
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
 

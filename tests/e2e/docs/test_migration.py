@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "migration.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "migration.md"
 TEXT = PAGE.read_text("utf-8")
 PYTHON, CPP = TEXT.split("## C++\n")
 BUILD = PAGE.parents[1] / "build" / "dev"

@@ -23,7 +23,7 @@ from rushlight.serialize.debug import KEY, read_debug
 from rushlight.serialize.pte import read_pte
 from rushlight.serialize.segments import as_bytes
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 BACKENDS = ("portable", "cpu", "xnnpack")
 
 

@@ -1,7 +1,7 @@
 """The torch-free half can be imported and used where torch cannot be.
 
-Loading and running there is tested in tests/python/test_runtime_import.py, the command line's run
-side in test_cli.py.
+Loading and running there is tested in tests/python/runtime/test_runtime_import.py, the
+command line's run side in test_cli.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 
 BLOCK_TORCH = """
 import sys

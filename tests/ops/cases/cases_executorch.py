@@ -1,7 +1,7 @@
 """Cases of the operators that ExecuTorch's wheel has beside torch's.
 
 Their references are the rules of `rushlight.ir.executorch_ops`, which
-tests/e2e/test_executorch_operators.py holds to ExecuTorch itself.
+tests/e2e/executorch/test_executorch_operators.py holds to ExecuTorch itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 
 from rushlight.ir import executorch_ops
 
-from .harness import FLOATING, INTEGRAL, ErrorCase, Maker, OpCases, Sample
+from ..harness import FLOATING, INTEGRAL, ErrorCase, Maker, OpCases, Sample
 
 executorch_ops.define()
 llama, quantized = torch.ops.llama, torch.ops.quantized_decomposed

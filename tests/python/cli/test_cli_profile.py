@@ -26,7 +26,7 @@ from rushlight.schema import cpu_engine as engine
 from rushlight.schema import program as fb
 from rushlight.serialize.pte import read_pte, write_pte
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 BACKENDS = ["portable", "cpu", "xnnpack"]
 
 

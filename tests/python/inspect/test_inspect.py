@@ -17,7 +17,7 @@ from rushlight.inspect.terminal import details
 from rushlight.schema import program as fb
 from rushlight.serialize.pte import PTEFile, read_pte, write_pte
 
-GOLDEN = sorted((Path(__file__).parent.parent / "golden").glob("*.pte"))
+GOLDEN = sorted((Path(__file__).resolve().parents[2] / "golden").glob("*.pte"))
 ONLY_HERE = ("unbounded", "cpu_engine")  # ExecuTorch runs neither
 
 

@@ -16,7 +16,7 @@ from runtime_programs import MethodBuilder, binary, program
 from rushlight.inspect import ProgramReport, report_of
 from rushlight.inspect.html import page
 
-GOLDEN = sorted((Path(__file__).parent.parent / "golden").glob("*.pte"))
+GOLDEN = sorted((Path(__file__).resolve().parents[2] / "golden").glob("*.pte"))
 HOSTILE = [
     "</script><script>alert(1)</script>",
     "</script x",

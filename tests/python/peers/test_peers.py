@@ -15,9 +15,9 @@ import pytest
 from rushlight.peers import runtimes, turns
 from rushlight.peers.side import Side, SideError, drop_pages, measure_load
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
 
-from engine_tables import Speed
+from tables.engine_tables import Speed
 
 
 class FakeSide:

@@ -1,9 +1,9 @@
 """Mutants of exported programs with control flow, dynamic shapes, state and random numbers:
 whatever a file says, it is refused or runs, and AddressSanitizer and UBSan see no fault.
 
-Beside damaged bytes (tests/cpp/fuzz_program.cpp) the tables of programs are changed: indices,
-sizes, offsets, arguments and instructions take each other's values, or those at the limits, so that
-more of them pass the verifier than after damage.
+Beside damaged bytes (tests/cpp/program/fuzz_program.cpp) the tables of programs are changed:
+indices, sizes, offsets, arguments and instructions take each other's values, or those at the
+limits, so that more of them pass the verifier than after damage.
 """
 
 from __future__ import annotations

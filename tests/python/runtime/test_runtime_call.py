@@ -32,7 +32,7 @@ from rushlight.schema import program as fb
 
 torch = pytest.importorskip("torch")
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 GRID = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 

@@ -14,7 +14,7 @@ from runtime_programs import MethodBuilder, delegated, program
 
 from rushlight.schema import program as fb
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 START = """
 import os, signal, sys, threading, time
 import numpy as np

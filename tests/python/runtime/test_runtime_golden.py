@@ -14,7 +14,7 @@ import rushlight as rl
 from rushlight.errors import Code
 from rushlight.runtime import Runtime
 
-GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
+GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "golden"
 EXPECTED = json.loads((GOLDEN / "expected.json").read_text())
 
 

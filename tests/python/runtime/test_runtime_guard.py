@@ -12,23 +12,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from runtime_programs import add, counter, program
-from test_runtime_load import with_external_weight
+from runtime_programs import add, counter, data_file, program, with_external_weight
 
 import rushlight as rl
 from rushlight import files
 from rushlight.errors import Code
 from rushlight.runtime.stepping import Stepper
-from rushlight.schema.common import ScalarType
-from rushlight.schema.flat_tensor import TensorLayout
-from rushlight.serialize.ptd import NamedTensor, write_ptd
 
 ONES = np.ones((2, 2), np.float32)
-
-
-def data_file(value: float) -> bytes:
-    layout = TensorLayout(ScalarType.FLOAT, [2, 2], [0, 1])
-    return write_ptd({"w": NamedTensor(np.full((2, 2), value, np.float32).tobytes(), layout)})
 
 
 def overwrite(path: pathlib.Path) -> None:

@@ -12,7 +12,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from runtime_programs import MethodBuilder, add, binary, counter, program, tensor_value
+from runtime_programs import (
+    MethodBuilder,
+    add,
+    binary,
+    counter,
+    program,
+    tensor_value,
+    with_external_weight,
+)
 from runtime_programs import contract as make_contract
 
 import rushlight as rl
@@ -217,19 +225,6 @@ def test_memory_limit() -> None:
     assert 12_000_000 < memory.peak < 32 << 20
     assert memory.resident < 1 << 20  # nothing has run: no arena was touched
     assert memory.file == len(image)
-
-
-def with_external_weight() -> bytes:
-    method = MethodBuilder()
-    x, weight, out = method.tensor(2, 2), method.tensor(2, 2, planned=False), method.tensor(2, 2)
-    tensor = method.values[weight].val
-    assert isinstance(tensor, fb.Tensor)
-    tensor.extra_tensor_info = fb.ExtraTensorInfo(
-        fully_qualified_name="w", location=fb.TensorDataLocation.EXTERNAL
-    )
-    method.binary("aten::mul.out", x, weight, out)
-    method.inputs, method.outputs = [x], [out]
-    return program(method)
 
 
 def test_weights_of_a_data_file(tmp_path: pathlib.Path) -> None:

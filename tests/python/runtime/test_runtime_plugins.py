@@ -25,8 +25,8 @@ from rushlight.errors import Code
 if TYPE_CHECKING:
     from packages import Package
 
-PLUGINS = Path(__file__).resolve().parents[1] / "cpp" / "plugins"
-SRC = Path(__file__).resolve().parents[2] / "src"
+PLUGINS = Path(__file__).resolve().parents[2] / "cpp" / "delegate" / "plugins"
+SRC = Path(__file__).resolve().parents[3] / "src"
 ONES = np.ones(2, np.float32)
 C = ("gcc", "-std=c99", "-O0")
 CPP = ("g++", "-std=c++17", "-O0", "-fno-exceptions", "-fno-rtti", "-D_GLIBCXX_DEBUG")

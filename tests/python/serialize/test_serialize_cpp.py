@@ -11,22 +11,23 @@ import serialize_cases as cases
 
 from rushlight.serialize.pte import write_pte
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 ROUNDS = 2000
 
 
 @pytest.fixture(scope="module")
 def checker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """tests/cpp/test_flatbuffer.cpp as an executable."""
+    """tests/cpp/program/test_flatbuffer.cpp as an executable."""
     compiler = shutil.which("g++") or shutil.which("clang++")
     assert compiler is not None, "a C++ compiler is needed to build the runtime, and for this test"
     folder = tmp_path_factory.mktemp("flatbuffer")
     (folder / "rushlight").symlink_to(ROOT / "cpp")
     flags = "-std=c++17 -O1 -g -Wall -Wextra -Werror -fno-exceptions -fno-rtti".split()
+    includes = [f"-I{folder}", "-Itests/cpp/support"]
     sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    sources = ["tests/cpp/test_flatbuffer.cpp", "cpp/program/flatbuffer.cpp"]
+    sources = ["tests/cpp/program/test_flatbuffer.cpp", "cpp/program/flatbuffer.cpp"]
     subprocess.run(
-        [compiler, *flags, *sanitizers, f"-I{folder}", *sources, "-o", str(folder / "checker")],
+        [compiler, *flags, *sanitizers, *includes, *sources, "-o", str(folder / "checker")],
         cwd=ROOT,
         check=True,
     )

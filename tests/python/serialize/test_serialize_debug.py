@@ -29,7 +29,7 @@ from rushlight.serialize.pte import PTEFile
 from rushlight.serialize.sequences import Sequences, write_sequence
 from rushlight.serialize.varints import Reader, Writer
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def line(number: int, text: str = "y = x", file: str = "model.py") -> DebugLine:
@@ -330,16 +330,17 @@ def test_what_is_no_map_tells_nothing(data: bytes | None) -> None:
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """tests/cpp/test_debug_lines.cpp as an executable, with sanitizers."""
+    """tests/cpp/module/test_debug_lines.cpp as an executable, with sanitizers."""
     compiler = shutil.which("g++") or shutil.which("clang++")
     assert compiler is not None, "a C++ compiler is needed to build the runtime, and for this test"
     folder = tmp_path_factory.mktemp("debug_lines")
     (folder / "rushlight").symlink_to(ROOT / "cpp")
     flags = "-std=c++17 -O1 -g -Wall -Wextra -Werror -fno-exceptions -fno-rtti".split()
+    includes = [f"-I{folder}", "-Itests/cpp/support"]
     sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    sources = ["tests/cpp/test_debug_lines.cpp", "cpp/module/debug/debug_lines.cpp"]
+    sources = ["tests/cpp/module/test_debug_lines.cpp", "cpp/module/debug/debug_lines.cpp"]
     subprocess.run(
-        [compiler, *flags, *sanitizers, f"-I{folder}", *sources, "-o", str(folder / "reader")],
+        [compiler, *flags, *sanitizers, *includes, *sources, "-o", str(folder / "reader")],
         cwd=ROOT,
         check=True,
     )

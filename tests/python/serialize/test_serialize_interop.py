@@ -22,7 +22,7 @@ from rushlight.serialize.segments import as_bytes
 
 pytestmark = pytest.mark.interop
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 MODELS = ("mlp", "dynamic", "external", "delegated", "inline")
 
 

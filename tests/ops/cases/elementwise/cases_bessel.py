@@ -8,8 +8,8 @@ from typing import Any
 import mpmath
 import torch
 
-from .cases_special import LOOSE, WIDE, Samples, unary
-from .harness import INTEGRAL, ErrorCase, Maker, OpCases, Sample
+from ...cases.elementwise.cases_special import LOOSE, WIDE, Samples, unary
+from ...harness import INTEGRAL, ErrorCase, Maker, OpCases, Sample
 
 aten = torch.ops.aten
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from .harness import ErrorCase, Maker, OpCases, Sample
+from ...harness import ErrorCase, Maker, OpCases, Sample
 
 C64 = torch.complex64
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from ...harness import FLOATING, INTEGRAL, REAL, ErrorCase, Maker, OpCases, Sample
 from . import cases_complex
-from .harness import FLOATING, INTEGRAL, REAL, ErrorCase, Maker, OpCases, Sample
 
 Samples = Callable[[Maker], Iterator[Sample]]
 CHANNELS_LAST = (0, 2, 3, 1)

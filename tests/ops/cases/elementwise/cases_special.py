@@ -8,7 +8,7 @@ from typing import Any
 import mpmath
 import torch
 
-from .harness import FLOATING, INTEGRAL, REAL, ErrorCase, Maker, OpCases, Sample
+from ...harness import FLOATING, INTEGRAL, REAL, ErrorCase, Maker, OpCases, Sample
 
 Samples = Callable[[Maker], Iterator[Sample]]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from .cases_resize import CHANNELS_LAST
-from .harness import ErrorCase, Maker, OpCases, Sample
+from ...cases.image.cases_resize import CHANNELS_LAST
+from ...harness import ErrorCase, Maker, OpCases, Sample
 
 
 def flat(make: Maker) -> Iterator[Sample]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .harness import FLOATING, ErrorCase, Maker, OpCases, Sample
+from ...harness import FLOATING, ErrorCase, Maker, OpCases, Sample
 
 # By the number of padded dimensions: amounts, and orders of dimensions (outermost first).
 PADDINGS: dict[int, list[list[int]]] = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from .cases_resize import CHANNELS_LAST
-from .harness import FLOATING, ErrorCase, Maker, OpCases, Sample
+from ...cases.image.cases_resize import CHANNELS_LAST
+from ...harness import FLOATING, ErrorCase, Maker, OpCases, Sample
 
 # sizes, output_size, scale factors; as many of each as there are axes are used
 AXES: list[tuple[tuple[int, int, int], list[int], list[float | None]]] = [

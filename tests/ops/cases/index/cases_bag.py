@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .harness import FLOATING, ErrorCase, Maker, OpCases, Sample
+from ...harness import FLOATING, ErrorCase, Maker, OpCases, Sample
 
 aten = torch.ops.aten
 SUM, MEAN, MAX = 0, 1, 2

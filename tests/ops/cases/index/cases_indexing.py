@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .harness import REAL, ErrorCase, Maker, OpCases, Sample
+from ...harness import REAL, ErrorCase, Maker, OpCases, Sample
 
 CHANNELS_LAST = (0, 2, 3, 1)
 TYPES = (*REAL, torch.bool)

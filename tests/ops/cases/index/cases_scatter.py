@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from .harness import FLOATING, REAL, ErrorCase, Maker, OpCases, Sample
+from ...harness import FLOATING, REAL, ErrorCase, Maker, OpCases, Sample
 
 CHANNELS_LAST = (0, 2, 3, 1)
 TYPES = (*REAL, torch.bool)

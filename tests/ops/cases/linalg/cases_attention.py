@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from .harness import FLOATING, ErrorCase, Maker, OpCases, Sample
+from ...harness import FLOATING, ErrorCase, Maker, OpCases, Sample
 
 INF = float("inf")
 HEADS_INSIDE = (0, 2, 1, 3)

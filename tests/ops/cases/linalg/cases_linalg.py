@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from .harness import ErrorCase, Maker, OpCases, Sample
+from ...harness import ErrorCase, Maker, OpCases, Sample
 
 aten = torch.ops.aten
 WIDE = (torch.float32, torch.float64)

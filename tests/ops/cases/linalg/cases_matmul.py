@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from .harness import FLOATING, INTEGRAL, ErrorCase, Maker, OpCases, Sample
+from ...harness import FLOATING, INTEGRAL, ErrorCase, Maker, OpCases, Sample
 
 # Around the tiles (up to 14 rows, 32 columns) and the blocks (384 deep) of the packed product, and
 # on both sides of the limits of the paths for few rows.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from .harness import REAL, ErrorCase, Maker, OpCases, Sample
+from ...harness import REAL, ErrorCase, Maker, OpCases, Sample
 
 ALL = (*REAL, torch.bool)
 SHAPES = ([], [0], [3], [2, 0, 3], [2, 3, 4], [1, 700])

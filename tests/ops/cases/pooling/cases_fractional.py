@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from .harness import ErrorCase, Maker, OpCases, Sample
+from ...harness import ErrorCase, Maker, OpCases, Sample
 
 
 def pooling(dims: int) -> Callable[[Maker], Iterator[Sample]]:

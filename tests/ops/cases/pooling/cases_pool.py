@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .harness import FLOATING, INTEGRAL, ErrorCase, Maker, OpCases, Sample
+from ...harness import FLOATING, INTEGRAL, ErrorCase, Maker, OpCases, Sample
 
 CHANNELS_LAST = (0, 2, 3, 1)
 ODD_ORDER = (3, 1, 0, 2)

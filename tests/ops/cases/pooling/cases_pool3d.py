@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .harness import FLOATING, INTEGRAL, ErrorCase, Maker, OpCases, Sample
+from ...harness import FLOATING, INTEGRAL, ErrorCase, Maker, OpCases, Sample
 
 aten = torch.ops.aten
 CHANNELS_LAST = (0, 2, 3, 1)

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 import torch.ao.quantization.fx._decomposed
 
-from .cases_resize import CHANNELS_LAST
-from .harness import ErrorCase, Maker, OpCases, Sample
+from ...cases.image.cases_resize import CHANNELS_LAST
+from ...harness import ErrorCase, Maker, OpCases, Sample
 
 quantized = torch.ops.quantized_decomposed
 HALVES = (torch.float16, torch.bfloat16)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from .harness import FLOATING, INTEGRAL, REAL, ErrorCase, Maker, OpCases, Sample, functional
+from ...harness import FLOATING, INTEGRAL, REAL, ErrorCase, Maker, OpCases, Sample, functional
 
 SEED = 67280421310721
 CHANNELS_LAST = (0, 2, 3, 1)

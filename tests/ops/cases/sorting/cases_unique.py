@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from .harness import INTEGRAL, REAL, ErrorCase, Maker, OpCases, Sample
+from ...harness import INTEGRAL, REAL, ErrorCase, Maker, OpCases, Sample
 
 EVERY = (*REAL, torch.bool)
 NAN = float("nan")

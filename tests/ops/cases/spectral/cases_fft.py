@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .harness import ErrorCase, Maker, OpCases, Sample
+from ...harness import ErrorCase, Maker, OpCases, Sample
 
 C64 = torch.complex64
 # Powers of two, the factors that there are passes for, their products, and primes beyond them.

@@ -1,6 +1,6 @@
 """What the runtime says of payloads of the cpu backend that are not as its compiler writes them.
 
-tests/cpp/fuzz_cpu_engine.cpp damages payloads in greater number.
+tests/cpp/backends/cpu/fuzz_cpu_engine.cpp damages payloads in greater number.
 """
 
 from __future__ import annotations

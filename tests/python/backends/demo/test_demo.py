@@ -127,7 +127,7 @@ def test_by_partitioner_while_lowering_and_by_name(monkeypatch: pytest.MonkeyPat
 
 def _declared() -> list[tuple[str, str]]:
     """The entry points of pyproject.toml, whatever is installed."""
-    text = (Path(__file__).resolve().parents[3] / "pyproject.toml").read_text(encoding="utf-8")
+    text = (Path(__file__).resolve().parents[4] / "pyproject.toml").read_text(encoding="utf-8")
     table = text.split(f'[project.entry-points."{registry.GROUP}"]\n')[1].split("\n[")[0]
     return re.findall(r'^(\w+) = "(.+)"$', table, re.M)
 
