@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def peer(executorch: ExecuTorch, tmp_path: Path) -> Peer:
-    torch.manual_seed(0)  # whatever was drawn before
     return Peer(executorch, tmp_path)
 
 

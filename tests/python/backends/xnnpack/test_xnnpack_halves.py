@@ -30,7 +30,6 @@ Tensors = tuple[torch.Tensor, ...]
 
 @pytest.fixture
 def peer(executorch: Any, tmp_path: Path) -> Exporter:
-    torch.manual_seed(0)  # whatever was drawn before
     return Exporter(executorch, tmp_path)
 
 

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.interop
 
 @pytest.fixture
 def peer(executorch: ExecuTorch, tmp_path: Path) -> Peer:
-    torch.manual_seed(0)  # whatever was drawn before
     return Peer(executorch, tmp_path)
 
 

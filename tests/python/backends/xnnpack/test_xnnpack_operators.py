@@ -38,7 +38,6 @@ UNARY: dict[str, Any] = {
 
 @pytest.fixture
 def peer(executorch: Any, tmp_path: Path) -> Peer:
-    torch.manual_seed(0)  # whatever was drawn before
     return Peer(executorch, tmp_path)
 
 

@@ -22,7 +22,6 @@ KINDS = pytest.mark.parametrize("per_channel", [True, False], ids=["channels", "
 
 @pytest.fixture
 def peer(executorch: ExecuTorch, tmp_path: Path) -> Quantizer:
-    torch.manual_seed(0)  # whatever was drawn before
     return Quantizer(executorch, tmp_path)
 
 

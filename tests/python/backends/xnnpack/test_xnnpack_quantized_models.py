@@ -8,7 +8,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
-import torch
 from xnnpack_models import left, nodes_of
 from xnnpack_quantized import Quantizer, by_rows, lowered, nodes_in
 
@@ -22,7 +21,6 @@ pytestmark = pytest.mark.interop
 
 @pytest.fixture
 def peer(executorch: ExecuTorch, tmp_path: Path) -> Quantizer:
-    torch.manual_seed(0)  # whatever was drawn before
     return Quantizer(executorch, tmp_path)
 
 

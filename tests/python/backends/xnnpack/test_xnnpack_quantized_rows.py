@@ -21,7 +21,6 @@ pytestmark = pytest.mark.interop
 
 @pytest.fixture
 def peer(executorch: ExecuTorch, tmp_path: Path) -> Quantizer:
-    torch.manual_seed(0)  # whatever was drawn before
     return Quantizer(executorch, tmp_path)
 
 

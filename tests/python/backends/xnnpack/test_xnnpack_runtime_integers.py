@@ -26,7 +26,6 @@ Tensors = tuple[torch.Tensor, ...]
 
 @pytest.fixture
 def peer(executorch: Any, tmp_path: Path) -> Quantizer:
-    torch.manual_seed(0)  # whatever was drawn before
     return Quantizer(executorch, tmp_path)
 
 

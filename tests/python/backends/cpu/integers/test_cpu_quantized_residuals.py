@@ -30,12 +30,6 @@ from rushlight.inspect.work import work_of
 from rushlight.schema import cpu_engine as fb
 
 
-@pytest.fixture(autouse=True)
-def drawn() -> None:
-    """The same weights and images in each run."""
-    torch.manual_seed(0)
-
-
 def image(batch: int = 2) -> Tensor:
     return torch.randn(batch, 6, 9, 11)
 
