@@ -1,7 +1,6 @@
 """Sorting, indexing and scans from model to run, the ones without a kernel of their own included.
 
-Export verifies each program against eager; the inputs have many equal elements, so the indices of
-equals must be eager's as well.
+The inputs have many equal elements, so the indices of equals must be eager's as well.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils._pytree import tree_leaves
 
 import rushlight as rl
 from rushlight.errors import ExportError, RunError
@@ -61,12 +61,23 @@ MODELS: dict[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
 }
 
 
+# These only select and move numbers, add or multiply whole ones; the rest compute in another order.
+ROUNDED = {"quantile", "logcumsumexp", "renorm"}
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_equals_eager(name: str) -> None:
     generator = torch.Generator().manual_seed(4)
     x = torch.randint(-3, 4, (6, 8), generator=generator).float()
     i = torch.randint(0, 8, (6, 8), generator=generator)
-    rl.export(Model(MODELS[name]), (x, i))
+    model = Model(MODELS[name])
+    expected = model(x, i)
+    got = rl.load(rl.export(model, (x, i), verify=False).buffer)(x, i)
+    assert isinstance(got, torch.Tensor) == isinstance(expected, torch.Tensor)
+    pairs = list(zip(tree_leaves(got), tree_leaves(expected), strict=True))
+    assert pairs
+    for ours, eager in pairs:  # the indices of equal elements among them: integers are exact
+        torch.testing.assert_close(ours, eager, rtol=1e-6 if name in ROUNDED else 0, atol=0)
 
 
 def test_an_index_out_of_range_is_named() -> None:
