@@ -9,7 +9,8 @@ from typing import Any
 from rushlight.schema import program as fb
 from rushlight.schema.common import ScalarType
 from rushlight.schema.sizes import tensor_bytes
-from rushlight.serialize.pte import PTEFile, write_pte
+from rushlight.serialize.file import PTEFile
+from rushlight.serialize.pte import write_pte
 
 TYPES = {
     "float32": ScalarType.FLOAT,
