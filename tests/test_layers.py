@@ -6,6 +6,8 @@
 * The C++ core uses no container that allocates, no stream, no exception.
 * 500 lines a file, 60 a function, 5 levels of nesting, 100 columns. Exceptions stand in
   ``layer_waivers.txt`` with their reason; generated files are exempt.
+
+What holds inside folders is in ``test_layers_inside.py``.
 """
 
 from __future__ import annotations
