@@ -12,7 +12,7 @@ namespace engine = fb::cpu_engine;
 using engine::Operation;
 
 // More than any operator takes: vectors that many tables share must not be copied without end.
-constexpr size_t kStepValues = static_cast<size_t>(engine::Limit::STEP_VALUES);
+constexpr size_t kStepValues = static_cast<size_t>(engine::Limit::NODE_VALUES);
 constexpr size_t kWords = 3;  // of an instruction
 
 TileInstruction instruction_of(fb::Vector<uint32_t> code, size_t i) {
@@ -57,11 +57,11 @@ class Reader {
   Status read_expressions(engine::Graph graph, GraphParts* parts);
   Status read_constants(engine::Graph graph, GraphParts* parts);
   Status read_steps(engine::Graph graph, GraphParts* parts);
-  Status read_step(engine::Step from, Step* to);
-  Status read_parameters(engine::Step from, Parameters* to);
-  Status read_integers(engine::Step from, Parameters* to);
+  Status read_step(engine::Node from, Step* to);
+  Status read_parameters(engine::Node from, Parameters* to);
+  Status read_integers(engine::Node from, Parameters* to);
   Status read_program(engine::TileProgram from, TileProgram* to);
-  Status read_finish(engine::Finish from, FinishParameters* to);
+  Status read_finish(engine::Epilogue from, FinishParameters* to);
   template <typename Table>
   Status read_convolution(const Table& from, ConvolutionParameters* to);
   Status read_quantized_convolution(engine::QuantizedConvolution from, Parameters* to);
@@ -155,22 +155,22 @@ Status Reader::read_values(engine::Graph graph, GraphParts* parts) {
 
 Status Reader::read_value(engine::Value from, Value* to) {
   const size_t rank = from.sizes().size();
-  if (rank > kMaxViewRank || from.steps().size() != rank || from.dynamic_sizes().size() > rank ||
-      from.dynamic_steps().size() > rank || from.place() > engine::Place::CONSTANT) {
+  if (rank > kMaxViewRank || from.strides().size() != rank || from.dynamic_sizes().size() > rank ||
+      from.dynamic_strides().size() > rank || from.place() > engine::Place::CONSTANT) {
     return refuse("its rank or place is wrong; export the model again");
   }
   to->view.dtype = static_cast<DType>(from.dtype());
   to->view.rank = static_cast<uint8_t>(rank);
   for (size_t d = 0; d < rank; ++d) {
     to->view.sizes[d] = from.sizes()[d];
-    to->view.steps[d] = from.steps()[d];
+    to->view.steps[d] = from.strides()[d];
   }
   to->view.offset = from.offset();
   to->place = static_cast<Place>(from.place());
   to->index = from.index();
   to->dynamic_offset = from.dynamic_offset();
   RL_TRY(copy(from.dynamic_sizes(), &to->dynamic_sizes));
-  return copy(from.dynamic_steps(), &to->dynamic_steps);
+  return copy(from.dynamic_strides(), &to->dynamic_steps);
 }
 
 Status Reader::read_expressions(engine::Graph graph, GraphParts* parts) {
@@ -186,9 +186,9 @@ Status Reader::read_expressions(engine::Graph graph, GraphParts* parts) {
 
 Status Reader::read_steps(engine::Graph graph, GraphParts* parts) {
   Span<Step> steps;
-  RL_TRY(allocate(graph.steps().size(), &steps));
+  RL_TRY(allocate(graph.nodes().size(), &steps));
   for (size_t i = 0; i < steps.size(); ++i) {
-    const Status status = read_step(graph.steps()[i], &steps[i]);
+    const Status status = read_step(graph.nodes()[i], &steps[i]);
     if (status.ok()) continue;
     init_.place->set(static_cast<int64_t>(i));
     if (status.code() == Code::DelegateInvalidCompatibility) {
@@ -200,7 +200,7 @@ Status Reader::read_steps(engine::Graph graph, GraphParts* parts) {
   return {};
 }
 
-Status Reader::read_step(engine::Step from, Step* to) {
+Status Reader::read_step(engine::Node from, Step* to) {
   if (from.inputs().size() > kStepValues || from.outputs().size() > kStepValues) {
     return refuse("it has too many values");
   }
@@ -209,10 +209,10 @@ Status Reader::read_step(engine::Step from, Step* to) {
   return read_parameters(from, &to->parameters);
 }
 
-Status Reader::read_parameters(engine::Step from, Parameters* to) {
+Status Reader::read_parameters(engine::Node from, Parameters* to) {
   switch (from.operation_type()) {
     case Operation::Product:
-      return read_finish(from.operation_as_Product().finish(),
+      return read_finish(from.operation_as_Product().epilogue(),
                          &to->emplace<ProductParameters>().finish);
     case Operation::BatchProduct:
       *to = BatchProductParameters();
@@ -258,7 +258,7 @@ Status Reader::read_parameters(engine::Step from, Parameters* to) {
   }
 }
 
-Status Reader::read_integers(engine::Step from, Parameters* to) {
+Status Reader::read_integers(engine::Node from, Parameters* to) {
   switch (from.operation_type()) {
     case Operation::Convert: {
       const engine::Convert convert = from.operation_as_Convert();
@@ -273,14 +273,14 @@ Status Reader::read_integers(engine::Step from, Parameters* to) {
       auto& quantized = to->emplace<QuantizedProductParameters>();
       quantized.requantize = requantize_of(product.requantize());
       RL_TRY(read_residual(product, &quantized.residual));
-      return read_finish(product.finish(), &quantized.finish);
+      return read_finish(product.epilogue(), &quantized.finish);
     }
     case Operation::DynamicProduct: {
       const engine::DynamicProduct product = from.operation_as_DynamicProduct();
       auto& dynamic = to->emplace<DynamicProductParameters>();
       dynamic.bits = product.bits();
       dynamic.group_size = product.group_size();
-      return read_finish(product.finish(), &dynamic.finish);
+      return read_finish(product.epilogue(), &dynamic.finish);
     }
     case Operation::QuantizedConvolution:
       return read_quantized_convolution(from.operation_as_QuantizedConvolution(), to);
@@ -310,7 +310,7 @@ Status Reader::read_program(engine::TileProgram from, TileProgram* to) {
   return copy(from.operands(), &to->operands);
 }
 
-Status Reader::read_finish(engine::Finish from, FinishParameters* to) {
+Status Reader::read_finish(engine::Epilogue from, FinishParameters* to) {
   to->clamped = from.clamped();
   to->low = from.low();
   to->high = from.high();
@@ -326,7 +326,7 @@ Status Reader::read_convolution(const Table& from, ConvolutionParameters* to) {
   to->kind = static_cast<ConvolutionKind>(from.kind());
   if (!read_window(from, &to->window)) return refuse("its window is not valid");
   to->groups = from.groups();
-  return read_finish(from.finish(), &to->finish);
+  return read_finish(from.epilogue(), &to->finish);
 }
 
 Status Reader::read_quantized_convolution(engine::QuantizedConvolution from, Parameters* to) {
