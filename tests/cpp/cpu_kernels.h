@@ -155,11 +155,11 @@ inline std::vector<float> bias_of(Random& random, int64_t columns) {
 // A Finish::block that adds 1 to each element, by which a test sees that it comes by once.
 struct Increment {
   float* c;
-  int64_t c_step;
+  int64_t c_stride;
   static void block(const void* data, int64_t row, int64_t rows, int64_t column, int64_t columns) {
     const Increment& self = *static_cast<const Increment*>(data);
     for (int64_t i = row; i < row + rows; ++i) {
-      for (int64_t j = column; j < column + columns; ++j) self.c[i * self.c_step + j] += 1;
+      for (int64_t j = column; j < column + columns; ++j) self.c[i * self.c_stride + j] += 1;
     }
   }
 };

@@ -140,10 +140,10 @@ std::vector<float> run(const Case& test, std::vector<float>& in, Weights& weight
   Convolution conv;
   conv.geometry = g;
   conv.in = in.data();
-  conv.in_batch_step = g.in_height * g.in_width * g.in_channels;
-  conv.in_row_step = g.in_width * (test.channels_first ? 1 : g.in_channels);
-  conv.in_column_step = test.channels_first ? 1 : g.in_channels;
-  conv.in_channel_step = test.channels_first ? g.in_height * g.in_width : 1;
+  conv.in_batch_stride = g.in_height * g.in_width * g.in_channels;
+  conv.in_row_stride = g.in_width * (test.channels_first ? 1 : g.in_channels);
+  conv.in_column_stride = test.channels_first ? 1 : g.in_channels;
+  conv.in_channel_stride = test.channels_first ? g.in_height * g.in_width : 1;
   conv.weights = weights.packed.data();
   Guarded<float> out(out_size(g));
   conv.out = out.data();

@@ -151,7 +151,7 @@ QuantizedProduct product_of(const Case& test, const Operands& operands) {
   p.depth = test.depth;
   p.columns = test.columns;
   p.a = operands.a.data();
-  p.a_step = test.depth + test.a_gap;
+  p.a_stride = test.depth + test.a_gap;
   p.panels = operands.panels.data();
   p.bits = test.bits;
   if (test.group == 0) {
@@ -164,12 +164,12 @@ QuantizedProduct product_of(const Case& test, const Operands& operands) {
     if (test.halves) p.groups.scales = operands.half_scales.data();
     p.results.shares = operands.shares.data();
   }
-  p.results.step = test.columns + test.c_gap;
+  p.results.stride = test.columns + test.c_gap;
   if (test.output == Output::Dynamic) p.results.row_scales = operands.row_scales.data();
   if (test.finished) {
     p.results.finish.bias = operands.bias.data();
     p.results.finish.residual = operands.residual.data();
-    p.results.finish.residual_step = test.columns;
+    p.results.finish.residual_stride = test.columns;
     p.results.finish.low = -40;
     p.results.finish.high = 100;
   }
@@ -189,7 +189,7 @@ void check_bytes(const Case& test, const Operands& operands, PoolWorkers& two) {
   CHECK(alone.intact() && shared.intact() && alone == shared);
   for (int64_t i = 0; i < test.rows; ++i) {
     for (int64_t j = 0; j < test.columns + (i + 1 < test.rows ? test.c_gap : 0); ++j) {
-      const int64_t at = i * p.results.step + j;
+      const int64_t at = i * p.results.stride + j;
       const auto column = static_cast<size_t>(j);
       CHECK(j >= test.columns
                 ? alone.untouched(at)
@@ -240,7 +240,7 @@ void check_numbers(const Case& test, const Operands& operands, PoolWorkers& two)
   const auto size = static_cast<int64_t>(Operands::size_of(test.rows, test.columns, test.c_gap));
   Guarded<float> alone(size);
   Guarded<float> shared(size);
-  Increment increment = {alone.data(), p.results.step};
+  Increment increment = {alone.data(), p.results.stride};
   p.results.finish.block = Increment::block;
   p.results.finish.data = &increment;
   p.results.floats = alone.data();
@@ -252,7 +252,7 @@ void check_numbers(const Case& test, const Operands& operands, PoolWorkers& two)
     for (int64_t j = 0; j < test.columns; ++j) {
       double size = 0;
       const double wanted = number_of(test, operands, i, j, &size) + 1;
-      CHECK(close(alone[i * p.results.step + j], wanted, 1e-6, size + 4));
+      CHECK(close(alone[i * p.results.stride + j], wanted, 1e-6, size + 4));
     }
   }
 }

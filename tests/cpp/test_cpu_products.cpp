@@ -104,7 +104,7 @@ std::vector<float> run(const Case& test, Operands& operands, bool scratch, Worke
   p.depth = test.depth;
   p.columns = test.columns;
   p.a = operands.a.data();
-  p.a_step = test.depth + test.a_gap;
+  p.a_stride = test.depth + test.a_gap;
   p.panels = operands.panels.data();
   p.type = test.type;
   if (test.halves()) p.panels = operands.halves.data();
@@ -114,20 +114,20 @@ std::vector<float> run(const Case& test, Operands& operands, bool scratch, Worke
     p.scales = {test.groups(), of.scales.data(), test.scales_as_halves};
     if (test.scales_as_halves) p.scales.scales = of.halves.data();
   }
-  p.c_step = test.columns + test.c_gap;
-  const int64_t size = test.rows == 0 ? 0 : (test.rows - 1) * p.c_step + test.columns;
+  p.c_stride = test.columns + test.c_gap;
+  const int64_t size = test.rows == 0 ? 0 : (test.rows - 1) * p.c_stride + test.columns;
   Guarded<float> c(size);
   p.c = c.data();
   if (test.bias) p.finish.bias = operands.bias.data();
   if (test.residual) {
     p.finish.residual = operands.residual.data();
-    p.finish.residual_step = test.columns;
+    p.finish.residual_stride = test.columns;
   }
   if (test.clamp) {
     p.finish.low = -1.5f;
     p.finish.high = 2.0f;
   }
-  const Increment increment = {p.c, p.c_step};
+  const Increment increment = {p.c, p.c_stride};
   if (test.block) {
     p.finish.block = Increment::block;
     p.finish.data = &increment;
@@ -138,8 +138,8 @@ std::vector<float> run(const Case& test, Operands& operands, bool scratch, Worke
   multiply(p, room.data(), bytes, workers);
   CHECK(c.intact());
   for (int64_t i = 0; i + 1 < test.rows; ++i) {
-    for (int64_t j = test.columns; j < p.c_step; ++j) {
-      CHECK(c.untouched(i * p.c_step + j));
+    for (int64_t j = test.columns; j < p.c_stride; ++j) {
+      CHECK(c.untouched(i * p.c_stride + j));
     }
   }
   return std::vector<float>(c.data(), c.data() + size);
@@ -267,10 +267,10 @@ void test_nan_stays() {
     p.depth = 4;
     p.columns = kPanel;
     p.a = a.data();
-    p.a_step = 4;
+    p.a_stride = 4;
     p.panels = panels.data();
     p.c = c.data();
-    p.c_step = kPanel;
+    p.c_stride = kPanel;
     p.finish.low = 0;
     p.finish.high = 3;
     multiply(p, nullptr, 0, nullptr);

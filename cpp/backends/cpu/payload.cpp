@@ -12,7 +12,7 @@ namespace engine = fb::cpu_engine;
 using engine::Operation;
 
 // More than any operator takes: vectors that many tables share must not be copied without end.
-constexpr size_t kStepValues = static_cast<size_t>(engine::Limit::NODE_VALUES);
+constexpr size_t kNodeValues = static_cast<size_t>(engine::Limit::NODE_VALUES);
 constexpr size_t kWords = 3;  // of an instruction
 
 TileInstruction instruction_of(fb::Vector<uint32_t> code, size_t i) {
@@ -56,8 +56,8 @@ class Reader {
   Status read_value(engine::Value from, Value* to);
   Status read_expressions(engine::Graph graph, GraphParts* parts);
   Status read_constants(engine::Graph graph, GraphParts* parts);
-  Status read_steps(engine::Graph graph, GraphParts* parts);
-  Status read_step(engine::Node from, Step* to);
+  Status read_nodes(engine::Graph graph, GraphParts* parts);
+  Status read_node(engine::Node from, Node* to);
   Status read_parameters(engine::Node from, Parameters* to);
   Status read_integers(engine::Node from, Parameters* to);
   Status read_program(engine::TileProgram from, TileProgram* to);
@@ -119,7 +119,7 @@ Status Reader::read(GraphParts* parts) {
   RL_TRY(read_constants(graph, parts));
   RL_TRY(read_values(graph, parts));
   RL_TRY(read_expressions(graph, parts));
-  return read_steps(graph, parts);
+  return read_nodes(graph, parts);
 }
 
 Status Reader::read_constants(engine::Graph graph, GraphParts* parts) {
@@ -163,14 +163,14 @@ Status Reader::read_value(engine::Value from, Value* to) {
   to->view.rank = static_cast<uint8_t>(rank);
   for (size_t d = 0; d < rank; ++d) {
     to->view.sizes[d] = from.sizes()[d];
-    to->view.steps[d] = from.strides()[d];
+    to->view.strides[d] = from.strides()[d];
   }
   to->view.offset = from.offset();
   to->place = static_cast<Place>(from.place());
   to->index = from.index();
   to->dynamic_offset = from.dynamic_offset();
   RL_TRY(copy(from.dynamic_sizes(), &to->dynamic_sizes));
-  return copy(from.dynamic_strides(), &to->dynamic_steps);
+  return copy(from.dynamic_strides(), &to->dynamic_strides);
 }
 
 Status Reader::read_expressions(engine::Graph graph, GraphParts* parts) {
@@ -184,11 +184,11 @@ Status Reader::read_expressions(engine::Graph graph, GraphParts* parts) {
   return copy(graph.arguments(), &parts->arguments);
 }
 
-Status Reader::read_steps(engine::Graph graph, GraphParts* parts) {
-  Span<Step> steps;
-  RL_TRY(allocate(graph.nodes().size(), &steps));
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const Status status = read_step(graph.nodes()[i], &steps[i]);
+Status Reader::read_nodes(engine::Graph graph, GraphParts* parts) {
+  Span<Node> nodes;
+  RL_TRY(allocate(graph.nodes().size(), &nodes));
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Status status = read_node(graph.nodes()[i], &nodes[i]);
     if (status.ok()) continue;
     init_.place->set(static_cast<int64_t>(i));
     if (status.code() == Code::DelegateInvalidCompatibility) {
@@ -196,12 +196,12 @@ Status Reader::read_steps(engine::Graph graph, GraphParts* parts) {
     }
     return status;
   }
-  parts->steps = steps;
+  parts->nodes = nodes;
   return {};
 }
 
-Status Reader::read_step(engine::Node from, Step* to) {
-  if (from.inputs().size() > kStepValues || from.outputs().size() > kStepValues) {
+Status Reader::read_node(engine::Node from, Node* to) {
+  if (from.inputs().size() > kNodeValues || from.outputs().size() > kNodeValues) {
     return refuse("it has too many values");
   }
   RL_TRY(copy(from.inputs(), &to->inputs));

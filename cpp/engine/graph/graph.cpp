@@ -29,7 +29,7 @@ Status Graph::load(const GraphParts& parts, BackendInit& init) {
 
 Status Graph::prepare(const GraphParts& parts, BackendInit& init) {
   values_ = parts.values;
-  steps_ = parts.steps;
+  nodes_ = parts.nodes;
   n_inputs_ = parts.n_inputs;
   n_outputs_ = parts.n_outputs;
   n_constants_ = parts.constants.size();
@@ -55,12 +55,12 @@ Status Graph::take_memory(const GraphParts& parts, BackendInit& init) {
   bases_ = init.allocator->allocate_array<uint8_t*>(n_bases);
   capacities_ = init.allocator->allocate_array<uint64_t>(n_bases);
   arguments_ = init.allocator->allocate_array<Argument>(n_inputs_ + n_outputs_);
-  operators_ = init.allocator->allocate_array<Operator*>(steps_.size());
+  operators_ = init.allocator->allocate_array<Operator*>(nodes_.size());
   if (bases_ == nullptr || capacities_ == nullptr || arguments_ == nullptr ||
-      (operators_ == nullptr && !steps_.empty()) || parts.scratch_size > SIZE_MAX) {
+      (operators_ == nullptr && !nodes_.empty()) || parts.scratch_size > SIZE_MAX) {
     return no_memory(message);
   }
-  for (size_t i = 0; i < steps_.size(); ++i) operators_[i] = nullptr;
+  for (size_t i = 0; i < nodes_.size(); ++i) operators_[i] = nullptr;
   for (size_t i = 0; i < n_bases; ++i) {
     bases_[i] = nullptr;
     capacities_[i] = UINT64_MAX;  // of arguments: they are asked for what the values need
@@ -105,8 +105,8 @@ Status Graph::place_value(Value& value, Message& message) {
   const bool is_valid = measure(view) && (view.numel == 0 || view.offset % element == 0);
   if (!is_valid || view.extent > capacity) {
     Status status = message.fail(
-        Code::DelegateInvalidCompatibility, "its sizes %s with steps %s from byte %llu on",
-        text_of(view.sizes, view.rank).text(), text_of(view.steps, view.rank).text(),
+        Code::DelegateInvalidCompatibility, "its sizes %s with strides %s from byte %llu on",
+        text_of(view.sizes, view.rank).text(), text_of(view.strides, view.rank).text(),
         static_cast<unsigned long long>(view.offset));
     if (is_valid) {
       message.append(" do not lie within the %llu bytes of its memory",
@@ -126,18 +126,18 @@ Status Graph::place_value(Value& value, Message& message) {
   return {};
 }
 
-int64_t Graph::id_of(size_t step) const {
-  return steps_[step].id < 0 ? static_cast<int64_t>(step) : steps_[step].id;
+int64_t Graph::id_of(size_t node) const {
+  return nodes_[node].id < 0 ? static_cast<int64_t>(node) : nodes_[node].id;
 }
 
 // For the sizes that the values have now. Nothing is allocated where there are operators already.
 Status Graph::make_operators(Allocator* allocator, Message& message, DelegatePlace& place) {
   Setup setup(values_, n_inputs_ + n_constants_, threads_, allocator, &message);
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    Status status = setup.begin(steps_[i], operators_[i]);
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    Status status = setup.begin(nodes_[i], operators_[i]);
     if (status.ok()) {
       const Result<Operator*> made = std::visit(
-          [&](const auto& given) { return make_operator(given, setup); }, steps_[i].parameters);
+          [&](const auto& given) { return make_operator(given, setup); }, nodes_[i].parameters);
       status = made.status();
       if (made.ok()) operators_[i] = made.value();
     }
@@ -249,7 +249,7 @@ Status Graph::run_operators(const BackendRun& run, void* scratch, size_t scratch
   Workers* workers = run.workers;
   if (workers != nullptr && workers->count() > threads_) workers = nullptr;
   const Frame frame = {bases_, scratch, scratch_size, workers, run.message};
-  for (size_t i = 0; i < steps_.size(); ++i) {
+  for (size_t i = 0; i < nodes_.size(); ++i) {
     const uint64_t start = run.tracer != nullptr ? now_ns() : 0;
     const Status status = operators_[i]->run(frame);
     if (!status.ok()) {

@@ -16,7 +16,7 @@ constexpr size_t kAlignment = 64;
 
 class Graph {
  public:
-  // Everything that the parts say is checked here; `init` says what is wrong, and at which step.
+  // Everything that the parts say is checked here; `init` says what is wrong, and at which node.
   // Memory is taken here, for inputs of any sizes within their bounds.
   Status load(const GraphParts& parts, BackendInit& init);
   Status run(const BackendRun& run, EValue* const* args, size_t n_args);
@@ -32,7 +32,7 @@ class Graph {
   Status prepare(const GraphParts& parts, BackendInit& init);
   Status take_memory(const GraphParts& parts, BackendInit& init);
   Status place_values(Message& message);
-  int64_t id_of(size_t step) const;
+  int64_t id_of(size_t node) const;
   Status place_value(Value& value, Message& message);
   Status make_operators(Allocator* allocator, Message& message, DelegatePlace& place);
   Status fit(const BackendRun& run, EValue* const* args);
@@ -46,10 +46,10 @@ class Graph {
   size_t n_outputs_ = 0;
   size_t threads_ = 1;  // that scratch is there for
   Span<Value> values_;
-  Span<const Step> steps_;
+  Span<const Node> nodes_;
   Sizes sizes_;
   Argument* arguments_ = nullptr;   // inputs, then outputs
-  Operator** operators_ = nullptr;  // of each step
+  Operator** operators_ = nullptr;  // of each node
   uint8_t** bases_ = nullptr;
   uint64_t* capacities_ = nullptr;  // bytes of each memory; of arguments what they must have
   void* scratch_ = nullptr;         // of operators

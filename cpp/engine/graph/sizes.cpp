@@ -74,9 +74,9 @@ Status Sizes::check_value(const Value& value, Message& message) const {
   const auto is_known = [&](int32_t number) {
     return number == -1 || (number >= 0 && static_cast<size_t>(number) < expressions_.size());
   };
-  for (const Span<const int32_t> numbers : {value.dynamic_sizes, value.dynamic_steps}) {
+  for (const Span<const int32_t> numbers : {value.dynamic_sizes, value.dynamic_strides}) {
     if (!numbers.empty() && numbers.size() != value.view.rank) {
-      return refuse(message, "its dynamic sizes or steps are not as many as its dimensions");
+      return refuse(message, "its dynamic sizes or strides are not as many as its dimensions");
     }
     for (const int32_t number : numbers) {
       if (!is_known(number)) return refuse(message, "it names an expression that is not there");
@@ -254,9 +254,9 @@ bool Sizes::set(Value& value) const {
     const int32_t number = value.dynamic_sizes[d];
     if (number >= 0) view.sizes[d] = numbers_[static_cast<size_t>(number)];
   }
-  for (size_t d = 0; d < value.dynamic_steps.size(); ++d) {
-    const int32_t number = value.dynamic_steps[d];
-    if (number >= 0) view.steps[d] = numbers_[static_cast<size_t>(number)];
+  for (size_t d = 0; d < value.dynamic_strides.size(); ++d) {
+    const int32_t number = value.dynamic_strides[d];
+    if (number >= 0) view.strides[d] = numbers_[static_cast<size_t>(number)];
   }
   if (value.dynamic_offset < 0) return true;
   const int64_t offset = numbers_[static_cast<size_t>(value.dynamic_offset)];

@@ -1,4 +1,4 @@
-// Sizes that are known only at run: how the sizes, steps and offsets of a graph's values follow
+// Sizes that are known only at run: how the sizes, strides and offsets of a graph's values follow
 // from the sizes of its inputs.
 #pragma once
 

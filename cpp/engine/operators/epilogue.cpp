@@ -22,7 +22,8 @@ Status FinishPlan::prepare(Setup& setup, const FinishParameters& given, const Vi
     residual_ = setup.value(static_cast<size_t>(given.residual));
     const bool fits = residual_ != nullptr && residual_->dtype == DType::Float32 &&
                       residual_->rank == 2 && residual_->sizes[0] == rows &&
-                      residual_->sizes[1] == columns && (residual_->steps[1] == 1 || columns <= 1);
+                      residual_->sizes[1] == columns &&
+                      (residual_->strides[1] == 1 || columns <= 1);
     if (!fits) return setup.refuse("what is added to its results has other sizes, or gaps");
   }
   if (!given.program.present()) return {};
@@ -39,7 +40,7 @@ Finish FinishPlan::bind(const Frame& frame, BoundTiles& bound) const {
   finish.bias = frame.at(bias_);
   if (residual_ != nullptr) {
     finish.residual = frame.at(residual_);
-    finish.residual_step = residual_->steps[0];
+    finish.residual_stride = residual_->strides[0];
   }
   if (clamped_) {
     finish.low = low_;

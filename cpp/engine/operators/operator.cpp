@@ -2,8 +2,8 @@
 
 namespace rushlight::engine {
 
-Status Setup::begin(const Step& next, Operator* former) {
-  step_ = &next;
+Status Setup::begin(const Node& next, Operator* former) {
+  node_ = &next;
   former_ = former;
   for (size_t i = 0; i < next.inputs.size(); ++i) {
     if (next.inputs[i] >= 0 && input(i) == nullptr) return refuse("it names no value");
@@ -23,8 +23,8 @@ const View* Setup::named(Span<const int32_t> numbers, size_t i) const {
 }
 
 Status Setup::check_floats(size_t inputs, size_t needed, size_t outputs, size_t weights) const {
-  const size_t given = step_->inputs.size();
-  if (given > inputs || step_->outputs.size() > outputs) return refuse("it has too many values");
+  const size_t given = node_->inputs.size();
+  if (given > inputs || node_->outputs.size() > outputs) return refuse("it has too many values");
   for (size_t i = 0; i < inputs; ++i) {
     const View* view = input(i);
     if (view == nullptr && i < needed) return refuse("an input is missing");
@@ -47,7 +47,7 @@ Status Setup::check_floats(size_t inputs, size_t needed, size_t outputs, size_t 
 
 Status Setup::check_dtypes(std::initializer_list<DType> inputs,
                            std::initializer_list<DType> outputs, size_t optional) const {
-  if (step_->inputs.size() > inputs.size() || step_->outputs.size() != outputs.size()) {
+  if (node_->inputs.size() > inputs.size() || node_->outputs.size() != outputs.size()) {
     return refuse("it has too many values, or too few");
   }
   for (size_t i = 0; i < inputs.size(); ++i) {

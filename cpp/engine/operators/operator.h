@@ -54,14 +54,14 @@ class Setup {
         values_(values),
         first_writable_(first_writable) {}
 
-  // The next step. DelegateInvalidCompatibility if it names values that are not there, or writes
+  // The next node. DelegateInvalidCompatibility if it names values that are not there, or writes
   // what nothing may write.
-  // `former` is what was made from that step before: the next operator takes its place.
-  Status begin(const Step& next, Operator* former);
+  // `former` is what was made from that node before: the next operator takes its place.
+  Status begin(const Node& next, Operator* former);
 
   // nullptr if it is left out.
-  const View* input(size_t i) const { return named(step_->inputs, i); }
-  const View* output(size_t i) const { return named(step_->outputs, i); }
+  const View* input(size_t i) const { return named(node_->inputs, i); }
+  const View* output(size_t i) const { return named(node_->outputs, i); }
   // The value of that number; nullptr if there is none.
   const View* value(size_t number) const {
     return number < values_.size() ? &values_[number].view : nullptr;
@@ -109,7 +109,7 @@ class Setup {
  private:
   const View* named(Span<const int32_t> numbers, size_t i) const;
 
-  const Step* step_ = nullptr;
+  const Node* node_ = nullptr;
   Operator* former_ = nullptr;
   Span<const Value> values_;
   size_t first_writable_;

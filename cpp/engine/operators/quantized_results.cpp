@@ -35,13 +35,13 @@ Status ResultsPlan::prepare_bytes(const Setup& setup, const FinishParameters& fi
     return setup.refuse("what is added to its results is no uint8");
   }
   if (residual_->rank != 2 || residual_->sizes[0] != rows || residual_->sizes[1] != columns ||
-      (residual_->steps[1] != 1 && columns > 1)) {
+      (residual_->strides[1] != 1 && columns > 1)) {
     return setup.refuse("what is added to its results has other sizes, or gaps");
   }
   if (residual.sum.kind == QuantizedBinaryKind::Multiply) {
     return setup.refuse("its results are multiplied, but only sums and differences are part of it");
   }
-  results_.residual_step = residual_->steps[0];
+  results_.residual_stride = residual_->strides[0];
   return read_binary(setup, residual.sum, &results_.sum);
 }
 

@@ -8,14 +8,14 @@ namespace rushlight::engine {
 
 class ResultsPlan {
  public:
-  // Inputs 2 and 3 of the step are what each column's sum starts from and its multiplier, filled up
-  // to whole panels; output 0 has `rows` of `columns`, `step` apart. `given` are the parameters of
-  // a product or convolution.
+  // Inputs 2 and 3 of the node are what each column's sum starts from and its multiplier, filled up
+  // to whole panels; output 0 has `rows` of `columns`, `stride` apart. `given` are the parameters
+  // of a product or convolution.
   template <typename Parameters>
   Status prepare(Setup& setup, const Parameters& given, int64_t rows, int64_t columns,
-                 int64_t step) {
+                 int64_t stride) {
     results_.requantize = given.requantize;
-    results_.step = step;
+    results_.stride = stride;
     RL_TRY(prepare_columns(setup, columns));
     return out_->dtype == DType::Float32
                ? prepare_floats(setup, given.finish, given.residual, rows, columns)
@@ -40,7 +40,7 @@ class ResultsPlan {
   FinishPlan finish_;
 };
 
-// Ok if the step has what ResultsPlan needs, and bytes and weights before it.
+// Ok if the node has what ResultsPlan needs, and bytes and weights before it.
 Status check_result_dtypes(const Setup& setup);
 
 // Ok if there is one element for each column, filled up to whole panels.

@@ -63,8 +63,8 @@ void TilePlan::bind(const Frame& frame, BoundTiles& bound) const {
     TileOperand& operand = bound.operands[i];
     operand.data = frame.at<void>(view);
     operand.dtype = view.dtype;
-    for (size_t d = 0; d < kTileRank; ++d) operand.steps[d] = 0;
-    for (size_t d = 0; d < view.rank; ++d) operand.steps[place_of(view, d)] = view.steps[d];
+    for (size_t d = 0; d < kTileRank; ++d) operand.strides[d] = 0;
+    for (size_t d = 0; d < view.rank; ++d) operand.strides[place_of(view, d)] = view.strides[d];
   }
 }
 

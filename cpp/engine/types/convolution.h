@@ -32,8 +32,8 @@ inline bool is_empty(const ConvGeometry& g) {
 struct Convolution {
   ConvGeometry geometry;
   const float* in = nullptr;
-  // Steps of the input, so that a contiguous (channels first) image can be read as it lies.
-  int64_t in_batch_step = 0, in_row_step = 0, in_column_step = 0, in_channel_step = 1;
+  // Strides of the input, so that a contiguous (channels first) image can be read as it lies.
+  int64_t in_batch_stride = 0, in_row_stride = 0, in_column_stride = 0, in_channel_stride = 1;
   const float* weights = nullptr;
   float* out = nullptr;  // [batch, out_height, out_width, out_channels], dense
   Finish finish;         // rows are pixels: (batch * out_height + y) * out_width + x

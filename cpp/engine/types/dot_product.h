@@ -19,9 +19,9 @@ struct QuantizedResults {
   uint8_t* bytes = nullptr;
   Requantize requantize;
   // If not nullptr, the result is the sum (or difference) of that and of this one's bytes: element
-  // (i, j) at i * residual_step + j. It may be `bytes`, with their step. Not of depthwise ones.
+  // (i, j) at i * residual_stride + j. It may be `bytes`, with their stride. Not of depthwise ones.
   const uint8_t* residual = nullptr;
-  int64_t residual_step = 0;
+  int64_t residual_stride = 0;
   QuantizedBinary sum;
   // Or else (sum + start) * multiplier, finished; or, if A has scales and zero points for each of
   // its rows (two floats), (sum - zero point * start) * scale * multiplier, finished. Of groups,
@@ -31,15 +31,15 @@ struct QuantizedResults {
   int32_t parts = 1;              // sums are of so many times the weights: 16 of those of 4 bits
   const float* shares = nullptr;  // one for each column: the sum of scale * weight
   Finish finish;
-  int64_t step = 0;  // element (i, j) at i * step + j
+  int64_t stride = 0;  // element (i, j) at i * stride + j
 };
 
 struct QuantizedProduct {
   int64_t rows = 0;
   int64_t depth = 0;
   int64_t columns = 0;
-  const uint8_t* a = nullptr;  // element (i, k) at i * a_step + k
-  int64_t a_step = 0;
+  const uint8_t* a = nullptr;  // element (i, k) at i * a_stride + k
+  int64_t a_stride = 0;
   const void* panels = nullptr;
   int32_t bits = 8;  // of weights: those of 4 bits have row_scales
   GroupScales groups;

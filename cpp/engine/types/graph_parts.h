@@ -10,7 +10,7 @@ namespace rushlight::engine {
 // Where the elements of a value lie.
 enum class Place : uint8_t { Input, Output, Scratch, Constant };
 
-// How a size, step or offset follows from the inputs' sizes: `a` and `b` number earlier
+// How a size, stride or offset follows from the inputs' sizes: `a` and `b` number earlier
 // expressions. Of a constant, a is its value. Of an input's size, a is the input and b its
 // dimension, or -1 where the input itself is the integer. Division rounds down.
 enum class ExpressionKind : uint8_t {
@@ -29,14 +29,14 @@ struct Expression {
 };
 
 struct Value {
-  // dtype, rank, sizes, steps, offset; the graph adds the others. Sizes, steps and offset are those
-  // at the upper bounds of the inputs' sizes.
+  // dtype, rank, sizes, strides, offset; the graph adds the others. Sizes, strides and offset are
+  // those at the upper bounds of the inputs' sizes.
   View view;
   Place place = Place::Scratch;
   uint32_t index = 0;  // which input, output or constant
   // An expression for each dimension, -1 where the view holds for all inputs; or none.
   Span<const int32_t> dynamic_sizes;
-  Span<const int32_t> dynamic_steps;
+  Span<const int32_t> dynamic_strides;
   int32_t dynamic_offset = -1;
 };
 
@@ -50,7 +50,7 @@ struct Constant {
 struct GraphParts {
   Span<Value> values;
   Span<const Constant> constants;
-  Span<const Step> steps;
+  Span<const Node> nodes;
   size_t n_inputs = 0;
   size_t n_outputs = 0;
   uint64_t scratch_size = 0;           // bytes of the memory that values in scratch share

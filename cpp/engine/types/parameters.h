@@ -1,4 +1,4 @@
-// What a step of a graph does, and on which values: all that an operator is made from, whatever
+// What a node of a graph does, and on which values: all that an operator is made from, whatever
 // payload it was read from. What spans show must live as long as the graph.
 #pragma once
 
@@ -76,7 +76,7 @@ struct ResizeParameters {
   bool align_corners = false;
 };
 
-// The first Store has the sizes of all. The step's own inputs and outputs are not looked at.
+// The first Store has the sizes of all. The node's own inputs and outputs are not looked at.
 struct ElementwiseParameters {
   TileProgram program;
 };
@@ -111,7 +111,7 @@ struct GatherParameters {
   int64_t columns = 0;  // of a table in panels; 0 of a table [rows, width]
 };
 
-// A copy between memory of different steps, or dtypes: float32 and a half type.
+// A copy between memory of different strides, or dtypes: float32 and a half type.
 struct CopyParameters {};
 
 // Inputs: q, k, v [batch, heads, length, width], and a mask.
@@ -120,7 +120,7 @@ struct AttentionParameters {
   bool causal = false;
 };
 
-// Of uint8 a and b, which a step of 0 repeats.
+// Of uint8 a and b, which a stride of 0 repeats.
 struct QuantizedBinaryParameters {
   QuantizedBinaryKind kind = QuantizedBinaryKind::Add;
   float a_scale = 1;
@@ -193,11 +193,11 @@ using Parameters =
                  QuantizedConvolutionParameters>;
 
 // One fused operator.
-struct Step {
+struct Node {
   Parameters parameters;
   Span<const int32_t> inputs;  // values; -1 for one that is left out
   Span<const int32_t> outputs;
-  int64_t id = -1;  // by which errors and events name it; -1: its number among the steps
+  int64_t id = -1;  // by which errors and events name it; -1: its number among the nodes
 };
 
 }  // namespace rushlight::engine

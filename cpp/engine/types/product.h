@@ -11,9 +11,9 @@ namespace rushlight::engine {
 // and still in cache.
 struct Finish {
   const float* bias = nullptr;  // one per column, filled up with zeros to whole panels
-  // Added; element (i, j) at i * residual_step + j. Not of depthwise and transposed convolutions.
+  // Added; element (i, j) at i * residual_stride + j. Not of depthwise and transposed convolutions.
   const float* residual = nullptr;
-  int64_t residual_step = 0;
+  int64_t residual_stride = 0;
   float low = -__builtin_inff();
   float high = __builtin_inff();  // results are clamped: low <= x <= high (NaN stays NaN)
   bool clamps() const { return low > -__builtin_inff() || high < __builtin_inff(); }
@@ -27,13 +27,13 @@ struct Product {
   int64_t rows = 0;
   int64_t depth = 0;  // the sum's length
   int64_t columns = 0;
-  const float* a = nullptr;  // element (i, k) at i * a_step + k
-  int64_t a_step = 0;
+  const float* a = nullptr;  // element (i, k) at i * a_stride + k
+  int64_t a_stride = 0;
   const void* panels = nullptr;
   PanelType type = PanelType::Float32;  // of panels
   GroupScales scales;                   // of integers; groups of terms are multiples of kOct
-  float* c = nullptr;                   // element (i, j) at i * c_step + j
-  int64_t c_step = 0;
+  float* c = nullptr;                   // element (i, j) at i * c_stride + j
+  int64_t c_stride = 0;
   Finish finish;
 };
 

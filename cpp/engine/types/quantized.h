@@ -20,11 +20,12 @@ struct Requantize {
 
 enum class QuantizedBinaryKind : uint8_t { Add, Subtract, Multiply };
 
-// Of elementwise operators: each with its own steps in bytes, of which those of a and b may be 0.
+// Of elementwise operators: each with its own strides in bytes, of which those of a and b may be 0.
 struct ByteOperands {
   size_t rank = 0;
   int64_t sizes[kMaxViewRank] = {};
-  int64_t a_steps[kMaxViewRank] = {}, b_steps[kMaxViewRank] = {}, out_steps[kMaxViewRank] = {};
+  int64_t a_strides[kMaxViewRank] = {}, b_strides[kMaxViewRank] = {},
+          out_strides[kMaxViewRank] = {};
   const uint8_t* a = nullptr;
   const uint8_t* b = nullptr;
   uint8_t* out = nullptr;

@@ -1,4 +1,4 @@
-// Float32 operators on rows: norms, softmax, reductions, gathers; and copies with any steps
+// Float32 operators on rows: norms, softmax, reductions, gathers; and copies with any strides
 // (permutations, slices, concatenation, broadcasts).
 #pragma once
 
@@ -70,13 +70,13 @@ struct Gather {
   void* out = nullptr;
 };
 
-// out[i0, i1, …] = in[i0, i1, …], each with its own steps in elements; element sizes 1, 2, 4 and 8
-// bytes (that of the input counts if they are converted). A step of the input may be 0.
+// out[i0, i1, …] = in[i0, i1, …], each with its own strides in elements; element sizes 1, 2, 4 and
+// 8 bytes (that of the input counts if they are converted). A stride of the input may be 0.
 struct Copy {
   size_t rank = 0;
   int64_t sizes[kCopyRank] = {};
-  int64_t in_steps[kCopyRank] = {};
-  int64_t out_steps[kCopyRank] = {};
+  int64_t in_strides[kCopyRank] = {};
+  int64_t out_strides[kCopyRank] = {};
   size_t element_size = 4;
   Conversion conversion = Conversion::None;
   const void* in = nullptr;

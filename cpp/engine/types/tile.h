@@ -2,7 +2,7 @@
 // time, so that what lies between its instructions never leaves the first-level cache.
 //
 // A program is in registers of kTileFloats floats each. Comparisons give 1 and 0. The space that it
-// runs over has kTileRank dimensions, the last one innermost; every operand has a step (in
+// runs over has kTileRank dimensions, the last one innermost; every operand has a stride (in
 // elements) for each of them, 0 where it is broadcast.
 #pragma once
 
@@ -36,7 +36,7 @@ struct TileInstruction {
 struct TileOperand {
   void* data = nullptr;
   DType dtype = DType::Float32;  // Float32 or Bool; in registers all is float
-  int64_t steps[kTileRank] = {};
+  int64_t strides[kTileRank] = {};
 };
 
 struct TileRun {

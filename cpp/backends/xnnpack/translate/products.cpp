@@ -1,4 +1,4 @@
-// Products and convolutions, and what is done to their results in the same step.
+// Products and convolutions, and their epilogues.
 #include <algorithm>
 
 #include "rushlight/backends/xnnpack/payload/shapes.h"
@@ -241,7 +241,7 @@ Status Translator::batch_product(const Node& node) {
     operands[k].view = expanded(operands[k].view, whole);
     const engine::View& view = operands[k].view;
     const bool has_rows =
-        k == 1 || view.sizes[view.rank - 1] <= 1 || view.steps[view.rank - 1] == 1;
+        k == 1 || view.sizes[view.rank - 1] <= 1 || view.strides[view.rank - 1] == 1;
     if (engine::has_repeats(view) || !has_rows) operands[k] = builder_.dense(operands[k]);
     operands[k] = builder_.reshape(operands[k], shape_of_batches(whole));
   }

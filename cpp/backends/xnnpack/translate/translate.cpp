@@ -212,7 +212,7 @@ void Translator::deliver(uint32_t value, const engine::Value& source) {
   if (states_[value].home != value) return store(value, source);
   const engine::Value output = target(value, Order(), source.view.dtype);
   const bool is_there = source.place == engine::Place::Output && source.index == output.index &&
-                        source.view.offset == 0 && same_steps(source.view, output.view);
+                        source.view.offset == 0 && same_strides(source.view, output.view);
   if (!is_there) builder_.copy(source, output);
   store(value, output);
 }

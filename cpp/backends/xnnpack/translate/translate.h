@@ -1,6 +1,6 @@
 // From a graph of XNNPACK's nodes to the parts of an engine's graph: transposes, slices and most
 // reshapes are views, biases, limits and what else goes over the results of a product or
-// convolution are done there, and chains of elementwise nodes are one step.
+// convolution are done there, and chains of elementwise nodes are one operator.
 #pragma once
 
 #include "rushlight/backends/xnnpack/translate/builder.h"
@@ -48,7 +48,7 @@ class Translator {
     int64_t after[kMaxRank] = {};
     float fill = 0;
   };
-  // Nodes of one step: a cluster, or one of its nodes.
+  // Nodes of one engine operator: a cluster, or one of its nodes.
   struct Members {
     uint32_t root;
     bool alone;
@@ -91,7 +91,7 @@ class Translator {
   engine::Requantize requantize(const Node& node) const;
   // A node that the engine computes with integers. False if it has none such.
   Status integer_node(const Node& node, bool* done);
-  // A step of bytes and a node's integer weights, with what makes their sums results.
+  // An operator on bytes and a node's integer weights, with what makes their sums results.
   Status emit_sums(const Node& node, const engine::Parameters& parameters, const engine::Value& in,
                    const engine::Value& out);
   Status static_product(const Node& node);
@@ -124,9 +124,9 @@ class Translator {
 
   // --- elementwise nodes (translate_elementwise.cpp)
   Status elementwise(uint32_t root);
-  // One step for each node of a cluster that is too long for one.
+  // One operator for each node of a cluster that is too long for one.
   Status apart(uint32_t root);
-  // A step for a cluster, or for one node alone. False if it is too long.
+  // One operator for a cluster, or for one node alone. False if it is too long.
   bool chain(Members members);
   // The terms of nodes. `anchored`: where the results of the anchor lie, as [rows, columns].
   bool terms(Members members, const engine::Value* anchored, Tiles* tiles, Tiles::Term* result);

@@ -14,14 +14,14 @@ Product product_of(const ConvGeometry& g) {
   Product product;
   product.rows = g.in_height * g.in_width;
   product.depth = g.in_channels / g.groups;
-  product.columns = product.c_step = columns_of(g);
+  product.columns = product.c_stride = columns_of(g);
   return product;
 }
 
 RowRuns runs_of(const Convolution& convolution) {
   RowRuns runs;
   runs.run = convolution.geometry.in_width;
-  runs.run_step = convolution.in_row_step;
+  runs.run_stride = convolution.in_row_stride;
   return runs;
 }
 
@@ -93,7 +93,7 @@ void convolve_transposed(const Convolution& convolution, void* scratch, Workers*
   const ConvGeometry& g = convolution.geometry;
   const RowRuns runs = runs_of(convolution);
   Product product = product_of(g);
-  product.a_step = convolution.in_column_step;
+  product.a_stride = convolution.in_column_stride;
   product.c = align<float>(scratch);
   char* packing = static_cast<char*>(scratch) + columns_bytes(g);
   const int64_t in_channels = g.in_channels / g.groups;
@@ -103,7 +103,7 @@ void convolve_transposed(const Convolution& convolution, void* scratch, Workers*
   if (pixels * g.out_channels == 0) return;
   for (int64_t image = 0; image < g.batch; ++image) {
     for (int64_t group = 0; group < g.groups; ++group) {
-      product.a = convolution.in + image * convolution.in_batch_step + group * in_channels;
+      product.a = convolution.in + image * convolution.in_batch_stride + group * in_channels;
       product.panels = convolution.weights + group * group_floats;
       multiply_runs(product, runs, packing, row_blocks_scratch(product, runs), workers);
       const PartFinish part = {convolution.finish, image * pixels, group * out_channels};

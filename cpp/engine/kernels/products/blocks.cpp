@@ -18,17 +18,17 @@ void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t pane
   TileFinish finish;
   tile.b = grid.panel_at(panel);
   tile.b_panel = grid.terms * kPanel;
-  tile.c_step = grid.c_step;
+  tile.c_stride = grid.c_stride;
   tile.columns = grid.columns_of(panel, n_panels);
-  tile.ahead_step = ahead.step();
+  tile.ahead_stride = ahead.stride();
   finish.set(grid.finish, panel * kPanel, tile.columns, n_panels, &tile);
   const float* residual = tile.residual;
   int64_t row = grid.place(grid.data, first, &tile) - tile.rows;
   BlockFinish finished(grid.finish, row, panel, tile.columns);
   for (int64_t block = first; block < last; ++block) {
     const int64_t next = grid.place(grid.data, block, &tile);
-    tile.c = grid.c + row * grid.c_step + panel * kPanel;
-    if (residual != nullptr) tile.residual = residual + row * tile.residual_step;
+    tile.c = grid.c + row * grid.c_stride + panel * kPanel;
+    if (residual != nullptr) tile.residual = residual + row * tile.residual_stride;
     tile.ahead = ahead.at(block - first);
     loops.tile[tile.rows - 1][n_panels - 1](tile);
     row = next;
@@ -115,17 +115,17 @@ Ahead::Ahead(const BlockGrid& grid, int64_t first, int64_t panel, int64_t n_pane
   if (grid.next[0] != nullptr) {
     // The first blocks fetch of the first panel, the others of the second.
     blocks_ = (blocks_ + n_panels - 1) / n_panels;
-    const int64_t steps = blocks_ * grid.steps;
-    step_ = steps == 0 ? 0 : (grid.next_bytes + steps - 1) / steps;
-    block_ = grid.steps * step_;
+    const int64_t iterations = blocks_ * grid.iterations;
+    stride_ = iterations == 0 ? 0 : (grid.next_bytes + iterations - 1) / iterations;
+    block_ = grid.iterations * stride_;
     for (int64_t i = 0; i < n_panels; ++i) start_[i] = grid.next[i];
     return;
   }
   const bool last_group = first / grid.group == (grid.row_blocks - 1) / grid.group;
   int64_t next = panel + n_panels;
   if (next >= panels_of(grid.columns) && !last_group) next = 0;
-  step_ = (n_panels * grid.step_bytes + blocks_ - 1) / blocks_;
-  block_ = grid.steps * step_;
+  stride_ = (n_panels * grid.iteration_bytes + blocks_ - 1) / blocks_;
+  block_ = grid.iterations * stride_;
   const auto address = reinterpret_cast<uintptr_t>(grid.panels);
   const int64_t offset = next * grid.panel_size() + first % grid.group * block_;
   start_[0] = reinterpret_cast<const char*>(address + static_cast<uintptr_t>(offset));
@@ -142,8 +142,8 @@ void BlockFinish::advance(int64_t end, int64_t rows, bool last) {
 GemmGrid::GemmGrid(int64_t sum_terms) {
   column = run_column;
   width = gemm_loops().panels;
-  terms = steps = sum_terms;
-  step_bytes = kPanel * static_cast<int64_t>(sizeof(float));
+  terms = iterations = sum_terms;
+  iteration_bytes = kPanel * static_cast<int64_t>(sizeof(float));
 }
 
 void TileFinish::set(const Finish& finish, int64_t column, int64_t columns, int64_t panels,
@@ -155,7 +155,7 @@ void TileFinish::set(const Finish& finish, int64_t column, int64_t columns, int6
     tile->bias = bias;
   }
   tile->residual = finish.residual == nullptr ? nullptr : finish.residual + column;
-  tile->residual_step = finish.residual_step;
+  tile->residual_stride = finish.residual_stride;
   tile->clamp = finish.clamps();
   tile->low = finish.low;
   tile->high = finish.high;
@@ -165,7 +165,7 @@ Finish PartFinish::part() const {
   Finish finish = whole;
   if (whole.bias != nullptr) finish.bias = whole.bias + column;
   if (whole.residual != nullptr) {
-    finish.residual = whole.residual + row * whole.residual_step + column;
+    finish.residual = whole.residual + row * whole.residual_stride + column;
   }
   if (whole.block != nullptr) {
     finish.block = &PartFinish::block;

@@ -14,8 +14,8 @@ int64_t place_block(const void* data, int64_t block, DotTile* tile) {
   const Plan& plan = *static_cast<const Plan*>(data);
   const int64_t row = plan.blocks.start(block);
   tile->rows = plan.blocks.height(block);
-  tile->a[0] = plan.product->a + row * plan.product->a_step;
-  tile->a[1] = tile->a[0] + kFirstRows * plan.product->a_step;
+  tile->a[0] = plan.product->a + row * plan.product->a_stride;
+  tile->a[1] = tile->a[0] + kFirstRows * plan.product->a_stride;
   return row + tile->rows;
 }
 
@@ -44,7 +44,7 @@ void multiply(const QuantizedProduct& product, Workers* workers) {
   grid.columns = product.columns;
   grid.tile.rows = product.rows;
   grid.tile.a[0] = product.a;
-  grid.tile.a_step = product.a_step;
+  grid.tile.a_stride = product.a_stride;
   grid.panels = product.panels;
   grid.results = product.results;
   if (product.bits == 4) grid.results.parts = 16;

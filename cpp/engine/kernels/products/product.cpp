@@ -16,7 +16,7 @@ void narrow_range(void* data, int64_t begin, int64_t end) {
 
 struct Packing {
   const float* matrix;
-  int64_t row_step, column_step, depth, columns;
+  int64_t row_stride, column_stride, depth, columns;
   float* panels;
 };
 
@@ -24,8 +24,8 @@ void pack_panel_range(void* data, int64_t begin, int64_t end) {
   const Packing& p = *static_cast<const Packing*>(data);
   for (int64_t panel = begin; panel < end; ++panel) {
     const int64_t left = p.columns - panel * kPanel;
-    gemm_loops().pack_panel(p.matrix + panel * kPanel * p.column_step, p.row_step, p.column_step,
-                            p.depth, left < kPanel ? left : kPanel,
+    gemm_loops().pack_panel(p.matrix + panel * kPanel * p.column_stride, p.row_stride,
+                            p.column_stride, p.depth, left < kPanel ? left : kPanel,
                             p.panels + panel * kPanel * p.depth);
   }
 }
@@ -38,8 +38,8 @@ void multiply_narrow(const Product& p, int64_t begin, int64_t end, bool fetches)
   TileFinish finish;
   tile.depth = p.depth;
   tile.a[0] = p.a;
-  tile.a_step = p.a_step;
-  tile.c_step = p.c_step;
+  tile.a_stride = p.a_stride;
+  tile.c_stride = p.c_stride;
   const GemmTileFn* narrow = loops.narrow;
   if (p.type == PanelType::Float16) narrow = loops.narrow_float16;
   if (p.type == PanelType::BFloat16) narrow = loops.narrow_bfloat16;
@@ -84,7 +84,7 @@ void multiply_runs(const Product& product, const RowRuns& runs, void* scratch, s
   grid.set_group(gemm_loops().rows * product.depth * 4, workers);
   grid.panels = product.panels;
   grid.c = product.c;
-  grid.c_step = product.c_step;
+  grid.c_stride = product.c_stride;
   grid.finish = product.finish;
   grid.place = place_block;
   grid.data = &rows;
@@ -98,9 +98,9 @@ void multiply(const Product& product, void* scratch, size_t scratch_size, Worker
   multiply_runs(product, RowRuns(), scratch, scratch_size, workers);
 }
 
-void pack_panels(const float* matrix, int64_t row_step, int64_t column_step, int64_t depth,
+void pack_panels(const float* matrix, int64_t row_stride, int64_t column_stride, int64_t depth,
                  int64_t columns, float* panels, Workers* workers) {
-  Packing packing = {matrix, row_step, column_step, depth, columns, panels};
+  Packing packing = {matrix, row_stride, column_stride, depth, columns, panels};
   share_out(panels_of(columns), work_of({depth, columns}), pack_panel_range, &packing, workers);
 }
 

@@ -73,10 +73,10 @@ class Worker {
     Product part;
     part.rows = p.rows;
     part.columns = least(p.columns - column, count * kPanel);
-    part.a_step = p.a_step;
+    part.a_stride = p.a_stride;
     part.panels = buffer_;
     part.c = p.c + column;
-    part.c_step = p.c_step;
+    part.c_stride = p.c_stride;
     for (int64_t term = 0; term == 0 || term < p.depth; term += kTerms) {
       part.depth = least(p.depth - term, kTerms);
       const PartFinish finish = {finish_after(term), 0, column};
@@ -104,7 +104,7 @@ class Worker {
     if (term > 0) {
       finish.bias = nullptr;
       finish.residual = p.c;
-      finish.residual_step = p.c_step;
+      finish.residual_stride = p.c_stride;
     }
     if (term + kTerms >= p.depth) return finish;
     finish.low = Finish().low;
@@ -145,7 +145,7 @@ class Worker {
     for (int64_t i = 0; i < count; ++i) grid.next[i] = next[i];
     grid.next_bytes = plan_.tiles_fetch() ? plan_.bytes_of(part.depth) : 0;
     grid.c = part.c;
-    grid.c_step = part.c_step;
+    grid.c_stride = part.c_stride;
     grid.finish = part.finish;
     grid.place = place_block;
     grid.data = &place;

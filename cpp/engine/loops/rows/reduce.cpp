@@ -63,7 +63,8 @@ constexpr int64_t kRowBlock = 256;  // the same of one sum after another
 
 // kVecs vectors of columns, or the first `lanes` of one.
 template <typename Op, int kVecs>
-void strip(const float* x, int64_t step, int64_t rows, int64_t lanes, double divisor, float* out) {
+void strip(const float* x, int64_t stride, int64_t rows, int64_t lanes, double divisor,
+           float* out) {
   double totals[kVecs * kLanes] = {};
   Vec parts[kVecs];
   for (int64_t start = 0; start == 0 || start < rows; start += kRowBlock) {
@@ -73,7 +74,7 @@ void strip(const float* x, int64_t step, int64_t rows, int64_t lanes, double div
     for (int64_t i = start; i < end; ++i) {
 #pragma GCC unroll 8
       for (int64_t v = 0; v < kVecs; ++v) {
-        const float* const from = x + i * step + v * kLanes;
+        const float* const from = x + i * stride + v * kLanes;
         parts[v] = Op::of(parts[v], lanes == kLanes ? load(from) : load_first(from, lanes));
       }
     }
@@ -87,24 +88,24 @@ void strip(const float* x, int64_t step, int64_t rows, int64_t lanes, double div
 }
 
 template <typename Op>
-void strips(const float* x, int64_t step, int64_t rows, int64_t columns, double divisor,
+void strips(const float* x, int64_t stride, int64_t rows, int64_t columns, double divisor,
             float* out) {
   int64_t j = 0;
   for (; j + 4 * kLanes <= columns; j += 4 * kLanes) {
-    strip<Op, 4>(x + j, step, rows, kLanes, divisor, out + j);
+    strip<Op, 4>(x + j, stride, rows, kLanes, divisor, out + j);
   }
   for (; j + kLanes <= columns; j += kLanes) {
-    strip<Op, 1>(x + j, step, rows, kLanes, divisor, out + j);
+    strip<Op, 1>(x + j, stride, rows, kLanes, divisor, out + j);
   }
-  if (j < columns) strip<Op, 1>(x + j, step, rows, columns - j, divisor, out + j);
+  if (j < columns) strip<Op, 1>(x + j, stride, rows, columns - j, divisor, out + j);
 }
 
-void columns(const float* x, int64_t step, int64_t rows, int64_t columns, Reduction kind,
+void columns(const float* x, int64_t stride, int64_t rows, int64_t columns, Reduction kind,
              float* out) {
-  if (kind == Reduction::Max) return strips<Greater>(x, step, rows, columns, 1, out);
-  if (kind == Reduction::Min) return strips<Less>(x, step, rows, columns, 1, out);
+  if (kind == Reduction::Max) return strips<Greater>(x, stride, rows, columns, 1, out);
+  if (kind == Reduction::Min) return strips<Less>(x, stride, rows, columns, 1, out);
   const double divisor = kind == Reduction::Mean ? static_cast<double>(rows) : 1;
-  strips<Add>(x, step, rows, columns, divisor, out);
+  strips<Add>(x, stride, rows, columns, divisor, out);
 }
 
 }  // namespace

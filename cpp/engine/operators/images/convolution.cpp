@@ -25,7 +25,7 @@ class Convolve final : public Operator {
     if (!is_dense(*weights_) || weights_->numel != weight_floats(g)) {
       return setup.refuse("its weights have other sizes");
     }
-    RL_TRY(read_steps(setup));
+    RL_TRY(read_strides(setup));
     setup.want_scratch(scratch(g, setup.threads));
     RL_TRY(finish_.prepare(setup, given.finish, setup.input(2),
                            g.batch * g.out_height * g.out_width, g.out_channels));
@@ -87,20 +87,20 @@ class Convolve final : public Operator {
     return bounded_product({inputs, panels_of(columns) * kPanel, g.groups});
   }
 
-  Status read_steps(const Setup& setup) {
+  Status read_strides(const Setup& setup) {
     ConvGeometry& g = convolution_.geometry;
     if (kind_ == ConvolutionKind::Dense) {
-      convolution_.in_batch_step = in_->steps[0];
-      convolution_.in_channel_step = in_->steps[1];
-      convolution_.in_row_step = in_->steps[2];
-      convolution_.in_column_step = in_->steps[3];
+      convolution_.in_batch_stride = in_->strides[0];
+      convolution_.in_channel_stride = in_->strides[1];
+      convolution_.in_row_stride = in_->strides[2];
+      convolution_.in_column_stride = in_->strides[3];
       drop_idle_strides(&g);
       return {};
     }
     if (!is_channels_last(*in_)) return setup.refuse("its image does not lie channels last");
-    convolution_.in_column_step = g.in_channels;
-    convolution_.in_row_step = g.in_width * g.in_channels;
-    convolution_.in_batch_step = g.in_height * convolution_.in_row_step;
+    convolution_.in_column_stride = g.in_channels;
+    convolution_.in_row_stride = g.in_width * g.in_channels;
+    convolution_.in_batch_stride = g.in_height * convolution_.in_row_stride;
     return {};
   }
 

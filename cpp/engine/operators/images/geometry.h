@@ -16,7 +16,7 @@ Status read_geometry(const Setup& setup, const View& in, const View& out, const 
 // Channels of images that were read, in so many groups; depthwise: one input channel in each.
 Status read_groups(const Setup& setup, int64_t groups, bool depthwise, ConvGeometry* geometry);
 
-// A stride that is never taken must not be multiplied with a step of memory that is not either.
+// A stride that is never taken must not be multiplied with a stride of memory that is not either.
 void drop_idle_strides(ConvGeometry* geometry);
 
 // True if the memory is [N, H, W, C] without gaps.

@@ -23,10 +23,11 @@ class ConvolveBytes final : public Operator {
     RL_TRY(read_geometry(setup, *in_, out, given.window, false, &g));
     RL_TRY(read_groups(setup, given.groups, depthwise_, &g));
     RL_TRY(check_weights(setup));
-    RL_TRY(read_steps(setup));
+    RL_TRY(read_strides(setup));
     convolution_.padding_value = given.padding_value;
-    setup.want_scratch(depthwise_ ? quantized_depthwise_scratch(g)
-                                  : quantized_convolution_scratch(g, convolution_.in_channel_step));
+    setup.want_scratch(depthwise_
+                           ? quantized_depthwise_scratch(g)
+                           : quantized_convolution_scratch(g, convolution_.in_channel_stride));
     RL_TRY(results_.prepare(setup, given, g.batch * g.out_height * g.out_width, g.out_channels,
                             g.out_channels));
     if (!results_.has_residual() || !depthwise_) return {};
@@ -64,24 +65,24 @@ class ConvolveBytes final : public Operator {
     return setup.refuse("its weights have other sizes");
   }
 
-  Status read_steps(const Setup& setup) {
+  Status read_strides(const Setup& setup) {
     ConvGeometry& g = convolution_.geometry;
     if (has_repeats(*in_)) return setup.refuse("its image repeats elements");
     if (depthwise_ && !is_channels_last(*in_)) {
       return setup.refuse("its image does not lie channels last");
     }
-    convolution_.in_batch_step = in_->steps[0];
-    convolution_.in_row_step = in_->steps[2];
-    convolution_.in_column_step = in_->steps[3];
-    convolution_.in_channel_step = g.in_channels > 1 ? in_->steps[1] : 1;
+    convolution_.in_batch_stride = in_->strides[0];
+    convolution_.in_row_stride = in_->strides[2];
+    convolution_.in_column_stride = in_->strides[3];
+    convolution_.in_channel_stride = g.in_channels > 1 ? in_->strides[1] : 1;
     if (!depthwise_) {
       drop_idle_strides(&g);
       return {};
     }
-    convolution_.in_channel_step = 1;
-    convolution_.in_column_step = g.in_channels;
-    convolution_.in_row_step = g.in_width * g.in_channels;
-    convolution_.in_batch_step = g.in_height * convolution_.in_row_step;
+    convolution_.in_channel_stride = 1;
+    convolution_.in_column_stride = g.in_channels;
+    convolution_.in_row_stride = g.in_width * g.in_channels;
+    convolution_.in_batch_stride = g.in_height * convolution_.in_row_stride;
     return {};
   }
 

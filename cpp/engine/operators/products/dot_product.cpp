@@ -27,8 +27,8 @@ Status prepare_sizes(const Setup& setup, const View* panels, int32_t bits,
   product->depth = in_rows.width;
   product->bits = bits;
   product->columns = out_rows.width;
-  product->a_step = in_rows.step;
-  product->results.step = out_rows.step;
+  product->a_stride = in_rows.stride;
+  product->results.stride = out_rows.stride;
   return {};
 }
 
@@ -39,7 +39,7 @@ class StaticProduct final : public Operator {
     a_ = setup.input(0);
     panels_ = setup.input(1);
     RL_TRY(prepare_sizes(setup, panels_, 8, &product_));
-    return results_.prepare(setup, given, product_.rows, product_.columns, product_.results.step);
+    return results_.prepare(setup, given, product_.rows, product_.columns, product_.results.stride);
   }
 
   Status run(const Frame& frame) const override {

@@ -25,8 +25,8 @@ class PackedProduct final : public Operator {
     product_.rows = out.count;
     product_.depth = a.width;
     product_.columns = out.width;
-    product_.a_step = a.step;
-    product_.c_step = out.step;
+    product_.a_stride = a.stride;
+    product_.c_stride = out.stride;
     RL_TRY(has_scales(product_.type) ? check_scales(setup) : check_panels(setup, a.width, kPanel));
     setup.want_scratch(product_scratch(product_, setup.threads));
     return finish_.prepare(setup, given.finish, setup.input(2), out.count, out.width);
@@ -104,14 +104,14 @@ class BatchProduct final : public Operator {
                       a_->sizes[1] == out_->sizes[1] && a_->sizes[2] == b_->sizes[1] &&
                       b_->sizes[2] == out_->sizes[2];
     if (!fits) return setup.refuse("the sizes of its matrices do not fit");
-    const bool rows =
-        (a_->steps[2] == 1 || a_->sizes[2] <= 1) && (out_->steps[2] == 1 || out_->sizes[2] <= 1);
+    const bool rows = (a_->strides[2] == 1 || a_->sizes[2] <= 1) &&
+                      (out_->strides[2] == 1 || out_->sizes[2] <= 1);
     if (!rows) return setup.refuse("its rows have gaps");
     product_.rows = out_->sizes[1];
     product_.depth = a_->sizes[2];
     product_.columns = out_->sizes[2];
-    product_.a_step = a_->steps[1];
-    product_.c_step = out_->steps[1];
+    product_.a_stride = a_->strides[1];
+    product_.c_stride = out_->strides[1];
     panels_ = panel_floats(product_.depth, product_.columns);
     panels_ = (panels_ + kPanel - 1) / kPanel * kPanel;
     setup.want_scratch(panels_ * sizeof(float) + product_scratch(product_, setup.threads));
@@ -124,10 +124,10 @@ class BatchProduct final : public Operator {
     const size_t used = panels_ * sizeof(float);
     for (int64_t i = 0; i < out_->sizes[0]; ++i) {
       Product product = product_;
-      product.a = frame.at(a_) + i * a_->steps[0];
+      product.a = frame.at(a_) + i * a_->strides[0];
       product.panels = panels;
-      product.c = frame.at(out_) + i * out_->steps[0];
-      pack_panels(frame.at(b_) + i * b_->steps[0], b_->steps[1], b_->steps[2], product.depth,
+      product.c = frame.at(out_) + i * out_->strides[0];
+      pack_panels(frame.at(b_) + i * b_->strides[0], b_->strides[1], b_->strides[2], product.depth,
                   product.columns, panels, frame.workers);
       multiply(product, panels + panels_, frame.scratch_size - used, frame.workers);
     }

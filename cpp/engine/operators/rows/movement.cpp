@@ -91,8 +91,8 @@ class CopyOperator final : public Operator {
     copy_.rank = in_->rank;
     for (size_t d = 0; d < in_->rank; ++d) {
       copy_.sizes[d] = in_->sizes[d];
-      copy_.in_steps[d] = in_->steps[d];
-      copy_.out_steps[d] = out_->steps[d];
+      copy_.in_strides[d] = in_->strides[d];
+      copy_.out_strides[d] = out_->strides[d];
     }
     copy_.element_size = element_size(in_->dtype);
     if (copy_.element_size > 8) return setup.refuse("its elements are too large");

@@ -38,8 +38,8 @@ class ConvertOperator final : public Operator {
     convert_.zero_point = given.zero_point;
     convert_.rows = in.count;
     convert_.width = in.width;
-    convert_.in_step = in.step;
-    convert_.out_step = out.step;
+    convert_.in_stride = in.stride;
+    convert_.out_stride = out.stride;
     return {};
   }
 
@@ -87,8 +87,8 @@ class QuantizeRowsOperator final : public Operator {
     }
     job_.rows = in.count;
     job_.width = in.width;
-    job_.in_step = in.step;
-    job_.out_step = out.step;
+    job_.in_stride = in.stride;
+    job_.out_stride = out.stride;
     return {};
   }
 

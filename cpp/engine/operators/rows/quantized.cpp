@@ -20,9 +20,9 @@ class BytePlan {
     operands_.rank = out->rank;
     for (size_t d = 0; d < out->rank; ++d) {
       operands_.sizes[d] = out->sizes[d];
-      operands_.a_steps[d] = a->steps[d];
-      operands_.b_steps[d] = b != nullptr ? b->steps[d] : 0;
-      operands_.out_steps[d] = out->steps[d];
+      operands_.a_strides[d] = a->strides[d];
+      operands_.b_strides[d] = b != nullptr ? b->strides[d] : 0;
+      operands_.out_strides[d] = out->strides[d];
     }
     return {};
   }
