@@ -132,10 +132,10 @@ struct Expected {
     value += term;
     size += std::fabs(term);
   }
-  bool holds(float result, const engine::Finish& finish) const {
+  bool holds(float result, const engine::Epilogue& epilogue) const {
     double wanted = value;
-    if (wanted < finish.low) wanted = finish.low;
-    if (wanted > finish.high) wanted = finish.high;
+    if (wanted < epilogue.low) wanted = epilogue.low;
+    if (wanted > epilogue.high) wanted = epilogue.high;
     return std::fabs(result - wanted) <= 2e-6 * size + 1e-30;
   }
 };
@@ -152,7 +152,7 @@ inline std::vector<float> bias_of(Random& random, int64_t columns) {
   return bias;
 }
 
-// A Finish::block that adds 1 to each element, by which a test sees that it comes by once.
+// An Epilogue::block that adds 1 to each element, by which a test sees that it comes by once.
 struct Increment {
   float* c;
   int64_t c_stride;

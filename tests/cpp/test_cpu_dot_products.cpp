@@ -20,7 +20,7 @@ struct Case {
   Output output = Output::Bytes;
   int64_t a_gap = 0, c_gap = 0;  // between rows
   bool extremes = false;         // all terms are of the greatest size
-  bool finished = false;         // numbers get a bias, a residual and a clamp
+  bool has_epilogue = false;     // numbers get a bias, a residual and a clamp
   int32_t bits = 8;              // of weights; of 4, results are Dynamic
   int64_t group = 0;             // terms that share a scale
   bool halves = false;           // scales of groups are bfloat16
@@ -166,12 +166,12 @@ QuantizedProduct product_of(const Case& test, const Operands& operands) {
   }
   p.results.stride = test.columns + test.c_gap;
   if (test.output == Output::Dynamic) p.results.row_scales = operands.row_scales.data();
-  if (test.finished) {
-    p.results.finish.bias = operands.bias.data();
-    p.results.finish.residual = operands.residual.data();
-    p.results.finish.residual_stride = test.columns;
-    p.results.finish.low = -40;
-    p.results.finish.high = 100;
+  if (test.has_epilogue) {
+    p.results.epilogue.bias = operands.bias.data();
+    p.results.epilogue.residual = operands.residual.data();
+    p.results.epilogue.residual_stride = test.columns;
+    p.results.epilogue.low = -40;
+    p.results.epilogue.high = 100;
   }
   return p;
 }
@@ -230,7 +230,7 @@ double number_of(const Case& test, const Operands& o, int64_t i, int64_t j, doub
     }
     *size = std::fabs(number);
   }
-  if (!test.finished) return number;
+  if (!test.has_epilogue) return number;
   number += o.bias[column] + o.residual[static_cast<size_t>(i * test.columns + j)];
   return number < -40 ? -40 : number > 100 ? 100 : number;
 }
@@ -241,8 +241,8 @@ void check_numbers(const Case& test, const Operands& operands, PoolWorkers& two)
   Guarded<float> alone(size);
   Guarded<float> shared(size);
   Increment increment = {alone.data(), p.results.stride};
-  p.results.finish.block = Increment::block;
-  p.results.finish.data = &increment;
+  p.results.epilogue.block = Increment::block;
+  p.results.epilogue.data = &increment;
   p.results.floats = alone.data();
   multiply(p, nullptr);
   increment.c = p.results.floats = shared.data();
@@ -278,7 +278,7 @@ void test_drawn_shapes(PoolWorkers& two) {
     test.a_gap = random.whole(0, 3);
     test.c_gap = random.whole(0, 2);
     test.extremes = random.chance(3);
-    test.finished = random.chance(2);
+    test.has_epilogue = random.chance(2);
     check_case(test, i, two);
   }
 }
@@ -300,7 +300,7 @@ void test_drawn_nibbles(PoolWorkers& two) {
     test.a_gap = random.whole(0, 3);
     test.c_gap = random.whole(0, 2);
     test.extremes = random.chance(3);
-    test.finished = random.chance(2);
+    test.has_epilogue = random.chance(2);
     test.halves = random.chance(2);
     check_case(test, i, two);
   }

@@ -118,19 +118,19 @@ std::vector<float> run(const Case& test, Operands& operands, bool scratch, Worke
   const int64_t size = test.rows == 0 ? 0 : (test.rows - 1) * p.c_stride + test.columns;
   Guarded<float> c(size);
   p.c = c.data();
-  if (test.bias) p.finish.bias = operands.bias.data();
+  if (test.bias) p.epilogue.bias = operands.bias.data();
   if (test.residual) {
-    p.finish.residual = operands.residual.data();
-    p.finish.residual_stride = test.columns;
+    p.epilogue.residual = operands.residual.data();
+    p.epilogue.residual_stride = test.columns;
   }
   if (test.clamp) {
-    p.finish.low = -1.5f;
-    p.finish.high = 2.0f;
+    p.epilogue.low = -1.5f;
+    p.epilogue.high = 2.0f;
   }
   const Increment increment = {p.c, p.c_stride};
   if (test.block) {
-    p.finish.block = Increment::block;
-    p.finish.data = &increment;
+    p.epilogue.block = Increment::block;
+    p.epilogue.data = &increment;
   }
   const size_t threads = workers == nullptr ? 1 : workers->count();
   const size_t bytes = scratch ? product_scratch(p, threads) : least_product_scratch(p, threads);
@@ -146,10 +146,10 @@ std::vector<float> run(const Case& test, Operands& operands, bool scratch, Worke
 }
 
 bool as_expected(const Case& test, const Operands& operands, const std::vector<float>& c) {
-  Finish finish;
+  Epilogue epilogue;
   if (test.clamp) {
-    finish.low = -1.5f;
-    finish.high = 2.0f;
+    epilogue.low = -1.5f;
+    epilogue.high = 2.0f;
   }
   for (int64_t i = 0; i < test.rows; ++i) {
     for (int64_t j = 0; j < test.columns; ++j) {
@@ -165,7 +165,7 @@ bool as_expected(const Case& test, const Operands& operands, const std::vector<f
       float result = c[static_cast<size_t>(i * (test.columns + test.c_gap) + j)];
       if (test.block) result -= 1;
       expected.size += 1;
-      if (!expected.holds(result, finish)) return false;
+      if (!expected.holds(result, epilogue)) return false;
     }
   }
   return true;
@@ -271,8 +271,8 @@ void test_nan_stays() {
     p.panels = panels.data();
     p.c = c.data();
     p.c_stride = kPanel;
-    p.finish.low = 0;
-    p.finish.high = 3;
+    p.epilogue.low = 0;
+    p.epilogue.high = 3;
     multiply(p, nullptr, 0, nullptr);
     CHECK(std::isnan(c.data()[0]) && std::isnan(c.data()[kPanel - 1]));
     CHECK(c.data()[kPanel] == 3.0f);

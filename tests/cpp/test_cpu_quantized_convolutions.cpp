@@ -138,7 +138,7 @@ void check_case(const Case& test, Random& random) {
   conv.results.multipliers = weights.multipliers.data();
   conv.results.requantize = draw_requantize(random);
   conv.results.stride = g.out_channels;
-  conv.results.finish.low = -1.5f;
+  conv.results.epilogue.low = -1.5f;
   std::vector<int32_t> expected(static_cast<size_t>(out_size(g)));
   std::vector<float> expected_floats(expected.size());
   for (int64_t i = 0; i < out_size(g); ++i) {

@@ -175,9 +175,9 @@ void test_refused_products() {
   requantize(0, 9, 8);
   refused(
       [](Graph& g) {
-        Table finish, product;
-        finish.scalar<uint8_t>(0, 1);
-        g.nodes[Graph::kProduct].operation = product.ref(1, finish.node());
+        Table epilogue, product;
+        epilogue.scalar<uint8_t>(0, 1);
+        g.nodes[Graph::kProduct].operation = product.ref(1, epilogue.node());
       },
       "what follows its results is for float32");
 }

@@ -205,9 +205,9 @@ void test_refused_convolutions() {
     }
     refuse_table(node, Graph::convolution(2, 1, 0, bounds()), "are dense or depthwise");
     refuse_table(node, Graph::convolution(9, 1, 0, bounds()), "of an unknown kind");
-    Table finish;
-    finish.scalar<uint8_t>(0, 1);
-    refuse_table(node, Graph::convolution(kind, groups, 0, bounds()).ref(8, finish.node()),
+    Table epilogue;
+    epilogue.scalar<uint8_t>(0, 1);
+    refuse_table(node, Graph::convolution(kind, groups, 0, bounds()).ref(8, epilogue.node()),
                  "what follows its results is for float32");
   }
   const auto adding = [](uint8_t kind, int64_t groups, uint32_t value) {

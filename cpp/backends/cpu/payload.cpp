@@ -61,7 +61,7 @@ class Reader {
   Status read_parameters(engine::Node from, Parameters* to);
   Status read_integers(engine::Node from, Parameters* to);
   Status read_program(engine::TileProgram from, TileProgram* to);
-  Status read_finish(engine::Epilogue from, FinishParameters* to);
+  Status read_epilogue(engine::Epilogue from, EpilogueParameters* to);
   template <typename Table>
   Status read_convolution(const Table& from, ConvolutionParameters* to);
   Status read_quantized_convolution(engine::QuantizedConvolution from, Parameters* to);
@@ -212,8 +212,8 @@ Status Reader::read_node(engine::Node from, Node* to) {
 Status Reader::read_parameters(engine::Node from, Parameters* to) {
   switch (from.operation_type()) {
     case Operation::Product:
-      return read_finish(from.operation_as_Product().epilogue(),
-                         &to->emplace<ProductParameters>().finish);
+      return read_epilogue(from.operation_as_Product().epilogue(),
+                           &to->emplace<ProductParameters>().epilogue);
     case Operation::BatchProduct:
       *to = BatchProductParameters();
       return {};
@@ -273,14 +273,14 @@ Status Reader::read_integers(engine::Node from, Parameters* to) {
       auto& quantized = to->emplace<QuantizedProductParameters>();
       quantized.requantize = requantize_of(product.requantize());
       RL_TRY(read_residual(product, &quantized.residual));
-      return read_finish(product.epilogue(), &quantized.finish);
+      return read_epilogue(product.epilogue(), &quantized.epilogue);
     }
     case Operation::DynamicProduct: {
       const engine::DynamicProduct product = from.operation_as_DynamicProduct();
       auto& dynamic = to->emplace<DynamicProductParameters>();
       dynamic.bits = product.bits();
       dynamic.group_size = product.group_size();
-      return read_finish(product.epilogue(), &dynamic.finish);
+      return read_epilogue(product.epilogue(), &dynamic.epilogue);
     }
     case Operation::QuantizedConvolution:
       return read_quantized_convolution(from.operation_as_QuantizedConvolution(), to);
@@ -310,7 +310,7 @@ Status Reader::read_program(engine::TileProgram from, TileProgram* to) {
   return copy(from.operands(), &to->operands);
 }
 
-Status Reader::read_finish(engine::Epilogue from, FinishParameters* to) {
+Status Reader::read_epilogue(engine::Epilogue from, EpilogueParameters* to) {
   to->clamped = from.clamped();
   to->low = from.low();
   to->high = from.high();
@@ -326,7 +326,7 @@ Status Reader::read_convolution(const Table& from, ConvolutionParameters* to) {
   to->kind = static_cast<ConvolutionKind>(from.kind());
   if (!read_window(from, &to->window)) return refuse("its window is not valid");
   to->groups = from.groups();
-  return read_finish(from.epilogue(), &to->finish);
+  return read_epilogue(from.epilogue(), &to->epilogue);
 }
 
 Status Reader::read_quantized_convolution(engine::QuantizedConvolution from, Parameters* to) {

@@ -9,8 +9,8 @@ void run_block(const void* data, int64_t row, int64_t rows, int64_t column, int6
 
 }  // namespace
 
-Status FinishPlan::prepare(Setup& setup, const FinishParameters& given, const View* bias,
-                           int64_t rows, int64_t columns) {
+Status EpiloguePlan::prepare(Setup& setup, const EpilogueParameters& given, const View* bias,
+                             int64_t rows, int64_t columns) {
   if (bias != nullptr && (!is_dense(*bias) || bias->numel != panels_of(columns) * kPanel)) {
     return setup.refuse("its bias has other sizes");
   }
@@ -35,23 +35,23 @@ Status FinishPlan::prepare(Setup& setup, const FinishParameters& given, const Vi
   return {};
 }
 
-Finish FinishPlan::bind(const Frame& frame, BoundTiles& bound) const {
-  Finish finish;
-  finish.bias = frame.at(bias_);
+Epilogue EpiloguePlan::bind(const Frame& frame, BoundTiles& bound) const {
+  Epilogue epilogue;
+  epilogue.bias = frame.at(bias_);
   if (residual_ != nullptr) {
-    finish.residual = frame.at(residual_);
-    finish.residual_stride = residual_->strides[0];
+    epilogue.residual = frame.at(residual_);
+    epilogue.residual_stride = residual_->strides[0];
   }
   if (clamped_) {
-    finish.low = low_;
-    finish.high = high_;
+    epilogue.low = low_;
+    epilogue.high = high_;
   }
   if (!tiles_.empty()) {
     tiles_.bind(frame, bound);
-    finish.block = run_block;
-    finish.data = &bound;
+    epilogue.block = run_block;
+    epilogue.data = &bound;
   }
-  return finish;
+  return epilogue;
 }
 
 }  // namespace rushlight::engine

@@ -1,4 +1,4 @@
-// What products and convolutions of bytes make of their sums: bytes, or float32 with a finish.
+// What products and convolutions of bytes make of their sums: bytes, or float32 with an epilogue.
 #pragma once
 
 #include "rushlight/engine/kernels/products/dot_product.h"
@@ -18,8 +18,8 @@ class ResultsPlan {
     results_.stride = stride;
     RL_TRY(prepare_columns(setup, columns));
     return out_->dtype == DType::Float32
-               ? prepare_floats(setup, given.finish, given.residual, rows, columns)
-               : prepare_bytes(setup, given.finish, given.residual, rows, columns);
+               ? prepare_floats(setup, given.epilogue, given.residual, rows, columns)
+               : prepare_bytes(setup, given.epilogue, given.residual, rows, columns);
   }
   bool has_residual() const { return residual_ != nullptr; }
   // For one run. `bound` must live until the run is over.
@@ -27,9 +27,9 @@ class ResultsPlan {
 
  private:
   Status prepare_columns(const Setup& setup, int64_t columns);
-  Status prepare_floats(Setup& setup, const FinishParameters& finish,
+  Status prepare_floats(Setup& setup, const EpilogueParameters& epilogue,
                         const QuantizedResidualParameters& residual, int64_t rows, int64_t columns);
-  Status prepare_bytes(const Setup& setup, const FinishParameters& finish,
+  Status prepare_bytes(const Setup& setup, const EpilogueParameters& epilogue,
                        const QuantizedResidualParameters& residual, int64_t rows, int64_t columns);
 
   const View* start_ = nullptr;
@@ -37,7 +37,7 @@ class ResultsPlan {
   const View* out_ = nullptr;
   const View* residual_ = nullptr;
   QuantizedResults results_;
-  FinishPlan finish_;
+  EpiloguePlan epilogue_;
 };
 
 // Ok if the node has what ResultsPlan needs, and bytes and weights before it.

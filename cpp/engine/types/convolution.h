@@ -36,7 +36,7 @@ struct Convolution {
   int64_t in_batch_stride = 0, in_row_stride = 0, in_column_stride = 0, in_channel_stride = 1;
   const float* weights = nullptr;
   float* out = nullptr;  // [batch, out_height, out_width, out_channels], dense
-  Finish finish;         // rows are pixels: (batch * out_height + y) * out_width + x
+  Epilogue epilogue;     // rows are pixels: (batch * out_height + y) * out_width + x
 };
 
 // Dense ones of 3 by 3 taps without strides, dilation or groups, by Winograd's algorithm. Both

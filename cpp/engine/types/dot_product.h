@@ -23,14 +23,14 @@ struct QuantizedResults {
   const uint8_t* residual = nullptr;
   int64_t residual_stride = 0;
   QuantizedBinary sum;
-  // Or else (sum + start) * multiplier, finished; or, if A has scales and zero points for each of
-  // its rows (two floats), (sum - zero point * start) * scale * multiplier, finished. Of groups,
-  // whose sums are multiplied already, (sum - zero point * share) * scale.
+  // Or else float32, with the epilogue applied to (sum + start) * multiplier. If each row of A has
+  // a scale and a zero point (two floats), to (sum - zero point * start) * scale * multiplier. With
+  // groups, whose sums are multiplied already, to (sum - zero point * share) * scale.
   float* floats = nullptr;
   const float* row_scales = nullptr;
   int32_t parts = 1;              // sums are of so many times the weights: 16 of those of 4 bits
   const float* shares = nullptr;  // one for each column: the sum of scale * weight
-  Finish finish;
+  Epilogue epilogue;
   int64_t stride = 0;  // element (i, j) at i * stride + j
 };
 

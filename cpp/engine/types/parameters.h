@@ -22,7 +22,7 @@ struct TileProgram {
 };
 
 // What is done to results of a product or convolution before they leave the cache.
-struct FinishParameters {
+struct EpilogueParameters {
   bool clamped = false;
   float low = 0;
   float high = 0;
@@ -41,7 +41,7 @@ struct Window {
 // A matrix product with packed weights. Inputs: a, panels, bias, and the scales of panels of
 // integers.
 struct ProductParameters {
-  FinishParameters finish;
+  EpilogueParameters epilogue;
 };
 
 // Products of matrices that are both computed, in batches. Inputs: a, b.
@@ -54,7 +54,7 @@ struct ConvolutionParameters {
   ConvolutionKind kind = ConvolutionKind::Dense;
   Window window;
   int64_t groups = 1;
-  FinishParameters finish;
+  EpilogueParameters epilogue;
 };
 
 // Inputs: images [N, C, H, W].
@@ -168,10 +168,10 @@ struct ConvertParameters {
 struct QuantizeRowsParameters {};
 
 // A matrix product of uint8 with packed int8 weights (kernels/dot_product.h). Inputs: a, panels,
-// start (int32), multipliers (float32). The result is uint8, or float32 and finished.
+// start (int32), multipliers (float32). The result is uint8, or float32 after the epilogue.
 struct QuantizedProductParameters {
   Requantize requantize;
-  FinishParameters finish;
+  EpilogueParameters epilogue;
   QuantizedResidualParameters residual;
 };
 
@@ -180,7 +180,7 @@ struct QuantizedProductParameters {
 struct DynamicProductParameters {
   int32_t bits = 8;
   int64_t group_size = 0;  // terms that share a scale; 0: all of them
-  FinishParameters finish;
+  EpilogueParameters epilogue;
 };
 
 using Parameters =

@@ -9,7 +9,7 @@ namespace rushlight::engine {
 
 // What is done to results on their way out of registers, and to blocks of results that are stored
 // and still in cache.
-struct Finish {
+struct Epilogue {
   const float* bias = nullptr;  // one per column, filled up with zeros to whole panels
   // Added; element (i, j) at i * residual_stride + j. Not of depthwise and transposed convolutions.
   const float* residual = nullptr;
@@ -34,7 +34,7 @@ struct Product {
   GroupScales scales;                   // of integers; groups of terms are multiples of kOct
   float* c = nullptr;                   // element (i, j) at i * c_stride + j
   int64_t c_stride = 0;
-  Finish finish;
+  Epilogue epilogue;
 };
 
 }  // namespace rushlight::engine

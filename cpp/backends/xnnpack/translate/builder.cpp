@@ -10,24 +10,24 @@ constexpr uint64_t kBlockAlignment = 64;
 const engine::TileProgram* program_of(const engine::Parameters& parameters) {
   if (const auto* p = std::get_if<engine::ElementwiseParameters>(&parameters)) return &p->program;
   if (const auto* p = std::get_if<engine::ProductParameters>(&parameters))
-    return &p->finish.program;
+    return &p->epilogue.program;
   if (const auto* p = std::get_if<engine::DynamicProductParameters>(&parameters)) {
-    return &p->finish.program;
+    return &p->epilogue.program;
   }
   if (const auto* p = std::get_if<engine::ConvolutionParameters>(&parameters)) {
-    return &p->finish.program;
+    return &p->epilogue.program;
   }
   return nullptr;
 }
 
 int64_t residual_of(const engine::Parameters& parameters) {
   if (const auto* p = std::get_if<engine::ProductParameters>(&parameters))
-    return p->finish.residual;
+    return p->epilogue.residual;
   if (const auto* p = std::get_if<engine::DynamicProductParameters>(&parameters)) {
-    return p->finish.residual;
+    return p->epilogue.residual;
   }
   if (const auto* p = std::get_if<engine::ConvolutionParameters>(&parameters)) {
-    return p->finish.residual;
+    return p->epilogue.residual;
   }
   return -1;
 }
@@ -190,7 +190,7 @@ uint64_t Builder::place_blocks() {
   return total;
 }
 
-bool Builder::finish(size_t n_inputs, size_t n_outputs, engine::GraphParts* parts) {
+bool Builder::epilogue(size_t n_inputs, size_t n_outputs, engine::GraphParts* parts) {
   if (!values_.ok() || !constants_.ok() || !nodes_.ok() || !blocks_.ok() || !ok_) return false;
   measure_lives();
   parts->scratch_size = place_blocks();

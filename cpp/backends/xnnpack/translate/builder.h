@@ -95,7 +95,7 @@ class Builder {
   engine::Value rows(const engine::Value& value);
 
   // False if memory ran out. Values in scratch get their place.
-  bool finish(size_t n_inputs, size_t n_outputs, engine::GraphParts* parts);
+  bool epilogue(size_t n_inputs, size_t n_outputs, engine::GraphParts* parts);
 
  private:
   // Scratch memory from the node that writes it first to the one that reads it last.

@@ -352,7 +352,7 @@ engine::Value Translator::rounded_images(uint32_t value) {
   return of.floats;
 }
 
-Status Translator::dynamic_product(const Node& node, const engine::FinishParameters& finish,
+Status Translator::dynamic_product(const Node& node, const engine::EpilogueParameters& epilogue,
                                    const engine::Value* bias, const engine::Value& rows) {
   State& of = states_[node.inputs[0]];
   if (!of.has_rows) quantize_rows(node.inputs[0], builder_.rows(view(node.inputs[0])));
@@ -371,7 +371,7 @@ Status Translator::dynamic_product(const Node& node, const engine::FinishParamet
   engine::DynamicProductParameters parameters;
   parameters.bits = weights->bits;
   parameters.group_size = weights->group_size;
-  parameters.finish = finish;
+  parameters.epilogue = epilogue;
   builder_.emit(parameters, {&of.rows, &of.scales, &panels, &scales, &shares, bias}, {&rows});
   return {};
 }

@@ -16,7 +16,7 @@ constexpr uint8_t kChannelsFirst[] = {0, 3, 1, 2};  // [N, H, W, C] as [N, C, H,
 bool has_limits(const Node& node) { return node.low != -kInfinity || node.high != kInfinity; }
 
 // The limits of `to`, and after them those of `node`.
-void add_limits(const Node& node, engine::FinishParameters* to) {
+void add_limits(const Node& node, engine::EpilogueParameters* to) {
   if (!has_limits(node)) return;
   if (!to->clamped) {
     to->low = -kInfinity;
@@ -73,14 +73,14 @@ Status Translator::fully_connected(const Node& node, uint32_t root, bool* fits) 
   const engine::Value out = target(value);
   const engine::Value rows = builder_.rows(out);
   engine::ProductParameters parameters;
-  if (!finish(node, root, rows, &parameters.finish)) {
+  if (!epilogue(node, root, rows, &parameters.epilogue)) {
     *fits = false;
     return {};
   }
   const bool has_bias = node.inputs[2] != kNone;
   const engine::Value bias = has_bias ? packed(weights_.bias_of(node)) : engine::Value();
   if (is_dynamic_product(node, graph_)) {
-    RL_TRY(dynamic_product(node, parameters.finish, has_bias ? &bias : nullptr, rows));
+    RL_TRY(dynamic_product(node, parameters.epilogue, has_bias ? &bias : nullptr, rows));
     store(value, out);
     return {};
   }
@@ -111,7 +111,7 @@ Status Translator::convolution(const Node& node, uint32_t root, bool* fits) {
   image.view = permuted(image.view, kChannelsFirst);
   const engine::Value out = target(value);
   engine::Value result = builder_.reshape(out, shapes_[node.outputs[0]]);
-  if (!finish(node, root, builder_.rows(out), &parameters.finish)) {
+  if (!epilogue(node, root, builder_.rows(out), &parameters.epilogue)) {
     *fits = false;
     return {};
   }
@@ -155,12 +155,12 @@ engine::Value Translator::padded_image(const Node& node, engine::Window* window)
   return of.value;
 }
 
-bool Translator::finish(const Node& node, uint32_t root, const engine::Value& rows,
-                        engine::FinishParameters* to) {
+bool Translator::epilogue(const Node& node, uint32_t root, const engine::Value& rows,
+                          engine::EpilogueParameters* to) {
   add_limits(node, to);
   if (root == kNone) return true;
   uint32_t residual = kNone;
-  engine::FinishParameters simple = *to;
+  engine::EpilogueParameters simple = *to;
   if (find_residual(node, root, &residual, &simple)) {
     *to = simple;
     if (residual == kNone) return true;
@@ -178,7 +178,7 @@ bool Translator::finish(const Node& node, uint32_t root, const engine::Value& ro
 
 // Whether a cluster is one addition and limits: what kernels do without a program.
 bool Translator::find_residual(const Node& node, uint32_t root, uint32_t* residual,
-                               engine::FinishParameters* to) const {
+                               engine::EpilogueParameters* to) const {
   const bool adds = node.kind == NodeKind::FullyConnected || node.kind == NodeKind::Conv2d;
   uint32_t last = node.outputs[0];
   for (uint32_t i = clusters_.first(root); i != kNone; i = clusters_.next(i)) {

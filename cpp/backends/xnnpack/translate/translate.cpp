@@ -26,7 +26,7 @@ Status Translator::run(size_t n_inputs, size_t n_outputs, engine::GraphParts* pa
     }
     if (out_of_memory_) return no_memory();
   }
-  if (!builder_.finish(n_inputs, n_outputs, parts)) return no_memory();
+  if (!builder_.epilogue(n_inputs, n_outputs, parts)) return no_memory();
   return {};
 }
 

@@ -106,7 +106,7 @@ class Translator {
   void quantize_rows(uint32_t value, const engine::Value& rows);
   // What images that were quantised one by one stand for.
   engine::Value rounded_images(uint32_t value);
-  Status dynamic_product(const Node& node, const engine::FinishParameters& finish,
+  Status dynamic_product(const Node& node, const engine::EpilogueParameters& epilogue,
                          const engine::Value* bias, const engine::Value& rows);
   template <typename T>
   engine::Value column(const T* data, int64_t n, DType dtype);
@@ -144,10 +144,10 @@ class Translator {
   Status batch_product(const Node& node);
   engine::Value padded_image(const Node& node, engine::Window* window);
   // What is done to the results of an anchor, which lie in `rows`. False if that is too long.
-  bool finish(const Node& node, uint32_t root, const engine::Value& rows,
-              engine::FinishParameters* to);
+  bool epilogue(const Node& node, uint32_t root, const engine::Value& rows,
+                engine::EpilogueParameters* to);
   bool find_residual(const Node& node, uint32_t root, uint32_t* residual,
-                     engine::FinishParameters* to) const;
+                     engine::EpilogueParameters* to) const;
 
   // --- the rest (translate_movement.cpp)
   Status pooling(const Node& node);

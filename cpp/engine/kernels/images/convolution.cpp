@@ -18,7 +18,7 @@ struct Group {
   int64_t in_channel = 0;
   const float* weights = nullptr;
   float* out = nullptr;
-  PartFinish finish;
+  PartEpilogue epilogue;
 };
 
 Group group_of(const Convolution& conv, int64_t image, int64_t index) {
@@ -32,9 +32,9 @@ Group group_of(const Convolution& conv, int64_t image, int64_t index) {
   group.weights =
       conv.weights + index * panels_of(outputs) * kPanel * inputs * g.kernel_y * g.kernel_x;
   group.out = conv.out + image * pixels * g.out_channels + index * outputs;
-  group.finish.whole = conv.finish;
-  group.finish.row = image * pixels;
-  group.finish.column = index * outputs;
+  group.epilogue.whole = conv.epilogue;
+  group.epilogue.row = image * pixels;
+  group.epilogue.column = index * outputs;
   return group;
 }
 
@@ -75,7 +75,7 @@ void convolve_image(const Convolution& conv, const Image<float>& source, const G
   grid.panels = group.weights;
   grid.c = group.out;
   grid.c_stride = g.out_channels;
-  grid.finish = group.finish.part();
+  grid.epilogue = group.epilogue.part();
   grid.place = place_tile<float, GemmTile>;
   grid.data = &tiling;
   run_blocks(grid, workers);
@@ -101,7 +101,7 @@ void pointwise(const Convolution& conv, const Group& group, void* scratch, Worke
   product.a_stride = conv.in_column_stride * g.stride_x;
   product.panels = group.weights;
   product.c = group.out;
-  product.finish = group.finish.part();
+  product.epilogue = group.epilogue.part();
   RowRuns runs;
   if (!pixels_follow(conv)) {
     product.rows /= g.batch;

@@ -47,13 +47,13 @@ DepthwiseTile tile_of(const Depthwise& job, const Band& band) {
   tile.in = band.in + y * conv.in_row_stride + band.channel;
   tile.weights = conv.weights + band.channel;
   tile.tap_stride = panels_of(g.out_channels) * kPanel;
-  tile.bias = conv.finish.bias == nullptr ? nullptr : conv.finish.bias + band.channel;
+  tile.bias = conv.epilogue.bias == nullptr ? nullptr : conv.epilogue.bias + band.channel;
   tile.out_stride = g.out_channels;
   tile.out_row_stride = g.out_width * g.out_channels;
   tile.rows = band.rows;
   tile.channels = band.channels;
-  tile.low = conv.finish.low;
-  tile.high = conv.finish.high;
+  tile.low = conv.epilogue.low;
+  tile.high = conv.epilogue.high;
   return tile;
 }
 
@@ -90,12 +90,12 @@ void row_by_points(const Band& row) {
   point.tap_stride = panels_of(g.out_channels) * kPanel;
   point.weights_y_stride = g.kernel_x * point.tap_stride;
   const float* weights = conv.weights + taps_y.first * point.weights_y_stride + row.channel;
-  point.bias = conv.finish.bias == nullptr ? nullptr : conv.finish.bias + row.channel;
+  point.bias = conv.epilogue.bias == nullptr ? nullptr : conv.epilogue.bias + row.channel;
   point.channel = row.channel;
   point.channels = row.channels;
   point.multiplier = g.out_channels / g.in_channels;
-  point.low = conv.finish.low;
-  point.high = conv.finish.high;
+  point.low = conv.epilogue.low;
+  point.high = conv.epilogue.high;
   for (int64_t x = 0; x < g.out_width; ++x) {
     const Taps taps(x * g.stride_x - g.pad_left, g.dilation_x, g.kernel_x, g.in_width);
     point.taps_x = taps.count;
@@ -126,9 +126,9 @@ void run_bands(void* data, int64_t begin, int64_t end) {
     } else {
       band_by_tiles(job, band);
     }
-    if (conv.finish.block != nullptr) {
-      conv.finish.block(conv.finish.data, pixel, band.rows * g.out_width, band.channel,
-                        band.channels);
+    if (conv.epilogue.block != nullptr) {
+      conv.epilogue.block(conv.epilogue.data, pixel, band.rows * g.out_width, band.channel,
+                          band.channels);
     }
   }
 }

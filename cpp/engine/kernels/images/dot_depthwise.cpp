@@ -116,9 +116,9 @@ class Band {
       for (int64_t row = 0; row < rows_; ++row) {
         const int64_t pixel = (image_ * g_.out_height + y_ + row) * g_.out_width + x;
         results_.write(sums_[row], pixel, pixels);
-        const Finish& finish = conv_.results.finish;
-        if (finish.block == nullptr) continue;
-        finish.block(finish.data, pixel, pixels, channel_, channels_);
+        const Epilogue& epilogue = conv_.results.epilogue;
+        if (epilogue.block == nullptr) continue;
+        epilogue.block(epilogue.data, pixel, pixels, channel_, channels_);
       }
     }
   }

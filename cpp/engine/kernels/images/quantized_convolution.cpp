@@ -26,7 +26,7 @@ struct Group {
   const uint8_t* panels;
   int64_t in_channel;
   QuantizedResults results;
-  PartFinish finish;
+  PartEpilogue epilogue;
 
   Group(const QuantizedConvolution& conv, int64_t image, int64_t index) {
     const ConvGeometry& g = conv.geometry;
@@ -38,9 +38,9 @@ struct Group {
         panels_of(outputs) * quads_of(inputs) * g.kernel_y * g.kernel_x * kQuadBytes;
     panels = static_cast<const uint8_t*>(conv.weights) + index * bytes;
     in_channel = index * inputs;
-    finish.whole = conv.results.finish;
-    finish.row = row;
-    finish.column = column;
+    epilogue.whole = conv.results.epilogue;
+    epilogue.row = row;
+    epilogue.column = column;
     results = conv.results;
     results.start += column;
     results.multipliers += column;
@@ -48,9 +48,9 @@ struct Group {
     if (results.bytes != nullptr) results.bytes += first;
     if (results.residual != nullptr) results.residual += row * results.residual_stride + column;
     if (results.floats != nullptr) results.floats += first;
-    results.finish = finish.part();
+    results.epilogue = epilogue.part();
   }
-  Group(const Group&) = delete;  // results point to finish
+  Group(const Group&) = delete;  // results point to epilogue
   Group& operator=(const Group&) = delete;
 };
 

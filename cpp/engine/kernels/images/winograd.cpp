@@ -107,7 +107,7 @@ class Worker {
 
   void write(int64_t number, int64_t slot) const {
     const Place at = place(number);
-    const Finish& finish = conv_.finish;
+    const Epilogue& epilogue = conv_.epilogue;
     const int64_t row = (at.image * g_.out_height + at.y) * g_.out_width + at.x;
     WinogradOutput tile;
     tile.in = after_ + slot * g_.out_channels;
@@ -118,17 +118,18 @@ class Worker {
     tile.out = conv_.out + row * g_.out_channels;
     tile.column_stride = g_.out_channels;
     tile.row_stride = g_.out_width * g_.out_channels;
-    tile.bias = finish.bias;
-    if (finish.residual != nullptr) tile.residual = finish.residual + row * finish.residual_stride;
-    tile.residual_column = finish.residual_stride;
-    tile.residual_row = g_.out_width * finish.residual_stride;
-    tile.clamp = finish.low > -__builtin_inff() || finish.high < __builtin_inff();
-    tile.low = finish.low;
-    tile.high = finish.high;
+    tile.bias = epilogue.bias;
+    if (epilogue.residual != nullptr)
+      tile.residual = epilogue.residual + row * epilogue.residual_stride;
+    tile.residual_column = epilogue.residual_stride;
+    tile.residual_row = g_.out_width * epilogue.residual_stride;
+    tile.clamp = epilogue.low > -__builtin_inff() || epilogue.high < __builtin_inff();
+    tile.low = epilogue.low;
+    tile.high = epilogue.high;
     winograd_loops().output(tile);
-    if (finish.block == nullptr) return;
+    if (epilogue.block == nullptr) return;
     for (int64_t y = 0; y < kWinogradOut && y < tile.rows; ++y) {
-      finish.block(finish.data, row + y * g_.out_width, tile.columns, 0, g_.out_channels);
+      epilogue.block(epilogue.data, row + y * g_.out_width, tile.columns, 0, g_.out_channels);
     }
   }
 

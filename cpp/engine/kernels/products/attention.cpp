@@ -139,7 +139,7 @@ class Worker {
     if (last && block.keys > 0) {
       float* const out = a_.out + batch_ * a_.out_strides.batch + head * a_.out_strides.head +
                          row * a_.out_strides.row;
-      loops_.finish(block, out, a_.out_strides.row);
+      loops_.normalize(block, out, a_.out_strides.row);
     }
   }
 

@@ -106,16 +106,16 @@ class Ahead {
   int64_t stride_;
 };
 
-// Tells a Finish of blocks of rows, several at once as long as they are surely in cache.
-class BlockFinish {
+// Tells an Epilogue of blocks of rows, several at once as long as they are surely in cache.
+class BlockEpilogue {
  public:
-  BlockFinish(const Finish& finish, int64_t row, int64_t panel, int64_t columns)
-      : finish_(finish), begin_(row), column_(panel * kPanel), columns_(columns) {}
+  BlockEpilogue(const Epilogue& epilogue, int64_t row, int64_t panel, int64_t columns)
+      : epilogue_(epilogue), begin_(row), column_(panel * kPanel), columns_(columns) {}
   // Rows up to `end` are there; `rows` more may follow.
   void advance(int64_t end, int64_t rows, bool last);
 
  private:
-  const Finish& finish_;
+  const Epilogue& epilogue_;
   int64_t begin_, column_, columns_;
 };
 
@@ -124,7 +124,7 @@ struct GemmGrid : BlockGrid {
   GemmTile tile;  // what all tiles have in common: strides, taps, depth
   float* c = nullptr;
   int64_t c_stride = 0;
-  Finish finish;
+  Epilogue epilogue;
   // Puts into `tile` where a block of rows lies in A. Returns the first row after it.
   int64_t (*place)(const void* data, int64_t block, GemmTile* tile) = nullptr;
   const void* data = nullptr;
@@ -136,16 +136,17 @@ struct GemmGrid : BlockGrid {
 };
 
 // Bias and clamp of the columns from `column` on, of which `columns` are there.
-struct TileFinish {
+struct TileEpilogue {
   float bias[kMaxPanels * kPanel];
-  void set(const Finish& finish, int64_t column, int64_t columns, int64_t panels, GemmTile* tile);
+  void set(const Epilogue& epilogue, int64_t column, int64_t columns, int64_t panels,
+           GemmTile* tile);
 };
 
-// A finish for a part of a result, which must outlive what part() gives.
-struct PartFinish {
-  Finish whole;
+// An epilogue for a part of a result, which must outlive what part() gives.
+struct PartEpilogue {
+  Epilogue whole;
   int64_t row = 0, column = 0;
-  Finish part() const;
+  Epilogue part() const;
 
  private:
   static void block(const void* data, int64_t row, int64_t rows, int64_t column, int64_t columns);

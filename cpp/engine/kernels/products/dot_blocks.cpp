@@ -15,7 +15,7 @@ void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t pane
   DotTile tile = grid.tile_at(panel);
   tile.ahead_stride = ahead.stride();
   int64_t row = grid.place(grid.data, first, &tile) - tile.rows;
-  BlockFinish finished(grid.results.finish, row, panel, columns);
+  BlockEpilogue block_epilogue(grid.results.epilogue, row, panel, columns);
   for (int64_t block = first; block < last; ++block) {
     const int64_t next = grid.place(grid.data, block, &tile);
     tile.ahead = ahead.at(block - first);
@@ -26,7 +26,7 @@ void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t pane
       results.write(sums, row, tile.rows);
     }
     row = next;
-    finished.advance(row, tile.rows, block + 1 == last);
+    block_epilogue.advance(row, tile.rows, block + 1 == last);
   }
 }
 
@@ -95,17 +95,17 @@ DotResults::DotResults(const QuantizedResults& results, int64_t column, int64_t 
     bytes_.sum = results.sum;
     return;
   }
-  const Finish& finish = results.finish;
+  const Epilogue& epilogue = results.epilogue;
   numbers_ = {common};
   numbers_.row_scales = results.row_scales;
   numbers_.parts = results.parts;
   numbers_.shares = part(results.shares, own_shares_);
-  numbers_.bias = part(finish.bias, own_bias_);
-  if (finish.residual != nullptr) numbers_.residual = finish.residual + column;
-  numbers_.residual_stride = finish.residual_stride;
-  numbers_.clamp = finish.clamps();
-  numbers_.low = finish.low;
-  numbers_.high = finish.high;
+  numbers_.bias = part(epilogue.bias, own_bias_);
+  if (epilogue.residual != nullptr) numbers_.residual = epilogue.residual + column;
+  numbers_.residual_stride = epilogue.residual_stride;
+  numbers_.clamp = epilogue.clamps();
+  numbers_.low = epilogue.low;
+  numbers_.high = epilogue.high;
   numbers_.out = results.floats + column;
 }
 

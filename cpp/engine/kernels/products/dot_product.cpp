@@ -28,9 +28,10 @@ void narrow_panels(void* data, int64_t begin, int64_t end) {
     DotResults(grid.results, panel * kPanel, grid.columns_of(panel, 1), 1)
         .write(sums, 0, grid.rows);
   }
-  const Finish& finish = grid.results.finish;
-  if (finish.block != nullptr) {
-    finish.block(finish.data, 0, grid.rows, begin * kPanel, grid.columns_of(begin, end - begin));
+  const Epilogue& epilogue = grid.results.epilogue;
+  if (epilogue.block != nullptr) {
+    epilogue.block(epilogue.data, 0, grid.rows, begin * kPanel,
+                   grid.columns_of(begin, end - begin));
   }
 }
 

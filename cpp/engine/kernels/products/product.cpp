@@ -35,7 +35,7 @@ void pack_panel_range(void* data, int64_t begin, int64_t end) {
 void multiply_narrow(const Product& p, int64_t begin, int64_t end, bool fetches) {
   const GemmLoops& loops = gemm_loops();
   GemmTile tile;
-  TileFinish finish;
+  TileEpilogue epilogue;
   tile.depth = p.depth;
   tile.a[0] = p.a;
   tile.a_stride = p.a_stride;
@@ -51,12 +51,12 @@ void multiply_narrow(const Product& p, int64_t begin, int64_t end, bool fetches)
     tile.b = b;
     tile.ahead = fetches ? b : nullptr;
     tile.c = p.c + panel * kPanel;
-    finish.set(p.finish, panel * kPanel, tile.columns, 1, &tile);
+    epilogue.set(p.epilogue, panel * kPanel, tile.columns, 1, &tile);
     narrow[p.rows - 1](tile);
   }
   const int64_t columns = (end * kPanel < p.columns ? end * kPanel : p.columns) - begin * kPanel;
-  if (p.finish.block != nullptr) {
-    p.finish.block(p.finish.data, 0, p.rows, begin * kPanel, columns);
+  if (p.epilogue.block != nullptr) {
+    p.epilogue.block(p.epilogue.data, 0, p.rows, begin * kPanel, columns);
   }
 }
 
@@ -85,7 +85,7 @@ void multiply_runs(const Product& product, const RowRuns& runs, void* scratch, s
   grid.panels = product.panels;
   grid.c = product.c;
   grid.c_stride = product.c_stride;
-  grid.finish = product.finish;
+  grid.epilogue = product.epilogue;
   grid.place = place_block;
   grid.data = &rows;
   run_blocks(grid, workers);

@@ -79,8 +79,8 @@ class Worker {
     part.c_stride = p.c_stride;
     for (int64_t term = 0; term == 0 || term < p.depth; term += kTerms) {
       part.depth = least(p.depth - term, kTerms);
-      const PartFinish finish = {finish_after(term), 0, column};
-      part.finish = finish.part();
+      const PartEpilogue epilogue = {epilogue_after(term), 0, column};
+      part.epilogue = epilogue.part();
       const bool is_last = term + kTerms >= p.depth;
       const char* next[kMaxPanels];
       for (int64_t i = 0; i < count; ++i) {
@@ -98,19 +98,19 @@ class Worker {
 
  private:
   // Sums up to a term are in the result when the following terms are added.
-  Finish finish_after(int64_t term) const {
+  Epilogue epilogue_after(int64_t term) const {
     const Product& p = plan_.product;
-    Finish finish = p.finish;
+    Epilogue epilogue = p.epilogue;
     if (term > 0) {
-      finish.bias = nullptr;
-      finish.residual = p.c;
-      finish.residual_stride = p.c_stride;
+      epilogue.bias = nullptr;
+      epilogue.residual = p.c;
+      epilogue.residual_stride = p.c_stride;
     }
-    if (term + kTerms >= p.depth) return finish;
-    finish.low = Finish().low;
-    finish.high = Finish().high;
-    finish.block = nullptr;
-    return finish;
+    if (term + kTerms >= p.depth) return epilogue;
+    epilogue.low = Epilogue().low;
+    epilogue.high = Epilogue().high;
+    epilogue.block = nullptr;
+    return epilogue;
   }
 
   void unpack(int64_t panel, int64_t term, int64_t terms, const char* next, float* out) const {
@@ -146,7 +146,7 @@ class Worker {
     grid.next_bytes = plan_.tiles_fetch() ? plan_.bytes_of(part.depth) : 0;
     grid.c = part.c;
     grid.c_stride = part.c_stride;
-    grid.finish = part.finish;
+    grid.epilogue = part.epilogue;
     grid.place = place_block;
     grid.data = &place;
     grid.column(grid, first, least(first + plan_.group, plan_.row_blocks), 0, count);

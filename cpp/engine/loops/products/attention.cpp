@@ -264,7 +264,7 @@ void soften(const ScoreBlock& block) {
   }
 }
 
-void finish(const ScoreBlock& block, float* to, int64_t stride) {
+void normalize(const ScoreBlock& block, float* to, int64_t stride) {
   for (int64_t i = 0; i < block.rows; ++i) {
     const float factor = block.sum[i] == 0.0f ? 0.0f : 1.0f / block.sum[i];
     const float* const out = block.out + i * block.out_stride;
@@ -278,7 +278,7 @@ void finish(const ScoreBlock& block, float* to, int64_t stride) {
 }  // namespace
 
 const AttentionLoops attention_loops = {
-    kHeight, kPanel, pack_keys, pack_values, scale, multiply, dot, soften, finish,
+    kHeight, kPanel, pack_keys, pack_values, scale, multiply, dot, soften, normalize,
 };
 
 }  // namespace rushlight::engine::RL_ISA

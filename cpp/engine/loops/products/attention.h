@@ -51,7 +51,7 @@ struct AttentionLoops {
               float* scores);
   void (*soften)(const ScoreBlock& block);
   // to = out / sum of `rows` rows; 0 where the sum is 0.
-  void (*finish)(const ScoreBlock& block, float* to, int64_t stride);
+  void (*normalize)(const ScoreBlock& block, float* to, int64_t stride);
 };
 
 RL_LOOPS(AttentionLoops, attention_loops)

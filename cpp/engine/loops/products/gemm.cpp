@@ -43,7 +43,7 @@ inline const float* b_vector(const float* b, int64_t b_panel, int v) {
 }
 
 template <int H, int V>
-inline void finish(const GemmTile& t, Vec (&sums)[H][V]) {
+inline void epilogue(const GemmTile& t, Vec (&sums)[H][V]) {
   const bool whole = t.columns == V * kLanes;
   if (t.residual != nullptr) {
 #pragma GCC unroll 14
@@ -110,7 +110,7 @@ void tile(const GemmTile& t) {
       }
     }
   }
-  finish(t, sums);
+  epilogue(t, sums);
 }
 
 // Few rows, of which too few sums arise to hide how long an addition takes: several sums for each.
@@ -162,7 +162,7 @@ void narrow(const GemmTile& t) {
       sums[i][v] += start;
     }
   }
-  finish(t, sums);
+  epilogue(t, sums);
 }
 
 void pack_rows(const float* const* row, int64_t rows, int64_t depth, float* out) {

@@ -57,8 +57,8 @@ double squares(const float* x, int64_t n, float mean) {
 }
 
 template <bool kScale, bool kShift>
-void finish(const float* x, int64_t n, float mean, float factor, const float* scale,
-            const float* shift, float* out) {
+void epilogue(const float* x, int64_t n, float mean, float factor, const float* scale,
+              const float* shift, float* out) {
   for_vectors(n, [=](int64_t i, int64_t count) {
     Vec v = (load_some(x + i, count) - mean) * factor;
     if (kScale) v *= load_some(scale + i, count);
@@ -79,13 +79,13 @@ bool normalize_row(const Norm& norm, int64_t row) {
   const double variance = around / width;
   const float factor = static_cast<float>(1.0 / sqrt(variance + static_cast<double>(norm.epsilon)));
   if (norm.scale != nullptr && norm.shift != nullptr) {
-    finish<true, true>(x, n, mean, factor, norm.scale, norm.shift, out);
+    epilogue<true, true>(x, n, mean, factor, norm.scale, norm.shift, out);
   } else if (norm.scale != nullptr) {
-    finish<true, false>(x, n, mean, factor, norm.scale, x, out);
+    epilogue<true, false>(x, n, mean, factor, norm.scale, x, out);
   } else if (norm.shift != nullptr) {
-    finish<false, true>(x, n, mean, factor, x, norm.shift, out);
+    epilogue<false, true>(x, n, mean, factor, x, norm.shift, out);
   } else {
-    finish<false, false>(x, n, mean, factor, x, x, out);
+    epilogue<false, false>(x, n, mean, factor, x, x, out);
   }
   return true;
 }

@@ -27,10 +27,10 @@ class Convolve final : public Operator {
     }
     RL_TRY(read_strides(setup));
     setup.want_scratch(scratch(g, setup.threads));
-    RL_TRY(finish_.prepare(setup, given.finish, setup.input(2),
-                           g.batch * g.out_height * g.out_width, g.out_channels));
+    RL_TRY(epilogue_.prepare(setup, given.epilogue, setup.input(2),
+                             g.batch * g.out_height * g.out_width, g.out_channels));
     const bool adds = kind_ == ConvolutionKind::Dense || kind_ == ConvolutionKind::Winograd;
-    if (finish_.has_residual() && !adds) {
+    if (epilogue_.has_residual() && !adds) {
       return setup.refuse("only dense convolutions add to their results");
     }
     return {};
@@ -42,7 +42,7 @@ class Convolve final : public Operator {
     convolution.in = frame.at(in_);
     convolution.weights = frame.at(weights_);
     convolution.out = frame.at(out_);
-    convolution.finish = finish_.bind(frame, bound);
+    convolution.epilogue = epilogue_.bind(frame, bound);
     switch (kind_) {
       case ConvolutionKind::Dense:
         convolve(convolution, frame.scratch, frame.workers);
@@ -123,7 +123,7 @@ class Convolve final : public Operator {
   const View* weights_ = nullptr;
   const View* out_ = nullptr;
   Convolution convolution_;
-  FinishPlan finish_;
+  EpiloguePlan epilogue_;
 };
 
 }  // namespace

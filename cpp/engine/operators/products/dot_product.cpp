@@ -88,7 +88,8 @@ class DynamicProduct final : public Operator {
       RL_TRY(check_columns(setup, scales_, product_.columns));
     }
     RL_TRY(check_columns(setup, shares_, product_.columns));
-    return finish_.prepare(setup, given.finish, setup.input(5), product_.rows, product_.columns);
+    return epilogue_.prepare(setup, given.epilogue, setup.input(5), product_.rows,
+                             product_.columns);
   }
 
   Status run(const Frame& frame) const override {
@@ -105,7 +106,7 @@ class DynamicProduct final : public Operator {
     }
     product.results.row_scales = frame.at(rows_);
     product.results.floats = frame.at(out_);
-    product.results.finish = finish_.bind(frame, bound);
+    product.results.epilogue = epilogue_.bind(frame, bound);
     multiply(product, frame.workers);
     return {};
   }
@@ -137,7 +138,7 @@ class DynamicProduct final : public Operator {
   const View* shares_ = nullptr;
   const View* out_ = nullptr;
   QuantizedProduct product_;
-  FinishPlan finish_;
+  EpiloguePlan epilogue_;
 };
 
 }  // namespace

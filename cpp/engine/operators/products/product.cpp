@@ -29,7 +29,7 @@ class PackedProduct final : public Operator {
     product_.c_stride = out.stride;
     RL_TRY(has_scales(product_.type) ? check_scales(setup) : check_panels(setup, a.width, kPanel));
     setup.want_scratch(product_scratch(product_, setup.threads));
-    return finish_.prepare(setup, given.finish, setup.input(2), out.count, out.width);
+    return epilogue_.prepare(setup, given.epilogue, setup.input(2), out.count, out.width);
   }
 
   Status run(const Frame& frame) const override {
@@ -39,7 +39,7 @@ class PackedProduct final : public Operator {
     product.panels = frame.at<void>(panels_);
     product.scales.scales = frame.at<void>(scales_);
     product.c = frame.at(out_);
-    product.finish = finish_.bind(frame, bound);
+    product.epilogue = epilogue_.bind(frame, bound);
     multiply(product, frame.scratch, frame.scratch_size, frame.workers);
     return {};
   }
@@ -88,7 +88,7 @@ class PackedProduct final : public Operator {
   const View* scales_ = nullptr;  // of integers
   const View* out_ = nullptr;
   Product product_;
-  FinishPlan finish_;
+  EpiloguePlan epilogue_;
 };
 
 // [batch, rows, depth] by [batch, depth, columns]: the right matrices are packed, one by one.

@@ -135,7 +135,7 @@ class Multiplier {
           }
         }
       }
-      finish(0, j0, p_.m, cols, sums, kDots);
+      store_results(0, j0, p_.m, cols, sums, kDots);
     }
   }
 
@@ -163,7 +163,7 @@ class Multiplier {
         }
       }
     }
-    finish(i0, j0, rows, cols, blocks.sums, padded);
+    store_results(i0, j0, rows, cols, blocks.sums, padded);
   }
 
   // The piece of b that a tile reads: with `in_place` where it lies, if it is full and lies so.
@@ -189,7 +189,8 @@ class Multiplier {
     strided_copy(blocks.turned, blocks.b, piece(depth, cols, 1, depth, tile, 1), sizeof(T));
   }
 
-  void finish(int64_t i0, int64_t j0, int64_t rows, int64_t cols, T* sums, int64_t step) const {
+  void store_results(int64_t i0, int64_t j0, int64_t rows, int64_t cols, T* sums,
+                     int64_t step) const {
     const T alpha = scalar<T>(p_.alpha);
     const T beta = scalar<T>(p_.beta);
     for (int64_t i = 0; i < rows; ++i) {
