@@ -152,10 +152,10 @@ void test_large_copies() {
       copy.element_size = size;
       const int64_t sizes[] = {3, 200000 / columns, columns};
       const int64_t plane = sizes[1] * sizes[2];
-      const int64_t turned[] = {plane, 1, sizes[1]};
+      const int64_t transposed[] = {plane, 1, sizes[1]};
       const int64_t dense[] = {plane, sizes[2], 1};
       std::copy(sizes, sizes + 3, copy.sizes);
-      std::copy(turned, turned + 3, copy.in_strides);
+      std::copy(transposed, transposed + 3, copy.in_strides);
       std::copy(dense, dense + 3, copy.out_strides);
       check_copy(copy, 3 * plane, 3 * plane, random);
       std::copy(dense, dense + 3, copy.in_strides);

@@ -284,14 +284,14 @@ void test_packing(PoolWorkers& two) {
   for (int64_t depth : {1, 5, 16, 33}) {
     for (int64_t columns : {1, 7, 16, 18, 40}) {
       const std::vector<float> matrix = random.reals(depth * columns, -1, 1);
-      for (bool turned : {false, true}) {
+      for (bool transposed : {false, true}) {
         Guarded<float> panels(panels_of(columns) * kPanel * depth);
-        pack_panels(matrix.data(), turned ? 1 : columns, turned ? depth : 1, depth, columns,
+        pack_panels(matrix.data(), transposed ? 1 : columns, transposed ? depth : 1, depth, columns,
                     panels.data(), &two);
         CHECK(panels.intact());
         for (int64_t k = 0; k < depth; ++k) {
           for (int64_t j = 0; j < panels_of(columns) * kPanel; ++j) {
-            const int64_t at = turned ? j * depth + k : k * columns + j;
+            const int64_t at = transposed ? j * depth + k : k * columns + j;
             const float wanted = j < columns ? matrix[static_cast<size_t>(at)] : 0.0f;
             CHECK(*panel_element(panels.data(), depth, k, j) == wanted);
           }

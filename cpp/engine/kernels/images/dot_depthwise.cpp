@@ -1,4 +1,4 @@
-// Depthwise convolutions of bytes. Four rows of an image are put by turns, so that a dot product of
+// Depthwise convolutions of bytes. Four rows of an image are interleaved, so that a dot product of
 // four bytes sums up four taps of a column; with the weights moved down by a row, the same bytes
 // give the next row of results.
 #include "rushlight/engine/loops/images/dot_depthwise.h"
@@ -17,7 +17,7 @@ constexpr int64_t kBandPanels = 16;
 constexpr int64_t kBands = 8;
 constexpr int64_t kMostRows = 4;      // of results of the same bytes
 constexpr int64_t kMostPixels = 32;   // of a row that are summed up before they become results
-constexpr int64_t kMostColumns = 80;  // of an image that are put by turns
+constexpr int64_t kMostColumns = 80;  // of an image that are interleaved at a time
 
 // How a convolution is cut.
 struct Plan {
@@ -136,8 +136,8 @@ class Band {
     for (int64_t q = 0; q < plan_.quads; ++q) {
       for (int64_t tap = 0; tap < g_.kernel_x; tap += plan_.taps) {
         sums.taps = least(plan_.taps, g_.kernel_x - tap);
-        put_by_turns(panel, q, x * g_.stride_x - g_.pad_left + tap * g_.dilation_x,
-                     (pixels - 1) * g_.stride_x + (sums.taps - 1) * g_.dilation_x + 1);
+        interleave_rows(panel, q, x * g_.stride_x - g_.pad_left + tap * g_.dilation_x,
+                        (pixels - 1) * g_.stride_x + (sums.taps - 1) * g_.dilation_x + 1);
         for (int64_t row = 0; row < rows_; ++row) {
           sums.weights = weights + (row * plan_.quads + q) * quad_bytes + tap * kQuadBytes;
           sums.sums = sums_[row] + panel * kPanel;
@@ -149,7 +149,7 @@ class Band {
   }
 
   // `columns` of the image from `first` on, of four rows of the kernel.
-  void put_by_turns(int64_t panel, int64_t quad, int64_t first, int64_t columns) {
+  void interleave_rows(int64_t panel, int64_t quad, int64_t first, int64_t columns) {
     const int64_t left = least(first < 0 ? -first : 0, columns);
     const int64_t end = least(columns, g_.in_width - first);
     const int64_t channel = channel_ + panel * kPanel;

@@ -14,7 +14,8 @@ constexpr int kPixels = 8;
 constexpr int kPixels = 4;
 #endif
 
-// --- four rows by turns -------------------------------------------------------------------------
+// --- four rows, interleaved
+// -------------------------------------------------------------------------
 
 // kPanel bytes of each of four rows.
 #if defined(__AVX512BW__)
@@ -32,9 +33,9 @@ inline __m512i interleaved(const uint8_t* const (&at)[kQuad], int64_t offset) {
   if constexpr (kRows == kQuad) v = _mm512_mask_broadcast_i32x4(v, 0xf000, load(3));
   // Four channels of all rows to each quarter, then the rows of each channel together.
   const __m512i quarters = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  const __m512i turns =
+  const __m512i rows_of_channel =
       _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-  return _mm512_shuffle_epi8(_mm512_permutexvar_epi32(quarters, v), turns);
+  return _mm512_shuffle_epi8(_mm512_permutexvar_epi32(quarters, v), rows_of_channel);
 }
 
 inline void interleave_pixel(const uint8_t* const (&at)[kQuad], uint8_t* out) {
@@ -116,8 +117,8 @@ void sum(const DepthwiseSums& t) {
 #if defined(__AVX512BW__)
 
 // Four panels of channels of a pixel are four vectors of lanes, each of four channels of every
-// panel: that is how bytes of four rows come by turns, and how sums become bytes, without crossing
-// quarters of a vector. A single panel is one vector, in order.
+// panel: that is how bytes of four rows are interleaved, and how sums become bytes, without
+// crossing quarters of a vector. A single panel is one vector, in order.
 constexpr int kWide = 4;
 
 // Columns of the rows of a band.
@@ -138,7 +139,7 @@ class Columns {
       IntVec bytes[V];
       int64_t offset = x * stride_;
       asm("" : "+r"(offset));  // or compilers keep more of them than there are registers
-      by_turns(rows_, offset, bytes);
+      interleave(rows_, offset, bytes);
 #pragma GCC unroll 4
       for (int i = 0; i < V; ++i) v[i] = lanes_at(bytes[i]);
       return;
@@ -148,7 +149,7 @@ class Columns {
   }
 
   // Of rows, of which kRows are there and others zero, `offset` bytes on.
-  static void by_turns(const uint8_t* const (&rows)[kQuad], int64_t offset, IntVec (&v)[V]) {
+  static void interleave(const uint8_t* const (&rows)[kQuad], int64_t offset, IntVec (&v)[V]) {
     if constexpr (V == 1) {
       v[0] = reinterpret_cast<IntVec>(interleaved<kRows>(rows, offset));
     } else {
@@ -187,7 +188,7 @@ struct Channels {
       const uint8_t* rows[kQuad] = {};
       for (int j = 0; j < 3; ++j) rows[j] = t.weights + (3 * j + tap) * t.tap_stride + channel;
       IntVec quads[V];
-      Columns<V, 3>::by_turns(rows, 0, quads);
+      Columns<V, 3>::interleave(rows, 0, quads);
 #pragma GCC unroll 4
       for (int i = 0; i < V; ++i) {
         weights[0][tap][i] = quads_at(quads[i]);
@@ -230,7 +231,7 @@ struct Channels {
   }
 };
 
-// The four pixels of a panel that a vector has by turns, to where they belong.
+// Stores the four pixels of a panel that are interleaved in a vector.
 inline void store_pixels(__m512i v, uint8_t* const (&out)[4]) {
   const __m512i pixels = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   v = _mm512_permutexvar_epi32(pixels, v);

@@ -7,9 +7,9 @@ namespace {
 
 using namespace ::rushlight::kernels::RL_ISA;
 
-// A square of channels by columns, turned. False if it is not whole.
-inline bool turn_square(const float* in, int64_t channel_stride, int64_t columns, int64_t channels,
-                        float* out, int64_t out_stride) {
+// Transposes a square of channels by columns. False if fewer are left than a square has.
+inline bool transpose_square(const float* in, int64_t channel_stride, int64_t columns,
+                             int64_t channels, float* out, int64_t out_stride) {
   if (columns < kLanes || channels < kLanes) return false;
   Vec square[kLanes];
 #pragma GCC unroll 16
@@ -40,7 +40,7 @@ void gather(const float* in, int64_t column_stride, int64_t channel_stride, int6
       const float* from = in + x0 * column_stride + c0 * channel_stride;
       float* to = out + x0 * out_stride + c0;
       if (column_stride == 1 &&
-          turn_square(from, channel_stride, columns - x0, channels - c0, to, out_stride)) {
+          transpose_square(from, channel_stride, columns - x0, channels - c0, to, out_stride)) {
         continue;
       }
       const int64_t x_end = columns - x0 < kLanes ? columns : x0 + kLanes;

@@ -120,7 +120,7 @@ void multiply(const float* a, int64_t rows, const float* b, int64_t b_stride, in
   kTiles[rows - 1][columns > kLanes ? 1 : 0](a, b, b_stride, depth, c, c_stride, add);
 }
 
-// kLanes keys at a time, whose products are turned so that a vector holds one of each key.
+// kLanes keys at a time, whose products are transposed so that a vector holds one of each key.
 void dot(const float* q, const float* k, int64_t stride, int64_t keys, int64_t width,
          float* scores) {
   for (int64_t j = 0; j < keys; j += kLanes) {

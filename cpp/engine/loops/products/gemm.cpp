@@ -186,9 +186,10 @@ void pack_rows(const float* const* row, int64_t rows, int64_t depth, float* out)
   }
 }
 
-// Columns that lie one after the other in memory, turned; the rest of the panel is filled already.
-int64_t pack_turned(const float* in, int64_t column_stride, int64_t depth, int64_t columns,
-                    float* out) {
+// Columns that lie one after the other in memory, transposed; the rest of the panel is filled
+// already.
+int64_t pack_transposed(const float* in, int64_t column_stride, int64_t depth, int64_t columns,
+                        float* out) {
   int64_t k = 0;
   for (; k + kLanes <= depth; k += kLanes) {
     for (int64_t j = 0; j < columns; j += kLanes) {
@@ -210,7 +211,7 @@ void pack_panel(const float* in, int64_t row_stride, int64_t column_stride, int6
     for (int64_t i = 0; i < depth * kPanel; ++i) out[i] = 0;
   }
   int64_t k = 0;
-  if (row_stride == 1) k = pack_turned(in, column_stride, depth, columns, out);
+  if (row_stride == 1) k = pack_transposed(in, column_stride, depth, columns, out);
   if (column_stride == 1 && columns == kPanel) {
     for (; k < depth; ++k) {
       for (int64_t v = 0; v < kPanel; v += kLanes) {

@@ -56,7 +56,7 @@ struct QuantizeLoops {
   void (*to_floats)(const uint8_t* x, int64_t n, float scale, int32_t zero_point, float* out);
   // The least and the greatest of the numbers and zero; false if there are infinities or NaN.
   bool (*extremes)(const float* x, int64_t n, float* least, float* greatest);
-  // uint8 as int8 of the same number, or back: the highest bits turned.
+  // uint8 as int8 of the same number, or back: the highest bits flipped.
   void (*flip)(const uint8_t* x, int64_t n, uint8_t* out);
 };
 

@@ -80,7 +80,7 @@ void line(const void* in, int64_t in_stride, void* out, int64_t out_stride, int6
 
 // --- transpositions -----------------------------------------------------------------------------
 
-// A vector of N elements, and squares of N of them that are turned by log2(N) perfect shuffles.
+// A vector of N elements, and squares of N of them that are transposed by log2(N) perfect shuffles.
 template <typename T, int64_t N>
 struct Square {
   typedef T Line __attribute__((vector_size(N * sizeof(T))));
