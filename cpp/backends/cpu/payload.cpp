@@ -128,15 +128,15 @@ Status Reader::read_constants(engine::Graph graph, GraphParts* parts) {
   for (size_t i = 0; i < constants.size(); ++i) {
     const engine::Constant constant = graph.constants()[i];
     const StringView key = constant.key();
-    const auto found = init_.named_data != nullptr ? init_.named_data->get(key)
+    const auto bytes = init_.named_data != nullptr ? init_.named_data->get(key)
                                                    : Result<Span<const uint8_t>>(Code::NotFound);
-    if (!found.ok() || found.value().size() < constant.size()) {
+    if (!bytes.ok() || bytes.value().size() < constant.size()) {
       return message_.fail(Code::DelegateInvalidCompatibility,
                            "the file's named data has no %llu bytes under '%.*s'; if weights "
                            "lie in a file beside the program, load it as well",
                            static_cast<unsigned long long>(constant.size()), key.len(), key.data());
     }
-    constants[i] = {found.value().data(), constant.size()};
+    constants[i] = {bytes.value().data(), constant.size()};
   }
   parts->constants = constants;
   return {};

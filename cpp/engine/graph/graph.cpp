@@ -136,8 +136,9 @@ Status Graph::make_operators(Allocator* allocator, Message& message, DelegatePla
   for (size_t i = 0; i < nodes_.size(); ++i) {
     Status status = setup.begin(nodes_[i], operators_[i]);
     if (status.ok()) {
-      const Result<Operator*> made = std::visit(
-          [&](const auto& given) { return make_operator(given, setup); }, nodes_[i].parameters);
+      const Result<Operator*> made =
+          std::visit([&](const auto& parameters) { return make_operator(parameters, setup); },
+                     nodes_[i].parameters);
       status = made.status();
       if (made.ok()) operators_[i] = made.value();
     }

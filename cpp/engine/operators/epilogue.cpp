@@ -9,25 +9,25 @@ void run_block(const void* data, int64_t row, int64_t rows, int64_t column, int6
 
 }  // namespace
 
-Status EpiloguePlan::prepare(Setup& setup, const EpilogueParameters& given, const View* bias,
+Status EpiloguePlan::prepare(Setup& setup, const EpilogueParameters& parameters, const View* bias,
                              int64_t rows, int64_t columns) {
   if (bias != nullptr && (!is_dense(*bias) || bias->numel != panels_of(columns) * kPanel)) {
     return setup.refuse("its bias has other sizes");
   }
   bias_ = bias;
-  clamped_ = given.clamped;
-  low_ = given.low;
-  high_ = given.high;
-  if (given.residual >= 0) {
-    residual_ = setup.value(static_cast<size_t>(given.residual));
+  clamped_ = parameters.clamped;
+  low_ = parameters.low;
+  high_ = parameters.high;
+  if (parameters.residual >= 0) {
+    residual_ = setup.value(static_cast<size_t>(parameters.residual));
     const bool fits = residual_ != nullptr && residual_->dtype == DType::Float32 &&
                       residual_->rank == 2 && residual_->sizes[0] == rows &&
                       residual_->sizes[1] == columns &&
                       (residual_->strides[1] == 1 || columns <= 1);
     if (!fits) return setup.refuse("what is added to its results has other sizes, or gaps");
   }
-  if (!given.program.present()) return {};
-  RL_TRY(tiles_.prepare(setup, given.program));
+  if (!parameters.program.present()) return {};
+  RL_TRY(tiles_.prepare(setup, parameters.program));
   const int64_t* sizes = tiles_.sizes();
   if (sizes[0] != 1 || sizes[1] != 1 || sizes[2] != rows || sizes[3] != columns) {
     return setup.refuse("what follows its results has other sizes");

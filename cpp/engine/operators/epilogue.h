@@ -11,7 +11,7 @@ namespace rushlight::engine {
 class EpiloguePlan {
  public:
   // `columns` of results; the bias, if there is one, has so many, filled up to whole panels.
-  Status prepare(Setup& setup, const EpilogueParameters& given, const View* bias, int64_t rows,
+  Status prepare(Setup& setup, const EpilogueParameters& parameters, const View* bias, int64_t rows,
                  int64_t columns);
   bool has_residual() const { return residual_ != nullptr; }
   // For one run. `bound` must live until the run is over.

@@ -90,11 +90,11 @@ class Setup {
 
   // An operator of type T in the method's memory, prepared from its parameters. Nothing is
   // allocated if there is a former one.
-  template <typename T, typename Given>
-  Result<Operator*> make(const Given& given) {
+  template <typename T, typename P>
+  Result<Operator*> make(const P& parameters) {
     static_assert(std::is_trivially_destructible<T>::value, "it is replaced and dropped as it is");
     T made;
-    RL_TRY(made.prepare(given, *this));
+    RL_TRY(made.prepare(parameters, *this));
     T* memory = static_cast<T*>(former_);
     if (memory == nullptr) memory = allocator->allocate_array<T>(1);
     if (memory == nullptr) return out_of_memory();
@@ -118,27 +118,27 @@ class Setup {
 
 // One for each kind of parameters, in operators/. DelegateInvalidCompatibility if the values or the
 // parameters are none that the operator can run with.
-Result<Operator*> make_operator(const ProductParameters& given, Setup& setup);
-Result<Operator*> make_operator(const BatchProductParameters& given, Setup& setup);
-Result<Operator*> make_operator(const ConvolutionParameters& given, Setup& setup);
-Result<Operator*> make_operator(const PoolingParameters& given, Setup& setup);
-Result<Operator*> make_operator(const ArgMaxParameters& given, Setup& setup);
-Result<Operator*> make_operator(const ResizeParameters& given, Setup& setup);
-Result<Operator*> make_operator(const ElementwiseParameters& given, Setup& setup);
-Result<Operator*> make_operator(const NormParameters& given, Setup& setup);
-Result<Operator*> make_operator(const GroupNormParameters& given, Setup& setup);
-Result<Operator*> make_operator(const SoftmaxParameters& given, Setup& setup);
-Result<Operator*> make_operator(const ReductionParameters& given, Setup& setup);
-Result<Operator*> make_operator(const GatherParameters& given, Setup& setup);
-Result<Operator*> make_operator(const CopyParameters& given, Setup& setup);
-Result<Operator*> make_operator(const AttentionParameters& given, Setup& setup);
-Result<Operator*> make_operator(const QuantizedBinaryParameters& given, Setup& setup);
-Result<Operator*> make_operator(const LookupParameters& given, Setup& setup);
-Result<Operator*> make_operator(const QuantizedPoolingParameters& given, Setup& setup);
-Result<Operator*> make_operator(const QuantizedConvolutionParameters& given, Setup& setup);
-Result<Operator*> make_operator(const ConvertParameters& given, Setup& setup);
-Result<Operator*> make_operator(const QuantizeRowsParameters& given, Setup& setup);
-Result<Operator*> make_operator(const QuantizedProductParameters& given, Setup& setup);
-Result<Operator*> make_operator(const DynamicProductParameters& given, Setup& setup);
+Result<Operator*> make_operator(const ProductParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const BatchProductParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const ConvolutionParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const PoolingParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const ArgMaxParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const ResizeParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const ElementwiseParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const NormParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const GroupNormParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const SoftmaxParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const ReductionParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const GatherParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const CopyParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const AttentionParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const QuantizedBinaryParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const LookupParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const QuantizedPoolingParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const QuantizedConvolutionParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const ConvertParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const QuantizeRowsParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const QuantizedProductParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const DynamicProductParameters& parameters, Setup& setup);
 
 }  // namespace rushlight::engine

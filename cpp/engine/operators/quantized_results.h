@@ -9,17 +9,17 @@ namespace rushlight::engine {
 class ResultsPlan {
  public:
   // Inputs 2 and 3 of the node are what each column's sum starts from and its multiplier, filled up
-  // to whole panels; output 0 has `rows` of `columns`, `stride` apart. `given` are the parameters
-  // of a product or convolution.
+  // to whole panels; output 0 has `rows` of `columns`, `stride` apart. `parameters` are the
+  // parameters of a product or convolution.
   template <typename Parameters>
-  Status prepare(Setup& setup, const Parameters& given, int64_t rows, int64_t columns,
+  Status prepare(Setup& setup, const Parameters& parameters, int64_t rows, int64_t columns,
                  int64_t stride) {
-    results_.requantize = given.requantize;
+    results_.requantize = parameters.requantize;
     results_.stride = stride;
     RL_TRY(prepare_columns(setup, columns));
     return out_->dtype == DType::Float32
-               ? prepare_floats(setup, given.epilogue, given.residual, rows, columns)
-               : prepare_bytes(setup, given.epilogue, given.residual, rows, columns);
+               ? prepare_floats(setup, parameters.epilogue, parameters.residual, rows, columns)
+               : prepare_bytes(setup, parameters.epilogue, parameters.residual, rows, columns);
   }
   bool has_residual() const { return residual_ != nullptr; }
   // For one run. `bound` must live until the run is over.

@@ -125,20 +125,20 @@ Status Translator::convolution(const Node& node, uint32_t root, bool* fits) {
 }
 
 bool Translator::pads_pixels(uint32_t value, const engine::Window& window) const {
-  const State& of = states_[value];
+  const State& state = states_[value];
   constexpr int64_t kMost = static_cast<int64_t>(fb::cpu_engine::Limit::WINDOW);
   for (size_t d = 0; d < 2; ++d) {
-    if (window.padding[d] + of.before[1 + d] > kMost) return false;
-    if (window.padding[2 + d] + of.after[1 + d] > kMost) return false;
+    if (window.padding[d] + state.before[1 + d] > kMost) return false;
+    if (window.padding[2 + d] + state.after[1 + d] > kMost) return false;
   }
-  return of.padded && of.before[0] == 0 && of.after[0] == 0 && of.before[3] == 0 &&
-         of.after[3] == 0;
+  return state.padded && state.before[0] == 0 && state.after[0] == 0 && state.before[3] == 0 &&
+         state.after[3] == 0;
 }
 
-void Translator::add_padding(const State& of, engine::Window* window) {
+void Translator::add_padding(const State& state, engine::Window* window) {
   for (size_t d = 0; d < 2; ++d) {
-    window->padding[d] += of.before[1 + d];
-    window->padding[2 + d] += of.after[1 + d];
+    window->padding[d] += state.before[1 + d];
+    window->padding[2 + d] += state.after[1 + d];
   }
 }
 
@@ -148,11 +148,11 @@ engine::Value Translator::padded_image(const Node& node, engine::Window* window)
   if (graph_.values[value].datatype == Datatype::QDINT8) return rounded_images(value);
   if (is_integer(value)) return view(value);
   (void)inner_view(value);
-  const State& of = states_[value];
-  const bool joins = of.fill == 0 && node.kind != NodeKind::ConvTranspose2d;
+  const State& state = states_[value];
+  const bool joins = state.fill == 0 && node.kind != NodeKind::ConvTranspose2d;
   if (!joins || !pads_pixels(value, *window)) return view(value);
-  add_padding(of, window);
-  return of.value;
+  add_padding(state, window);
+  return state.value;
 }
 
 bool Translator::epilogue(const Node& node, uint32_t root, const engine::Value& rows,

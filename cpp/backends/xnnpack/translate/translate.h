@@ -118,7 +118,7 @@ class Translator {
   void fill(T number, const engine::Value& to);
   // Whether what is around images may be a convolution's padding.
   bool pads_pixels(uint32_t value, const engine::Window& window) const;
-  static void add_padding(const State& of, engine::Window* window);
+  static void add_padding(const State& state, engine::Window* window);
   // Limits results that were computed without them.
   Status limit(const Node& node);
 

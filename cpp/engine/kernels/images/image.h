@@ -143,8 +143,8 @@ struct Tiling {
   EvenBlocks row;  // blocks of a row
   bool pairs;
 
-  Tiling(const Image<T>& given, const ConvGeometry& g, int64_t highest)
-      : image(given),
+  Tiling(const Image<T>& source, const ConvGeometry& g, int64_t highest)
+      : image(source),
         geometry(&g),
         row(g.out_width, highest),
         pairs(g.out_width == kFirstRows && highest >= 2 * kFirstRows) {}

@@ -25,7 +25,7 @@ struct Plan {
   int64_t width = 1;
   int64_t row_blocks = 1, group = 1, groups = 1;
 
-  Plan(const Product& given, void* scratch) : product(given), buffers(align<float>(scratch)) {}
+  Plan(const Product& whole, void* scratch) : product(whole), buffers(align<float>(scratch)) {}
   // Of a panel, so many terms lie together in so many bytes.
   int64_t together() const {
     return product.type == PanelType::Int4 ? kOct : (product.type == PanelType::Int8 ? kQuad : 1);
@@ -116,20 +116,20 @@ class Worker {
   void unpack(int64_t panel, int64_t term, int64_t terms, const char* next, float* out) const {
     const Product& p = plan_.product;
     const UnpackLoops& loops = unpack_loops();
-    PanelTerms of;
-    of.packed = plan_.at(panel, term);
-    of.next = plan_.tiles_fetch() ? of.packed : next;
-    of.terms = terms;
-    of.out = out;
-    if (p.type == PanelType::BFloat16) return loops.bfloat16(of);
-    if (p.type == PanelType::Float16) return loops.float16(of);
+    PanelTerms panel_terms;
+    panel_terms.packed = plan_.at(panel, term);
+    panel_terms.next = plan_.tiles_fetch() ? panel_terms.packed : next;
+    panel_terms.terms = terms;
+    panel_terms.out = out;
+    if (p.type == PanelType::BFloat16) return loops.bfloat16(panel_terms);
+    if (p.type == PanelType::Float16) return loops.float16(panel_terms);
     const int64_t scale_bytes = p.scales.bfloat16 ? 2 : 4;
-    of.scales =
+    panel_terms.scales =
         static_cast<const char*>(p.scales.scales) + panel * p.scales.groups * kPanel * scale_bytes;
-    of.bfloat16_scales = p.scales.bfloat16;
-    of.group_size = p.depth / p.scales.groups;
-    of.first = term;
-    (p.type == PanelType::Int8 ? loops.bytes : loops.nibbles)(of);
+    panel_terms.bfloat16_scales = p.scales.bfloat16;
+    panel_terms.group_size = p.depth / p.scales.groups;
+    panel_terms.first = term;
+    (p.type == PanelType::Int8 ? loops.bytes : loops.nibbles)(panel_terms);
   }
 
   void multiply(const Product& part, int64_t term, int64_t first, int64_t count,

@@ -22,8 +22,8 @@ Moments moments_of(int64_t count, bool rms, float epsilon, At at) {
 }
 
 float affine(double x, const Moments& moments, const float* scale, const float* shift, int64_t i) {
-  const double found = (x - moments.mean) * moments.factor;
-  return static_cast<float>(found * (scale != nullptr ? static_cast<double>(scale[i]) : 1.0) +
+  const double normalized = (x - moments.mean) * moments.factor;
+  return static_cast<float>(normalized * (scale != nullptr ? static_cast<double>(scale[i]) : 1.0) +
                             (shift != nullptr ? static_cast<double>(shift[i]) : 0.0));
 }
 

@@ -50,23 +50,23 @@ inline void interleave_pixel(const uint8_t* const (&at)[kQuad], uint8_t* out) {
 
 #endif
 
-void interleave(const QuadRows& given, uint8_t* out) {
-  const uint8_t* at[kQuad] = {given.rows[0], given.rows[1], given.rows[2], given.rows[3]};
-  const bool whole = given.channels == kPanel && given.repeats == 1;
+void interleave(const QuadRows& quad, uint8_t* out) {
+  const uint8_t* at[kQuad] = {quad.rows[0], quad.rows[1], quad.rows[2], quad.rows[3]};
+  const bool whole = quad.channels == kPanel && quad.repeats == 1;
   uint8_t pixels[kQuad][kPanel] = {};
   const uint8_t* const copies[kQuad] = {pixels[0], pixels[1], pixels[2], pixels[3]};
-  for (int64_t x = 0; x < given.columns; ++x, out += kQuadBytes) {
+  for (int64_t x = 0; x < quad.columns; ++x, out += kQuadBytes) {
     if (whole) {
       interleave_pixel(at, out);
     } else {
       for (int64_t j = 0; j < kQuad; ++j) {
-        for (int64_t c = 0; c < given.channels; ++c) {
-          pixels[j][c] = at[j][(given.first + c) / given.repeats];
+        for (int64_t c = 0; c < quad.channels; ++c) {
+          pixels[j][c] = at[j][(quad.first + c) / quad.repeats];
         }
       }
       interleave_pixel(copies, out);
     }
-    for (int64_t j = 0; j < kQuad; ++j) at[j] += given.strides[j];
+    for (int64_t j = 0; j < kQuad; ++j) at[j] += quad.strides[j];
   }
 }
 

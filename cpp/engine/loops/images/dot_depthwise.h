@@ -56,8 +56,8 @@ struct DepthwiseBands {
 struct DotDepthwiseLoops {
   // out[x * kQuadBytes + c * kQuad + j] is that of row j; channels that are not there are zero.
   void (*interleave)(const QuadRows& rows, uint8_t* out);
-  void (*sum)(const DepthwiseSums& given);
-  void (*bands[2])(const DepthwiseBands& given);  // by stride - 1; nullptr if there is none
+  void (*sum)(const DepthwiseSums& sums);
+  void (*bands[2])(const DepthwiseBands& bands);  // by stride - 1; nullptr if there is none
 };
 
 RL_DOT_LOOPS(DotDepthwiseLoops, dot_depthwise_loops)

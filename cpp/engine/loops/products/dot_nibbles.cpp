@@ -40,7 +40,7 @@ inline void add_terms(Sums<H, V>& sums, const Quads (&b)[V], const char* a,
     const char* at = s.at<I>(a);
     const RowQuad quad = quad_of(kWhole || left >= kQuad ? bytes_at(at) : bytes_at(at, left));
 #pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) sums.of[I][v] = add_dot(sums.of[I][v], b[v], quad);
+    for (int v = 0; v < V; ++v) sums.sums[I][v] = add_dot(sums.sums[I][v], b[v], quad);
     add_terms<I + 1, kWhole>(sums, b, a, s, left);
   }
 }

@@ -39,7 +39,7 @@ RL_INLINE void add_terms(Sums<H, V>& sums, const Quads (&b)[V], const char* firs
     const char* at = s.at<I % kFirstRows>(I < kFirstRows ? first : second);
     const RowQuad a = quad_of(kWhole ? bytes_at(at) : bytes_at(at, left));
 #pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) sums.of[I][v] = add_dot(sums.of[I][v], b[v], a);
+    for (int v = 0; v < V; ++v) sums.sums[I][v] = add_dot(sums.sums[I][v], b[v], a);
     add_terms<I + 1, kWhole>(sums, b, first, second, s, left);
   }
 }
@@ -94,10 +94,10 @@ RL_INLINE void store_bytes(const TwoPanels<kAdds>& panels, const Sums<H, 2>& sum
                            int64_t stride, const uint8_t* residual, int64_t residual_stride) {
   if constexpr (I < H) {
     constexpr int kNext = I + 1 < H ? I + 1 : I;
-    const __m512i first = panels.narrow(reinterpret_cast<__m512i>(sums.of[I][0]),
-                                        reinterpret_cast<__m512i>(sums.of[I][1]), residual);
-    const __m512i second = panels.narrow(reinterpret_cast<__m512i>(sums.of[kNext][0]),
-                                         reinterpret_cast<__m512i>(sums.of[kNext][1]),
+    const __m512i first = panels.narrow(reinterpret_cast<__m512i>(sums.sums[I][0]),
+                                        reinterpret_cast<__m512i>(sums.sums[I][1]), residual);
+    const __m512i second = panels.narrow(reinterpret_cast<__m512i>(sums.sums[kNext][0]),
+                                         reinterpret_cast<__m512i>(sums.sums[kNext][1]),
                                          residual + (kNext - I) * residual_stride);
     panels.store(first, second, out, out + (kNext - I) * stride);
     store_bytes<I + 2>(panels, sums, out + 2 * stride, stride, residual + 2 * residual_stride,
@@ -113,7 +113,7 @@ void requantized(const DotTile& t, const RequantizeColumns& c, int64_t row) {
   for (int v = 0; v < 2; ++v) {
     const IntVec start = load_int(c.start + v * kLanes);
 #pragma GCC unroll 14
-    for (int i = 0; i < H; ++i) sums.of[i][v] = start;
+    for (int i = 0; i < H; ++i) sums.sums[i][v] = start;
   }
   sum_terms<H, 2>(t, sums);
   uint8_t* const out = c.out + row * c.out_stride;
@@ -166,7 +166,7 @@ void narrow(const DotTile& t, void* out) {
         const RowQuad quad = quad_of(bytes_at(a + i * t.a_stride + (k + u) * kQuad));
 #pragma GCC unroll 8
         for (int v = 0; v < V; ++v) {
-          parts[u].of[i][v] = add_dot(parts[u].of[i][v], quads[v], quad);
+          parts[u].sums[i][v] = add_dot(parts[u].sums[i][v], quads[v], quad);
         }
       }
     }
@@ -182,7 +182,7 @@ void narrow(const DotTile& t, void* out) {
       const RowQuad quad = quad_of(k < whole ? bytes_at(at) : bytes_at(at, rest));
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) {
-        parts[0].of[i][v] = add_dot(parts[0].of[i][v], quads[v], quad);
+        parts[0].sums[i][v] = add_dot(parts[0].sums[i][v], quads[v], quad);
       }
     }
     b += kQuadBytes;

@@ -98,7 +98,7 @@ struct Numbers {
     }
   }
   // `scale` is the row's scale and zero point, `integers` are these as integers.
-  Vec of(const void* sums, const float* scale, const int32_t* integers) const {
+  Vec dequantized(const void* sums, const float* scale, const int32_t* integers) const {
     if constexpr (kKind == Kind::Numbers) {
       const Vec number = load(static_cast<const float*>(sums)) - splat(scale[1]) * factor;
       return number * splat(scale[0] * unit) + bias;
@@ -139,12 +139,12 @@ void dequantize_rows(const DequantizeColumns& c, const char* sums, int64_t row, 
     if (is_plain && left >= kLanes) {
 #pragma GCC unroll 2
       for (int64_t i = 0; i < rows; ++i, from += sums_stride, out += out_stride) {
-        store(out, numbers.of(from, scales + kOfRow * i, integers + kOfRow * i));
+        store(out, numbers.dequantized(from, scales + kOfRow * i, integers + kOfRow * i));
       }
       continue;
     }
     for (int64_t i = 0; i < rows; ++i, from += sums_stride, out += out_stride) {
-      Vec number = numbers.of(from, scales + kOfRow * i, integers + kOfRow * i);
+      Vec number = numbers.dequantized(from, scales + kOfRow * i, integers + kOfRow * i);
       if (c.residual != nullptr) {
         number += load_some(c.residual + (row + i) * c.residual_stride + j, left);
       }

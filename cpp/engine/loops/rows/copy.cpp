@@ -180,7 +180,7 @@ void transpose(const void* from, int64_t in_stride, void* to, int64_t out_stride
 struct ToHalf {
   using From = float;
   using To = Half;
-  static To of(float x) { return narrow_half(x); }
+  static To one(float x) { return narrow_half(x); }
   static void all(const float* in, Half* out, int64_t n) {
     for (int64_t i = 0; i < n; ++i) out[i] = narrow_half(in[i]);
   }
@@ -188,7 +188,7 @@ struct ToHalf {
 struct ToBFloat {
   using From = float;
   using To = BFloat;
-  static To of(float x) { return narrow_bfloat(x); }
+  static To one(float x) { return narrow_bfloat(x); }
   static void all(const float* in, BFloat* out, int64_t n) {
     for (int64_t i = 0; i < n; ++i) out[i] = narrow_bfloat(in[i]);
   }
@@ -197,7 +197,7 @@ template <typename T>
 struct ToFloat {
   using From = T;
   using To = float;
-  static To of(T x) { return widen(x); }
+  static To one(T x) { return widen(x); }
   static void all(const T* in, float* out, int64_t n) {
     widen_all(in, out, static_cast<size_t>(n));
   }
@@ -208,7 +208,7 @@ void convert(const void* in, int64_t in_stride, void* out, int64_t out_stride, i
   const auto* from = static_cast<const typename C::From*>(in);
   auto* to = static_cast<typename C::To*>(out);
   if (in_stride == 1 && out_stride == 1) return C::all(from, to, n);
-  for (int64_t i = 0; i < n; ++i) to[i * out_stride] = C::of(from[i * in_stride]);
+  for (int64_t i = 0; i < n; ++i) to[i * out_stride] = C::one(from[i * in_stride]);
 }
 
 }  // namespace

@@ -11,18 +11,18 @@ namespace {
 // How two values, or vectors of them, become one; the greatest and the least keep NaN.
 struct Add {
   static constexpr float kStart = 0;
-  static Vec of(Vec a, Vec b) { return a + b; }
-  static float of(float a, float b) { return a + b; }
+  static Vec combine(Vec a, Vec b) { return a + b; }
+  static float combine(float a, float b) { return a + b; }
 };
 struct Greater {
   static constexpr float kStart = -kInf;
-  static Vec of(Vec a, Vec b) { return b != b ? b : max_of(b, a); }
-  static float of(float a, float b) { return b > a || b != b ? b : a; }
+  static Vec combine(Vec a, Vec b) { return b != b ? b : max_of(b, a); }
+  static float combine(float a, float b) { return b > a || b != b ? b : a; }
 };
 struct Less {
   static constexpr float kStart = kInf;
-  static Vec of(Vec a, Vec b) { return b != b ? b : min_of(b, a); }
-  static float of(float a, float b) { return b < a || b != b ? b : a; }
+  static Vec combine(Vec a, Vec b) { return b != b ? b : min_of(b, a); }
+  static float combine(float a, float b) { return b < a || b != b ? b : a; }
 };
 
 constexpr int64_t kUnroll = 4;
@@ -36,16 +36,16 @@ float block(const float* x, int64_t n) {
   for (; i + kUnroll * kLanes <= n; i += kUnroll * kLanes) {
 #pragma GCC unroll 4
     for (int64_t u = 0; u < kUnroll; ++u) {
-      parts[u] = Op::of(parts[u], load(x + i + u * kLanes));
+      parts[u] = Op::combine(parts[u], load(x + i + u * kLanes));
     }
   }
-  for (; i + kLanes <= n; i += kLanes) parts[0] = Op::of(parts[0], load(x + i));
+  for (; i + kLanes <= n; i += kLanes) parts[0] = Op::combine(parts[0], load(x + i));
   float lanes[kLanes];
-  store(lanes, Op::of(Op::of(parts[0], parts[1]), Op::of(parts[2], parts[3])));
+  store(lanes, Op::combine(Op::combine(parts[0], parts[1]), Op::combine(parts[2], parts[3])));
   for (int64_t width = kLanes / 2; width > 0; width /= 2) {
-    for (int64_t k = 0; k < width; ++k) lanes[k] = Op::of(lanes[k], lanes[k + width]);
+    for (int64_t k = 0; k < width; ++k) lanes[k] = Op::combine(lanes[k], lanes[k + width]);
   }
-  for (; i < n; ++i) lanes[0] = Op::of(lanes[0], x[i]);
+  for (; i < n; ++i) lanes[0] = Op::combine(lanes[0], x[i]);
   return lanes[0];
 }
 
@@ -75,7 +75,7 @@ void strip(const float* x, int64_t stride, int64_t rows, int64_t lanes, double d
 #pragma GCC unroll 8
       for (int64_t v = 0; v < kVecs; ++v) {
         const float* const from = x + i * stride + v * kLanes;
-        parts[v] = Op::of(parts[v], lanes == kLanes ? load(from) : load_first(from, lanes));
+        parts[v] = Op::combine(parts[v], lanes == kLanes ? load(from) : load_first(from, lanes));
       }
     }
     for (int64_t k = 0; k < kVecs * kLanes; ++k) {

@@ -9,16 +9,16 @@ namespace {
 
 class Convolve final : public Operator {
  public:
-  Status prepare(const ConvolutionParameters& given, Setup& setup) {
+  Status prepare(const ConvolutionParameters& parameters, Setup& setup) {
     RL_TRY(setup.check_floats(3, 2));
     in_ = setup.input(0);
     weights_ = setup.input(1);
     out_ = setup.output(0);
-    kind_ = given.kind;
+    kind_ = parameters.kind;
     ConvGeometry& g = convolution_.geometry;
-    RL_TRY(
-        read_geometry(setup, *in_, *out_, given.window, kind_ == ConvolutionKind::Transposed, &g));
-    RL_TRY(read_groups(setup, given.groups, kind_ == ConvolutionKind::Depthwise, &g));
+    RL_TRY(read_geometry(setup, *in_, *out_, parameters.window,
+                         kind_ == ConvolutionKind::Transposed, &g));
+    RL_TRY(read_groups(setup, parameters.groups, kind_ == ConvolutionKind::Depthwise, &g));
     if (kind_ == ConvolutionKind::Winograd && !suits_winograd(g)) {
       return setup.refuse("Winograd's algorithm is for 3 by 3 taps and whole panels of channels");
     }
@@ -27,7 +27,7 @@ class Convolve final : public Operator {
     }
     RL_TRY(read_strides(setup));
     setup.want_scratch(scratch(g, setup.threads));
-    RL_TRY(epilogue_.prepare(setup, given.epilogue, setup.input(2),
+    RL_TRY(epilogue_.prepare(setup, parameters.epilogue, setup.input(2),
                              g.batch * g.out_height * g.out_width, g.out_channels));
     const bool adds = kind_ == ConvolutionKind::Dense || kind_ == ConvolutionKind::Winograd;
     if (epilogue_.has_residual() && !adds) {
@@ -128,8 +128,8 @@ class Convolve final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const ConvolutionParameters& given, Setup& setup) {
-  return setup.make<Convolve>(given);
+Result<Operator*> make_operator(const ConvolutionParameters& parameters, Setup& setup) {
+  return setup.make<Convolve>(parameters);
 }
 
 }  // namespace rushlight::engine

@@ -10,25 +10,25 @@ namespace {
 
 class ConvolveBytes final : public Operator {
  public:
-  Status prepare(const QuantizedConvolutionParameters& given, Setup& setup) {
+  Status prepare(const QuantizedConvolutionParameters& parameters, Setup& setup) {
     RL_TRY(check_result_dtypes(setup));
     in_ = setup.input(0);
     weights_ = setup.input(1);
     const View& out = *setup.output(0);
-    depthwise_ = given.kind == ConvolutionKind::Depthwise;
-    if (given.kind != ConvolutionKind::Dense && !depthwise_) {
+    depthwise_ = parameters.kind == ConvolutionKind::Depthwise;
+    if (parameters.kind != ConvolutionKind::Dense && !depthwise_) {
       return setup.refuse("convolutions of integers are dense or depthwise");
     }
     ConvGeometry& g = convolution_.geometry;
-    RL_TRY(read_geometry(setup, *in_, out, given.window, false, &g));
-    RL_TRY(read_groups(setup, given.groups, depthwise_, &g));
+    RL_TRY(read_geometry(setup, *in_, out, parameters.window, false, &g));
+    RL_TRY(read_groups(setup, parameters.groups, depthwise_, &g));
     RL_TRY(check_weights(setup));
     RL_TRY(read_strides(setup));
-    convolution_.padding_value = given.padding_value;
+    convolution_.padding_value = parameters.padding_value;
     setup.want_scratch(depthwise_
                            ? quantized_depthwise_scratch(g)
                            : quantized_convolution_scratch(g, convolution_.in_channel_stride));
-    RL_TRY(results_.prepare(setup, given, g.batch * g.out_height * g.out_width, g.out_channels,
+    RL_TRY(results_.prepare(setup, parameters, g.batch * g.out_height * g.out_width, g.out_channels,
                             g.out_channels));
     if (!results_.has_residual() || !depthwise_) return {};
     return setup.refuse("only dense convolutions add to their results");
@@ -95,8 +95,8 @@ class ConvolveBytes final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const QuantizedConvolutionParameters& given, Setup& setup) {
-  return setup.make<ConvolveBytes>(given);
+Result<Operator*> make_operator(const QuantizedConvolutionParameters& parameters, Setup& setup) {
+  return setup.make<ConvolveBytes>(parameters);
 }
 
 }  // namespace rushlight::engine

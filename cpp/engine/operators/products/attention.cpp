@@ -21,7 +21,7 @@ bool has_rows(const View& view) {
 
 class AttentionOperator final : public Operator {
  public:
-  Status prepare(const AttentionParameters& given, Setup& setup) {
+  Status prepare(const AttentionParameters& parameters, Setup& setup) {
     for (size_t i = 0; i < 3; ++i) views_[i] = setup.input(i);
     mask_ = setup.input(3);
     out_ = setup.output(0);
@@ -45,8 +45,8 @@ class AttentionOperator final : public Operator {
     a.k_strides = strides_of(k);
     a.v_strides = strides_of(v);
     a.out_strides = strides_of(*out_);
-    a.scale = given.scale;
-    a.causal = given.causal;
+    a.scale = parameters.scale;
+    a.causal = parameters.causal;
     RL_TRY(read_mask(setup));
     setup.want_scratch(attention_scratch(a, setup.threads));
     return {};
@@ -92,8 +92,8 @@ class AttentionOperator final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const AttentionParameters& given, Setup& setup) {
-  return setup.make<AttentionOperator>(given);
+Result<Operator*> make_operator(const AttentionParameters& parameters, Setup& setup) {
+  return setup.make<AttentionOperator>(parameters);
 }
 
 }  // namespace rushlight::engine

@@ -12,7 +12,7 @@ size_t panel_floats(int64_t depth, int64_t columns) {
 
 class PackedProduct final : public Operator {
  public:
-  Status prepare(const ProductParameters& given, Setup& setup) {
+  Status prepare(const ProductParameters& parameters, Setup& setup) {
     a_ = setup.input(0);
     panels_ = setup.input(1);
     scales_ = setup.input(3);
@@ -29,7 +29,7 @@ class PackedProduct final : public Operator {
     product_.c_stride = out.stride;
     RL_TRY(has_scales(product_.type) ? check_scales(setup) : check_panels(setup, a.width, kPanel));
     setup.want_scratch(product_scratch(product_, setup.threads));
-    return epilogue_.prepare(setup, given.epilogue, setup.input(2), out.count, out.width);
+    return epilogue_.prepare(setup, parameters.epilogue, setup.input(2), out.count, out.width);
   }
 
   Status run(const Frame& frame) const override {
@@ -144,12 +144,12 @@ class BatchProduct final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const ProductParameters& given, Setup& setup) {
-  return setup.make<PackedProduct>(given);
+Result<Operator*> make_operator(const ProductParameters& parameters, Setup& setup) {
+  return setup.make<PackedProduct>(parameters);
 }
 
-Result<Operator*> make_operator(const BatchProductParameters& given, Setup& setup) {
-  return setup.make<BatchProduct>(given);
+Result<Operator*> make_operator(const BatchProductParameters& parameters, Setup& setup) {
+  return setup.make<BatchProduct>(parameters);
 }
 
 }  // namespace rushlight::engine

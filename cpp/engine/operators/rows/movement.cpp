@@ -19,7 +19,7 @@ bool find_conversion(DType from, DType to, Conversion* conversion) {
 
 class GatherOperator final : public Operator {
  public:
-  Status prepare(const GatherParameters& given, Setup& setup) {
+  Status prepare(const GatherParameters& parameters, Setup& setup) {
     table_ = setup.input(0);
     indices_ = setup.input(1);
     out_ = setup.output(0);
@@ -27,7 +27,7 @@ class GatherOperator final : public Operator {
       return setup.refuse("a value is missing");
     }
     if (indices_->dtype != DType::Int64) return setup.refuse("its indices are no int64");
-    const int64_t columns = given.columns;
+    const int64_t columns = parameters.columns;
     gather_.panels = columns != 0;
     int64_t width = table_->rank == 2 ? table_->sizes[1] : 0;
     gather_.rows = table_->rank == 2 ? table_->sizes[0] : 0;
@@ -59,16 +59,16 @@ class GatherOperator final : public Operator {
   }
 
   Status run(const Frame& frame) const override {
-    Gather given = gather_;
-    given.table = frame.at<void>(table_);
-    given.indices = frame.at<int64_t>(indices_);
-    given.out = frame.at<void>(out_);
+    Gather job = gather_;
+    job.table = frame.at<void>(table_);
+    job.indices = frame.at<int64_t>(indices_);
+    job.out = frame.at<void>(out_);
     int64_t bad = 0;
-    if (gather(given, &bad, frame.workers)) return {};
+    if (gather(job, &bad, frame.workers)) return {};
     return frame.message->fail(Code::InvalidArgument,
                                "index %lld at position %lld is not within 0..%lld",
-                               static_cast<long long>(given.indices[bad]),
-                               static_cast<long long>(bad), static_cast<long long>(given.rows - 1));
+                               static_cast<long long>(job.indices[bad]),
+                               static_cast<long long>(bad), static_cast<long long>(job.rows - 1));
   }
 
  private:
@@ -115,12 +115,12 @@ class CopyOperator final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const GatherParameters& given, Setup& setup) {
-  return setup.make<GatherOperator>(given);
+Result<Operator*> make_operator(const GatherParameters& parameters, Setup& setup) {
+  return setup.make<GatherOperator>(parameters);
 }
 
-Result<Operator*> make_operator(const CopyParameters& given, Setup& setup) {
-  return setup.make<CopyOperator>(given);
+Result<Operator*> make_operator(const CopyParameters& parameters, Setup& setup) {
+  return setup.make<CopyOperator>(parameters);
 }
 
 }  // namespace rushlight::engine

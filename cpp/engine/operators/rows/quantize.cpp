@@ -21,21 +21,22 @@ Status prepare_rows(const Setup& setup, const View& in, const View& out, Rows* i
 
 class ConvertOperator final : public Operator {
  public:
-  Status prepare(const ConvertParameters& given, Setup& setup) {
+  Status prepare(const ConvertParameters& parameters, Setup& setup) {
     in_ = setup.input(0);
     out_ = setup.output(0);
     if (in_ == nullptr || out_ == nullptr) return setup.refuse("it has too few values");
     RL_TRY(setup.check_dtypes({in_->dtype}, out_->dtype));
     if (!choose_kind()) return setup.refuse("its dtypes are none that it is between");
     if (convert_.kind != ByteConversion::Flip &&
-        (!is_byte(given.zero_point) || !(given.scale >= FLT_MIN && given.scale <= FLT_MAX))) {
+        (!is_byte(parameters.zero_point) ||
+         !(parameters.scale >= FLT_MIN && parameters.scale <= FLT_MAX))) {
       return setup.refuse("its scale is no positive number, or its zero point not within 0..255");
     }
     Rows in;
     Rows out;
     RL_TRY(prepare_rows(setup, *in_, *out_, &in, &out));
-    convert_.scale = given.scale;
-    convert_.zero_point = given.zero_point;
+    convert_.scale = parameters.scale;
+    convert_.zero_point = parameters.zero_point;
     convert_.rows = in.count;
     convert_.width = in.width;
     convert_.in_stride = in.stride;
@@ -110,12 +111,12 @@ class QuantizeRowsOperator final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const ConvertParameters& given, Setup& setup) {
-  return setup.make<ConvertOperator>(given);
+Result<Operator*> make_operator(const ConvertParameters& parameters, Setup& setup) {
+  return setup.make<ConvertOperator>(parameters);
 }
 
-Result<Operator*> make_operator(const QuantizeRowsParameters& given, Setup& setup) {
-  return setup.make<QuantizeRowsOperator>(given);
+Result<Operator*> make_operator(const QuantizeRowsParameters& parameters, Setup& setup) {
+  return setup.make<QuantizeRowsOperator>(parameters);
 }
 
 }  // namespace rushlight::engine
