@@ -3,6 +3,7 @@
 #pragma once
 
 #include "rushlight/engine/loops/products/gemm.h"
+#include "rushlight/platform/workers.h"
 
 namespace rushlight::engine {
 
