@@ -197,7 +197,7 @@ void test_refused_residuals() {
   for (const uint32_t value : {1000u, UINT32_MAX}) {
     of_value(value, "what is added to its results is a value that is not there");
   }
-  of_value(Graph::kFloats, "what is added to its results is no uint8");
+  of_value(Graph::kFloats, "what is added to its results is not uint8");
   of_value(Graph::kRows, "what is added to its results has other sizes, or gaps");
   of_value(Graph::kBytes, "what is added to its results has other sizes, or gaps");
   refused(
@@ -284,7 +284,7 @@ void test_refused_conversions() {
           "its rows' scales have other sizes");
   refused([](Graph& g) { g.values[Graph::kRows].sizes = {9, 39}; }, "its operands differ in sizes");
   refused([](Graph& g) { g.nodes[Graph::kQuantize].outputs = {Graph::kRows}; }, "too few");
-  refuse_values(Graph::kFlip, 0, Graph::kPanels, "its dtypes are none that it is between");
+  refuse_values(Graph::kFlip, 0, Graph::kPanels, "it does not convert between these dtypes");
   const auto parameters = [](float scale, int32_t zero_point) {
     refused(
         [=](Graph& g) {
@@ -292,7 +292,7 @@ void test_refused_conversions() {
           g.nodes[Graph::kToBytes].operation =
               convert.scalar<float>(0, scale).scalar<int32_t>(1, zero_point);
         },
-        "its scale is no positive number, or its zero point not within 0..255");
+        "its scale is not a positive number, or its zero point is not within 0..255");
   };
   for (const float scale : {0.0f, -1.0f, 1e-40f, kInfinity, kNotANumber}) parameters(scale, 0);
   parameters(1, -1);

@@ -46,7 +46,8 @@ Status Graph::prepare(const GraphParts& parts, BackendInit& init) {
 
 Status Graph::take_memory(const GraphParts& parts, BackendInit& init) {
   Message& message = *init.message;
-  // Arguments without a value take nothing of the payload: their number has a bound of its own.
+  // Arguments without a value take no bytes in the payload, so their number needs a limit of its
+  // own.
   constexpr size_t kMaxArguments = static_cast<size_t>(fb::cpu_engine::Limit::ARGUMENTS);
   if (n_inputs_ > kMaxArguments || n_outputs_ > kMaxArguments) {
     return refuse(message, "the payload has too many arguments");
@@ -63,10 +64,10 @@ Status Graph::take_memory(const GraphParts& parts, BackendInit& init) {
   for (size_t i = 0; i < nodes_.size(); ++i) operators_[i] = nullptr;
   for (size_t i = 0; i < n_bases; ++i) {
     bases_[i] = nullptr;
-    capacities_[i] = UINT64_MAX;  // of arguments: they are asked for what the values need
+    capacities_[i] = UINT64_MAX;  // arguments are checked against what the values need
   }
   for (size_t i = 0; i < n_constants_; ++i) {
-    uint8_t* data = const_cast<uint8_t*>(parts.constants[i].data);  // written by nothing
+    uint8_t* data = const_cast<uint8_t*>(parts.constants[i].data);  // never written
     if (reinterpret_cast<uintptr_t>(data) % alignof(int64_t) != 0) {
       return refuse(message, "constants of the payload are not aligned");
     }
@@ -99,7 +100,8 @@ Status Graph::place_value(Value& value, Message& message) {
   const size_t firsts[] = {0, n_inputs_ + n_constants_, n_inputs_ + n_constants_ + n_outputs_,
                            n_inputs_};
   const size_t place = static_cast<size_t>(value.place);
-  if (value.index >= limits[place]) return refuse(message, "it lies nowhere");
+  if (value.index >= limits[place])
+    return refuse(message, "it names an input, output or constant that is not there");
   view.base = static_cast<uint32_t>(firsts[place] + value.index);
   const uint64_t capacity = capacities_[view.base];
   const bool is_valid = measure(view) && (view.numel == 0 || view.offset % element == 0);
@@ -130,7 +132,8 @@ int64_t Graph::id_of(size_t node) const {
   return nodes_[node].id < 0 ? static_cast<int64_t>(node) : nodes_[node].id;
 }
 
-// For the sizes that the values have now. Nothing is allocated where there are operators already.
+// Prepares the operators for the values' current sizes. Allocates only if there are no operators
+// yet.
 Status Graph::make_operators(Allocator* allocator, Message& message, DelegatePlace& place) {
   Setup setup(values_, n_inputs_ + n_constants_, threads_, allocator, &message);
   for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -150,7 +153,7 @@ Status Graph::make_operators(Allocator* allocator, Message& message, DelegatePla
   return {};
 }
 
-// Everything for the sizes that the inputs have, and the outputs' own sizes.
+// Prepares the graph for the inputs' sizes, and sets the outputs' sizes.
 Status Graph::fit(const BackendRun& run, EValue* const* args) {
   if (!sizes_.same(args)) {
     const Status status = fit_anew(run, args);
@@ -189,9 +192,10 @@ Status Graph::fit_anew(const BackendRun& run, EValue* const* args) {
   return make_operators(nullptr, *run.message, *run.place);
 }
 
-// Gives scratch memory back to the system where a run needs far less of it than one before did.
+// Releases scratch memory to the system if this run needs far less of it than an earlier one.
 void Graph::release_scratch() {
-  constexpr uint64_t kWorthwhile = uint64_t{2} << 20;  // that pages are touched anew
+  constexpr uint64_t kWorthwhile =
+      uint64_t{2} << 20;  // releasing less does not pay for touching the pages again
   uint64_t needed = 0;
   for (const Value& value : values_) {
     if (value.place == Place::Scratch && value.view.numel > 0) {

@@ -231,7 +231,7 @@ Status Sizes::compute(size_t i, Message& message) {
                       b == 0 ? "divides by zero" : "is beyond 64 bits");
 }
 
-// What was taken of input i against what its own value says it has.
+// Compares the sizes of input i with those that its value now has.
 Status Sizes::check_sizes(size_t i, Message& message) const {
   const Value* value = own(i);
   if (value == nullptr) return {};

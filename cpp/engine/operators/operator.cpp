@@ -31,7 +31,7 @@ Status Setup::check_floats(size_t inputs, size_t needed, size_t outputs, size_t 
     if (view == nullptr) continue;
     const bool is_half = view->dtype == DType::BFloat16 || view->dtype == DType::Float16;
     if (view->dtype != DType::Float32 && !(is_half && weights != 0 && i == weights)) {
-      return refuse("an input is no float32");
+      return refuse("an input is not float32");
     }
     if (has_repeats(*view)) return refuse("an input repeats elements");
   }
@@ -39,7 +39,7 @@ Status Setup::check_floats(size_t inputs, size_t needed, size_t outputs, size_t 
     const View* view = output(i);
     if (view == nullptr && i == 0) return refuse("an output is missing");
     if (view == nullptr) continue;
-    if (view->dtype != DType::Float32) return refuse("an output is no float32");
+    if (view->dtype != DType::Float32) return refuse("an output is not float32");
     if (has_repeats(*view)) return refuse("an output repeats elements");
   }
   return {};

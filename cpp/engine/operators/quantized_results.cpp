@@ -32,7 +32,7 @@ Status ResultsPlan::prepare_bytes(const Setup& setup, const EpilogueParameters& 
     return setup.refuse("what is added to its results is a value that is not there");
   }
   if (residual_->dtype != DType::UInt8) {
-    return setup.refuse("what is added to its results is no uint8");
+    return setup.refuse("what is added to its results is not uint8");
   }
   if (residual_->rank != 2 || residual_->sizes[0] != rows || residual_->sizes[1] != columns ||
       (residual_->strides[1] != 1 && columns > 1)) {

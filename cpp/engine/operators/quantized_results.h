@@ -1,4 +1,5 @@
-// What products and convolutions of bytes make of their sums: bytes, or float32 with an epilogue.
+// How products and convolutions of uint8 store their sums: as uint8, or as float32 with an
+// epilogue.
 #pragma once
 
 #include "rushlight/engine/kernels/products/dot_product.h"
@@ -40,7 +41,7 @@ class ResultsPlan {
   EpiloguePlan epilogue_;
 };
 
-// Ok if the node has what ResultsPlan needs, and bytes and weights before it.
+// Ok if the node has uint8 rows, int8 weights, and the inputs and output that ResultsPlan needs.
 Status check_result_dtypes(const Setup& setup);
 
 // Ok if there is one element for each column, filled up to whole panels.

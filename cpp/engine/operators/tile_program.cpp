@@ -3,7 +3,7 @@
 namespace rushlight::engine {
 namespace {
 
-// Where dimension `d` of a view of this rank lies among kTileRank: at the end.
+// The index of dimension `d` among kTileRank dimensions, of which the view has the last ones.
 size_t place_of(const View& view, size_t d) { return kTileRank - view.rank + d; }
 
 }  // namespace
@@ -49,7 +49,7 @@ Status TilePlan::check_stores(Setup& setup) const {
     if (!setup.may_write(view)) return setup.refuse("its program writes an input or a constant");
     if (has_repeats(view)) return setup.refuse("its program writes elements many times");
   }
-  // Only what is stored bounds the sizes of the others, whose elements may all be one.
+  // Only stores bound the sizes: a loaded operand may repeat one element.
   if (!stores) return setup.refuse("its program stores nothing");
   return {};
 }

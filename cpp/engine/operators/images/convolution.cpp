@@ -67,7 +67,7 @@ class Convolve final : public Operator {
            g.out_channels % kPanel == 0;
   }
 
-  // -1 if there are more than any view has.
+  // -1 if the product is larger than any view.
   int64_t weight_floats(const ConvGeometry& g) const {
     const int64_t inputs = g.in_channels / g.groups;
     const int64_t outputs = g.out_channels / g.groups;
@@ -82,7 +82,7 @@ class Convolve final : public Operator {
       return bounded_product({kWinogradProducts, inputs, outputs});
     }
     const int64_t columns = bounded_product({g.kernel_y, g.kernel_x, outputs});
-    // All columns of an image are there at once.
+    // All columns of an image are computed at once.
     if (bounded_product({g.in_height, g.in_width, columns}) < 0) return -1;
     return bounded_product({inputs, panels_of(columns) * kPanel, g.groups});
   }

@@ -12,8 +12,8 @@ HeadStrides strides_of(const View& view) {
 
 constexpr int64_t kMostQueries = int64_t{1} << 31;
 
-// Rows of neighbouring elements that do not overlap, nor are one row many times: work is bounded by
-// the memory that there is. Batches and heads may repeat.
+// Whether rows are dense and do not overlap or repeat, which bounds the work by the size of the
+// memory. Batches and heads may repeat.
 bool has_rows(const View& view) {
   return view.rank == 4 && (view.strides[3] == 1 || view.sizes[3] <= 1) &&
          (view.strides[2] >= view.sizes[3] || view.sizes[2] <= 1);

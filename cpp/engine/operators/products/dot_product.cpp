@@ -6,7 +6,7 @@
 namespace rushlight::engine {
 namespace {
 
-// A is rows of uint8; `out` has as many rows, and `panels` are those of its columns.
+// A is uint8 [rows, depth], `out` has as many rows, and `panels` hold the weights of its columns.
 Status prepare_sizes(const Setup& setup, const View* panels, int32_t bits,
                      QuantizedProduct* product) {
   const View* a = setup.input(0);

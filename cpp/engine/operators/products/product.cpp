@@ -58,7 +58,7 @@ class PackedProduct final : public Operator {
     product_.scales.bfloat16 = halves;
     return has_repeats(*a_) ? setup.refuse("an input repeats elements") : Status();
   }
-  // Panels of `rows` rows of so many elements each.
+  // Checks panels of `rows` rows with so many elements each.
   Status check_panels(const Setup& setup, int64_t rows, int64_t elements) const {
     const int64_t numel = bounded_product({panels_of(product_.columns), rows, elements});
     if (is_dense(*panels_) && panels_->numel == numel) return {};

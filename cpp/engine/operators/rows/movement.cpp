@@ -6,8 +6,7 @@
 namespace rushlight::engine {
 namespace {
 
-// What makes elements of one type those of the other; None for those that are equal. False if
-// nothing does.
+// The conversion from one dtype to another; None if they are equal. False if there is none.
 bool find_conversion(DType from, DType to, Conversion* conversion) {
   *conversion = Conversion::None;
   if (from == DType::Float16 && to == DType::Float32) *conversion = Conversion::HalfToFloat;
@@ -26,7 +25,7 @@ class GatherOperator final : public Operator {
     if (table_ == nullptr || indices_ == nullptr || out_ == nullptr) {
       return setup.refuse("a value is missing");
     }
-    if (indices_->dtype != DType::Int64) return setup.refuse("its indices are no int64");
+    if (indices_->dtype != DType::Int64) return setup.refuse("its indices are not int64");
     const int64_t columns = parameters.columns;
     gather_.panels = columns != 0;
     int64_t width = table_->rank == 2 ? table_->sizes[1] : 0;
@@ -45,7 +44,7 @@ class GatherOperator final : public Operator {
     } else if (table_->rank != 2) {
       return setup.refuse("its table is not [rows, width]");
     }
-    // Of halves float32, or what the table has.
+    // Float32 if the table has a half type, or else the table's dtype.
     const bool fits = table_->dtype == out_->dtype || out_->dtype == DType::Float32;
     if (!fits || !find_conversion(table_->dtype, out_->dtype, &gather_.conversion) ||
         !is_dense(*table_) || !is_dense(*indices_) || !is_dense(*out_) ||

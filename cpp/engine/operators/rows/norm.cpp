@@ -6,7 +6,7 @@
 namespace rushlight::engine {
 namespace {
 
-// How the elements lie, and how many scales and shifts there are.
+// Reads the layout of the elements, and the number of scales and shifts.
 Status arrange(const NormParameters& parameters, const View& in, const View& out,
                const Setup& setup, Norm* norm, int64_t* channels) {
   if (in.rank == 0) return setup.refuse("it has no rows");

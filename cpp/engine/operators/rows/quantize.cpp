@@ -1,4 +1,4 @@
-// Float32 as uint8 and back.
+// Conversions from float32 to uint8 and back.
 #include "rushlight/engine/kernels/rows/quantize.h"
 
 #include <cfloat>
@@ -9,7 +9,7 @@
 namespace rushlight::engine {
 namespace {
 
-// Rows of one size, or elements in one row if there are no gaps.
+// Rows of equal width; a single row if there are no gaps.
 Status prepare_rows(const Setup& setup, const View& in, const View& out, Rows* in_rows,
                     Rows* out_rows) {
   if (!same_sizes(in, out)) return setup.refuse("its operands differ in sizes");
@@ -26,11 +26,12 @@ class ConvertOperator final : public Operator {
     out_ = setup.output(0);
     if (in_ == nullptr || out_ == nullptr) return setup.refuse("it has too few values");
     RL_TRY(setup.check_dtypes({in_->dtype}, out_->dtype));
-    if (!choose_kind()) return setup.refuse("its dtypes are none that it is between");
+    if (!choose_kind()) return setup.refuse("it does not convert between these dtypes");
     if (convert_.kind != ByteConversion::Flip &&
         (!is_byte(parameters.zero_point) ||
          !(parameters.scale >= FLT_MIN && parameters.scale <= FLT_MAX))) {
-      return setup.refuse("its scale is no positive number, or its zero point not within 0..255");
+      return setup.refuse(
+          "its scale is not a positive number, or its zero point is not within 0..255");
     }
     Rows in;
     Rows out;

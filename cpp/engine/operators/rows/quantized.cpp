@@ -6,7 +6,7 @@
 namespace rushlight::engine {
 namespace {
 
-// The operands of an operator that is made of them and of nothing else.
+// Checks the operands of an operator of `a`, `b` and `out` alone.
 class BytePlan {
  public:
   // `b` may be nullptr.

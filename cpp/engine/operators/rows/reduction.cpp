@@ -5,7 +5,7 @@
 namespace rushlight::engine {
 namespace {
 
-// The sizes before, of and behind dimensions first..last-1.
+// The products of the sizes before, in and after dimensions first..last-1.
 struct Split {
   int64_t outer = 1;
   int64_t width = 1;
