@@ -10,6 +10,7 @@
 #include "cpu_cases.h"
 #include "cpu_timing.h"
 #include "rushlight/engine/kernels/images/convolution.h"
+#include "rushlight/engine/kernels/products/product.h"
 #include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/module/thread_pool.h"
 

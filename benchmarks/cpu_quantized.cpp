@@ -10,6 +10,7 @@
 
 #include "cpu_timing.h"
 #include "rushlight/engine/kernels/products/dot_product.h"
+#include "rushlight/engine/kernels/rows/quantized.h"
 #include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/module/thread_pool.h"
 

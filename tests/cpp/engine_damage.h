@@ -10,15 +10,15 @@
 namespace rushlight {
 namespace test {
 
-namespace engine = rushlight::fb::cpu_engine;
+namespace schema = rushlight::fb::cpu_engine;
 
 // The numbers of a payload, found through its tables.
 class EngineSlots : public SlotList {
  public:
   explicit EngineSlots(const std::vector<uint8_t>& payload) : SlotList(payload.data()) {
-    const engine::Graph graph = engine::root_Graph(payload.data());
+    const schema::Graph graph = schema::root_Graph(payload.data());
     for (size_t i = 0; i < graph.values().size(); ++i) {
-      const engine::Value value = graph.values()[i];
+      const schema::Value value = graph.values()[i];
       add(value.sizes());
       add(value.strides());
       add(value.dynamic_sizes());
@@ -41,7 +41,7 @@ class EngineSlots : public SlotList {
   }
 
  private:
-  void add_program(engine::TileProgram program) {
+  void add_program(schema::TileProgram program) {
     add(program.code(), 1);
     add(program.code());
     add(program.operands());
@@ -53,16 +53,16 @@ class EngineSlots : public SlotList {
     add(operation.padding());
     add(operation.dilation());
   }
-  void add_binary(engine::QuantizedBinary binary) {
+  void add_binary(schema::QuantizedBinary binary) {
     add_fields(binary.requantize(), {{0, 4}, {1, 4}, {2, 4}});
     add_fields(binary, {{0, 1}, {1, 4}, {2, 4}, {3, 4}, {4, 4}, {5, 4}});
   }
-  void add_residual(engine::QuantizedResidual residual) {
+  void add_residual(schema::QuantizedResidual residual) {
     add_fields(residual, {{0, 4}});
     add_binary(residual.sum());
   }
-  void add_integers(engine::Node node) {
-    const engine::QuantizedProduct product = node.operation_as_QuantizedProduct();
+  void add_integers(schema::Node node) {
+    const schema::QuantizedProduct product = node.operation_as_QuantizedProduct();
     add_program(product.epilogue().program());
     add_fields(product.epilogue(), {{0, 1}, {4, 4}, {5, 1}});
     add_fields(product.requantize(), {{0, 4}, {1, 4}, {2, 4}});
@@ -71,7 +71,7 @@ class EngineSlots : public SlotList {
     add_fields(node.operation_as_DynamicProduct().epilogue(), {{0, 1}, {4, 4}, {5, 1}});
     add_fields(node.operation_as_DynamicProduct(), {{0, 1}, {1, 8}});
     add_fields(node.operation_as_Convert(), {{0, 4}, {1, 4}});
-    const engine::QuantizedConvolution convolution = node.operation_as_QuantizedConvolution();
+    const schema::QuantizedConvolution convolution = node.operation_as_QuantizedConvolution();
     add_window(convolution);
     add_program(convolution.epilogue().program());
     add_fields(convolution.epilogue(), {{0, 1}, {4, 4}, {5, 1}});
@@ -83,7 +83,7 @@ class EngineSlots : public SlotList {
     add_fields(node.operation_as_QuantizedPooling(), {{0, 1}, {5, 1}, {6, 8}, {7, 4}, {8, 4}});
     add_binary(node.operation_as_QuantizedBinary());
   }
-  void add_operation(engine::Node node) {
+  void add_operation(schema::Node node) {
     add_integers(node);
     add_window(node.operation_as_Convolution());
     add_window(node.operation_as_Pooling());

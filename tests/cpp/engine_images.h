@@ -61,7 +61,7 @@ struct ImageGraph : EngineGraph {
     requantize.scalar<int32_t>(0, 100).scalar<int32_t>(1, 3).scalar<int32_t>(2, 250);
     sum.scalar<float>(1, 0.5f).scalar<int32_t>(2, 128).scalar<float>(3, 0.25f);
     sum.scalar<int32_t>(4, 7).scalar<float>(5, 0.5f).ref(6, requantize.node());
-    using engine::Operation;
+    using schema::Operation;
     nodes = {{Operation::Convert, to_bytes, {kX}, {kRows}},
              {Operation::Convert, to_bytes, {kW}, {kBytes}},
              {Operation::Convert, {}, {kBytes}, {kPanels}},

@@ -16,9 +16,9 @@
 namespace rushlight {
 namespace test {
 
-namespace engine = rushlight::fb::cpu_engine;
-using engine::ExpressionKind;
-using engine::Place;
+namespace schema = rushlight::fb::cpu_engine;
+using schema::ExpressionKind;
+using schema::Place;
 
 struct EngineValue {
   std::vector<int64_t> sizes;
@@ -38,7 +38,7 @@ struct EngineExpression {
 };
 
 struct EngineNode {
-  engine::Operation kind;
+  schema::Operation kind;
   Table operation;
   std::vector<int32_t> inputs;
   std::vector<int32_t> outputs;
@@ -222,10 +222,10 @@ inline EngineGraph join_graph(int64_t most_x = 6, int64_t most_y = 5) {
                   {{most_x, 4}, {4, 1}, Place::OUTPUT, 0, 0, {0, -1}, {}, -1},
                   {{most_y, 4}, {4, 1}, Place::OUTPUT, 0, behind_x, {1, -1}, {}, 4},
                   {{most_x}, {1}, Place::OUTPUT, 1, 0, {0}, {}, -1}};
-  graph.nodes = {{engine::Operation::Elementwise, twice, {}, {}},
-                 {engine::Operation::Copy, {}, {2}, {4}},
-                 {engine::Operation::Copy, {}, {1}, {5}},
-                 {engine::Operation::Reduction, sum, {2}, {6}}};
+  graph.nodes = {{schema::Operation::Elementwise, twice, {}, {}},
+                 {schema::Operation::Copy, {}, {2}, {4}},
+                 {schema::Operation::Copy, {}, {1}, {5}},
+                 {schema::Operation::Reduction, sum, {2}, {6}}};
   graph.arguments = {0, 1, 3, 6};
   return graph;
 }
@@ -247,7 +247,7 @@ inline EngineGraph attention_graph() {
                   {{1, 1, 10, 8}, {80, 80, 8, 1}, Place::INPUT, 1, 0, {}, {}, -1},
                   {{1, 1, 0, 8}, {80, 80, 8, 1}, Place::INPUT, 1, 0, {-1, -1, 4, -1}, {}, -1},
                   {{1, 1, 10, 8}, {80, 80, 8, 1}, Place::OUTPUT, 0, 0, {-1, -1, 0, -1}, {}, -1}};
-  graph.nodes = {{engine::Operation::Attention, attention, {0, 2, 2}, {3}}};
+  graph.nodes = {{schema::Operation::Attention, attention, {0, 2, 2}, {3}}};
   graph.arguments = {0, 1, 3};
   return graph;
 }
@@ -313,7 +313,7 @@ struct QuantizedGraph : EngineGraph {
     product.ref(0, requantize.node());
     adding.ref(0, requantize.node()).ref(2, residual_of(kStatic, sum_of()).node());
     groups.scalar<uint8_t>(0, 4).scalar<int64_t>(1, 8);
-    using engine::Operation;
+    using schema::Operation;
     nodes = {{Operation::Convert, to_bytes, {kW}, {kBytes}},
              {Operation::Convert, {}, {kBytes}, {kPanels}},
              {Operation::QuantizeRows, {}, {kX}, {kRows, kScales}},

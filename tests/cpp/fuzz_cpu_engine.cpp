@@ -42,7 +42,7 @@ Recording recording_of(const EngineGraph& graph, const std::vector<std::vector<i
 }
 
 bool fuzz_engine(const char* name, const Recording& recording, size_t rounds) {
-  const bool is_dynamic = engine::root_Graph(recording.payload.data()).expressions().size() > 0;
+  const bool is_dynamic = schema::root_Graph(recording.payload.data()).expressions().size() > 0;
   const EngineSlots slots(recording.payload);
   return fuzz<CpuBackend>(name, recording, slots.slots(), is_dynamic, rounds);
 }

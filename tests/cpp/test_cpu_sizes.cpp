@@ -198,7 +198,7 @@ void test_number_among_inputs() {
   graph.values = {{{6, 4}, {4, 1}, Place::INPUT, 0, 0, {}, {}, -1},
                   {{6, 4}, {4, 1}, Place::INPUT, 0, 0, {0, -1}, {}, -1},
                   {{6, 4}, {4, 1}, Place::OUTPUT, 0, 0, {0, -1}, {}, -1}};
-  graph.nodes = {{engine::Operation::Copy, {}, {1}, {2}}};
+  graph.nodes = {{schema::Operation::Copy, {}, {1}, {2}}};
   graph.arguments = {0, -1, 2};
   EngineDelegate delegate(graph);
   CHECK(delegate.loaded().ok());

@@ -6,13 +6,16 @@
 #include "rushlight/engine/types/cpu_engine_fb.h"
 
 namespace rushlight::cpu {
+
+using namespace rushlight::engine;
+
 namespace {
 
-namespace engine = fb::cpu_engine;
-using engine::Operation;
+namespace schema = fb::cpu_engine;
+using schema::Operation;
 
 // More than any operator takes: vectors that many tables share must not be copied without end.
-constexpr size_t kNodeValues = static_cast<size_t>(engine::Limit::NODE_VALUES);
+constexpr size_t kNodeValues = static_cast<size_t>(schema::Limit::NODE_VALUES);
 constexpr size_t kWords = 3;  // of an instruction
 
 TileInstruction instruction_of(fb::Vector<uint32_t> code, size_t i) {
@@ -41,7 +44,7 @@ bool read_window(const Table& from, Window* to) {
          read_numbers(from.padding(), to->padding) && read_numbers(from.dilation(), to->dilation);
 }
 
-Requantize requantize_of(engine::Requantize from) {
+Requantize requantize_of(schema::Requantize from) {
   return {from.zero_point(), from.low(), from.high()};
 }
 
@@ -52,24 +55,24 @@ class Reader {
   Status read(GraphParts* parts);
 
  private:
-  Status read_values(engine::Graph graph, GraphParts* parts);
-  Status read_value(engine::Value from, Value* to);
-  Status read_expressions(engine::Graph graph, GraphParts* parts);
-  Status read_constants(engine::Graph graph, GraphParts* parts);
-  Status read_nodes(engine::Graph graph, GraphParts* parts);
-  Status read_node(engine::Node from, Node* to);
-  Status read_parameters(engine::Node from, Parameters* to);
-  Status read_integers(engine::Node from, Parameters* to);
-  Status read_program(engine::TileProgram from, TileProgram* to);
-  Status read_epilogue(engine::Epilogue from, EpilogueParameters* to);
+  Status read_values(schema::Graph graph, GraphParts* parts);
+  Status read_value(schema::Value from, Value* to);
+  Status read_expressions(schema::Graph graph, GraphParts* parts);
+  Status read_constants(schema::Graph graph, GraphParts* parts);
+  Status read_nodes(schema::Graph graph, GraphParts* parts);
+  Status read_node(schema::Node from, Node* to);
+  Status read_parameters(schema::Node from, Parameters* to);
+  Status read_integers(schema::Node from, Parameters* to);
+  Status read_program(schema::TileProgram from, TileProgram* to);
+  Status read_epilogue(schema::Epilogue from, EpilogueParameters* to);
   template <typename Table>
   Status read_convolution(const Table& from, ConvolutionParameters* to);
-  Status read_quantized_convolution(engine::QuantizedConvolution from, Parameters* to);
+  Status read_quantized_convolution(schema::QuantizedConvolution from, Parameters* to);
   template <typename Table>
   Status read_pooling(const Table& from, PoolingParameters* to);
-  Status read_quantized_pooling(engine::QuantizedPooling from, Parameters* to);
-  Status read_reduction(engine::Reduction from, Parameters* to);
-  Status read_quantized_binary(engine::QuantizedBinary from, QuantizedBinaryParameters* to);
+  Status read_quantized_pooling(schema::QuantizedPooling from, Parameters* to);
+  Status read_reduction(schema::Reduction from, Parameters* to);
+  Status read_quantized_binary(schema::QuantizedBinary from, QuantizedBinaryParameters* to);
   template <typename Table>
   Status read_residual(const Table& from, QuantizedResidualParameters* to);
 
@@ -103,10 +106,10 @@ class Reader {
 
 Status Reader::read(GraphParts* parts) {
   const uint8_t* data = init_.payload.data();
-  if (!engine::verify_Graph(data, init_.payload.size())) {
+  if (!schema::verify_Graph(data, init_.payload.size())) {
     return refuse("the payload is cut or damaged; export the model again");
   }
-  const engine::Graph graph = engine::root_Graph(data);
+  const schema::Graph graph = schema::root_Graph(data);
   if (graph.version() == 0 || graph.version() > kVersion) {
     return message_.fail(
         Code::DelegateInvalidCompatibility,
@@ -122,11 +125,11 @@ Status Reader::read(GraphParts* parts) {
   return read_nodes(graph, parts);
 }
 
-Status Reader::read_constants(engine::Graph graph, GraphParts* parts) {
+Status Reader::read_constants(schema::Graph graph, GraphParts* parts) {
   Span<Constant> constants;
   RL_TRY(allocate(graph.constants().size(), &constants));
   for (size_t i = 0; i < constants.size(); ++i) {
-    const engine::Constant constant = graph.constants()[i];
+    const schema::Constant constant = graph.constants()[i];
     const StringView key = constant.key();
     const auto bytes = init_.named_data != nullptr ? init_.named_data->get(key)
                                                    : Result<Span<const uint8_t>>(Code::NotFound);
@@ -142,7 +145,7 @@ Status Reader::read_constants(engine::Graph graph, GraphParts* parts) {
   return {};
 }
 
-Status Reader::read_values(engine::Graph graph, GraphParts* parts) {
+Status Reader::read_values(schema::Graph graph, GraphParts* parts) {
   RL_TRY(allocate(graph.values().size(), &parts->values));
   for (size_t i = 0; i < parts->values.size(); ++i) {
     const Status status = read_value(graph.values()[i], &parts->values[i]);
@@ -153,10 +156,10 @@ Status Reader::read_values(engine::Graph graph, GraphParts* parts) {
   return {};
 }
 
-Status Reader::read_value(engine::Value from, Value* to) {
+Status Reader::read_value(schema::Value from, Value* to) {
   const size_t rank = from.sizes().size();
   if (rank > kMaxViewRank || from.strides().size() != rank || from.dynamic_sizes().size() > rank ||
-      from.dynamic_strides().size() > rank || from.place() > engine::Place::CONSTANT) {
+      from.dynamic_strides().size() > rank || from.place() > schema::Place::CONSTANT) {
     return refuse("its rank or place is wrong; export the model again");
   }
   to->view.dtype = static_cast<DType>(from.dtype());
@@ -173,18 +176,18 @@ Status Reader::read_value(engine::Value from, Value* to) {
   return copy(from.dynamic_strides(), &to->dynamic_strides);
 }
 
-Status Reader::read_expressions(engine::Graph graph, GraphParts* parts) {
+Status Reader::read_expressions(schema::Graph graph, GraphParts* parts) {
   Span<Expression> expressions;
   RL_TRY(allocate(graph.expressions().size(), &expressions));
   for (size_t i = 0; i < expressions.size(); ++i) {
-    const engine::Expression from = graph.expressions()[i];
+    const schema::Expression from = graph.expressions()[i];
     expressions[i] = {static_cast<ExpressionKind>(from.kind()), from.a(), from.b()};
   }
   parts->expressions = expressions;
   return copy(graph.arguments(), &parts->arguments);
 }
 
-Status Reader::read_nodes(engine::Graph graph, GraphParts* parts) {
+Status Reader::read_nodes(schema::Graph graph, GraphParts* parts) {
   Span<Node> nodes;
   RL_TRY(allocate(graph.nodes().size(), &nodes));
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -200,7 +203,7 @@ Status Reader::read_nodes(engine::Graph graph, GraphParts* parts) {
   return {};
 }
 
-Status Reader::read_node(engine::Node from, Node* to) {
+Status Reader::read_node(schema::Node from, Node* to) {
   if (from.inputs().size() > kNodeValues || from.outputs().size() > kNodeValues) {
     return refuse("it has too many values");
   }
@@ -209,7 +212,7 @@ Status Reader::read_node(engine::Node from, Node* to) {
   return read_parameters(from, &to->parameters);
 }
 
-Status Reader::read_parameters(engine::Node from, Parameters* to) {
+Status Reader::read_parameters(schema::Node from, Parameters* to) {
   switch (from.operation_type()) {
     case Operation::Product:
       return read_epilogue(from.operation_as_Product().epilogue(),
@@ -226,17 +229,17 @@ Status Reader::read_parameters(engine::Node from, Parameters* to) {
       return read_program(from.operation_as_Elementwise().program(),
                           &to->emplace<ElementwiseParameters>().program);
     case Operation::Norm: {
-      const engine::Norm norm = from.operation_as_Norm();
+      const schema::Norm norm = from.operation_as_Norm();
       *to = NormParameters{norm.rms(), norm.epsilon()};
       return {};
     }
     case Operation::GroupNorm: {
-      const engine::GroupNorm norm = from.operation_as_GroupNorm();
+      const schema::GroupNorm norm = from.operation_as_GroupNorm();
       *to = GroupNormParameters{norm.groups(), norm.epsilon()};
       return {};
     }
     case Operation::Softmax: {
-      const engine::Softmax softmax = from.operation_as_Softmax();
+      const schema::Softmax softmax = from.operation_as_Softmax();
       *to = SoftmaxParameters{softmax.dim(), softmax.log()};
       return {};
     }
@@ -249,7 +252,7 @@ Status Reader::read_parameters(engine::Node from, Parameters* to) {
       *to = CopyParameters();
       return {};
     case Operation::Attention: {
-      const engine::Attention attention = from.operation_as_Attention();
+      const schema::Attention attention = from.operation_as_Attention();
       *to = AttentionParameters{attention.scale(), attention.causal()};
       return {};
     }
@@ -258,10 +261,10 @@ Status Reader::read_parameters(engine::Node from, Parameters* to) {
   }
 }
 
-Status Reader::read_integers(engine::Node from, Parameters* to) {
+Status Reader::read_integers(schema::Node from, Parameters* to) {
   switch (from.operation_type()) {
     case Operation::Convert: {
-      const engine::Convert convert = from.operation_as_Convert();
+      const schema::Convert convert = from.operation_as_Convert();
       *to = ConvertParameters{convert.scale(), convert.zero_point()};
       return {};
     }
@@ -269,14 +272,14 @@ Status Reader::read_integers(engine::Node from, Parameters* to) {
       *to = QuantizeRowsParameters();
       return {};
     case Operation::QuantizedProduct: {
-      const engine::QuantizedProduct product = from.operation_as_QuantizedProduct();
+      const schema::QuantizedProduct product = from.operation_as_QuantizedProduct();
       auto& quantized = to->emplace<QuantizedProductParameters>();
       quantized.requantize = requantize_of(product.requantize());
       RL_TRY(read_residual(product, &quantized.residual));
       return read_epilogue(product.epilogue(), &quantized.epilogue);
     }
     case Operation::DynamicProduct: {
-      const engine::DynamicProduct product = from.operation_as_DynamicProduct();
+      const schema::DynamicProduct product = from.operation_as_DynamicProduct();
       auto& dynamic = to->emplace<DynamicProductParameters>();
       dynamic.bits = product.bits();
       dynamic.group_size = product.group_size();
@@ -297,7 +300,7 @@ Status Reader::read_integers(engine::Node from, Parameters* to) {
   }
 }
 
-Status Reader::read_program(engine::TileProgram from, TileProgram* to) {
+Status Reader::read_program(schema::TileProgram from, TileProgram* to) {
   const size_t n = from.code().size() / kWords;
   if (from.operands().size() > kTileOperands || n > kTileInstructions) {
     return refuse("its program has too many operands or instructions");
@@ -310,7 +313,7 @@ Status Reader::read_program(engine::TileProgram from, TileProgram* to) {
   return copy(from.operands(), &to->operands);
 }
 
-Status Reader::read_epilogue(engine::Epilogue from, EpilogueParameters* to) {
+Status Reader::read_epilogue(schema::Epilogue from, EpilogueParameters* to) {
   to->clamped = from.clamped();
   to->low = from.low();
   to->high = from.high();
@@ -320,7 +323,7 @@ Status Reader::read_epilogue(engine::Epilogue from, EpilogueParameters* to) {
 
 template <typename Table>
 Status Reader::read_convolution(const Table& from, ConvolutionParameters* to) {
-  if (from.kind() > engine::ConvolutionKind::WINOGRAD) {
+  if (from.kind() > schema::ConvolutionKind::WINOGRAD) {
     return refuse("it is of an unknown kind");
   }
   to->kind = static_cast<ConvolutionKind>(from.kind());
@@ -329,7 +332,7 @@ Status Reader::read_convolution(const Table& from, ConvolutionParameters* to) {
   return read_epilogue(from.epilogue(), &to->epilogue);
 }
 
-Status Reader::read_quantized_convolution(engine::QuantizedConvolution from, Parameters* to) {
+Status Reader::read_quantized_convolution(schema::QuantizedConvolution from, Parameters* to) {
   auto& convolution = to->emplace<QuantizedConvolutionParameters>();
   convolution.padding_value = from.padding_value();
   convolution.requantize = requantize_of(from.requantize());
@@ -346,7 +349,7 @@ Status Reader::read_pooling(const Table& from, PoolingParameters* to) {
   return {};
 }
 
-Status Reader::read_quantized_pooling(engine::QuantizedPooling from, Parameters* to) {
+Status Reader::read_quantized_pooling(schema::QuantizedPooling from, Parameters* to) {
   auto& pooling = to->emplace<QuantizedPoolingParameters>();
   pooling.in_zero_point = from.in_zero_point();
   pooling.multiplier = from.multiplier();
@@ -354,14 +357,14 @@ Status Reader::read_quantized_pooling(engine::QuantizedPooling from, Parameters*
   return read_pooling(from, &pooling);
 }
 
-Status Reader::read_reduction(engine::Reduction from, Parameters* to) {
-  if (from.kind() > engine::ReductionKind::MIN) return refuse("it is of an unknown kind");
+Status Reader::read_reduction(schema::Reduction from, Parameters* to) {
+  if (from.kind() > schema::ReductionKind::MIN) return refuse("it is of an unknown kind");
   *to = ReductionParameters{static_cast<Reduction>(from.kind()), from.first(), from.last()};
   return {};
 }
 
-Status Reader::read_quantized_binary(engine::QuantizedBinary from, QuantizedBinaryParameters* to) {
-  if (from.kind() > engine::QuantizedBinaryKind::MULTIPLY) {
+Status Reader::read_quantized_binary(schema::QuantizedBinary from, QuantizedBinaryParameters* to) {
+  if (from.kind() > schema::QuantizedBinaryKind::MULTIPLY) {
     return refuse("it is of an unknown kind");
   }
   *to = QuantizedBinaryParameters{static_cast<QuantizedBinaryKind>(from.kind()),

@@ -10,6 +10,6 @@ constexpr uint32_t kVersion = 5;  // the newest payload that is read
 
 // Everything but constants is copied into init's allocator. DelegateInvalidCompatibility for a
 // payload that is damaged or of a newer version, or whose constants are not among the named data.
-Status read_payload(BackendInit& init, GraphParts* parts);
+Status read_payload(BackendInit& init, engine::GraphParts* parts);
 
 }  // namespace rushlight::cpu

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rushlight/engine/kernels/rows/tile.h"
+
 namespace rushlight::xnnpack {
 namespace {
 
