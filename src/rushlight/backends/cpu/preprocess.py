@@ -153,20 +153,22 @@ class _Writer:
     def _greatest(self, size: Size) -> int:
         return at_bounds(size, self._bounds)
 
-    def _step(self, step: Step) -> fb.Step:
-        finish = getattr(step.operation, "finish", None)
-        program = getattr(step.operation, "program", None) or (finish.program if finish else None)
+    def _step(self, step: Step) -> fb.Node:
+        epilogue = getattr(step.operation, "epilogue", None)
+        program = getattr(step.operation, "program", None) or (
+            epilogue.program if epilogue else None
+        )
         if program is not None:
             program.operands = [self._number(v) for v in step.operands]
-        if finish is not None and finish.added:
+        if epilogue is not None and epilogue.added:
             [residual] = step.operands
-            finish.residual = self._number(residual)
+            epilogue.residual = self._number(residual)
         added = getattr(step.operation, "residual", None)
         if added is not None:
             [residual] = step.operands
             added.value = self._number(residual)
         inputs, outputs = ([self._number(v) for v in vs] for vs in (step.inputs, step.outputs))
-        return fb.Step(step.operation, inputs, outputs)
+        return fb.Node(step.operation, inputs, outputs)
 
 
 _OF_INTEGERS = (

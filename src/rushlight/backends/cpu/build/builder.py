@@ -341,7 +341,7 @@ class Builder:
         copies = self.graph.steps[mark:]
         del self.graph.steps[mark:]
         self.graph.steps[mark - 1 : mark - 1] = copies
-        step.operation.finish = self._finish(step, term, result)
+        step.operation.epilogue = self._epilogue(step, term, result)
         return view if is_image else view.moved(view.meta.view(shape_of(cluster.nodes[-1])))
 
     def as_rows(self, view: View, is_image: bool) -> View:
@@ -353,9 +353,9 @@ class Builder:
             order = _pixels_last(view.meta) if is_image else range(meta.dim())
             return self.as_rows(self.in_order(view, order), is_image)
 
-    def _finish(self, step: Step, term: Term, result: View) -> fb.Finish:
+    def _epilogue(self, step: Step, term: Term, result: View) -> fb.Epilogue:
         inner, low, high = _clamped(term)
-        clamp = fb.Finish((low, high) != (-math.inf, math.inf), low, high)
+        clamp = fb.Epilogue((low, high) != (-math.inf, math.inf), low, high)
         if inner.source is result:
             return clamp
         residual = _added_to(inner, result)
@@ -365,7 +365,7 @@ class Builder:
             return clamp
         program = assemble([term], [result])
         step.operands = program.sources
-        return fb.Finish(program=fb.TileProgram(program.code))
+        return fb.Epilogue(program=fb.TileProgram(program.code))
 
     # --- results --------------------------------------------------------------------------------
 
