@@ -47,8 +47,9 @@ from rushlight.schema.debug import DebugMap
 from rushlight.schema.flat_tensor import TensorLayout
 from rushlight.serialize.data_files import DataFiles
 from rushlight.serialize.debug_limit import with_debug
+from rushlight.serialize.file import PTEFile
 from rushlight.serialize.ptd import NamedTensor
-from rushlight.serialize.pte import PTEFile, write_pte, write_pte_to
+from rushlight.serialize.pte import write_pte, write_pte_to
 from rushlight.serialize.segments import Data
 
 Programs = ExportedProgram | Mapping[str, ExportedProgram]

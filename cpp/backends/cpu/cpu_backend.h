@@ -1,6 +1,6 @@
 // The cpu backend, `CpuBackend`: the engine for whole models on a processor. Its compiler half
-// (src/rushlight/backends/cpu) fuses a part of a graph into steps and packs its weights; the
-// payload (schema/cpu_engine.fbs) and the weights are used as they lie in the file.
+// (src/rushlight/backends/cpu) fuses a part of a graph into few operators and packs its weights;
+// the payload (schema/cpu_engine.fbs) and the weights are used as they lie in the file.
 #pragma once
 
 #include "rushlight/delegate/backend.h"

@@ -96,13 +96,13 @@ Status Delegate::read_sizes(EValue* const* args, Message& message, bool* changed
   for (size_t k = 0; k < n_inputs_; ++k) {
     const uint32_t value = arguments_[k];
     const uint32_t argument = graph_.values[value].argument;
-    const EValue& given = *args[argument];
+    const EValue& arg = *args[argument];
     const DType dtype = dtype_of(graph_.values[value].datatype);
-    if (!given.is_tensor() || given.tensor().dtype != dtype) {
+    if (!arg.is_tensor() || arg.tensor().dtype != dtype) {
       return message.fail(Code::InvalidArgument, "argument %u is no tensor of %s", argument,
                           dtype_name(dtype));
     }
-    const Tensor& tensor = given.tensor();
+    const Tensor& tensor = arg.tensor();
     if (tensor.rank > kMaxRank) {
       return message.fail(Code::InvalidArgument, "argument %u has more than 6 dimensions",
                           argument);
@@ -120,11 +120,11 @@ Status Delegate::resize_outputs(const BackendRun& run, EValue* const* args) {
   for (size_t k = n_inputs_; k < arguments_.size(); ++k) {
     const uint32_t value = arguments_[k];
     const uint32_t argument = graph_.values[value].argument;
-    EValue& given = *args[argument];
-    if (!given.is_tensor()) {
+    EValue& arg = *args[argument];
+    if (!arg.is_tensor()) {
       return run.message->fail(Code::InvalidArgument, "argument %u is no tensor", argument);
     }
-    Tensor& tensor = given.tensor();
+    Tensor& tensor = arg.tensor();
     const Shape& shape = shapes_[value];
     if (tensor.rank == 0 && numel_of(shape) == 1) continue;
     if (tensor.rank != shape.rank) {

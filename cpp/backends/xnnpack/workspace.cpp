@@ -51,26 +51,26 @@ void Workspaces::lock() {
 
 Workspace* Workspaces::acquire(const BackendInit& init) {
   lock();
-  Workspace* found = first_;
-  while (found != nullptr &&
-         (found->allocator_ != init.allocator || found->named_data_ != init.named_data ||
-          found->method_ != init.method.data())) {
-    found = found->next_;
+  Workspace* workspace = first_;
+  while (workspace != nullptr &&
+         (workspace->allocator_ != init.allocator || workspace->named_data_ != init.named_data ||
+          workspace->method_ != init.method.data())) {
+    workspace = workspace->next_;
   }
-  if (found == nullptr) {
+  if (workspace == nullptr) {
     Workspace* memory = init.allocator->allocate_array<Workspace>(1);
     if (memory != nullptr) {
-      found = new (memory) Workspace();
-      found->allocator_ = init.allocator;
-      found->named_data_ = init.named_data;
-      found->method_ = init.method.data();
-      found->next_ = first_;
-      first_ = found;
+      workspace = new (memory) Workspace();
+      workspace->allocator_ = init.allocator;
+      workspace->named_data_ = init.named_data;
+      workspace->method_ = init.method.data();
+      workspace->next_ = first_;
+      first_ = workspace;
     }
   }
-  if (found != nullptr) ++found->users_;
+  if (workspace != nullptr) ++workspace->users_;
   unlock();
-  return found;
+  return workspace;
 }
 
 void Workspaces::release(Workspace* workspace) {

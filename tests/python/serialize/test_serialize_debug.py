@@ -26,7 +26,7 @@ from rushlight.schema.debug import (
 from rushlight.serialize import debug_lines, sequences
 from rushlight.serialize.debug import MAGIC, read_debug, write_debug
 from rushlight.serialize.debug_limit import with_debug
-from rushlight.serialize.pte import PTEFile
+from rushlight.serialize.file import PTEFile
 from rushlight.serialize.sequences import Sequences, write_sequence
 from rushlight.serialize.varints import Reader, Writer
 

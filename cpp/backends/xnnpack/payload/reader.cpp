@@ -38,7 +38,7 @@ class Reader {
   Status read_tensor(wire::TensorValue from, Value* to);
   Status read_quantization(wire::QuantizedTensorValue from, Value* to);
   template <typename Params>
-  Status read_scales(Params params, fb::Vector<float> given, size_t size, Value* to);
+  Status read_scales(Params params, fb::Vector<float> own, size_t size, Value* to);
   Status read_role(wire::TensorValue from, Value* to);
   Status read_constant(uint32_t index, Value* to);
   Status find_bytes(uint32_t index, Value* to);
@@ -175,20 +175,20 @@ Status Reader::read_quantization(wire::QuantizedTensorValue from, Value* to) {
 
 // One scale for each index of a dimension, or for each group of its elements.
 template <typename Params>
-Status Reader::read_scales(Params params, fb::Vector<float> given, size_t size, Value* to) {
+Status Reader::read_scales(Params params, fb::Vector<float> own, size_t size, Value* to) {
   Quantization& quantization = to->quantization;
   const int64_t dim = params.channel_dim();
   if (dim < 0 || static_cast<size_t>(dim) >= to->shape.rank) {
     return refuse("its scales are of a dimension that it has not");
   }
   quantization.channel_dim = static_cast<size_t>(dim);
-  Value found;
+  Value scales;
   size_t n = params.num_scales();
   if (params.scale_buffer_idx() != 0) {
-    RL_TRY(find_bytes(params.scale_buffer_idx(), &found));
+    RL_TRY(find_bytes(params.scale_buffer_idx(), &scales));
   } else {
-    n = given.size();
-    if (n > 0) found.data = {given.bytes(), n * sizeof(float)};
+    n = own.size();
+    if (n > 0) scales.data = {own.bytes(), n * sizeof(float)};
   }
   int64_t wanted = to->shape.sizes[dim];
   if (quantization.group_size > 0 && wanted > 0) {
@@ -198,10 +198,10 @@ Status Reader::read_scales(Params params, fb::Vector<float> given, size_t size, 
     if (row % quantization.group_size != 0) return refuse("its groups do not divide its rows");
     wanted *= row / quantization.group_size;
   }
-  if (n != static_cast<size_t>(wanted) || n > found.data.size() / size) {
+  if (n != static_cast<size_t>(wanted) || n > scales.data.size() / size) {
     return refuse("it has another number of scales");
   }
-  quantization.scales = {found.data.data(), n * size};
+  quantization.scales = {scales.data.data(), n * size};
   for (size_t i = 0; i < n; ++i) {
     const uint8_t* at = quantization.scales.data() + i * size;
     const uint32_t bits =
@@ -325,9 +325,9 @@ Status Reader::sort_ids() {
 }
 
 uint32_t Reader::find(uint32_t id) const {
-  const Named* found = std::lower_bound(
+  const Named* named = std::lower_bound(
       ids_.begin(), ids_.end(), id, [](Named named, uint32_t wanted) { return named.id < wanted; });
-  return found != ids_.end() && found->id == id ? found->index : kNone;
+  return named != ids_.end() && named->id == id ? named->index : kNone;
 }
 
 Status Reader::check_arguments() {

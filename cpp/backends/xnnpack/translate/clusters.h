@@ -1,5 +1,5 @@
-// Which nodes become one step: chains of elementwise nodes, and the product or convolution whose
-// results they go over.
+// Which nodes become one operator of the engine: chains of elementwise nodes, and the product or
+// convolution whose results they go over.
 #pragma once
 
 #include "rushlight/backends/xnnpack/payload/graph.h"

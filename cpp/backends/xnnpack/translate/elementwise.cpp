@@ -171,9 +171,9 @@ Status Translator::apart(uint32_t root) {
 }
 
 engine::Value Translator::fitted(uint32_t value, const Shape& shape, bool as_rows) {
-  engine::Value of = view(value);
-  of.view = expanded(of.view, shape);
-  return as_rows ? builder_.rows(of) : of;
+  engine::Value operand = view(value);
+  operand.view = expanded(operand.view, shape);
+  return as_rows ? builder_.rows(operand) : operand;
 }
 
 void Translator::apply(const Node& node, float* numbers, int64_t n) {
@@ -232,8 +232,8 @@ bool Translator::chain(Members members) {
   // In the order of what is read, if it is not repeated: images may lie channels last.
   Order order;
   for (size_t i = tiles.n_operands(); i-- > 0;) {
-    const engine::View& of = tiles.operand(i).view;
-    if (states_[value].home == kNone && !engine::has_repeats(of)) order = order_of(of);
+    const engine::View& read = tiles.operand(i).view;
+    if (states_[value].home == kNone && !engine::has_repeats(read)) order = order_of(read);
   }
   const engine::Value out = target(value, order);
   const size_t n = tiles.n_operands();

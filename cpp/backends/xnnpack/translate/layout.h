@@ -1,4 +1,4 @@
-// Views of values: how what XNNPACK's nodes do to shapes is done to sizes and steps, without moving
+// Views of values: what XNNPACK's nodes do to shapes, done to sizes and strides without moving
 // an element.
 #pragma once
 
@@ -18,7 +18,7 @@ engine::View dense_view(const Shape& shape, const Order& order = Order(),
 Shape shape_of(const engine::View& view);
 Order order_of(const engine::View& view);
 // Whether elements lie alike; dimensions of one element lie anyhow.
-bool same_steps(const engine::View& a, const engine::View& b);
+bool same_strides(const engine::View& a, const engine::View& b);
 
 // Dimension d of the result is dimension perm[d].
 engine::View permuted(const engine::View& view, const uint8_t* perm);

@@ -14,7 +14,7 @@ class Tiles {
  public:
   using Term = uint16_t;
 
-  // The elements of a value that has the sizes of the result; steps of 0 repeat elements.
+  // The elements of a value that has the sizes of the result; strides of 0 repeat elements.
   Term load(const engine::Value& value);
   Term number(float value);
   Term add(TileOp op, Term a, Term b = 0, float value = 0);

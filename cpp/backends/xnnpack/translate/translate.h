@@ -1,6 +1,6 @@
 // From a graph of XNNPACK's nodes to the parts of an engine's graph: transposes, slices and most
 // reshapes are views, biases, limits and what else goes over the results of a product or
-// convolution are done there, and chains of elementwise nodes are one step.
+// convolution are done there, and chains of elementwise nodes are one operator.
 #pragma once
 
 #include "rushlight/backends/xnnpack/translate/builder.h"
@@ -48,7 +48,7 @@ class Translator {
     int64_t after[kMaxRank] = {};
     float fill = 0;
   };
-  // Nodes of one step: a cluster, or one of its nodes.
+  // Nodes of one engine operator: a cluster, or one of its nodes.
   struct Members {
     uint32_t root;
     bool alone;
@@ -91,7 +91,7 @@ class Translator {
   engine::Requantize requantize(const Node& node) const;
   // A node that the engine computes with integers. False if it has none such.
   Status integer_node(const Node& node, bool* done);
-  // A step of bytes and a node's integer weights, with what makes their sums results.
+  // An operator on bytes and a node's integer weights, with what makes their sums results.
   Status emit_sums(const Node& node, const engine::Parameters& parameters, const engine::Value& in,
                    const engine::Value& out);
   Status static_product(const Node& node);
@@ -106,7 +106,7 @@ class Translator {
   void quantize_rows(uint32_t value, const engine::Value& rows);
   // What images that were quantised one by one stand for.
   engine::Value rounded_images(uint32_t value);
-  Status dynamic_product(const Node& node, const engine::FinishParameters& finish,
+  Status dynamic_product(const Node& node, const engine::EpilogueParameters& epilogue,
                          const engine::Value* bias, const engine::Value& rows);
   template <typename T>
   engine::Value column(const T* data, int64_t n, DType dtype);
@@ -118,15 +118,15 @@ class Translator {
   void fill(T number, const engine::Value& to);
   // Whether what is around images may be a convolution's padding.
   bool pads_pixels(uint32_t value, const engine::Window& window) const;
-  static void add_padding(const State& of, engine::Window* window);
+  static void add_padding(const State& state, engine::Window* window);
   // Limits results that were computed without them.
   Status limit(const Node& node);
 
   // --- elementwise nodes (translate_elementwise.cpp)
   Status elementwise(uint32_t root);
-  // One step for each node of a cluster that is too long for one.
+  // One operator for each node of a cluster that is too long for one.
   Status apart(uint32_t root);
-  // A step for a cluster, or for one node alone. False if it is too long.
+  // One operator for a cluster, or for one node alone. False if it is too long.
   bool chain(Members members);
   // The terms of nodes. `anchored`: where the results of the anchor lie, as [rows, columns].
   bool terms(Members members, const engine::Value* anchored, Tiles* tiles, Tiles::Term* result);
@@ -144,10 +144,10 @@ class Translator {
   Status batch_product(const Node& node);
   engine::Value padded_image(const Node& node, engine::Window* window);
   // What is done to the results of an anchor, which lie in `rows`. False if that is too long.
-  bool finish(const Node& node, uint32_t root, const engine::Value& rows,
-              engine::FinishParameters* to);
+  bool epilogue(const Node& node, uint32_t root, const engine::Value& rows,
+                engine::EpilogueParameters* to);
   bool find_residual(const Node& node, uint32_t root, uint32_t* residual,
-                     engine::FinishParameters* to) const;
+                     engine::EpilogueParameters* to) const;
 
   // --- the rest (translate_movement.cpp)
   Status pooling(const Node& node);

@@ -29,11 +29,11 @@ constexpr double kAtPoints[engine::kWinogradIn][3] = {{1, 0, 0},
                                                       {1.0 / 6, -1.0 / 6 * kRoot, 1.0 / 3},
                                                       {0, 0, 1}};
 
-// The value of 3 by 3 taps, `step` floats apart, at two points.
-float at_points(const float* taps, int64_t step, const double* y, const double* x) {
+// The value of 3 by 3 taps, `stride` floats apart, at two points.
+float at_points(const float* taps, int64_t stride, const double* y, const double* x) {
   double sum = 0;
   for (int64_t a = 0; a < 3; ++a) {
-    for (int64_t b = 0; b < 3; ++b) sum += y[a] * x[b] * taps[(a * 3 + b) * step];
+    for (int64_t b = 0; b < 3; ++b) sum += y[a] * x[b] * taps[(a * 3 + b) * stride];
   }
   return static_cast<float>(sum);
 }

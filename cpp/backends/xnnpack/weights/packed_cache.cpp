@@ -29,9 +29,9 @@ uint64_t digest_of_program(const NamedData* data) {
   const size_t n = data != nullptr ? data->n_keys() : 0;
   for (size_t i = 0; i < n; ++i) {
     const StringView key = data->key(i);
-    const auto found = data->get(key);
+    const auto stored = data->get(key);
     const uint64_t numbers[] = {sum, digest(bytes_of(Span<const char>(key.data(), key.size()))),
-                                found.ok() ? found.value().size() : 0};
+                                stored.ok() ? stored.value().size() : 0};
     sum = digest(bytes_of(Span<const uint64_t>(numbers)));
   }
   return sum;

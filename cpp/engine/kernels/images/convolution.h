@@ -26,8 +26,8 @@ void convolve_transposed(const Convolution& convolution, void* scratch, Workers*
 
 void pool(const Pooling& pooling, Workers* workers);
 
-void arg_max(const ArgMax& given, Workers* workers);
+void arg_max(const ArgMax& maximum, Workers* workers);
 
-void resize_bilinear(const Resize& given, Workers* workers);
+void resize_bilinear(const Resize& resize, Workers* workers);
 
 }  // namespace rushlight::engine

@@ -49,8 +49,8 @@ void pool_row(const P& p, int64_t row, int64_t channel, int64_t channels) {
   const int64_t rows = padded_taps(y, g.dilation_y, g.kernel_y, g.in_height, g.pad_top);
   PoolWindow<std::decay_t<decltype(*p.in)>> window;
   window.taps_y = taps_y.count;
-  window.y_step = g.dilation_y * g.in_width * g.in_channels;
-  window.x_step = g.dilation_x * g.in_channels;
+  window.y_stride = g.dilation_y * g.in_width * g.in_channels;
+  window.x_stride = g.dilation_x * g.in_channels;
   const int64_t in_row = row / g.out_height * g.in_height + taps_y.position;
   const auto* in = p.in + in_row * g.in_width * g.in_channels + channel;
   auto* out = p.out + row * g.out_width * g.in_channels + channel;

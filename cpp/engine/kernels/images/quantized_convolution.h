@@ -16,14 +16,14 @@ struct QuantizedConvolution {
   ConvGeometry geometry;  // what lies outside is padding_value
   uint8_t padding_value = 0;
   const uint8_t* in = nullptr;
-  int64_t in_batch_step = 0, in_row_step = 0, in_column_step = 0;
-  int64_t in_channel_step = 1;  // of depthwise ones it is 1
+  int64_t in_batch_stride = 0, in_row_stride = 0, in_column_stride = 0;
+  int64_t in_channel_stride = 1;  // of depthwise ones it is 1
   const void* weights = nullptr;
   QuantizedResults results;  // rows are pixels: (batch * out_height + y) * out_width + x
 };
 
 // Bytes. Dense and grouped.
-size_t quantized_convolution_scratch(const ConvGeometry& geometry, int64_t channel_step);
+size_t quantized_convolution_scratch(const ConvGeometry& geometry, int64_t channel_stride);
 void convolve(const QuantizedConvolution& convolution, void* scratch, Workers* workers);
 
 // Bytes. Depthwise, of an image without gaps: groups == in_channels, out_channels a multiple of

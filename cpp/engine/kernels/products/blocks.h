@@ -59,8 +59,9 @@ struct BlockGrid {
   int64_t width = 1;  // panels of a tile
   int64_t rows = 0, columns = 0;
   int64_t terms = 0;  // of a sum, all taps together
-  int64_t steps = 0;  // of a tile's loop, all taps together, in each of which it reads from a panel
-  int64_t step_bytes = 0;  // so many
+  int64_t iterations =
+      0;  // of a tile's loop, all taps together, in each of which it reads from a panel
+  int64_t iteration_bytes = 0;  // so many
   const void* panels = nullptr;
   // What is read after these panels, if it is not what follows them in memory: so many bytes of
   // each panel of a tile.
@@ -71,7 +72,7 @@ struct BlockGrid {
                  int64_t n_panels) = nullptr;
 
   double work() const { return work_of({rows, terms, columns}); }
-  int64_t panel_size() const { return steps * step_bytes; }
+  int64_t panel_size() const { return iterations * iteration_bytes; }
   const char* panel_at(int64_t panel) const {
     return static_cast<const char*>(panels) + panel * panel_size();
   }
@@ -92,7 +93,7 @@ void run_blocks(const BlockGrid& grid, Workers* workers);
 class Ahead {
  public:
   Ahead(const BlockGrid& grid, int64_t first, int64_t panel, int64_t n_panels);
-  int64_t step() const { return step_; }  // in each step of a tile
+  int64_t stride() const { return stride_; }  // in each iteration of a tile
   // For the i-th block of rows from `first` on.
   const char* at(int64_t i) const {
     return i < blocks_ ? start_[0] + i * block_ : start_[1] + (i - blocks_) * block_;
@@ -102,28 +103,28 @@ class Ahead {
   const char* start_[kMaxPanels] = {};
   int64_t blocks_;  // of rows that fetch from one start on
   int64_t block_;   // bytes from one block to the next
-  int64_t step_;
+  int64_t stride_;
 };
 
-// Tells a Finish of blocks of rows, several at once as long as they are surely in cache.
-class BlockFinish {
+// Tells an Epilogue of blocks of rows, several at once as long as they are surely in cache.
+class BlockEpilogue {
  public:
-  BlockFinish(const Finish& finish, int64_t row, int64_t panel, int64_t columns)
-      : finish_(finish), begin_(row), column_(panel * kPanel), columns_(columns) {}
+  BlockEpilogue(const Epilogue& epilogue, int64_t row, int64_t panel, int64_t columns)
+      : epilogue_(epilogue), begin_(row), column_(panel * kPanel), columns_(columns) {}
   // Rows up to `end` are there; `rows` more may follow.
   void advance(int64_t end, int64_t rows, bool last);
 
  private:
-  const Finish& finish_;
+  const Epilogue& epilogue_;
   int64_t begin_, column_, columns_;
 };
 
 // Of float32.
 struct GemmGrid : BlockGrid {
-  GemmTile tile;  // what all tiles have in common: steps, taps, depth
+  GemmTile tile;  // what all tiles have in common: strides, taps, depth
   float* c = nullptr;
-  int64_t c_step = 0;
-  Finish finish;
+  int64_t c_stride = 0;
+  Epilogue epilogue;
   // Puts into `tile` where a block of rows lies in A. Returns the first row after it.
   int64_t (*place)(const void* data, int64_t block, GemmTile* tile) = nullptr;
   const void* data = nullptr;
@@ -135,16 +136,17 @@ struct GemmGrid : BlockGrid {
 };
 
 // Bias and clamp of the columns from `column` on, of which `columns` are there.
-struct TileFinish {
+struct TileEpilogue {
   float bias[kMaxPanels * kPanel];
-  void set(const Finish& finish, int64_t column, int64_t columns, int64_t panels, GemmTile* tile);
+  void set(const Epilogue& epilogue, int64_t column, int64_t columns, int64_t panels,
+           GemmTile* tile);
 };
 
-// A finish for a part of a result, which must outlive what part() gives.
-struct PartFinish {
-  Finish whole;
+// An epilogue for a part of a result, which must outlive what part() gives.
+struct PartEpilogue {
+  Epilogue whole;
   int64_t row = 0, column = 0;
-  Finish part() const;
+  Epilogue part() const;
 
  private:
   static void block(const void* data, int64_t row, int64_t rows, int64_t column, int64_t columns);
@@ -154,10 +156,10 @@ struct PartFinish {
 // them in memory is read next.
 void multiply_narrow(const Product& product, int64_t begin, int64_t end, bool fetches);
 
-// A product whose rows of A lie in runs: row i at a + i / run * run_step + i % run * a_step.
+// A product whose rows of A lie in runs: row i at a + i / run * run_stride + i % run * a_step.
 struct RowRuns {
   int64_t run = 0;  // 0: all rows in one run
-  int64_t run_step = 0;
+  int64_t run_stride = 0;
 };
 void multiply_runs(const Product& product, const RowRuns& runs, void* scratch, size_t scratch_size,
                    Workers* workers);

@@ -19,8 +19,8 @@ size_t product_scratch(const Product& product, size_t threads);
 void multiply(const Product& product, void* scratch, size_t scratch_size, Workers* workers);
 
 // Packs a matrix at run time, for operands that are no constants: element (i, j) of the `depth` by
-// `columns` matrix at i * row_step + j * column_step.
-void pack_panels(const float* matrix, int64_t row_step, int64_t column_step, int64_t depth,
+// `columns` matrix at i * row_stride + j * column_stride.
+void pack_panels(const float* matrix, int64_t row_stride, int64_t column_stride, int64_t depth,
                  int64_t columns, float* panels, Workers* workers);
 
 }  // namespace rushlight::engine

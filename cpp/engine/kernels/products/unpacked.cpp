@@ -25,7 +25,7 @@ struct Plan {
   int64_t width = 1;
   int64_t row_blocks = 1, group = 1, groups = 1;
 
-  Plan(const Product& given, void* scratch) : product(given), buffers(align<float>(scratch)) {}
+  Plan(const Product& whole, void* scratch) : product(whole), buffers(align<float>(scratch)) {}
   // Of a panel, so many terms lie together in so many bytes.
   int64_t together() const {
     return product.type == PanelType::Int4 ? kOct : (product.type == PanelType::Int8 ? kQuad : 1);
@@ -73,14 +73,14 @@ class Worker {
     Product part;
     part.rows = p.rows;
     part.columns = least(p.columns - column, count * kPanel);
-    part.a_step = p.a_step;
+    part.a_stride = p.a_stride;
     part.panels = buffer_;
     part.c = p.c + column;
-    part.c_step = p.c_step;
+    part.c_stride = p.c_stride;
     for (int64_t term = 0; term == 0 || term < p.depth; term += kTerms) {
       part.depth = least(p.depth - term, kTerms);
-      const PartFinish finish = {finish_after(term), 0, column};
-      part.finish = finish.part();
+      const PartEpilogue epilogue = {epilogue_after(term), 0, column};
+      part.epilogue = epilogue.part();
       const bool is_last = term + kTerms >= p.depth;
       const char* next[kMaxPanels];
       for (int64_t i = 0; i < count; ++i) {
@@ -98,38 +98,38 @@ class Worker {
 
  private:
   // Sums up to a term are in the result when the following terms are added.
-  Finish finish_after(int64_t term) const {
+  Epilogue epilogue_after(int64_t term) const {
     const Product& p = plan_.product;
-    Finish finish = p.finish;
+    Epilogue epilogue = p.epilogue;
     if (term > 0) {
-      finish.bias = nullptr;
-      finish.residual = p.c;
-      finish.residual_step = p.c_step;
+      epilogue.bias = nullptr;
+      epilogue.residual = p.c;
+      epilogue.residual_stride = p.c_stride;
     }
-    if (term + kTerms >= p.depth) return finish;
-    finish.low = Finish().low;
-    finish.high = Finish().high;
-    finish.block = nullptr;
-    return finish;
+    if (term + kTerms >= p.depth) return epilogue;
+    epilogue.low = Epilogue().low;
+    epilogue.high = Epilogue().high;
+    epilogue.block = nullptr;
+    return epilogue;
   }
 
   void unpack(int64_t panel, int64_t term, int64_t terms, const char* next, float* out) const {
     const Product& p = plan_.product;
     const UnpackLoops& loops = unpack_loops();
-    PanelTerms of;
-    of.packed = plan_.at(panel, term);
-    of.next = plan_.tiles_fetch() ? of.packed : next;
-    of.terms = terms;
-    of.out = out;
-    if (p.type == PanelType::BFloat16) return loops.bfloat16(of);
-    if (p.type == PanelType::Float16) return loops.float16(of);
+    PanelTerms panel_terms;
+    panel_terms.packed = plan_.at(panel, term);
+    panel_terms.next = plan_.tiles_fetch() ? panel_terms.packed : next;
+    panel_terms.terms = terms;
+    panel_terms.out = out;
+    if (p.type == PanelType::BFloat16) return loops.bfloat16(panel_terms);
+    if (p.type == PanelType::Float16) return loops.float16(panel_terms);
     const int64_t scale_bytes = p.scales.bfloat16 ? 2 : 4;
-    of.scales =
+    panel_terms.scales =
         static_cast<const char*>(p.scales.scales) + panel * p.scales.groups * kPanel * scale_bytes;
-    of.bfloat16_scales = p.scales.bfloat16;
-    of.group_size = p.depth / p.scales.groups;
-    of.first = term;
-    (p.type == PanelType::Int8 ? loops.bytes : loops.nibbles)(of);
+    panel_terms.bfloat16_scales = p.scales.bfloat16;
+    panel_terms.group_size = p.depth / p.scales.groups;
+    panel_terms.first = term;
+    (p.type == PanelType::Int8 ? loops.bytes : loops.nibbles)(panel_terms);
   }
 
   void multiply(const Product& part, int64_t term, int64_t first, int64_t count,
@@ -145,8 +145,8 @@ class Worker {
     for (int64_t i = 0; i < count; ++i) grid.next[i] = next[i];
     grid.next_bytes = plan_.tiles_fetch() ? plan_.bytes_of(part.depth) : 0;
     grid.c = part.c;
-    grid.c_step = part.c_step;
-    grid.finish = part.finish;
+    grid.c_stride = part.c_stride;
+    grid.epilogue = part.epilogue;
     grid.place = place_block;
     grid.data = &place;
     grid.column(grid, first, least(first + plan_.group, plan_.row_blocks), 0, count);

@@ -9,13 +9,13 @@
 
 namespace rushlight::engine {
 
-// Of n elements, `step` apart.
-double exact_sum(const float* x, int64_t n, int64_t step);
+// Of n elements, `stride` apart.
+double exact_sum(const float* x, int64_t n, int64_t stride);
 
-// What a norm does to one row, and to one group, whose channels are `channel_step` apart and the
-// elements of one channel `step`.
+// What a norm does to one row, and to one group, whose channels are `channel_stride` apart and the
+// elements of one channel `stride`.
 void normalize_exactly(const Norm& norm, int64_t row);
 void normalize_exactly(const GroupNorm& norm, const float* in, float* out, int64_t first_channel,
-                       int64_t channel_step, int64_t step);
+                       int64_t channel_stride, int64_t stride);
 
 }  // namespace rushlight::engine

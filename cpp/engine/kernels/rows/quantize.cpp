@@ -24,8 +24,8 @@ void convert_pieces(void* data, int64_t begin, int64_t end) {
   const Convert& job = *static_cast<const Convert*>(data);
   const QuantizeLoops& loops = quantize_loops();
   each_piece(job.width, begin, end, [&](int64_t row, int64_t column, int64_t n) {
-    const int64_t in = row * job.in_step + column;
-    const int64_t out = row * job.out_step + column;
+    const int64_t in = row * job.in_stride + column;
+    const int64_t out = row * job.out_stride + column;
     const auto* bytes = static_cast<const uint8_t*>(job.in) + in;
     auto* out_bytes = static_cast<uint8_t*>(job.out) + out;
     switch (job.kind) {
@@ -75,7 +75,7 @@ void quantize_some_rows(void* data, int64_t begin, int64_t end) {
     RowScale scales[kMostRows];
     for (int64_t row = first; row < last; ++row) {
       RowScale& s = scales[row - first];
-      s.finite = loops.extremes(job.in + row * job.in_step, job.width, &s.low, &s.high);
+      s.finite = loops.extremes(job.in + row * job.in_stride, job.width, &s.low, &s.high);
     }
     for (int64_t row = first; row < last; ++row) {
       RowScale& s = scales[row - first];
@@ -85,8 +85,8 @@ void quantize_some_rows(void* data, int64_t begin, int64_t end) {
     }
     for (int64_t row = first; row < last; ++row) {
       const RowScale& s = scales[row - first];
-      loops.to_bytes(job.in + row * job.in_step, job.width, s.inverse, s.zero_point,
-                     job.out + row * job.out_step);
+      loops.to_bytes(job.in + row * job.in_stride, job.width, s.inverse, s.zero_point,
+                     job.out + row * job.out_stride);
     }
   }
 }

@@ -13,10 +13,10 @@ namespace rushlight::engine {
 // NaN. Scales below what 1 / scale can be are 1.
 struct QuantizeRows {
   int64_t rows = 0, width = 0;
-  const float* in = nullptr;  // element (i, j) at i * in_step + j
-  int64_t in_step = 0;
+  const float* in = nullptr;  // element (i, j) at i * in_stride + j
+  int64_t in_stride = 0;
   uint8_t* out = nullptr;
-  int64_t out_step = 0;
+  int64_t out_stride = 0;
   float* scales = nullptr;
 };
 void quantize_rows(const QuantizeRows& job, Workers* workers);
@@ -28,10 +28,10 @@ enum class ByteConversion : uint8_t { ToBytes, ToFloats, Flip };
 struct Convert {
   ByteConversion kind = ByteConversion::Flip;
   int64_t rows = 0, width = 0;
-  const void* in = nullptr;  // steps in elements
-  int64_t in_step = 0;
+  const void* in = nullptr;  // strides in elements
+  int64_t in_stride = 0;
   void* out = nullptr;
-  int64_t out_step = 0;
+  int64_t out_stride = 0;
   float scale = 1;
   int32_t zero_point = 0;
 };

@@ -19,11 +19,11 @@ struct Space {
     for (size_t d = 0; d < operands.rank; ++d) {
       if (operands.sizes[d] == 1) continue;
       size_t at = rank++;
-      for (; at > 0 && out[at - 1] < operands.out_steps[d]; --at) move(at - 1, at);
+      for (; at > 0 && out[at - 1] < operands.out_strides[d]; --at) move(at - 1, at);
       sizes[at] = operands.sizes[d];
-      a[at] = operands.a_steps[d];
-      b[at] = operands.b_steps[d];
-      out[at] = operands.out_steps[d];
+      a[at] = operands.a_strides[d];
+      b[at] = operands.b_strides[d];
+      out[at] = operands.out_strides[d];
     }
     join();
   }

@@ -13,7 +13,7 @@ bool set_sum(float a_scale, float b_scale, float scale, QuantizedBinary* binary)
 
 void combine(const QuantizedBinary& binary, const ByteOperands& operands, Workers* workers);
 
-// out = b[a]: b is a table of 256 bytes, its steps are 0.
+// out = b[a]: b is a table of 256 bytes, its strides are 0.
 void look_up(const ByteOperands& operands, Workers* workers);
 
 void pool(const QuantizedPooling& pooling, Workers* workers);

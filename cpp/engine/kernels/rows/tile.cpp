@@ -38,7 +38,7 @@ bool reads(const TileInstruction& instruction, uint8_t reg) {
 // them have these as one.
 struct Space {
   int64_t sizes[kTileRank];
-  int64_t steps[kTileOperands][kTileRank];
+  int64_t strides[kTileOperands][kTileRank];
   char* data[kTileOperands];
   bool is_bool[kTileOperands];
   size_t operands;
@@ -83,14 +83,14 @@ void find_direct(Span<const TileInstruction> program, Space* space) {
 // Dimension d + 1 lies behind dimension d in every operand.
 bool behind(const Space& space, size_t d) {
   for (size_t i = 0; i < space.operands; ++i) {
-    if (space.steps[i][d] != space.steps[i][d + 1] * space.sizes[d + 1]) return false;
+    if (space.strides[i][d] != space.strides[i][d + 1] * space.sizes[d + 1]) return false;
   }
   return true;
 }
 
 void move_dimension(Space* space, size_t from, size_t to) {
   space->sizes[to] = space->sizes[from];
-  for (size_t i = 0; i < space->operands; ++i) space->steps[i][to] = space->steps[i][from];
+  for (size_t i = 0; i < space->operands; ++i) space->strides[i][to] = space->strides[i][from];
 }
 
 // Dimensions that can be joined are, and those that are left are the last ones.
@@ -105,7 +105,7 @@ void join_dimensions(Space* space) {
   }
   while (at-- > 0) {
     space->sizes[at] = 1;
-    for (size_t i = 0; i < space->operands; ++i) space->steps[i][at] = 0;
+    for (size_t i = 0; i < space->operands; ++i) space->strides[i][at] = 0;
   }
 }
 
@@ -138,8 +138,8 @@ bool prepare(const TileRun& run, const int64_t* sizes, const int64_t* starts, Sp
     space->is_bool[i] = operand.dtype == DType::Bool;
     int64_t at = 0;
     for (size_t d = 0; d < kTileRank; ++d) {
-      space->steps[i][d] = operand.steps[d];
-      at += starts[d] * operand.steps[d];
+      space->strides[i][d] = operand.strides[d];
+      at += starts[d] * operand.strides[d];
     }
     space->data[i] = static_cast<char*>(operand.data) + at * element_bytes(*space, i);
   }
@@ -158,17 +158,17 @@ struct Tile {
   const float* registers[kTileRegisters];
 
   TileBlock block(size_t operand) const {
-    const int64_t* const steps = space.steps[operand];
+    const int64_t* const strides = space.strides[operand];
     int64_t at = 0;
-    for (size_t d = 0; d < kTileRank; ++d) at += index[d] * steps[d];
+    for (size_t d = 0; d < kTileRank; ++d) at += index[d] * strides[d];
     return {space.data[operand] + at * element_bytes(space, operand), rows, columns,
-            steps[kTileRank - 2], steps[kTileRank - 1]};
+            strides[kTileRank - 2], strides[kTileRank - 1]};
   }
   // The operand's own memory if it is a register of this tile as it lies.
   float* memory_of(size_t operand) const {
-    const int64_t* const steps = space.steps[operand];
-    const bool dense = (columns == 1 || steps[kTileRank - 1] == 1) &&
-                       (rows == 1 || steps[kTileRank - 2] == columns);
+    const int64_t* const strides = space.strides[operand];
+    const bool dense = (columns == 1 || strides[kTileRank - 1] == 1) &&
+                       (rows == 1 || strides[kTileRank - 2] == columns);
     if (!dense || space.is_bool[operand] || padded != rows * columns) return nullptr;
     return static_cast<float*>(block(operand).data);
   }

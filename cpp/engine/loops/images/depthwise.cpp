@@ -19,7 +19,7 @@ constexpr int rows_at_once(int) noexcept { return 1; }
 
 // What stays the same while a tile goes through its channels.
 struct Frame {
-  Steps column;
+  StrideMultiples column;
   int64_t seven;  // columns, in bytes
   int64_t row;    // of the input, in bytes
   int64_t tap;    // of the weights, in floats
@@ -102,7 +102,7 @@ struct Kernel {
 #pragma GCC unroll 2
     for (int r = 0; r < R; ++r) {
       if (r >= t.rows) break;
-      float* out = t.out + r * t.out_row_step + c;
+      float* out = t.out + r * t.out_row_stride + c;
 #pragma GCC unroll 8
       for (int p = 0; p < kPixels; ++p) {
         if (kEdge == DepthwiseEdge::Any && p >= t.pixels) break;
@@ -112,7 +112,7 @@ struct Kernel {
         } else {
           store(out, result);
         }
-        out += t.out_step;
+        out += t.out_stride;
       }
     }
   }
@@ -138,7 +138,8 @@ __attribute__((noinline)) void last_channels(const DepthwiseTile& t, Frame f, in
 
 template <int K, int S, DepthwiseEdge kEdge>
 void tile(const DepthwiseTile& t) {
-  Frame f = {Steps(t.column_step * 4), t.column_step * 28, t.row_step * 4, t.tap_step};
+  Frame f = {StrideMultiples(t.column_stride * 4), t.column_stride * 28, t.row_stride * 4,
+             t.tap_stride};
   int64_t c = 0;
   for (; c + kLanes <= t.channels; c += kLanes) {
     Kernel<K, S, kEdge, false>::run(t, f, c, kLanes);
@@ -159,8 +160,8 @@ void point(const DepthwisePoint& t) {
     Vec sum = t.bias == nullptr ? Vec{} : load_some(t.bias + c, n);
     for (int64_t y = 0; y < t.taps_y; ++y) {
       for (int64_t x = 0; x < t.taps_x; ++x) {
-        const float* in = t.in + y * t.y_step + x * t.x_step;
-        const Vec weight = load(t.weights + y * t.weights_y_step + x * t.tap_step + c);
+        const float* in = t.in + y * t.y_stride + x * t.x_stride;
+        const Vec weight = load(t.weights + y * t.weights_y_stride + x * t.tap_stride + c);
         if (t.multiplier != 1) {
           sum += weight * load_multiplied(in, t.channel + c, n, t.multiplier);
         } else {

@@ -13,21 +13,21 @@
 namespace rushlight::engine {
 
 // Sums over taps and k of A B. Rows 0..6 and the rest have each a base of their own in A, so that a
-// tile may lie on two rows of an image. Steps are in bytes.
+// tile may lie on two rows of an image. Strides are in bytes.
 struct DotTile {
   int64_t rows = 0;
   const uint8_t* a[2] = {};
-  int64_t a_step = 0;     // between rows
-  int64_t quad_step = 4;  // between four terms and the next four, which are neighbours each
-  int64_t depth = 0;      // terms of one tap: nothing behind them is read
+  int64_t a_stride = 0;     // between rows
+  int64_t quad_stride = 4;  // between four terms and the next four, which are neighbours each
+  int64_t depth = 0;        // terms of one tap: nothing behind them is read
   int64_t taps_y = 1, taps_x = 1;
-  int64_t tap_y_step = 0, tap_x_step = 0;  // of A; B goes on from tap to tap, whose terms are
-                                           // filled up to whole quads there
+  int64_t tap_y_stride = 0, tap_x_stride = 0;  // of A; B goes on from tap to tap, whose terms are
+                                               // filled up to whole quads there
   const void* b = nullptr;
   int64_t b_panel = 0;  // from one panel of B to the next
   // What will be needed next, fetched into the second-level cache a few bytes with each quad.
   const char* ahead = nullptr;
-  int64_t ahead_step = 0;
+  int64_t ahead_stride = 0;
   // Groups of terms that share a scale, of weights of 4 bits.
   int64_t groups = 0;
   const void* scales = nullptr;  // of a panel: [groups, kPanel], float32 or bfloat16

@@ -34,20 +34,20 @@ inline void load_quads(const char* b, int64_t b_panel, Quads (&quads)[V]) {
 
 // sums[i] += A[i] * b for row I and those after it; of `left` terms, or of four if there are more.
 template <int I, bool kWhole, int H, int V>
-inline void add_terms(Sums<H, V>& sums, const Quads (&b)[V], const char* a, const Steps& s,
-                      int64_t left) {
+inline void add_terms(Sums<H, V>& sums, const Quads (&b)[V], const char* a,
+                      const StrideMultiples& s, int64_t left) {
   if constexpr (I < H) {
     const char* at = s.at<I>(a);
     const RowQuad quad = quad_of(kWhole || left >= kQuad ? bytes_at(at) : bytes_at(at, left));
 #pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) sums.of[I][v] = add_dot(sums.of[I][v], b[v], quad);
+    for (int v = 0; v < V; ++v) sums.sums[I][v] = add_dot(sums.sums[I][v], b[v], quad);
     add_terms<I + 1, kWhole>(sums, b, a, s, left);
   }
 }
 
 template <bool kWhole, int H, int V>
 inline void add_oct(Sums<H, V>& low, Sums<H, V>& high, const char* b, int64_t b_panel,
-                    const char* a, const Steps& s, int64_t left) {
+                    const char* a, const StrideMultiples& s, int64_t left) {
   Quads quads[V];
   load_quads<V, false>(b, b_panel, quads);
   low.add_weights(quads);
@@ -76,7 +76,7 @@ struct Place {
 // Sums of `octs` eights of terms. kSplit: kOcts * 2 sums at once, of which too few would arise
 // otherwise to hide how long an addition takes.
 template <int H, int V, int kOcts, bool kSplit>
-inline Sums<H, V> sum_octs(const DotTile& t, int64_t octs, Steps& s, Place* at) {
+inline Sums<H, V> sum_octs(const DotTile& t, int64_t octs, StrideMultiples& s, Place* at) {
   constexpr int kParts = kSplit ? 2 * kOcts : 1;
   Sums<H, V> parts[kParts];
   int64_t o = 0;
@@ -92,8 +92,8 @@ inline Sums<H, V> sum_octs(const DotTile& t, int64_t octs, Steps& s, Place* at) 
     at->b += kOcts * kQuadBytes;
     if constexpr (!kSplit) {
       __builtin_prefetch(at->ahead, 0, 2);
-      if (V > kPanelVectors) __builtin_prefetch(at->ahead + t.ahead_step / 2, 0, 2);
-      at->ahead += t.ahead_step;
+      if (V > kPanelVectors) __builtin_prefetch(at->ahead + t.ahead_stride / 2, 0, 2);
+      at->ahead += t.ahead_stride;
     }
   }
   for (; o < octs; ++o) {
@@ -109,7 +109,7 @@ inline Sums<H, V> sum_octs(const DotTile& t, int64_t octs, Steps& s, Place* at) 
 template <int H, int P, int kOcts, bool kSplit>
 void integer_tile(const DotTile& t, void* out) {
   constexpr int V = P * kPanelVectors;
-  Steps s(t.a_step);
+  StrideMultiples s(t.a_stride);
   Place at = {reinterpret_cast<const char*>(t.a[0]), static_cast<const char*>(t.b), t.ahead};
   Sums<H, V> sums = sum_octs<H, V, kOcts, kSplit>(t, t.depth / (2 * kQuad), s, &at);
   const int64_t left = t.depth % (2 * kQuad);
@@ -120,7 +120,7 @@ void integer_tile(const DotTile& t, void* out) {
 template <int H, int P, int kOcts, bool kSplit>
 void number_tile(const DotTile& t, void* out) {
   constexpr int V = P * kPanelVectors;
-  Steps s(t.a_step);
+  StrideMultiples s(t.a_stride);
   Place at = {reinterpret_cast<const char*>(t.a[0]), static_cast<const char*>(t.b), t.ahead};
   const int64_t octs = t.depth / (2 * kQuad) / t.groups;
   Vec numbers[H][V] = {};

@@ -12,11 +12,11 @@ namespace rushlight::engine {
 // How sums of integers (dot.h) of some columns become results: sum + start, times a column's
 // multiplier. What belongs to columns is there for whole panels.
 struct SumColumns {
-  int64_t columns = 0;    // that are stored
-  int64_t sums_step = 0;  // from one row's sums to the next ones
+  int64_t columns = 0;      // that are stored
+  int64_t sums_stride = 0;  // from one row's sums to the next ones
   const int32_t* start = nullptr;
   const float* multipliers = nullptr;
-  int64_t out_step = 0;
+  int64_t out_stride = 0;
 };
 
 // round_half_even(number) + zero_point, from low to high.
@@ -25,7 +25,7 @@ struct RequantizeColumns : SumColumns {
   uint8_t* out = nullptr;
   // If not nullptr, what is stored is the sum of that and of this one's bytes. It may be `out`.
   const uint8_t* residual = nullptr;
-  int64_t residual_step = 0;
+  int64_t residual_stride = 0;
   QuantizedBinary sum;
 };
 
@@ -39,7 +39,7 @@ struct DequantizeColumns : SumColumns {
   const float* shares = nullptr;
   const float* bias = nullptr;  // may be nullptr, as residual
   const float* residual = nullptr;
-  int64_t residual_step = 0;
+  int64_t residual_stride = 0;
   bool clamp = false;
   float low = 0, high = 0;
   float* out = nullptr;
@@ -56,7 +56,7 @@ struct QuantizeLoops {
   void (*to_floats)(const uint8_t* x, int64_t n, float scale, int32_t zero_point, float* out);
   // The least and the greatest of the numbers and zero; false if there are infinities or NaN.
   bool (*extremes)(const float* x, int64_t n, float* least, float* greatest);
-  // uint8 as int8 of the same number, or back: the highest bits turned.
+  // uint8 as int8 of the same number, or back: the highest bits flipped.
   void (*flip)(const uint8_t* x, int64_t n, uint8_t* out);
 };
 

@@ -71,25 +71,26 @@ void unpack_group(const char* packed, uintptr_t next, const Scale& scale, int64_
 }
 
 template <int kBits>
-void unpack(const PanelTerms& of) {
+void unpack(const PanelTerms& panel) {
   constexpr int64_t kTogether = kBits == 8 ? kQuad : kOct;
-  const int64_t end = of.first + of.terms;
-  for (int64_t k = of.first; k < end;) {
-    const int64_t group = k / of.group_size;
-    const int64_t last = (group + 1) * of.group_size < end ? (group + 1) * of.group_size : end;
+  const int64_t end = panel.first + panel.terms;
+  for (int64_t k = panel.first; k < end;) {
+    const int64_t group = k / panel.group_size;
+    const int64_t last =
+        (group + 1) * panel.group_size < end ? (group + 1) * panel.group_size : end;
     const auto scale_at = [&](int64_t v) {
       const int64_t at = group * kPanel + v * kLanes;
-      const Vec scale = of.bfloat16_scales
-                            ? load_weights(static_cast<const uint16_t*>(of.scales) + at)
-                            : load_weights(static_cast<const float*>(of.scales) + at);
+      const Vec scale = panel.bfloat16_scales
+                            ? load_weights(static_cast<const uint16_t*>(panel.scales) + at)
+                            : load_weights(static_cast<const float*>(panel.scales) + at);
       return Scale(scale, kTooGreat<kBits>);
     };
-    const int64_t done = k - of.first;
+    const int64_t done = k - panel.first;
     const int64_t at = done / kTogether * kQuadBytes;
-    const auto next = reinterpret_cast<uintptr_t>(of.next) + static_cast<uintptr_t>(at);
+    const auto next = reinterpret_cast<uintptr_t>(panel.next) + static_cast<uintptr_t>(at);
     for (int64_t v = 0; v < kVectors; ++v) {
-      unpack_group<kBits>(of.packed + at + v * kLanes * kQuad, next, scale_at(v), last - k,
-                          of.out + done * kPanel + v * kLanes);
+      unpack_group<kBits>(panel.packed + at + v * kLanes * kQuad, next, scale_at(v), last - k,
+                          panel.out + done * kPanel + v * kLanes);
     }
     k = last;
   }
@@ -97,15 +98,15 @@ void unpack(const PanelTerms& of) {
 
 // Of Half or BFloat.
 template <typename T>
-void unpack_reals(const PanelTerms& of) {
+void unpack_reals(const PanelTerms& panel) {
   constexpr int64_t kLine = 64 / sizeof(T);
-  const auto* from = reinterpret_cast<const T*>(of.packed);
-  auto next = reinterpret_cast<uintptr_t>(of.next);
-  for (int64_t i = 0; i < of.terms * kPanel; i += kLine) {
-    const int64_t left = of.terms * kPanel - i;
+  const auto* from = reinterpret_cast<const T*>(panel.packed);
+  auto next = reinterpret_cast<uintptr_t>(panel.next);
+  for (int64_t i = 0; i < panel.terms * kPanel; i += kLine) {
+    const int64_t left = panel.terms * kPanel - i;
     __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);
     next += sizeof(T) * kLine;
-    widen_all(from + i, of.out + i, static_cast<size_t>(left < kLine ? left : kLine));
+    widen_all(from + i, panel.out + i, static_cast<size_t>(left < kLine ? left : kLine));
   }
 }
 

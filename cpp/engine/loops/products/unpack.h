@@ -21,10 +21,10 @@ struct PanelTerms {
 };
 
 struct UnpackLoops {
-  void (*bytes)(const PanelTerms& of);
-  void (*nibbles)(const PanelTerms& of);
-  void (*float16)(const PanelTerms& of);
-  void (*bfloat16)(const PanelTerms& of);
+  void (*bytes)(const PanelTerms& panel);
+  void (*nibbles)(const PanelTerms& panel);
+  void (*float16)(const PanelTerms& panel);
+  void (*bfloat16)(const PanelTerms& panel);
 };
 
 RL_LOOPS(UnpackLoops, unpack_loops)

@@ -9,11 +9,11 @@
 
 namespace rushlight::engine {
 
-// Elements of a row, `step` bytes apart; those of an operand may all be one.
+// Elements of a row, `stride` bytes apart; those of an operand may all be one.
 struct ByteRow {
   const uint8_t *a = nullptr, *b = nullptr;
   uint8_t* out = nullptr;
-  int64_t a_step = 1, b_step = 1, out_step = 1;
+  int64_t a_stride = 1, b_stride = 1, out_stride = 1;
   int64_t count = 0;
 };
 
@@ -25,9 +25,9 @@ struct ByteAverage {
 };
 
 struct ByteLoops {
-  // out[x * out_step + j] = planes[j][x * step] for four planes.
-  void (*interleave)(const uint8_t* const* planes, int64_t step, int64_t columns, uint8_t* out,
-                     int64_t out_step);
+  // out[x * out_stride + j] = planes[j][x * stride] for four planes.
+  void (*interleave)(const uint8_t* const* planes, int64_t stride, int64_t columns, uint8_t* out,
+                     int64_t out_stride);
   void (*combine)(const QuantizedBinary& binary, const ByteRow& row);
   void (*look_up)(const ByteRow& row);  // in the table b
   // 0 of no taps.

@@ -30,26 +30,26 @@ struct NormLoops {
   double (*squares)(const float* x, int64_t n, float mean);
   // out[i] = (x[i] - center) * factor + shift
   void (*affine)(const float* x, int64_t n, float center, float factor, float shift, float* out);
-  // The same of at most kColumnBlock columns, rows `step` apart; every other array has kColumnBlock
-  // floats.
-  void (*column_sums)(const float* x, int64_t step, int64_t rows, int64_t columns, float* sums);
-  void (*column_squares)(const float* x, int64_t step, int64_t rows, int64_t columns,
+  // The same of at most kColumnBlock columns, rows `stride` apart; every other array has
+  // kColumnBlock floats.
+  void (*column_sums)(const float* x, int64_t stride, int64_t rows, int64_t columns, float* sums);
+  void (*column_squares)(const float* x, int64_t stride, int64_t rows, int64_t columns,
                          const float* means, float* squares);
-  void (*column_affine)(const float* x, int64_t step, int64_t rows, int64_t columns,
+  void (*column_affine)(const float* x, int64_t stride, int64_t rows, int64_t columns,
                         const float* centers, const float* factors, const float* shifts,
                         float* out);
 };
 
 struct SoftmaxLoops {
   void (*row)(const float* x, int64_t n, float* out, bool log);
-  // Of at most kColumnBlock columns, rows `step` apart.
-  void (*columns)(const float* x, int64_t step, int64_t rows, int64_t columns, float* out,
+  // Of at most kColumnBlock columns, rows `stride` apart.
+  void (*columns)(const float* x, int64_t stride, int64_t rows, int64_t columns, float* out,
                   bool log);
 };
 
 struct ReduceLoops {
   float (*row)(const float* x, int64_t n, Reduction kind);
-  void (*columns)(const float* x, int64_t step, int64_t rows, int64_t columns, Reduction kind,
+  void (*columns)(const float* x, int64_t stride, int64_t rows, int64_t columns, Reduction kind,
                   float* out);
 };
 

@@ -75,7 +75,7 @@ void row(const float* x, int64_t n, float* out, bool log) {
 
 // Of one vector of columns, or the first `lanes` of one.
 template <bool kWhole>
-void column_vector(const float* x, int64_t step, int64_t rows, int64_t lanes, float* out,
+void column_vector(const float* x, int64_t stride, int64_t rows, int64_t lanes, float* out,
                    bool log) {
   const auto get = [=](const float* p) { return kWhole ? load(p) : load_first(p, lanes); };
   const auto put = [=](float* p, Vec v) {
@@ -83,28 +83,28 @@ void column_vector(const float* x, int64_t step, int64_t rows, int64_t lanes, fl
     store_first(p, v, lanes);
   };
   Vec max = splat(-kInf);
-  for (int64_t i = 0; i < rows; ++i) max = max_of(get(x + i * step), max);
+  for (int64_t i = 0; i < rows; ++i) max = max_of(get(x + i * stride), max);
   Vec sum = {};
   for (int64_t i = 0; i < rows; ++i) {
-    const Vec e = exp_nonpositive(get(x + i * step) - max);
-    if (!log) put(out + i * step, e);
+    const Vec e = exp_nonpositive(get(x + i * stride) - max);
+    if (!log) put(out + i * stride, e);
     sum += e;
   }
   if (log) {
     for (int64_t k = 0; k < kLanes; ++k) sum[k] = vlog(sum[k]);
-    for (int64_t i = 0; i < rows; ++i) put(out + i * step, (get(x + i * step) - max) - sum);
+    for (int64_t i = 0; i < rows; ++i) put(out + i * stride, (get(x + i * stride) - max) - sum);
     return;
   }
   const Vec factor = 1.0f / sum;
-  for (int64_t i = 0; i < rows; ++i) put(out + i * step, get(out + i * step) * factor);
+  for (int64_t i = 0; i < rows; ++i) put(out + i * stride, get(out + i * stride) * factor);
 }
 
-void columns(const float* x, int64_t step, int64_t rows, int64_t columns, float* out, bool log) {
+void columns(const float* x, int64_t stride, int64_t rows, int64_t columns, float* out, bool log) {
   int64_t j = 0;
   for (; j + kLanes <= columns; j += kLanes) {
-    column_vector<true>(x + j, step, rows, kLanes, out + j, log);
+    column_vector<true>(x + j, stride, rows, kLanes, out + j, log);
   }
-  if (j < columns) column_vector<false>(x + j, step, rows, columns - j, out + j, log);
+  if (j < columns) column_vector<false>(x + j, stride, rows, columns - j, out + j, log);
 }
 
 }  // namespace

@@ -172,38 +172,38 @@ void fill(float value, float* out, int64_t n) {
 }
 
 // Writes whole vectors: what lies behind a row is the next one's, or padding.
-inline void load_row(const float* from, int64_t step, int64_t n, float* out) {
-  if (step == 1) {
+inline void load_row(const float* from, int64_t stride, int64_t n, float* out) {
+  if (stride == 1) {
     int64_t i = 0;
     for (; i + kLanes <= n; i += kLanes) store(out + i, kernels::RL_ISA::load(from + i));
     if (i < n) store(out + i, load_first(from + i, n - i));
-  } else if (step == 0) {
+  } else if (stride == 0) {
     for (int64_t i = 0; i < n; i += kLanes) store(out + i, splat(*from));
   } else {
-    for (int64_t i = 0; i < n; ++i) out[i] = from[i * step];
+    for (int64_t i = 0; i < n; ++i) out[i] = from[i * stride];
   }
 }
-inline void load_row(const uint8_t* from, int64_t step, int64_t n, float* out) {
-  for (int64_t i = 0; i < n; ++i) out[i] = from[i * step] != 0 ? 1.0f : 0.0f;
+inline void load_row(const uint8_t* from, int64_t stride, int64_t n, float* out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = from[i * stride] != 0 ? 1.0f : 0.0f;
 }
 
-inline void store_row(const float* in, int64_t step, int64_t n, float* to) {
-  if (step == 1) {
+inline void store_row(const float* in, int64_t stride, int64_t n, float* to) {
+  if (stride == 1) {
     int64_t i = 0;
     for (; i + kLanes <= n; i += kLanes) store(to + i, kernels::RL_ISA::load(in + i));
     if (i < n) store_first(to + i, load_first(in + i, n - i), n - i);
   } else {
-    for (int64_t i = 0; i < n; ++i) to[i * step] = in[i];
+    for (int64_t i = 0; i < n; ++i) to[i * stride] = in[i];
   }
 }
-inline void store_row(const float* in, int64_t step, int64_t n, uint8_t* to) {
-  for (int64_t i = 0; i < n; ++i) to[i * step] = in[i] != 0.0f ? 1 : 0;
+inline void store_row(const float* in, int64_t stride, int64_t n, uint8_t* to) {
+  for (int64_t i = 0; i < n; ++i) to[i * stride] = in[i] != 0.0f ? 1 : 0;
 }
 
 // Of whole vectors.
-inline void copy_rows(const float* from, int64_t from_step, int64_t rows, int64_t columns,
-                      float* to, int64_t to_step) {
-  for (int64_t r = 0; r < rows; ++r, from += from_step, to += to_step) {
+inline void copy_rows(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
+                      float* to, int64_t to_stride) {
+  for (int64_t r = 0; r < rows; ++r, from += from_stride, to += to_stride) {
     for (int64_t i = 0; i < columns; i += kLanes) store(to + i, kernels::RL_ISA::load(from + i));
   }
 }
@@ -218,12 +218,12 @@ void load_block(const TileBlock& from, float* out) {
   const T* row = static_cast<const T*>(from.data);
   const int64_t n = from.rows * from.columns;
   if constexpr (kIsFloat<T>) {
-    if (from.column_step == 1 && from.columns % kTilePad == 0) {
-      return copy_rows(row, from.row_step, from.rows, from.columns, out, from.columns);
+    if (from.column_stride == 1 && from.columns % kTilePad == 0) {
+      return copy_rows(row, from.row_stride, from.rows, from.columns, out, from.columns);
     }
   }
-  for (int64_t r = 0; r < from.rows; ++r, row += from.row_step) {
-    load_row(row, from.column_step, from.columns, out + r * from.columns);
+  for (int64_t r = 0; r < from.rows; ++r, row += from.row_stride) {
+    load_row(row, from.column_stride, from.columns, out + r * from.columns);
   }
   pad(out, n);
 }
@@ -232,12 +232,12 @@ template <typename T>
 void store_block(const float* in, const TileBlock& to) {
   T* row = static_cast<T*>(to.data);
   if constexpr (kIsFloat<T>) {
-    if (to.column_step == 1 && to.columns % kTilePad == 0) {
-      return copy_rows(in, to.columns, to.rows, to.columns, row, to.row_step);
+    if (to.column_stride == 1 && to.columns % kTilePad == 0) {
+      return copy_rows(in, to.columns, to.rows, to.columns, row, to.row_stride);
     }
   }
-  for (int64_t r = 0; r < to.rows; ++r, row += to.row_step) {
-    store_row(in + r * to.columns, to.column_step, to.columns, row);
+  for (int64_t r = 0; r < to.rows; ++r, row += to.row_stride) {
+    store_row(in + r * to.columns, to.column_stride, to.columns, row);
   }
 }
 

@@ -20,11 +20,11 @@ using TileFn = void (*)(const float* a, const float* b, const float* c, float va
                         int64_t n);
 
 // The elements of an operand that are in a tile: `rows` rows, which lie behind one another in the
-// register. Steps count elements.
+// register. Strides count elements.
 struct TileBlock {
   void* data;
   int64_t rows, columns;
-  int64_t row_step, column_step;
+  int64_t row_stride, column_stride;
 };
 
 struct TileLoops {

@@ -179,11 +179,11 @@ struct RequantizeVec {
   IntVec zero_point;
 
   template <typename Requantize>
-  explicit RequantizeVec(const Requantize& given) {
+  explicit RequantizeVec(const Requantize& requantize) {
     using namespace ::rushlight::kernels::RL_ISA;
-    low = splat(static_cast<float>(given.low - given.zero_point));
-    high = splat(static_cast<float>(given.high - given.zero_point));
-    zero_point = splat_int(given.zero_point);
+    low = splat(static_cast<float>(requantize.low - requantize.zero_point));
+    high = splat(static_cast<float>(requantize.high - requantize.zero_point));
+    zero_point = splat_int(requantize.zero_point);
   }
   IntVec apply(IntVec sum, Vec multiplier) const {
     return round(__builtin_convertvector(sum, Vec) * multiplier);
@@ -201,12 +201,12 @@ struct SumVec {
   int32_t shift;
 
   template <typename Binary>
-  explicit SumVec(const Binary& given) : shift(given.shift) {
+  explicit SumVec(const Binary& binary) : shift(binary.shift) {
     using namespace ::rushlight::kernels::RL_ISA;
-    bias = splat_int(given.bias);
-    a_multiplier = splat_int(given.a_multiplier);
-    b_multiplier = splat_int(given.b_multiplier);
-    zero_point = splat_int(given.requantize.zero_point);
+    bias = splat_int(binary.bias);
+    a_multiplier = splat_int(binary.a_multiplier);
+    b_multiplier = splat_int(binary.b_multiplier);
+    zero_point = splat_int(binary.requantize.zero_point);
   }
   IntVec apply(IntVec a, IntVec b) const {
     return ((bias + a * a_multiplier + b * b_multiplier) >> shift) + zero_point;

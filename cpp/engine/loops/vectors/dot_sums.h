@@ -11,7 +11,7 @@ constexpr int kPanelVectors = kPanel / kLanes;
 // Sums of H rows and V vectors of columns, and of the weights alone where A is taken less kOffset.
 template <int H, int V>
 struct Sums {
-  IntVec of[H][V] = {};
+  IntVec sums[H][V] = {};
   IntVec weights[V] = {};
 
   void add_weights(const Quads (&b)[V]) {
@@ -25,11 +25,11 @@ struct Sums {
     for (int v = 0; v < V; ++v) {
       if constexpr (kOffset != 0) weights[v] += other.weights[v];
 #pragma GCC unroll 14
-      for (int i = 0; i < H; ++i) of[i][v] += other.of[i][v];
+      for (int i = 0; i < H; ++i) sums[i][v] += other.sums[i][v];
     }
   }
   // Each term of A is kOffset greater; a zero, for `weights`, was taken as -kOffset.
-  IntVec value(int i, int v) const { return kOffset != 0 ? of[i][v] - weights[v] : of[i][v]; }
+  IntVec value(int i, int v) const { return kOffset != 0 ? sums[i][v] - weights[v] : sums[i][v]; }
   void store(int32_t* out) const {
 #pragma GCC unroll 14
     for (int i = 0; i < H; ++i) {

@@ -1,4 +1,4 @@
-// Addresses at small multiples of a step, reached through addressing modes. Compilers left alone
+// Addresses at small multiples of a stride, reached through addressing modes. Compilers left alone
 // keep a pointer for each and run out of registers. Included by loops files only.
 #pragma once
 
@@ -6,10 +6,10 @@
 
 namespace rushlight::engine::RL_ISA {
 
-struct Steps {
+struct StrideMultiples {
   int64_t one, three, five;
 
-  explicit Steps(int64_t bytes) : one(bytes), three(bytes * 3), five(bytes * 5) {}
+  explicit StrideMultiples(int64_t bytes) : one(bytes), three(bytes * 3), five(bytes * 5) {}
   // To be called in each iteration of a loop, whose compiler then cannot compute multiples before.
   void hide() {
 #if !defined(RL_NEON)  // which has registers for them
@@ -17,7 +17,7 @@ struct Steps {
 #endif
   }
 
-  // What lies I steps, 0 to 6, after `base`.
+  // What lies I strides, 0 to 6, after `base`.
   template <int64_t I>
   const char* at(const char* base) const {
     static_assert(I >= 0 && I <= 6, "no such multiple");
