@@ -121,7 +121,9 @@ def _make(
     calibration = _calibration(work, name)
     with Side(pythons[_runtime_of(by)], SCRIPT, threads=2) as side:
         if by == "executorch" and recipe != "int8":
-            side.call("executorch_as_is", program=quantized_program(work, name, recipe), file=str(path))
+            side.call(
+                "executorch_as_is", program=quantized_program(work, name, recipe), file=str(path)
+            )
         elif by == "executorch":
             side.call(
                 *("executorch",), program=work.traced(name), calibration=calibration,
