@@ -141,12 +141,12 @@ class _Writer:
         return fb.Value(
             SCALAR_TYPES[meta.dtype],
             [self._greatest(size) for size in meta.shape],
-            [self._greatest(step) for step in meta.steps],
+            [self._greatest(stride) for stride in meta.strides],
             memory.place,
             memory.index,
             self._greatest(offset),
             self._table.numbers(meta.shape),
-            self._table.numbers(meta.steps),
+            self._table.numbers(meta.strides),
             self._table.number(offset),
         )
 

@@ -195,7 +195,7 @@ class Builder:
     def in_order(self, view: View, order: Sequence[int]) -> View:
         """The value without gaps in this order of dimensions, copied if need be."""
         wanted = Layout.dense(view.shape, order, view.meta.dtype)
-        if same_steps(view.meta, wanted):
+        if same_strides(view.meta, wanted):
             return view
         if same(view.meta.numel(), 0):
             return view.moved(wanted)
@@ -212,14 +212,14 @@ class Builder:
         width = view.shape[-1]
         if any(
             same(s, 0) and not at_most_one(n)
-            for n, s in zip(view.shape, view.meta.steps, strict=True)
+            for n, s in zip(view.shape, view.meta.strides, strict=True)
         ):
-            return self.rows(self.dense(view))  # steps read no rows that are repeated
+            return self.rows(self.dense(view))  # rows with a stride cannot repeat elements
         try:
             meta = view.meta.view((product(view.shape[:-1]), width))
         except NoViewError:
             return self.rows(self.dense(view))
-        if not at_most_one(width) and not same(meta.steps[1], 1):
+        if not at_most_one(width) and not same(meta.strides[1], 1):
             return self.rows(self.dense(view))
         return view.moved(meta)
 
@@ -379,7 +379,7 @@ class Builder:
             memory.place is fb.Place.SCRATCH
             and same(bytes_of(wanted), memory.size)
             and same(view.meta.offset, 0)
-            and same_steps(view.meta, wanted)
+            and same_strides(view.meta, wanted)
         ):
             memory.place, memory.index = fb.Place.OUTPUT, index
         else:
@@ -389,10 +389,10 @@ class Builder:
         self.graph.outputs.append(View(memory, wanted))
 
 
-def same_steps(one: Layout, other: Layout) -> bool:
+def same_strides(one: Layout, other: Layout) -> bool:
     """Whether elements of equal sizes lie alike; dimensions of one element lie anyhow."""
     return all(
-        same(a, b) for a, b, n in zip(one.steps, other.steps, one.shape, strict=True) if n != 1
+        same(a, b) for a, b, n in zip(one.strides, other.strides, one.shape, strict=True) if n != 1
     )
 
 
@@ -400,21 +400,23 @@ def merged(metas: Sequence[Layout], order: Sequence[int]) -> list[Layout]:
     """Layouts of equal sizes with their dimensions in this order and as few as can be."""
     metas = [m.permute(order) for m in metas]
     sizes: list[Size] = []
-    steps: list[list[Size]] = []  # of each dimension: one number for each tensor
+    strides: list[list[Size]] = []  # of each dimension: one number for each tensor
     for dim, size in enumerate(metas[0].shape):
-        own = [m.steps[dim] for m in metas]
+        own = [m.strides[dim] for m in metas]
         if same(size, 1):
             continue
-        if sizes and all(same(a, product((b, size))) for a, b in zip(steps[-1], own, strict=True)):
+        if sizes and all(
+            same(a, product((b, size))) for a, b in zip(strides[-1], own, strict=True)
+        ):
             sizes[-1] = product((sizes[-1], size))
-            steps[-1] = own
+            strides[-1] = own
         else:
             sizes.append(size)
-            steps.append(own)
+            strides.append(own)
     if not sizes:
-        sizes, steps = [1], [[1] * len(metas)]
+        sizes, strides = [1], [[1] * len(metas)]
     return [
-        m.as_strided(tuple(sizes), tuple(s[i] for s in steps), m.offset)
+        m.as_strided(tuple(sizes), tuple(s[i] for s in strides), m.offset)
         for i, m in enumerate(metas)
     ]
 
@@ -448,7 +450,7 @@ def _added_to(term: Term, result: View) -> View | None:
     if len(others) != 1 or others[0].meta.dtype != torch.float32:
         return None
     meta = others[0].meta
-    return others[0] if at_most_one(meta.shape[1]) or same(meta.steps[1], 1) else None
+    return others[0] if at_most_one(meta.shape[1]) or same(meta.strides[1], 1) else None
 
 
 def _adds(operation: Any) -> bool:

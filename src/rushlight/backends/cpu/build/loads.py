@@ -10,7 +10,7 @@ from rushlight.schema.cpu_engine import TileOp
 
 def order_of_loads(term: Term) -> list[int]:
     """The order of dimensions in memory in which a term is best computed; [] if any is as good."""
-    full = [v.meta for v in _loads_of(term) if not any(same(s, 0) for s in v.meta.steps)]
+    full = [v.meta for v in _loads_of(term) if not any(same(s, 0) for s in v.meta.strides)]
     return next((meta.order() for meta in full if not meta.is_contiguous()), [])
 
 

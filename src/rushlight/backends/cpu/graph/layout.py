@@ -1,7 +1,7 @@
-"""How elements lie in memory: sizes and steps as of a strided tensor, which may be symbolic.
+"""How elements lie in memory: sizes and strides as of a tensor; all may be symbolic.
 
-The operators on it are named and give the same steps as torch's. What they cannot show to be right
-for all sizes raises `NoViewError`; a copy to row-major order has every view.
+The operators on it have the names of torch's and give the same strides. Where they cannot show that a
+view is right for all sizes they raise `NoViewError`; a copy in row-major order has every view.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from rushlight.backends.cpu.graph.sizes import (
 
 
 class NoViewError(Exception):
-    """The elements do not lie so that there is such a view."""
+    """The strides allow no such view."""
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Sizes and steps.
+    """Sizes and strides.
 
     Attributes:
         shape: elements of each dimension.
-        steps: elements from one to the next in each dimension.
+        strides: elements from one to the next in each dimension.
         offset: elements before the first.
         dtype: of an element.
     """
 
     shape: Sizes
-    steps: Sizes
+    strides: Sizes
     offset: Size
     dtype: torch.dtype
 
@@ -53,13 +53,13 @@ class Layout:
     @classmethod
     def dense(cls, sizes: Sequence[Size], order: Sequence[int], dtype: torch.dtype) -> Layout:
         """Without gaps, with dimensions in this order, the outermost first."""
-        steps: list[Size] = [0] * len(sizes)
-        step: Size = 1
+        strides: list[Size] = [0] * len(sizes)
+        stride: Size = 1
         for dim in reversed(order):
-            steps[dim] = step
-            size = sizes[dim]  # steps are of no use where a size is 0 at run
-            step = product((step, max(size, 1) if isinstance(size, int) else size))
-        return cls(tuple(sizes), tuple(steps), 0, dtype)
+            strides[dim] = stride
+            size = sizes[dim]  # where a size is 0 at run time, strides do not matter
+            stride = product((stride, max(size, 1) if isinstance(size, int) else size))
+        return cls(tuple(sizes), tuple(strides), 0, dtype)
 
     @property
     def itemsize(self) -> int:
@@ -75,26 +75,26 @@ class Layout:
         return product(self.shape)
 
     def order(self) -> list[int]:
-        """The dimensions from the outermost in memory to the innermost, as far as is known."""
-        return sorted(range(self.dim()), key=lambda d: (-magnitude(self.steps[d]), d))
+        """The dimensions by descending stride, as far as strides are known."""
+        return sorted(range(self.dim()), key=lambda d: (-magnitude(self.strides[d]), d))
 
     def is_contiguous(self) -> bool:
         """Whether elements lie in row-major order without gaps, for all sizes."""
         if any(same(size, 0) for size in self.shape):
             return True
-        step: Size = 1
-        for size, own in zip(reversed(self.shape), reversed(self.steps), strict=True):
+        stride: Size = 1
+        for size, own in zip(reversed(self.shape), reversed(self.strides), strict=True):
             if not same(size, 1):
-                if not same(own, step):
+                if not same(own, stride):
                     return False
-                step = product((step, size))
+                stride = product((stride, size))
         return True
 
     # --- views ----------------------------------------------------------------------------------
 
     def permute(self, dims: Sequence[int]) -> Layout:
         """Dimensions in another order."""
-        return self._with([(self.shape[d], self.steps[d]) for d in dims])
+        return self._with([(self.shape[d], self.strides[d]) for d in dims])
 
     def transpose(self, one: int, other: int) -> Layout:
         """Two dimensions exchanged."""
@@ -105,9 +105,9 @@ class Layout:
     def unsqueeze(self, dim: int) -> Layout:
         """With a dimension of one element more."""
         dim %= self.dim() + 1
-        pairs = list(zip(self.shape, self.steps, strict=True))
-        step = product(pairs[dim]) if dim < len(pairs) else 1
-        return self._with([*pairs[:dim], (1, step), *pairs[dim:]])
+        pairs = list(zip(self.shape, self.strides, strict=True))
+        stride = product(pairs[dim]) if dim < len(pairs) else 1
+        return self._with([*pairs[:dim], (1, stride), *pairs[dim:]])
 
     def squeeze(self, dims: Sequence[int]) -> Layout:
         """Without those of these dimensions that have one element."""
@@ -119,9 +119,9 @@ class Layout:
     def narrow(self, dim: int, start: Size, size: Size, step: int = 1) -> Layout:
         """Elements from `start` on in one dimension, every `step`-th of them."""
         dim %= self.dim()
-        pairs = list(zip(self.shape, self.steps, strict=True))
-        pairs[dim] = (size, product((self.steps[dim], step)))
-        offset = simple(self.offset + product((start, self.steps[dim])))
+        pairs = list(zip(self.shape, self.strides, strict=True))
+        pairs[dim] = (size, product((self.strides[dim], step)))
+        offset = simple(self.offset + product((start, self.strides[dim])))
         return replace(self._with(pairs), offset=offset)
 
     def select(self, dim: int, index: Size) -> Layout:
@@ -141,15 +141,15 @@ class Layout:
         starts = [simple(n) for n in accumulate(sizes, initial=0)]
         return [self.narrow(dim, at, size) for at, size in zip(starts, sizes, strict=False)]
 
-    def as_strided(self, sizes: Sizes, steps: Sizes, offset: Size) -> Layout:
-        """Any sizes and steps."""
-        return Layout(sizes, steps, offset, self.dtype)
+    def as_strided(self, sizes: Sizes, strides: Sizes, offset: Size) -> Layout:
+        """Any sizes and strides."""
+        return Layout(sizes, strides, offset, self.dtype)
 
     def expand(self, sizes: Sequence[Size]) -> Layout:
         """Dimensions of one element repeated.
 
         Raises:
-            NoViewError: if another dimension would have to be.
+            NoViewError: if a dimension of another size would have to be repeated.
         """
         if not self.shape:
             return self._with([(size, 0) for size in sizes])
@@ -157,19 +157,19 @@ class Layout:
         first = len(sizes) - self.dim()
         for i in reversed(range(len(sizes))):
             own = self.shape[i - first] if i >= first else 1
-            step = self.steps[i - first] if i >= first else product(pairs[0])
+            stride = self.strides[i - first] if i >= first else product(pairs[0])
             if not same(own, sizes[i]):
                 if not same(own, 1):
                     raise NoViewError(f"{self.shape} does not expand to {tuple(sizes)}")
-                step = 0
-            pairs.insert(0, (sizes[i], step))
+                stride = 0
+            pairs.insert(0, (sizes[i], stride))
         return self._with(pairs)
 
     def view(self, sizes: Sequence[Size]) -> Layout:
         """Other sizes for as many elements.
 
         Raises:
-            NoViewError: if steps are not the same everywhere, as far as is known.
+            NoViewError: if no strides give these sizes, or none that are known to.
         """
         sizes = tuple(sizes)
         is_same = all_same(sizes, self.shape)
@@ -179,38 +179,39 @@ class Layout:
                 if is_same
                 else replace(Layout.dense(sizes, range(len(sizes)), self.dtype), offset=self.offset)
             )
-        steps = self._steps_of(sizes)
-        if steps is None:
+        strides = self._strides_of(sizes)
+        if strides is None:
             if is_same:
                 return self
             if not self.is_contiguous():
-                raise NoViewError(f"{self.shape} by {self.steps} has no view as {sizes}")
-            steps = list(Layout.dense(sizes, range(len(sizes)), self.dtype).steps)
-        return replace(self, shape=sizes, steps=tuple(steps))
+                raise NoViewError(f"{self.shape} by {self.strides} has no view as {sizes}")
+            strides = list(Layout.dense(sizes, range(len(sizes)), self.dtype).strides)
+        return replace(self, shape=sizes, strides=tuple(strides))
 
-    def _steps_of(self, sizes: Sizes) -> list[Size] | None:
-        """Steps for other sizes, found piece by piece: dimensions that lie as one are cut anew."""
-        steps: list[Size] = [1] * len(sizes)
+    def _strides_of(self, sizes: Sizes) -> list[Size] | None:
+        """Strides for other sizes, or None. Neighbouring dimensions that can be one are split anew."""
+        strides: list[Size] = [1] * len(sizes)
         to = len(sizes) - 1
-        step = self.steps[-1] if self.steps else 1
+        stride = self.strides[-1] if self.strides else 1
         there: Size = 1  # elements of the piece
         for dim in reversed(range(self.dim())):
             there = product((there, self.shape[dim]))
             if dim > 0 and (
-                same(self.shape[dim - 1], 1) or same(self.steps[dim - 1], product((there, step)))
+                same(self.shape[dim - 1], 1)
+                or same(self.strides[dim - 1], product((there, stride)))
             ):
                 continue
             taken: Size = 1
             while to >= 0 and (not same(taken, there) or same(sizes[to], 1)):
-                steps[to] = product((taken, step))
+                strides[to] = product((taken, stride))
                 taken = product((taken, sizes[to]))
                 to -= 1
             if not same(taken, there):
                 return None
             if dim > 0:
-                step, there = self.steps[dim - 1], 1
-        return steps if to < 0 else None
+                stride, there = self.strides[dim - 1], 1
+        return strides if to < 0 else None
 
     def _with(self, pairs: Sequence[tuple[Size, Size]]) -> Layout:
-        shape, steps = (tuple(p[i] for p in pairs) for i in range(2))
-        return replace(self, shape=shape, steps=steps)
+        shape, strides = (tuple(p[i] for p in pairs) for i in range(2))
+        return replace(self, shape=shape, strides=strides)

@@ -38,10 +38,12 @@ class Rewriter:
         vals = (node.meta.get("val") for node in self.graph.nodes)
         self._mode = next(val.fake_mode for val in vals if isinstance(val, FakeTensor))
 
-    def fake(self, sizes: Sequence[Any], steps: Sequence[Any], dtype: torch.dtype) -> torch.Tensor:
+    def fake(
+        self, sizes: Sequence[Any], strides: Sequence[Any], dtype: torch.dtype
+    ) -> torch.Tensor:
         """What a node says of its value."""
         with self._mode:
-            return torch.empty_strided(tuple(sizes), tuple(steps), dtype=dtype)
+            return torch.empty_strided(tuple(sizes), tuple(strides), dtype=dtype)
 
     def _placeholders(self) -> list[Node]:
         return list(self.graph.find_nodes(op="placeholder"))

@@ -37,7 +37,7 @@ class View:
 
     Attributes:
         memory: where.
-        meta: sizes, steps, offset and dtype.
+        meta: sizes, strides, offset and dtype.
     """
 
     memory: Memory
@@ -51,7 +51,7 @@ class View:
     def place(self) -> tuple[Any, ...]:
         """What is equal of views of the same elements."""
         meta = self.meta
-        return id(self.memory), meta.dtype, meta.shape, meta.steps, meta.offset
+        return id(self.memory), meta.dtype, meta.shape, meta.strides, meta.offset
 
     def moved(self, meta: Layout) -> View:
         """Another view of the same memory."""

@@ -105,7 +105,7 @@ def added_term(allowed: Term) -> Term:
 
 
 def _in_rows(b: Builder, view: View) -> View:
-    is_row = at_most_one(view.shape[3]) or same(view.meta.steps[3], 1)
+    is_row = at_most_one(view.shape[3]) or same(view.meta.strides[3], 1)
     return view if is_row else b.dense(view)
 
 

@@ -75,9 +75,9 @@ def _as_strided(b: Builder, node: Node) -> View:
     args = arguments(node)
     order = Layout.of(val_of(args["self"])).order()
     source = b.in_order(b.value(args["self"]), order)
-    sizes, steps = sizes_of(args["size"]), sizes_of(args["stride"])
+    sizes, strides = sizes_of(args["size"]), sizes_of(args["stride"])
     offset = simple(source.meta.offset + size_of(args["storage_offset"] or 0))
-    return source.moved(source.meta.as_strided(sizes, steps, offset))
+    return source.moved(source.meta.as_strided(sizes, strides, offset))
 
 
 def _split(b: Builder, node: Node) -> list[View]:

@@ -76,7 +76,7 @@ def _bmm(b: Builder, node: Node) -> View:
 
 
 def _batch_product(b: Builder, one: View, other: View, out: View) -> None:
-    if not at_most_one(one.shape[2]) and not same(one.meta.steps[2], 1):
+    if not at_most_one(one.shape[2]) and not same(one.meta.strides[2], 1):
         one = b.dense(one)
     b.emit(fb.BatchProduct(), [one, other], [out])
 

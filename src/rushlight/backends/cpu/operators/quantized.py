@@ -124,7 +124,7 @@ def _residual(b: Builder, node: Node, *, is_image: bool) -> View | None:
     if not is_image:
         return b.rows(view)
     rows = b.as_rows(view, is_image)
-    if at_most_one(rows.shape[1]) or same(rows.meta.steps[1], 1):
+    if at_most_one(rows.shape[1]) or same(rows.meta.strides[1], 1):
         return rows
     return b.as_rows(b.in_order(view, CHANNELS_LAST), is_image)
 

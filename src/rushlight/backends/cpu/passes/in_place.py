@@ -32,7 +32,7 @@ def add_in_place(graph: Graph) -> None:
 def _is_whole(view: View) -> bool:
     """Whether a view is of all of its memory, rows of columns without gaps."""
     meta = view.meta
-    is_dense = meta.dim() != 2 or same(meta.steps[0], meta.shape[1])
+    is_dense = meta.dim() != 2 or same(meta.strides[0], meta.shape[1])
     is_all = same(bytes_of(meta), view.memory.size) and same(meta.offset, 0)
     return view.memory.place is Place.SCRATCH and is_dense and is_all
 
