@@ -40,7 +40,7 @@ _MAX_RANK = 6
 
 
 class CpuPartitioner(SupportedOperatorPartitioner):
-    """Takes every call that the engine has a step for.
+    """Takes every call that the engine computes.
 
     Args:
         weights: how weights of linear layers and matrix products are stored: "float32", or

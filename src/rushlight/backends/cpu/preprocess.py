@@ -13,7 +13,7 @@ from rushlight.backends.cpu.build.part import build_graph
 from rushlight.backends.cpu.graph.expressions import Known, Table
 from rushlight.backends.cpu.graph.rewrite import handles_of
 from rushlight.backends.cpu.graph.sizes import Size, at_bounds, limits, product, simple
-from rushlight.backends.cpu.graph.values import Graph, Step, View, lives_of
+from rushlight.backends.cpu.graph.values import EngineNode, Graph, View, lives_of
 from rushlight.backends.cpu.operators.table import OPERATORS
 from rushlight.backends.cpu.passes.bands import cut_into_bands
 from rushlight.backends.cpu.passes.in_place import add_in_place
@@ -36,7 +36,7 @@ _ALIGNMENT = 64
 
 
 class CpuBackend(BackendDetails):
-    """Fuses a part of a graph into steps of the engine, and packs its weights."""
+    """Fuses a part of a graph into nodes of the engine's graph, and packs its weights."""
 
     @staticmethod
     def preprocess(
@@ -57,7 +57,7 @@ class CpuBackend(BackendDetails):
         cut_into_bands(graph)
         store = NamedDataStore()
         payload = fb.pack(_Writer(graph, Bounds.of(edge_program)).write(store))
-        handles = {i: tuple(handles_of(step.nodes)) for i, step in enumerate(graph.steps)}
+        handles = {i: tuple(handles_of(node.calls)) for i, node in enumerate(graph.nodes)}
         return PreprocessResult(
             payload,
             {i: found for i, found in handles.items() if found},
@@ -107,7 +107,7 @@ class _Writer:
         graph = self._graph
         for arguments in (graph.inputs, graph.outputs):
             check_arguments(len(arguments), fb.Limit.ARGUMENTS)
-        steps = [self._step(step) for step in graph.steps]
+        nodes = [self._node(node) for node in graph.nodes]
         shown = [*graph.inputs, *graph.outputs]
         for view in shown:
             self._table.numbers(view.shape if isinstance(view, View) else ())
@@ -117,7 +117,7 @@ class _Writer:
             _version(graph, is_dynamic),
             self._values,
             [_constant(tensor, store) for tensor in graph.constants],
-            steps,
+            nodes,
             len(graph.inputs),
             len(graph.outputs),
             self._size,
@@ -153,22 +153,22 @@ class _Writer:
     def _greatest(self, size: Size) -> int:
         return at_bounds(size, self._bounds)
 
-    def _step(self, step: Step) -> fb.Node:
-        epilogue = getattr(step.operation, "epilogue", None)
-        program = getattr(step.operation, "program", None) or (
+    def _node(self, node: EngineNode) -> fb.Node:
+        epilogue = getattr(node.operation, "epilogue", None)
+        program = getattr(node.operation, "program", None) or (
             epilogue.program if epilogue else None
         )
         if program is not None:
-            program.operands = [self._number(v) for v in step.operands]
+            program.operands = [self._number(v) for v in node.operands]
         if epilogue is not None and epilogue.added:
-            [residual] = step.operands
+            [residual] = node.operands
             epilogue.residual = self._number(residual)
-        added = getattr(step.operation, "residual", None)
+        added = getattr(node.operation, "residual", None)
         if added is not None:
-            [residual] = step.operands
+            [residual] = node.operands
             added.value = self._number(residual)
-        inputs, outputs = ([self._number(v) for v in vs] for vs in (step.inputs, step.outputs))
-        return fb.Node(step.operation, inputs, outputs)
+        inputs, outputs = ([self._number(v) for v in vs] for vs in (node.inputs, node.outputs))
+        return fb.Node(node.operation, inputs, outputs)
 
 
 _OF_INTEGERS = (
@@ -183,29 +183,29 @@ _OF_INTEGERS = (
 )
 
 
-def _is_of_version_5(step: Step) -> bool:
-    """Whether a step multiplies floats by integers, has float16, or converts bfloat16."""
-    views = [view for view in (*step.inputs, *step.outputs) if view is not None]
+def _is_of_version_5(node: EngineNode) -> bool:
+    """Whether a node multiplies floats by integers, has float16, or converts bfloat16."""
+    views = [view for view in (*node.inputs, *node.outputs) if view is not None]
     dtypes = {view.meta.dtype for view in views}
-    columns = getattr(step.operation, "columns", 0)
-    moves = isinstance(step.operation, fb.Copy | fb.Gather) and not columns
-    is_product = isinstance(step.operation, fb.Product)
+    columns = getattr(node.operation, "columns", 0)
+    moves = isinstance(node.operation, fb.Copy | fb.Gather) and not columns
+    is_product = isinstance(node.operation, fb.Product)
     return (
         torch.float16 in dtypes
         or (moves and torch.bfloat16 in dtypes)
-        or (is_product and len(step.inputs) > 3)
+        or (is_product and len(node.inputs) > 3)
     )
 
 
 def _version(graph: Graph, is_dynamic: bool) -> int:
     """The lowest version whose readers know all that is in a graph."""
-    if any(_is_of_version_5(step) for step in graph.steps):
+    if any(_is_of_version_5(node) for node in graph.nodes):
         return 5
-    if any(getattr(step.operation, "residual", None) for step in graph.steps):
+    if any(getattr(node.operation, "residual", None) for node in graph.nodes):
         return 4
-    if any(isinstance(step.operation, _OF_INTEGERS) for step in graph.steps):
+    if any(isinstance(node.operation, _OF_INTEGERS) for node in graph.nodes):
         return 3
-    kinds = {getattr(step.operation, "kind", None) for step in graph.steps}
+    kinds = {getattr(node.operation, "kind", None) for node in graph.nodes}
     has_halves = any(constant.dtype == torch.bfloat16 for constant in graph.constants)
     return 2 if is_dynamic or has_halves or fb.ConvolutionKind.WINOGRAD in kinds else 1
 
@@ -220,7 +220,7 @@ def _constant(tensor: torch.Tensor, store: NamedDataStore) -> fb.Constant:
 def _place_scratch(graph: Graph, bounds: Bounds) -> tuple[dict[int, int], int]:
     """Where each memory of values in between lies at the sizes' bounds, and the bytes of all."""
     blocks = []
-    for memory, first, last in lives_of(graph.steps):
+    for memory, first, last in lives_of(graph.nodes):
         most = max(limits(memory.size, bounds)[1] or 0, at_bounds(memory.size, bounds))
         size = -(-most // _ALIGNMENT) * _ALIGNMENT
         blocks.append(Block(id(memory), size, first, last, alignment=_ALIGNMENT))

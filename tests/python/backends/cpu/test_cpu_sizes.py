@@ -136,7 +136,7 @@ def test_layouts_are_those_of_torch(seed: int) -> None:
         layout = Layout.of(tensor)
         for _ in range(5):
             tensor, layout = draw.choice(CHANGES)(draw, tensor, layout)
-            found = (layout.shape, layout.steps, layout.offset)
+            found = (layout.shape, layout.strides, layout.offset)
             assert found == (tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
             assert layout.is_contiguous() == tensor.is_contiguous()
             if tensor.dim() > 5:
@@ -149,14 +149,14 @@ def dense(*sizes: Size) -> Layout:
 
 def test_layouts_of_symbolic_sizes() -> None:
     rows = dense(N, M, 6)
-    assert rows.view((product((N, M)), 6)).steps == (6, 1)
-    assert rows.transpose(0, 1).view((M, N, 2, 3)).steps == (6, 6 * M, 3, 1)
+    assert rows.view((product((N, M)), 6)).strides == (6, 1)
+    assert rows.transpose(0, 1).view((M, N, 2, 3)).strides == (6, 6 * M, 3, 1)
     assert rows.narrow(1, 1, M - 1).offset == 6 and rows.select(1, -1).offset == 6 * M - 6
     with pytest.raises(NoViewError):
         rows.transpose(0, 1).view((product((N, M)), 6))
     with pytest.raises(NoViewError):  # it may be one row, but need not
         rows.expand((4, M, 6))
-    assert dense(1, M, 6).expand((N, M, 6)).steps == (0, 6, 1)
+    assert dense(1, M, 6).expand((N, M, 6)).strides == (0, 6, 1)
     assert not rows.narrow(1, 0, M - 1).is_contiguous()
 
 

@@ -1,4 +1,4 @@
-"""What makes the engine's steps: values, copies, chains of elementwise calls."""
+"""What makes the engine's nodes: values, copies, chains of elementwise calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rushlight.backends.cpu.graph.sizes import (
     shape_of,
     size_of,
 )
-from rushlight.backends.cpu.graph.values import Graph, Memory, Step, View, bytes_of
+from rushlight.backends.cpu.graph.values import EngineNode, Graph, Memory, View, bytes_of
 from rushlight.backends.cpu.tiles.assemble import Assembled, TooLongError, assemble, programs
 from rushlight.backends.cpu.tiles.clusters import (
     IMAGES,
@@ -42,12 +42,12 @@ Translate = Callable[["Builder", Node], Any]
 
 
 class Builder:
-    """Makes the steps of one part.
+    """Makes the engine's graph of one part.
 
     Args:
         program: the part.
         weights: in which dtype weights of products are stored.
-        translate: what makes the steps of a call that is not elementwise, by its operator; it
+        translate: what makes the nodes of a call that is not elementwise, by its operator; it
             returns the call's value, a view or a list of them.
     """
 
@@ -104,7 +104,7 @@ class Builder:
         self._values[node] = value
 
     def has_value(self, node: Node) -> bool:
-        """Whether steps that compute a node's value are made."""
+        """Whether the engine's nodes for a call are made."""
         return node in self._values
 
     def constant(self, key: tuple[Any, ...], make: Callable[[], torch.Tensor]) -> View:
@@ -177,17 +177,19 @@ class Builder:
         return self.graph.scratch(Layout.dense(sizes, order or range(len(sizes)), dtype))
 
     def made_of(self, nodes: list[Node]) -> None:
-        """Steps that are added from now on are made of these calls."""
+        """Nodes that are added from now on compute these calls."""
         self._nodes = nodes
 
-    def emit(self, operation: Any, inputs: Sequence[View | None], outputs: Sequence[View]) -> Step:
-        """Add a step."""
-        step = Step(operation, list(inputs), list(outputs), list(self._nodes))
-        self.graph.steps.append(step)
-        return step
+    def emit(
+        self, operation: Any, inputs: Sequence[View | None], outputs: Sequence[View]
+    ) -> EngineNode:
+        """Add a node."""
+        engine_node = EngineNode(operation, list(inputs), list(outputs), list(self._nodes))
+        self.graph.nodes.append(engine_node)
+        return engine_node
 
     def copy(self, source: View, target: View) -> None:
-        """Add a step that copies elements between memories of different steps."""
+        """Add a node that copies elements to another memory."""
         metas = merged([source.meta, target.meta], target.meta.order())
         one, other = (v.moved(m) for v, m in zip((source, target), metas, strict=True))
         self.emit(fb.Copy(), [one], [other])
@@ -226,7 +228,7 @@ class Builder:
     # --- clusters -------------------------------------------------------------------------------
 
     def begin(self, cluster: Cluster) -> None:
-        """Steps that are added from now on are made of the calls of this cluster."""
+        """Nodes that are added from now on compute the calls of this cluster."""
         self._nodes = cluster.all
         self.origins = Origins(cluster.nodes if cluster.pieces else ())
 
@@ -289,7 +291,7 @@ class Builder:
         return result
 
     def store(self, terms: Sequence[Term], results: Sequence[View]) -> None:
-        """Add steps that compute terms of equal sizes, as many as are needed.
+        """Add nodes that compute terms of equal sizes, as many as are needed.
 
         Raises:
             TooLongError: if the tensors lie so that they have too many dimensions.
@@ -305,7 +307,7 @@ class Builder:
         self.made_of(whole)
 
     def _run(self, program: Assembled, results: Sequence[View]) -> None:
-        """Add a step that runs a program."""
+        """Add a node that runs a program."""
         order = results[0].meta.order()
         metas = merged([v.meta for v in program.sources], order)
         if metas[0].dim() > TileLimit.RANK:
@@ -314,8 +316,8 @@ class Builder:
             program.sources[:] = sources
         if metas[0].dim() > TileLimit.RANK:
             raise TooLongError
-        step = self.emit(fb.Elementwise(fb.TileProgram(program.code)), [], [])
-        step.operands = [v.moved(m) for v, m in zip(program.sources, metas, strict=True)]
+        engine_node = self.emit(fb.Elementwise(fb.TileProgram(program.code)), [], [])
+        engine_node.operands = [v.moved(m) for v, m in zip(program.sources, metas, strict=True)]
 
     def anchored(self, cluster: Cluster) -> View:
         """The value of a chain that is the epilogue of the call before it.
@@ -327,21 +329,21 @@ class Builder:
         assert anchor is not None
         last = (cluster.reshapes or [anchor])[-1]
         view: View = self.translated(anchor)
-        step = self.graph.steps[-1]
+        engine_node = self.graph.nodes[-1]
         self._values[anchor] = view
         is_image = anchor.target in IMAGES
         result = self.as_rows(view, is_image)
-        mark = len(self.graph.steps)
+        mark = len(self.graph.nodes)
 
         def load(operand: View) -> View:
             return self.as_rows(operand, is_image)
 
         term = self._terms(cluster.nodes, load, (last, result))
         # Operands that had to be copied are copied before the product runs.
-        copies = self.graph.steps[mark:]
-        del self.graph.steps[mark:]
-        self.graph.steps[mark - 1 : mark - 1] = copies
-        step.operation.epilogue = self._epilogue(step, term, result)
+        copies = self.graph.nodes[mark:]
+        del self.graph.nodes[mark:]
+        self.graph.nodes[mark - 1 : mark - 1] = copies
+        engine_node.operation.epilogue = self._epilogue(engine_node, term, result)
         return view if is_image else view.moved(view.meta.view(shape_of(cluster.nodes[-1])))
 
     def as_rows(self, view: View, is_image: bool) -> View:
@@ -353,18 +355,18 @@ class Builder:
             order = _pixels_last(view.meta) if is_image else range(meta.dim())
             return self.as_rows(self.in_order(view, order), is_image)
 
-    def _epilogue(self, step: Step, term: Term, result: View) -> fb.Epilogue:
+    def _epilogue(self, engine_node: EngineNode, term: Term, result: View) -> fb.Epilogue:
         inner, low, high = _clamped(term)
         clamp = fb.Epilogue((low, high) != (-math.inf, math.inf), low, high)
         if inner.source is result:
             return clamp
         residual = _added_to(inner, result)
-        if residual is not None and _adds(step.operation):
-            step.operands = [residual]
+        if residual is not None and _adds(engine_node.operation):
+            engine_node.operands = [residual]
             clamp.added = True
             return clamp
         program = assemble([term], [result])
-        step.operands = program.sources
+        engine_node.operands = program.sources
         return fb.Epilogue(program=fb.TileProgram(program.code))
 
     # --- results --------------------------------------------------------------------------------
@@ -454,6 +456,6 @@ def _added_to(term: Term, result: View) -> View | None:
 
 
 def _adds(operation: Any) -> bool:
-    """Whether the step can add to its results."""
+    """Whether an operation can add to its results."""
     adding = (fb.ConvolutionKind.DENSE, fb.ConvolutionKind.WINOGRAD)
     return getattr(operation, "kind", fb.ConvolutionKind.DENSE) in adding

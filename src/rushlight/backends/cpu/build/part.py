@@ -22,7 +22,7 @@ def build_graph(
     Args:
         program: the part.
         weights: in which dtype weights of products are stored.
-        translate: what makes the steps of a call that is not elementwise, by its operator; it
+        translate: what makes the nodes of a call that is not elementwise, by its operator; it
             returns the call's value, a view or a list of them.
     """
     builder = Builder(program, weights, translate)
@@ -35,7 +35,7 @@ def build_graph(
 
 
 def _build(b: Builder, cluster: Cluster) -> None:
-    """The steps of a cluster; its chains apart where one tile program cannot hold them."""
+    """Make the nodes of a cluster; one for each chain if one tile program cannot hold all."""
     b.begin(cluster)
     if not cluster.pieces and not is_elementwise(cluster.nodes[0]):
         [node] = cluster.nodes
@@ -55,7 +55,7 @@ def _build(b: Builder, cluster: Cluster) -> None:
 
 
 def _build_apart(b: Builder, cluster: Cluster) -> None:
-    """Steps of their own for the chains of a cluster and for what they follow or make up."""
+    """Make nodes of their own for the chains of a cluster, for its anchor and its concatenation."""
     chains = [*cluster.pieces.values(), cluster.nodes]
     inside = {node for chain in chains if is_elementwise(chain[0]) for node in chain[:-1]}
     chain_of = {chain[-1]: chain for chain in chains}

@@ -1,7 +1,7 @@
 """How elements lie in memory: sizes and strides as of a tensor; all may be symbolic.
 
-The operators on it have the names of torch's and give the same strides. Where they cannot show that a
-view is right for all sizes they raise `NoViewError`; a copy in row-major order has every view.
+The operators on it have torch's names and give the same strides. Where they cannot show that a view
+is right for all sizes they raise `NoViewError`; a copy in row-major order has every view.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class Layout:
         return replace(self, shape=sizes, strides=tuple(strides))
 
     def _strides_of(self, sizes: Sizes) -> list[Size] | None:
-        """Strides for other sizes, or None. Neighbouring dimensions that can be one are split anew."""
+        """Strides for other sizes, or None; neighbouring dimensions that can be one are resplit."""
         strides: list[Size] = [1] * len(sizes)
         to = len(sizes) - 1
         stride = self.strides[-1] if self.strides else 1

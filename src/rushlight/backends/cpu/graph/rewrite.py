@@ -1,4 +1,4 @@
-"""A part's graph while patterns of calls in it are replaced by calls that are one step each."""
+"""A part's graph while patterns of calls in it are replaced by calls that are one node each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine's graph while it is built: views of memory, and steps over them."""
+"""The engine's graph while it is built: views of memory, and nodes over them."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def bytes_of(meta: Layout) -> Size:
 
 
 @dataclass(eq=False)
-class Step:
+class EngineNode:
     """One fused operator.
 
     Attributes:
         operation: the payload's description of it.
         inputs: None for one that is left out.
         outputs: views that it writes.
-        nodes: the calls that it was made of.
+        calls: the calls of the model that it computes.
         operands: what the operation's tile program loads and stores, if it has one, or what it
             adds to its result.
     """
@@ -79,7 +79,7 @@ class Step:
     operation: Any
     inputs: list[View | None]
     outputs: list[View]
-    nodes: list[Node]
+    calls: list[Node]
     operands: list[View] = field(default_factory=list)
 
     def views(self) -> list[View]:
@@ -89,16 +89,16 @@ class Step:
 
 @dataclass
 class Graph:
-    """Steps in order, and the constants that they read.
+    """Nodes in order, and the constants that they read.
 
     Attributes:
-        steps: in the order of execution.
+        nodes: in the order of execution.
         constants: their elements as they are stored, by index.
         inputs: the arguments in their own sizes; of a number what it is.
         outputs: the results in their own sizes.
     """
 
-    steps: list[Step] = field(default_factory=list)
+    nodes: list[EngineNode] = field(default_factory=list)
     constants: list[torch.Tensor] = field(default_factory=list)
     inputs: list[View | Size] = field(default_factory=list)
     outputs: list[View] = field(default_factory=list)
@@ -115,11 +115,11 @@ class Graph:
         return view
 
 
-def lives_of(steps: Sequence[Step]) -> list[tuple[Memory, int, int]]:
-    """Each scratch memory with the first and the last step that uses it."""
+def lives_of(nodes: Sequence[EngineNode]) -> list[tuple[Memory, int, int]]:
+    """Each scratch memory with the first and the last node that uses it."""
     lives: dict[int, tuple[Memory, int, int]] = {}
-    for at, step in enumerate(steps):
-        for view in step.views():
+    for at, node in enumerate(nodes):
+        for view in node.views():
             if view.memory.place is Place.SCRATCH:
                 _, first, _ = lives.get(id(view.memory), (view.memory, at, at))
                 lives[id(view.memory)] = (view.memory, first, at)

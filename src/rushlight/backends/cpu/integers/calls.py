@@ -1,6 +1,6 @@
 """The engine's calls on bytes, as a part's graph has them once its patterns are found.
 
-They stand for steps and are never run. Bytes are uint8 tensors; what they stand for is an argument
+They stand for nodes and are never run. Bytes are uint8 tensors; what they stand for is an argument
 of the calls that need it.
 """
 

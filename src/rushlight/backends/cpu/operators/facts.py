@@ -1,4 +1,4 @@
-"""What the engine knows of operators that are steps of their own."""
+"""What the engine knows of operators that are nodes of their own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ PREPARED = ": the engine prepares weights ahead of time"
 
 def is_replaced(b: Builder, node: Node) -> Any:
     """Stands for the translation of a call that a pattern always replaces."""
-    raise AssertionError(f"{node.name} is replaced before steps are made")
+    raise AssertionError(
+        f"{node.name} should have been replaced by a pattern before nodes are made"
+    )
 
 
 def only_first(node: Node, is_constant: IsConstant) -> str | None:

@@ -1,4 +1,4 @@
-"""The steps of calls on bytes."""
+"""The engine's nodes for calls on bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.fx import Node
 
 from rushlight.backends.cpu.build.builder import Builder, merged
 from rushlight.backends.cpu.graph.sizes import at_most_one, same, shape_of
-from rushlight.backends.cpu.graph.values import CHANNELS_LAST, Step, View
+from rushlight.backends.cpu.graph.values import CHANNELS_LAST, EngineNode, View
 from rushlight.backends.cpu.integers import calls, pack
 from rushlight.backends.cpu.integers.facts import Quantization, Weights
 from rushlight.backends.cpu.operators.images import zeros_around
@@ -111,8 +111,8 @@ def _rows_by(
     matrix = sums.weights.reshape(len(sums.weights), -1).t()
     weights = b.constant((node, "weights"), lambda: pack.panels(matrix))
     inputs = [rows, weights, *_constants(b, node, sums)]
-    step = b.emit(fb.QuantizedProduct(_requantize(to)), inputs, [b.rows(out)])
-    _add(step, node, residual)
+    engine_node = b.emit(fb.QuantizedProduct(_requantize(to)), inputs, [b.rows(out)])
+    _add(engine_node, node, residual)
     return out
 
 
@@ -129,12 +129,12 @@ def _residual(b: Builder, node: Node, *, is_image: bool) -> View | None:
     return b.as_rows(b.in_order(view, CHANNELS_LAST), is_image)
 
 
-def _add(step: Step, node: Node, residual: View | None) -> None:
-    """Let a step add a residual to its result, if there is one."""
+def _add(engine_node: EngineNode, node: Node, residual: View | None) -> None:
+    """Let a node add a residual to its result, if there is one."""
     if residual is not None:
         pair: Any = node.kwargs["pair"]
-        step.operation.residual = fb.QuantizedResidual(sum=_operation_of(pair))
-        step.operands = [residual]
+        engine_node.operation.residual = fb.QuantizedResidual(sum=_operation_of(pair))
+        engine_node.operands = [residual]
 
 
 def _convolution(b: Builder, node: Node) -> View:
@@ -163,8 +163,8 @@ def _convolution(b: Builder, node: Node) -> View:
     operation = fb.QuantizedConvolution(
         kind, kernel, stride, padding, dilation, groups, outside, _requantize(to)
     )
-    step = b.emit(operation, [image, weights, *_constants(b, node, sums)], [out])
-    _add(step, node, residual)
+    engine_node = b.emit(operation, [image, weights, *_constants(b, node, sums)], [out])
+    _add(engine_node, node, residual)
     return out
 
 
@@ -242,4 +242,4 @@ OPERATORS: dict[Any, Operator[Builder]] = {
     calls.weight_only_product: Operator(_weight_only_product),
     calls.pool: Operator(_pool),
 }
-"""The steps of calls that patterns make."""
+"""How the calls that patterns make are translated."""

@@ -1,4 +1,4 @@
-"""The calls that are steps of their own, by operator."""
+"""The calls that are nodes of their own, by operator."""
 
 from __future__ import annotations
 
@@ -43,4 +43,4 @@ KEPT_WHOLE = [
     aten.rms_norm.default,
     aten.std.correction,
 ]
-"""Operators that the engine computes in one step where their decomposition takes several."""
+"""Operators that the engine computes in one node where their decomposition takes several."""

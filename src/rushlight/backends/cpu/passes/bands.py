@@ -15,14 +15,21 @@ from itertools import pairwise
 from typing import Any
 
 from rushlight.backends.cpu.graph.layout import Layout
-from rushlight.backends.cpu.graph.values import CHANNELS_LAST, Graph, Memory, Step, View, lives_of
+from rushlight.backends.cpu.graph.values import (
+    CHANNELS_LAST,
+    EngineNode,
+    Graph,
+    Memory,
+    View,
+    lives_of,
+)
 from rushlight.schema import cpu_engine as fb
 
 # Scratch memory is small enough if it stays in the second-level cache, or beside the constants.
 _SMALL_BYTES, _SMALL_SHARE = 1 << 18, 1 / 8
 _LESS = 7 / 8  # of it is the most that bands must leave to be worth it
 _MOST_WORK = 1 / 32  # of the convolutions' multiplications may come to that
-_STEP_WORK = 1 << 18  # of them take as long as threads take to meet after a step more
+_NODE_WORK = 1 << 18  # of them take as long as threads take to meet after a node more
 _LONGEST = 4  # convolutions that are cut together
 _UNIT = 4  # rows of a band are a multiple, which two threads share evenly
 
@@ -33,16 +40,16 @@ def cut_into_bands(graph: Graph) -> None:
     It is made smaller by an eighth at a time, each time with the least work, until it is small or
     that is no longer possible. A graph of dynamic sizes stays as it is.
     """
-    lives = lives_of(graph.steps)
+    lives = lives_of(graph.nodes)
     if not all(isinstance(memory.size, int) for memory, _, _ in lives):
         return
-    live = _live_bytes(lives, len(graph.steps))
-    most_work = _MOST_WORK * sum(_work(step) for step in graph.steps if _is_cut_by_rows(step))
+    live = _live_bytes(lives, len(graph.nodes))
+    most_work = _MOST_WORK * sum(_work(node) for node in graph.nodes if _is_cut_by_rows(node))
     small = max(_SMALL_BYTES, _SMALL_SHARE * sum(data.nbytes for data in graph.constants))
     level: float = max(live, default=0)
     if level <= small:
         return
-    cuts = _cuts(graph.steps, lives)
+    cuts = _cuts(graph.nodes, lives)
     chosen: Sequence[_Cut] = []
     while level > small:
         level *= _LESS
@@ -51,19 +58,19 @@ def cut_into_bands(graph: Graph) -> None:
             break
         chosen = found
     for cut in reversed(chosen):
-        graph.steps[cut.first : cut.last + 1] = _steps_of(graph, cut)
+        graph.nodes[cut.first : cut.last + 1] = _nodes_of(graph, cut)
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """Neighbouring steps in bands.
+    """Neighbouring nodes in bands.
 
     Attributes:
-        first: its first step.
-        last: its last step.
-        bands: for each band: which rows of its result each of the steps computes.
+        first: its first node.
+        last: its last node.
+        bands: for each band: which rows of its result each of the nodes computes.
         live: the most bytes of scratch memory that are in use meanwhile.
-        work: multiplications more than without bands, with those that further steps stand for.
+        work: multiplications more than without bands, with those that further nodes stand for.
     """
 
     first: int
@@ -73,9 +80,9 @@ class _Cut:
     work: int
 
 
-def _live_bytes(lives: Sequence[tuple[Memory, int, int]], n_steps: int) -> list[int]:
-    """The bytes of scratch memory that each step needs."""
-    live = [0] * n_steps
+def _live_bytes(lives: Sequence[tuple[Memory, int, int]], n_nodes: int) -> list[int]:
+    """The bytes of scratch memory that each node needs."""
+    live = [0] * n_nodes
     for memory, first, last in lives:
         for at in range(first, last + 1):
             live[at] += memory.size
@@ -85,9 +92,9 @@ def _live_bytes(lives: Sequence[tuple[Memory, int, int]], n_steps: int) -> list[
 def _least_work(
     live: Sequence[int], cuts: Sequence[Sequence[_Cut]], level: float
 ) -> list[_Cut] | None:
-    """The cuts with which no step needs more than `level` bytes, of the least work; None if there
-    are none. `cuts` are by their last step."""
-    best: list[tuple[int, list[_Cut]] | None] = [(0, [])]  # by how many steps are done
+    """The cuts with which no node needs more than `level` bytes, of the least work; None if there
+    are none. `cuts` are by their last node."""
+    best: list[tuple[int, list[_Cut]] | None] = [(0, [])]  # by how many nodes are done
     for at, own in enumerate(live):
         ways = [best[at]] if own <= level else []
         for cut in cuts[at]:
@@ -100,20 +107,22 @@ def _least_work(
 # --- which cuts there are -------------------------------------------------------------------------
 
 
-def _cuts(steps: Sequence[Step], lives: Sequence[tuple[Memory, int, int]]) -> list[list[_Cut]]:
-    """All cuts of convolutions of which each is read by the next one alone, by their last step."""
+def _cuts(
+    nodes: Sequence[EngineNode], lives: Sequence[tuple[Memory, int, int]]
+) -> list[list[_Cut]]:
+    """All cuts of convolutions of which each is read by the next one alone, by their last node."""
     spans = {id(memory): (first, last) for memory, first, last in lives}
     links = [
         _is_link(one, other) and spans.get(id(one.outputs[0].memory)) == (at, at + 1)
-        for at, (one, other) in enumerate(pairwise(steps))
+        for at, (one, other) in enumerate(pairwise(nodes))
     ]
-    cuts: list[list[_Cut]] = [[] for _ in steps]
-    for last in range(len(steps)):
+    cuts: list[list[_Cut]] = [[] for _ in nodes]
+    for last in range(len(nodes)):
         for first in range(last - 1, max(last - _LONGEST, -1), -1):
             if not links[first]:
                 break
-            members = steps[first : last + 1]
-            inner = {id(step.outputs[0].memory) for step in members[:-1]}
+            members = nodes[first : last + 1]
+            inner = {id(node.outputs[0].memory) for node in members[:-1]}
             outer = sum(
                 memory.size
                 for memory, begin, end in lives
@@ -125,7 +134,7 @@ def _cuts(steps: Sequence[Step], lives: Sequence[tuple[Memory, int, int]]) -> li
     return cuts
 
 
-def _is_link(one: Step, other: Step) -> bool:
+def _is_link(one: EngineNode, other: EngineNode) -> bool:
     """Whether one convolution's result is the image of another, and nothing else there."""
     if not (_is_cut_by_rows(one) and _is_cut_by_rows(other)):
         return False
@@ -136,14 +145,14 @@ def _is_link(one: Step, other: Step) -> bool:
     )
 
 
-def _is_cut_by_rows(step: Step) -> bool:
+def _is_cut_by_rows(node: EngineNode) -> bool:
     """Whether rows of a convolution's result are computed as well by a convolution of their own."""
-    operation = step.operation
+    operation = node.operation
     if not isinstance(operation, fb.Convolution):
         return False
     if operation.kind not in (fb.ConvolutionKind.DENSE, fb.ConvolutionKind.DEPTHWISE):
         return False  # Winograd's tiles of rows would be others
-    image, [result] = step.inputs[0], step.outputs
+    image, [result] = node.inputs[0], node.outputs
     assert image is not None
     batch, _, height, width = result.shape
     return (
@@ -151,12 +160,12 @@ def _is_cut_by_rows(step: Step) -> bool:
         and all(isinstance(size, int) for size in (*image.shape, *result.shape))
         # Otherwise what a band reads might lie in the padding altogether.
         and max(operation.padding[0], operation.padding[2]) < operation.kernel[0]
-        and all(v.meta.dim() == 2 and v.shape[0] == height * width for v in step.operands)
+        and all(v.meta.dim() == 2 and v.shape[0] == height * width for v in node.operands)
     )
 
 
-def _ways_to_cut(members: Sequence[Step]) -> Iterator[list[list[range]]]:
-    """The rows of each step in each band; few bands first."""
+def _ways_to_cut(members: Sequence[EngineNode]) -> Iterator[list[list[range]]]:
+    """The rows of each node in each band; few bands first."""
     height: Any = members[-1].outputs[0].shape[2]
     units = -(-height // _UNIT)
     for rows in sorted({-(-units // n) * _UNIT for n in range(2, units + 1)}, reverse=True):
@@ -166,11 +175,11 @@ def _ways_to_cut(members: Sequence[Step]) -> Iterator[list[list[range]]]:
         ]
 
 
-def _rows_of(members: Sequence[Step], rows: range) -> list[range]:
-    """The rows that each step computes for these of the last one."""
+def _rows_of(members: Sequence[EngineNode], rows: range) -> list[range]:
+    """The rows that each node computes for these of the last one."""
     found = [rows]
-    for step in reversed(members[1:]):
-        found.insert(0, _inside(_rows_read(step.operation, found[0]), step))
+    for node in reversed(members[1:]):
+        found.insert(0, _inside(_rows_read(node.operation, found[0]), node))
     return found
 
 
@@ -181,60 +190,60 @@ def _rows_read(operation: fb.Convolution, rows: range) -> range:
     return range(start, last + reach)
 
 
-def _inside(rows: range, step: Step) -> range:
-    """Those within the step's image."""
-    image = step.inputs[0]
+def _inside(rows: range, node: EngineNode) -> range:
+    """Those within the node's image."""
+    image = node.inputs[0]
     assert image is not None
     return range(max(rows.start, 0), min(rows.stop, image.shape[2]))
 
 
-def _bytes_inside(members: Sequence[Step], rows: Sequence[range]) -> int:
-    """The most bytes of the images between the steps that a band needs at once."""
+def _bytes_inside(members: Sequence[EngineNode], rows: Sequence[range]) -> int:
+    """The most bytes of the images between the nodes that a band needs at once."""
     sizes = [0]
-    for step, own in zip(members[:-1], rows, strict=False):
-        image = step.outputs[0]
+    for node, own in zip(members[:-1], rows, strict=False):
+        image = node.outputs[0]
         _, channels, _, width = image.shape
         sizes.append(channels * len(own) * width * image.meta.itemsize)
     sizes.append(0)
     return max(one + other for one, other in pairwise(sizes))
 
 
-def _work(step: Step) -> int:
+def _work(node: EngineNode) -> int:
     """The multiplications of a convolution: every weight is used once for each pixel."""
-    weights, [image] = step.inputs[1], step.outputs
+    weights, [image] = node.inputs[1], node.outputs
     assert weights is not None
     return weights.meta.numel() * image.shape[2] * image.shape[3]
 
 
-def _more_work(members: Sequence[Step], bands: Sequence[Sequence[range]]) -> int:
-    """What rows that more than one band computes cost, and steps of their own."""
-    work = _STEP_WORK * len(members) * (len(bands) - 1)
-    for i, step in enumerate(members):
-        height = step.outputs[0].shape[2]
+def _more_work(members: Sequence[EngineNode], bands: Sequence[Sequence[range]]) -> int:
+    """What rows that more than one band computes cost, and nodes of their own."""
+    work = _NODE_WORK * len(members) * (len(bands) - 1)
+    for i, node in enumerate(members):
+        height = node.outputs[0].shape[2]
         rows = sum(len(band[i]) for band in bands)
-        work += _work(step) * (rows - height) // height
+        work += _work(node) * (rows - height) // height
     return work
 
 
-# --- steps of bands -------------------------------------------------------------------------------
+# --- nodes of bands -------------------------------------------------------------------------------
 
 
-def _steps_of(graph: Graph, cut: _Cut) -> Iterator[Step]:
-    """What takes the place of steps that are cut."""
-    members = graph.steps[cut.first : cut.last + 1]
+def _nodes_of(graph: Graph, cut: _Cut) -> Iterator[EngineNode]:
+    """What takes the place of nodes that are cut."""
+    members = graph.nodes[cut.first : cut.last + 1]
     for band in cut.bands:
         image = members[0].inputs[0]
         assert image is not None
         image = _narrowed(image, _inside(_rows_read(members[0].operation, band[0]), members[0]))
-        for step, rows in zip(members, band, strict=True):
-            whole = step.outputs[0]
-            if step is members[-1]:
+        for node, rows in zip(members, band, strict=True):
+            whole = node.outputs[0]
+            if node is members[-1]:
                 out = _narrowed(whole, rows)
             else:
                 _, channels, _, width = whole.shape
                 sizes = (1, channels, len(rows), width)
                 out = graph.scratch(Layout.dense(sizes, CHANNELS_LAST, whole.meta.dtype))
-            yield _band(step, rows, image, out)
+            yield _band(node, rows, image, out)
             image = out
 
 
@@ -242,12 +251,12 @@ def _narrowed(image: View, rows: range) -> View:
     return image.moved(image.meta.narrow(2, rows.start, len(rows)))
 
 
-def _band(step: Step, rows: range, image: View, out: View) -> Step:
+def _band(node: EngineNode, rows: range, image: View, out: View) -> EngineNode:
     """The convolution of a band, from the rows that it reads to those that it writes."""
-    whole = step.outputs[0]
-    operation = copy.deepcopy(step.operation)
+    whole = node.outputs[0]
+    operation = copy.deepcopy(node.operation)
     read = _rows_read(operation, rows)
-    inside = _inside(read, step)
+    inside = _inside(read, node)
     operation.padding[0] = inside.start - read.start
     operation.padding[2] = read.stop - inside.stop
     width = whole.shape[3]
@@ -259,9 +268,9 @@ def _band(step: Step, rows: range, image: View, out: View) -> Step:
         return view.moved(view.meta.narrow(0, rows.start * width, len(rows) * width))
 
     return replace(
-        step,
+        node,
         operation=operation,
-        inputs=[image, *step.inputs[1:]],
+        inputs=[image, *node.inputs[1:]],
         outputs=[out],
-        operands=list(map(operand, step.operands)),
+        operands=list(map(operand, node.operands)),
     )

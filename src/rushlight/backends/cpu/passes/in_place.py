@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight.backends.cpu.graph.sizes import same
-from rushlight.backends.cpu.graph.values import Graph, Step, View, bytes_of, lives_of
+from rushlight.backends.cpu.graph.values import EngineNode, Graph, View, bytes_of, lives_of
 from rushlight.schema.cpu_engine import Place
 
 
@@ -13,17 +13,17 @@ def add_in_place(graph: Graph) -> None:
     Element by element the residual is read before the sum is stored; it must lie just as that does,
     and the product must read nothing else there.
     """
-    lives = {id(memory): (first, last) for memory, first, last in lives_of(graph.steps)}
-    for at, step in enumerate(graph.steps):
-        if getattr(step.operation, "residual", None) is None:
+    lives = {id(memory): (first, last) for memory, first, last in lives_of(graph.nodes)}
+    for at, node in enumerate(graph.nodes):
+        if getattr(node.operation, "residual", None) is None:
             continue
-        [residual], [out] = step.operands, step.outputs
+        [residual], [out] = node.operands, node.outputs
         old, new = out.memory, residual.memory
         if not (_is_whole(residual) and _is_whole(out) and same(old.size, new.size)):
             continue
-        if _reads(step, residual) or lives[id(old)][0] != at or lives[id(new)][1] != at:
+        if _reads(node, residual) or lives[id(old)][0] != at or lives[id(new)][1] != at:
             continue
-        for view in (view for one in graph.steps for view in one.views()):
+        for view in (view for one in graph.nodes for view in one.views()):
             if view.memory is old:
                 view.memory = new
         lives[id(new)] = lives[id(new)][0], lives[id(old)][1]
@@ -37,6 +37,6 @@ def _is_whole(view: View) -> bool:
     return view.memory.place is Place.SCRATCH and is_dense and is_all
 
 
-def _reads(step: Step, residual: View) -> bool:
-    """Whether a step reads the memory of its residual otherwise."""
-    return any(v is not None and v.memory is residual.memory for v in step.inputs)
+def _reads(node: EngineNode, residual: View) -> bool:
+    """Whether a node reads the memory of its residual otherwise."""
+    return any(v is not None and v.memory is residual.memory for v in node.inputs)

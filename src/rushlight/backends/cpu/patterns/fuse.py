@@ -1,4 +1,4 @@
-"""All patterns of calls that the engine has one step for."""
+"""All patterns of calls that one node of the engine computes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rushlight.backends.cpu.patterns.views import simplify_views
 
 
 def fuse_patterns(program: ExportedProgram) -> dict[str, str]:
-    """Replace in a part, which is changed, what is written out by calls that are one step.
+    """Replace in a part, which is changed, groups of calls by single calls that are one node each.
 
     Returns:
         notes on calls, by their names, for the report.

@@ -1,4 +1,4 @@
-"""Which calls become one step: chains of elementwise calls, and the products before them."""
+"""Which calls become one node: chains of elementwise calls, and the products before them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ IMAGES = (aten.convolution.default, calls.convolution)
 
 @dataclass(eq=False)
 class Cluster:
-    """Calls that are computed by one step.
+    """Calls that are computed by one node.
 
     Attributes:
         nodes: in the order of the graph; elementwise, or a single call.
-        anchor: the product or convolution before them, if it is part of the step.
+        anchor: the product or convolution before them, if it is part of the node.
         reshapes: the views between the anchor and the elementwise calls.
         pieces: of a concatenation: chains that compute pieces of it, by its argument.
         views: what lies between these and the concatenation.
@@ -103,7 +103,7 @@ def is_elementwise(node: Node) -> bool:
 
 
 def is_number(node: Node) -> bool:
-    """Whether a call computes a size, which takes no step of the engine."""
+    """Whether a call computes a size, which is no node of the engine."""
     return isinstance(node.meta.get("val"), int | torch.SymInt)
 
 

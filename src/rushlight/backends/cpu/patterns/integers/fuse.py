@@ -2,7 +2,7 @@
 
 `dequantize`, an operator, an activation, `quantize` become one call that computes with integers.
 Where only one side of an operator is quantised it is computed in float32, and what is left of
-quantising and dequantising are steps of their own.
+quantising and dequantising becomes nodes of their own.
 """
 
 from __future__ import annotations
