@@ -60,7 +60,7 @@ class CpuBackend(BackendDetails):
         handles = {i: tuple(handles_of(node.calls)) for i, node in enumerate(graph.nodes)}
         return PreprocessResult(
             payload,
-            {i: found for i, found in handles.items() if found},
+            {i: calls for i, calls in handles.items() if calls},
             store.get_named_data_store_output(),
             notes,
         )
@@ -96,7 +96,9 @@ class _Writer:
     def __init__(self, graph: Graph, bounds: Bounds) -> None:
         self._graph = graph
         self._bounds = bounds
-        shown = [given.shape if isinstance(given, View) else given for given in graph.inputs]
+        shown = [
+            argument.shape if isinstance(argument, View) else argument for argument in graph.inputs
+        ]
         self._table = Table(Known(shown))
         self._offsets, self._size = _place_scratch(graph, bounds)
         self._values: list[fb.Value] = []

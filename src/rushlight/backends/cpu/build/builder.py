@@ -60,7 +60,7 @@ class Builder:
         self._values: dict[Node, Any] = {}
         self._made: dict[tuple[Any, ...], View] = {}
         self._data: dict[Node, torch.Tensor] = {}
-        self._given: dict[Node, torch.dtype] = {}  # of constants in halves
+        self._half_dtypes: dict[Node, torch.dtype] = {}  # of constants in halves
         self._nodes: list[Node] = []
         self.origins = Origins()
         tensors = {**program.constants, **program.state_dict}
@@ -75,7 +75,7 @@ class Builder:
                 data = tensors[str(spec.target)].detach()
                 self._data[node] = real(data)
                 if data.dtype in HALVES:
-                    self._given[node] = data.dtype
+                    self._half_dtypes[node] = data.dtype
 
     def _input(self, node: Node) -> None:
         val = node.meta["val"]
@@ -127,7 +127,7 @@ class Builder:
 
     def is_half(self, node: Node) -> bool:
         """Whether a constant is given in a half type."""
-        return node in self._given
+        return node in self._half_dtypes
 
     def table(self, node: Node) -> View:
         """A value as it is given: a constant in halves in these."""
@@ -135,7 +135,7 @@ class Builder:
             return self.dense(self.value(node))
 
         def make() -> torch.Tensor:
-            return self._data[node].to(self._given[node]).contiguous()
+            return self._data[node].to(self._half_dtypes[node]).contiguous()
 
         return self.constant((node, "table"), make)
 
@@ -154,13 +154,13 @@ class Builder:
     def linear_weight(self, node: Node) -> View:
         """The panels of a constant matrix [columns, depth], as a linear layer has it."""
         data = self._data[node]
-        dtype = self._given.get(node, self._weights)
+        dtype = self._half_dtypes.get(node, self._weights)
         return self.constant((node, "rows"), lambda: pack.panels(data.t()).to(dtype))
 
     def matrix(self, node: Node) -> View:
         """The panels of a constant matrix [depth, columns]."""
         data = self._data[node]
-        dtype = self._given.get(node, self._weights)
+        dtype = self._half_dtypes.get(node, self._weights)
         return self.constant((node, "columns"), lambda: pack.panels(data).to(dtype))
 
     def bias(self, node: Any) -> View | None:
@@ -239,7 +239,7 @@ class Builder:
         shape = shape_of(nodes[-1])
         terms: dict[Node, Term] = {}
 
-        def of(node: Node) -> Term:
+        def load_of(node: Node) -> Term:
             if node in terms:
                 return terms[node]
             data = self.data(node)
@@ -254,7 +254,7 @@ class Builder:
 
         spellings = Spellings()
         for node in nodes:
-            terms[node] = spellings.recognized(term_of(node, of))
+            terms[node] = spellings.recognized(term_of(node, load_of))
         self.origins.add(nodes, terms)
         return terms[nodes[-1]]
 

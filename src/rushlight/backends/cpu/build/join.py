@@ -50,11 +50,11 @@ def join(b: Builder, cluster: Cluster) -> View:
 
 def _views(node: Node, last: Node) -> list[Node]:
     """The views between the end of a chain and what a concatenation takes of it."""
-    found: list[Node] = []
+    views: list[Node] = []
     while node is not last:
-        found.append(node)
+        views.append(node)
         node = node.all_input_nodes[0]
-    return found
+    return views
 
 
 def _store(b: Builder, parts: list[tuple[Term, View]]) -> None:

@@ -16,7 +16,7 @@ def order_of_loads(term: Term) -> list[int]:
 
 def _loads_of(term: Term) -> list[View]:
     """The views that a term loads."""
-    found: dict[int, View] = {}
+    views: dict[int, View] = {}
     seen: set[int] = set()
     stack = [term]
     while stack:
@@ -25,6 +25,6 @@ def _loads_of(term: Term) -> list[View]:
             continue
         seen.add(id(one))
         if one.op is TileOp.LOAD:
-            found[id(one.source)] = one.source
+            views[id(one.source)] = one.source
         stack += one.inputs
-    return list(found.values())
+    return list(views.values())

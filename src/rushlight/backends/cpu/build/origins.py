@@ -28,12 +28,12 @@ class Origins:
             terms: the value of each.
         """
         computed = _computed(terms[nodes[-1]])
-        of = {nodes[-1]: terms[nodes[-1]]}
+        owner = {nodes[-1]: terms[nodes[-1]]}
         for node in reversed(nodes[:-1]):
-            user = next(user for user in node.users if user in of)
-            of[node] = terms[node] if terms[node] in computed else of[user]
+            user = next(user for user in node.users if user in owner)
+            owner[node] = terms[node] if terms[node] in computed else owner[user]
         for node in nodes:
-            self.note(of[node], [node])
+            self.note(owner[node], [node])
 
     def note(self, term: Term, nodes: Iterable[Node]) -> None:
         """Add calls to those that an instruction computes."""
@@ -41,18 +41,18 @@ class Origins:
 
     def of(self, terms: Iterable[Term]) -> list[Node]:
         """The calls that a program of these instructions computes; none if they are not known."""
-        found = [node for term in terms for node in self._calls.get(term, ())]
-        return [*found, *self._shared] if found else []
+        calls = [node for term in terms for node in self._calls.get(term, ())]
+        return [*calls, *self._shared] if calls else []
 
 
 def _computed(result: Term) -> set[Term]:
     """The terms that are computed for a result."""
-    found: set[Term] = set()
+    computed: set[Term] = set()
     stack = [result]
     while stack:
         term = stack.pop()
-        if term in found or term.op in LEAVES:
+        if term in computed or term.op in LEAVES:
             continue
-        found.add(term)
+        computed.add(term)
         stack += term.inputs
-    return found
+    return computed

@@ -38,18 +38,18 @@ class Known:
         self.places: dict[sympy.Expr, tuple[int, int]] = {}
         self._terms: dict[sympy.Expr, sympy.Expr] = {}
         waiting = []
-        for i, given in enumerate(shown):
-            sizes = [(-1, given)] if not isinstance(given, tuple) else enumerate(given)
+        for i, argument in enumerate(shown):
+            sizes = [(-1, argument)] if not isinstance(argument, tuple) else enumerate(argument)
             waiting += [(i, d, size) for d, size in sizes if not isinstance(size, int)]
         waiting.sort(key=lambda place: not place[2].is_Symbol)
         while waiting:
             for most in (1, len(waiting) + 1):
-                found = next((p for p in waiting if self._learn(*p, most)), None)
-                if found is not None:
+                solvable = next((p for p in waiting if self._learn(*p, most)), None)
+                if solvable is not None:
                     break
             else:
                 return
-            waiting.remove(found)
+            waiting.remove(solvable)
 
     def _learn(self, index: int, dim: int, size: sympy.Expr, most: int) -> bool:
         """Whether a size of at most so many unknown terms tells one of them."""
@@ -72,8 +72,8 @@ class Known:
         """A size by the inputs' sizes, as far as they tell it."""
         if isinstance(size, int):
             return size
-        found = simple(self._replaced(size))
-        return found if found == size else self.of(found)
+        replaced = simple(self._replaced(size))
+        return replaced if replaced == size else self.of(replaced)
 
     def _replaced(self, expression: sympy.Expr) -> sympy.Expr:
         if expression in self._terms:
@@ -116,15 +116,15 @@ class Table:
         self.rows: list[Expression] = []
         self._known = known
         self._numbers: dict[tuple[ExpressionKind, int, int], int] = {}
-        self._found: dict[Size, int] = {}
+        self._row_numbers: dict[Size, int] = {}
 
     def number(self, size: Size) -> int:
         """The row of a size; -1 if it is the same whatever the inputs are."""
         if isinstance(size, int):
             return -1
-        if size not in self._found:
-            self._found[size] = self._write(sympy.sympify(self._known.of(size)))
-        return self._found[size]
+        if size not in self._row_numbers:
+            self._row_numbers[size] = self._write(sympy.sympify(self._known.of(size)))
+        return self._row_numbers[size]
 
     def numbers(self, sizes: Sizes) -> list[int] | None:
         """The row of each size; None if all are the same whatever the inputs are."""

@@ -120,7 +120,7 @@ class Rewriter:
         *args: Any,
         shape: Sequence[Any],
         dtype: torch.dtype = torch.float32,
-        of: Iterable[Node] = (),
+        replaced: Iterable[Node] = (),
         **kwargs: Any,
     ) -> Node:
         """A new call.
@@ -134,13 +134,13 @@ class Rewriter:
             args: its arguments.
             shape: sizes of its result.
             dtype: of its result.
-            of: the calls that it replaces, beside `before`.
+            replaced: the calls that it takes the place of, beside `before`.
             kwargs: its arguments by name.
         """
         with self.graph.inserting_before(before):
             node: Node = self.graph.call_function(target, args, kwargs)
         node.meta = {k: v for k, v in before.meta.items() if k != "val"}
-        node.meta["debug_handles"] = handles_of([*of, before])
+        node.meta["debug_handles"] = handles_of([*replaced, before])
         with self._mode:
             node.meta["val"] = torch.empty(tuple(shape), dtype=dtype)
         return node
@@ -159,13 +159,13 @@ class Rewriter:
 
     def permute(self, before: Node, node: Node, dims: list[int]) -> Node:
         """Dimensions in another order."""
-        shape = [shape_of(node)[d] for d in dims]
+        shape = [traced_shape(node)[d] for d in dims]
         return self.call(before, aten.permute_copy.default, node, dims, shape=shape)
 
     def elementwise(self, before: Node, target: Any, *args: Node) -> Node:
         """A call for each element of float32 values that are broadcast."""
-        rank = max(len(shape_of(arg)) for arg in args)
-        shapes = [[1] * (rank - len(shape_of(arg))) + shape_of(arg) for arg in args]
+        rank = max(len(traced_shape(arg)) for arg in args)
+        shapes = [[1] * (rank - len(traced_shape(arg))) + traced_shape(arg) for arg in args]
         shape = [
             next((n for n in sizes if not alike([n], [1])), 1)
             for sizes in zip(*shapes, strict=True)
@@ -202,8 +202,8 @@ def only_user(node: Node) -> Node | None:
     return next(iter(node.users)) if len(node.users) == 1 else None
 
 
-def shape_of(node: Any) -> list[Any]:
-    """Sizes of a node's value: of those that a run will know, the symbols."""
+def traced_shape(node: Any) -> list[Any]:
+    """Sizes of a node's value as torch has them: dynamic ones are SymInts, unlike in `shape_of`."""
     return list(node.meta["val"].shape)
 
 
@@ -219,8 +219,8 @@ def alike(ones: Sequence[Any], others: Sequence[Any]) -> bool:
 
 def handles_of(nodes: Sequence[Node]) -> list[int]:
     """The calls of the model that these were made of, by their debug handles."""
-    found: list[int] = []
+    handles: list[int] = []
     for node in nodes:
         own = [node.meta["debug_handle"]] if "debug_handle" in node.meta else []
-        found += node.meta.get("debug_handles", own)
-    return list(dict.fromkeys(found))
+        handles += node.meta.get("debug_handles", own)
+    return list(dict.fromkeys(handles))

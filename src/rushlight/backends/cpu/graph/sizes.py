@@ -90,8 +90,8 @@ def limits(size: Size, bounds: Bounds) -> tuple[int | None, int | None]:
     """The least and the greatest value of a size; None where there is no limit."""
     if isinstance(size, int):
         return size, size
-    found = bound_sympy(size, bounds.ranges)
-    low, high = (int(n) if abs(n) < 2**62 else None for n in (found.lower, found.upper))
+    value_range = bound_sympy(size, bounds.ranges)
+    low, high = (int(n) if abs(n) < 2**62 else None for n in (value_range.lower, value_range.upper))
     return low, high
 
 

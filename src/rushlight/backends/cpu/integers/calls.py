@@ -37,7 +37,7 @@ def quantize(x: Node, to: Quantization) -> Any:
     """Float32 as bytes."""
 
 
-def dequantize(x: Node, given: Quantization) -> Any:
+def dequantize(x: Node, quantization: Quantization) -> Any:
     """Bytes as float32."""
 
 
@@ -114,17 +114,17 @@ class Pool:
 
     Attributes:
         window: what it looks at.
-        given, to: of an average: what its bytes and the result's stand for; None of a maximum.
+        source, to: how an average reads its bytes and writes the result's; None for a maximum.
         count_padding: whether an average divides by the elements outside of the image, too.
         divisor: of averages, if not 0.
     """
 
     window: Window
-    given: Quantization | None = None
+    source: Quantization | None = None
     to: Quantization | None = None
     count_padding: bool = False
     divisor: int = 0
 
 
-def pool(x: Node, of: Pool) -> Any:
+def pool(x: Node, settings: Pool) -> Any:
     """A maximum or average over windows of images [N, C, H, W]."""

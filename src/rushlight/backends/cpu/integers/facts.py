@@ -123,10 +123,10 @@ def weights_of(node: Any, data: Constant, *, columns: int = 0) -> Weights | None
     affine = affine_of(node) if dequantizes(node) else None
     if affine is None or affine.per == "token" or affine.real != torch.float32:
         return None
-    found, limits = affine.constants(data), affine.limits(data)
-    if found is None or limits is None:
+    constants, limits = affine.constants(data), affine.limits(data)
+    if constants is None or limits is None:
         return None
-    integers, scales, zeros = found
+    integers, scales, zeros = constants
     if integers.dtype != torch.int8 or integers.dim() < 2 or bool(zeros.any()):
         return None
     if affine.axis is None and scales.numel() != 1:
@@ -215,7 +215,7 @@ def is_greatest(node: Node) -> bool:
 def static_of(node: Any, data: Constant) -> Quantization | None:
     """What the integers are that a value was dequantised from, perhaps to be moved then; None if
     that is not known ahead of a run."""
-    found: Quantization | None = None
+    quantization: Quantization | None = None
     seen: set[Node] = set()
     todo = [node]
     while todo:
@@ -229,15 +229,15 @@ def static_of(node: Any, data: Constant) -> Quantization | None:
             affine = affine_of(one)
             is_float = affine is not None and affine.real == torch.float32
             here = read(one, data) if is_float else None
-            if here is None or (found is not None and not found.alike(here)):
+            if here is None or (quantization is not None and not quantization.alike(here)):
                 return None
-            found = found or here
+            quantization = quantization or here
             continue
         sources = _moved(one)
         if not sources:
             return None
         todo += reversed(sources)
-    return found
+    return quantization
 
 
 def _moved(node: Node) -> list[Any]:

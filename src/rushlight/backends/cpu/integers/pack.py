@@ -41,7 +41,7 @@ class Sums:
 def sums(
     weights: Weights,
     bias: torch.Tensor | None,
-    given: Quantization,
+    quantization: Quantization,
     result: Quantization | None,
     name: str,
 ) -> Sums:
@@ -50,14 +50,14 @@ def sums(
     Args:
         weights: with one scale for each column.
         bias: float32 [columns].
-        given: what the bytes stand for that are multiplied.
-        result: what those of the result do; None if it is float32.
+        quantization: how the bytes that are multiplied stand for numbers.
+        result: how the bytes of the result do; None if it is float32.
         name: of the call, for errors.
 
     Raises:
         ExportError: if a scale is too small to compute with.
     """
-    unit = torch.tensor(given.scale) * weights.scales[:, 0]
+    unit = torch.tensor(quantization.scale) * weights.scales[:, 0]
     multipliers = unit if result is None else unit / torch.tensor(result.scale)
     tiny = torch.finfo(torch.float32).tiny
     bad = torch.nonzero((unit < tiny) | (multipliers < tiny) | ~multipliers.isfinite())
@@ -65,7 +65,7 @@ def sums(
         raise ExportError(
             f"the scales of {name} are too small to compute with in float32: channel "
             f"{int(bad[0])} of its weights has {float(weights.scales[bad[0], 0]):.3g}, its input "
-            f"{given.scale:.3g}; calibrate with data in which the layer is used",
+            f"{quantization.scale:.3g}; calibrate with data in which the layer is used",
             code=Code.INVALID_ARGUMENT,
             where=name,
         )
@@ -76,7 +76,7 @@ def sums(
     most = shift.abs() + GREATEST * flat.abs().sum(1)
     factor = torch.exp2(torch.ceil(torch.log2(most / _MOST)).clamp(min=0))
     flat = torch.round(flat / factor[:, None])
-    start = torch.round(shift / factor) - given.zero_point * flat.sum(1)
+    start = torch.round(shift / factor) - quantization.zero_point * flat.sum(1)
     return Sums(
         flat.to(torch.int8).reshape(weights.data.shape),
         start.to(torch.int32),

@@ -14,7 +14,7 @@ from torch.fx import Node
 
 from rushlight.backends.cpu.build.builder import Builder
 from rushlight.backends.cpu.graph.rewrite import HALVES
-from rushlight.backends.cpu.graph.sizes import shape_of as sizes_of_node
+from rushlight.backends.cpu.graph.sizes import shape_of
 from rushlight.backends.cpu.graph.values import View
 from rushlight.backends.cpu.integers.facts import MOVES
 from rushlight.backends.cpu.operators.facts import REALS, is_replaced
@@ -28,12 +28,12 @@ def convert(x: Node, dtype: torch.dtype) -> Any:
 
 
 def _convert(b: Builder, node: Node) -> View:
-    given: Any = node.args
-    x, dtype = given
+    args: Any = node.args
+    x, dtype = args
     view = b.value(x)
     returned = any(user.op == "output" for user in node.users)
     order = range(view.meta.dim()) if returned else view.meta.order()
-    out = b.new(sizes_of_node(node), order, dtype)
+    out = b.new(shape_of(node), order, dtype)
     b.copy(view, out)
     return out
 

@@ -170,8 +170,8 @@ def window_of(args: dict[str, Any]) -> tuple[list[int], list[int], list[int], li
 
 def for_each(numbers: Any, rank: int) -> list[int]:
     """A number for each dimension; a single one is for all."""
-    given = [numbers] if isinstance(numbers, int) else list(numbers)
-    return given * rank if len(given) == 1 else given
+    listed = [numbers] if isinstance(numbers, int) else list(numbers)
+    return listed * rank if len(listed) == 1 else listed
 
 
 def _pair(numbers: Any) -> list[int]:

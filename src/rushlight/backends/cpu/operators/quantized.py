@@ -28,19 +28,21 @@ def _requantize(to: Quantization | None) -> fb.Requantize | None:
 
 def _convert(b: Builder, node: Node) -> View:
     """The same elements in another dtype, which lie in the same order."""
-    given: Any = node.args
-    x = b.value(given[0])
-    of = given[1] if len(given) > 1 else Quantization(1.0, 0)
+    args: Any = node.args
+    x = b.value(args[0])
+    quantization = args[1] if len(args) > 1 else Quantization(1.0, 0)
     if any(user.op == "output" for user in node.users):
         x = b.dense(x)  # as results are
     if not is_without_gaps(x):
         x = b.in_order(x, x.meta.order())
     out = b.new(x.shape, x.meta.order(), val_of(node).dtype)
-    b.emit(fb.Convert(of.scale, of.zero_point), *_alike(x, out))
-    if node.target is not calls.quantize or (of.low, of.high) == (0, 255):
+    b.emit(fb.Convert(quantization.scale, quantization.zero_point), *_alike(x, out))
+    if node.target is not calls.quantize or (quantization.low, quantization.high) == (0, 255):
         return out
-    table = torch.arange(256).clamp(of.low, of.high).to(torch.uint8)
-    return _looked_up(b, out, b.constant((of.low, of.high, "clamp"), lambda: table))
+    table = torch.arange(256).clamp(quantization.low, quantization.high).to(torch.uint8)
+    return _looked_up(
+        b, out, b.constant((quantization.low, quantization.high, "clamp"), lambda: table)
+    )
 
 
 def _alike(x: View, out: View) -> tuple[list[View], list[View]]:
@@ -63,8 +65,8 @@ def _looked_up(b: Builder, x: View, table: View) -> View:
 
 
 def _binary(b: Builder, node: Node) -> View:
-    given: Any = node.args
-    one, other, pair = given
+    args: Any = node.args
+    one, other, pair = args
     shape = shape_of(node)
     views = [b.value(arg) for arg in (one, other)]
     full = next((v for v in views if v.meta.dim() == len(shape) and v.shape == shape), None)
@@ -97,8 +99,8 @@ def _constants(b: Builder, node: Node, sums: pack.Sums) -> list[View]:
 
 
 def _product(b: Builder, node: Node) -> View:
-    given: Any = node.args
-    x, _, sums, to = given
+    args: Any = node.args
+    x, _, sums, to = args
     rows = b.rows(b.value(x))
     out = b.new(shape_of(node), dtype=val_of(node).dtype)
     return _rows_by(b, node, rows, sums, to, out, _residual(b, node, is_image=False))
@@ -138,8 +140,8 @@ def _add(engine_node: EngineNode, node: Node, residual: View | None) -> None:
 
 
 def _convolution(b: Builder, node: Node) -> View:
-    given: Any = node.args
-    x, _, sums, to, window, groups, outside = given
+    args: Any = node.args
+    x, _, sums, to, window, groups, outside = args
     image, edges = zeros_around(b, x, outside)
     out = b.new(shape_of(node), CHANNELS_LAST, val_of(node).dtype)
     residual = _residual(b, node, is_image=True)
@@ -187,8 +189,8 @@ def _weights(b: Builder, node: Node, weights: Weights) -> tuple[View, View, pack
 
 
 def _dynamic_product(b: Builder, node: Node) -> View:
-    given: Any = node.args
-    rows, _, weights, bias = given
+    args: Any = node.args
+    rows, _, weights, bias = args
     panels, stored, scales = _weights(b, node, weights)
     shares = b.constant((node, "shares"), lambda: scales.shares)
     out = b.new(shape_of(node))
@@ -200,8 +202,8 @@ def _dynamic_product(b: Builder, node: Node) -> View:
 
 
 def _weight_only_product(b: Builder, node: Node) -> View:
-    given: Any = node.args
-    x, _, weights, bias = given
+    args: Any = node.args
+    x, _, weights, bias = args
     panels, stored, _ = _weights(b, node, weights)
     out = b.new(shape_of(node))
     b.emit(fb.Product(), [b.rows(b.value(x)), panels, b.bias(bias), stored], [b.rows(out)])
@@ -212,19 +214,19 @@ def _weight_only_product(b: Builder, node: Node) -> View:
 
 
 def _pool(b: Builder, node: Node) -> View:
-    given: Any = node.args
-    x, of = given
+    args: Any = node.args
+    x, pool = args
     image = b.in_order(b.value(x), CHANNELS_LAST)
     out = b.new(shape_of(node), CHANNELS_LAST, torch.uint8)
-    window = of.window
+    window = pool.window
     operation = fb.QuantizedPooling(
-        of.to is not None, window.kernel, window.stride, window.padding, window.dilation
+        pool.to is not None, window.kernel, window.stride, window.padding, window.dilation
     )
-    if of.to is not None and of.given is not None:
-        operation.count_padding, operation.divisor = of.count_padding, of.divisor
-        operation.in_zero_point = of.given.zero_point
-        operation.multiplier = of.given.scale / of.to.scale
-        operation.requantize = _requantize(of.to)
+    if pool.to is not None and pool.source is not None:
+        operation.count_padding, operation.divisor = pool.count_padding, pool.divisor
+        operation.in_zero_point = pool.source.zero_point
+        operation.multiplier = pool.source.scale / pool.to.scale
+        operation.requantize = _requantize(pool.to)
     b.emit(operation, [image], [out])
     return out
 

@@ -130,8 +130,10 @@ def _any(b: Builder, node: Node) -> View:
     condition = b.value(node.args[0])  # type: ignore[arg-type]
     one, zero = constant(1), constant(0)
     ones = b.term(lambda load: Term(TileOp.WHERE, (load(condition), one, zero)), condition.shape)
-    found = _reduced(b, fb.ReductionKind.MAX, ones, dims_of(node), arguments(node)["keepdim"])
-    return b.term(lambda load: Term(TileOp.NOT_EQUAL, (load(found), zero)), found.shape, torch.bool)
+    greatest = _reduced(b, fb.ReductionKind.MAX, ones, dims_of(node), arguments(node)["keepdim"])
+    return b.term(
+        lambda load: Term(TileOp.NOT_EQUAL, (load(greatest), zero)), greatest.shape, torch.bool
+    )
 
 
 def _any_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
@@ -174,14 +176,14 @@ def _deviation(b: Builder, node: Node) -> View:
         scaled = Term(TileOp.DIV, (load(x), load(wide_scale)))
         return _squared(Term(TileOp.SUB, (scaled, load(wide_centre))))
 
-    found = _reduced(b, fb.ReductionKind.MEAN, b.term(squares, x.shape), dims, False)
+    mean_square = _reduced(b, fb.ReductionKind.MEAN, b.term(squares, x.shape), dims, False)
     factor = _unbiased(node)
 
     def root(load: Callable[[View], Term]) -> Term:
-        variance = Term(TileOp.MUL_VALUE, (load(found),), factor)
+        variance = Term(TileOp.MUL_VALUE, (load(mean_square),), factor)
         return Term(TileOp.MUL, (Term(TileOp.SQRT, (variance,)), load(scale)))
 
-    out = b.term(root, found.shape)
+    out = b.term(root, mean_square.shape)
     return _kept(out, dims) if args["keepdim"] else out
 
 

@@ -53,10 +53,10 @@ def cut_into_bands(graph: Graph) -> None:
     chosen: Sequence[_Cut] = []
     while level > small:
         level *= _LESS
-        found = _least_work(live, cuts, level)
-        if found is None or sum(cut.work for cut in found) > most_work:
+        cheapest = _least_work(live, cuts, level)
+        if cheapest is None or sum(cut.work for cut in cheapest) > most_work:
             break
-        chosen = found
+        chosen = cheapest
     for cut in reversed(chosen):
         graph.nodes[cut.first : cut.last + 1] = _nodes_of(graph, cut)
 
@@ -177,10 +177,10 @@ def _ways_to_cut(members: Sequence[EngineNode]) -> Iterator[list[list[range]]]:
 
 def _rows_of(members: Sequence[EngineNode], rows: range) -> list[range]:
     """The rows that each node computes for these of the last one."""
-    found = [rows]
+    computed = [rows]
     for node in reversed(members[1:]):
-        found.insert(0, _inside(_rows_read(node.operation, found[0]), node))
-    return found
+        computed.insert(0, _inside(_rows_read(node.operation, computed[0]), node))
+    return computed
 
 
 def _rows_read(operation: fb.Convolution, rows: range) -> range:

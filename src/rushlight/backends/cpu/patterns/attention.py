@@ -9,7 +9,7 @@ from typing import Any, cast
 import torch
 from torch.fx import Node
 
-from rushlight.backends.cpu.graph.rewrite import Rewriter, alike, both, only_user, shape_of
+from rushlight.backends.cpu.graph.rewrite import Rewriter, alike, both, only_user, traced_shape
 from rushlight.backends.cpu.operators.attention import NEVER
 
 aten = torch.ops.aten
@@ -28,7 +28,7 @@ class _Change:
         mask: what it adds.
         allowed: where scores stay; elsewhere they become `fill`.
         fill: a number that leaves them no weight.
-        is_turned: `allowed` says where they do not stay.
+        is_negated: whether `allowed` says where scores are replaced instead.
     """
 
     node: Node
@@ -36,7 +36,7 @@ class _Change:
     mask: Node | None = None
     allowed: Node | None = None
     fill: float = 0.0
-    is_turned: bool = False
+    is_negated: bool = False
 
 
 def fuse_attention(r: Rewriter) -> None:
@@ -45,13 +45,13 @@ def fuse_attention(r: Rewriter) -> None:
         _fuse(r, node)
     sdpa = aten.scaled_dot_product_attention.default
     for node in list(r.graph.find_nodes(op="call_function", target=sdpa)):
-        if len(node.args) >= 3 and all(len(shape_of(arg)) == 4 for arg in node.args[:3]):
+        if len(node.args) >= 3 and all(len(traced_shape(arg)) == 4 for arg in node.args[:3]):
             key, value = _heads_once(r, node, node.args[1], node.args[2])
             node.args = (node.args[0], key, value, *node.args[3:])
 
 
 def _fuse(r: Rewriter, softmax: Node) -> None:
-    if softmax.args[1] not in (-1, len(shape_of(softmax)) - 1):
+    if softmax.args[1] not in (-1, len(traced_shape(softmax)) - 1):
         return
     weighted, is_safe = _weighted(r, softmax)
     if weighted is None:
@@ -68,17 +68,17 @@ def _fuse(r: Rewriter, softmax: Node) -> None:
     q, q_factor = _unscaled(r, _in_heads(r, weighted, q, sizes))
     keys, k_factor = _unscaled(r, _in_heads(r, weighted, keys, sizes))
     v = _in_heads(r, weighted, v, sizes)
-    key, value = _heads_once(r, weighted, _turned(r, weighted, keys), v)
+    key, value = _heads_once(r, weighted, _transposed(r, weighted, keys), v)
     attention = r.call(
         weighted,
         aten.scaled_dot_product_attention.default,
         *(q, key, value, mask),
         scale=scale * q_factor * k_factor,
-        enable_gqa=not alike(shape_of(key)[1:2], shape_of(q)[1:2]),
-        shape=[*shape_of(q)[:3], shape_of(value)[3]],
-        of=[change.node for change in way],
+        enable_gqa=not alike(traced_shape(key)[1:2], traced_shape(q)[1:2]),
+        shape=[*traced_shape(q)[:3], traced_shape(value)[3]],
+        replaced=[change.node for change in way],
     )
-    r.replace(weighted, r.view(weighted, attention, shape_of(weighted)))
+    r.replace(weighted, r.view(weighted, attention, traced_shape(weighted)))
 
 
 # --- around softmax -------------------------------------------------------------------------------
@@ -96,7 +96,9 @@ def _weighted(r: Rewriter, softmax: Node) -> tuple[Node | None, bool]:
             return (user if fits else None), is_safe
         if user.target is aten.where.self and _is_safe(r, user, node, softmax.args[0]):
             is_safe = True
-        elif user.target not in _VIEWS or not alike(shape_of(user)[-2:], shape_of(node)[-2:]):
+        elif user.target not in _VIEWS or not alike(
+            traced_shape(user)[-2:], traced_shape(node)[-2:]
+        ):
             return None, is_safe
         node = user
 
@@ -114,7 +116,7 @@ def _is_safe(r: Rewriter, where: Node, weights: Node, scores: Any) -> bool:
     ):
         if not isinstance(node, Node) or node.target is not target:
             return False
-        if target is aten.any.dim and node.args[1] not in (-1, len(shape_of(scores)) - 1):
+        if target is aten.any.dim and node.args[1] not in (-1, len(traced_shape(scores)) - 1):
             return False
         if target is aten.eq.Scalar and r.number(node.args[1]) != -math.inf:
             return False
@@ -145,7 +147,7 @@ def _way(r: Rewriter, node: Any, users: int, most: int) -> list[_Change] | None:
 def _changes(r: Rewriter, node: Node) -> list[tuple[Any, _Change]]:
     """What a call may do to scores, and which of its operands these are."""
     if node.target in _VIEWS:
-        same = alike(shape_of(node)[-2:], shape_of(node.args[0])[-2:])
+        same = alike(traced_shape(node)[-2:], traced_shape(node.args[0])[-2:])
         return [(node.args[0], _Change(node))] if same else []
     scaled = r.factor(node)
     if scaled is not None:
@@ -153,10 +155,10 @@ def _changes(r: Rewriter, node: Node) -> list[tuple[Any, _Change]]:
     if node.target is aten.where.self:
         allowed, one, other = node.args
         ways = ((one, other, False), (other, one, True))
-        fills = ((scores, r.number(fill), turned) for scores, fill, turned in ways)
+        fills = ((scores, r.number(fill), is_negated) for scores, fill, is_negated in ways)
         return [
-            (scores, _Change(node, allowed=allowed, fill=fill, is_turned=turned))
-            for scores, fill, turned in fills
+            (scores, _Change(node, allowed=allowed, fill=fill, is_negated=is_negated))
+            for scores, fill, is_negated in fills
             if fill is not None and fill <= NEVER and isinstance(allowed, Node)
         ]
     return [
@@ -197,21 +199,21 @@ def _filled(r: Rewriter, change: _Change, mask: Node | None, sizes: tuple[Any, A
     assert allowed is not None
     data = r.data(allowed)
     if mask is None and data is not None:
-        key = (allowed, change.fill, change.is_turned)
-        stays = ~data if change.is_turned else data
+        key = (allowed, change.fill, change.is_negated)
+        stays = ~data if change.is_negated else data
         never = torch.full((), change.fill)
         return _as_scores(
             r, change.node, r.constant(key, torch.where(stays, torch.zeros(()), never)), sizes
         )
     rest, fill = (_number(r, 0.0) if mask is None else mask), _number(r, change.fill)
-    pair = (fill, rest) if change.is_turned else (rest, fill)
+    pair = (fill, rest) if change.is_negated else (rest, fill)
     allowed = _as_scores(r, change.node, allowed, sizes)
     return r.elementwise(change.node, aten.where.self, allowed, *pair)
 
 
 def _as_scores(r: Rewriter, node: Node, mask: Node, sizes: tuple[Any, Any]) -> Node:
     """What `node` has beside its scores, as it broadcasts to [batch, heads, queries, keys]."""
-    before, shape = shape_of(node)[:-2], shape_of(mask)
+    before, shape = traced_shape(node)[:-2], traced_shape(mask)
     if len(shape) <= 2 or alike(before, sizes):
         return mask
     wide = r.expand(node, mask, [*before, *shape[-2:]])
@@ -227,10 +229,10 @@ def _number(r: Rewriter, value: float) -> Node:
 
 def _heads(way: list[_Change], q: Node) -> tuple[Any, Any]:
     """Batch and heads: as scores have them on their way, or else q before it was reshaped."""
-    product = shape_of(way[0].node)
+    product = traced_shape(way[0].node)
     count = product[0] if len(product) == 3 else 1
     source = q.args[0] if q.target is aten.view_copy.default else q
-    for shape in (*(shape_of(change.node) for change in way), shape_of(source)):
+    for shape in (*(traced_shape(change.node) for change in way), traced_shape(source)):
         if len(shape) == 4 and alike([shape[0] * shape[1]], [count]):
             return shape[0], shape[1]
     return 1, count
@@ -238,35 +240,35 @@ def _heads(way: list[_Change], q: Node) -> tuple[Any, Any]:
 
 def _in_heads(r: Rewriter, before: Node, node: Node, sizes: tuple[Any, Any]) -> Node:
     """A matrix for each head, [batch, heads, rows, columns]."""
-    shape = [*sizes, *shape_of(node)[-2:]]
-    while node.target is aten.view_copy.default and not alike(shape_of(node), shape):
+    shape = [*sizes, *traced_shape(node)[-2:]]
+    while node.target is aten.view_copy.default and not alike(traced_shape(node), shape):
         node = cast("Node", node.args[0])
-    if alike(shape_of(node), shape):
+    if alike(traced_shape(node), shape):
         return node
     return r.view(before, node, shape)
 
 
-def _turned(r: Rewriter, before: Node, node: Node) -> Node:
+def _transposed(r: Rewriter, before: Node, node: Node) -> Node:
     """The last two dimensions exchanged, and heads that were repeated before taken once."""
     once = _before_repeats(r, before, node)
     if once is None and node.target is aten.permute_copy.default:
         source, dims = node.args
         if list(dims) == [0, 1, 3, 2] and isinstance(source, Node):  # type: ignore[arg-type]
             return source
-    turned = r.permute(before, node, [0, 1, 3, 2])
+    transposed = r.permute(before, node, [0, 1, 3, 2])
     if once is not None:
-        turned.meta["once"] = r.permute(before, once, [0, 1, 3, 2])
-    return turned
+        transposed.meta["once"] = r.permute(before, once, [0, 1, 3, 2])
+    return transposed
 
 
 def _unscaled(r: Rewriter, node: Node) -> tuple[Node, float]:
     """A value without the number that it was multiplied by before it was viewed, and the number."""
     one: Any = node
     while isinstance(one, Node) and len(one.users) <= 1:
-        found = r.factor(one)
-        if found is not None and alike(shape_of(found[0]), shape_of(one)):
-            r.replace(one, found[0])
-            return (found[0] if one is node else node), found[1]
+        scaled = r.factor(one)
+        if scaled is not None and alike(traced_shape(scaled[0]), traced_shape(one)):
+            r.replace(one, scaled[0])
+            return (scaled[0] if one is node else node), scaled[1]
         if one.target not in (*_VIEWS, aten.permute_copy.default, aten.expand_copy.default):
             break
         one = one.args[0]
@@ -278,7 +280,7 @@ def _heads_once(r: Rewriter, before: Node, key: Any, value: Any) -> tuple[Node, 
     once = [n.meta.get("once") or _before_repeats(r, before, n) for n in (key, value)]
     if once[0] is None or once[1] is None:
         return key, value
-    is_same = alike(shape_of(once[0])[1:2], shape_of(once[1])[1:2])
+    is_same = alike(traced_shape(once[0])[1:2], traced_shape(once[1])[1:2])
     return (once[0], once[1]) if is_same else (key, value)
 
 
@@ -290,7 +292,7 @@ def _before_repeats(r: Rewriter, before: Node, node: Node) -> Node | None:
     if not isinstance(repeated, Node) or repeated.target is not aten.expand_copy.default:
         return None
     single = cast("Node", repeated.args[0])
-    shape, wide, flat = (shape_of(one) for one in (single, repeated, node))
+    shape, wide, flat = (traced_shape(one) for one in (single, repeated, node))
     fits = (
         len(shape) == 5
         and len(flat) == 4

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch.fx import Node
 
-from rushlight.backends.cpu.graph.rewrite import Rewriter, shape_of
+from rushlight.backends.cpu.graph.rewrite import Rewriter, traced_shape
 from rushlight.ir.operators import arguments
 
 aten = torch.ops.aten
@@ -32,7 +32,7 @@ def _elementwise(r: Rewriter, node: Node) -> Node:
     assert mean is not None and variance is not None
     scale = torch.rsqrt(variance + args["eps"]) * (1 if weight is None else weight)
     shift = (0 if bias is None else bias) - mean * scale
-    channels = [len(mean), *([1] * (len(shape_of(args["input"])) - 2))]
+    channels = [len(mean), *([1] * (len(traced_shape(args["input"])) - 2))]
     factor, term = (
         r.constant((node, name), data.view(channels))
         for name, data in (("scale", scale), ("shift", shift))

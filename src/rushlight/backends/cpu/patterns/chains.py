@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 from torch.fx import Node
 
-from rushlight.backends.cpu.graph.rewrite import Rewriter, alike, only_user, shape_of
+from rushlight.backends.cpu.graph.rewrite import Rewriter, alike, only_user, traced_shape
 from rushlight.backends.cpu.tiles.clusters import is_anchor_target
 from rushlight.backends.cpu.tiles.terms import TERMS
 
@@ -26,7 +26,7 @@ class _Pieces:
 
     Attributes:
         nodes: the pieces, as large as their slices.
-        dim: along which they lie, or take turns.
+        dim: along which they are joined or interleaved.
         slices: start, end and step of each.
     """
 
@@ -43,7 +43,7 @@ def split_chains(r: Rewriter) -> None:
         joined, pieces = node, _pieces(node)
         user = only_user(node)
         if user is not None and user.target is aten.view_copy.default:
-            joined, pieces = user, _turns(node, user)
+            joined, pieces = user, _interleaved(node, user)
         chain = _chain(joined)
         if pieces is not None and chain:
             _split(r, joined, pieces, chain)
@@ -55,7 +55,7 @@ def split_chains(r: Rewriter) -> None:
 
 def _dim(cat: Node) -> int:
     dim: Any = cat.args[1] if len(cat.args) > 1 else 0
-    return int(dim) % len(shape_of(cat))
+    return int(dim) % len(traced_shape(cat))
 
 
 def _flatten(cat: Node) -> None:
@@ -71,7 +71,11 @@ def _flatten(cat: Node) -> None:
 
 def _pieces(cat: Node) -> _Pieces | None:
     nodes, dim = list(cat.args[0]), _dim(cat)  # type: ignore[arg-type]
-    sizes = [shape_of(node)[dim] for node in nodes if len(shape_of(node)) == len(shape_of(cat))]
+    sizes = [
+        traced_shape(node)[dim]
+        for node in nodes
+        if len(traced_shape(node)) == len(traced_shape(cat))
+    ]
     if len(nodes) > _MOST_PIECES or len(sizes) != len(nodes):
         return None
     if not all(isinstance(size, int) and size > 0 for size in sizes):
@@ -84,16 +88,16 @@ def _pieces(cat: Node) -> _Pieces | None:
     )
 
 
-def _turns(cat: Node, view: Node) -> _Pieces | None:
-    """Pieces whose elements take turns: [..., n, 1] each, joined, as one dimension."""
-    shape, flat = shape_of(cat), shape_of(view)
+def _interleaved(cat: Node, view: Node) -> _Pieces | None:
+    """Interleaved pieces: each is [..., n, 1], and a view makes one dimension of the last two."""
+    shape, flat = traced_shape(cat), traced_shape(view)
     nodes: list[Node] = []
     for piece in cat.args[0]:  # type: ignore[union-attr]
         assert isinstance(piece, Node)
         source = piece.all_input_nodes[0] if piece.target is aten.view_copy.default else None
-        if source is None or not alike(shape_of(piece), [*shape[:-1], 1]):
+        if source is None or not alike(traced_shape(piece), [*shape[:-1], 1]):
             return None
-        if not alike(shape_of(source), shape[:-1]):
+        if not alike(traced_shape(source), shape[:-1]):
             return None
         nodes.append(source)
     count = len(nodes)
@@ -107,7 +111,11 @@ def _turns(cat: Node, view: Node) -> _Pieces | None:
 def _chain(joined: Node) -> list[Node]:
     """The elementwise calls of the same size that follow, with what they alone use, in order."""
     last, node = joined, only_user(joined)
-    while node is not None and node.target in TERMS and alike(shape_of(node), shape_of(joined)):
+    while (
+        node is not None
+        and node.target in TERMS
+        and alike(traced_shape(node), traced_shape(joined))
+    ):
         last, node = node, only_user(node)
     chain: list[Node] = []  # backwards
     waiting = [last] if last is not joined else []
@@ -115,7 +123,7 @@ def _chain(joined: Node) -> list[Node]:
         node = waiting.pop()
         chain.append(node)
         for arg in node.all_input_nodes:
-            fits = arg.target in TERMS and alike(shape_of(arg), shape_of(joined))
+            fits = arg.target in TERMS and alike(traced_shape(arg), traced_shape(joined))
             if fits and only_user(arg) is node:
                 waiting.append(arg)
     operands = {arg for node in chain for arg in node.all_input_nodes}
@@ -131,7 +139,7 @@ def _is_product(node: Node) -> bool:
 
 def _split(r: Rewriter, joined: Node, pieces: _Pieces, chain: list[Node]) -> None:
     results = []
-    last, size = chain[-1], shape_of(joined)[pieces.dim]
+    last, size = chain[-1], traced_shape(joined)[pieces.dim]
     for piece, where in zip(pieces.nodes, pieces.slices, strict=True):
         known: dict[Node, Node] = {joined: piece}
 
@@ -139,7 +147,9 @@ def _split(r: Rewriter, joined: Node, pieces: _Pieces, chain: list[Node]) -> Non
             if not isinstance(arg, Node):
                 return arg
             if arg not in known:
-                known[arg] = _slice(r, last, arg, pieces.dim - len(shape_of(joined)), size, where)
+                known[arg] = _slice(
+                    r, last, arg, pieces.dim - len(traced_shape(joined)), size, where
+                )
             return known[arg]
 
         for call in chain:
@@ -150,20 +160,20 @@ def _split(r: Rewriter, joined: Node, pieces: _Pieces, chain: list[Node]) -> Non
                 last,
                 call.target,
                 *args,
-                shape=shape_of(piece),
+                shape=traced_shape(piece),
                 dtype=val.dtype,
-                of=[call],
+                replaced=[call],
                 **kwargs,
             )
         results.append(known[last])
-    shape, dtype = shape_of(last), last.meta["val"].dtype
+    shape, dtype = traced_shape(last), last.meta["val"].dtype
     if pieces.slices[0][2] == 1:
         new = r.call(last, aten.cat.default, results, pieces.dim, shape=shape, dtype=dtype)
     else:
-        ones = [r.view(last, n, [*shape_of(n), 1]) for n in results]
-        wide = [*shape_of(results[0]), len(results)]
-        turns = r.call(last, aten.cat.default, ones, pieces.dim + 1, shape=wide, dtype=dtype)
-        new = r.view(last, turns, shape)
+        ones = [r.view(last, n, [*traced_shape(n), 1]) for n in results]
+        wide = [*traced_shape(results[0]), len(results)]
+        interleaved = r.call(last, aten.cat.default, ones, pieces.dim + 1, shape=wide, dtype=dtype)
+        new = r.view(last, interleaved, shape)
     r.replace(last, new)
 
 
@@ -171,7 +181,7 @@ def _slice(
     r: Rewriter, before: Node, node: Node, dim: int, size: int, where: tuple[int, int, int]
 ) -> Node:
     """The part of an operand that meets a piece; all of it if it repeats along that dimension."""
-    shape = shape_of(node)
+    shape = traced_shape(node)
     if len(shape) < -dim or size == 1 or not alike([shape[dim]], [size]):
         return node
     start, end, step = where

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from rushlight.backends.cpu.graph.rewrite import HALVES, Rewriter, shape_of
+from rushlight.backends.cpu.graph.rewrite import HALVES, Rewriter, traced_shape
 from rushlight.backends.cpu.operators.halves import CAST, convert
 from rushlight.partition.operators import val_of
 
@@ -28,7 +28,7 @@ def widen(r: Rewriter) -> None:
             node.meta["val"] = _wide(r, node.meta["val"])
         elif _is_half(node):
             users = list(node.users)
-            new = r.call(calls[0], convert, node, torch.float32, shape=shape_of(node))
+            new = r.call(calls[0], convert, node, torch.float32, shape=traced_shape(node))
             new.meta["val"] = _wide(r, node.meta["val"])
             for user in users:
                 user.replace_input_with(node, new)
@@ -46,7 +46,9 @@ def _narrowed(r: Rewriter, node: Node, output: Node) -> Node:
     if not _is_half(node):
         return node
     dtype = val_of(node).dtype
-    return r.call(output, convert, node, dtype, shape=shape_of(node), dtype=dtype, of=[node])
+    return r.call(
+        output, convert, node, dtype, shape=traced_shape(node), dtype=dtype, replaced=[node]
+    )
 
 
 def _is_half(node: Node) -> bool:

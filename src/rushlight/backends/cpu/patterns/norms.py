@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 from torch.fx import Node
 
-from rushlight.backends.cpu.graph.rewrite import Rewriter, alike, both, only_user, shape_of
+from rushlight.backends.cpu.graph.rewrite import Rewriter, alike, both, only_user, traced_shape
 
 aten = torch.ops.aten
 
@@ -84,12 +84,12 @@ def _over_root(r: Rewriter, x: Any, root: Node) -> _Norm | None:
     centre = _centre(r, x)
     if centre is not None and centre == _spread(r, inner):
         return _Norm(*centre, epsilon, True)
-    found = _mean(r, inner)
-    if found is None:
+    mean = _mean(r, inner)
+    if mean is None:
         return None
-    squares, dims = found
+    squares, dims = mean
     squared = _squared(r, squares)
-    if not all(isinstance(shape_of(squares)[d], int) for d in dims):
+    if not all(isinstance(traced_shape(squares)[d], int) for d in dims):
         return None
     is_same = squared is x or (centre is not None and _centre(r, squared) == centre)
     if is_same and centre is not None and centre[1] == dims:
@@ -103,12 +103,12 @@ def _mean(r: Rewriter, node: Any) -> tuple[Node, tuple[int, ...]] | None:
         return None
     scaled = r.factor(node)
     if scaled is not None and scaled[0].target is aten.sum.dim_IntList:
-        found = _reduced(scaled[0])
-        sizes = shape_of(found[0]) if found is not None else []
-        counts = [sizes[d] for d in found[1]] if found is not None else []
+        total = _reduced(scaled[0])
+        sizes = traced_shape(total[0]) if total is not None else []
+        counts = [sizes[d] for d in total[1]] if total is not None else []
         if not counts or not all(isinstance(n, int) and n > 0 for n in counts):
             return None
-        return found if math.isclose(scaled[1] * math.prod(counts), 1, rel_tol=1e-6) else None
+        return total if math.isclose(scaled[1] * math.prod(counts), 1, rel_tol=1e-6) else None
     return _reduced(node) if node.target is aten.mean.dim else None
 
 
@@ -116,7 +116,7 @@ def _reduced(node: Node) -> tuple[Node, tuple[int, ...]] | None:
     source, dims, *keeps = node.args
     if not isinstance(source, Node) or not dims or keeps != [True]:
         return None
-    rank = len(shape_of(source))
+    rank = len(traced_shape(source))
     return source, tuple(sorted(d % rank for d in cast("list[int]", dims)))
 
 
@@ -134,15 +134,15 @@ def _spread(r: Rewriter, node: Node) -> tuple[Node, tuple[int, ...]] | None:
         return None
     is_plain = node.kwargs.get("correction") == 0 and node.kwargs.get("keepdim")
     source, dims = node.all_input_nodes[0], cast("list[int]", (*node.args, None)[1])
-    rank = len(shape_of(source))
+    rank = len(traced_shape(source))
     return (source, tuple(sorted(d % rank for d in dims))) if is_plain and dims else None
 
 
 def _centre(r: Rewriter, node: Any) -> tuple[Node, tuple[int, ...]] | None:
     """What a call takes the mean off, and over which dimensions that is taken."""
     pair = r.operands(node, aten.sub.Tensor)
-    found = _mean(r, pair[1]) if pair is not None else None
-    return found if pair is not None and found is not None and found[0] is pair[0] else None
+    mean = _mean(r, pair[1]) if pair is not None else None
+    return mean if pair is not None and mean is not None and mean[0] is pair[0] else None
 
 
 # --- replacement ----------------------------------------------------------------------------------
@@ -150,33 +150,33 @@ def _centre(r: Rewriter, node: Any) -> tuple[Node, tuple[int, ...]] | None:
 
 def _replace(r: Rewriter, node: Node, norm: _Norm) -> None:
     """Put a norm, with the factor and the term of each column behind it, in place of calls."""
-    rank = len(shape_of(norm.x))
+    rank = len(traced_shape(norm.x))
     order = [*(d for d in range(rank) if d not in norm.dims), *norm.dims]
-    width = [shape_of(norm.x)[d] for d in norm.dims]
+    width = [traced_shape(norm.x)[d] for d in norm.dims]
     last, weight = _vector(r, node, norm, aten.mul.Tensor)
     bias = None
     if norm.centred:
         last, bias = _vector(r, last, norm, aten.add.Tensor)
-    turned = order != list(range(rank))
-    x = r.permute(last, norm.x, order) if turned else norm.x
+    is_permuted = order != list(range(rank))
+    x = r.permute(last, norm.x, order) if is_permuted else norm.x
     vectors = [_flat(r, last, vector, width) for vector in (weight, bias)]
-    shape = shape_of(x)
+    shape = traced_shape(x)
     if norm.centred:
         target = aten.native_layer_norm.default
         args = (x, width, *vectors, norm.epsilon)
-        whole = r.call(last, target, *args, shape=shape, of=[node])
+        whole = r.call(last, target, *args, shape=shape, replaced=[node])
         whole.meta["val"] = (whole.meta["val"], None, None)  # mean and deviation are not used
         new = r.call(last, operator.getitem, whole, 0, shape=shape)
     else:
         args = (x, width, vectors[0], norm.epsilon)
-        new = r.call(last, aten.rms_norm.default, *args, shape=shape, of=[node])
-    if turned:
+        new = r.call(last, aten.rms_norm.default, *args, shape=shape, replaced=[node])
+    if is_permuted:
         new = r.permute(last, new, [order.index(d) for d in range(rank)])
     r.replace(last, new)
 
 
 def _flat(r: Rewriter, before: Node, vector: Node | None, width: list[Any]) -> Node | None:
-    if vector is None or alike(shape_of(vector), width):
+    if vector is None or alike(traced_shape(vector), width):
         return vector
     return r.view(before, vector, width)
 
@@ -184,12 +184,12 @@ def _flat(r: Rewriter, before: Node, vector: Node | None, width: list[Any]) -> N
 def _vector(r: Rewriter, node: Node, norm: _Norm, target: Any) -> tuple[Node, Node | None]:
     """The call that alone uses a norm if it applies one number to each column, and the numbers."""
     user = only_user(node)
-    sizes = shape_of(node)
+    sizes = traced_shape(node)
     wanted = [size if d in norm.dims else 1 for d, size in enumerate(sizes)]
     for one, other in both(r.operands(user, target)):
         if user is None or one is not node or not isinstance(other, Node):
             continue
-        shape = shape_of(other)
+        shape = traced_shape(other)
         is_wide = alike([1] * (len(sizes) - len(shape)) + shape, wanted)
         if is_wide and other.meta["val"].dtype == torch.float32:
             return user, other

@@ -7,7 +7,7 @@ from typing import cast
 import torch
 from torch.fx import Node
 
-from rushlight.backends.cpu.graph.rewrite import Rewriter, alike, plain, shape_of
+from rushlight.backends.cpu.graph.rewrite import Rewriter, alike, plain, traced_shape
 
 aten = torch.ops.aten
 _RESHAPES = (
@@ -28,12 +28,12 @@ def simplify_views(r: Rewriter) -> None:
             _take_out(r, node)
         if node.target in _RESHAPES or _only_moves_ones(node):
             node.target = aten.view_copy.default
-            node.args, node.kwargs = (source, plain(shape_of(node))), {}
+            node.args, node.kwargs = (source, plain(traced_shape(node))), {}
         if node.target is source.target is aten.view_copy.default and len(source.users) == 1:
             source = cast("Node", source.args[0])
-            node.args = (source, plain(shape_of(node)))
+            node.args = (source, plain(traced_shape(node)))
         is_same = node.target in (aten.view_copy.default, aten.expand_copy.default)
-        if is_same and alike(shape_of(node), shape_of(source)):
+        if is_same and alike(traced_shape(node), traced_shape(source)):
             r.replace(node, source)
     r.clean()
 
@@ -43,13 +43,13 @@ def _take_out(r: Rewriter, node: Node) -> None:
     number = r.number(node)
     if number is not None and node.meta["val"].dtype == torch.float32:
         one = r.constant(number, torch.tensor(number))
-        r.replace(node, r.expand(node, one, shape_of(node)))
+        r.replace(node, r.expand(node, one, traced_shape(node)))
 
 
 def _only_moves_ones(node: Node) -> bool:
     """Whether a permutation leaves all dimensions in order that are longer than one element."""
     if node.target is not aten.permute_copy.default:
         return False
-    shape, dims = shape_of(node.args[0]), cast("list[int]", node.args[1])
+    shape, dims = traced_shape(node.args[0]), cast("list[int]", node.args[1])
     moved = [d % len(shape) for d in dims if not alike(shape[d : d + 1], [1])]
     return moved == sorted(moved)

@@ -62,7 +62,7 @@ class DynamicSizes:
 
     def __init__(self, program: ExportedProgram) -> None:
         self._program = program
-        self._found: dict[Any, str | None] = {}
+        self._size_reasons: dict[Any, str | None] = {}
 
     @cached_property
     def bounds(self) -> Bounds:
@@ -121,9 +121,9 @@ class DynamicSizes:
         if isinstance(size, int):
             return None
         key = (size.node.expr, is_number(node))
-        if key not in self._found:
-            self._found[key] = self._look_at(size, may_be_negative=is_number(node))
-        return self._found[key]
+        if key not in self._size_reasons:
+            self._size_reasons[key] = self._look_at(size, may_be_negative=is_number(node))
+        return self._size_reasons[key]
 
     def _look_at(self, number: Any, *, may_be_negative: bool) -> str | None:
         if free_unbacked_symbols(number):
@@ -193,15 +193,15 @@ def _repeated(shape: Sizes, to: Sizes) -> Iterator[tuple[Size, Size]]:
 
 def hidden_sizes(program: ExportedProgram) -> dict[Node, str]:
     """The tagged calls whose sizes do not follow from what their partition is given, and why."""
-    found: dict[Node, str] = {}
+    hidden: dict[Node, str] = {}
     for module in graphs_of(program):
         parts: dict[str, list[Node]] = {}
         for node in module.graph.nodes:
             if node.op == "call_function" and TAG in node.meta:
                 parts.setdefault(node.meta[TAG], []).append(node)
         for nodes in parts.values():
-            found.update(_hidden_in(nodes))
-    return found
+            hidden.update(_hidden_in(nodes))
+    return hidden
 
 
 def _hidden_in(nodes: list[Node]) -> Iterator[tuple[Node, str]]:

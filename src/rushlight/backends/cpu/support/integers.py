@@ -138,7 +138,7 @@ def why_not_product(node: Node, operands: Operands, data: Constant) -> str | Non
 def cut_patterns(program: ExportedProgram, data: Constant) -> dict[Node, str]:
     """The tagged calls that are not in one partition with all that their pattern needs."""
     reason = "what quantises its operands would be in another partition"
-    found: dict[Node, None] = {}
+    cut: dict[Node, None] = {}
     for module in graphs_of(program):
         for node in module.graph.nodes:
             operands = operands_of(node) if TAG in node.meta else None
@@ -147,13 +147,13 @@ def cut_patterns(program: ExportedProgram, data: Constant) -> dict[Node, str]:
             rows = _rows(operands.x)
             tags = {one.meta.get(TAG) for one in (node, operands.weight, *rows)}
             if len(tags) > 1:
-                found.update(dict.fromkeys((node, *rows)))
-                found[operands.weight] = None
+                cut.update(dict.fromkeys((node, *rows)))
+                cut[operands.weight] = None
     # Weights stay in a partition with those of their products that are there.
-    for node in [one for one in found if dequantizes_constant(one, data)]:
-        if any(u not in found and TAG in u.meta for u in node.users):
-            del found[node]
-    return {node: reason for node in found if TAG in node.meta}
+    for node in [one for one in cut if dequantizes_constant(one, data)]:
+        if any(u not in cut and TAG in u.meta for u in node.users):
+            del cut[node]
+    return {node: reason for node in cut if TAG in node.meta}
 
 
 def _rows(x: Node) -> list[Node]:

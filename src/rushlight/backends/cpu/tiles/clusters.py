@@ -68,9 +68,9 @@ def clusters_of(graph: Graph, is_constant: Callable[[Node], bool]) -> list[Clust
         return isinstance(weights, Node) and is_constant(weights)
 
     calls = [n for n in graph.nodes if n.op == "call_function" and not is_number(n)]
-    of: dict[Node, Cluster] = {}
+    cluster_of: dict[Node, Cluster] = {}
     for node in reversed(calls):
-        users = {of.get(user) for user in node.users}
+        users = {cluster_of.get(user) for user in node.users}
         chain = next(iter(users)) if len(users) == 1 else None
         fits = (
             chain is not None
@@ -78,18 +78,18 @@ def clusters_of(graph: Graph, is_constant: Callable[[Node], bool]) -> list[Clust
             and is_elementwise(chain.nodes[-1])
             and all_same(shape_of(node), shape_of(chain.nodes[-1]))
         )
-        of[node] = chain if fits and chain is not None else Cluster()
-        of[node].nodes.append(node)
-    for cluster in dict.fromkeys(of.values()):
+        cluster_of[node] = chain if fits and chain is not None else Cluster()
+        cluster_of[node].nodes.append(node)
+    for cluster in dict.fromkeys(cluster_of.values()):
         cluster.nodes.reverse()
-    clusters = list({id(c): c for c in (of[n] for n in calls)}.values())
+    clusters = list({id(c): c for c in (cluster_of[n] for n in calls)}.values())
     for cluster in clusters:
         if is_elementwise(cluster.nodes[0]):
-            _take_anchor(cluster, of, is_anchor)
+            _take_anchor(cluster, cluster_of, is_anchor)
     for cluster in clusters:
         if cluster.nodes[0].target is aten.cat.default:
-            _take_pieces(cluster, of)
-    return _in_order([c for c in clusters if of[c.nodes[0]] is c], of)
+            _take_pieces(cluster, cluster_of)
+    return _in_order([c for c in clusters if cluster_of[c.nodes[0]] is c], cluster_of)
 
 
 def is_anchor_target(target: Any) -> bool:
@@ -108,7 +108,7 @@ def is_number(node: Node) -> bool:
 
 
 def _take_anchor(
-    cluster: Cluster, of: dict[Node, Cluster], is_anchor: Callable[[Node], bool]
+    cluster: Cluster, cluster_of: dict[Node, Cluster], is_anchor: Callable[[Node], bool]
 ) -> None:
     """Let the chain follow a product of which it uses the result alone, if there is one."""
     inside = set(cluster.nodes)
@@ -128,11 +128,11 @@ def _take_anchor(
             continue
         cluster.anchor, cluster.reshapes = node, reshapes
         for one in (node, *reshapes):
-            of[one] = cluster
+            cluster_of[one] = cluster
         return
 
 
-def _take_pieces(cluster: Cluster, of: dict[Node, Cluster]) -> None:
+def _take_pieces(cluster: Cluster, cluster_of: dict[Node, Cluster]) -> None:
     """Let a concatenation compute the pieces of it that are elementwise and that it alone uses."""
     [cat] = cluster.nodes
     for operand in cat.all_input_nodes:
@@ -142,7 +142,7 @@ def _take_pieces(cluster: Cluster, of: dict[Node, Cluster]) -> None:
             views.append(node)
             node = node.all_input_nodes[0]
         views.reverse()
-        chain = of.get(node)
+        chain = cluster_of.get(node)
         if chain is None or not is_elementwise(node) or not _only(node, {cat}, views):
             continue
         if chain.anchor is not None or chain.nodes[-1] is not node:
@@ -150,7 +150,7 @@ def _take_pieces(cluster: Cluster, of: dict[Node, Cluster]) -> None:
         cluster.pieces[operand] = chain.nodes
         cluster.views += views
         for one in (*chain.nodes, *views):
-            of[one] = cluster
+            cluster_of[one] = cluster
 
 
 def _is_flat_view(node: Node) -> bool:
@@ -176,7 +176,7 @@ def _keeps_rows(anchor: Node, reshaped: Node) -> bool:
     return not is_image and all_same(shape_of(anchor)[-1:], shape_of(reshaped)[-1:])
 
 
-def _in_order(clusters: Iterable[Cluster], of: dict[Node, Cluster]) -> list[Cluster]:
+def _in_order(clusters: Iterable[Cluster], cluster_of: dict[Node, Cluster]) -> list[Cluster]:
     """Each after those whose results it needs."""
     done: dict[int, Cluster] = {}
     ordered: list[Cluster] = []
@@ -187,7 +187,7 @@ def _in_order(clusters: Iterable[Cluster], of: dict[Node, Cluster]) -> list[Clus
             if id(top) in done:
                 stack.pop()
                 continue
-            needs = [of[a] for n in top.all for a in n.all_input_nodes if a in of]
+            needs = [cluster_of[a] for n in top.all for a in n.all_input_nodes if a in cluster_of]
             missing = [c for c in needs if c is not top and id(c) not in done]
             if missing:
                 stack += missing

@@ -35,9 +35,9 @@ class Spellings:
     def recognized(self, term: Term) -> Term:
         """The instruction that computes what `term` does, or `term`; its inputs come before it."""
         polynomial = self._expanded(term)
-        found = self._activation(polynomial)
-        if found is not None:
-            term = found
+        activation = self._activation(polynomial)
+        if activation is not None:
+            term = activation
             polynomial = None
         self._keep(term, polynomial)
         return term
@@ -96,8 +96,8 @@ class Spellings:
         for function in sorted({unknown for key in polynomial or () for unknown in key}):
             for activation, spelled in _ACTIVATIONS.items():
                 inner = self._input(function, spelled.function)
-                if inner is not None and spelled.of is not None:
-                    inner = self._inside(inner, spelled.of)
+                if inner is not None and spelled.outer is not None:
+                    inner = self._inside(inner, spelled.outer)
                 if inner is None:
                     continue
                 x = spelled.x_of(*_split(polynomial or {}, function))
@@ -120,13 +120,13 @@ class _Spelled(NamedTuple):
         function: which one.
         x_of: x, from the activation's polynomial a + b * function; None if it is another one.
         inner: the function's argument, of x.
-        of: if given, the argument is this function of `inner`.
+        outer: if not None, the argument is this function of `inner`.
     """
 
     function: TileOp
     x_of: Callable[[Polynomial, Polynomial], Polynomial | None]
     inner: Callable[[Polynomial], Polynomial | None]
-    of: TileOp | None = None
+    outer: TileOp | None = None
 
 
 def _of_half(a: Polynomial, b: Polynomial) -> Polynomial | None:
@@ -151,7 +151,7 @@ _ACTIVATIONS = {
     TileOp.GELU: _Spelled(TileOp.ERF, _of_half, lambda x: _scaled(x, math.sqrt(0.5))),
     TileOp.GELU_TANH: _Spelled(TileOp.TANH, _of_half, _of_tanh),
     TileOp.SILU: _Spelled(TileOp.SIGMOID, _of_product, lambda x: x),
-    TileOp.MISH: _Spelled(TileOp.TANH, _of_product, lambda x: x, of=TileOp.SOFTPLUS),
+    TileOp.MISH: _Spelled(TileOp.TANH, _of_product, lambda x: x, outer=TileOp.SOFTPLUS),
 }
 
 

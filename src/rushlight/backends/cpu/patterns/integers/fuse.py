@@ -14,7 +14,7 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
-from rushlight.backends.cpu.graph.rewrite import Rewriter, shape_of
+from rushlight.backends.cpu.graph.rewrite import Rewriter, traced_shape
 from rushlight.backends.cpu.integers import calls
 from rushlight.backends.cpu.integers.facts import (
     constant_of,
@@ -76,12 +76,19 @@ def _name_bytes(r: Rewriter) -> None:
     """Write what is known to be quantised by numbers as calls on bytes."""
     made: dict[Node, Node] = {}  # the bytes that integers are
     for node in list(r.graph.nodes):
-        of = read(node, r.data)
-        if of is None:
+        quantization = read(node, r.data)
+        if quantization is None:
             continue
         source: Any = node.args[0]
         if quantizes(node):
-            new = r.call(node, calls.quantize, source, of, shape=shape_of(node), dtype=torch.uint8)
+            new = r.call(
+                node,
+                calls.quantize,
+                source,
+                quantization,
+                shape=traced_shape(node),
+                dtype=torch.uint8,
+            )
             made[node] = new
             continue
         users = list(_not_as_weights(r, node))
@@ -89,7 +96,7 @@ def _name_bytes(r: Rewriter) -> None:
             continue
         if source not in made:
             made[source] = _bytes_of(r, node, source)
-        new = r.call(node, calls.dequantize, made[source], of, shape=shape_of(node))
+        new = r.call(node, calls.dequantize, made[source], quantization, shape=traced_shape(node))
         for user in users:
             user.replace_input_with(node, new)
     for node, new in made.items():
@@ -114,7 +121,7 @@ def _bytes_of(r: Rewriter, before: Node, integers: Node) -> Node:
     data = r.data(integers)
     if data is not None:
         return r.constant((integers, "bytes"), (data.to(torch.int16) + 128).to(torch.uint8))
-    return r.call(before, calls.flip, integers, shape=shape_of(integers), dtype=torch.uint8)
+    return r.call(before, calls.flip, integers, shape=traced_shape(integers), dtype=torch.uint8)
 
 
 def _as_torch_has_it(r: Rewriter, node: Node, bytes_: Node) -> Node:
@@ -122,7 +129,9 @@ def _as_torch_has_it(r: Rewriter, node: Node, bytes_: Node) -> Node:
     if node.meta["val"].dtype == torch.uint8 or not node.users:
         return bytes_
     after = bytes_.next
-    return r.call(after, calls.flip, bytes_, shape=shape_of(node), dtype=torch.int8, of=[node])
+    return r.call(
+        after, calls.flip, bytes_, shape=traced_shape(node), dtype=torch.int8, replaced=[node]
+    )
 
 
 def _dequantize_constants(r: Rewriter) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from rushlight.backends.cpu.graph.rewrite import Rewriter, shape_of
+from rushlight.backends.cpu.graph.rewrite import Rewriter, traced_shape
 from rushlight.backends.cpu.integers import calls
 from rushlight.backends.cpu.integers.facts import MOVES, PARTS, Quantization, is_greatest
 from rushlight.backends.cpu.operators.images import window_of
@@ -73,25 +73,25 @@ def _behind(r: Rewriter, node: Node, source: Node) -> None:
     if node.target is aten.split_with_sizes_copy.default and _is_dequantized(source):
         _split(r, node, source)
         return
-    given: Any = source
+    dequantized: Any = source
     if is_greatest(node) and _is_dequantized(source.args[0]):
-        given = source.args[0]
-        moved = _pooled(r, node, node, given.args[0])
+        dequantized = source.args[0]
+        moved = _pooled(r, node, node, dequantized.args[0])
     elif node.target is aten.cat.default:
         tensors: list[Any] = arguments(node)["tensors"]
         is_bytes = all(map(_is_dequantized, tensors))
-        if not is_bytes or not all(given.args[1].alike(one.args[1]) for one in tensors):
+        if not is_bytes or not all(dequantized.args[1].alike(one.args[1]) for one in tensors):
             return
         moved = _joined(r, node, node, [one.args[0] for one in tensors])
     elif not _is_dequantized(source):
         return
     elif node.target is aten.constant_pad_nd.default and not arguments(node)["value"]:
-        moved = _padded(r, node, node, given.args[0], given.args[1].zero_point)
+        moved = _padded(r, node, node, dequantized.args[0], dequantized.args[1].zero_point)
     elif node.target in MOVES:
-        moved = _moved(r, node, node, given.args[0])
+        moved = _moved(r, node, node, dequantized.args[0])
     else:
         return
-    r.replace(node, _dequantized(r, node, moved, given.args[1]))
+    r.replace(node, _dequantized(r, node, moved, dequantized.args[1]))
 
 
 def _is_dequantized(node: Any) -> bool:
@@ -99,11 +99,11 @@ def _is_dequantized(node: Any) -> bool:
 
 
 def _quantized(r: Rewriter, before: Node, x: Any, to: Quantization) -> Node:
-    return r.call(before, calls.quantize, x, to, shape=shape_of(x), dtype=torch.uint8)
+    return r.call(before, calls.quantize, x, to, shape=traced_shape(x), dtype=torch.uint8)
 
 
-def _dequantized(r: Rewriter, before: Node, x: Any, given: Any) -> Node:
-    return r.call(before, calls.dequantize, x, given, shape=shape_of(x))
+def _dequantized(r: Rewriter, before: Node, x: Any, quantization: Any) -> Node:
+    return r.call(before, calls.dequantize, x, quantization, shape=traced_shape(x))
 
 
 def _moved(r: Rewriter, before: Node, move: Node, x: Any) -> Node:
@@ -121,14 +121,14 @@ def _padded(r: Rewriter, before: Node, pad: Node, x: Any, value: int) -> Node:
 
 def _pooled(r: Rewriter, before: Node, greatest: Node, x: Any) -> Node:
     pool: Node = greatest.args[0]  # type: ignore[assignment]
-    of = calls.Pool(calls.Window(*window_of(arguments(pool))))
-    return _bytes(r, before, greatest, calls.pool, x, of)
+    settings = calls.Pool(calls.Window(*window_of(arguments(pool))))
+    return _bytes(r, before, greatest, calls.pool, x, settings)
 
 
 def _bytes(r: Rewriter, before: Node, like: Node, target: Any, *args: Any, **kwargs: Any) -> Node:
     """A call on bytes in place of one, `like`, on numbers."""
-    shape = shape_of(like)
-    return r.call(before, target, *args, shape=shape, dtype=torch.uint8, of=[like], **kwargs)
+    shape = traced_shape(like)
+    return r.call(before, target, *args, shape=shape, dtype=torch.uint8, replaced=[like], **kwargs)
 
 
 def _split(r: Rewriter, split: Node, source: Node) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from rushlight.backends.cpu.graph.rewrite import Rewriter, shape_of
+from rushlight.backends.cpu.graph.rewrite import Rewriter, traced_shape
 from rushlight.backends.cpu.integers import calls
 from rushlight.backends.cpu.integers.facts import (
     Quantization,
@@ -43,28 +43,36 @@ def product(
         to: what the bytes of the result stand for; None for float32.
         clamping: the calls between the two, which are part of it.
     """
-    found = None if is_transposed(node) else _operands(r, node)
-    if found is None:
+    operands = None if is_transposed(node) else _operands(r, node)
+    if operands is None:
         return None
-    x, weights, bias = found
+    x, weights, bias = operands
     source: Any = x.args
     if x.target is not calls.dequantize or weights.group_size or why_not_summed(weights):
         return None
-    given: Quantization = source[1]
-    shape, of = shape_of(node), [node, *clamping]
-    settings = sums(weights, bias, given, to, node.name)
+    quantization: Quantization = source[1]
+    shape, replaced = traced_shape(node), [node, *clamping]
+    settings = sums(weights, bias, quantization, to, node.name)
     args = [source[0], weights.node, settings, to]
     dtype = torch.float32 if to is None else torch.uint8
     if node.target is not aten.convolution.default:
-        return r.call(before, calls.product, *args, shape=shape, dtype=dtype, of=of)
+        return r.call(before, calls.product, *args, shape=shape, dtype=dtype, replaced=replaced)
     conv = arguments(node)
     window, is_line = _window(conv, weights)
-    more = (window, conv["groups"], given.zero_point)
+    more = (window, conv["groups"], quantization.zero_point)
     if not is_line:
-        return r.call(before, calls.convolution, *args, *more, shape=shape, dtype=dtype, of=of)
-    args[0] = r.view(before, source[0], _as_image(shape_of(x)))
+        return r.call(
+            before, calls.convolution, *args, *more, shape=shape, dtype=dtype, replaced=replaced
+        )
+    args[0] = r.view(before, source[0], _as_image(traced_shape(x)))
     image = r.call(
-        before, calls.convolution, *args, *more, shape=_as_image(shape), dtype=dtype, of=of
+        before,
+        calls.convolution,
+        *args,
+        *more,
+        shape=_as_image(shape),
+        dtype=dtype,
+        replaced=replaced,
     )
     return r.view(before, image, shape)
 
@@ -109,30 +117,30 @@ def why_not_summed(weights: Weights) -> str | None:
 
 def dynamic_product(r: Rewriter, node: Node) -> Node | None:
     """A call in place of a product of rows that are quantised at run time, if it is one."""
-    found = _operands(r, node)
-    if found is None or node.target is aten.convolution.default:
+    operands = _operands(r, node)
+    if operands is None or node.target is aten.convolution.default:
         return None
-    quantized, weights, bias = found
+    quantized, weights, bias = operands
     x = rows_of(quantized)
     if x is None or why_not_dynamic(weights) is not None:
         return None
-    rows = r.call(node, calls.quantize_rows, x, shape=shape_of(x), dtype=torch.uint8)
+    rows = r.call(node, calls.quantize_rows, x, shape=traced_shape(x), dtype=torch.uint8)
     stored = None if bias is None else r.constant((node, "bias"), bias)
     args = (rows, weights.node, weights, stored)
-    return r.call(node, calls.dynamic_product, *args, shape=shape_of(node))
+    return r.call(node, calls.dynamic_product, *args, shape=traced_shape(node))
 
 
 def weight_only_product(r: Rewriter, node: Node) -> Node | None:
     """A call in place of a product of float32 with quantised weights, if it is one."""
-    found = _operands(r, node)
-    if found is None or node.target is aten.convolution.default:
+    operands = _operands(r, node)
+    if operands is None or node.target is aten.convolution.default:
         return None
-    x, weights, bias = found
+    x, weights, bias = operands
     if rows_of(x) is not None or why_not_weight_only(weights) is not None:
         return None
     stored = None if bias is None else r.constant((node, "bias"), bias)
     args = (x, weights.node, weights, stored)
-    return r.call(node, calls.weight_only_product, *args, shape=shape_of(node))
+    return r.call(node, calls.weight_only_product, *args, shape=traced_shape(node))
 
 
 def why_not_weight_only(weights: Weights) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.fx import Node
 
-from rushlight.backends.cpu.graph.rewrite import Rewriter, alike, only_user, shape_of
+from rushlight.backends.cpu.graph.rewrite import Rewriter, alike, only_user, traced_shape
 from rushlight.backends.cpu.integers import calls
 from rushlight.schema.cpu_engine import QuantizedBinaryKind
 
@@ -29,9 +29,9 @@ def fuse_residuals(r: Rewriter) -> None:
     Of two, the one that is computed last does.
     """
     for node in list(r.graph.find_nodes(op="call_function", target=calls.binary)):
-        found = _additions(node)
-        if found:
-            _fuse(r, node, max(found, key=lambda one: one.product))
+        additions = _additions(node)
+        if additions:
+            _fuse(r, node, max(additions, key=lambda one: one.product))
     r.clean()
 
 
@@ -44,15 +44,15 @@ def _additions(node: Node) -> list[_Addition]:
         ways.append((other, one, replace(pair, a=pair.b, b=pair.a)))
     elif pair.kind is QuantizedBinaryKind.MULTIPLY:
         return []
-    found = []
-    for result, residual, of in ways:
+    additions = []
+    for result, residual, ordered in ways:
         product = _product_of(result, node)
-        is_whole = alike(shape_of(result), shape_of(node)) and alike(
-            shape_of(residual), shape_of(node)
+        is_whole = alike(traced_shape(result), traced_shape(node)) and alike(
+            traced_shape(residual), traced_shape(node)
         )
         if product is not None and is_whole and residual is not result:
-            found.append(_Addition(product, residual, of))
-    return found
+            additions.append(_Addition(product, residual, ordered))
+    return additions
 
 
 def _product_of(result: Node, user: Node) -> Node | None:
@@ -76,14 +76,14 @@ def _product_of(result: Node, user: Node) -> Node | None:
 
 def _is_line(view: Node) -> bool:
     """Whether a view is of an image of one row as a line."""
-    image = shape_of(view.args[0])
-    return len(image) == 4 and image[2] == 1 and alike(shape_of(view), [*image[:2], image[3]])
+    image = traced_shape(view.args[0])
+    return len(image) == 4 and image[2] == 1 and alike(traced_shape(view), [*image[:2], image[3]])
 
 
-def _fuse(r: Rewriter, node: Node, found: _Addition) -> None:
-    product, residual, pair = found
-    shape = shape_of(product)
-    is_line = not alike(shape, shape_of(node))
+def _fuse(r: Rewriter, node: Node, addition: _Addition) -> None:
+    product, residual, pair = addition
+    shape = traced_shape(product)
+    is_line = not alike(shape, traced_shape(node))
     target: Any = product.target
     new = r.call(
         node,
@@ -93,6 +93,6 @@ def _fuse(r: Rewriter, node: Node, found: _Addition) -> None:
         pair=pair,
         shape=shape,
         dtype=torch.uint8,
-        of=[product],
+        replaced=[product],
     )
-    r.replace(node, r.view(node, new, shape_of(node)) if is_line else new)
+    r.replace(node, r.view(node, new, traced_shape(node)) if is_line else new)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from rushlight.backends.cpu.graph.rewrite import Rewriter, alike, handles_of, shape_of
+from rushlight.backends.cpu.graph.rewrite import Rewriter, alike, handles_of, traced_shape
 from rushlight.backends.cpu.integers import calls
 from rushlight.backends.cpu.integers.facts import GREATEST, LEAST, Quantization, operands_of
 from rushlight.backends.cpu.operators.images import window_of
@@ -36,13 +36,13 @@ def fuse_result(r: Rewriter, node: Node) -> Node | None:
     table = _table(r, node)
     if table is not None:
         return _looked_up(r, node, table)
-    found = _clamped(node)
-    if found.node.target in _BINARY:
-        return _binary(r, node, found)
-    if found.node.target in (aten.mean.dim, aten.avg_pool2d.default):
-        return _average(r, node, found)
+    clamped = _clamped(node)
+    if clamped.node.target in _BINARY:
+        return _binary(r, node, clamped)
+    if clamped.node.target in (aten.mean.dim, aten.avg_pool2d.default):
+        return _average(r, node, clamped)
     # A product of which something else is made, too, is computed once, in float32.
-    return product(r, found.node, node, found.to, found.calls) if found.is_only else None
+    return product(r, clamped.node, node, clamped.to, clamped.calls) if clamped.is_only else None
 
 
 # --- functions of one byte ------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def _table(r: Rewriter, node: Node) -> _Table | None:
             continue
         if one.target is calls.dequantize:
             leaves[one.args] = one
-        elif is_elementwise(one) and alike(shape_of(one), shape_of(result)):
+        elif is_elementwise(one) and alike(traced_shape(one), traced_shape(result)):
             order[one] = None
             stack += one.all_input_nodes
         else:
@@ -86,10 +86,10 @@ def _table(r: Rewriter, node: Node) -> _Table | None:
     if not leaves:
         return None
     [x] = leaves.values()
-    if not alike(shape_of(x), shape_of(result)):
+    if not alike(traced_shape(x), traced_shape(result)):
         return None
-    given: Quantization = x.args[1]  # type: ignore[assignment]
-    numbers = given.numbers(torch.arange(LEAST, GREATEST + 1))
+    quantization: Quantization = x.args[1]  # type: ignore[assignment]
+    numbers = quantization.numbers(torch.arange(LEAST, GREATEST + 1))
     nodes = sorted(order)
     return _Table(x, nodes, to.bytes(_computed(r, nodes, {x.args: numbers}, result)))
 
@@ -139,9 +139,9 @@ def _looked_up(r: Rewriter, node: Node, table: _Table) -> Node:
         node,
         calls.lookup,
         *(x, stored),
-        shape=shape_of(node),
+        shape=traced_shape(node),
         dtype=torch.uint8,
-        of=[table.x, *table.nodes],
+        replaced=[table.x, *table.nodes],
     )
 
 
@@ -224,8 +224,8 @@ def _limits(node: Node) -> tuple[float, float] | None:
     return None
 
 
-def _binary(r: Rewriter, node: Node, found: _Clamped) -> Node | None:
-    inner, to = found.node, found.to
+def _binary(r: Rewriter, node: Node, clamped: _Clamped) -> Node | None:
+    inner, to = clamped.node, clamped.to
     operands: Any = inner.args[:2]
     if any(getattr(x, "target", None) is not calls.dequantize for x in operands):
         return None
@@ -241,9 +241,16 @@ def _binary(r: Rewriter, node: Node, found: _Clamped) -> Node | None:
     pair = calls.Pair(kind, a, replace(b, scale=b.scale * abs(factor)), to)
     if why_not_paired(pair) is not None:
         return None
-    shape = shape_of(node)
+    shape = traced_shape(node)
     return r.call(
-        node, calls.binary, one, other, pair, shape=shape, dtype=torch.uint8, of=found.all_calls
+        node,
+        calls.binary,
+        one,
+        other,
+        pair,
+        shape=shape,
+        dtype=torch.uint8,
+        replaced=clamped.all_calls,
     )
 
 
@@ -276,31 +283,33 @@ def why_not_integer(r: Rewriter, node: Node) -> str:
     return f"the engine has no {node.target} of integers"
 
 
-def _average(r: Rewriter, node: Node, found: _Clamped) -> Node | None:
-    inner, to = found.node, found.to
+def _average(r: Rewriter, node: Node, clamped: _Clamped) -> Node | None:
+    inner, to = clamped.node, clamped.to
     args = arguments(inner)
     x = args["self"]
     if x.target is not calls.dequantize:
         return None
-    given: Quantization = x.args[1]
+    quantization: Quantization = x.args[1]
     if inner.target is aten.avg_pool2d.default:
         window = calls.Window(*window_of(args))
-        of = calls.Pool(
-            window, given, to, bool(args["count_include_pad"]), args["divisor_override"] or 0
+        pool = calls.Pool(
+            window, quantization, to, bool(args["count_include_pad"]), args["divisor_override"] or 0
         )
-        return _pooled(r, node, found, x.args[0], of, shape_of(node))
-    sizes = shape_of(x)
+        return _pooled(r, node, clamped, x.args[0], pool, traced_shape(node))
+    sizes = traced_shape(x)
     if args["dtype"] not in (None, torch.float32) or len(sizes) != 4 or dims_of(inner) != [2, 3]:
         return None
     if not all(isinstance(size, int) and size > 0 for size in sizes[2:]):
         return None
     window = calls.Window(sizes[2:], [1, 1], [0] * 4, [1, 1])
-    of = calls.Pool(window, given, to)
-    new = _pooled(r, node, found, x.args[0], of, [*sizes[:2], 1, 1])
-    return new if args["keepdim"] else r.view(node, new, shape_of(node))
+    pool = calls.Pool(window, quantization, to)
+    new = _pooled(r, node, clamped, x.args[0], pool, [*sizes[:2], 1, 1])
+    return new if args["keepdim"] else r.view(node, new, traced_shape(node))
 
 
 def _pooled(
-    r: Rewriter, node: Node, found: _Clamped, x: Any, of: calls.Pool, shape: list[Any]
+    r: Rewriter, node: Node, clamped: _Clamped, x: Any, pool: calls.Pool, shape: list[Any]
 ) -> Node:
-    return r.call(node, calls.pool, x, of, shape=shape, dtype=torch.uint8, of=found.all_calls)
+    return r.call(
+        node, calls.pool, x, pool, shape=shape, dtype=torch.uint8, replaced=clamped.all_calls
+    )
