@@ -1,8 +1,8 @@
 """Partitions of all nodes that a backend supports: as few as a graph without cycles allows.
 
-Every step of the graph gets a level. A supported step has the highest level of the supported steps
-that it needs, or one more than that of an unsupported step that it needs; an unsupported step has
-the highest level of what it needs. The supported steps of one level are one partition: what a level
+Every unit of the graph gets a level. A supported unit has the highest level of the supported units
+that it needs, or one more than that of an unsupported unit that it needs; an unsupported unit has
+the highest level of what it needs. The supported units of one level are one partition: what a level
 needs from outside was computed from lower levels only, so there is no cycle; and since a path that
 leaves the backend and comes back k times needs k + 1 partitions whoever cuts it, no cut has fewer.
 (TensorFlow Lite's `PartitionGraphIntoIndependentNodeSubsets` alternates in the same way between
@@ -21,8 +21,8 @@ from torch.fx.passes.infra.partitioner import Partition
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 from rushlight.errors import Code, ExportError
-from rushlight.partition.contract import contract
 from rushlight.partition.regions import has_effect
+from rushlight.partition.units import units_of
 
 CALLS = ("call_function", "call_module", "call_method")
 _NOT_COMPUTING = ("torch.ops.aten.view", "_operator.getitem")
@@ -127,20 +127,20 @@ def propose(
     while True:
         taken = _with_results(graph, (set(supported).union(*groups)) - declined.keys())
         whole = [[n for n in group if n in taken] for group in groups]
-        steps, apart = contract(graph, taken, whole)
+        units, apart = units_of(graph, taken, whole)
         alone = {n for group in apart for n in group if n not in supported}
         if alone:
             reason = "the nodes of its pattern cannot be in one partition without a cycle"
             declined.update(dict.fromkeys(alone, reason))
             groups = [g for g in groups if not alone.intersection(g)]
             continue
-        level = _levels(steps, taken)
-        _move_late(steps, taken, level)
-        found = _collect(graph, taken, level)
-        more = _too_small(found, worth_while) or _numbers_that_leave(found)
+        level = _levels(units, taken)
+        _move_late(units, taken, level)
+        levels = _collect(graph, taken, level)
+        more = _too_small(levels, worth_while) or _numbers_that_leave(levels)
         if not more:
-            order = sorted(found, reverse=True)
-            return [Partition(id=i, nodes=found[k]) for i, k in enumerate(order)], declined
+            order = sorted(levels, reverse=True)
+            return [Partition(id=i, nodes=levels[k]) for i, k in enumerate(order)], declined
         declined.update(more)
 
 
@@ -157,47 +157,47 @@ def _with_results(graph: Graph, supported: set[Node]) -> set[Node]:
     return taken
 
 
-def _levels(steps: list[list[Node]], taken: set[Node]) -> dict[Node, int]:
+def _levels(units: list[list[Node]], taken: set[Node]) -> dict[Node, int]:
     """The level of every call; see the file's head.
 
     Args:
-        steps: nodes that go together, each after what it needs.
+        units: nodes that go together, each after what it needs.
         taken: the supported nodes.
     """
     level: dict[Node, int] = {}
     effects: list[Node] = []  # they keep their order, wherever they run
-    for step in steps:
-        mine = step[0] in taken
-        before = [s for node in step for s in node.all_input_nodes if s in level]
-        mine_have = [node for node in step if has_effect(node)]
+    for unit in units:
+        mine = unit[0] in taken
+        before = [s for node in unit for s in node.all_input_nodes if s in level]
+        mine_have = [node for node in unit if has_effect(node)]
         if mine_have:
             before += effects
             effects = mine_have[-1:]
         least = 0 if mine else -1
-        found = max((level[s] + (mine and s not in taken) for s in before), default=least)
-        level.update(dict.fromkeys(step, max(found, least)))
+        highest = max((level[s] + (mine and s not in taken) for s in before), default=least)
+        level.update(dict.fromkeys(unit, max(highest, least)))
     return level
 
 
-def _move_late(steps: list[list[Node]], taken: set[Node], level: dict[Node, int]) -> None:
+def _move_late(units: list[list[Node]], taken: set[Node], level: dict[Node, int]) -> None:
     """Move what only later partitions use into the first of them, if no value more is passed.
 
     A number moves in any case: it cannot be passed.
     """
-    for step in reversed(steps):
-        if step[0] not in taken or any(has_effect(n) for n in step):
+    for unit in reversed(units):
+        if unit[0] not in taken or any(has_effect(n) for n in unit):
             continue
-        here, members = level[step[0]], set(step)
-        users = {u for n in step for u in n.users} - members
+        here, members = level[unit[0]], set(unit)
+        users = {u for n in unit for u in n.users} - members
         if not users or not users <= taken:
             continue
         later = min(level[u] for u in users)
         if later == here:
             continue
-        sources = {s for n in step for s in n.all_input_nodes} - members
+        sources = {s for n in unit for s in n.all_input_nodes} - members
         near = [s for s in sources if level.get(s) == here and s in taken]
-        if _is_number(step[0]) or all(_is_passed(s, here, taken, level) for s in near):
-            level.update(dict.fromkeys(step, later))
+        if _is_number(unit[0]) or all(_is_passed(s, here, taken, level) for s in near):
+            level.update(dict.fromkeys(unit, later))
 
 
 def _is_passed(node: Node, here: int, taken: set[Node], level: dict[Node, int]) -> bool:
@@ -209,7 +209,7 @@ def _is_passed(node: Node, here: int, taken: set[Node], level: dict[Node, int]) 
 
 def _collect(graph: Graph, taken: set[Node], level: dict[Node, int]) -> dict[int, list[Node]]:
     """The nodes of every level in the graph's order, with placeholders where they are used."""
-    found: dict[int, list[Node]] = {}
+    levels: dict[int, list[Node]] = {}
     for node in graph.nodes:
         if node not in taken:
             continue
@@ -217,22 +217,22 @@ def _collect(graph: Graph, taken: set[Node], level: dict[Node, int]) -> dict[int
         if at is None:
             at = min((level[u] for u in node.users if u in taken), default=None)
         if at is not None:
-            found.setdefault(at, []).append(node)
-    return found
+            levels.setdefault(at, []).append(node)
+    return levels
 
 
 def _too_small(
-    found: dict[int, list[Node]], worth_while: Callable[[list[Node]], bool]
+    levels: dict[int, list[Node]], worth_while: Callable[[list[Node]], bool]
 ) -> dict[Node, str]:
-    small = [n for nodes in found.values() if not worth_while(nodes) for n in nodes]
+    small = [n for nodes in levels.values() if not worth_while(nodes) for n in nodes]
     reason = "its partition would be too small to be worth a call"
     return {n: reason for n in small if n.op in CALLS}
 
 
-def _numbers_that_leave(found: dict[int, list[Node]]) -> dict[Node, str]:
+def _numbers_that_leave(levels: dict[int, list[Node]]) -> dict[Node, str]:
     """Numbers that are used outside of their partition, and those that these are made of."""
     leave: dict[Node, str] = {}
-    for nodes in found.values():
+    for nodes in levels.values():
         members = set(nodes)
         for node in reversed(nodes):
             if node.op in CALLS and _is_number(node) and not members.issuperset(node.users):

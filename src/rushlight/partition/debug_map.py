@@ -69,8 +69,8 @@ class DelegateMappingBuilder:
             handles = [node.meta.get("debug_handle") for node in listed]
         elif isinstance(handles, int):
             handles = [handles]
-        found = tuple(sorted({h for h in handles or () if h is not None}))
-        if not found:
+        known = tuple(sorted({h for h in handles or () if h is not None}))
+        if not known:
             raise _error("an entry's nodes have no debug handles: they were made by a pass")
         if self._generated:
             if identifier is not None:
@@ -80,7 +80,7 @@ class DelegateMappingBuilder:
             raise _error("an entry needs an identifier, or DelegateMappingBuilder(True)")
         if identifier in self._map:
             raise _error(f"the identifier {identifier!r} is there already")
-        self._map[identifier] = found
+        self._map[identifier] = known
         return identifier
 
     def get_delegate_mapping(self) -> dict[int | str, tuple[int, ...]]:

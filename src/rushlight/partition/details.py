@@ -166,12 +166,12 @@ def _fault_of_one(result: Any) -> str | None:
         return f"a data_store_output in which {fault}"
     if not isinstance(handles, Mapping | None):
         return f"a debug_handle_map that is {_kind(handles)}, not a dict"
-    for key, found in (handles or {}).items():
-        listed = (found,) if isinstance(found, int) else found  # one handle is common, and clear
+    for key, value in (handles or {}).items():
+        listed = (value,) if isinstance(value, int) else value  # one handle is common, and clear
         is_list = isinstance(listed, Iterable) and all(isinstance(h, int) for h in listed)
         if not isinstance(key, int | str) or not is_list:
             return (
-                f"the debug handles {found!r} for {key!r}: an id, an int or a str, stands for a "
+                f"the debug handles {value!r} for {key!r}: an id, an int or a str, stands for a "
                 f"tuple of ints"
             )
     notes = result.notes.items() if isinstance(result.notes, Mapping) else [(result.notes, None)]

@@ -226,7 +226,7 @@ def _leaves(node: Node, members: set[Node], kept: Counter[Node]) -> bool:
 
 def _written_buffers(region: Region, owned: list[Node], data: Data, method: str) -> list[str]:
     """The buffers that the partition owns and writes."""
-    found = []
+    names = []
     members = set(region.nodes)
     for node in owned:
         name = str(data.specs[node].target)
@@ -240,8 +240,8 @@ def _written_buffers(region: Region, owned: list[Node], data: Data, method: str)
         if users or new not in members:
             what = users or {new}
             raise _shared(region, node, what, "the buffer", "state has one owner; it is", method)
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
 def _shared(

@@ -30,14 +30,14 @@ class Call:
 
     Attributes:
         inputs: the containers of arguments.
-        given: which of the flat arguments the delegate is given.
+        passed: which of the flat arguments the delegate takes, by index.
         results: the containers of results.
         returned: for each flat result, `("computed", index of the delegate's output)`,
-            `("given", index of the flat argument)` or `("literal", value)`.
+            `("passed", index of the flat argument)` or `("literal", value)`.
     """
 
     inputs: pytree.TreeSpec
-    given: list[int]
+    passed: list[int]
     results: pytree.TreeSpec
     returned: list[tuple[str, Any]]
 
@@ -58,7 +58,7 @@ class Call:
 
     def assemble(self, computed: Sequence[Any], flat: Sequence[Any]) -> list[Any]:
         """The flat results, of the delegate's outputs and the flat arguments."""
-        sources = {"computed": computed, "given": flat}
+        sources = {"computed": computed, "passed": flat}
         return [sources[kind][at] if kind in sources else at for kind, at in self.returned]
 
 
@@ -102,7 +102,7 @@ def flatten(program: ExportedProgram) -> tuple[ExportedProgram, Call]:
         if not isinstance(value, Node):
             returned.append(("literal", value))
         elif value in places:
-            returned.append(("given", places[value]))
+            returned.append(("passed", places[value]))
         else:
             if not isinstance(value.meta.get("val"), torch.Tensor):
                 what = f"returns {value.name} ({value.target}; {source_of(value)})"
@@ -123,9 +123,9 @@ def flatten(program: ExportedProgram) -> tuple[ExportedProgram, Call]:
         ExportGraphSignature(inputs, [spec for spec, _ in outputs]),
         {**program.constants, **program.state_dict},
     )
-    given = [i for i, node in enumerate(flat) if node.name not in constant]
+    passed = [i for i, node in enumerate(flat) if node.name not in constant]
     call = program.module_call_graph[0].signature
-    return new, Call(call.in_spec, given, call.out_spec, returned)
+    return new, Call(call.in_spec, passed, call.out_spec, returned)
 
 
 def _refused(what: str) -> ExportError:

@@ -40,24 +40,24 @@ def get_delegated_payload(
     graph_module: GraphModule,
 ) -> dict[str, tuple[str, list[CompileSpec], bytes]]:
     """{name of the lowered module: (backend id, compile specs, payload)}."""
-    found = {}
+    payloads = {}
     for node in get_delegates(graph_module.graph):
         module = attribute(node)
         assert isinstance(module, LoweredBackendModule)
-        found[node.name] = (module.backend_id, module.compile_specs, module.processed_bytes)
-    return found
+        payloads[node.name] = (module.backend_id, module.compile_specs, module.processed_bytes)
+    return payloads
 
 
 def get_lowered_submodules(
     graph_module: GraphModule,
 ) -> list[tuple[str, LoweredBackendModule, Node]]:
     """The lowered modules that one graph calls: (name, module, call)."""
-    found = []
+    modules = []
     for node in graph_module.graph.find_nodes(op="call_function", target=executorch_call_delegate):
         module = attribute(node.args[0])
         assert isinstance(module, LoweredBackendModule)
-        found.append((str(node.args[0].target), module, node))
-    return found
+        modules.append((str(node.args[0].target), module, node))
+    return modules
 
 
 def get_control_flow_submodules(graph_module: GraphModule) -> list[tuple[str, GraphModule, Node]]:

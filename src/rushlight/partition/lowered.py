@@ -89,7 +89,7 @@ class LoweredBackendModule(torch.nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the original program computes."""
         flat = self._call.flatten(args, kwargs)
-        computed = executorch_call_delegate(self, *(flat[i] for i in self._call.given))
+        computed = executorch_call_delegate(self, *(flat[i] for i in self._call.passed))
         return pytree.tree_unflatten(self._call.assemble(computed, flat), self._call.results)
 
     def program(self) -> ExportedProgram:
@@ -104,9 +104,9 @@ class LoweredBackendModule(torch.nn.Module):
         graph = Graph()
         flat = [copy_node(graph, node) for node in program.graph.nodes if node.name in names]
         held = {"lowered_module_0": self}
-        given = (flat[i] for i in self._call.given)
+        arguments = (flat[i] for i in self._call.passed)
         call = graph.call_function(
-            executorch_call_delegate, (graph.get_attr("lowered_module_0"), *given)
+            executorch_call_delegate, (graph.get_attr("lowered_module_0"), *arguments)
         )
         call.meta["val"] = self._values()
         results = []
@@ -143,8 +143,10 @@ class LoweredBackendModule(torch.nn.Module):
         """
         calls = dict(enumerate(numbered_calls(self._flat.graph_module), start=1))
         handles: dict[int | str, tuple[int, ...]] = {}
-        for key, found in numbers.items():
-            listed = (found,) if isinstance(found, int) else dict.fromkeys(found)
+        for key, call_numbers in numbers.items():
+            listed = (
+                (call_numbers,) if isinstance(call_numbers, int) else dict.fromkeys(call_numbers)
+            )
             nodes = self._places[str(key)] = [calls[n] for n in listed if n in calls]
             own = (node.meta.get("debug_handle") for node in nodes)
             handles[key] = tuple(dict.fromkeys(h for h in own if h is not None))

@@ -15,34 +15,34 @@ def spec_texts(specs: Iterable[CompileSpec]) -> dict[str, str]:
     Raises:
         ExportError: for what is no compile spec, and for a value that is no UTF-8 text.
     """
-    found = {}
+    texts = {}
     for spec in specs:
         if not isinstance(spec, CompileSpec) or not isinstance(spec.key, str):
             raise _wrong(f"{spec!r} is no compile spec: write CompileSpec('key', b'value')")
         try:
-            found[spec.key] = bytes(memoryview(spec.value)).decode()
+            texts[spec.key] = bytes(memoryview(spec.value)).decode()
         except (TypeError, UnicodeDecodeError):
             raise _wrong(
                 f"the compile spec {spec.key} is {spec.value!r}, and must be text in bytes: "
                 f"CompileSpec({spec.key!r}, b'value')"
             ) from None
-    return found
+    return texts
 
 
-def names_in(argument: str, given: Iterable[Any]) -> frozenset[str]:
+def names_in(argument: str, names: Iterable[Any]) -> frozenset[str]:
     """The names of operators or nodes in an argument; operators and nodes may stand themselves.
 
     Args:
         argument: how the message calls it.
-        given: names (`"aten.add.Tensor"`), operators or nodes.
+        names: names (`"aten.add.Tensor"`), operators or nodes.
 
     Raises:
         ExportError: if it is one string, which would be taken for a list of its letters, or no
             list at all.
     """
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise _wrong(f"{argument} is {given!r}: give a list of names, {argument}=[{str(given)!r}]")
-    return frozenset(str(name) for name in given)
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise _wrong(f"{argument} is {names!r}: give a list of names, {argument}=[{str(names)!r}]")
+    return frozenset(str(name) for name in names)
 
 
 def _wrong(message: str) -> ExportError:

@@ -98,41 +98,43 @@ class Partitioner:
         return [], None
 
 
-def check_partitioner(given: object, method: str) -> Partitioner:
+def check_partitioner(partitioner: object, method: str) -> Partitioner:
     """What a user gave, if it is a partitioner.
 
     Raises:
         ExportError: if it is not.
     """
-    if not isinstance(given, Partitioner):
+    if not isinstance(partitioner, Partitioner):
         raise ExportError(
-            f"{given!r} is no Partitioner: pass objects of classes that derive from "
+            f"{partitioner!r} is no Partitioner: pass objects of classes that derive from "
             f"rushlight.partition.Partitioner",
             code=Code.INVALID_ARGUMENT,
             where=method,
         )
-    return given
+    return partitioner
 
 
-def partitioners_of(given: object, methods: Iterable[str]) -> dict[str, list[Partitioner]]:
+def partitioners_of(partitioners: object, methods: Iterable[str]) -> dict[str, list[Partitioner]]:
     """The partitioners of every method, in order.
 
     Args:
-        given: one, several, None, or a mapping of methods to these.
+        partitioners: one, several, None, or a mapping of methods to these.
         methods: all that there are.
 
     Raises:
         ExportError: if one is no partitioner, or for a method that is not there.
     """
-    found: dict[str, list[Partitioner]] = {}
+    by_method: dict[str, list[Partitioner]] = {}
     for name in methods:
-        mine = given.get(name) if isinstance(given, Mapping) else given
+        mine = partitioners.get(name) if isinstance(partitioners, Mapping) else partitioners
         listed = list(mine) if isinstance(mine, Sequence) else [] if mine is None else [mine]
-        found[name] = [check_partitioner(one, name) for one in listed]
-    unknown = sorted(set(given) - set(found)) if isinstance(given, Mapping) else []
+        by_method[name] = [check_partitioner(one, name) for one in listed]
+    unknown = (
+        sorted(set(partitioners) - set(by_method)) if isinstance(partitioners, Mapping) else []
+    )
     if unknown:
         raise ExportError(
-            f"there are partitioners for {unknown}, and methods {sorted(found)}",
+            f"there are partitioners for {unknown}, and methods {sorted(by_method)}",
             code=Code.INVALID_ARGUMENT,
         )
-    return found
+    return by_method

@@ -247,7 +247,7 @@ class ConfigerationBasedPartitioner(Partitioner):
     def _matched(
         self, module: GraphModule, ep: ExportedProgram, declined: dict[Node, str]
     ) -> list[list[Node]]:
-        found = []
+        groups = []
         data: dict[Node, None] = {}
         for node in module.graph.nodes:
             config = self._config(node)
@@ -257,9 +257,9 @@ class ConfigerationBasedPartitioner(Partitioner):
             if not group:
                 declined[node] = f"{type(config).__name__} does not take this call"
             # A constant is copied where several groups use it: it makes no one group of them.
-            found.append([n for n in group if n.op not in ("placeholder", "get_attr")])
+            groups.append([n for n in group if n.op not in ("placeholder", "get_attr")])
             data.update(dict.fromkeys(n for n in group if n.op in ("placeholder", "get_attr")))
-        return [*merge_overlapping(found), *([n] for n in data)]
+        return [*merge_overlapping(groups), *([n] for n in data)]
 
 
 def tag_graphs(

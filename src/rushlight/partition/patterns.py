@@ -40,8 +40,8 @@ def generate_pattern_op_partitions(
         for match in SubgraphMatcher(pattern, ignore_literals=ignore_literals).match(
             graph_module.graph
         ):
-            found = match.nodes_map.items()
-            groups.append([n for p, n in found if p.op != "placeholder" != n.op])
+            pairs = match.nodes_map.items()
+            groups.append([n for p, n in pairs if p.op != "placeholder" != n.op])
     listed = {node for nodes in partitions_list or () for node in nodes}
     supported = listed | _supported(graph_module, op_support)
     return propose(graph_module.graph, supported, merge_overlapping(groups))[0]

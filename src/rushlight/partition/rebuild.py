@@ -17,14 +17,14 @@ from rushlight.ir.programs import copy_node, make_module
 from rushlight.ir.rewrite import KEPT_META
 from rushlight.partition.extract import Part
 from rushlight.partition.lowered import LoweredBackendModule
-from rushlight.partition.regions import Region, Step
+from rushlight.partition.regions import Region, Unit
 
 Lowered = Mapping[Region, tuple[Part, LoweredBackendModule]]
 
 
 def rebuild(
     module: GraphModule,
-    order: list[Step],
+    order: list[Unit],
     lowered: Lowered,
     inner: Mapping[GraphModule, GraphModule],
     dropped: set[Node],
@@ -41,13 +41,13 @@ def rebuild(
         returned: what the graph returns, in nodes of the old one.
     """
     writer = _Writer(module, lowered, inner)
-    for step in order:
-        if isinstance(step, Region):
-            writer.call(step)
-        elif step.op == "output":
-            writer.output(step, returned)
-        elif step not in dropped:
-            writer.copy(step)
+    for unit in order:
+        if isinstance(unit, Region):
+            writer.call(unit)
+        elif unit.op == "output":
+            writer.output(unit, returned)
+        elif unit not in dropped:
+            writer.copy(unit)
     return make_module(writer.held, writer.graph, module)
 
 
@@ -70,8 +70,12 @@ class _Writer:
         if node.op == "get_attr":
             if node not in self._passed and self._moved.issuperset(node.users):
                 return  # it went with its users
-            found = attribute(node)
-            new = self._inner.get(found, found) if isinstance(found, GraphModule) else found
+            original = attribute(node)
+            new = (
+                self._inner.get(original, original)
+                if isinstance(original, GraphModule)
+                else original
+            )
             self.held[str(node.target)] = new
         self._env[node] = copy_node(self.graph, node, self._env)
 

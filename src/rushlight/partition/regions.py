@@ -36,7 +36,7 @@ class Region:
         return f"partition {self.tag!r} for {self.spec.backend_id} ({shown}{more})"
 
 
-Step = Node | Region
+Unit = Node | Region
 """A node that stays, or a whole partition."""
 
 
@@ -57,7 +57,7 @@ def find_regions(
         ExportError: if a node's tag is not in `tags`, or a node cannot be in a partition.
     """
     regions: dict[str, Region] = {}
-    found: dict[Node, Region] = {}
+    region_of: dict[Node, Region] = {}
     for node in graph.nodes:
         tag = node.meta.get(TAG)
         if tag is not None and tag not in tags:
@@ -78,45 +78,45 @@ def find_regions(
             )
         if node.op != "call_function":
             continue
-        if node.target is operator.getitem and node.args[0] in found:
-            region = found[node.args[0]]
+        if node.target is operator.getitem and node.args[0] in region_of:
+            region = region_of[node.args[0]]
         elif tag is not None:
             region = regions.setdefault(tag, Region(tag, tags[tag]))
         else:
             continue
         region.nodes.append(node)
-        found[node] = region
-    return found
+        region_of[node] = region
+    return region_of
 
 
-def run_order(graph: Graph, region_of: Mapping[Node, Region], method: str) -> list[Step]:
-    """The graph as steps such that each comes after what it needs; else as they stood.
+def run_order(graph: Graph, region_of: Mapping[Node, Region], method: str) -> list[Unit]:
+    """The graph as units such that each comes after what it needs; else as they stood.
 
     Raises:
         ExportError: if partitions need each other's results, naming the way round.
     """
-    steps: dict[Step, int] = {}
+    units: dict[Unit, int] = {}
     for node in graph.nodes:
-        steps.setdefault(region_of.get(node, node), len(steps))
+        units.setdefault(region_of.get(node, node), len(units))
     needs = _needs(graph, region_of)
-    waiting = {step: len(needs[step]) for step in steps}
-    users: dict[Step, list[Step]] = defaultdict(list)
-    for step, before in needs.items():
+    waiting = {unit: len(needs[unit]) for unit in units}
+    users: dict[Unit, list[Unit]] = defaultdict(list)
+    for unit, before in needs.items():
         for one in before:
-            users[one].append(step)
-    ready = [(at, step) for step, at in steps.items() if not waiting[step]]
+            users[one].append(unit)
+    ready = [(at, unit) for unit, at in units.items() if not waiting[unit]]
     heapq.heapify(ready)
-    order: list[Step] = []
+    order: list[Unit] = []
     while ready:
-        _, step = heapq.heappop(ready)
-        order.append(step)
-        for user in users[step]:
+        _, unit = heapq.heappop(ready)
+        order.append(unit)
+        for user in users[unit]:
             waiting[user] -= 1
             if not waiting[user]:
-                heapq.heappush(ready, (steps[user], user))
-    if len(order) < len(steps):
+                heapq.heappush(ready, (units[user], user))
+    if len(order) < len(units):
         done = set(order)
-        raise _cycle({s: [n for n in needs[s] if n not in done] for s in steps}, done, method)
+        raise _cycle({s: [n for n in needs[s] if n not in done] for s in units}, done, method)
     return order
 
 
@@ -125,30 +125,30 @@ def has_effect(node: Node) -> bool:
     return node.op == "call_function" and not is_pure(node)
 
 
-def _needs(graph: Graph, region_of: Mapping[Node, Region]) -> dict[Step, dict[Step, None]]:
-    """What each step needs before it; what has effects keeps its order."""
-    needs: dict[Step, dict[Step, None]] = defaultdict(dict)
+def _needs(graph: Graph, region_of: Mapping[Node, Region]) -> dict[Unit, dict[Unit, None]]:
+    """What each unit needs before it; what has effects keeps its order."""
+    needs: dict[Unit, dict[Unit, None]] = defaultdict(dict)
     last: Node | None = None
     for node in graph.nodes:
-        step = region_of.get(node, node)
+        unit = region_of.get(node, node)
         for source in node.all_input_nodes:
             other = region_of.get(source, source)
-            if other is not step:
-                needs[step][other] = None
-        if step is node and has_effect(node):
+            if other is not unit:
+                needs[unit][other] = None
+        if unit is node and has_effect(node):
             if last is not None:
                 needs[node][last] = None
             last = node
     return needs
 
 
-def _cycle(needs: Mapping[Step, list[Step]], done: set[Step], method: str) -> ExportError:
-    step = next(s for s in needs if s not in done)
-    seen: list[Step] = []
-    while step not in seen:  # every step that is left needs another one that is left
-        seen.append(step)
-        step = needs[step][0]
-    around = seen[seen.index(step) :]
+def _cycle(needs: Mapping[Unit, list[Unit]], done: set[Unit], method: str) -> ExportError:
+    unit = next(s for s in needs if s not in done)
+    seen: list[Unit] = []
+    while unit not in seen:  # every unit that is left needs another one that is left
+        seen.append(unit)
+        unit = needs[unit][0]
+    around = seen[seen.index(unit) :]
     around.reverse()
     first = next(i for i, s in enumerate(around) if isinstance(s, Region))
     around = around[first:] + around[:first]
@@ -161,8 +161,8 @@ def _cycle(needs: Mapping[Step, list[Step]], done: set[Step], method: str) -> Ex
     )
 
 
-def _describe(step: Step) -> str:
-    if isinstance(step, Region):
-        return str(step)
-    source = source_of(step)
-    return f"{step.name} ({step.target})" + (f", {source}" if source.file else "")
+def _describe(unit: Unit) -> str:
+    if isinstance(unit, Region):
+        return str(unit)
+    source = source_of(unit)
+    return f"{unit.name} ({unit.target})" + (f", {source}" if source.file else "")

@@ -38,7 +38,7 @@ from rushlight.partition.partitioner import (
     check_partitioner,
 )
 from rushlight.partition.rebuild import rebuild
-from rushlight.partition.regions import Region, Step, find_regions, run_order
+from rushlight.partition.regions import Region, Unit, find_regions, run_order
 from rushlight.partition.registry import import_details
 from rushlight.partition.tags import graphs_of
 from rushlight.schema.program import CompileSpec
@@ -112,8 +112,8 @@ def _(
         raise ExportError(fault, code=Code.INVALID_ARGUMENT, where=backend_id)
     specs = list(compile_specs)
     shown = f"the whole program ({len(list(edge_program.graph.nodes))} nodes)"
-    given = {"forward": [flatten(copy_program(edge_program))[0]]}
-    results = _preprocess(details, given, {"forward": [specs]}, {"forward": [shown]})
+    programs = {"forward": [flatten(copy_program(edge_program))[0]]}
+    results = _preprocess(details, programs, {"forward": [specs]}, {"forward": [shown]})
     return _module(backend_id, copy_program(edge_program), specs, results["forward"][0])
 
 
@@ -153,7 +153,7 @@ class _Graph:
     """One graph of a method: its own, or that of a branch of control flow."""
 
     module: GraphModule
-    order: list[Step]
+    order: list[Unit]
     parts: list[Part]
     dropped: set[Node]
 
@@ -214,8 +214,8 @@ def _cut(name: str, program: ExportedProgram, partitioner: Partitioner) -> _Meth
         data = data_of(method.program) if module is top else data_of_branch(module)
         regions = find_regions(module.graph, data.specs, result.partition_tags, name)
         order = run_order(module.graph, regions, name)
-        found = [step for step in order if isinstance(step, Region)]
-        parts = [extract(region, data, method.program, name) for region in found]
+        cut = [unit for unit in order if isinstance(unit, Region)]
+        parts = [extract(region, data, method.program, name) for region in cut]
         passed = {n for part in parts for n in part.inputs}
         written = set().union(*(part.written for part in parts))
         dropped = {

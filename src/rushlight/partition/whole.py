@@ -22,17 +22,17 @@ def wanted_whole(
     if not any(operators for operators, _ in asked):
         return set()  # the table takes a while
     table = decomposition_table(config.preserve_ops, config.decompositions)
-    found: set[str] = set()
+    names: set[str] = set()
     for operators, accepts in asked:
         wanted = {op for op in operators if op in table}
-        found |= {
+        names |= {
             node.name
             for node in program.graph.nodes
             if node.op == "call_function"
             and node.target in wanted
             and (accepts is None or accepts(node))
         }
-    return found
+    return names
 
 
 def left_whole(

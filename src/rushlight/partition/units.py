@@ -1,4 +1,4 @@
-"""Groups of nodes that shall be in one partition, as single steps of an acyclic graph."""
+"""Groups of nodes that shall be in one partition, as single units of an acyclic graph."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rushlight.partition.regions import has_effect
 Groups = list[list[Node]]
 
 
-def contract(
+def units_of(
     graph: Graph, taken: Collection[Node], groups: Sequence[Collection[Node]]
 ) -> tuple[Groups, Groups]:
-    """The calls of a graph as steps, each after what it needs.
+    """The calls of a graph as units, each after what it needs.
 
-    A step is a group, or a single call with the calls that pick its results. Groups between which
-    only supported nodes lie become one step with them. Of groups that cannot each be one step, half
+    A unit is a group, or a single call with the calls that pick its results. Groups between which
+    only supported nodes lie become one unit with them. Of groups that cannot each be one unit, half
     are taken apart, those that reach farthest first, until the rest can.
 
     Args:
@@ -28,7 +28,7 @@ def contract(
         groups: of supported nodes; no node is in two.
 
     Returns:
-        The steps, and the groups that were taken apart.
+        The units, and the groups that were taken apart.
     """
     place = {node: i for i, node in enumerate(graph.nodes)}
     calls = [n for n in graph.nodes if n.op not in ("placeholder", "get_attr", "output")]
@@ -36,17 +36,17 @@ def contract(
     whole = [g for g in whole if len(g) > 1]
     apart: Groups = []
     while True:
-        steps = _steps(calls, whole)
+        units = _units(calls, whole)
         if not whole:
-            return steps, apart
-        step_of = {node: i for i, step in enumerate(steps) for node in step}
-        needs = _needs(calls, step_of)
-        circles = [c for c in _components(len(steps), needs) if len(c) > 1]
+            return units, apart
+        unit_of = {node: i for i, unit in enumerate(units) for node in unit}
+        needs = _needs(calls, unit_of)
+        circles = [c for c in _components(len(units), needs) if len(c) > 1]
         if not circles:
-            order = _order(steps, needs, place)
-            return [steps[i] for i in order], apart
+            order = _order(units, needs, place)
+            return [units[i] for i in order], apart
         for circle in circles:
-            nodes = [n for i in circle for n in steps[i]]
+            nodes = [n for i in circle for n in units[i]]
             inside = set(nodes)
             mine = [g for g in whole if g[0] in inside]
             whole = [g for g in whole if g[0] not in inside]
@@ -58,56 +58,56 @@ def contract(
             apart += mine[len(mine) // 2 :]
 
 
-def _steps(calls: list[Node], groups: Groups) -> Groups:
+def _units(calls: list[Node], groups: Groups) -> Groups:
     """The groups, and the calls that are in none; a call that picks a result goes with its source.
 
-    A step's nodes are in the graph's order.
+    A unit's nodes are in the graph's order.
     """
-    steps: Groups = [[] for _ in groups]
-    step_of = {node: i for i, group in enumerate(groups) for node in group}
+    units: Groups = [[] for _ in groups]
+    unit_of = {node: i for i, group in enumerate(groups) for node in group}
     for node in calls:
         source = node.args[0] if node.target is operator.getitem else None
-        if isinstance(source, Node) and source in step_of:
-            step_of[node] = step_of[source]
-        elif node not in step_of:
-            step_of[node] = len(steps)
-            steps.append([])
-        steps[step_of[node]].append(node)
-    return [step for step in steps if step]
+        if isinstance(source, Node) and source in unit_of:
+            unit_of[node] = unit_of[source]
+        elif node not in unit_of:
+            unit_of[node] = len(units)
+            units.append([])
+        units[unit_of[node]].append(node)
+    return [unit for unit in units if unit]
 
 
-def _needs(calls: list[Node], step_of: Mapping[Node, int]) -> dict[int, dict[int, None]]:
-    """The steps that each step needs; what has effects keeps its order."""
+def _needs(calls: list[Node], unit_of: Mapping[Node, int]) -> dict[int, dict[int, None]]:
+    """The units that each unit needs; what has effects keeps its order."""
     needs: dict[int, dict[int, None]] = defaultdict(dict)
     last: int | None = None
     for node in calls:
-        step = step_of[node]
-        before = [step_of[s] for s in node.all_input_nodes if s in step_of]
+        unit = unit_of[node]
+        before = [unit_of[s] for s in node.all_input_nodes if s in unit_of]
         if has_effect(node):
             before += [] if last is None else [last]
-            last = step
-        needs[step].update((b, None) for b in before if b != step)
+            last = unit
+        needs[unit].update((b, None) for b in before if b != unit)
     return needs
 
 
 def _order(
-    steps: Groups, needs: Mapping[int, Iterable[int]], place: Mapping[Node, int]
+    units: Groups, needs: Mapping[int, Iterable[int]], place: Mapping[Node, int]
 ) -> list[int]:
-    """An order in which each step comes after what it needs: depth first, in the graph's order."""
+    """An order in which each unit comes after what it needs: depth first, in the graph's order."""
     order: list[int] = []
     done: set[int] = set()
-    for start in sorted(range(len(steps)), key=lambda i: place[steps[i][-1]]):
+    for start in sorted(range(len(units)), key=lambda i: place[units[i][-1]]):
         stack = [(start, iter(needs[start]))] if start not in done else []
         done.add(start)
         while stack:
-            step, left = stack[-1]
-            found = next((b for b in left if b not in done), None)
-            if found is None:
-                order.append(step)
+            unit, left = stack[-1]
+            needed = next((b for b in left if b not in done), None)
+            if needed is None:
+                order.append(unit)
                 stack.pop()
             else:
-                done.add(found)
-                stack.append((found, iter(needs[found])))
+                done.add(needed)
+                stack.append((needed, iter(needs[needed])))
     return order
 
 
@@ -117,7 +117,7 @@ def _components(count: int, needs: Mapping[int, Iterable[int]]) -> list[list[int
     low: dict[int, int] = {}
     open_: list[int] = []
     is_open: set[int] = set()
-    found: list[list[int]] = []
+    components: list[list[int]] = []
     for start in range(count):
         stack = [(start, iter(needs[start]))] if start not in number else []
         while stack:
@@ -137,8 +137,8 @@ def _components(count: int, needs: Mapping[int, Iterable[int]]) -> list[list[int
                 if stack:
                     low[stack[-1][0]] = min(low[stack[-1][0]], low[at])
                 if low[at] == number[at]:
-                    found.append([])
+                    components.append([])
                     while at in is_open:
-                        found[-1].append(open_.pop())
-                        is_open.discard(found[-1][-1])
-    return found
+                        components[-1].append(open_.pop())
+                        is_open.discard(components[-1][-1])
+    return components
