@@ -1,4 +1,4 @@
-"""From a part of a graph to the payload's steps: values, their orders, constants."""
+"""From a part of a graph to the payload's nodes: values, their orders, constants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rushlight.backends.xnnpack.graph import (
     UNLIMITED,
     Elements,
     Order,
-    Step,
+    PayloadNode,
     Stored,
     Value,
     dynamic_sizes,
@@ -27,7 +27,7 @@ from rushlight.backends.xnnpack.graph import (
     keys_of,
     order_after_view,
 )
-from rushlight.backends.xnnpack.integers import Arithmetic, Forms, is_quantizing
+from rushlight.backends.xnnpack.integers import Arithmetic, IntegerValues, is_quantizing
 from rushlight.backends.xnnpack.weights import Product, bias_of, scale_of
 from rushlight.ir.quantized_values import Affine, affine_of, dequantizes
 from rushlight.ir.spec import dim_order_of
@@ -59,17 +59,17 @@ _MOVING = (fb.StaticReshape, fb.StaticTranspose)
 
 
 class Builder:
-    """Makes the steps of one part.
+    """Makes the payload's graph of one part.
 
     Args:
         program: the part.
-        translate: what makes the steps of a call, by its operator; it returns the call's value, or
+        translate: what makes the nodes of a call, by its operator; it returns the call's value, or
             a list of values.
         arithmetic: how a call is computed in integers; None if it is not.
 
     Attributes:
-        forms: which values are integers.
-        steps: all that results need, in order.
+        integers: which values are integers.
+        nodes: all that results need, in order.
         arguments: how many tensors and numbers the delegate is given and gives.
     """
 
@@ -79,7 +79,7 @@ class Builder:
         translate: Mapping[Any, Translate],
         arithmetic: Callable[[Node], Arithmetic | None],
     ) -> None:
-        self.steps: list[Step] = []
+        self.nodes: list[PayloadNode] = []
         self.arguments = 0
         self._values: dict[Node, Any] = {}
         self._data: dict[Node, Any] = {}  # tensors, or what a call gave that has several results
@@ -87,8 +87,8 @@ class Builder:
         self._converted: dict[tuple[Any, ...], Stored] = {}
         self._orders: dict[tuple[Stored, Order, tuple[Any, ...]], Value] = {}
         self._shapes: dict[tuple[Stored, tuple[Any, ...]], Stored] = {}
-        self._last: dict[Node, Step] = {}
-        self._nodes: list[Node] = []
+        self._last: dict[Node, PayloadNode] = {}
+        self._calls: list[Node] = []
         tensors = {**program.constants, **program.state_dict}
         specs = {s.arg.name: s for s in program.graph_signature.input_specs}
         inputs = []
@@ -97,7 +97,7 @@ class Builder:
                 inputs.append(node)
             else:
                 self._data[node] = tensors[str(specs[node.name].target)].detach()
-        self.forms = Forms(program.graph, self._data.get, arithmetic)
+        self.integers = IntegerValues(program.graph, self._data.get, arithmetic)
         for node in inputs:
             self._input(node)
         for node in program.graph.nodes:
@@ -105,15 +105,15 @@ class Builder:
                 self._call(node, translate)
         returned: Any = program.graph.output_node().args[0]
         outputs = [self._return(node) for node in returned]
-        self.steps = _needed(self.steps, outputs)
+        self.nodes = _needed(self.nodes, outputs)
 
     def _input(self, node: Node) -> None:
         val = node.meta["val"]
         if isinstance(val, torch.Tensor):
             order = dim_order_of(val)
             dims: list[Any] = [val.shape[d] for d in order]
-            forms = (self.forms.values.get(user) for user in node.users)
-            elements = self._elements(val.dtype, next(filter(None, forms), None))
+            quantizations = (self.integers.values.get(user) for user in node.users)
+            elements = self._elements(val.dtype, next(filter(None, quantizations), None))
             stored = Stored(dims, elements.datatype, None, elements.quantization)
             stored.external, stored.flags = self.arguments, 1
             self._values[node] = Value(stored, tuple(val.shape), order)
@@ -123,7 +123,7 @@ class Builder:
         if isinstance(node.meta["val"], torch.SymInt):
             return  # a size, which all tensors' shapes tell
         if is_quantizing(node):
-            self._nodes = [node]
+            self._calls = [node]
             self._quantizing(node)
             return
         inputs = node.all_input_nodes
@@ -131,11 +131,11 @@ class Builder:
             self._data[node] = self._evaluated(node)
             return
         if node not in self._values:
-            self._nodes = [node]
+            self._calls = [node]
             self._values[node] = translate[node.target](self, node)
 
     def _quantizing(self, node: Node) -> None:
-        """Note what integers stand for; a step only where they are made of computed numbers."""
+        """Note what integers stand for; a node only where they are made of computed numbers."""
         affine = affine_of(node)
         if affine is None or affine.chosen is not None:
             return  # rows are quantised where they are used
@@ -143,7 +143,7 @@ class Builder:
             data = self.data(affine.source)
             if data is None:
                 self._values[node] = self._values[affine.source]
-            elif node in self.forms.values:
+            elif node in self.integers.values:
                 elements = self._elements(torch.int8, affine)
                 stored = Stored(list(data.shape), elements.datatype, data, elements.quantization)
                 self._values[node] = Value(stored, tuple(data.shape), identity(data.dim()))
@@ -152,7 +152,7 @@ class Builder:
 
     def _return(self, node: Node) -> Stored:
         """Make the node's value the delegate's next result."""
-        self._nodes = [node]
+        self._calls = [node]
         value = self._known(node)
         stored = self._of_dtype(self.in_order(value, identity(value.rank)), node).stored
         if stored.flags or stored.data is not None:
@@ -181,7 +181,7 @@ class Builder:
     def value(self, node: Any) -> Value:
         """What a node stands for: integers for a call that is computed in integers."""
         value = self._known(node)
-        return value if self._nodes[0] in self.forms.values else self._of_dtype(value, node)
+        return value if self._calls[0] in self.integers.values else self._of_dtype(value, node)
 
     def _known(self, node: Node) -> Value:
         if node in self._values:
@@ -218,13 +218,16 @@ class Builder:
     def elements(self, node: Node) -> Elements:
         """What a call's result is made of: integers or real numbers."""
         val = node.meta["val"]
-        found = val if isinstance(val, torch.Tensor) else val[0]
-        return self._elements(found.dtype, self.forms.values.get(node))
+        result = val if isinstance(val, torch.Tensor) else val[0]
+        return self._elements(result.dtype, self.integers.values.get(node))
 
-    def _elements(self, dtype: torch.dtype, form: Affine | None) -> Elements:
-        if form is None:
+    def _elements(self, dtype: torch.dtype, quantization: Affine | None) -> Elements:
+        if quantization is None:
             return Elements(DATATYPES[dtype])
-        scale, zero = scale_of(form, self.forms.constant), form.zero_points(self.forms.constant)
+        scale, zero = (
+            scale_of(quantization, self.integers.constant),
+            quantization.zero_points(self.integers.constant),
+        )
         assert zero is not None
         return Elements(fb.Datatype.QINT8, fb.PerTensorQuant(scale, int(zero)))
 
@@ -251,13 +254,13 @@ class Builder:
 
     def bias(self, product: Product, bias: Node | None) -> Stored | None:
         """The bias of a product with quantised weights."""
-        if product.given is not None:
-            scale = scale_of(product.given, self.forms.constant)
-            return bias_of(product.weights, scale, bias, self.forms.constant)
+        if product.quantization is not None:
+            scale = scale_of(product.quantization, self.integers.constant)
+            return bias_of(product.weights, scale, bias, self.integers.constant)
         data = self.data(bias)
         return None if data is None else self.constant(data, torch.float32)
 
-    # --- steps ----------------------------------------------------------------------------------
+    # --- nodes ----------------------------------------------------------------------------------
 
     def emit(
         self,
@@ -265,15 +268,15 @@ class Builder:
         outputs: Mapping[str, Stored],
         limits: tuple[float, float] = UNLIMITED,
         **inputs: Stored | None,
-    ) -> Step:
-        """Add a step of the call that is being built."""
-        step = Step(operation, inputs, dict(outputs), limits, list(self._nodes))
-        self.steps.append(step)
+    ) -> PayloadNode:
+        """Add a node of the call that is being built."""
+        payload_node = PayloadNode(operation, inputs, dict(outputs), limits, list(self._calls))
+        self.nodes.append(payload_node)
         for stored in outputs.values():
-            stored.step = step
+            stored.node = payload_node
         if not isinstance(operation, _MOVING):
-            self._last[self._nodes[0]] = step
-        return step
+            self._last[self._calls[0]] = payload_node
+        return payload_node
 
     def emit_one(
         self,
@@ -283,31 +286,31 @@ class Builder:
         limits: tuple[float, float] = UNLIMITED,
         **inputs: Stored | None,
     ) -> Stored:
-        """Add a step with one result of these sizes."""
+        """Add a node with one result of these sizes."""
         stored = Stored(list(dims), elements.datatype, quantization=elements.quantization)
         self.emit(operation, {"output_id": stored}, limits, **inputs)
         return stored
 
-    def limited(self, node: Node) -> Step | None:
-        """The step whose results can be clamped in place of the node's value, if there is one."""
+    def limited(self, node: Node) -> PayloadNode | None:
+        """The node whose results can be clamped in place of the node's value, if there is one."""
         while len(node.users) == 1:
             if node in self._last:
-                step = self._last[node]
-                return step if isinstance(step.operation, _LIMITED) else None
+                payload_node = self._last[node]
+                return payload_node if isinstance(payload_node.operation, _LIMITED) else None
             if node.target not in _PASSING_LIMITS:
                 return None
             [node, *_] = node.all_input_nodes
         return None
 
-    def join(self, node: Node, step: Step) -> None:
-        """Let a step stand for one more call, which comes after its others."""
-        step.nodes.append(node)
-        self._last[node] = step
+    def join(self, node: Node, payload_node: PayloadNode) -> None:
+        """Let a node stand for one more call, which comes after its others."""
+        payload_node.calls.append(node)
+        self._last[node] = payload_node
 
-    def settle(self, node: Node, value: Any, step: Step) -> None:
-        """Say what a call gives that a step before it has computed."""
+    def settle(self, node: Node, value: Any, payload_node: PayloadNode) -> None:
+        """Set the value of a call that a node before it has computed."""
         self._values[node] = value
-        self.join(node, step)
+        self.join(node, payload_node)
 
     # --- orders ---------------------------------------------------------------------------------
 
@@ -322,7 +325,7 @@ class Builder:
         return Value(self._orders[key].stored, value.shape, order)
 
     def has_order(self, value: Value, order: Sequence[int]) -> bool:
-        """Whether `in_order` adds no step that moves elements."""
+        """Whether `in_order` adds no node that moves elements."""
         perm = tuple(value.order.index(d) for d in order)
         known = (value.stored, perm, keys_of(value.shape)) in self._orders
         return known or value.stored.data is not None or _only_ones_move(value, order)
@@ -347,8 +350,8 @@ class Builder:
     def reshaped(self, stored: Stored, dims: Sequence[Any]) -> Stored:
         """The same elements with other sizes, of which one may be other than fixed."""
         dims = list(dims)
-        while stored.step is not None and isinstance(stored.step.operation, fb.StaticReshape):
-            source = stored.step.inputs["input_id"]
+        while stored.node is not None and isinstance(stored.node.operation, fb.StaticReshape):
+            source = stored.node.inputs["input_id"]
             assert source is not None
             stored = source
         if keys_of(dims) == keys_of(stored.dims):
@@ -395,12 +398,12 @@ def _only_ones_move(value: Value, order: Sequence[int]) -> bool:
     return before == [d for d in order if not is_one(value.shape[d])]
 
 
-def _needed(steps: Sequence[Step], outputs: Iterable[Stored]) -> list[Step]:
-    """The steps that the outputs need, in order."""
+def _needed(nodes: Sequence[PayloadNode], outputs: Iterable[Stored]) -> list[PayloadNode]:
+    """The nodes that the outputs need, in order."""
     wanted = set(outputs)
-    found = []
-    for step in reversed(steps):
-        if not wanted.isdisjoint(step.outputs.values()):
-            found.append(step)
-            wanted.update(s for s in step.inputs.values() if s is not None)
-    return found[::-1]
+    needed = []
+    for payload_node in reversed(nodes):
+        if not wanted.isdisjoint(payload_node.outputs.values()):
+            needed.append(payload_node)
+            wanted.update(s for s in payload_node.inputs.values() if s is not None)
+    return needed[::-1]

@@ -30,16 +30,16 @@ Make = Callable[[dict[str, Any]], fb.NodeKind]
 
 
 def unary(b: Builder, node: Node, operation: fb.NodeKind) -> Value:
-    """One step on the call's first argument, which keeps its order."""
+    """One node on the call's first argument, which keeps its order."""
     value = b.value(node.args[0])
     stored = b.emit_one(operation, value.stored.dims, b.elements(node), input_id=value.stored)
     return Value(stored, value.shape, value.order)
 
 
 def binary(b: Builder, node: Node, operation: fb.NodeKind, operands: Sequence[Value]) -> Value:
-    """One step on two values, which are broadcast to the call's first result."""
-    found = node.meta["val"]
-    val = found if isinstance(found, torch.Tensor) else found[0]
+    """One node on two values, which are broadcast to the call's first result."""
+    results = node.meta["val"]
+    val = results if isinstance(results, torch.Tensor) else results[0]
     shape = tuple(val.shape)
     order = _common_order(b, operands, shape)
     one, other = (_fitted(b, value, order) for value in operands)
@@ -70,12 +70,12 @@ def _fitted(b: Builder, value: Value, order: Order) -> Stored:
 
 
 def clamp(b: Builder, node: Node, low: float, high: float) -> Value:
-    """The call's first argument, limited by the step that computes it or by one of its own."""
+    """The call's first argument, limited by the node that computes it or by one of its own."""
     source: Any = node.args[0]
-    step = b.limited(source)
-    if step is not None and step.outputs["output_id"].elements == b.elements(node):
-        step.limit(low, high)
-        b.join(node, step)
+    payload_node = b.limited(source)
+    if payload_node is not None and payload_node.outputs["output_id"].elements == b.elements(node):
+        payload_node.limit(low, high)
+        b.join(node, payload_node)
         return b.value(source)
     value = b.value(source)
     stored = b.emit_one(
@@ -122,8 +122,8 @@ def _of_two(make: Callable[[], fb.NodeKind], integers: Arithmetic | None = None)
 
 
 def _two_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
-    for given in node.args[:2]:
-        if not isinstance(given, Node):
+    for operand in node.args[:2]:
+        if not isinstance(operand, Node):
             return "it takes a number in place of a tensor"
     return None
 

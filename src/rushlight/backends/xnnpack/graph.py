@@ -1,8 +1,8 @@
-"""A payload's graph while it is built: stored tensors, steps over them, and how values lie in them.
+"""A payload's graph while it is built: stored tensors, nodes over them, and how values lie in them.
 
 XNNPACK's tensors are dense and row-major. A value of the torch graph is a stored tensor together
 with the order in which its dimensions are stored: a permutation is another order of the same
-tensor, and costs a step only where a node needs an order that the value does not have.
+tensor, and costs a node only where a call needs an order that the value does not have.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Stored:
         scales: of a constant with one for each channel or group.
         external: which argument of the delegate it is.
         flags: 1 of an argument that is read, 2 of one that is written.
-        step: what computes it.
+        node: the payload's node that computes it; None for one that is not computed.
     """
 
     dims: list[Size]
@@ -84,7 +84,7 @@ class Stored:
     scales: torch.Tensor | None = None
     external: int | None = None
     flags: int = 0
-    step: Step | None = None
+    node: PayloadNode | None = None
 
     @property
     def elements(self) -> Elements:
@@ -93,7 +93,7 @@ class Stored:
 
 
 @dataclass(eq=False)
-class Step:
+class PayloadNode:
     """A node of the payload.
 
     Attributes:
@@ -101,14 +101,14 @@ class Step:
         inputs: {field: tensor}; None for one that is left out.
         outputs: {field: tensor}.
         limits: the results are clamped to.
-        nodes: the calls that it was made of.
+        calls: the calls of the model that it computes.
     """
 
     operation: fb.NodeKind
     inputs: dict[str, Stored | None]
     outputs: dict[str, Stored]
     limits: tuple[float, float] = UNLIMITED
-    nodes: list[Node] = field(default_factory=list)
+    calls: list[Node] = field(default_factory=list)
 
     def limit(self, low: float, high: float) -> None:
         """Clamp the results once more."""
@@ -159,13 +159,13 @@ def order_after_view(value: Value, shape: Sequence[Any]) -> Order | None:
         return (*moved, *ones)
     if dynamic_sizes(value.shape) or dynamic_sizes(shape):
         return None
-    steps, step = [0] * value.rank, 1
+    dense_strides, stride = [0] * value.rank, 1
     for dim in reversed(value.order):
-        steps[dim] = step
-        step *= int(value.shape[dim])
-    meta = torch.empty_strided([int(s) for s in value.shape], steps, device="meta")
+        dense_strides[dim] = stride
+        stride *= int(value.shape[dim])
+    meta = torch.empty_strided([int(s) for s in value.shape], dense_strides, device="meta")
     try:
-        found = meta.view(list(shape)).stride()
+        strides = meta.view(list(shape)).stride()
     except RuntimeError:
         return None
-    return tuple(sorted(range(len(shape)), key=lambda d: (-found[d], d)))
+    return tuple(sorted(range(len(shape)), key=lambda d: (-strides[d], d)))

@@ -57,7 +57,7 @@ def _conv_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
 
 def _convolution(b: Builder, node: Node) -> Value:
     args = arguments(node)
-    product = b.forms.products.get(node)
+    product = b.integers.products.get(node)
     weight = b.data(args["weight"] if product is None else product.weights.node)
     bias = None if product is not None else b.data(args["bias"])
     assert weight is not None
@@ -81,7 +81,7 @@ def _convolution(b: Builder, node: Node) -> Value:
     else:
         filter = _quantized_filter(product, weight, operation)
         shift = b.bias(product, args["bias"])
-        if product.given is None:
+        if product.quantization is None:
             source = b.stored_as(source, IMAGES)
     stored = b.emit_one(
         *(operation, _image_dims(shape), b.elements(node)),
@@ -91,17 +91,17 @@ def _convolution(b: Builder, node: Node) -> Value:
     )
     value = b.from_images(stored, shape)
     if norm is not None:
-        assert stored.step is not None
-        b.settle(norm.node, [value], stored.step)
+        assert stored.node is not None
+        b.settle(norm.node, [value], stored.node)
     return value
 
 
 def _without_pad(b: Builder, node: Node) -> tuple[Value, dict[str, int]]:
     """An image before it was padded with zeros, and how many; the pad is left out if nothing else
     needs it. It may be quantised in between, as zero is an integer of every scale."""
-    form, pad, readers = None, node, list(node.users)
+    quantization, pad, readers = None, node, list(node.users)
     if dequantizes(node) and quantizes(source := node.all_input_nodes[0]):
-        form, pad = affine_of(source), source.all_input_nodes[0]
+        quantization, pad = affine_of(source), source.all_input_nodes[0]
         readers += [u for one in (source, pad) for u in one.users if u not in (source, node)]
     known = pad.target is aten.constant_pad_nd.default and val_of(pad).dim() == 4
     is_read = any(u.target is not aten.convolution.default or u.args[6] for u in readers)
@@ -111,7 +111,9 @@ def _without_pad(b: Builder, node: Node) -> tuple[Value, dict[str, int]]:
     most = max(max(arguments(u)["padding"]) for u in node.users)
     if beyond_window(Limit.WINDOW, max(args["pad"], default=0) + most) is not None:
         return b.value(node), {}
-    image = b.value(args["self"]) if form is None else b.quantized(args["self"], form)
+    image = (
+        b.value(args["self"]) if quantization is None else b.quantized(args["self"], quantization)
+    )
     return image, dict(zip(_SIDES, args["pad"], strict=False))
 
 
@@ -129,7 +131,7 @@ def _filter(b: Builder, weight: torch.Tensor, is_depthwise: bool) -> Stored:
 
 def _quantized_filter(product: Product, weight: torch.Tensor, operation: _Convolution) -> Stored:
     weights = product.weights
-    if product.given is None:
+    if product.quantization is None:
         weights = weights.of_each(weight.shape[0])
     if isinstance(operation, fb.DepthwiseConv2d):
         return integers_of(weights, weight.permute(1, 2, 3, 0), 3)
@@ -340,8 +342,8 @@ def _reduction_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | 
 
 
 def _dropped_why_not(node: Node) -> str | None:
-    found = node.meta["val"]
-    result = found if isinstance(found, torch.Tensor) else found[0]
+    results = node.meta["val"]
+    result = results if isinstance(results, torch.Tensor) else results[0]
     if result.dim() < val_of(node.args[0]).dim() and dynamic_sizes(result.shape) > 1:
         return SEVERAL_DYNAMIC
     return None

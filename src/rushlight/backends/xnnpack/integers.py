@@ -2,8 +2,8 @@
 
 A call is computed in integers if all that it is given was dequantised and its result is quantised;
 around it the calls that quantise and dequantise say only which numbers the integers stand for.
-Calls that hand on what they are given hand on integers. Where a pattern is incomplete, a step of
-its own makes real numbers of integers; only products are left out then, since real weights would
+Calls that hand on what they are given hand on integers. Where a pattern is incomplete, a node of
+its own converts integers to real numbers; only products are left out then, since real weights would
 take four times the bytes.
 """
 
@@ -48,7 +48,7 @@ class Arithmetic(Enum):
     """How XNNPACK computes a call in integers.
 
     KEEPS: the results are some of the integers that it is given, or stand for zero.
-    LIMITS: they are clamped, by the step before or one of its own.
+    LIMITS: they are clamped, by the node before or one of their own.
     COMPUTES: they may stand for other numbers than what is given.
     COMPUTES_ALIKE: they have to stand for the same numbers.
     """
@@ -64,7 +64,7 @@ def is_quantizing(node: Node) -> bool:
     return chooses(node) or quantizes(node) or dequantizes(node)
 
 
-class Forms:
+class IntegerValues:
     """What of a graph is integers.
 
     Args:
@@ -113,16 +113,16 @@ class Forms:
         if node.target in _PRODUCTS:
             weights = weights_of(node, node.args[1], self.constant)
         if weights is not None:
-            found = weights if isinstance(weights, str) else self._product(node, weights)
-            if isinstance(found, str):
-                reason = f"{layer_of(node)}: {found}"
+            product = weights if isinstance(weights, str) else self._product(node, weights)
+            if isinstance(product, str):
+                reason = f"{layer_of(node)}: {product}"
                 self.reasons[node] = self.reasons[node.args[1]] = reason  # type: ignore[index]
             else:
-                self.products[node] = found
+                self.products[node] = product
             return
-        form = self._form(node)
-        if form is not None:
-            self.values[node] = form
+        quantization = self._quantization_of(node)
+        if quantization is not None:
+            self.values[node] = quantization
 
     def _look_at_integers(self, node: Node) -> None:
         affine = affine_of(node)
@@ -156,15 +156,15 @@ class Forms:
         kind = self._arithmetic(node)
         return None if kind is None or self._why_not(node) is not None else kind
 
-    def _form(self, node: Node) -> Affine | None:
+    def _quantization_of(self, node: Node) -> Affine | None:
         kind = self.arithmetic(node)
-        given = [n for n in node.all_input_nodes if not _is_size(n)]
-        forms = [self.values.get(n) for n in given]
-        first = forms[0] if forms else None
-        if kind is None or first is None or None in forms:
+        sources = [n for n in node.all_input_nodes if not _is_size(n)]
+        quantizations = [self.values.get(n) for n in sources]
+        first = quantizations[0] if quantizations else None
+        if kind is None or first is None or None in quantizations:
             return None
         if kind is Arithmetic.KEEPS:
-            return first if all(first.same(other) for other in forms) else None
+            return first if all(first.same(other) for other in quantizations) else None
         result = self.result(node)
         if kind is Arithmetic.COMPUTES_ALIKE and not first.same(result):
             return None
@@ -200,14 +200,14 @@ class Forms:
             return reason
         if rows is not None:
             return Product(weights, rows[0], None, (*around, *rows[1]), rows[1])
-        given, path = self.values.get(source), self._to_result(node)
-        if given is None:
+        quantization, path = self.values.get(source), self._to_result(node)
+        if quantization is None:
             return "its weights are quantised and its input is not: XNNPACK takes both or neither"
         if not path:
             return "its weights and input are quantised and its result is not, as XNNPACK wants it"
         if weights.group:
             return "XNNPACK takes groups of weights only where the input is quantised as it comes"
-        scale = scale_of(given, self.constant)
+        scale = scale_of(quantization, self.constant)
         result = affine_of(path[-1])
         assert result is not None
         reason = why_not_bias(weights, scale, bias, self.constant) or why_not_result(
@@ -218,7 +218,7 @@ class Forms:
         self.values[node] = result
         if dequantizes(source):
             around.append(source)
-        return Product(weights, source, given, (*around, *path))
+        return Product(weights, source, quantization, (*around, *path))
 
     def _why_not_rows(self, node: Node, bias: object) -> str | None:
         if isinstance(bias, Node) and self.constant(bias) is None:

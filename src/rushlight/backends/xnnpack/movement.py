@@ -1,4 +1,4 @@
-"""Data movement: permutations are other orders of the same tensor, the rest are steps."""
+"""Data movement: permutations are other orders of the same tensor, the rest are nodes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _transpose(b: Builder, node: Node) -> Value:
 
 def _converted(b: Builder, node: Node) -> Value:
     value, datatype = b.value(node.args[0]), DATATYPES[val_of(node).dtype]
-    if node in b.forms.values or datatype == value.stored.datatype:
+    if node in b.integers.values or datatype == value.stored.datatype:
         return value
     return b.converted(value, Elements(datatype))
 

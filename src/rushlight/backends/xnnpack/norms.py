@@ -1,4 +1,4 @@
-"""Batch norm: part of the weights before it, or a step of its own."""
+"""Batch norm: part of the weights before it, or a node of its own."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from torch.fx import Node
 
 from rushlight.backends.xnnpack import elementwise, images, movement, norms, products, slopes
 from rushlight.backends.xnnpack.graph import DATATYPES
-from rushlight.backends.xnnpack.integers import Forms, is_quantizing
+from rushlight.backends.xnnpack.integers import IntegerValues, is_quantizing
 from rushlight.backends.xnnpack.operator_facts import Arithmetic, Operator, used_results
 from rushlight.partition.operators import SIZES
 from rushlight.schema.cpu_engine import Limit
@@ -34,20 +34,22 @@ _MOST_DIMENSIONS = 6
 def arithmetic_of(node: Node) -> Arithmetic | None:
     """How XNNPACK computes a call in integers; None if it does not."""
     known = OPERATORS.get(node.target)
-    found = None if known is None else known.integers
-    return found if isinstance(found, Arithmetic) or found is None else found(node)
+    arithmetic = None if known is None else known.integers
+    return (
+        arithmetic if isinstance(arithmetic, Arithmetic) or arithmetic is None else arithmetic(node)
+    )
 
 
-def why_not(node: Node, is_constant: Callable[[Any], bool], forms: Forms) -> str | None:
+def why_not(node: Node, is_constant: Callable[[Any], bool], integers: IntegerValues) -> str | None:
     """Why XNNPACK does not take a call; None if it does.
 
     Args:
         node: of the Edge dialect.
         is_constant: whether an argument is a constant of the program.
-        forms: what of its graph is integers.
+        integers: which values of its graph are integers.
     """
-    if is_quantizing(node) or node in forms.reasons:
-        return forms.reasons.get(node)
+    if is_quantizing(node) or node in integers.reasons:
+        return integers.reasons.get(node)
     return why_not_call(node, is_constant)
 
 

@@ -10,7 +10,7 @@ from torch.export import ExportedProgram
 from torch.fx import Graph, Node
 
 from rushlight.backends.xnnpack.elementwise import KEPT_WHOLE
-from rushlight.backends.xnnpack.integers import Forms
+from rushlight.backends.xnnpack.integers import IntegerValues
 from rushlight.backends.xnnpack.operators import (
     OPERATORS,
     arithmetic_of,
@@ -32,7 +32,7 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
 
     def __init__(self) -> None:
         self._constants: Mapping[Node, torch.Tensor] = {}
-        self._forms: dict[Graph, Forms] = {}
+        self._integers: dict[Graph, IntegerValues] = {}
         super().__init__(
             DelegationSpec(XnnpackBackend.__name__),
             self._why_not,
@@ -50,16 +50,16 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
             for node, spec in data.specs.items()
             if str(spec.target) not in data.written
         }
-        self._forms = {}
+        self._integers = {}
         return super().partition(exported_program)
 
-    def _of(self, graph: Graph) -> Forms:
-        if graph not in self._forms:
-            self._forms[graph] = Forms(
+    def _of(self, graph: Graph) -> IntegerValues:
+        if graph not in self._integers:
+            self._integers[graph] = IntegerValues(
                 *(graph, self._constants.get, arithmetic_of),
                 lambda node: why_not_call(node, self._is_constant),
             )
-        return self._forms[graph]
+        return self._integers[graph]
 
     def _why_not(self, node: Node) -> str | None:
         return why_not(node, self._is_constant, self._of(node.graph))

@@ -10,7 +10,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from rushlight.backends.xnnpack.build import Builder
-from rushlight.backends.xnnpack.graph import UNLIMITED, Step, Stored
+from rushlight.backends.xnnpack.graph import UNLIMITED, PayloadNode, Stored
 from rushlight.backends.xnnpack.operators import OPERATORS, arithmetic_of
 from rushlight.backends.xnnpack.payload import write_payload
 from rushlight.ir.bounds import Bounds
@@ -48,17 +48,19 @@ class XnnpackBackend(BackendDetails):
         translate = {target: known.translate for target, known in OPERATORS.items()}
         builder = Builder(edge_program, translate, arithmetic_of)
         store = NamedDataStore()
-        graph = Writer(store, Bounds.of(edge_program)).graph(builder.steps, builder.arguments)
-        handles = {i: tuple(_handles(step)) for i, step in enumerate(builder.steps)}
+        graph = Writer(store, Bounds.of(edge_program)).graph(builder.nodes, builder.arguments)
+        handles = {i: tuple(_handles(payload_node)) for i, payload_node in enumerate(builder.nodes)}
         return PreprocessResult(
             write_payload(graph),
-            {i: found for i, found in handles.items() if found},
+            {i: calls for i, calls in handles.items() if calls},
             store.get_named_data_store_output(),
         )
 
 
-def _handles(step: Step) -> Iterator[int]:
-    yield from dict.fromkeys(_handle(node) for node in step.nodes if "debug_handle" in node.meta)
+def _handles(payload_node: PayloadNode) -> Iterator[int]:
+    yield from dict.fromkeys(
+        _handle(node) for node in payload_node.calls if "debug_handle" in node.meta
+    )
 
 
 def _handle(node: Node) -> int:
@@ -80,31 +82,31 @@ class Writer:
         self._values: list[fb.Value] = []
         self._constants = [fb.ConstantDataOffset(0, 0, "")]  # index 0 stands for none
 
-    def graph(self, steps: Sequence[Step], arguments: int) -> fb.Graph:
+    def graph(self, payload_nodes: Sequence[PayloadNode], arguments: int) -> fb.Graph:
         """The payload's graph.
 
         Args:
-            steps: in order.
+            payload_nodes: in order.
             arguments: how many the delegate has, results included.
         """
         check_arguments(arguments, Limit.ARGUMENTS)
-        nodes = [self._node(step) for step in steps]
+        nodes = [self._node(payload_node) for payload_node in payload_nodes]
         ends = {flag: [s for s in self._numbers if s.flags == flag] for flag in (1, 2)}
         inputs, outputs = (
-            [self._numbers[s] for s in sorted(found, key=lambda s: s.external or 0)]
-            for found in ends.values()
+            [self._numbers[s] for s in sorted(tensors, key=lambda s: s.external or 0)]
+            for tensors in ends.values()
         )
         return fb.Graph(
             *("0", nodes, self._values, arguments, inputs, outputs),
             constant_data=self._constants,
         )
 
-    def _node(self, step: Step) -> fb.Node:
-        operation = step.operation
-        for name, stored in (*step.inputs.items(), *step.outputs.items()):
+    def _node(self, payload_node: PayloadNode) -> fb.Node:
+        operation = payload_node.operation
+        for name, stored in (*payload_node.inputs.items(), *payload_node.outputs.items()):
             setattr(operation, name, _NONE if stored is None else self._number(stored))
-        limits = None if step.limits == UNLIMITED else fb.OutputMinMax(*step.limits)
-        handle = next(_handles(step), _NO_HANDLE)
+        limits = None if payload_node.limits == UNLIMITED else fb.OutputMinMax(*payload_node.limits)
+        handle = next(_handles(payload_node), _NO_HANDLE)
         return fb.Node(xnode_union=operation, debug_handle=handle, output_min_max=limits)
 
     def _number(self, stored: Stored) -> int:

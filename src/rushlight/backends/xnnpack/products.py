@@ -24,8 +24,8 @@ _TRANSPOSE_WEIGHTS = 1
 
 def _linear(b: Builder, node: Node) -> Value:
     args = arguments(node)
-    if node in b.forms.products:
-        return _quantized(b, node, b.forms.products[node], args["bias"])
+    if node in b.integers.products:
+        return _quantized(b, node, b.integers.products[node], args["bias"])
     weight, bias = b.data(args["weight"]), b.data(args["bias"])
     is_bias_known = args["bias"] is None or bias is not None
     norm = norm_after(b, node) if weight is not None and is_bias_known else None
@@ -34,20 +34,20 @@ def _linear(b: Builder, node: Node) -> Value:
     filter, shift = (b.constant(t, val_of(node).dtype) for t in norm.folded(weight, bias))
     matrix = Value(filter, tuple(weight.shape), identity(2))
     value = _fully_connected(b, node, b.value(args["input"]), matrix, shift)
-    assert value.stored.step is not None
-    b.settle(norm.node, [value], value.stored.step)
+    assert value.stored.node is not None
+    b.settle(norm.node, [value], value.stored.node)
     return value
 
 
 def _quantized(b: Builder, node: Node, product: Product, bias: Node | None) -> Value:
     weights, data = product.weights, b.data(product.weights.node)
     assert data is not None
-    if product.given is None:
+    if product.quantization is None:
         weights = weights.of_each(data.shape[0])
     filter = Value(integers_of(weights, data, 0), tuple(data.shape), identity(2))
     return _fully_connected(
         *(b, node, b.value(product.source), filter, b.bias(product, bias)),
-        given=None if product.given else ROWS,
+        elements=None if product.quantization else ROWS,
     )
 
 
@@ -77,17 +77,17 @@ def _fully_connected(
     value: Value,
     weight: Value,
     bias: Stored | None,
-    given: Elements | None = None,
+    elements: Elements | None = None,
 ) -> Value:
     """The rows of a value, in whatever order they are, times a matrix [out, in].
 
     Args:
-        given: what the rows are converted to.
+        elements: what the rows are converted to; None if they stay as they are.
     """
     last = value.rank - 1
     rows = b.in_order(value, [*(d for d in value.order if d != last), last])
-    if given is not None:
-        rows = b.converted(rows, given)
+    if elements is not None:
+        rows = b.converted(rows, elements)
     shape = tuple(val_of(node).shape)
     stored = b.emit_one(
         fb.FullyConnected(flags=_TRANSPOSE_WEIGHTS if weight.order == (1, 0) else 0),

@@ -55,15 +55,15 @@ class Product:
 
     Attributes:
         weights: they.
-        source: what it is given: integers, or real numbers to be quantised row by row.
-        given: how integers stand for what it is given; None if it is real numbers.
+        source: its input: integers, or real numbers to be quantised row by row.
+        quantization: how integers stand for the input; None if that is real numbers.
         calls: those around it that go with it.
         rows: of these, the ones that quantise rows.
     """
 
     weights: Weights
     source: Node
-    given: Affine | None
+    quantization: Affine | None
     calls: tuple[Node, ...]
     rows: tuple[Node, ...] = ()
 
@@ -97,10 +97,10 @@ def weights_of(node: Node, weight: Any, constant: Constant) -> Weights | str | N
     affine = affine_of(weight) if dequantizes(weight) else None
     if affine is None:
         return None
-    found = affine.constants(constant)
-    if found is None:
+    constants = affine.constants(constant)
+    if constants is None:
         return "its weights are quantised and computed, and XNNPACK packs weights at load"
-    data, scales, zero_points = found
+    data, scales, zero_points = constants
     if affine.dtype != torch.int8 or zero_points.any():
         return "its weights are not int8 with zero points of 0"
     reason = why_not_scales(scales)
@@ -202,8 +202,8 @@ def bias_of(weights: Weights, scale: float, bias: Node | None, constant: Constan
     """
     if bias is None:
         return None
-    found = _bias(weights, scale, bias, constant).clamp(-_MOST_INT32 - 1, _MOST_INT32)
-    data = found.to(torch.int32)
+    integers = _bias(weights, scale, bias, constant).clamp(-_MOST_INT32 - 1, _MOST_INT32)
+    data = integers.to(torch.int32)
     dims: list[Any] = list(data.shape)
     if not weights.scales.dim():
         one = fb.PerTensorQuant(weights.scales.item() * scale)
@@ -261,5 +261,5 @@ def why_not_result(weights: Weights, scale: float, result: float) -> str | None:
 
 
 def _is_symmetric(affine: Affine, constant: Constant) -> bool:
-    found = affine.constants(constant)
-    return found is not None and affine.dtype == torch.int32 and not bool(found[2].any())
+    constants = affine.constants(constant)
+    return constants is not None and affine.dtype == torch.int32 and not bool(constants[2].any())
