@@ -48,7 +48,7 @@ def _prepare(module: GraphModule) -> None:
         if not isinstance(node.target, HigherOrderOperator):
             continue
         called = [a for a in node.args if isinstance(a, Node) and a.op == "get_attr"]
-        graphs = list(dict.fromkeys(found for a in called if (found := branch(a)) is not None))
+        graphs = list(dict.fromkeys(inner for a in called if (inner := branch(a)) is not None))
         for graph in graphs:
             _prepare(graph)
         if str(node.target) in _OPERANDS:
@@ -69,10 +69,10 @@ def _lift_tensors(
         name = f"_lifted_{len(module.graph.nodes)}"  # the graph grows by every one
         module.register_buffer(name, graph.get_buffer(str(held.target)))
         with module.graph.inserting_before(call):
-            given = module.graph.get_attr(name)
-        given.meta.update(held.meta)
+            operand = module.graph.get_attr(name)
+        operand.meta.update(held.meta)
         operands: Any = call.args[at] if at < len(call.args) else ()
-        call.args = (*call.args[:at], (*operands, given), *call.args[at + 1 :])
+        call.args = (*call.args[:at], (*operands, operand), *call.args[at + 1 :])
         for one in graphs:
             body = next(n for n in one.graph.nodes if n.op != "placeholder")
             with one.graph.inserting_before(body):

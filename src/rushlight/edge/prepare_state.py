@@ -64,7 +64,7 @@ class _Held:
 
 def _in_one_memory(program: ExportedProgram) -> list[list[_Held]]:
     """The program's own tensors by the memory that they are in, buffers first."""
-    found: dict[int, list[_Held]] = defaultdict(list)
+    tensors: dict[int, list[_Held]] = defaultdict(list)
     specs = program.graph_signature.input_specs
     for spec in sorted(specs, key=lambda spec: spec.kind != InputKind.BUFFER):
         tensor = None if spec.target is None else tensor_named(program, spec.target)
@@ -73,8 +73,8 @@ def _in_one_memory(program: ExportedProgram) -> list[list[_Held]]:
         # What wraps other tensors, as torchao's weights do, has no memory of its own.
         if not is_traceable_wrapper_subclass(tensor):
             memory = tensor.untyped_storage().data_ptr()
-            found[memory].append(_Held(spec.arg.name, str(spec.target), tensor))
-    return list(found.values())
+            tensors[memory].append(_Held(spec.arg.name, str(spec.target), tensor))
+    return list(tensors.values())
 
 
 def _layout(tensor: torch.Tensor) -> tuple[object, ...]:
@@ -113,11 +113,11 @@ def _refuse_overlaps(held: list[_Held], writes: Mapping[str, Node]) -> None:
 
 def _overlaps_itself(tensor: torch.Tensor) -> bool:
     """Whether two indices stand for one element."""
-    reach = 0  # of the dimensions with smaller steps
-    for step, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if size > 1 and step <= reach:
+    reach = 0  # of the dimensions with smaller strides
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size > 1 and stride <= reach:
             return True
-        reach += step * (size - 1)
+        reach += stride * (size - 1)
     return False
 
 
@@ -128,8 +128,8 @@ def _meet(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _span(tensor: torch.Tensor) -> tuple[int, int]:
-    steps = zip(tensor.stride(), tensor.shape, strict=True)
-    bytes_between = tensor.itemsize * (1 + sum(step * (size - 1) for step, size in steps))
+    strides = zip(tensor.stride(), tensor.shape, strict=True)
+    bytes_between = tensor.itemsize * (1 + sum(stride * (size - 1) for stride, size in strides))
     return tensor.data_ptr(), tensor.data_ptr() + bytes_between - 1
 
 

@@ -141,8 +141,8 @@ def std(
     """The root of the variance, which is taken in a type that holds the squares of all numbers."""
     wide = _HOLDS_SQUARES.get(self.dtype, self.dtype)
     variance = torch.var(self.to(wide), dim, correction=correction, keepdim=keepdim)
-    found = torch.sqrt(variance)
-    return found if self.is_complex() else found.to(self.dtype)
+    root = torch.sqrt(variance)
+    return root if self.is_complex() else root.to(self.dtype)
 
 
 def std_mean(self: Tensor, dim: list[int] | None = None, **options: Any) -> tuple[Tensor, Tensor]:

@@ -1,1 +1,1 @@
-"""What every step of the compiler shares: dialect tables, the verifier, specs, graph rewriting."""
+"""What every stage of the compiler shares: dialect tables, the verifier, specs, graph rewriting."""

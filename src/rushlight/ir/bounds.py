@@ -65,8 +65,8 @@ class Bounds:
             return
         most = ValueRanges(0, math.prod(torch.broadcast_shapes(*shapes)))
         own = free_unbacked_symbols(node.meta["val"])
-        for given in node.all_input_nodes:
-            own -= free_unbacked_symbols(given.meta["val"])
+        for source in node.all_input_nodes:
+            own -= free_unbacked_symbols(source.meta["val"])
         for symbol in own:
             self.counts[symbol] = most
             self.ranges[symbol] = self.ranges.get(symbol, most) & most
@@ -83,10 +83,12 @@ class Bounds:
         if expr.is_Integer:
             return int(expr), int(expr)
         if expr not in self._cache:
-            found = bound_sympy(expr, self.ranges) & self.ranges.get(expr, ValueRanges.unknown())
-            low = int(found.lower) if found.lower > 0 else 0  # may be minus infinity
-            finite = found.upper < _UNBOUNDED
-            self._cache[expr] = (low, int(found.upper) if finite else None)
+            value_range = bound_sympy(expr, self.ranges) & self.ranges.get(
+                expr, ValueRanges.unknown()
+            )
+            low = int(value_range.lower) if value_range.lower > 0 else 0  # may be minus infinity
+            finite = value_range.upper < _UNBOUNDED
+            self._cache[expr] = (low, int(value_range.upper) if finite else None)
         return self._cache[expr]
 
     def upper(self, size: Size, what: str, node: Node | None = None) -> int:
@@ -139,9 +141,9 @@ class Bounds:
     def describe_number(self, number: torch.SymInt) -> dict[str, Any]:
         """An integer input as the contract writes it; it needs no bound and may be negative."""
         expr = number.node.expr
-        found = bound_sympy(expr, self.ranges)
-        low = int(found.lower) if found.lower > -(2**63) else -(2**63)
-        high = int(found.upper) if found.upper < 2**63 - 1 else 2**63 - 1
+        value_range = bound_sympy(expr, self.ranges)
+        low = int(value_range.lower) if value_range.lower > -(2**63) else -(2**63)
+        high = int(value_range.upper) if value_range.upper < 2**63 - 1 else 2**63 - 1
         key = "sym" if expr.is_Symbol else "expr"
         return {"min": low, "max": high, key: PythonPrinter().doprint(expr)}
 
@@ -161,8 +163,8 @@ def _counted(node: Node) -> list[Node]:
     if node.target in counting or _all_consecutive(node):
         return list(node.all_input_nodes)
     if node.target is aten.index.Tensor:
-        given: Any = node.args[1]
-        masks = [i for i in given if i is not None and i.meta["val"].dtype == torch.bool]
+        indices: Any = node.args[1]
+        masks = [i for i in indices if i is not None and i.meta["val"].dtype == torch.bool]
         return masks if len(masks) == 1 else []
     return []
 
@@ -189,24 +191,24 @@ def _settled(program: ExportedProgram) -> dict[sympy.Expr, ValueRanges[Any]]:
     reshape's size is often written as a quotient of the others."""
     modes = (getattr(n.meta.get("val"), "fake_mode", None) for n in program.graph.nodes)
     environment = next((mode.shape_env for mode in modes if mode is not None), None)
-    found = {}
+    settled = {}
     for guard in getattr(environment, "guards", None) or ():
         if isinstance(guard.expr, sympy.Eq):
             for size, number in (guard.expr.args, guard.expr.args[::-1]):
                 if number.is_Integer and not size.is_Integer:
-                    found[size] = ValueRanges(number, number)
-    return found
+                    settled[size] = ValueRanges(number, number)
+    return settled
 
 
 def input_sizes(program: ExportedProgram) -> list[Size]:
     """The sizes of the tensors that a call passes, and the integers among its inputs."""
-    found: list[Size] = []
+    sizes: list[Size] = []
     for _, value in _inputs(program):
         if isinstance(value, torch.Tensor):
-            found += value.shape
+            sizes += value.shape
         elif isinstance(value, torch.SymInt):
-            found.append(value)
-    return found
+            sizes.append(value)
+    return sizes
 
 
 def _inputs(program: ExportedProgram) -> Iterator[tuple[str, Any]]:

@@ -9,16 +9,16 @@ from torch.fx import Graph, GraphModule, Node
 
 def attribute(node: Node) -> object:
     """What a `get_attr` node names: a tensor, a graph, or a part lowered for a backend."""
-    found: object = node.graph.owning_module
+    value: object = node.graph.owning_module
     for name in str(node.target).split("."):
-        found = getattr(found, name)
-    return found
+        value = getattr(value, name)
+    return value
 
 
 def branch(node: Node) -> GraphModule | None:
     """The graph that a `get_attr` node names; None if it names something else."""
-    found = attribute(node)
-    return found if isinstance(found, GraphModule) else None
+    value = attribute(node)
+    return value if isinstance(value, GraphModule) else None
 
 
 def results_of(graph: Graph) -> list[Any]:
@@ -29,8 +29,8 @@ def results_of(graph: Graph) -> list[Any]:
 
 def branches(module: GraphModule) -> list[GraphModule]:
     """Every graph that `module`'s graph uses, however deep, the innermost first, each once."""
-    found: dict[GraphModule, None] = {}
+    graphs: dict[GraphModule, None] = {}
     for node in module.graph.nodes:
         if node.op == "get_attr" and (inner := branch(node)) is not None:
-            found.update(dict.fromkeys([*branches(inner), inner]))
-    return list(found)
+            graphs.update(dict.fromkeys([*branches(inner), inner]))
+    return list(graphs)

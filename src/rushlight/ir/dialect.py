@@ -148,8 +148,8 @@ def _writes_allocated(node: Node) -> str | None:
         effect = target._schema.is_mutable or not target._schema.returns
         return None if effect else "it is not an out-variant"
     for schema in outs:
-        given = node.kwargs.get(schema.name)
-        for one in given if isinstance(given, list | tuple) else [given]:
+        argument = node.kwargs.get(schema.name)
+        for one in argument if isinstance(argument, list | tuple) else [argument]:
             if not isinstance(one, Node) or one.target is not alloc:
                 return f"out argument {schema.name!r} must come from alloc, got {one!r}"
     return None

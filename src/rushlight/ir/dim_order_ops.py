@@ -32,10 +32,10 @@ _SCHEMAS = (
 def strides_of(sizes: Sequence[int], dim_order: Sequence[int]) -> list[int]:
     """Dense strides, in elements, of `sizes` laid out in `dim_order`."""
     strides = [1] * len(sizes)
-    step = 1
+    stride = 1
     for dim in reversed(dim_order):
-        strides[dim] = step
-        step = step * sizes[dim]
+        strides[dim] = stride
+        stride = stride * sizes[dim]
     return strides
 
 

@@ -120,10 +120,10 @@ def _custom_quantized_sdpa(
 ) -> Tensor:
     """`_custom_sdpa` of real numbers: its options, then three pairs of zero points and scales."""
     options, parameters = options[:4], options[4:]
-    given = dict(zip(("q_zeros", "q", "k_zeros", "k", "v_zeros", "v"), parameters, strict=False))
-    heads_first = len(parameters) > len(given) and parameters[len(given)]
+    named = dict(zip(("q_zeros", "q", "k_zeros", "k", "v_zeros", "v"), parameters, strict=False))
+    heads_first = len(parameters) > len(named) and parameters[len(named)]
     real = [
-        (x.float() - given[f"{name}_zeros"].float()) * given[name]
+        (x.float() - named[f"{name}_zeros"].float()) * named[name]
         for x, name in ((query, "q"), (key, "k"), (value, "v"))
     ]
     if heads_first:

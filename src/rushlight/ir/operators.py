@@ -118,5 +118,7 @@ def out_arguments(target: OpOverload) -> list[str]:
 def arguments(node: Node) -> dict[str, Any]:
     """The arguments of a call by the names of its schema, defaults filled in."""
     schema = node.target._schema.arguments  # type: ignore[union-attr]
-    given = dict(zip((a.name for a in schema), node.args, strict=False))
-    return {a.name: given.get(a.name, node.kwargs.get(a.name, a.default_value)) for a in schema}
+    positional = dict(zip((a.name for a in schema), node.args, strict=False))
+    return {
+        a.name: positional.get(a.name, node.kwargs.get(a.name, a.default_value)) for a in schema
+    }

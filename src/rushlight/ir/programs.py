@@ -53,10 +53,10 @@ def copy_graph_module(module: GraphModule) -> GraphModule:
     for node in module.graph.nodes:
         env[node] = copy_node(graph, node, env)
         if node.op == "get_attr":
-            found = attribute(node)
-            if isinstance(found, GraphModule):
-                found = copy_graph_module(found)
-            held[str(node.target)] = found
+            value = attribute(node)
+            if isinstance(value, GraphModule):
+                value = copy_graph_module(value)
+            held[str(node.target)] = value
     return make_module(held, graph, module)
 
 

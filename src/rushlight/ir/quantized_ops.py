@@ -44,8 +44,8 @@ def out_variant(target: OpOverload) -> OpOverload | None:
         if overload not in (torch._C._jit_get_operation(f"{OUT_NAMESPACE}::{base}")[1] or ()):
             _LIB.define(_schema(target, overload, len(results)))
     packet = getattr(getattr(torch.ops, OUT_NAMESPACE), base)
-    found: OpOverload = getattr(packet, overload)
-    return found
+    operator: OpOverload = getattr(packet, overload)
+    return operator
 
 
 def _base(target: OpOverload) -> str:

@@ -70,8 +70,8 @@ class Affine:
 
     def scales(self, constant: Constant) -> torch.Tensor | None:
         """The scales, float32; None if they are not constants."""
-        found = _tensor(self.scale, constant)
-        return None if found is None else found.to(torch.float32)
+        scales = _tensor(self.scale, constant)
+        return None if scales is None else scales.to(torch.float32)
 
     def zero_points(self, constant: Constant) -> torch.Tensor | None:
         """The zero points; None if they are not constants."""
@@ -180,6 +180,6 @@ def name_of(node: Any) -> str:
     return name.partition(".")[0] if library == NAMESPACE else ""
 
 
-def _tensor(given: float | Node, constant: Constant) -> torch.Tensor | None:
-    found = constant(given) if isinstance(given, Node) else torch.tensor(given)
-    return None if found is None else found.detach()
+def _tensor(argument: float | Node, constant: Constant) -> torch.Tensor | None:
+    tensor = constant(argument) if isinstance(argument, Node) else torch.tensor(argument)
+    return None if tensor is None else tensor.detach()

@@ -54,13 +54,13 @@ def source_in(trace: str) -> Source:
     lines = trace.splitlines()
     chosen: Source | None = None
     for at, text in enumerate(lines):
-        found = _FRAME.search(text)
-        if not found:
+        frame = _FRAME.search(text)
+        if not frame:
             continue
         code = lines[at + 1].strip() if at + 1 < len(lines) else ""
         if _FRAME.search(code):
             code = ""
-        source = Source(found["file"], int(found["line"]), found["function"], code.rstrip("^~ "))
+        source = Source(frame["file"], int(frame["line"]), frame["function"], code.rstrip("^~ "))
         if chosen is None or not _is_library(source.file) or _is_library(chosen.file):
             chosen = source
     return chosen or Source()
@@ -68,13 +68,13 @@ def source_in(trace: str) -> Source:
 
 def source_of(node: Node) -> Source:
     """The user's line and the module path that `node` was traced from."""
-    found = source_in(node.meta.get("stack_trace") or "")
+    frame = source_in(node.meta.get("stack_trace") or "")
     stack = node.meta.get("nn_module_stack") or {}
     path = ""
     for name, _ in stack.values():
         if isinstance(name, str) and not name.startswith("_empty_nn_module_stack"):
             path = name.removeprefix("L['self'].").removeprefix("L['self']")
-    return Source(found.file, found.line, found.function, found.text, path)
+    return Source(frame.file, frame.line, frame.function, frame.text, path)
 
 
 def debug_handles(graph: Graph) -> dict[str, int]:

@@ -26,13 +26,13 @@ Origins = dict[sympy.Symbol, Node]
 
 def origins_of(module: GraphModule) -> Origins:
     """Where each symbol that depends on data begins: the first node whose value has it."""
-    found: Origins = {}
+    origins: Origins = {}
     for one in (module, *branches(module)):
         for node in one.graph.nodes:
             for value in pytree.tree_leaves(node.meta.get("val")):
                 for symbol in _symbols(value):
-                    found.setdefault(symbol, node)
-    return found
+                    origins.setdefault(symbol, node)
+    return origins
 
 
 def _symbols(value: Any) -> Any:
@@ -59,4 +59,4 @@ def origin_text(symbol: sympy.Symbol, node: Node) -> str:
 def in_words(expression: sympy.Basic | str, names: Mapping[str, str]) -> str:
     """An expression, or its text, with names for its symbols."""
     text = expression if isinstance(expression, str) else PythonPrinter().doprint(expression)
-    return re.sub(r"[A-Za-z_]\w*", lambda found: names.get(found[0], found[0]), text)
+    return re.sub(r"[A-Za-z_]\w*", lambda match: names.get(match[0], match[0]), text)

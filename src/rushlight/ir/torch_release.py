@@ -36,8 +36,8 @@ def known_operators(
 def guards_of(program: ExportedProgram) -> list[str]:
     """The conditions on sizes that a captured program holds for, as torch wrote them; what 2.15
     calls `torch.sym_min` is `min`, as it was."""
-    found = getattr(program, "_guards_code", None) or ()
-    return [re.sub(r"\btorch\.sym_(min|max)\(", r"\1(", guard) for guard in found]
+    guards = getattr(program, "_guards_code", None) or ()
+    return [re.sub(r"\btorch\.sym_(min|max)\(", r"\1(", guard) for guard in guards]
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def read_files(data: bytes | memoryview) -> dict[str, bytes]:
     try:
         table, _ = json.JSONDecoder().raw_decode(data[::-1].decode("utf-8", "replace"))
         nodes = table["nodes"]
-        found: dict[str, bytes] = {}
+        files: dict[str, bytes] = {}
         todo, seen = [("", len(nodes) - 1)], set()
         while todo:
             path, index = todo.pop()
@@ -63,11 +63,11 @@ def read_files(data: bytes | memoryview) -> dict[str, bytes]:
             node = nodes[index]
             if node["kind"] == _FILE:
                 at, size = node["dataRegion"]["offset"], node["dataRegion"]["size"]
-                if not 0 <= at <= at + size <= len(data) or path in found:
+                if not 0 <= at <= at + size <= len(data) or path in files:
                     raise ValueError(f"the file {path!r} lies outside of the {len(data)} bytes")
-                found[path] = data[at : at + size]
+                files[path] = data[at : at + size]
             for name, child in node["children"].items():
                 todo.append((f"{path}/{name}" if path else name, child))
     except (LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"these bytes are no flattened folder: {error!r}") from None
-    return found
+    return files

@@ -78,7 +78,7 @@ class CoreMLBackend(BackendDetails):
             (root / "debug_info.json").write_text(json.dumps(info))
             _write_metadata(root, model.get_spec())
             payload = flatten(root)
-        handles = {name: tuple(found) for name, found in info["debugSymbolToHandles"].items()}
+        handles = {name: tuple(numbers) for name, numbers in info["debugSymbolToHandles"].items()}
         return PreprocessResult(payload, handles)
 
 
@@ -141,10 +141,10 @@ def _settle_manifest(path: Path) -> None:
 
 def _debug_info(path: Path) -> dict[str, Any]:
     """coremltools' {handle: paths of operations}, turned round as ExecuTorch's delegate has it."""
-    found = json.loads(path.read_text()) if path.exists() else {}
+    mapping = json.loads(path.read_text()) if path.exists() else {}
     paths: dict[str, Any] = {}
     handles: dict[str, list[int]] = {}
-    for handle, operations in found.get("mapping", {}).items():
+    for handle, operations in mapping.get("mapping", {}).items():
         if not handle.isdecimal():  # "null": what coremltools made of nothing in the graph
             continue
         for steps in operations:
@@ -152,7 +152,7 @@ def _debug_info(path: Path) -> dict[str, Any]:
             symbol = f"{last['Output']}:{last['Operator']}"
             paths[symbol] = steps
             handles.setdefault(symbol, []).append(int(handle))
-    version = found.get("version", {})
+    version = mapping.get("version", {})
     return {
         "versionInfo": version if isinstance(version, dict) else {"coremltools": version},
         "debugSymbolToOperationPath": paths,
@@ -164,7 +164,7 @@ def _write_metadata(root: Path, spec: Any) -> None:
     """Names of inputs and outputs in order, and an id under which the device keeps the model."""
     content = hashlib.sha256(flatten(root)).hexdigest()
     metadata = {
-        "inputNames": [given.name for given in spec.description.input],
+        "inputNames": [source.name for source in spec.description.input],
         "outputNames": [result.name for result in spec.description.output],
         "identifier": f"executorch_{uuid.uuid5(uuid.NAMESPACE_OID, content)}",
     }

@@ -73,28 +73,28 @@ def read_specs(specs: Sequence[CompileSpec]) -> Options:
     Raises:
         ExportError: for a key or a value that is not known, with those that are.
     """
-    given = spec_texts(specs)
-    units = _one_of(given, "compute_units", _UNITS, Options.units)
-    precision = _one_of(given, "model_compute_precision", _PRECISIONS, Options.precision)
-    target = _one_of(given, "min_deployment_target", {"": None, **_TARGETS}, None)
+    texts = spec_texts(specs)
+    units = _one_of(texts, "compute_units", _UNITS, Options.units)
+    precision = _one_of(texts, "model_compute_precision", _PRECISIONS, Options.precision)
+    target = _one_of(texts, "min_deployment_target", {"": None, **_TARGETS}, None)
     kinds = {kind.value: kind for kind in ModelType}
-    if _one_of(given, "model_type", kinds, ModelType.MODEL) is ModelType.COMPILED_MODEL:
+    if _one_of(texts, "model_type", kinds, ModelType.MODEL) is ModelType.COMPILED_MODEL:
         raise ExportError(
             "model_type=compiled_model needs Core ML's compiler, which is on macOS only: use "
             "model_type=model, which the device compiles when it loads the program",
             code=Code.NOT_SUPPORTED,
         )
-    if given:
+    if texts:
         raise ExportError(
-            f"unknown compile specs {sorted(given)}; allowed are compute_units, "
+            f"unknown compile specs {sorted(texts)}; allowed are compute_units, "
             f"min_deployment_target, model_compute_precision and model_type",
             code=Code.INVALID_ARGUMENT,
         )
     return Options(units, precision, target)
 
 
-def _one_of(given: dict[str, str], key: str, allowed: dict[str, T], default: T) -> T:
-    value = given.pop(key, None)
+def _one_of(texts: dict[str, str], key: str, allowed: dict[str, T], default: T) -> T:
+    value = texts.pop(key, None)
     if value is None:
         return default
     if value not in allowed:

@@ -63,13 +63,13 @@ def convert(program: ExportedProgram) -> openvino.Model:
 def orders_of(program: ExportedProgram) -> list[Order]:
     """The dim orders of a program's inputs; () is row-major, as all results of delegates are."""
     specs = {s.arg.name: s for s in program.graph_signature.input_specs}
-    found: list[Order] = []
+    orders: list[Order] = []
     for node in program.graph.nodes:
         if node.op == "placeholder" and specs[node.name].kind == InputKind.USER_INPUT:
             value = node.meta["val"]
             order = dim_order_of(value) if isinstance(value, torch.Tensor) else ()
-            found.append(() if order == tuple(range(len(order))) else order)
-    return found
+            orders.append(() if order == tuple(range(len(order))) else order)
+    return orders
 
 
 def debug_handle_map(model: openvino.Model, program: ExportedProgram) -> Handles:
@@ -163,12 +163,12 @@ def _as_in_memory(model: openvino.Model, program: ExportedProgram, module: Graph
 def _let_means_of_nothing_be_nan(model: openvino.Model) -> None:
     """Write means over sizes that may be 0 as sums by counts; OpenVINO's mean of nothing is 0."""
     for mean in [op for op in model.get_ops() if op.get_type_name() == "ReduceMean"]:
-        given, dims = mean.input_value(0), mean.input_value(1)
-        if not any(size.min_length == 0 for size in given.get_partial_shape()):
+        source, dims = mean.input_value(0), mean.input_value(1)
+        if not any(size.min_length == 0 for size in source.get_partial_shape()):
             continue
-        sizes = opset.gather(opset.shape_of(given), dims, opset.constant(0))
-        count = opset.convert(opset.reduce_prod(sizes, opset.constant(0)), given.element_type)
-        total = opset.reduce_sum(given, dims, mean.get_attributes()["keep_dims"])
+        sizes = opset.gather(opset.shape_of(source), dims, opset.constant(0))
+        count = opset.convert(opset.reduce_prod(sizes, opset.constant(0)), source.element_type)
+        total = opset.reduce_sum(source, dims, mean.get_attributes()["keep_dims"])
         quotient = opset.divide(total, count)
         quotient.set_friendly_name(mean.get_friendly_name())
         for use in mean.output(0).get_target_inputs():

@@ -78,21 +78,21 @@ Roles = tuple[Container[torch.dtype], int | None]
 
 
 def _table() -> dict[OpOverload, Roles]:
-    found: dict[OpOverload, Roles] = {}
+    table: dict[OpOverload, Roles] = {}
     for names, dtypes in (
         (_MOVING, _MOVED),
         (_COMPUTING, _FLOATS),
         (_COMPARING, _FLOATS | {torch.bool}),
         (_LOGICAL, frozenset({torch.bool})),
     ):
-        found |= {_overload(name): (dtypes, None) for name in names.split()}
-    return found | {_overload(name): (_MOVED, at) for name, at in _INDEXING.items()}
+        table |= {_overload(name): (dtypes, None) for name in names.split()}
+    return table | {_overload(name): (_MOVED, at) for name, at in _INDEXING.items()}
 
 
 def _overload(name: str) -> OpOverload:
     packet, overload = name.split(".")
-    found: OpOverload = getattr(getattr(aten, packet), overload)
-    return found
+    overloaded: OpOverload = getattr(getattr(aten, packet), overload)
+    return overloaded
 
 
 _TABLE = _table()
@@ -149,8 +149,8 @@ def _why_not_values(
     node: Node, dtypes: Container[torch.dtype], index: int | None = None
 ) -> str | None:
     """Whether a dtype or a size stands against it."""
-    given = node.args[index] if index is not None and index < len(node.args) else ()
-    indices = given if isinstance(given, list | tuple) else (given,)
+    argument = node.args[index] if index is not None and index < len(node.args) else ()
+    indices = argument if isinstance(argument, list | tuple) else (argument,)
     values = [(n.meta.get("val"), n in indices) for n in node.all_input_nodes]
     results = node.meta.get("val")
     used = {u.args[1] for u in node.users if u.target is operator.getitem}
@@ -185,11 +185,11 @@ def _why_not_converted(node: Node) -> str | None:
     """A change of dtype or layout."""
     source, result = node.args[0], node.meta["val"]
     assert isinstance(source, Node)
-    given = source.meta["val"].dtype
-    if given == result.dtype:
+    dtype = source.meta["val"].dtype
+    if dtype == result.dtype:
         return _why_not_values(node, _MOVED)
     if result.dtype not in _FLOATS:
-        return f"it converts {given} to {result.dtype}, where OpenVINO saturates".replace(
+        return f"it converts {dtype} to {result.dtype}, where OpenVINO saturates".replace(
             "torch.", ""
         )
     return _why_not_values(node, _TO_FLOAT)
@@ -270,7 +270,7 @@ def _pooling(node: Node) -> str | None:
     if _given(node, 6, "divisor_override") is not None:
         return "OpenVINO has no divisor_override"
     sizes = (_given(node, at, name) for at, name in _POOL_SIZES.items())
-    if any(given and len(given) == 1 for given in sizes):
+    if any(size and len(size) == 1 for size in sizes):
         return "it has one size for both dimensions, which OpenVINO does not spread"
     return None
 

@@ -87,8 +87,8 @@ def _blob(model: openvino.Model, program: ExportedProgram, options: dict[str, st
             code=Code.NOT_SUPPORTED,
         )
     core, device = openvino.Core(), options.get("device", "CPU")
-    given = {k: v for k, v in options.items() if k.isupper()}
-    config = exact_properties(core, device) | given
+    properties = {k: v for k, v in options.items() if k.isupper()}
+    config = exact_properties(core, device) | properties
     try:
         compiled = core.compile_model(model, device, config)
         return bytes(compiled.export_model().getvalue())

@@ -116,12 +116,12 @@ class OpenvinoRuntime:
                 f"the delegate is called with {len(args)} arguments, and its model has "
                 f"{len(inputs)} inputs and {len(outputs)} outputs"
             )
-        for port, given in zip(inputs, args[: len(inputs)], strict=True):
-            _bind(port, given, request.set_input_tensor)
+        for port, argument in zip(inputs, args[: len(inputs)], strict=True):
+            _bind(port, argument, request.set_input_tensor)
         results = list(zip(outputs, args[len(inputs) :], strict=True))
-        for port, given in results:
-            if port.is_static and given.flags.c_contiguous:
-                _bind(port, given, request.set_output_tensor)
+        for port, argument in results:
+            if port.is_static and argument.flags.c_contiguous:
+                _bind(port, argument, request.set_output_tensor)
         start = time.perf_counter_ns()
         try:
             request.start_async()
@@ -129,12 +129,12 @@ class OpenvinoRuntime:
         except RuntimeError as error:
             _blame(context, str(error))
             raise
-        for port, given in results:
+        for port, argument in results:
             if port.bound is None:
-                found = request.get_output_tensor(port.index).data
+                data = request.get_output_tensor(port.index).data
                 if not port.is_static:
-                    given = context.resize(len(inputs) + port.index, found.shape)
-                given[...] = found
+                    argument = context.resize(len(inputs) + port.index, data.shape)
+                argument[...] = data
         if context.is_traced:
             _report(context, request, start)
 
@@ -179,23 +179,23 @@ def _compile(context: BackendContext, *, is_profiled: bool) -> _Delegate:
 
 def _config(context: BackendContext, core: Any) -> tuple[str, dict[str, Any]]:
     """The device and OpenVINO's properties: of the load, else of the program, else our own."""
-    given: dict[str, Any] = {k: v.decode() for k, v in context.compile_specs.items()}
+    options: dict[str, Any] = {k: v.decode() for k, v in context.compile_specs.items()}
     for key, value in context.options.items():
         if key != "device" and not key.isupper():
             raise ValueError(
                 f"unknown option {key!r} of OpenvinoBackend: allowed are device and OpenVINO's "
                 f"properties in capital letters, such as INFERENCE_NUM_THREADS"
             )
-        given[key] = value
-    device = given.get("device", "CPU")
+        options[key] = value
+    device = options.get("device", "CPU")
     if not isinstance(device, str) or not device:
         raise ValueError(f"the option device is {device!r}, and must be a name such as 'CPU'")
-    properties = {k: v for k, v in given.items() if k.isupper()}
+    properties = {k: v for k, v in options.items() if k.isupper()}
     return device, _DEFAULTS | exact_properties(core, device) | properties
 
 
-def _ports(found: Any, orders: Sequence[Order]) -> list[_Port]:
-    listed = list(found)
+def _ports(model_ports: Any, orders: Sequence[Order]) -> list[_Port]:
+    listed = list(model_ports)
     orders = orders or [()] * len(listed)
     if len(orders) != len(listed):
         raise ValueError(
@@ -212,20 +212,20 @@ def _ports(found: Any, orders: Sequence[Order]) -> list[_Port]:
     return ports
 
 
-def _bind(port: _Port, given: Any, set_tensor: Any) -> None:
+def _bind(port: _Port, argument: Any, set_tensor: Any) -> None:
     """Point the request to the memory of an argument, if it does not already."""
-    if isinstance(given, np.ndarray):
-        here = (given.__array_interface__["data"][0], given.shape, given.strides)
+    if isinstance(argument, np.ndarray):
+        here = (argument.__array_interface__["data"][0], argument.shape, argument.strides)
         if here == port.bound:
             return
-        array = given.transpose(port.order) if port.order else given
+        array = argument.transpose(port.order) if port.order else argument
         if array.flags.c_contiguous:
             set_tensor(port.index, _tensor(array))
             port.bound = here
             return
         port.copied = np.ascontiguousarray(array)  # laid out otherwise than the graph said
     else:  # sizes come as numbers
-        port.copied = np.array(given, np.int64)
+        port.copied = np.array(argument, np.int64)
     set_tensor(port.index, _tensor(port.copied))
     port.bound = None
 

@@ -95,7 +95,7 @@ def fold(
     stored: dict[Any, Node] = {}
     for node in border:
         value = _evaluate(constants, node, values)
-        # Equal views of one weight, as of every step of a recurrent layer, are one constant.
+        # Equal views of one weight, as in every iteration of a recurrent layer, are one constant.
         key = (value.data_ptr(), value.dtype, value.shape, value.stride())
         if key not in stored:
             stored[key] = constants.add(value, like=node)
@@ -123,7 +123,7 @@ class _Origins:
 
     def __init__(self, constants: set[Node]) -> None:
         self._large = [node for node in constants if _size(node) > _SMALL]
-        self._group = {node: node for node in self._large}  # of a node: a step towards its leader
+        self._group = {node: node for node in self._large}  # of a node: one towards its leader
         self._largest = {node: _size(node) for node in self._large}
 
     def add(self, node: Node) -> None:
@@ -171,7 +171,7 @@ def _size(node: Node) -> int:
 
 def _evaluate(constants: Constants, node: Node, values: dict[Node, Any]) -> Any:
     """The value of a constant node; the stack of work is explicit, chains can be long."""
-    given = constants.nodes()
+    constant_nodes = constants.nodes()
     pending = [node]
     while pending:
         top = pending[-1]
@@ -179,7 +179,7 @@ def _evaluate(constants: Constants, node: Node, values: dict[Node, Any]) -> Any:
             pending.pop()
             continue
         missing = [n for n in top.all_input_nodes if n not in values]
-        if top in given:
+        if top in constant_nodes:
             values[top] = constants.value(top)
         elif missing:
             pending.extend(missing)

@@ -25,8 +25,8 @@ def drop_zero_points(constants: Constants) -> int:
     for node in constants.graph.nodes:
         if name_of(node) != "dequantize_per_channel_group":
             continue
-        given: Any = node.args[2]
-        source = given
+        argument: Any = node.args[2]
+        source = argument
         while isinstance(source, Node) and source.target in _KEEPS_ZEROS:
             source = source.args[0]
         if source in known and not bool(constants.value(source).any()):

@@ -42,8 +42,8 @@ def groups_to_channels(program: ExportedProgram) -> ExportedProgram:
 
 
 def _is_in_groups(node: Node) -> bool:
-    found = affine_of(node) if dequantizes(node) else None
-    return found is not None and found.per == "channel_group"
+    affine = affine_of(node) if dequantizes(node) else None
+    return affine is not None and affine.per == "channel_group"
 
 
 def _rewrite(constants: Constants, node: Node, reshaped: dict[Node, Node]) -> None:
@@ -51,13 +51,13 @@ def _rewrite(constants: Constants, node: Node, reshaped: dict[Node, Node]) -> No
     assert affine is not None
     shape = list(node.meta["val"].shape)
 
-    def channels(given: Any, *sizes: int) -> Any:
-        if not isinstance(given, Node):
-            return given
-        if given not in reshaped:
-            value = constants.value(given).reshape(-1, *sizes)
-            reshaped[given] = constants.add(value, like=given)
-        return reshaped[given]
+    def channels(constant: Any, *sizes: int) -> Any:
+        if not isinstance(constant, Node):
+            return constant
+        if constant not in reshaped:
+            value = constants.value(constant).reshape(-1, *sizes)
+            reshaped[constant] = constants.add(value, like=constant)
+        return reshaped[constant]
 
     parameters = channels(affine.scale), channels(affine.zero_point)
     how = 0, affine.low, affine.high, affine.dtype
