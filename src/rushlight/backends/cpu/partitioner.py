@@ -72,7 +72,7 @@ class CpuPartitioner(SupportedOperatorPartitioner):
         self._constants = {n: tensors[str(s.target)].detach() for n, s in constants.items()}
         self._sizes, self._reasons = DynamicSizes(exported_program), {}
         for module in graphs_of(exported_program):
-            for node in reversed(module.graph.nodes):  # what is asked of users is known then
+            for node in reversed(module.graph.nodes):  # `_is_wanted` asks about users
                 if node.op == "call_function":
                     self._why_not(node)
         while True:

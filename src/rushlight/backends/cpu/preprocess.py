@@ -220,7 +220,7 @@ def _constant(tensor: torch.Tensor, store: NamedDataStore) -> fb.Constant:
 
 
 def _place_scratch(graph: Graph, bounds: Bounds) -> tuple[dict[int, int], int]:
-    """Where each memory of values in between lies at the sizes' bounds, and the bytes of all."""
+    """The offset of each scratch memory at the sizes' bounds, and the bytes of the whole arena."""
     blocks = []
     for memory, first, last in lives_of(graph.nodes):
         most = max(limits(memory.size, bounds)[1] or 0, at_bounds(memory.size, bounds))

@@ -1,4 +1,4 @@
-"""What makes the engine's nodes: values, copies, chains of elementwise calls."""
+"""Builds the engine's graph: values, copies, chains of elementwise calls."""
 
 from __future__ import annotations
 
@@ -94,13 +94,13 @@ class Builder:
         return self._data.get(node)
 
     def value(self, node: Node) -> Any:
-        """What a node stands for: a view, or a list of views."""
+        """The value of a call or input: a view, or a list of views."""
         if node not in self._values:
             self._values[node] = self.weights(node, (node,), lambda: self._data[node].contiguous())
         return self._values[node]
 
     def set_value(self, node: Node, value: Any) -> None:
-        """Say what a node stands for."""
+        """Set the value of a call."""
         self._values[node] = value
 
     def has_value(self, node: Node) -> bool:
@@ -112,8 +112,8 @@ class Builder:
         return self.once(key, lambda: self.graph.constant(make()))
 
     def weights(self, node: Node, key: tuple[Any, ...], make: Callable[[], torch.Tensor]) -> View:
-        """What is made of a constant, in float32. Of large ones in halves it is stored in halves,
-        and widened in each run."""
+        """A packed constant in float32. A large one in half precision is stored as it is, and
+        converted in each run."""
         if self._data[node].numel() < MANY or not self.is_half(node):
             return self.constant(key, make)
 
@@ -126,11 +126,11 @@ class Builder:
         return self.once(key, widened)
 
     def is_half(self, node: Node) -> bool:
-        """Whether a constant is given in a half type."""
+        """Whether the model has a constant in half precision."""
         return node in self._half_dtypes
 
     def table(self, node: Node) -> View:
-        """A value as it is given: a constant in halves in these."""
+        """A value in row-major order in the model's own dtype: half precision stays so."""
         if not self.is_half(node):
             return self.dense(self.value(node))
 
@@ -235,7 +235,7 @@ class Builder:
     def _terms(
         self, nodes: Sequence[Node], load: Callable[[View], View], result: tuple[Node, View] | None
     ) -> Term:
-        """The value of the last node; `load` fits operands, `result` is the anchor's."""
+        """The term of the last call; `load` reshapes operands, `result` is the anchor's value."""
         shape = shape_of(nodes[-1])
         terms: dict[Node, Term] = {}
 
@@ -282,7 +282,7 @@ class Builder:
         sizes: Sizes,
         dtype: torch.dtype = torch.float32,
     ) -> View:
-        """A value that a term computes; `make` is given what loads a view."""
+        """The value of a term; `make` is called with a function that loads a view."""
         return self._tiles(make(lambda v: Term(TileOp.LOAD, source=v)), sizes, dtype)
 
     def _tiles(self, term: Term, sizes: Sizes, dtype: torch.dtype) -> View:
@@ -294,7 +294,7 @@ class Builder:
         """Add nodes that compute terms of equal sizes, as many as are needed.
 
         Raises:
-            TooLongError: if the tensors lie so that they have too many dimensions.
+            TooLongError: if the tensors' strides need too many dimensions.
         """
 
         def memory() -> View:
@@ -372,7 +372,7 @@ class Builder:
     # --- results --------------------------------------------------------------------------------
 
     def add_output(self, node: Node, index: int) -> None:
-        """Make a node's value a result of the part."""
+        """Make a call's value a result of the part."""
         view = self.value(node)
         # Results of delegates are row-major, whatever the graph says of their strides.
         wanted = Layout.dense(view.shape, range(view.meta.dim()), view.meta.dtype)
@@ -392,14 +392,14 @@ class Builder:
 
 
 def same_strides(one: Layout, other: Layout) -> bool:
-    """Whether elements of equal sizes lie alike; dimensions of one element lie anyhow."""
+    """Whether two layouts of equal sizes have equal strides, dimensions of one element ignored."""
     return all(
         same(a, b) for a, b, n in zip(one.strides, other.strides, one.shape, strict=True) if n != 1
     )
 
 
 def merged(metas: Sequence[Layout], order: Sequence[int]) -> list[Layout]:
-    """Layouts of equal sizes with their dimensions in this order and as few as can be."""
+    """Layouts of equal sizes with dimensions in this order, merged to as few as possible."""
     metas = [m.permute(order) for m in metas]
     sizes: list[Size] = []
     strides: list[list[Size]] = []  # of each dimension: one number for each tensor
@@ -424,12 +424,12 @@ def merged(metas: Sequence[Layout], order: Sequence[int]) -> list[Layout]:
 
 
 def _pixels_last(meta: Layout) -> list[int]:
-    """Channels behind all other dimensions."""
+    """The order of dimensions with channels last."""
     return [0, *range(2, meta.dim()), 1]
 
 
 def _clamped(term: Term) -> tuple[Term, float, float]:
-    """What a term clamps last, and the limits; no limits if it does not."""
+    """The term inside the clamps that end a term, and their limits; infinite without clamps."""
     first, low, high = term, -math.inf, math.inf
     while True:
         if term.op is TileOp.RELU:
@@ -444,7 +444,7 @@ def _clamped(term: Term) -> tuple[Term, float, float]:
 
 
 def _added_to(term: Term, result: View) -> View | None:
-    """The other one, if a term adds a view of dense rows to a product's result."""
+    """The residual, if a term only adds a view with dense rows to a product's result; else None."""
     if term.op is not TileOp.ADD or any(one.op is not TileOp.LOAD for one in term.inputs):
         return None
     sources = [one.source for one in term.inputs]
@@ -456,6 +456,6 @@ def _added_to(term: Term, result: View) -> View | None:
 
 
 def _adds(operation: Any) -> bool:
-    """Whether an operation can add to its results."""
+    """Whether an operation can add a residual to its results."""
     adding = (fb.ConvolutionKind.DENSE, fb.ConvolutionKind.WINOGRAD)
     return getattr(operation, "kind", fb.ConvolutionKind.DENSE) in adding

@@ -1,4 +1,4 @@
-"""A concatenation whose pieces are computed where they belong."""
+"""A concatenation whose operands are computed directly into its memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def join(b: Builder, cluster: Cluster) -> View:
     orders = [order_of_loads(term) for term in terms.values()]
     is_same = all(order == orders[0] for order in orders) and len(orders[0]) == len(sizes)
     out = b.new(sizes, orders[0] if is_same else None, dtype)
-    # One without elements may have any rank.
+    # An operand without elements may have any rank.
     nodes = [node for node in nodes if len(shape_of(node)) == len(sizes)]
     pieces = out.meta.split([shape_of(node)[dim] for node in nodes], dim)
     parts: list[tuple[Term, View]] = []
@@ -49,7 +49,7 @@ def join(b: Builder, cluster: Cluster) -> View:
 
 
 def _views(node: Node, last: Node) -> list[Node]:
-    """The views between the end of a chain and what a concatenation takes of it."""
+    """The views between the end of a chain and the operand of a concatenation."""
     views: list[Node] = []
     while node is not last:
         views.append(node)
@@ -58,7 +58,7 @@ def _views(node: Node, last: Node) -> list[Node]:
 
 
 def _store(b: Builder, parts: list[tuple[Term, View]]) -> None:
-    """Pieces that are equally large in one pass, as far as a program holds them."""
+    """Compute pieces of equal sizes in one tile program, as far as it has room for them."""
     groups: dict[Sizes, list[tuple[Term, View]]] = {}
     for part in parts:
         groups.setdefault(part[1].shape, []).append(part)

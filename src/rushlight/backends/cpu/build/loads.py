@@ -1,4 +1,4 @@
-"""How the views that a term loads lie in memory."""
+"""The order in memory of the views that a term loads."""
 
 from __future__ import annotations
 

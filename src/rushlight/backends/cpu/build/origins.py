@@ -1,4 +1,4 @@
-"""Which calls each of the tile programs computes that a cluster is cut into."""
+"""The calls that each tile program of a cluster computes, if the cluster needs several."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Origins:
         self._calls: dict[Term, list[Node]] = {}
 
     def add(self, nodes: Sequence[Node], terms: Mapping[Node, Term]) -> None:
-        """Note a chain. A call without an instruction of its own belongs to that of its user.
+        """Add a chain. A call without an instruction of its own counts to that of its user.
 
         Args:
             nodes: in order; only the last one's value is used elsewhere.

@@ -1,4 +1,4 @@
-"""How sizes follow from those of a delegate's inputs, as the payload writes it."""
+"""Sizes as expressions in the sizes of a delegate's inputs, and the payload's table of them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from rushlight.backends.cpu.graph.sizes import (
 from rushlight.schema.cpu_engine import Expression, ExpressionKind
 
 Shown: TypeAlias = Sequence[Sizes | Size]
-"""What a delegate is given: the sizes of each tensor, or a number."""
+"""The inputs of a delegate: the sizes of each tensor, or a number."""
 
 
 class Known:
-    """What follows from the inputs' sizes.
+    """The symbols and terms that the inputs' sizes determine.
 
-    A symbol is known by a size of its own, or by one from which it follows: s from 2 s + 1. So is
-    a term that is more than a symbol: (s - 1) // 2 from a size of (s - 1) // 2 + 1. Of s + t, one
-    is written as what is left, so that s + t + 1 is known.
+    A symbol is known if it is a size itself, or if a size can be solved for it: s from 2 s + 1. So
+    is a term of several symbols: (s - 1) // 2 from a size of (s - 1) // 2 + 1. If a size is s + t
+    and neither is known, one is written as the size minus the other, so that s + t + 1 is known.
 
     Args:
         shown: the inputs.
@@ -52,7 +52,7 @@ class Known:
             waiting.remove(solvable)
 
     def _learn(self, index: int, dim: int, size: sympy.Expr, most: int) -> bool:
-        """Whether a size of at most so many unknown terms tells one of them."""
+        """Solve a size that has at most `most` unknown terms for one of them; whether it can be."""
         left = sympy.sympify(self.of(size))
         unknown = [(c, term) for c, term in terms_of(left) if not self._is_known(term)]
         whole = [(c, term) for c, term in unknown if abs(c) == 1]
@@ -69,7 +69,7 @@ class Known:
         return True
 
     def of(self, size: Size) -> Size:
-        """A size by the inputs' sizes, as far as they tell it."""
+        """A size in terms of the inputs' sizes, as far as these determine it."""
         if isinstance(size, int):
             return size
         replaced = simple(self._replaced(size))
@@ -109,7 +109,7 @@ class Table:
     """The expressions of a payload.
 
     Args:
-        known: what the inputs tell.
+        known: the symbols and terms that the inputs determine.
     """
 
     def __init__(self, known: Known) -> None:
@@ -119,7 +119,7 @@ class Table:
         self._row_numbers: dict[Size, int] = {}
 
     def number(self, size: Size) -> int:
-        """The row of a size; -1 if it is the same whatever the inputs are."""
+        """The row of a size; -1 if it does not depend on the inputs."""
         if isinstance(size, int):
             return -1
         if size not in self._row_numbers:
@@ -127,7 +127,7 @@ class Table:
         return self._row_numbers[size]
 
     def numbers(self, sizes: Sizes) -> list[int] | None:
-        """The row of each size; None if all are the same whatever the inputs are."""
+        """The row of each size; None if none depends on the inputs."""
         return None if all(isinstance(s, int) for s in sizes) else [self.number(s) for s in sizes]
 
     def _write(self, expression: sympy.Expr) -> int:
@@ -154,7 +154,7 @@ class Table:
 
 
 def is_written(size: Size) -> bool:
-    """Whether the payload can say a size, if its symbols are known."""
+    """Whether the payload can express a size, if its symbols are known."""
     if isinstance(size, int):
         return True
     parts = sympy.preorder_traversal(size)
@@ -162,7 +162,7 @@ def is_written(size: Size) -> bool:
 
 
 def kind_of(expression: sympy.Expr) -> ExpressionKind | None:
-    """What an expression does with its arguments; None if the payload has nothing like it."""
+    """The payload's operation for an expression; None if it has none."""
     if expression.is_Add:
         return ExpressionKind.ADD
     if expression.is_Mul or (

@@ -47,12 +47,12 @@ class Layout:
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> Layout:
-        """That of a tensor."""
+        """The layout of a tensor."""
         return cls(sizes_of(tensor.shape), sizes_of(tensor.stride()), 0, tensor.dtype)
 
     @classmethod
     def dense(cls, sizes: Sequence[Size], order: Sequence[int], dtype: torch.dtype) -> Layout:
-        """Without gaps, with dimensions in this order, the outermost first."""
+        """A layout without gaps, with dimensions in this order, the outermost first."""
         strides: list[Size] = [0] * len(sizes)
         stride: Size = 1
         for dim in reversed(order):
@@ -67,11 +67,11 @@ class Layout:
         return self.dtype.itemsize
 
     def dim(self) -> int:
-        """How many dimensions."""
+        """The number of dimensions."""
         return len(self.shape)
 
     def numel(self) -> Size:
-        """How many elements."""
+        """The number of elements."""
         return product(self.shape)
 
     def order(self) -> list[int]:
@@ -103,14 +103,14 @@ class Layout:
         return self.permute(dims)
 
     def unsqueeze(self, dim: int) -> Layout:
-        """With a dimension of one element more."""
+        """One more dimension, of one element."""
         dim %= self.dim() + 1
         pairs = list(zip(self.shape, self.strides, strict=True))
         stride = product(pairs[dim]) if dim < len(pairs) else 1
         return self._with([*pairs[:dim], (1, stride), *pairs[dim:]])
 
     def squeeze(self, dims: Sequence[int]) -> Layout:
-        """Without those of these dimensions that have one element."""
+        """Drop those of the given dimensions that have one element."""
         left = {d % self.dim() for d in dims} if self.dim() else set()
         return self.permute(
             [d for d in range(self.dim()) if d not in left or not same(self.shape[d], 1)]

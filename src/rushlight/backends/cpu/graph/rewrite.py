@@ -19,7 +19,7 @@ _SAME_ELEMENTS = (aten.alias_copy.default, aten.expand_copy.default, aten.view_c
 
 
 class Rewriter:
-    """The graph of a part, and what its constants are.
+    """The graph of a part and its constants, and the means to change them.
 
     Args:
         program: the part; its graph, signature and constants are changed.
@@ -41,7 +41,7 @@ class Rewriter:
     def fake(
         self, sizes: Sequence[Any], strides: Sequence[Any], dtype: torch.dtype
     ) -> torch.Tensor:
-        """What a node says of its value."""
+        """An example value (a fake tensor) of these sizes, strides and dtype."""
         with self._mode:
             return torch.empty_strided(tuple(sizes), tuple(strides), dtype=dtype)
 
@@ -52,11 +52,11 @@ class Rewriter:
         return list(self._program.graph_signature.input_specs)
 
     def data(self, node: Any) -> torch.Tensor | None:
-        """The elements of a constant; None if it is none."""
+        """The elements of a constant; None for any other node."""
         return self._data.get(node) if isinstance(node, Node) else None
 
     def number(self, arg: Any) -> float | None:
-        """The number that an argument is in every element, if it is known to be one."""
+        """The number that every element of an argument is; None if that is not known."""
         while isinstance(arg, Node) and arg.target in _SAME_ELEMENTS:
             arg = arg.args[0]
         if isinstance(arg, bool | int | float):
@@ -67,7 +67,7 @@ class Rewriter:
         return float(data.item()) if data is not None and data.numel() == 1 else None
 
     def operands(self, node: Any, *targets: Any) -> tuple[Any, Any] | None:
-        """The two operands of a call to one of these, if it is one without an alpha."""
+        """The two operands of a call of one of `targets` without a factor alpha; else None."""
         if not isinstance(node, Node) or node.target not in targets:
             return None
         if node.kwargs.get("alpha", 1) != 1:
@@ -75,7 +75,7 @@ class Rewriter:
         return node.args[0], node.args[1]
 
     def factor(self, node: Any) -> tuple[Node, float] | None:
-        """What a call multiplies by a number, and the number."""
+        """The operand that a call multiplies by a number, and the number; else None."""
         for one, other in both(self.operands(node, aten.mul.Tensor, aten.mul.Scalar)):
             number = self.number(other)
             if number is not None and isinstance(one, Node):
@@ -87,7 +87,7 @@ class Rewriter:
         return None if not number else (pair[0], 1 / number)
 
     def term(self, node: Any) -> tuple[Node, float] | None:
-        """What a call adds a number to, and the number."""
+        """The operand that a call adds a number to, and the number; else None."""
         for one, other in both(self.operands(node, aten.add.Tensor, aten.add.Scalar)):
             number = self.number(other)
             if number is not None and isinstance(one, Node):
@@ -125,11 +125,10 @@ class Rewriter:
     ) -> Node:
         """A new call.
 
-        Nothing is computed to find out what its result is: that might decide what sizes are that
-        only a run knows.
+        Its shape is passed in and not computed by torch: that might fix sizes that are dynamic.
 
         Args:
-            before: where it is put, and whose place in the model's source it has.
+            before: the call before which it is inserted, and whose source line it takes.
             target: what it calls.
             args: its arguments.
             shape: sizes of its result.
@@ -163,7 +162,7 @@ class Rewriter:
         return self.call(before, aten.permute_copy.default, node, dims, shape=shape)
 
     def elementwise(self, before: Node, target: Any, *args: Node) -> Node:
-        """A call for each element of float32 values that are broadcast."""
+        """An elementwise call on float32 values, which are broadcast."""
         rank = max(len(traced_shape(arg)) for arg in args)
         shapes = [[1] * (rank - len(traced_shape(arg))) + traced_shape(arg) for arg in args]
         shape = [
@@ -173,7 +172,7 @@ class Rewriter:
         return self.call(before, target, *args, shape=shape)
 
     def replace(self, old: Node, new: Node) -> None:
-        """Let all that used a call use another one."""
+        """Let all users of one call use another."""
         old.replace_all_uses_with(new)
 
     def clean(self) -> None:
@@ -184,16 +183,16 @@ class Rewriter:
 
 
 MANY = 4096
-"""Elements from which on a constant in halves stays in them: it is stored so."""
+"""A constant in half precision with at least so many elements is stored in half precision."""
 
 
 def real(data: torch.Tensor) -> torch.Tensor:
-    """A constant as parts compute with it: few halves as float32."""
+    """A constant in the dtype that a part reads: a small one in half precision as float32."""
     return data.float() if data.dtype in HALVES and data.numel() < MANY else data
 
 
 def both(pair: tuple[Any, Any] | None) -> list[tuple[Any, Any]]:
-    """Two operands in either order; none of none."""
+    """Two operands in both orders; an empty list for None."""
     return [] if pair is None else [pair, pair[::-1]]
 
 
@@ -208,17 +207,17 @@ def traced_shape(node: Any) -> list[Any]:
 
 
 def plain(sizes: Sequence[Any]) -> list[int]:
-    """Sizes as an argument of a reshape: -1 for those that a run will know, which its value has."""
+    """Sizes as an argument of a reshape: -1 for dynamic ones, which the node's value has."""
     return [size if isinstance(size, int) else -1 for size in sizes]
 
 
 def alike(ones: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Whether sizes are as many, and equal whatever the inputs' sizes are."""
+    """Whether two lists of sizes have equal lengths and entries, for all sizes of the inputs."""
     return all_same(sizes_of(ones), sizes_of(others))
 
 
 def handles_of(nodes: Sequence[Node]) -> list[int]:
-    """The calls of the model that these were made of, by their debug handles."""
+    """The debug handles of the model's calls that these calls compute."""
     handles: list[int] = []
     for node in nodes:
         own = [node.meta["debug_handle"]] if "debug_handle" in node.meta else []

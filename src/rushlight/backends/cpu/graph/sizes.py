@@ -1,7 +1,7 @@
-"""Sizes that may depend on the inputs' sizes: numbers, or expressions in a form of their own.
+"""Sizes that may depend on the inputs' sizes: numbers, or expressions in one normalised spelling.
 
-Nothing here asks what a size was when the model was captured: two sizes are equal only if they are
-whatever the symbols stand for.
+Nothing here uses the sizes of the example inputs: two sizes are equal only if they are equal for
+all values of their symbols.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rushlight.ir.bounds import Bounds
 Size: TypeAlias = int | sympy.Expr
 Sizes: TypeAlias = tuple[Size, ...]
 
-_LARGE = 997  # what stands for a symbol where sizes are compared for a choice that is always right
+_LARGE = 997  # a symbol's value where sizes are compared for a choice that cannot be wrong
 MODULO = (Mod, PythonMod)
 CHOICES_MAX, CHOICES_MIN = (Max, sympy.Max), (Min, sympy.Min)
 
@@ -55,7 +55,7 @@ def all_same(ones: Sequence[Size], others: Sequence[Size]) -> bool:
 
 
 def simple(expression: Any) -> Size:
-    """The one form of an expression: polynomials are expanded, and what is divisible is divided."""
+    """The normalised spelling of an expression: sums expanded, exact quotients divided."""
     return expression if type(expression) is int else _number(_simple(sympy.sympify(expression)))
 
 
@@ -75,12 +75,12 @@ def greater(one: Size, other: Size) -> Size:
 
 
 def at_most_one(size: Size) -> bool:
-    """Whether a dimension has one element or none for all inputs."""
+    """Whether a dimension has at most one element for all inputs."""
     return isinstance(size, int) and size <= 1
 
 
 def magnitude(size: Size) -> int:
-    """What orders sizes where any order is right."""
+    """A number to sort sizes by, where any order is right."""
     if isinstance(size, int):
         return size
     return int(size.xreplace(dict.fromkeys(size.free_symbols, sympy.Integer(_LARGE))))
@@ -96,7 +96,7 @@ def limits(size: Size, bounds: Bounds) -> tuple[int | None, int | None]:
 
 
 def at_bounds(size: Size, bounds: Bounds) -> int:
-    """A size where all symbols have their greatest value; they must have one."""
+    """The value of a size when all its symbols have their greatest values, which must exist."""
     if isinstance(size, int):
         return size
     most = {symbol: sympy.Integer(limits(symbol, bounds)[1]) for symbol in size.free_symbols}
@@ -130,7 +130,7 @@ def _divided(whole: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr:
         return taken
     quotient = FloorDiv(left, divisor)
     if isinstance(quotient, FloorDiv) and quotient.args != (left, divisor):
-        quotient = _divided(*quotient.args)  # of what was a quotient itself
+        quotient = _divided(*quotient.args)  # torch joined two divisions into one
     return sympy.expand(taken + quotient)
 
 
@@ -147,6 +147,6 @@ def _splits(whole: sympy.Expr, divisor: sympy.Expr) -> bool:
 
 
 def terms_of(expression: sympy.Expr) -> Iterator[tuple[sympy.Expr, sympy.Expr]]:
-    """The sum that an expression is: numbers, and what each is multiplied with."""
+    """The terms of a sum, each as a number and the factor that it multiplies."""
     for term in sympy.Add.make_args(expression):
         yield term.as_coeff_Mul()

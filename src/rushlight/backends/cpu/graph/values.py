@@ -49,7 +49,7 @@ class View:
         return self.meta.shape
 
     def place(self) -> tuple[Any, ...]:
-        """What is equal of views of the same elements."""
+        """A key that views of the same elements share."""
         meta = self.meta
         return id(self.memory), meta.dtype, meta.shape, meta.strides, meta.offset
 
@@ -59,7 +59,7 @@ class View:
 
 
 def bytes_of(meta: Layout) -> Size:
-    """The bytes of as many elements."""
+    """The bytes that the elements of a layout take without gaps."""
     return product((meta.numel(), meta.itemsize))
 
 
@@ -72,8 +72,8 @@ class EngineNode:
         inputs: None for one that is left out.
         outputs: views that it writes.
         calls: the calls of the model that it computes.
-        operands: what the operation's tile program loads and stores, if it has one, or what it
-            adds to its result.
+        operands: the views that the operation's tile program loads and stores, if it has one, or
+            the residual that it adds to its result.
     """
 
     operation: Any
@@ -94,7 +94,7 @@ class Graph:
     Attributes:
         nodes: in the order of execution.
         constants: their elements as they are stored, by index.
-        inputs: the arguments in their own sizes; of a number what it is.
+        inputs: the arguments in their own sizes; a number as the size that it is.
         outputs: the results in their own sizes.
     """
 

@@ -1,1 +1,1 @@
-"""Quantised values: their facts, the calls that stand for integer operators, packed weights."""
+"""Quantised values: their parameters, calls that stand for integer operators, packed weights."""

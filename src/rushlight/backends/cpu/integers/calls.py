@@ -1,7 +1,7 @@
-"""The engine's calls on bytes, as a part's graph has them once its patterns are found.
+"""The engine's calls on bytes, which patterns put into a part's graph.
 
-They stand for nodes and are never run. Bytes are uint8 tensors; what they stand for is an argument
-of the calls that need it.
+They stand for nodes and are never run. Bytes are uint8 tensors; the numbers that they stand for
+follow from a `Quantization`, an argument of the calls that need it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Window:
-    """What a convolution or pool looks at; each pair is of rows and columns.
+    """The window of a convolution or pool; each pair is for rows and columns.
 
     Attributes:
         kernel, stride, dilation: two numbers each.
@@ -46,7 +46,7 @@ def flip(x: Node) -> Any:
 
 
 def lookup(x: Node, table: Node) -> Any:
-    """Each byte replaced by what a constant of 256 bytes says."""
+    """Each byte replaced by its entry in a constant table of 256 bytes."""
 
 
 def product(
@@ -60,7 +60,7 @@ def product(
 ) -> Any:
     """A matrix product of bytes [..., depth] with int8 weights; float32 if `to` is None.
 
-    With a residual of the result's sizes: what `binary` makes of the result and of that.
+    With a residual, which has the result's sizes: `binary` of the result and the residual.
     """
 
 
@@ -76,9 +76,9 @@ def convolution(
     residual: Node | None = None,
     pair: Pair | None = None,
 ) -> Any:
-    """A convolution of bytes [N, C, H, W], around which lies the byte `outside`.
+    """A convolution of bytes [N, C, H, W], padded with the byte `outside`.
 
-    A residual is as of a product.
+    A residual is added as by `product`.
     """
 
 
@@ -87,7 +87,7 @@ def quantize_rows(x: Node) -> Any:
 
 
 def dynamic_product(rows: Node, weight: Node, weights: Any, bias: Node | None) -> Any:
-    """A product of what `quantize_rows` made with weights of 8 or 4 bits; float32."""
+    """A product of the results of `quantize_rows` and weights of 8 or 4 bits; float32."""
 
 
 def weight_only_product(x: Node, weight: Node, weights: Any, bias: Node | None) -> Any:
@@ -96,7 +96,7 @@ def weight_only_product(x: Node, weight: Node, weights: Any, bias: Node | None) 
 
 @dataclass(frozen=True)
 class Pair:
-    """What the operands of a binary call and its result stand for."""
+    """How the bytes of a binary call's operands and result stand for numbers."""
 
     kind: QuantizedBinaryKind
     a: Quantization
@@ -105,7 +105,7 @@ class Pair:
 
 
 def binary(a: Node, b: Node, pair: Pair) -> Any:
-    """A sum, difference or product of bytes, which are repeated as elementwise operators do."""
+    """A sum, difference or product of bytes, which are broadcast."""
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,10 @@ class Pool:
     """A pool of bytes.
 
     Attributes:
-        window: what it looks at.
+        window: its window.
         source, to: how an average reads its bytes and writes the result's; None for a maximum.
-        count_padding: whether an average divides by the elements outside of the image, too.
-        divisor: of averages, if not 0.
+        count_padding: whether an average counts the elements outside of the image, too.
+        divisor: what an average divides by instead of the count, if not 0.
     """
 
     window: Window

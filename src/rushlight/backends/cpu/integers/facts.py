@@ -1,4 +1,4 @@
-"""What the engine makes of calls that quantise and dequantise: bytes, weights, rows."""
+"""How the engine reads calls that quantise and dequantise: as bytes, weights or rows."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from rushlight.ir.quantized_values import (
 
 aten = torch.ops.aten
 
-_FLIPPED = 128  # the engine's bytes are unsigned: the zero points of int8 are so much less
+_FLIPPED = 128  # added to int8 and its zero point, since the engine's bytes are unsigned
 LEAST, GREATEST = 0, 255
 
 
 @dataclass(frozen=True)
 class Quantization:
-    """What bytes of the engine, which are unsigned, stand for: scale * (byte - zero_point).
+    """How the engine's bytes, which are unsigned, stand for numbers: scale * (byte - zero_point).
 
     Attributes:
         scale: a float32.
@@ -42,7 +42,7 @@ class Quantization:
     high: int = GREATEST
 
     def alike(self, other: Quantization) -> bool:
-        """Whether the same bytes are the same numbers."""
+        """Whether equal bytes stand for equal numbers."""
         return (self.scale, self.zero_point) == (other.scale, other.zero_point)
 
     def bytes(self, numbers: torch.Tensor) -> torch.Tensor:
@@ -55,13 +55,14 @@ class Quantization:
         return int(self.bytes(torch.tensor(number)))
 
     def numbers(self, data: torch.Tensor) -> torch.Tensor:
-        """What bytes stand for."""
+        """The numbers that bytes stand for."""
         return (data.to(torch.int32) - self.zero_point).float() * self.scale
 
 
 def read(node: Node, data: Constant) -> Quantization | None:
-    """What the integers are that a call makes of a tensor, or takes as one, if it is known ahead;
-    None of another call.
+    """The quantization by which a call quantises or dequantises, if it is known at export.
+
+    None for any other call.
 
     Args:
         node: `quantize_per_tensor` or `dequantize_per_tensor`.
@@ -87,7 +88,7 @@ class Weights:
 
     Attributes:
         node: the constant.
-        columns: the dimension of the constant that the first one of `data` is.
+        columns: the constant's dimension of output columns, which is the first one of `data`.
         data: integers [columns, ...].
         scales: float32 [columns, groups of terms].
         low, high: the range of the integers.
@@ -102,7 +103,7 @@ class Weights:
 
     @property
     def group_size(self) -> int:
-        """Terms that share a scale; 0: all of them."""
+        """The number of terms that share a scale; 0 if all do."""
         groups = self.scales.shape[1]
         return self.data[0].numel() // groups if groups > 1 else 0
 
@@ -142,12 +143,12 @@ def weights_of(node: Any, data: Constant, *, columns: int = 0) -> Weights | None
 
 @dataclass(frozen=True)
 class Operands:
-    """What a product or convolution multiplies and adds.
+    """The operands of a product or convolution.
 
     Attributes:
         x: rows or images.
-        weight, bias: its other operands; no bias is None.
-        columns: the dimension of `weight` that the result has.
+        weight, bias: its other operands; None for no bias.
+        columns: the dimension of `weight` that becomes the result's columns.
     """
 
     x: Any
@@ -157,7 +158,7 @@ class Operands:
 
 
 def operands_of(node: Node) -> Operands | None:
-    """The operands of a product or convolution; None of another call."""
+    """The operands of a product or convolution; None for any other call."""
     if node.target not in _OPERANDS:
         return None
     x, weight, bias, columns = _OPERANDS[node.target]
@@ -206,15 +207,15 @@ MOVES = PARTS | _WHOLE
 
 
 def is_greatest(node: Node) -> bool:
-    """Whether a value is what a maximum over windows has for its first result."""
+    """Whether a value is the first result of a maximum over windows."""
     args: Any = node.args
     is_first = node.target is operator.getitem and args[1] == 0
     return is_first and args[0].target is aten.max_pool2d_with_indices.default
 
 
 def static_of(node: Any, data: Constant) -> Quantization | None:
-    """What the integers are that a value was dequantised from, perhaps to be moved then; None if
-    that is not known ahead of a run."""
+    """The quantization that a value was dequantised with, also if it was moved afterwards; None if
+    that is not known at export."""
     quantization: Quantization | None = None
     seen: set[Node] = set()
     todo = [node]
@@ -241,7 +242,7 @@ def static_of(node: Any, data: Constant) -> Quantization | None:
 
 
 def _moved(node: Node) -> list[Any]:
-    """What a call moves the elements of as they are; nothing if it computes."""
+    """The operands whose elements a call moves unchanged; [] if it computes."""
     if node.target is aten.cat.default:
         return list(arguments(node)["tensors"])
     if is_greatest(node):
@@ -251,15 +252,15 @@ def _moved(node: Node) -> list[Any]:
 
 
 def is_static(node: Any, data: Constant) -> bool:
-    """Whether a value was dequantised by numbers that are known ahead of a run."""
+    """Whether a value was dequantised with parameters that are known at export."""
     return static_of(node, data) is not None
 
 
 def rows_of(node: Any) -> Node | None:
-    """What a value was before its rows were quantised by what they hold, and dequantised again.
+    """The float value whose rows were quantised at run time and dequantised again to give `node`.
 
-    Whole tensors that are quantised so are taken row by row, as XNNPACK does: each row's integers
-    are at least as fine.
+    A tensor that is quantised at run time as a whole is quantised row by row here, as XNNPACK
+    does: each row's scale is at least as fine.
     """
     chosen = chosen_of(node)
     if chosen is None or name_of(chosen.calls[0]) not in CHOOSE:

@@ -1,8 +1,8 @@
-"""Integer weights in the order in which the engine's kernels read them, and their sums' parameters.
+"""Integer weights packed for the engine's kernels, and the parameters of their accumulators.
 
-Sums of products are int32: `start + Σ byte * weight`, where `start` has the bias and takes off what
-the zero point of the bytes adds. A float32 multiplier for each column makes them the result's bytes
-or numbers; it is computed in float32, in the order in which XNNPACK does.
+Accumulators are int32: `start + Σ byte * weight`, where `start` is the bias minus the contribution
+of the bytes' zero point. A float32 multiplier for each column converts them to the result's bytes
+or numbers; it is computed in float32, in the same order of operations as in XNNPACK.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST = 2**31 - 1
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What sums of products start from, and what makes them the result.
+    """The start values of accumulators, and the multipliers that convert them to results.
 
     Attributes:
         weights: int8, as they are stored.
@@ -71,8 +71,8 @@ def sums(
         )
     flat = weights.data.reshape(len(weights.data), -1).double()
     shift = torch.zeros(len(flat)) if bias is None else bias.double() / unit.double()
-    # A channel of weights near zero has a tiny scale, in which its bias is more than an int32 can
-    # hold. Coarser weights do no harm beside such a bias.
+    # A channel of weights near zero has a tiny scale, in units of which its bias may exceed an
+    # int32. Its weights are then rounded more coarsely: beside such a bias they hardly count.
     most = shift.abs() + GREATEST * flat.abs().sum(1)
     factor = torch.exp2(torch.ceil(torch.log2(most / _MOST)).clamp(min=0))
     flat = torch.round(flat / factor[:, None])
@@ -140,13 +140,13 @@ def convolution(weight: torch.Tensor, groups: int, kind: ConvolutionKind) -> tor
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """What makes sums of rows that are quantised at run time numbers.
+    """The parameters that convert sums over rows that are quantised at run time to numbers.
 
     Attributes:
-        scales: float32 [columns]; of groups of terms, for each panel [groups, 16], in bfloat16 if
-            that is as exact.
-        shares: what a zero point of one adds to a column: int32 sums of its weights, or float32
-            ones of scale * weight where there are groups.
+        scales: float32 [columns]; with groups of terms [groups, 16] for each panel, in bfloat16 if
+            that loses nothing.
+        shares: what a zero point of 1 adds to each column: the int32 sum of its weights, or with
+            groups the float32 sum of scale * weight.
     """
 
     scales: torch.Tensor

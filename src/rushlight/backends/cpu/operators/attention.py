@@ -21,7 +21,7 @@ from rushlight.schema.cpu_engine import TileOp
 
 aten = torch.ops.aten
 NEVER = -1e9
-"""A score that this, or less, is added to has no weight beside others."""
+"""A mask's value from which down the masked score has no weight."""
 
 
 def _attention_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
@@ -48,7 +48,7 @@ def _attention(b: Builder, node: Node) -> View:
     scale = args["scale"]
     if scale is None:
         scale = val_of(args["query"]).shape[3] ** -0.5
-    # Rows of all heads lie beside one another, as the projection behind them wants it.
+    # Rows of all heads are side by side, in the order that the following projection reads.
     out = b.new(shape, (0, 2, 1, 3))
     operation = fb.Attention(scale, causal or bool(args["is_causal"]))
     b.emit(operation, [*views, mask], [out])
@@ -56,7 +56,7 @@ def _attention(b: Builder, node: Node) -> View:
 
 
 def _mask(b: Builder, node: Any, sizes: Sequence[Size]) -> tuple[View | None, bool]:
-    """What is added to scores, and whether that is what causal attention does by itself."""
+    """The mask that is added to scores, and whether it is the causal one, which needs no tensor."""
     if node is None:
         return None, False
     data = b.data(node)
@@ -90,7 +90,7 @@ def is_causal(mask: torch.Tensor) -> bool:
 
 
 def added(allowed: torch.Tensor) -> torch.Tensor:
-    """What is added to scores for a mask of what is allowed."""
+    """The mask to add to scores, for a mask that is true where attention is allowed."""
     return torch.zeros(allowed.shape).masked_fill(~allowed, -math.inf).contiguous()
 
 
@@ -99,7 +99,7 @@ def _added(b: Builder, allowed: View) -> View:
 
 
 def added_term(allowed: Term) -> Term:
-    """The same of a mask that is computed."""
+    """The same for a mask that is computed."""
     never = constant(-math.inf)
     return Term(TileOp.WHERE, (allowed, constant(0), never))
 

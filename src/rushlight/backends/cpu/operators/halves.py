@@ -1,7 +1,7 @@
 """Conversions between floating types, where half-precision values enter or leave a part.
 
-`patterns/halves.py` puts them there. A conversion to a half type whose result is converted again is
-not taken: a model may want the rounding.
+`patterns/halves.py` inserts them. A conversion to half precision whose result is converted again
+is not taken: a model may want the rounding.
 """
 
 from __future__ import annotations

@@ -76,9 +76,9 @@ def _convolution(b: Builder, node: Node) -> View:
     return out.moved(out.meta.squeeze([2])) if is_line else out
 
 
-# Winograd's weights are four times as large: what a convolution's may be beyond the plain ones.
+# Winograd's weights are four times as large as plain ones: the most bytes that they may add.
 _MOST_MORE_BYTES = 2 << 20
-# Fewer tiles of results than the tallest tile of a product has rows are no quicker.
+# With fewer tiles than the tallest tile of a product has rows, Winograd is not quicker.
 _LEAST_TILES = 14
 
 
@@ -94,14 +94,14 @@ def _suits_winograd(
     if outputs * inputs * (36 - 9) * weight.element_size() > _MOST_MORE_BYTES:
         return False
     batch = sizes[0] if isinstance(sizes[0], int) else 1
-    image = [magnitude(size) for size in sizes[2:]]  # of any size: it is taken for a large one
-    # In a third of its results a tile may lie outside the image.
+    image = [magnitude(size) for size in sizes[2:]]  # a dynamic size is taken for a large one
+    # At most a third of what the tiles compute may lie outside the image.
     tiles = math.prod(-(-size // 4) for size in image)
     return tiles * 12 <= math.prod(image) and tiles * batch >= _LEAST_TILES
 
 
 def _is_zero_pad(node: Any, zero: float = 0) -> bool:
-    """Whether a call pads images with what is zero, and only convolutions read it."""
+    """Whether a call pads images with `zero`, and only convolutions read the result."""
     if not isinstance(node, Node) or node.target is not aten.constant_pad_nd.default:
         return False
     args = arguments(node)
@@ -116,7 +116,7 @@ def _is_zero_pad(node: Any, zero: float = 0) -> bool:
 
 
 def _pads(user: Node, image: Node, zero: float) -> bool:
-    """Whether a call is a convolution of an image that can have zeros around it."""
+    """Whether a call is a convolution of `image` that can do its padding."""
     args: Any = user.args
     if user.target not in (calls.convolution, aten.convolution.default):
         return False
@@ -133,7 +133,7 @@ def _pads(user: Node, image: Node, zero: float) -> bool:
 
 
 def zeros_around(b: Builder, node: Any, zero: float = 0) -> tuple[View, list[int]]:
-    """An image, and how much that is zero lies around it: top, left, bottom, right."""
+    """An image before it was padded with `zero`, and the padding: top, left, bottom, right."""
     if not _is_zero_pad(node, zero):
         return b.value(node), [0] * 4
     args = arguments(node)
@@ -144,7 +144,7 @@ def zeros_around(b: Builder, node: Any, zero: float = 0) -> tuple[View, list[int
 def _pad(b: Builder, node: Node) -> View | None:
     args = arguments(node)
     if _is_zero_pad(node, args["value"]):
-        return None  # the convolutions do it
+        return None  # the convolutions that read it pad
     source = b.value(args["self"])
     out = b.new(shape_of(node), dtype=val_of(node).dtype)
     inner = out.meta

@@ -58,7 +58,7 @@ def _cat(b: Builder, node: Node) -> View:
 
 
 def _viewed(change: Callable[[Layout, Node], Layout]) -> Callable[[Builder, Node], View]:
-    """An operator that is a view of its first argument, if it lies so that there is one."""
+    """An operator that is a view of its first argument, or of a dense copy where it must be."""
 
     def translate(b: Builder, node: Node) -> View:
         view: View = b.value(node.args[0])  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ def _slice(m: Layout, node: Node) -> Layout:
     args = arguments(node)
     dim, start = args["dim"] % m.dim(), size_of(args["start"] or 0)
     size = shape_of(node)[dim]
-    # Where nothing is left it does not matter where that begins.
+    # An empty slice may begin anywhere.
     first = 0 if same(size, 0) else m.at(dim, start)
     return m.narrow(dim, first, size, args["step"])
 

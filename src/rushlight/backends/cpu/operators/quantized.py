@@ -27,12 +27,12 @@ def _requantize(to: Quantization | None) -> fb.Requantize | None:
 
 
 def _convert(b: Builder, node: Node) -> View:
-    """The same elements in another dtype, which lie in the same order."""
+    """The same numbers in another dtype, in the same order in memory."""
     args: Any = node.args
     x = b.value(args[0])
     quantization = args[1] if len(args) > 1 else Quantization(1.0, 0)
     if any(user.op == "output" for user in node.users):
-        x = b.dense(x)  # as results are
+        x = b.dense(x)  # results of a part are row-major
     if not is_without_gaps(x):
         x = b.in_order(x, x.meta.order())
     out = b.new(x.shape, x.meta.order(), val_of(node).dtype)
@@ -46,7 +46,7 @@ def _convert(b: Builder, node: Node) -> View:
 
 
 def _alike(x: View, out: View) -> tuple[list[View], list[View]]:
-    """Two values of equal sizes with as few dimensions as can be."""
+    """Two values of equal sizes with as few dimensions as possible."""
     metas = merged([x.meta, out.meta], out.meta.order())
     one, other = (v.moved(m) for v, m in zip((x, out), metas, strict=True))
     return [one], [other]
@@ -91,7 +91,7 @@ def _operation_of(pair: calls.Pair) -> fb.QuantizedBinary:
 
 
 def _constants(b: Builder, node: Node, sums: pack.Sums) -> list[View]:
-    """What sums start from, and what they are multiplied with."""
+    """The start values of accumulators and the multipliers of results."""
     return [
         b.constant((node, name), lambda data=data: pack.columns(data))  # type: ignore[misc]
         for name, data in (("start", sums.start), ("multipliers", sums.multipliers))
@@ -109,7 +109,7 @@ def _product(b: Builder, node: Node) -> View:
 def _rows_by(
     b: Builder, node: Node, rows: View, sums: Any, to: Any, out: View, residual: View | None
 ) -> View:
-    """A product of rows with weights [columns, ...] of one term for each element of a row."""
+    """A product of rows with weights [columns, ...], where ... is as large as a row."""
     matrix = sums.weights.reshape(len(sums.weights), -1).t()
     weights = b.constant((node, "weights"), lambda: pack.panels(matrix))
     inputs = [rows, weights, *_constants(b, node, sums)]
@@ -119,7 +119,7 @@ def _rows_by(
 
 
 def _residual(b: Builder, node: Node, *, is_image: bool) -> View | None:
-    """What a product or convolution adds to its result, as [rows, columns]."""
+    """The residual that a product or convolution adds to its result, as [rows, columns]."""
     if "residual" not in node.kwargs:
         return None
     view: View = b.value(node.kwargs["residual"])  # type: ignore[arg-type]
@@ -158,7 +158,7 @@ def _convolution(b: Builder, node: Node) -> View:
     kind = fb.ConvolutionKind.DENSE
     if groups == image.shape[1] == weight.shape[0] and groups > 1:
         kind = fb.ConvolutionKind.DEPTHWISE
-    # Few channels, as of a first layer, are read where they lie.
+    # A dense image is read in the order that it has, such as the few channels of a first layer.
     if kind is not fb.ConvolutionKind.DENSE or not is_without_gaps(image):
         image = b.in_order(image, CHANNELS_LAST)
     weights = b.constant((node, "weights"), lambda: pack.convolution(weight, groups, kind))
@@ -171,7 +171,7 @@ def _convolution(b: Builder, node: Node) -> View:
 
 
 def _quantize_rows(b: Builder, node: Node) -> list[View]:
-    """Bytes [rows, depth], and what they stand for: [rows, 2]."""
+    """Bytes [rows, depth], and the scale and zero point of each row: [rows, 2]."""
     x = b.rows(b.value(node.args[0]))  # type: ignore[arg-type]
     out = b.new(x.shape, dtype=torch.uint8)
     parameters = b.new([x.shape[0], 2])
@@ -180,7 +180,7 @@ def _quantize_rows(b: Builder, node: Node) -> list[View]:
 
 
 def _weights(b: Builder, node: Node, weights: Weights) -> tuple[View, View, pack.Scales]:
-    """Panels of weights, their scales, and what else belongs to these."""
+    """Panels of weights, their scales as a constant, and the scales with their shares."""
     packed = pack.half_panels if weights.is_half else pack.panels
     matrix = weights.data.reshape(len(weights.data), -1).t()
     panels = b.constant((weights.node, weights.columns, packed), lambda: packed(matrix))

@@ -106,7 +106,7 @@ def _reduced(b: Builder, kind: fb.ReductionKind, x: View, dims: Sequence[int], k
         at = list(range(x.meta.dim() - len(dims), x.meta.dim()))
         x = b.in_order(x, order)
     kept = [d for d in order if d not in dims]
-    # The result lies as what is left of the input does.
+    # The result's remaining dimensions keep their order in memory.
     out = b.new([x.shape[d] for d in sorted(kept)], [sorted(kept).index(d) for d in kept])
     lying = out.meta.permute([sorted(kept).index(d) for d in kept])
     b.emit(
@@ -154,8 +154,8 @@ def _variance(b: Builder, node: Node) -> View:
 
 
 def _deviation(b: Builder, node: Node) -> View:
-    """The root of the variance, of numbers that are divided by the greatest: squares of others
-    might be more than a float holds, or less."""
+    """The root of the variance. Numbers are divided by the greatest magnitude first, since their
+    squares might overflow or underflow."""
     args = arguments(node)
     x, dims = b.value(args["self"]), dims_of(node)
     sizes = b.term(lambda load: Term(TileOp.ABS, (load(x),)), x.shape)
@@ -188,7 +188,7 @@ def _deviation(b: Builder, node: Node) -> View:
 
 
 def _unbiased(node: Node) -> float:
-    """What makes a mean of squares a variance."""
+    """The factor from a mean of squares to the variance."""
     count = _count(node)
     assert isinstance(count, int)
     return count / (count - _correction(arguments(node)))

@@ -29,13 +29,13 @@ OPERATORS: dict[Any, Operator[Builder]] = {
     **quantized.OPERATORS,
     **halves.OPERATORS,
 }
-"""What the engine takes beside elementwise calls."""
+"""The operators that the engine takes besides elementwise ones."""
 
 MOVING = frozenset({*movement.OPERATORS, aten.constant_pad_nd.default}) - {aten.embedding.default}
-"""Those that move elements as they lie."""
+"""The operators among them that only move elements."""
 
 ANY_DTYPE = frozenset({*MOVING, *attention.OPERATORS, aten.embedding.default, aten.any.dim})
-"""Those that only move elements, or look at dtypes themselves; all others take float32."""
+"""The operators among them that take any dtype or check it themselves; all others take float32."""
 
 KEPT_WHOLE = [
     aten.linear.default,

@@ -1,1 +1,1 @@
-"""What is improved in a graph that is built."""
+"""Passes over the engine's graph after it is built."""

@@ -1,9 +1,9 @@
-"""Convolutions one after the other, cut into bands of rows where they need the most scratch memory.
+"""Chains of convolutions, cut into bands of rows where they need the most scratch memory.
 
-Of an image that only the next convolution reads, a few rows at a time are enough: the first one
-computes the rows that the second one reads for a band of its results, and the bands of that image
-share one small memory. Rows at the edge of a band are computed twice. Every number is computed as
-without bands.
+An image that only the next convolution reads need not exist as a whole: the first convolution
+computes just the rows that the second one reads for a band of its results, and the bands of that
+image share one small memory. Rows at the edge of a band are computed twice. Results are the same
+to the bit.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from rushlight.schema import cpu_engine as fb
 
 # Scratch memory is small enough if it stays in the second-level cache, or beside the constants.
 _SMALL_BYTES, _SMALL_SHARE = 1 << 18, 1 / 8
-_LESS = 7 / 8  # of it is the most that bands must leave to be worth it
-_MOST_WORK = 1 / 32  # of the convolutions' multiplications may come to that
-_NODE_WORK = 1 << 18  # of them take as long as threads take to meet after a node more
+_LESS = 7 / 8  # bands are worth while if they leave at most this share of it
+_MOST_WORK = 1 / 32  # the most that bands may add to the convolutions' multiplications
+_NODE_WORK = 1 << 18  # multiplications that take as long as the threads' barrier after a node
 _LONGEST = 4  # convolutions that are cut together
 _UNIT = 4  # rows of a band are a multiple, which two threads share evenly
 
@@ -68,9 +68,9 @@ class _Cut:
     Attributes:
         first: its first node.
         last: its last node.
-        bands: for each band: which rows of its result each of the nodes computes.
-        live: the most bytes of scratch memory that are in use meanwhile.
-        work: multiplications more than without bands, with those that further nodes stand for.
+        bands: for each band, the rows of its result that each of the nodes computes.
+        live: the most bytes of scratch memory that are in use at once.
+        work: multiplications more than without bands, with `_NODE_WORK` for each further node.
     """
 
     first: int
@@ -92,9 +92,9 @@ def _live_bytes(lives: Sequence[tuple[Memory, int, int]], n_nodes: int) -> list[
 def _least_work(
     live: Sequence[int], cuts: Sequence[Sequence[_Cut]], level: float
 ) -> list[_Cut] | None:
-    """The cuts with which no node needs more than `level` bytes, of the least work; None if there
-    are none. `cuts` are by their last node."""
-    best: list[tuple[int, list[_Cut]] | None] = [(0, [])]  # by how many nodes are done
+    """The cuts of least work with which no node needs more than `level` bytes; None if there are
+    none. `cuts` are grouped by their last node."""
+    best: list[tuple[int, list[_Cut]] | None] = [(0, [])]  # by the number of nodes so far
     for at, own in enumerate(live):
         ways = [best[at]] if own <= level else []
         for cut in cuts[at]:
@@ -110,7 +110,7 @@ def _least_work(
 def _cuts(
     nodes: Sequence[EngineNode], lives: Sequence[tuple[Memory, int, int]]
 ) -> list[list[_Cut]]:
-    """All cuts of convolutions of which each is read by the next one alone, by their last node."""
+    """All cuts of chains of convolutions that only the next one reads, by their last node."""
     spans = {id(memory): (first, last) for memory, first, last in lives}
     links = [
         _is_link(one, other) and spans.get(id(one.outputs[0].memory)) == (at, at + 1)
@@ -135,7 +135,7 @@ def _cuts(
 
 
 def _is_link(one: EngineNode, other: EngineNode) -> bool:
-    """Whether one convolution's result is the image of another, and nothing else there."""
+    """Whether one convolution's result is another one's image, and none of its residuals."""
     if not (_is_cut_by_rows(one) and _is_cut_by_rows(other)):
         return False
     [result], image = one.outputs, other.inputs[0]
@@ -146,26 +146,26 @@ def _is_link(one: EngineNode, other: EngineNode) -> bool:
 
 
 def _is_cut_by_rows(node: EngineNode) -> bool:
-    """Whether rows of a convolution's result are computed as well by a convolution of their own."""
+    """Whether a band of a convolution's result can be computed by a convolution of its own."""
     operation = node.operation
     if not isinstance(operation, fb.Convolution):
         return False
     if operation.kind not in (fb.ConvolutionKind.DENSE, fb.ConvolutionKind.DEPTHWISE):
-        return False  # Winograd's tiles of rows would be others
+        return False  # Winograd's tiles would begin at other rows, and round otherwise
     image, [result] = node.inputs[0], node.outputs
     assert image is not None
     batch, _, height, width = result.shape
     return (
         batch == 1
         and all(isinstance(size, int) for size in (*image.shape, *result.shape))
-        # Otherwise what a band reads might lie in the padding altogether.
+        # Otherwise a band might read nothing but padding.
         and max(operation.padding[0], operation.padding[2]) < operation.kernel[0]
         and all(v.meta.dim() == 2 and v.shape[0] == height * width for v in node.operands)
     )
 
 
 def _ways_to_cut(members: Sequence[EngineNode]) -> Iterator[list[list[range]]]:
-    """The rows of each node in each band; few bands first."""
+    """Lists of bands, each with the rows of every node; few bands first."""
     height: Any = members[-1].outputs[0].shape[2]
     units = -(-height // _UNIT)
     for rows in sorted({-(-units // n) * _UNIT for n in range(2, units + 1)}, reverse=True):
@@ -176,7 +176,7 @@ def _ways_to_cut(members: Sequence[EngineNode]) -> Iterator[list[list[range]]]:
 
 
 def _rows_of(members: Sequence[EngineNode], rows: range) -> list[range]:
-    """The rows that each node computes for these of the last one."""
+    """The rows that each node computes for a band of rows of the last one."""
     computed = [rows]
     for node in reversed(members[1:]):
         computed.insert(0, _inside(_rows_read(node.operation, computed[0]), node))
@@ -184,21 +184,21 @@ def _rows_of(members: Sequence[EngineNode], rows: range) -> list[range]:
 
 
 def _rows_read(operation: fb.Convolution, rows: range) -> range:
-    """The rows of its image that some rows of a convolution's result need, in the padding too."""
+    """The rows of the image that a convolution reads for rows of its result, padding included."""
     reach = (operation.kernel[0] - 1) * operation.dilation[0] + 1
     start, last = (row * operation.stride[0] - operation.padding[0] for row in (rows[0], rows[-1]))
     return range(start, last + reach)
 
 
 def _inside(rows: range, node: EngineNode) -> range:
-    """Those within the node's image."""
+    """The rows that lie within the node's image."""
     image = node.inputs[0]
     assert image is not None
     return range(max(rows.start, 0), min(rows.stop, image.shape[2]))
 
 
 def _bytes_inside(members: Sequence[EngineNode], rows: Sequence[range]) -> int:
-    """The most bytes of the images between the nodes that a band needs at once."""
+    """The most bytes of images between the nodes that are in use at once in one band."""
     sizes = [0]
     for node, own in zip(members[:-1], rows, strict=False):
         image = node.outputs[0]
@@ -216,7 +216,7 @@ def _work(node: EngineNode) -> int:
 
 
 def _more_work(members: Sequence[EngineNode], bands: Sequence[Sequence[range]]) -> int:
-    """What rows that more than one band computes cost, and nodes of their own."""
+    """The work of rows that several bands compute, and of the further nodes."""
     work = _NODE_WORK * len(members) * (len(bands) - 1)
     for i, node in enumerate(members):
         height = node.outputs[0].shape[2]
@@ -229,7 +229,7 @@ def _more_work(members: Sequence[EngineNode], bands: Sequence[Sequence[range]]) 
 
 
 def _nodes_of(graph: Graph, cut: _Cut) -> Iterator[EngineNode]:
-    """What takes the place of nodes that are cut."""
+    """The nodes of all bands, in place of the nodes that are cut."""
     members = graph.nodes[cut.first : cut.last + 1]
     for band in cut.bands:
         image = members[0].inputs[0]
@@ -252,7 +252,7 @@ def _narrowed(image: View, rows: range) -> View:
 
 
 def _band(node: EngineNode, rows: range, image: View, out: View) -> EngineNode:
-    """The convolution of a band, from the rows that it reads to those that it writes."""
+    """The convolution that computes a band."""
     whole = node.outputs[0]
     operation = copy.deepcopy(node.operation)
     read = _rows_read(operation, rows)
@@ -262,7 +262,7 @@ def _band(node: EngineNode, rows: range, image: View, out: View) -> EngineNode:
     width = whole.shape[3]
 
     def operand(view: View) -> View:
-        """The band's part of what is added and the like, which has a row for each pixel."""
+        """The band's part of an operand of the epilogue, which has a row for each pixel."""
         if view.memory is whole.memory and out.memory is not whole.memory:
             return View(out.memory, view.meta.narrow(0, 0, len(rows) * width))
         return view.moved(view.meta.narrow(0, rows.start * width, len(rows) * width))

@@ -1,4 +1,4 @@
-"""Sums that take the place of what was added, so that one memory is enough for both."""
+"""Sums that are stored over their residual, so that one memory is enough for both."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from rushlight.schema.cpu_engine import Place
 
 
 def add_in_place(graph: Graph) -> None:
-    """Let products of bytes store their sums where the residual lies, if nothing reads that later.
+    """Let products of bytes store their sums over the residual, if nothing reads that later.
 
-    Element by element the residual is read before the sum is stored; it must lie just as that does,
-    and the product must read nothing else there.
+    Each element of the residual is read before its sum is stored. Both must have the same layout,
+    and the product must read nothing else in that memory.
     """
     lives = {id(memory): (first, last) for memory, first, last in lives_of(graph.nodes)}
     for at, node in enumerate(graph.nodes):
@@ -30,7 +30,7 @@ def add_in_place(graph: Graph) -> None:
 
 
 def _is_whole(view: View) -> bool:
-    """Whether a view is of all of its memory, rows of columns without gaps."""
+    """Whether a view covers all of its memory, in rows without gaps."""
     meta = view.meta
     is_dense = meta.dim() != 2 or same(meta.strides[0], meta.shape[1])
     is_all = same(bytes_of(meta), view.memory.size) and same(meta.offset, 0)
@@ -38,5 +38,5 @@ def _is_whole(view: View) -> bool:
 
 
 def _reads(node: EngineNode, residual: View) -> bool:
-    """Whether a node reads the memory of its residual otherwise."""
+    """Whether a node also reads the memory of its residual as an input."""
     return any(v is not None and v.memory is residual.memory for v in node.inputs)

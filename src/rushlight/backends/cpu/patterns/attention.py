@@ -1,4 +1,4 @@
-"""Attention that is written out: a product with kᵀ, a scale, masks, softmax, a product with v."""
+"""The pattern of attention: a product with kᵀ, a scale, masks, softmax, a product with v."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MOST_CALLS = 12  # between the product and softmax
 
 @dataclass(frozen=True)
 class _Change:
-    """A call on the way from a product of q and kᵀ to softmax.
+    """A call on the path from a product of q and kᵀ to softmax.
 
     Attributes:
         node: the call.
-        factor: what it multiplies scores by.
-        mask: what it adds.
-        allowed: where scores stay; elsewhere they become `fill`.
-        fill: a number that leaves them no weight.
+        factor: the number that it multiplies scores by.
+        mask: the tensor that it adds to them.
+        allowed: where scores stay as they are; elsewhere they become `fill`.
+        fill: a number so low that a score has no weight.
         is_negated: whether `allowed` says where scores are replaced instead.
     """
 
@@ -40,7 +40,7 @@ class _Change:
 
 
 def fuse_attention(r: Rewriter) -> None:
-    """Replace attention that is written out, and repeated keys and values, by attention."""
+    """Replace the pattern by one call, and use keys and values before they were repeated."""
     for node in list(r.graph.find_nodes(op="call_function", target=aten._softmax.default)):
         _fuse(r, node)
     sdpa = aten.scaled_dot_product_attention.default
@@ -85,7 +85,8 @@ def _fuse(r: Rewriter, softmax: Node) -> None:
 
 
 def _weighted(r: Rewriter, softmax: Node) -> tuple[Node | None, bool]:
-    """The product with v that alone uses the weights; if rows without a score are set to zero."""
+    """The only user of the weights, if it is a product with v; whether fully masked rows are set
+    to zero on the way."""
     node, is_safe = softmax, False
     while True:
         user = only_user(node)
@@ -104,7 +105,7 @@ def _weighted(r: Rewriter, softmax: Node) -> tuple[Node | None, bool]:
 
 
 def _is_safe(r: Rewriter, where: Node, weights: Node, scores: Any) -> bool:
-    """Whether a call sets those rows to zero whose scores are all minus infinity."""
+    """Whether a call sets the rows to zero in which all scores are minus infinity."""
     node, zeros, rest = where.args
     if rest is not weights or r.number(zeros) != 0:
         return False
@@ -125,13 +126,13 @@ def _is_safe(r: Rewriter, where: Node, weights: Node, scores: Any) -> bool:
 
 
 def _way(r: Rewriter, node: Any, users: int, most: int) -> list[_Change] | None:
-    """The calls from a product to a value; None if they are not what attention does to scores.
+    """The calls from a product to a value; None if one is not part of the pattern of attention.
 
     Args:
         r: the graph.
         node: the value.
-        users: how many calls may use it; those before it are used once.
-        most: how many calls are looked at.
+        users: how many calls use it; each call before it has one user.
+        most: how many calls there may be.
     """
     if not isinstance(node, Node) or len(node.users) != users or most == 0:
         return None
@@ -145,7 +146,7 @@ def _way(r: Rewriter, node: Any, users: int, most: int) -> list[_Change] | None:
 
 
 def _changes(r: Rewriter, node: Node) -> list[tuple[Any, _Change]]:
-    """What a call may do to scores, and which of its operands these are."""
+    """The ways to read a call as a change of scores, each with the operand that is the scores."""
     if node.target in _VIEWS:
         same = alike(traced_shape(node)[-2:], traced_shape(node.args[0])[-2:])
         return [(node.args[0], _Change(node))] if same else []
@@ -178,7 +179,7 @@ def _is_float(node: Node) -> bool:
 def _scale_and_mask(
     r: Rewriter, changes: list[_Change], sizes: tuple[Any, Any]
 ) -> tuple[float, Node | None]:
-    """All changes as one factor, and one mask that is added after it."""
+    """All changes as one factor, and one mask that is added after the multiplication."""
     scale, mask = 1.0, None
     for change in changes:
         node = change.node
@@ -194,7 +195,7 @@ def _scale_and_mask(
 
 
 def _filled(r: Rewriter, change: _Change, mask: Node | None, sizes: tuple[Any, Any]) -> Node:
-    """A mask that is `fill` where scores do not stay, and elsewhere what it was."""
+    """A mask that is `fill` where scores are replaced, and `mask` elsewhere."""
     allowed = change.allowed
     assert allowed is not None
     data = r.data(allowed)
@@ -212,7 +213,7 @@ def _filled(r: Rewriter, change: _Change, mask: Node | None, sizes: tuple[Any, A
 
 
 def _as_scores(r: Rewriter, node: Node, mask: Node, sizes: tuple[Any, Any]) -> Node:
-    """What `node` has beside its scores, as it broadcasts to [batch, heads, queries, keys]."""
+    """A mask that `node` combines with scores, so that it broadcasts to [batch, heads, q, k]."""
     before, shape = traced_shape(node)[:-2], traced_shape(mask)
     if len(shape) <= 2 or alike(before, sizes):
         return mask
@@ -228,7 +229,7 @@ def _number(r: Rewriter, value: float) -> Node:
 
 
 def _heads(way: list[_Change], q: Node) -> tuple[Any, Any]:
-    """Batch and heads: as scores have them on their way, or else q before it was reshaped."""
+    """Batch and heads: from scores with four dimensions, or else from q before it was reshaped."""
     product = traced_shape(way[0].node)
     count = product[0] if len(product) == 3 else 1
     source = q.args[0] if q.target is aten.view_copy.default else q
@@ -249,7 +250,8 @@ def _in_heads(r: Rewriter, before: Node, node: Node, sizes: tuple[Any, Any]) -> 
 
 
 def _transposed(r: Rewriter, before: Node, node: Node) -> Node:
-    """The last two dimensions exchanged, and heads that were repeated before taken once."""
+    """The last two dimensions exchanged; notes in `meta["once"]` the same before heads were
+    repeated."""
     once = _before_repeats(r, before, node)
     if once is None and node.target is aten.permute_copy.default:
         source, dims = node.args
@@ -262,7 +264,8 @@ def _transposed(r: Rewriter, before: Node, node: Node) -> Node:
 
 
 def _unscaled(r: Rewriter, node: Node) -> tuple[Node, float]:
-    """A value without the number that it was multiplied by before it was viewed, and the number."""
+    """A value without a scalar factor that it, or the source of its views, was multiplied by, and
+    the factor."""
     one: Any = node
     while isinstance(one, Node) and len(one.users) <= 1:
         scaled = r.factor(one)
@@ -276,7 +279,7 @@ def _unscaled(r: Rewriter, node: Node) -> tuple[Node, float]:
 
 
 def _heads_once(r: Rewriter, before: Node, key: Any, value: Any) -> tuple[Node, Node]:
-    """Keys and values as they were before each of their heads was repeated for its group."""
+    """Keys and values before each of their heads was repeated for its group of queries."""
     once = [n.meta.get("once") or _before_repeats(r, before, n) for n in (key, value)]
     if once[0] is None or once[1] is None:
         return key, value
@@ -285,7 +288,7 @@ def _heads_once(r: Rewriter, before: Node, key: Any, value: Any) -> tuple[Node, 
 
 
 def _before_repeats(r: Rewriter, before: Node, node: Node) -> Node | None:
-    """[batch, heads, ...] of a view [batch, heads * n, ...] of [batch, heads, n, ...]."""
+    """[batch, heads, ...], if a value is it with each head repeated n times; else None."""
     if node.target is not aten.view_copy.default:
         return None
     repeated = node.args[0]

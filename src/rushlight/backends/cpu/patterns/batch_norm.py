@@ -1,6 +1,6 @@
-"""Batch norms that no convolution took in: a product and a sum for each channel.
+"""Batch norms that were not folded into a convolution: a product and a sum for each channel.
 
-As elementwise calls they are part of what follows a convolution, or of the chain that they are in.
+As elementwise calls they become part of a convolution's epilogue, or of the chain around them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is computed of joined pieces is computed of each piece, and written where it belongs.
+"""Elementwise calls on a concatenation are done on each of its pieces, before these are joined.
 
-Rotary embedding is such: `x * cos + cat(-x2, x1) * sin` becomes `cat(x1 * cos1 - x2 * sin1,
-x2 * cos2 + x1 * sin2)`, which is one pass that reads and writes each element once.
+In rotary embedding `x * cos + cat(-x2, x1) * sin` becomes `cat(x1 * cos1 - x2 * sin1, x2 * cos2 +
+x1 * sin2)`, which is one pass that reads and writes each element once.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _MOST_PIECES = 4
 
 @dataclass(frozen=True)
 class _Pieces:
-    """Values that make up one: `slices` of dimension `dim`, as slice takes them.
+    """Values that together make up another one, each as a slice of its dimension `dim`.
 
     Attributes:
-        nodes: the pieces, as large as their slices.
+        nodes: the pieces, which have the sizes of their slices.
         dim: along which they are joined or interleaved.
         slices: start, end and step of each.
     """
@@ -36,7 +36,7 @@ class _Pieces:
 
 
 def split_chains(r: Rewriter) -> None:
-    """Let elementwise calls that follow a concatenation come before it."""
+    """Move elementwise calls that follow a concatenation before it."""
     for node in list(r.graph.find_nodes(op="call_function", target=aten.cat.default)):
         _flatten(node)
     for node in list(r.graph.find_nodes(op="call_function", target=aten.cat.default)):
@@ -59,7 +59,7 @@ def _dim(cat: Node) -> int:
 
 
 def _flatten(cat: Node) -> None:
-    """Take in the pieces of pieces along the same dimension."""
+    """Merge nested concatenations along the same dimension into one."""
     nodes: list[Node] = []
     for piece in cat.args[0]:  # type: ignore[union-attr]
         assert isinstance(piece, Node)
@@ -109,7 +109,7 @@ def _interleaved(cat: Node, view: Node) -> _Pieces | None:
 
 
 def _chain(joined: Node) -> list[Node]:
-    """The elementwise calls of the same size that follow, with what they alone use, in order."""
+    """The following elementwise calls of the same size, and those that only they use, in order."""
     last, node = joined, only_user(joined)
     while (
         node is not None
@@ -131,7 +131,7 @@ def _chain(joined: Node) -> list[Node]:
 
 
 def _is_product(node: Node) -> bool:
-    """Whether elementwise calls would better follow this one while it is in cache."""
+    """Whether elementwise calls had better be the epilogue of this value's product."""
     while node.target is aten.view_copy.default:
         node = cast("Node", node.args[0])
     return is_anchor_target(node.target)
@@ -180,7 +180,7 @@ def _split(r: Rewriter, joined: Node, pieces: _Pieces, chain: list[Node]) -> Non
 def _slice(
     r: Rewriter, before: Node, node: Node, dim: int, size: int, where: tuple[int, int, int]
 ) -> Node:
-    """The part of an operand that meets a piece; all of it if it repeats along that dimension."""
+    """The part of an operand for one piece; all of it if it is broadcast along that dimension."""
     shape = traced_shape(node)
     if len(shape) < -dim or size == 1 or not alike([shape[dim]], [size]):
         return node

@@ -15,7 +15,7 @@ from rushlight.backends.cpu.patterns.views import simplify_views
 
 
 def fuse_patterns(program: ExportedProgram) -> dict[str, str]:
-    """Replace in a part, which is changed, groups of calls by single calls that are one node each.
+    """Replace patterns of calls in a part, which is changed, by single calls of fused operators.
 
     Returns:
         notes on calls, by their names, for the report.

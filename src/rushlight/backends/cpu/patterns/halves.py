@@ -1,8 +1,8 @@
-"""Half precision: what a part computes in float16 or bfloat16 the engine computes in float32.
+"""Half precision: a part in float16 or bfloat16 is computed in float32.
 
-Values become float32 where they enter a part and are rounded where they leave it; conversions
-between floating types in it are left out, so that what is between is as exact as in float32.
-Large weights and tables are stored as they are given, other constants in float32.
+Values are converted to float32 where they enter a part and rounded where they leave it; conversions
+between floating types inside are dropped, so that nothing inside is rounded to half precision.
+Large weights and tables are stored in their own dtype, other constants in float32.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rushlight.partition.operators import val_of
 
 
 def widen(r: Rewriter) -> None:
-    """Let the calls of a graph compute in float32 what they compute in halves."""
+    """Make the calls of a graph in half precision calls in float32."""
     if not any(_is_half(node) for node in r.graph.nodes):
         return
     calls = [node for node in r.graph.nodes if node.op == "call_function"]
@@ -42,7 +42,7 @@ def widen(r: Rewriter) -> None:
 
 
 def _narrowed(r: Rewriter, node: Node, output: Node) -> Node:
-    """What is returned, in the type that it is to have."""
+    """A returned value in its own dtype."""
     if not _is_half(node):
         return node
     dtype = val_of(node).dtype

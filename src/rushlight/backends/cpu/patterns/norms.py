@@ -1,4 +1,4 @@
-"""Norms that are written out: means of squares, roots, factors and terms."""
+"""The patterns of layer norm and RMS norm: means of squares, roots, factors and terms."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ aten = torch.ops.aten
 
 @dataclass(frozen=True)
 class _Norm:
-    """`x / sqrt(mean of x² + epsilon)`; of a layer norm x has lost its mean.
+    """`x / sqrt(mean of x² + epsilon)`; in a layer norm, x minus its mean takes the place of x.
 
     Attributes:
-        x: what is normalized.
-        dims: over which dimensions.
+        x: the value that is normalised.
+        dims: the dimensions that it is normalised over.
         epsilon: a number.
-        centred: whether its mean is taken off first.
+        centred: whether the mean of x is subtracted first.
     """
 
     x: Node
@@ -33,7 +33,7 @@ class _Norm:
 
 
 def fuse_norms(r: Rewriter) -> None:
-    """Replace layer norm and RMS norm that are written out."""
+    """Replace the patterns of layer norm and RMS norm by single calls."""
     for node in list(r.graph.nodes):
         if node.op == "call_function" and node.target in (aten.mul.Tensor, aten.div.Tensor):
             norm = _norm(r, node)
@@ -52,7 +52,7 @@ def _norm(r: Rewriter, node: Node) -> _Norm | None:
 
 
 def _under_root(r: Rewriter, node: Any) -> Node | None:
-    """What a call takes the square root of."""
+    """x, if a call is its square root; else None."""
     if not isinstance(node, Node):
         return None
     if node.target is aten.sqrt.default:
@@ -62,7 +62,7 @@ def _under_root(r: Rewriter, node: Any) -> Node | None:
 
 
 def _under_inverse_root(r: Rewriter, node: Any) -> Node | None:
-    """What a call takes one over the square root of."""
+    """x, if a call is 1 / sqrt(x); else None."""
     while (scaled := r.factor(node)) is not None and scaled[1] == 1:
         node = scaled[0]
     if not isinstance(node, Node):
@@ -98,7 +98,7 @@ def _over_root(r: Rewriter, x: Any, root: Node) -> _Norm | None:
 
 
 def _mean(r: Rewriter, node: Any) -> tuple[Node, tuple[int, ...]] | None:
-    """What a call is the mean of, its dimensions kept, and over which."""
+    """x and dimensions, if a call is the mean of x over them with keepdim; else None."""
     if not isinstance(node, Node):
         return None
     scaled = r.factor(node)
@@ -121,7 +121,7 @@ def _reduced(node: Node) -> tuple[Node, tuple[int, ...]] | None:
 
 
 def _squared(r: Rewriter, node: Any) -> Node | None:
-    """What a call is the square of."""
+    """x, if a call is its square; else None."""
     if isinstance(node, Node) and node.target is aten.pow.Tensor_Scalar:
         return node.all_input_nodes[0] if r.number(node.args[1]) == 2 else None
     pair = r.operands(node, aten.mul.Tensor)
@@ -129,7 +129,7 @@ def _squared(r: Rewriter, node: Any) -> Node | None:
 
 
 def _spread(r: Rewriter, node: Node) -> tuple[Node, tuple[int, ...]] | None:
-    """What a call is the variance of, not corrected, its dimensions kept, and over which."""
+    """x and dimensions, if a call is the uncorrected variance of x with keepdim; else None."""
     if node.target is not aten.var.correction:
         return None
     is_plain = node.kwargs.get("correction") == 0 and node.kwargs.get("keepdim")
@@ -139,7 +139,7 @@ def _spread(r: Rewriter, node: Node) -> tuple[Node, tuple[int, ...]] | None:
 
 
 def _centre(r: Rewriter, node: Any) -> tuple[Node, tuple[int, ...]] | None:
-    """What a call takes the mean off, and over which dimensions that is taken."""
+    """x and dimensions, if a call is x minus its mean over them; else None."""
     pair = r.operands(node, aten.sub.Tensor)
     mean = _mean(r, pair[1]) if pair is not None else None
     return mean if pair is not None and mean is not None and mean[0] is pair[0] else None
@@ -149,7 +149,7 @@ def _centre(r: Rewriter, node: Any) -> tuple[Node, tuple[int, ...]] | None:
 
 
 def _replace(r: Rewriter, node: Node, norm: _Norm) -> None:
-    """Put a norm, with the factor and the term of each column behind it, in place of calls."""
+    """Put a norm, with the factor and the term of each column after it, in place of calls."""
     rank = len(traced_shape(norm.x))
     order = [*(d for d in range(rank) if d not in norm.dims), *norm.dims]
     width = [traced_shape(norm.x)[d] for d in norm.dims]
@@ -182,7 +182,8 @@ def _flat(r: Rewriter, before: Node, vector: Node | None, width: list[Any]) -> N
 
 
 def _vector(r: Rewriter, node: Node, norm: _Norm, target: Any) -> tuple[Node, Node | None]:
-    """The call that alone uses a norm if it applies one number to each column, and the numbers."""
+    """The only user of a norm, if it applies one number to each column, and these numbers; else
+    the norm and None."""
     user = only_user(node)
     sizes = traced_shape(node)
     wanted = [size if d in norm.dims else 1 for d, size in enumerate(sizes)]

@@ -1,4 +1,4 @@
-"""Views in one spelling: what only splits and joins dimensions is a reshape."""
+"""Views in one spelling: every call that only splits and joins dimensions becomes a reshape."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RESHAPES = (
 
 
 def simplify_views(r: Rewriter) -> None:
-    """Write reshapes as such, several in a row as one, and leave out those that change nothing."""
+    """Make such calls reshapes, merge reshapes in a row, and drop those that change nothing."""
     for node in list(r.graph.nodes):
         if node.op != "call_function" or not node.all_input_nodes:
             continue
@@ -39,7 +39,7 @@ def simplify_views(r: Rewriter) -> None:
 
 
 def _take_out(r: Rewriter, node: Node) -> None:
-    """Let a number in every element not look like a use of what it is as large as."""
+    """Replace `full_like` by a constant, so that the tensor whose sizes it has loses a user."""
     number = r.number(node)
     if number is not None and node.meta["val"].dtype == torch.float32:
         one = r.constant(number, torch.tensor(number))
@@ -47,7 +47,7 @@ def _take_out(r: Rewriter, node: Node) -> None:
 
 
 def _only_moves_ones(node: Node) -> bool:
-    """Whether a permutation leaves all dimensions in order that are longer than one element."""
+    """Whether a permutation keeps the order of all dimensions of more than one element."""
     if node.target is not aten.permute_copy.default:
         return False
     shape, dims = traced_shape(node.args[0]), cast("list[int]", node.args[1])

@@ -1,1 +1,1 @@
-"""What the partitioner asks about calls: sizes that are dynamic, values that are quantised."""
+"""The partitioner's checks of calls: dynamic sizes, quantised values."""

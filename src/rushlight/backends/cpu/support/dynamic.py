@@ -1,4 +1,4 @@
-"""Which sizes that depend on the inputs the engine can follow, and why it cannot follow others."""
+"""Dynamic sizes: which the engine can compute from its inputs, and why it cannot compute others."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DynamicSizes:
     """The sizes of a program that depend on its inputs.
 
     Args:
-        program: what is partitioned.
+        program: the program that is partitioned.
     """
 
     def __init__(self, program: ExportedProgram) -> None:
@@ -70,9 +70,9 @@ class DynamicSizes:
         return Bounds.of(self._program)
 
     def why_not(self, node: Node) -> str | None:
-        """Why the engine does not take a call for its sizes; None if it does.
+        """Why the engine does not take a call because of its sizes; None if it does.
 
-        Sizes that must be equal must be so whatever the inputs are.
+        Sizes that must be equal must be known to be equal for all inputs.
         """
         numbers = [n for n in node.all_input_nodes if is_number(n)]
         if numbers and node.target not in _TAKE_NUMBERS and not is_number(node):
@@ -94,14 +94,14 @@ class DynamicSizes:
         return None
 
     def _elements(self, node: Node) -> int:
-        """The elements of a value's largest tensor, sizes of 0 not counted, as readers count."""
+        """The elements of a value's largest tensor; a size of 0 counts as 1, as for readers."""
         tensors = [v for v in pytree.tree_leaves(node.meta["val"]) if isinstance(v, torch.Tensor)]
         shapes = (shape_of(tensor) for tensor in tensors)
         counts = (math.prod(max(at_bounds(n, self.bounds), 1) for n in shape) for shape in shapes)
         return max(counts, default=0)
 
     def _why_not_place(self, node: Node) -> str | None:
-        """Of a slice, or of one element of a dimension."""
+        """Why the engine does not take the place of a slice or of an index; None if it does."""
         args = arguments(node)
         name = _PLACES[node.target]
         place = size_of(args[name] or 0)
@@ -139,8 +139,8 @@ class DynamicSizes:
         return None
 
     def _unbounded(self, symbol: sympy.Symbol) -> str:
-        """What to say of a symbol without a maximum: an integer among the inputs. (Sizes of tensors
-        without one are refused before a program is partitioned.)"""
+        """The message for a symbol without a maximum: an integer among the inputs. (Tensors with
+        such a size are refused before a program is partitioned.)"""
         for node in self._program.graph.find_nodes(op="placeholder"):
             if is_number(node) and size_of(node) == symbol:
                 name = node.name
@@ -192,7 +192,7 @@ def _repeated(shape: Sizes, to: Sizes) -> Iterator[tuple[Size, Size]]:
 
 
 def hidden_sizes(program: ExportedProgram) -> dict[Node, str]:
-    """The tagged calls whose sizes do not follow from what their partition is given, and why."""
+    """The tagged calls whose sizes do not follow from their partition's inputs, and why."""
     hidden: dict[Node, str] = {}
     for module in graphs_of(program):
         parts: dict[str, list[Node]] = {}

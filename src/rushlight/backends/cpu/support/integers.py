@@ -1,4 +1,4 @@
-"""Which calls that quantise and dequantise the engine takes, and the products between them."""
+"""Quantised calls: which the engine takes, and why it does not take others."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _why_not_known(node: Node, data: Constant) -> str | None:
 
 
 def _why_not_at_run(node: Node, data: Constant) -> str | None:
-    """Why a call that quantises by numbers of a run is not taken."""
+    """Why a call that quantises with parameters computed at run time is not taken."""
     users = list(node.users)
     if not users:
         return "nothing uses its result"
@@ -85,7 +85,7 @@ def _why_not_at_run(node: Node, data: Constant) -> str | None:
 
 
 def _why_not_rows(node: Node, data: Constant) -> str | None:
-    """Why rows that a run quantises and dequantises are not."""
+    """Why a call that dequantises rows quantised at run time is not taken."""
     if rows_of(node) is None:
         return "it is quantised in a way that the engine does not have at run time"
     for user in node.users:
@@ -136,7 +136,7 @@ def why_not_product(node: Node, operands: Operands, data: Constant) -> str | Non
 
 
 def cut_patterns(program: ExportedProgram, data: Constant) -> dict[Node, str]:
-    """The tagged calls that are not in one partition with all that their pattern needs."""
+    """The tagged calls whose pattern is split between partitions, and the reason."""
     reason = "what quantises its operands would be in another partition"
     cut: dict[Node, None] = {}
     for module in graphs_of(program):
@@ -157,14 +157,14 @@ def cut_patterns(program: ExportedProgram, data: Constant) -> dict[Node, str]:
 
 
 def _rows(x: Node) -> list[Node]:
-    """The calls that quantise a value by rows at run time, and dequantise it; [] if none do."""
+    """The calls that quantise a value's rows at run time and dequantise them; [] if none do."""
     chosen = chosen_of(x) if rows_of(x) is not None else None
     calls = () if chosen is None else chosen.calls
     return [call for call in calls if call.target is not operator.getitem]
 
 
 def keep_together(program: ExportedProgram) -> None:
-    """Let what dequantises be in the partition that uses its result: bytes are passed to it."""
+    """Move dequantising calls to the partition that uses their results, so that it gets bytes."""
     for module in graphs_of(program):
         for node in reversed(list(module.graph.nodes)):
             if TAG not in node.meta or not dequantizes(node):

@@ -1,7 +1,7 @@
-"""Tile programs: terms in order, with registers, cut where they are more than a reader takes.
+"""Assembles tile programs: orders terms, assigns registers, and splits what exceeds a program.
 
-What passes from one program to the next goes through memory, which fusing is to save: a cut is made
-where the fewest values do, in the second half of what fits into a program.
+Values that pass from one program to the next go through memory, which fusion is meant to avoid. So
+a split is made where the fewest values pass, in the second half of what fits into a program.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class TooLongError(Exception):
 
 
 class _NoRegisterError(TooLongError):
-    """No register is left for what `at` computes or loads.
+    """No register is left for a value that the action `at` computes or loads.
 
     Args:
-        at: the first action, by its number, that is not in the program.
+        at: the number of the first action that does not fit into the program.
     """
 
     def __init__(self, at: int) -> None:
@@ -39,7 +39,7 @@ class Assembled:
 
     Attributes:
         code: three words for each instruction.
-        sources: the tensors that operands stand for, by number.
+        sources: the tensors of the operands, by number.
         terms: what it computes and stores.
     """
 
@@ -109,7 +109,7 @@ def programs(
 
 
 def _scheduled(results: Sequence[Term], store_to: Sequence[Any]) -> list[_Action]:
-    """What is done one after the other: each term is computed once, after what it needs."""
+    """The actions in order: each term is computed once, after its inputs."""
     actions: list[_Action] = []
     done: set[Term] = set()
     for term, target in zip(results, store_to, strict=True):
@@ -134,8 +134,8 @@ def _is_open(term: Term, done: set[Term]) -> bool:
 def _ends(
     actions: Sequence[_Action], start: int, last: dict[Term, int], places: dict[Term, Any]
 ) -> dict[int, int]:
-    """Where a program that begins with an action may end, as far as instructions and operands go:
-    {the first action behind it: how many values it stores for what is behind it}."""
+    """Where a program that begins at `start` may end, by its limits on instructions and operands:
+    {the first action after it: the number of values that it stores for later programs}."""
     ends: dict[int, int] = {}
     computed: set[Term] = set()
     passed: set[Term] = set()  # if it ended here
@@ -165,8 +165,8 @@ def _ends(
 
 
 def _best(ends: dict[int, int], start: int, count: int) -> int:
-    """Of the places where a program may end the one that costs least, not too early; where all is
-    done if it can."""
+    """The end of a program with the fewest stored values in the second half of those allowed; the
+    end of all actions if that is allowed."""
     longest = max(ends)
     if longest == count:
         return longest
@@ -175,13 +175,13 @@ def _best(ends: dict[int, int], start: int, count: int) -> int:
 
 
 def _passed(own: Sequence[_Action], last: dict[Term, int], end: int) -> list[Term]:
-    """What a program computes for those behind it, and does not store anyway."""
+    """The terms that a program computes, does not store as results, and later programs read."""
     stored = {term for term, target in own if target is not None}
     return [t for t, target in own if target is None and last[t] >= end and t not in stored]
 
 
 def _key(term: Term, places: dict[Term, Any]) -> tuple[bool, int]:
-    """What is equal of leaves that one register holds; whether they are loaded."""
+    """A key that leaves share which one register can hold, and whether they are loaded."""
     if term.op is TileOp.CONSTANT:
         return False, _bits(term.value)
     return True, id(term.source if term.op is TileOp.LOAD else places[term])
@@ -192,8 +192,8 @@ class _Encoder:
 
     Args:
         actions: in order.
-        places: where values lie that other programs have computed.
-        passed: where values go that other programs read.
+        places: the memory of values that earlier programs have computed.
+        passed: the memory for values that later programs read.
 
     Raises:
         _NoRegisterError: if there are not enough registers.
@@ -230,11 +230,11 @@ class _Encoder:
                 self._free.append(register)
 
     def _held(self, term: Term) -> Any:
-        """What a register that holds a value is known by."""
+        """The key of the register that holds a value."""
         return term if term in self._computed else _key(term, self._places)
 
     def _load(self, term: Term, at: int) -> None:
-        """Let a register hold a value that is not computed here."""
+        """Load a value that is not computed in this program into a register."""
         key = self._held(term)
         if key in self._registers or key is term:
             return

@@ -24,10 +24,10 @@ _WEIGHTS = {
     calls.dynamic_product: 1,
     calls.weight_only_product: 1,
 }
-"""Calls whose results elementwise calls can follow while they are in cache, if this argument, the
-weights, is a constant."""
+"""Calls that can have elementwise calls as their epilogue if their weights are constant: the index
+of the argument that is the weights."""
 IMAGES = (aten.convolution.default, calls.convolution)
-"""Those of them that make images."""
+"""The convolutions among them, whose results are images."""
 
 
 @dataclass(eq=False)
@@ -38,8 +38,8 @@ class Cluster:
         nodes: in the order of the graph; elementwise, or a single call.
         anchor: the product or convolution before them, if it is part of the node.
         reshapes: the views between the anchor and the elementwise calls.
-        pieces: of a concatenation: chains that compute pieces of it, by its argument.
-        views: what lies between these and the concatenation.
+        pieces: of a concatenation: {its operand: the chain that computes it}.
+        views: the views between these chains and the concatenation.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -59,8 +59,8 @@ class Cluster:
 def clusters_of(graph: Graph, is_constant: Callable[[Node], bool]) -> list[Cluster]:
     """The calls of a graph, fused and in an order in which they can run.
 
-    A call joins the chain of its users if they all are in the same one: nothing else needs its
-    result, and no way leads out of a chain and back.
+    A call joins the chain of its users if all of them are in the same chain: then nothing else
+    needs its result, and no path leaves the chain and returns to it.
     """
 
     def is_anchor(node: Node) -> bool:
@@ -93,7 +93,7 @@ def clusters_of(graph: Graph, is_constant: Callable[[Node], bool]) -> list[Clust
 
 
 def is_anchor_target(target: Any) -> bool:
-    """Whether elementwise calls can follow calls of an operator while its results are in cache."""
+    """Whether calls of an operator can have elementwise calls as their epilogue."""
     return target in _WEIGHTS
 
 
@@ -110,7 +110,7 @@ def is_number(node: Node) -> bool:
 def _take_anchor(
     cluster: Cluster, cluster_of: dict[Node, Cluster], is_anchor: Callable[[Node], bool]
 ) -> None:
-    """Let the chain follow a product of which it uses the result alone, if there is one."""
+    """Make a chain the epilogue of a product whose result only the chain uses, if there is one."""
     inside = set(cluster.nodes)
     operands = {arg: None for n in cluster.nodes for arg in n.all_input_nodes if arg not in inside}
     for operand in operands:
@@ -133,7 +133,7 @@ def _take_anchor(
 
 
 def _take_pieces(cluster: Cluster, cluster_of: dict[Node, Cluster]) -> None:
-    """Let a concatenation compute the pieces of it that are elementwise and that it alone uses."""
+    """Let a concatenation compute its elementwise operands that nothing else uses."""
     [cat] = cluster.nodes
     for operand in cat.all_input_nodes:
         node = operand
@@ -169,7 +169,7 @@ def _only(node: Node, users: set[Node], views: Sequence[Node]) -> bool:
 
 
 def _keeps_rows(anchor: Node, reshaped: Node) -> bool:
-    """Whether the rows of a product are whole after a reshape; there is none of images."""
+    """Whether a reshape of a product's result keeps its rows whole; images are not reshaped."""
     if anchor is reshaped:
         return True
     is_image = anchor.target in IMAGES
@@ -177,7 +177,7 @@ def _keeps_rows(anchor: Node, reshaped: Node) -> bool:
 
 
 def _in_order(clusters: Iterable[Cluster], cluster_of: dict[Node, Cluster]) -> list[Cluster]:
-    """Each after those whose results it needs."""
+    """The clusters in an order in which each comes after those whose results it needs."""
     done: dict[int, Cluster] = {}
     ordered: list[Cluster] = []
     for cluster in clusters:

@@ -1,8 +1,8 @@
 """Activations that models spell out: sums and products of a tensor and a function of it.
 
 However the factors are put (`0.5 * x * (1 + erf(x / 2 ** 0.5))`, `x * (0.5 + 0.5 * erf(...))`),
-the same polynomial comes out, in the function and what x consists of as its unknowns; by it the
-activation is known, and computed by one instruction.
+expanding them gives the same polynomial, whose unknowns are the function and the parts of x. The
+activation is recognised by that polynomial, and computed by one instruction.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from rushlight.backends.cpu.tiles.terms import Term
 from rushlight.schema.cpu_engine import TileOp
 
 Polynomial = dict[tuple[int, ...], float]
-"""Factors by unknowns, whose numbers ascend: `3 * x * x + 1` is `{(0, 0): 3, (): 1}`."""
+"""{ascending numbers of unknowns: factor}: `3 * x * x + 1` is `{(0, 0): 3, (): 1}`."""
 
 _MOST_PRODUCTS = 8
 _MOST_UNKNOWNS = 5  # in a product
-# Of a constant that was written with as many digits as float32 has, or with float64's.
+# The relative difference of a constant written with the digits of float32 or of float64.
 _CLOSE = 1e-6
 
 
 class Spellings:
-    """Recognises activations among the terms of one program, which are given as they are made."""
+    """Recognises activations among the terms of one program, one term at a time, inputs first."""
 
     def __init__(self) -> None:
         self._polynomials: dict[int, Polynomial] = {}
@@ -51,12 +51,12 @@ class Spellings:
         return {(len(self._unknowns) - 1,): 1.0}
 
     def _of(self, term: Term) -> Polynomial:
-        if id(term) not in self._polynomials:  # a load, or what one operator of ATen consists of
+        if id(term) not in self._polynomials:  # a load, or an inner term of one ATen operator
             self._keep(term, self._expanded(term))
         return self._polynomials[id(term)]
 
     def _expanded(self, term: Term) -> Polynomial | None:
-        """The polynomial, None if it is an unknown itself."""
+        """The polynomial of a term; None if the term is an unknown itself."""
         inputs = [self._of(one) for one in term.inputs]
         if term.op is TileOp.CONSTANT:
             return {(): term.value} if term.value else None
@@ -80,7 +80,7 @@ class Spellings:
         return None if x is None else self._unknown(Term(TileOp.SIGMOID, (x,)))
 
     def _input(self, unknown: int, op: TileOp) -> Polynomial | None:
-        """What this unknown is the function `op` of."""
+        """The argument of the function `op`, if an unknown is a call of it."""
         term = self._unknowns[unknown]
         return self._of(term.inputs[0]) if term.op is op else None
 
@@ -107,19 +107,19 @@ class Spellings:
         return None
 
     def _inside(self, polynomial: Polynomial, op: TileOp) -> Polynomial | None:
-        """What this value is the function `op` of."""
+        """The argument of the function `op`, if a value is just a call of it."""
         (key,) = polynomial if len(polynomial) == 1 else [()]
         is_bare = len(key) == 1 and polynomial[key] == 1.0
         return self._input(key[0], op) if is_bare else None
 
 
 class _Spelled(NamedTuple):
-    """What an activation of x is in a function of x.
+    """How an activation of x is written with a function of x.
 
     Attributes:
-        function: which one.
+        function: the function.
         x_of: x, from the activation's polynomial a + b * function; None if it is another one.
-        inner: the function's argument, of x.
+        inner: the function's argument, from x.
         outer: if not None, the argument is this function of `inner`.
     """
 
@@ -168,7 +168,7 @@ def _close(one: Polynomial, other: Polynomial | None) -> bool:
 
 
 def _split(polynomial: Polynomial, unknown: int) -> tuple[Polynomial, Polynomial]:
-    """a and b of a + b * unknown, where that stands once at most in each product."""
+    """a and b of a + b * unknown; the unknown stands at most once in each product."""
     a = {key: factor for key, factor in polynomial.items() if unknown not in key}
     b: Polynomial = {}
     for key, factor in polynomial.items():

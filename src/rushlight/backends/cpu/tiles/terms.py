@@ -32,7 +32,7 @@ class Term:
 
 
 LEAVES = (TileOp.LOAD, TileOp.CONSTANT)
-"""What is not computed: it passes no cut, but is loaded or made again."""
+"""Terms that are not computed: every program that needs one loads or creates it again."""
 
 Args = Sequence[Any]
 """Arguments of a call: terms for tensors, numbers and the rest as they are."""
@@ -48,7 +48,7 @@ def _term(x: Any) -> Term:
 
 
 def _number(x: Any) -> float | None:
-    """The number that an argument is in every element, if it is one."""
+    """The number that every element of an argument is; None if it is no constant."""
     if isinstance(x, bool | int | float):
         return float(x)
     return x.value if isinstance(x, Term) and x.op is TileOp.CONSTANT else None
@@ -213,7 +213,7 @@ TERMS: dict[Any, Callable[..., Term]] = {
     aten.trunc.default: _unary(TileOp.TRUNC),
     aten.sign.default: _unary(TileOp.SIGN),
 }
-"""What each operator of ATen is in instructions."""
+"""The instructions of each operator of ATen."""
 
 KEPT_WHOLE = [
     aten.gelu.default,
@@ -232,7 +232,7 @@ def term_of(node: Node, terms: Callable[[Node], Any]) -> Term:
 
     Args:
         node: an elementwise call.
-        terms: what stands for each tensor among its arguments.
+        terms: gives the term of each tensor among its arguments.
     """
     args = [terms(arg) if isinstance(arg, Node) else arg for arg in node.args]
     kwargs = {k: terms(v) if isinstance(v, Node) else v for k, v in node.kwargs.items()}

@@ -1,8 +1,8 @@
-"""Graphs that quantise and dequantise, as calls on bytes: which of them, and what stays float32.
+"""The patterns of quantised graphs: calls on bytes take their place, the rest stays in float32.
 
-`dequantize`, an operator, an activation, `quantize` become one call that computes with integers.
-Where only one side of an operator is quantised it is computed in float32, and what is left of
-quantising and dequantising becomes nodes of their own.
+`dequantize`, an operator, an activation and `quantize` become one call that computes with integers.
+An operator whose inputs or result are not quantised is computed in float32, and the remaining calls
+that quantise and dequantise become nodes of their own.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _CONVERTING = (calls.quantize, calls.dequantize, calls.flip, calls.quantize_rows
 
 
 def fuse_quantized(r: Rewriter) -> dict[str, str]:
-    """Replace what is quantised and dequantised by calls on bytes.
+    """Replace the patterns of quantised calls by calls on bytes.
 
     Returns:
-        why calls on what was dequantised are computed in float32, by their names.
+        why calls with dequantised inputs are computed in float32: {name of the call: reason}.
     """
     if not any(name_of(node) for node in r.graph.nodes):
         return {}
@@ -73,7 +73,7 @@ def _in_float32(r: Rewriter) -> Iterator[tuple[Node, str]]:
 
 
 def _name_bytes(r: Rewriter) -> None:
-    """Write what is known to be quantised by numbers as calls on bytes."""
+    """Replace quantising and dequantising calls with constant parameters by calls on bytes."""
     made: dict[Node, Node] = {}  # the bytes that integers are
     for node in list(r.graph.nodes):
         quantization = read(node, r.data)
@@ -106,7 +106,7 @@ def _name_bytes(r: Rewriter) -> None:
 
 
 def _not_as_weights(r: Rewriter, node: Node) -> Iterator[Node]:
-    """What uses a dequantised value other than as constant weights or a bias."""
+    """The users of a dequantised value, except those that read constant weights or a bias."""
     is_constant = dequantizes_constant(node, r.data)
     for user in list(node.users):
         operands = operands_of(user) if is_constant else None
@@ -125,7 +125,7 @@ def _bytes_of(r: Rewriter, before: Node, integers: Node) -> Node:
 
 
 def _as_torch_has_it(r: Rewriter, node: Node, bytes_: Node) -> Node:
-    """Bytes in the dtype of the call that they were made for."""
+    """Bytes in the dtype of the quantising call that they replace."""
     if node.meta["val"].dtype == torch.uint8 or not node.users:
         return bytes_
     after = bytes_.next
@@ -135,7 +135,7 @@ def _as_torch_has_it(r: Rewriter, node: Node, bytes_: Node) -> Node:
 
 
 def _dequantize_constants(r: Rewriter) -> None:
-    """Constants that no call on bytes takes as they are stored."""
+    """Dequantise constants that no call on bytes reads."""
     for node in list(r.graph.nodes):
         if dequantizes_constant(node, r.data):
             data = constant_of(node, r.data)
@@ -145,7 +145,7 @@ def _dequantize_constants(r: Rewriter) -> None:
 
 
 def _once(r: Rewriter) -> None:
-    """Let equal calls that only convert be one."""
+    """Merge equal conversions into one."""
     seen: dict[Any, Node] = {}
     for node in list(r.graph.nodes):
         if node.target in _CONVERTING:

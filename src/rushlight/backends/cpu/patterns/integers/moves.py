@@ -1,6 +1,6 @@
-"""Calls that only move elements do so with bytes: quantising goes before them, the rest behind.
+"""Calls that only move elements move bytes: values are quantised before, and dequantised after.
 
-Both are exact: what is done to each element by itself may be done before or after it is moved.
+Both are exact: an elementwise function may be computed before or after its elements are moved.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def quantize_early(r: Rewriter) -> None:
 
 
 def _before(r: Rewriter, node: Node) -> list[Node]:
-    """The calls that quantise in place of one, if what it quantises was only moved."""
+    """Move one quantising call before the call that moved its input; the new quantising calls."""
     source: Node = node.args[0]  # type: ignore[assignment]
     to: Quantization = node.args[1]  # type: ignore[assignment]
     if len(source.users) > 1:
@@ -61,7 +61,7 @@ def _before(r: Rewriter, node: Node) -> list[Node]:
 
 
 def dequantize_late(r: Rewriter) -> None:
-    """Dequantise behind calls that only move elements."""
+    """Dequantise after calls that only move elements."""
     for node in list(r.graph.nodes):
         if node.op == "call_function" and node.all_input_nodes:
             _behind(r, node, node.all_input_nodes[0])
@@ -69,7 +69,7 @@ def dequantize_late(r: Rewriter) -> None:
 
 
 def _behind(r: Rewriter, node: Node, source: Node) -> None:
-    """Let a call that moves what was dequantised move the bytes."""
+    """Let a call that moves dequantised values move their bytes, and dequantise its result."""
     if node.target is aten.split_with_sizes_copy.default and _is_dequantized(source):
         _split(r, node, source)
         return
@@ -126,13 +126,13 @@ def _pooled(r: Rewriter, before: Node, greatest: Node, x: Any) -> Node:
 
 
 def _bytes(r: Rewriter, before: Node, like: Node, target: Any, *args: Any, **kwargs: Any) -> Node:
-    """A call on bytes in place of one, `like`, on numbers."""
+    """A call on bytes in place of the call `like` on numbers."""
     shape = traced_shape(like)
     return r.call(before, target, *args, shape=shape, dtype=torch.uint8, replaced=[like], **kwargs)
 
 
 def _split(r: Rewriter, split: Node, source: Node) -> None:
-    """Pieces of bytes, each dequantised by itself."""
+    """Replace a split of dequantised values by slices of bytes, each dequantised by itself."""
     args = arguments(split)
     sizes = args["split_sizes"]
     if not all(isinstance(size, int) for size in sizes):

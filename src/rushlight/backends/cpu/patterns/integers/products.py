@@ -1,4 +1,4 @@
-"""Products and convolutions of bytes: which calls they are, and what becomes their parameters."""
+"""The patterns of products and convolutions of bytes, and the parameters of their calls."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def product(
     to: Quantization | None,
     clamping: Sequence[Node] = (),
 ) -> Node | None:
-    """A call that computes what a product or convolution of bytes does, if it is one.
+    """A call on bytes in place of a product or convolution, if its operands are quantised.
 
     Args:
         r: the graph.
         node: the product or convolution.
-        before: where the call is put: itself, or the call that quantises its result.
-        to: what the bytes of the result stand for; None for float32.
-        clamping: the calls between the two, which are part of it.
+        before: the call before which it is inserted: `node`, or the one that quantises its result.
+        to: how the bytes of the result stand for numbers; None for float32.
+        clamping: the calls between `node` and `before`, which become part of it.
     """
     operands = None if is_transposed(node) else _operands(r, node)
     if operands is None:
@@ -83,7 +83,7 @@ def _as_image(shape: list[Any]) -> list[Any]:
 
 
 def _window(conv: dict[str, Any], weights: Weights) -> tuple[calls.Window, bool]:
-    """What a convolution looks at, and whether it is one over lines."""
+    """The window of a convolution, and whether it is a one-dimensional one."""
     is_line = weights.data.dim() == 3
     one, none = ([1], [0]) if is_line else ([], [])
     kernel = [*one, *weights.data.shape[2:]]
@@ -116,7 +116,7 @@ def why_not_summed(weights: Weights) -> str | None:
 
 
 def dynamic_product(r: Rewriter, node: Node) -> Node | None:
-    """A call in place of a product of rows that are quantised at run time, if it is one."""
+    """A call in place of a product whose rows are quantised at run time; None for other calls."""
     operands = _operands(r, node)
     if operands is None or node.target is aten.convolution.default:
         return None
@@ -131,7 +131,7 @@ def dynamic_product(r: Rewriter, node: Node) -> Node | None:
 
 
 def weight_only_product(r: Rewriter, node: Node) -> Node | None:
-    """A call in place of a product of float32 with quantised weights, if it is one."""
+    """A call in place of a product of float32 with quantised weights; None for other calls."""
     operands = _operands(r, node)
     if operands is None or node.target is aten.convolution.default:
         return None

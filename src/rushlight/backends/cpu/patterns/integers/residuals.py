@@ -1,4 +1,4 @@
-"""Sums of a product's result and something else: the product adds that before it stores."""
+"""The pattern of a product and the addition of a residual, which becomes part of its epilogue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ aten = torch.ops.aten
 
 
 class _Addition(NamedTuple):
-    """A product or convolution, what is added to its result, and what the sum is."""
+    """A product or convolution, the residual that is added to its result, and the parameters."""
 
     product: Node
     residual: Node
@@ -24,9 +24,9 @@ class _Addition(NamedTuple):
 
 
 def fuse_residuals(r: Rewriter) -> None:
-    """Let products and convolutions add to their results, where nothing else uses these.
+    """Let products and convolutions add a residual to results that only the addition uses.
 
-    Of two, the one that is computed last does.
+    If both operands are such results, the product that is computed last adds the other one.
     """
     for node in list(r.graph.find_nodes(op="call_function", target=calls.binary)):
         additions = _additions(node)
@@ -36,7 +36,7 @@ def fuse_residuals(r: Rewriter) -> None:
 
 
 def _additions(node: Node) -> list[_Addition]:
-    """The operands of a sum or difference that may compute it."""
+    """The ways in which an operand of a sum or difference may compute it."""
     args: Any = node.args
     one, other, pair = args
     ways = [(one, other, pair)]
@@ -56,8 +56,8 @@ def _additions(node: Node) -> list[_Addition]:
 
 
 def _product_of(result: Node, user: Node) -> Node | None:
-    """The product or dense convolution that a value is the result of, if one call alone uses it,
-    and it adds nothing yet."""
+    """The product or dense convolution that computes a value, if `user` is its only user and it
+    has no residual yet; else None."""
     while result.target is aten.view_copy.default and _is_line(result):
         if only_user(result) is not user:
             return None
@@ -75,7 +75,7 @@ def _product_of(result: Node, user: Node) -> Node | None:
 
 
 def _is_line(view: Node) -> bool:
-    """Whether a view is of an image of one row as a line."""
+    """Whether a view drops the height of an image of one row."""
     image = traced_shape(view.args[0])
     return len(image) == 4 and image[2] == 1 and alike(traced_shape(view), [*image[:2], image[3]])
 

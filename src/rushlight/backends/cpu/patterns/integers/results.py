@@ -1,4 +1,4 @@
-"""What is quantised: a result of integers, a function of one byte, or a number of float32."""
+"""The patterns that end in `quantize`: operators on integers, and functions of one byte."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _BINARY = {
     aten.sub.Tensor: QuantizedBinaryKind.SUBTRACT,
     aten.mul.Tensor: QuantizedBinaryKind.MULTIPLY,
 }
-# The scales between which the engine's integers are as XNNPACK's: over the result's scale.
+# The range of an operand's scale over the result's in which the engine agrees with XNNPACK.
 _SUM_SCALES = (2.0**-10, 2.0**8)
 _PRODUCT_SCALES = (2.0**-16, 2.0**8)
 
 
 def fuse_result(r: Rewriter, node: Node) -> Node | None:
-    """The call that computes bytes in place of one that quantises; None if that stays."""
+    """A call on bytes in place of a quantising call and the calls before it; None if none fits."""
     table = _table(r, node)
     if table is not None:
         return _looked_up(r, node, table)
@@ -41,7 +41,7 @@ def fuse_result(r: Rewriter, node: Node) -> Node | None:
         return _binary(r, node, clamped)
     if clamped.node.target in (aten.mean.dim, aten.avg_pool2d.default):
         return _average(r, node, clamped)
-    # A product of which something else is made, too, is computed once, in float32.
+    # A product with other users, too, is computed once, in float32.
     return product(r, clamped.node, node, clamped.to, clamped.calls) if clamped.is_only else None
 
 
@@ -64,7 +64,7 @@ class _Table:
 
 
 def _table(r: Rewriter, node: Node) -> _Table | None:
-    """What elementwise calls of one dequantised value make of each byte, if they are all."""
+    """The table of a function of one dequantised value, if elementwise calls compute it."""
     result: Node = node.args[0]  # type: ignore[assignment]
     to: Quantization = node.args[1]  # type: ignore[assignment]
     order: dict[Node, None] = {}
@@ -97,7 +97,7 @@ def _table(r: Rewriter, node: Node) -> _Table | None:
 def _computed(
     r: Rewriter, nodes: list[Node], known: dict[Any, torch.Tensor], result: Node
 ) -> torch.Tensor:
-    """What eager computes of values."""
+    """The results of calls in eager PyTorch."""
     made: dict[Node, torch.Tensor] = {}
 
     def value(arg: Any) -> Any:
@@ -114,7 +114,7 @@ def _computed(
 
 
 def _looked_up(r: Rewriter, node: Node, table: _Table) -> Node:
-    """The call that looks bytes up, if those before it cannot be made to be the result."""
+    """The call that looks bytes up, or a call before it that can compute the result itself."""
     x: Node = table.x.args[0]  # type: ignore[assignment]
     low, high = int(table.bytes[0]), int(table.bytes[-1])
     bytes_ = torch.arange(LEAST, GREATEST + 1)
@@ -146,7 +146,7 @@ def _looked_up(r: Rewriter, node: Node, table: _Table) -> Node:
 
 
 def _narrow(node: Node, low: int, high: int) -> bool:
-    """Let a call's result be clamped to these bytes, too, if it can be."""
+    """Clamp a call's result to these bytes as well, if it can; whether it can."""
     for i, arg in enumerate(node.args):
         if isinstance(arg, Quantization) and node.target in _CLAMPING:
             node.update_arg(i, _within(arg, low, high))
@@ -176,9 +176,9 @@ class _Clamped:
     """A result that is clamped before it is quantised.
 
     Attributes:
-        node: the call that it is the result of.
-        calls: those that clamp it.
-        to: the bytes that it becomes, within these limits.
+        node: the call that computes it.
+        calls: the calls that clamp it.
+        to: how it is quantised, with the clamps' limits.
         is_only: whether nothing else uses it.
     """
 
@@ -208,7 +208,7 @@ def _clamped(node: Node) -> _Clamped:
 
 
 def _limits(node: Node) -> tuple[float, float] | None:
-    """The numbers that a call clamps to, if that is what it does."""
+    """The limits of a call that clamps by numbers; None for any other call."""
     if node.target is aten.relu.default:
         return 0.0, math.inf
     if node.target is aten.hardtanh.default:
@@ -255,7 +255,7 @@ def _binary(r: Rewriter, node: Node, clamped: _Clamped) -> Node | None:
 
 
 def why_not_paired(pair: calls.Pair) -> str | None:
-    """Why the engine does not add or multiply bytes that stand for such numbers."""
+    """Why the engine does not add or multiply bytes with such scales; None if it does."""
     a, b, scale = pair.a.scale, pair.b.scale, pair.to.scale
     if pair.kind is QuantizedBinaryKind.MULTIPLY:
         low, high = _PRODUCT_SCALES
@@ -267,7 +267,7 @@ def why_not_paired(pair: calls.Pair) -> str | None:
 
 
 def why_not_integer(r: Rewriter, node: Node) -> str:
-    """Why a call of numbers that were integers is not computed with these."""
+    """Why a call with dequantised inputs is not computed with integers."""
     if operands_of(node) is not None:
         return why_not_multiplied(r, node)
     to = [user.args[1] for user in node.users if user.target is calls.quantize]
