@@ -221,8 +221,8 @@ def _inputs(program: ExportedProgram) -> Iterator[tuple[str, Any]]:
 
 
 def example_outside(program: ExportedProgram) -> str | None:
-    """What to say of a tensor's size that is outside of its own range in the example inputs, which
-    torch captures where another one follows from it; None if there is none."""
+    """The message for a size whose example value is outside of its range, which torch captures
+    where another size follows from it; None if there is none."""
     bounds = Bounds.of(program)
     for name, value in _inputs(program):
         for dim, size in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):

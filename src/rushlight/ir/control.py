@@ -40,4 +40,4 @@ def copy_index(into: torch.Tensor, value: torch.Tensor, index: int) -> torch.Ten
 
 
 FLOW = (label, jump_if_false, variable, move)
-"""What is no kernel call."""
+"""The operators that are not kernel calls."""

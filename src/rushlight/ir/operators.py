@@ -93,7 +93,7 @@ def out_variant(target: OpOverload) -> OpOverload | None:
         return quantized_ops.out_variant(target)
     if target in OUT_VARIANTS:
         return OUT_VARIANTS[target]
-    # What only says where a new tensor goes is said by the out argument instead.
+    # Arguments that only describe the new tensor are dropped: the out argument describes it.
     factory = {"dtype", "layout", "device", "pin_memory"}
     wanted = _signature(target)
     packet = target._overloadpacket

@@ -1,7 +1,7 @@
-"""Keeps messages of other packages from the user where they are caused, by their text.
+"""Hides messages of other packages, by their text, while the code that causes them runs.
 
-What is filtered is nothing that a user of ours could act on. All else that is said meanwhile is
-shown, and nothing stays filtered afterwards.
+Only messages that a user of ours cannot act on are hidden. All others are shown, and nothing stays
+hidden afterwards.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _log_without(name: str, pattern: str) -> Iterator[None]:
 
 
 def import_torchao() -> None:
-    """Import what we use of torchao, without what it says of its own build.
+    """Import the parts of torchao that we use, without its messages about its own build.
 
     Raises:
         ImportError: torchao is not installed, or does not fit torch.

@@ -180,7 +180,8 @@ def _levels(units: list[list[Node]], taken: set[Node]) -> dict[Node, int]:
 
 
 def _move_late(units: list[list[Node]], taken: set[Node], level: dict[Node, int]) -> None:
-    """Move what only later partitions use into the first of them, if no value more is passed.
+    """Move units that only later partitions use into the first of these, if that passes no more
+    values.
 
     A number moves in any case: it cannot be passed.
     """
@@ -201,7 +202,7 @@ def _move_late(units: list[list[Node]], taken: set[Node], level: dict[Node, int]
 
 
 def _is_passed(node: Node, here: int, taken: set[Node], level: dict[Node, int]) -> bool:
-    """Whether the node's partition hands it out anyway."""
+    """Whether the node is a result of its partition anyway."""
     if _is_number(node):
         return False
     return any(u not in taken or level[u] != here for u in node.users)
@@ -230,7 +231,7 @@ def _too_small(
 
 
 def _numbers_that_leave(levels: dict[int, list[Node]]) -> dict[Node, str]:
-    """Numbers that are used outside of their partition, and those that these are made of."""
+    """Numbers that are used outside of their partition, and the numbers they are computed from."""
     leave: dict[Node, str] = {}
     for nodes in levels.values():
         members = set(nodes)

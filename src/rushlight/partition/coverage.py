@@ -1,4 +1,4 @@
-"""What of a method went to which backend, and what stayed, each node with its cost and reasons."""
+"""Which nodes of a method each backend took, and which stayed, with their costs and reasons."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Covered:
         backend: the backend that took it; "" if it stayed.
         part: counts the delegates of the method; -1 if it stayed.
         cost: estimated microseconds.
-        reasons: {backend: why it did not take the node}, of one that stayed; of another one, what
-            its backend says of it, if anything.
+        reasons: {backend: why it did not take the node} of a node that stayed; for others, notes of
+            the backend that took them.
         source: its Python line.
     """
 
@@ -74,7 +74,7 @@ def _covered(
 
 
 def _inside(call: Node, part: int, parts: dict[LoweredBackendModule, int]) -> Iterator[Covered]:
-    """The nodes of a delegate; of one inside of another, as the outer one's."""
+    """The nodes of a delegate; those of a delegate inside it count as its own."""
     lowered = attribute(call.args[0])  # type: ignore[arg-type]
     assert isinstance(lowered, LoweredBackendModule)
     if part < 0:

@@ -20,8 +20,8 @@ def numbered_calls(module: GraphModule) -> list[Node]:
 
 
 def number_calls(module: GraphModule) -> None:
-    """Give every call of a part a debug handle of its own: what a backend tells in them leads to
-    single calls. The method's own handles are shared by all that one call was decomposed to."""
+    """Give every call of a part a debug handle of its own, so that a backend can name single calls.
+    The method's own handles are shared by all calls that one call was decomposed to."""
     for number, node in enumerate(numbered_calls(module), start=1):
         node.meta["debug_handle"] = number
     for one in (module, *branches(module)):

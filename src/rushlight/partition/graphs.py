@@ -1,4 +1,4 @@
-"""What stands in a graph with delegates, and what two graphs have in common."""
+"""Reads graphs with delegates, and compares graphs."""
 
 from __future__ import annotations
 

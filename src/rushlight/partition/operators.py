@@ -24,7 +24,7 @@ IsConstant = Callable[[Any], bool]
 """Whether an argument of a call is a constant of the program."""
 
 WhyNot = Callable[[Node, IsConstant], str | None]
-"""Why a call is not taken, in words; None if it is."""
+"""Says why a call is not taken; None if it is."""
 
 SIZES: frozenset[Callable[..., Any]] = frozenset(
     {
@@ -36,7 +36,7 @@ SIZES: frozenset[Callable[..., Any]] = frozenset(
 
 
 def always(node: Node, is_constant: IsConstant) -> str | None:
-    """No reason against it."""
+    """Take every call."""
     return None
 
 

@@ -1,4 +1,4 @@
-"""What users give partitioners and backends, checked."""
+"""Checks of the options that users pass to partitioners and backends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def spec_texts(specs: Iterable[CompileSpec]) -> dict[str, str]:
 
 
 def names_in(argument: str, names: Iterable[Any]) -> frozenset[str]:
-    """The names of operators or nodes in an argument; operators and nodes may stand themselves.
+    """The names of operators or nodes in an argument, which may hold names or the objects.
 
     Args:
         argument: how the message calls it.

@@ -1,4 +1,4 @@
-"""What a partitioner is: it tags the nodes that a backend shall take."""
+"""The interface of partitioners, which tag the nodes that a backend shall take."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Partitioner:
 
 
 def check_partitioner(partitioner: object, method: str) -> Partitioner:
-    """What a user gave, if it is a partitioner.
+    """The object that a user passed, if it is a partitioner.
 
     Raises:
         ExportError: if it is not.

@@ -90,7 +90,7 @@ def find_regions(
 
 
 def run_order(graph: Graph, region_of: Mapping[Node, Region], method: str) -> list[Unit]:
-    """The graph as units such that each comes after what it needs; else as they stood.
+    """The graph as units, each after the units that it needs and otherwise in the graph's order.
 
     Raises:
         ExportError: if partitions need each other's results, naming the way round.
@@ -126,7 +126,7 @@ def has_effect(node: Node) -> bool:
 
 
 def _needs(graph: Graph, region_of: Mapping[Node, Region]) -> dict[Unit, dict[Unit, None]]:
-    """What each unit needs before it; what has effects keeps its order."""
+    """The units that each unit needs; calls with effects keep their order."""
     needs: dict[Unit, dict[Unit, None]] = defaultdict(dict)
     last: Node | None = None
     for node in graph.nodes:

@@ -1,4 +1,4 @@
-"""What shall stay out of a delegate, and why nodes were left out."""
+"""Operator supports that leave nodes out of delegates, and reporters of the reasons."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DontSupportBase(OperatorSupportBase):
         self._rejected: dict[Node, None] = {}
 
     def is_node_supported(self, submodules: Submodules, node: Node) -> bool:
-        """Whether the node is none of those that stay out."""
+        """Whether the node is not one of those that stay out."""
         if self._is_out(node):
             self.reject_node(node)
             return False

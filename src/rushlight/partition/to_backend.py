@@ -1,4 +1,4 @@
-"""From partitions to calls of delegates: `to_backend` in its three forms."""
+"""From partitions to calls of delegates: `to_backend` with its three kinds of arguments."""
 
 from __future__ import annotations
 
@@ -411,7 +411,7 @@ def _replace(method: _Method, modules: Mapping[Region, LoweredBackendModule]) ->
 def _give_away(
     signature: ExportGraphSignature, dropped: set[Node], buffers: set[str], returned: Sequence[Any]
 ) -> tuple[Any, ...]:
-    """Take what delegates own from now on out of a method's signature; returns what is left."""
+    """Remove from a method's signature what delegates own now; returns the outputs that are left."""
     names = {node.name for node in dropped}
     signature.input_specs[:] = [s for s in signature.input_specs if s.arg.name not in names]
     left = [

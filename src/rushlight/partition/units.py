@@ -18,9 +18,9 @@ def units_of(
 ) -> tuple[Groups, Groups]:
     """The calls of a graph as units, each after what it needs.
 
-    A unit is a group, or a single call with the calls that pick its results. Groups between which
-    only supported nodes lie become one unit with them. Of groups that cannot each be one unit, half
-    are taken apart, those that reach farthest first, until the rest can.
+    A unit is a group, or a single call with the calls that pick its results. Groups that form a
+    cycle through supported nodes only become one unit with these. Where groups form another cycle,
+    half of them are taken apart, those that reach farthest first, until there is none.
 
     Args:
         graph: not changed.
@@ -77,7 +77,7 @@ def _units(calls: list[Node], groups: Groups) -> Groups:
 
 
 def _needs(calls: list[Node], unit_of: Mapping[Node, int]) -> dict[int, dict[int, None]]:
-    """The units that each unit needs; what has effects keeps its order."""
+    """The units that each unit needs; calls with effects keep their order."""
     needs: dict[int, dict[int, None]] = defaultdict(dict)
     last: int | None = None
     for node in calls:

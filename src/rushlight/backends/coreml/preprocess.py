@@ -140,7 +140,7 @@ def _settle_manifest(path: Path) -> None:
 
 
 def _debug_info(path: Path) -> dict[str, Any]:
-    """coremltools' {handle: paths of operations}, turned round as ExecuTorch's delegate has it."""
+    """coremltools' {handle: paths of operations}, inverted as ExecuTorch's delegate reads it."""
     mapping = json.loads(path.read_text()) if path.exists() else {}
     paths: dict[str, Any] = {}
     handles: dict[str, list[int]] = {}

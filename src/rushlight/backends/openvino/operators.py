@@ -104,7 +104,7 @@ WHOLE = tuple(
         "hardsigmoid.default hardswish.default mish.default native_layer_norm.default silu.default"
     ).split()
 )
-"""Operators that OpenVINO computes in one step where their decomposition takes several."""
+"""Operators that OpenVINO computes in one node where their decomposition takes several."""
 
 
 class OpenvinoSupport:

@@ -37,7 +37,7 @@ aten = torch.ops.aten
 
 Translate = Callable[["Builder", Node], Any]
 
-# Calls through which a limit of their results can be moved to what they are given.
+# Calls whose results can be clamped by clamping their inputs.
 _PASSING_LIMITS = frozenset(
     {
         aten.alias_copy.default,
@@ -70,7 +70,7 @@ class Builder:
     Attributes:
         integers: which values are integers.
         nodes: all that results need, in order.
-        arguments: how many tensors and numbers the delegate is given and gives.
+        arguments: the number of tensors and numbers that the delegate takes and returns.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Builder:
             self._values[node] = translate[node.target](self, node)
 
     def _quantizing(self, node: Node) -> None:
-        """Note what integers stand for; a node only where they are made of computed numbers."""
+        """Note how integers stand for numbers; a node only where computed numbers are quantised."""
         affine = affine_of(node)
         if affine is None or affine.chosen is not None:
             return  # rows are quantised where they are used
@@ -173,13 +173,13 @@ class Builder:
         return self._data.get(node)
 
     def _evaluated(self, node: Node) -> Any:
-        """What a call of constants gives."""
+        """The result of a call on constants."""
         assert callable(node.target)
         args, kwargs = map_arg((node.args, node.kwargs), self._data.__getitem__)
         return node.target(*args, **kwargs)
 
     def value(self, node: Any) -> Value:
-        """What a node stands for: integers for a call that is computed in integers."""
+        """The value of a call or input: integers for a call that is computed in integers."""
         value = self._known(node)
         return value if self._calls[0] in self.integers.values else self._of_dtype(value, node)
 
@@ -191,7 +191,7 @@ class Builder:
         return Value(self.constant(data), tuple(data.shape), identity(data.dim()))
 
     def _of_dtype(self, value: Value, node: Node) -> Value:
-        """A node's value as real numbers, if they are that in the graph."""
+        """A call's value as real numbers, if it is real in the graph."""
         if value.stored.datatype != fb.Datatype.QINT8 or not node.meta["val"].is_floating_point():
             return value
         return self.converted(value, Elements(DATATYPES[node.meta["val"].dtype]))
@@ -204,11 +204,11 @@ class Builder:
         return self.converted(self._of_dtype(value, node), elements)
 
     def converted(self, value: Value, elements: Elements) -> Value:
-        """The same numbers in other elements."""
+        """The same numbers, stored as other elements."""
         return Value(self.stored_as(value.stored, elements), value.shape, value.order)
 
     def stored_as(self, stored: Stored, elements: Elements) -> Stored:
-        """The same numbers in other elements, converted once."""
+        """The same numbers, stored as other elements and converted only once."""
         key = (stored, elements.datatype, str(elements.quantization))
         if key not in self._converted:
             made = self.emit_one(fb.Convert(), stored.dims, elements, input_id=stored)
@@ -216,7 +216,7 @@ class Builder:
         return self._converted[key]
 
     def elements(self, node: Node) -> Elements:
-        """What a call's result is made of: integers or real numbers."""
+        """How the elements of a call's result are stored: as integers or real numbers."""
         val = node.meta["val"]
         result = val if isinstance(val, torch.Tensor) else val[0]
         return self._elements(result.dtype, self.integers.values.get(node))
@@ -232,11 +232,11 @@ class Builder:
         return Elements(fb.Datatype.QINT8, fb.PerTensorQuant(scale, int(zero)))
 
     def results(self, node: Node) -> list[Value]:
-        """What a node of several results stands for."""
+        """The values of a call with several results."""
         return self._values[node]  # type: ignore[no-any-return]
 
     def constant(self, data: torch.Tensor, dtype: torch.dtype | None = None) -> Stored:
-        """A stored constant, made once for each tensor and the order that it lies in."""
+        """A stored constant, made once for each tensor and order of its dimensions."""
         data = data.to(dtype or data.dtype)
         key = (data.data_ptr(), data.dtype, tuple(data.shape), data.stride())
         if key not in self._constants:
@@ -342,13 +342,13 @@ class Builder:
         return self.emit_one(operation, dims, value.stored.elements, input_id=value.stored)
 
     def _rearranged(self, stored: Stored, data: torch.Tensor) -> Stored:
-        """A constant whose elements lie in another way."""
+        """A constant with its elements in another order."""
         if stored.quantization is None:
             return self.constant(data)
         return Stored(list(data.shape), stored.datatype, data, stored.quantization)
 
     def reshaped(self, stored: Stored, dims: Sequence[Any]) -> Stored:
-        """The same elements with other sizes, of which one may be other than fixed."""
+        """The same elements with other sizes, of which one may be dynamic."""
         dims = list(dims)
         while stored.node is not None and isinstance(stored.node.operation, fb.StaticReshape):
             source = stored.node.inputs["input_id"]
@@ -385,7 +385,7 @@ class Builder:
         return self.reshaped(lines, [batch, length, 1, channels])
 
     def from_images(self, stored: Stored, shape: Sequence[Any]) -> Value:
-        """What `images` makes, as a value of its own shape."""
+        """A result of `images` as a value of its own shape."""
         if len(shape) == 4:
             return Value(stored, tuple(shape), NHWC)
         lines = self.reshaped(stored, [shape[0], shape[2], shape[1]])
@@ -393,7 +393,7 @@ class Builder:
 
 
 def _only_ones_move(value: Value, order: Sequence[int]) -> bool:
-    """Whether elements lie in one order as in the other, because all that moves is of size 1."""
+    """Whether two orders are the same in memory: they differ in dimensions of size 1 only."""
     before = [d for d in value.order if not is_one(value.shape[d])]
     return before == [d for d in order if not is_one(value.shape[d])]
 

@@ -49,7 +49,7 @@ def binary(b: Builder, node: Node, operation: fb.NodeKind, operands: Sequence[Va
 
 
 def _common_order(b: Builder, operands: Sequence[Value], shape: Sequence[Any]) -> Order:
-    """The order in which a result of two values takes the fewest moves."""
+    """The order of a result for which the fewest elements of two values are moved."""
     rank = len(shape)
     full = [v for v in operands if v.rank == rank and v.stored.data is None]
     same = [v for v in full if keys_of(v.shape) == keys_of(shape)]
@@ -61,7 +61,7 @@ def _common_order(b: Builder, operands: Sequence[Value], shape: Sequence[Any]) -
 
 
 def _fitted(b: Builder, value: Value, order: Order) -> Stored:
-    """A value so that it is broadcast to a result of this order."""
+    """A value in the order in which it is broadcast to a result."""
     if value.rank < len(order):
         if all(is_one(size) for size in value.shape) or order == identity(len(order)):
             return b.in_order(value, identity(value.rank)).stored

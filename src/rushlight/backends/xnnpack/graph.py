@@ -1,4 +1,4 @@
-"""A payload's graph while it is built: stored tensors, nodes over them, and how values lie in them.
+"""A payload's graph while it is built: stored tensors, nodes over them, and values in them.
 
 XNNPACK's tensors are dense and row-major. A value of the torch graph is a stored tensor together
 with the order in which its dimensions are stored: a permutation is another order of the same
@@ -31,7 +31,7 @@ def identity(rank: int) -> Order:
 
 
 def key_of(size: Size) -> int | sympy.Expr:
-    """What equal sizes have in common."""
+    """A key that equal sizes share."""
     return size if isinstance(size, int) else size.node.expr
 
 
@@ -46,12 +46,12 @@ def is_one(size: Size) -> bool:
 
 
 def dynamic_sizes(sizes: Sequence[Size]) -> int:
-    """How many of the sizes are not fixed."""
+    """The number of dynamic sizes."""
     return sum(not isinstance(size, int) for size in sizes)
 
 
 class Elements(NamedTuple):
-    """What the elements of a tensor are.
+    """How the elements of a tensor are stored.
 
     Attributes:
         datatype: how they are stored.
@@ -73,7 +73,7 @@ class Stored:
         quantization: how integers stand for its elements.
         scales: of a constant with one for each channel or group.
         external: which argument of the delegate it is.
-        flags: 1 of an argument that is read, 2 of one that is written.
+        flags: 1 for an argument that is read, 2 for one that is written.
         node: the payload's node that computes it; None for one that is not computed.
     """
 
@@ -88,7 +88,7 @@ class Stored:
 
     @property
     def elements(self) -> Elements:
-        """What its elements are."""
+        """How its elements are stored."""
         return Elements(self.datatype, self.quantization)
 
 
@@ -144,9 +144,9 @@ class Value:
 
 
 def order_after_view(value: Value, shape: Sequence[Any]) -> Order | None:
-    """The order in which a value of another shape lies in the same elements; None if there is none.
+    """The order of a view of a value with another shape; None if there is no view.
 
-    With sizes that are not fixed, only dimensions of size 1 may come and go.
+    With dynamic sizes, only dimensions of size 1 may be added or dropped.
     """
     is_plain = value.order == identity(value.rank)
     if is_plain:

@@ -166,11 +166,11 @@ def _operation(args: dict[str, Any], weight: torch.Tensor) -> _Convolution:
 
 
 def _of_sides(numbers: Sequence[int], sides: int, none: int) -> list[int]:
-    """One number of height and one of width, of which one may stand for both.
+    """A number for the height and one for the width; a single one is for both.
 
     Args:
-        sides: 1 of lines, which have no width.
-        none: the number of a width that is not there.
+        sides: 1 for lines, which have no width.
+        none: the number for a missing width.
     """
     listed = list(numbers) * (sides if len(numbers) == 1 else 1)
     return listed + [none] * (2 - sides)
@@ -276,7 +276,7 @@ def _avg_pool(b: Builder, node: Node) -> Value:
 
 
 def _adaptive_kernel(node: Node) -> list[int] | None:
-    """The window of a pool to fixed sizes, if all its windows are alike."""
+    """The window of a pool to fixed sizes, if all its windows are equal."""
     sizes, results = val_of(node.args[0]).shape[-2:], val_of(node).shape[-2:]
     if dynamic_sizes([*sizes, *results]) or any(a % b for a, b in zip(sizes, results, strict=True)):
         return None

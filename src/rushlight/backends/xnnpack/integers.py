@@ -1,8 +1,8 @@
 """Which calls XNNPACK computes in integers.
 
-A call is computed in integers if all that it is given was dequantised and its result is quantised;
-around it the calls that quantise and dequantise say only which numbers the integers stand for.
-Calls that hand on what they are given hand on integers. Where a pattern is incomplete, a node of
+A call is computed in integers if all its inputs were dequantised and its result is quantised; the
+calls around it that quantise and dequantise only say which numbers the integers stand for. Calls
+that return elements of their input return integers. Where a pattern is incomplete, a node of
 its own converts integers to real numbers; only products are left out then, since real weights would
 take four times the bytes.
 """
@@ -49,8 +49,8 @@ class Arithmetic(Enum):
 
     KEEPS: the results are some of the integers that it is given, or stand for zero.
     LIMITS: they are clamped, by the node before or one of their own.
-    COMPUTES: they may stand for other numbers than what is given.
-    COMPUTES_ALIKE: they have to stand for the same numbers.
+    COMPUTES: their scale and zero point may be others than the inputs'.
+    COMPUTES_ALIKE: their scale and zero point must be the inputs'.
     """
 
     KEEPS = auto()
@@ -65,7 +65,7 @@ def is_quantizing(node: Node) -> bool:
 
 
 class IntegerValues:
-    """What of a graph is integers.
+    """The values of a graph that are computed in integers.
 
     Args:
         graph: Edge dialect.
@@ -76,7 +76,8 @@ class IntegerValues:
     Attributes:
         values: {node: how integers stand for its value}.
         products: the products with quantised weights.
-        reasons: why not, of calls that quantise, dequantise or have quantised weights.
+        reasons: for calls that quantise, dequantise or have quantised weights, why they are not
+            taken.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class IntegerValues:
                 self.reasons.pop(node, None)
 
     def groups(self) -> list[list[Node]]:
-        """The calls that go together: products, and what says which numbers their integers are."""
+        """The calls that must stay together: products, and the quantising calls around them."""
         return [[*product.calls, node] for node, product in self.products.items()]
 
     def _look(self, node: Node) -> None:
@@ -171,12 +172,12 @@ class IntegerValues:
         return result
 
     def result(self, node: Node) -> Affine | None:
-        """As what a call's value is quantised, perhaps behind others that keep or clamp it."""
+        """How a call's value is quantised, also after calls that keep or clamp it."""
         path = self._to_result(node)
         return affine_of(path[-1]) if path else None
 
     def _to_result(self, node: Node) -> list[Node]:
-        """The calls from behind this one to the one that quantises its value; none if none does."""
+        """The calls after this one up to the one that quantises its value; [] if none does."""
         path = []
         while len(node.users) == 1:
             [node] = node.users

@@ -23,7 +23,7 @@ _LEAST_NORMAL = torch.finfo(torch.float32).smallest_normal
 
 
 ROWS, IMAGES = (Elements(fb.Datatype.QDINT8, fb.PerTokenDynamicQuant(n)) for n in (1, 3))
-"""What is quantised as it comes: each row, or each image, with its own scale and zero point."""
+"""Inputs quantised at run time: each row, or each image, with its own scale and zero point."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Product:
     """A product with quantised weights.
 
     Attributes:
-        weights: they.
+        weights: the quantised weights.
         source: its input: integers, or real numbers to be quantised row by row.
         quantization: how integers stand for the input; None if that is real numbers.
         calls: those around it that go with it.
-        rows: of these, the ones that quantise rows.
+        rows: those of `calls` that quantise rows.
     """
 
     weights: Weights
@@ -142,9 +142,10 @@ def _weights(node: Node, affine: Affine, data: torch.Tensor, scales: torch.Tenso
 
 
 def rows_of(node: Any) -> tuple[Node, tuple[Node, ...]] | None:
-    """What is quantised row by row when it is known, and dequantised, and the calls that do so.
+    """The float value whose rows are quantised at run time to give a value, and the calls between.
 
-    A scale of the whole tensor is taken for one, since a row's own is at least as fine.
+    A tensor with one scale for all its rows counts too, since a row's own scale is at least as
+    fine.
     """
     chosen = chosen_of(node)
     if chosen is None:
@@ -155,11 +156,11 @@ def rows_of(node: Any) -> tuple[Node, tuple[Node, ...]] | None:
 
 
 def integers_of(weights: Weights, data: torch.Tensor, dim: int) -> Stored:
-    """Weights as they are stored.
+    """The stored tensor of weights.
 
     Args:
-        weights: what they are.
-        data: the integers, arranged as XNNPACK has them.
+        weights: their scales and bits.
+        data: the integers, in XNNPACK's order.
         dim: the outputs' dimension.
     """
     dims: list[Any] = list(data.shape)
@@ -177,13 +178,13 @@ def integers_of(weights: Weights, data: torch.Tensor, dim: int) -> Stored:
 
 
 def _in_pairs(data: torch.Tensor) -> torch.Tensor:
-    """Integers from -8 to 7 [rows, columns] as bytes of two, 8 more, the first in the low bits."""
+    """Integers from -8 to 7 [rows, columns], plus 8, two in a byte, the first in the low bits."""
     raised = (data + 8).to(torch.uint8)
     return raised[:, 0::2] | (raised[:, 1::2] << 4)
 
 
 def scale_of(affine: Affine, constant: Constant) -> float:
-    """The scale of values, which have one."""
+    """The scale of values that have a single one."""
     if isinstance(affine.scale, Node):
         scales = affine.scales(constant)
         assert scales is not None
@@ -192,12 +193,12 @@ def scale_of(affine: Affine, constant: Constant) -> float:
 
 
 def bias_of(weights: Weights, scale: float, bias: Node | None, constant: Constant) -> Stored | None:
-    """A bias in int32, one of which stands for what the product of two integers does.
+    """A bias in int32, with the scale of a product of two integers.
 
     Args:
         weights: of the product.
-        scale: of what it is given.
-        bias: a constant, or what dequantises one; None is none.
+        scale: of the product's input.
+        bias: a constant, or a call that dequantises one; None for no bias.
         constant: the program's constants.
     """
     if bias is None:
@@ -245,11 +246,11 @@ def why_not_bias(weights: Weights, scale: float, bias: Any, constant: Constant) 
 
 
 def why_not_result(weights: Weights, scale: float, result: float) -> str | None:
-    """Why what a product adds up does not become a result.
+    """Why XNNPACK cannot scale a product's accumulators to its result; None if it can.
 
     Args:
         weights: of the product.
-        scale, result: of what it is given and of what it gives.
+        scale, result: the scales of its input and of its result.
     """
     steps = weights.scales.max().item() * scale / result
     if steps < _MOST_STEPS:

@@ -28,7 +28,7 @@ aten = torch.ops.aten
 
 
 def nbytes(value: Any) -> int:
-    """The bytes of a tensor or of several; more than is small if a size varies, none of others."""
+    """The bytes of one or several tensors; more than `_SMALL` for dynamic sizes, 0 for numbers."""
     if isinstance(value, list | tuple):
         return sum(nbytes(one) for one in value)
     if isinstance(value, torch.Tensor):
@@ -104,7 +104,7 @@ def fold(
 
 
 def _border(folded: list[Node], known: set[Node]) -> list[Node]:
-    """The folded nodes whose values what is not folded uses."""
+    """The folded nodes whose values are used by nodes that are not folded."""
     return [n for n in folded if n in known and any(u not in known for u in n.users)]
 
 
