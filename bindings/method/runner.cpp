@@ -60,7 +60,8 @@ void MethodRunner::check_result(const EValue& value, const Target& target, size_
                                   ", of another dtype or shape");
 }
 
-// What can be told before the run, which may write the method's state: all but the sizes that vary.
+// What can be checked before the run, which may write the method's state: everything but the sizes
+// that vary.
 void MethodRunner::check_target(const ValueMeta& meta, const Target& target, size_t index) const {
   if (meta.tag != Tag::Tensor) {
     fail(Code::InvalidType, output_name(index) + " is not a tensor: pass None in its place");
@@ -97,7 +98,7 @@ void MethodRunner::borrow_targets(nb::handle outputs, std::vector<Target>& targe
   }
 }
 
-// Where memory stands for two elements, one of them would be lost.
+// If two elements share memory, one of them would be lost.
 void MethodRunner::check_overlaps(const std::vector<Argument>& arguments,
                                   const std::vector<Target>& targets) const {
   for (size_t k = 0; k < targets.size(); ++k) {

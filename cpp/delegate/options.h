@@ -33,7 +33,7 @@ struct BackendOption {
   StringView text;
 };
 
-// What one delegate is given: the options of its method hide those of its backend of the same key.
+// The options of one delegate: those of its method hide its backend's with the same key.
 class BackendOptions {
  public:
   BackendOptions() = default;

@@ -199,7 +199,7 @@ Status Method::run_delegate(const Instruction& instruction) {
   return status;
 }
 
-// What a delegate writes is no constant, which may lie in memory that cannot be written.
+// A delegate's output must not be a constant, whose memory may be read-only.
 Status Method::check_delegate_outputs(const Instruction& instruction) {
   for (uint32_t k = instruction.n_inputs; k < instruction.n_args; ++k) {
     const Tensor* output = instruction.args[k]->tensor_or_null();

@@ -25,7 +25,7 @@ class Program : public NamedData {
  public:
   // Reads and verifies. A second load() replaces the first; after a failure nothing is loaded.
   Status load(DataLoader& loader);
-  // What the last load() failed with.
+  // The error of the last load().
   const Message& message() const { return message_; }
   bool loaded() const { return image_.data() != nullptr; }
 

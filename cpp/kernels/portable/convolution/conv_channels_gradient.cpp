@@ -18,7 +18,7 @@ int64_t blocks(int64_t n, int64_t each) { return (n + each - 1) / each; }
 // Floats of a copy, with what may be read behind it, in whole lines of cache.
 int64_t floats(int64_t n) { return blocks(n + kChannelSlack, 16) * 16; }
 
-// What is worked on at a time: some whole groups, or some channels and columns of one.
+// A block of work: some whole groups, or some channels and columns of one.
 struct Extent {
   int64_t groups;
   int64_t channels;
@@ -122,7 +122,7 @@ class BoxSums {
     }
   }
 
-  // What tap t meets at the first pixel of a line.
+  // The input that tap t reads for the first pixel of a line.
   const float* met_by_tap(int64_t t, int64_t line) const {
     const PoolAxis* axes = g_.axes;
     const int64_t k = t % axes[2].kernel;

@@ -147,7 +147,7 @@ void move(void* table_in, const int64_t* places, void* other_in, int64_t stride,
   }
 }
 
-// Those of elements of a size in bytes: 1, 2, 4, 8, or 16.
+// The function for elements of 1, 2, 4, 8 or 16 bytes.
 using MoveFn = void (*)(void* table, const int64_t* places, void* other, int64_t stride, int64_t n);
 template <bool kScatter>
 MoveFn move_of(size_t size) {
@@ -389,7 +389,7 @@ Status check_foldable(KernelContext& ctx, FoldFn fold, const Tensor& out) {
                   dtype_name(out.dtype));
 }
 
-// What a fold starts from: joining it with an element gives the element.
+// The neutral element of a fold.
 void neutral_element(Fold fold, DType dtype, void* element) {
   const double infinity = std::numeric_limits<double>::infinity();
   int64_t number = fold == Fold::Multiply ? 1 : 0;

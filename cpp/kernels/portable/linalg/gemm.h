@@ -47,7 +47,7 @@ struct Factor {
   bool columns_lie_flat() const { return plain() && i_stride == 1; }
 };
 
-// Where the columns of C lie if they are pixels of a grid with gaps.
+// The layout of C's columns if they are pixels of a grid with gaps.
 struct Grid {
   int64_t size[kMaxSpatial];
   int64_t strides[kMaxSpatial];

@@ -21,7 +21,7 @@ struct Matrix {
 
   T& operator()(int64_t i, int64_t j) const { return data[i * row + j * col]; }
   Matrix transposed() const { return {data, cols, rows, col, row}; }
-  // So many rows and columns from these on.
+  // `n_rows` rows and `n_cols` columns from (i, j) on.
   Matrix part(int64_t i, int64_t n_rows, int64_t j, int64_t n_cols) const {
     return {data + i * row + j * col, n_rows, n_cols, row, col};
   }

@@ -86,7 +86,7 @@ PoolLine pixel_line(const Pooling& p, int64_t i);
 // How many lines to work on at a time, each of so many elements of work.
 int64_t pool_grain(int64_t line_work);
 
-// What a pooling is given; `dilation` may be nullptr.
+// The arguments of a pooling; `dilation` may be nullptr.
 struct PoolArguments {
   const EValue& kernel;
   const EValue& stride;

@@ -36,7 +36,7 @@ class ChannelNormalizer {
     run_ = pixels_.take_run(run_strides_);
   }
 
-  // What is worked on at once: a group, or a chunk of channels, of one batch or of all.
+  // A piece of work: a group, or a chunk of channels, of one batch or of all.
   int64_t items() const { return (norm_.per_batch ? norm_.in->sizes[0] : 1) * pieces(); }
 
   void run(int64_t begin, int64_t end) {
@@ -169,7 +169,7 @@ class ChannelNormalizer {
     return std::min(static_cast<int64_t>(kChunk) / size, run_);
   }
 
-  // What holds for n channels, for each of those pixels.
+  // Repeats the values of n channels for each of those pixels.
   void repeat(double* values, size_t n) const {
     for (size_t i = n; i < static_cast<size_t>(together(n)) * n; ++i) values[i] = values[i - n];
   }

@@ -33,7 +33,7 @@ struct Reduction {
 constexpr int64_t kMaxParts = 64;
 constexpr int64_t kSplit = 4 * kGrain;
 
-// What one run of results carries along.
+// The state of one run of results.
 class Reducer {
  public:
   Reducer(const Tensor& in, const Reduction& what, const ReducePlan& plan, Tensor& out)

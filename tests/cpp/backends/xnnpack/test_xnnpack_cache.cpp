@@ -27,7 +27,7 @@ using namespace rushlight;
 using namespace rushlight::test;
 using Bytes = std::vector<uint8_t>;
 
-// Where the numbers of a file lie.
+// The offsets of the numbers in a file's header.
 constexpr size_t kHeader = 64;
 constexpr size_t kVersionAt = 8;
 constexpr size_t kProgramAt = 16;
