@@ -134,11 +134,11 @@ class KernelTable {
 // Ok, or InvalidProgram with the argument that does not fit in `message`.
 Status check_arguments(const Kernel& kernel, EValue* const* args, size_t n_args, Message& message);
 
-// Ok, or InvalidProgram if what the kernel writes could pull the ground from under what it reads:
-// an output whose sizes may change that is an input as well, or one that shares bytes with an input
-// of integers or bools, which kernels check as indices before they use them. The arguments must
-// have passed check_arguments. Kernels that work in place, and those that return nothing (views),
-// are written for it.
+// Ok, or InvalidProgram if the kernel would write to memory that it reads to decide: an output
+// whose sizes may change that is an input as well, or one that shares bytes with an input of
+// integers or bools, which kernels check as indices before they use them. The arguments must have
+// passed check_arguments. Kernels that work in place, and those that return nothing (views), are
+// written for it.
 Status check_written(const Kernel& kernel, EValue* const* args, size_t n_args, Message& message);
 
 }  // namespace rushlight

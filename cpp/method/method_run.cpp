@@ -63,7 +63,8 @@ Status Method::check_outputs_apart() {
   return {};
 }
 
-// After a run of a plan with tensors that may be without memory: nobody reads an output that is.
+// After a run of a plan with tensors that may have no memory: refuses outputs without memory, which
+// cannot be read.
 Status Method::check_outputs() {
   for (size_t i = 0; i < n_outputs_; ++i) {
     if (!is_bare(parts_.outputs[i].value->tensor_or_null())) continue;

@@ -1,4 +1,4 @@
-// Reading flatbuffers that nobody vouches for: verify once, then read unchecked.
+// Reads flatbuffers from untrusted sources: they are verified once, then read without checks.
 //
 // verify_flatbuffer walks a buffer along a description of its tables (generated from schema/*.fbs)
 // and tests every offset, vtable, vector, string and union in it. Afterwards the view classes below

@@ -59,7 +59,7 @@ void test_headers() {
   CHECK(damaged(24, ~0ull, 8).code() == Code::InvalidProgram);
   std::vector<uint8_t> longer = good;
   longer.resize(good.size() + 1000);
-  CHECK(open(longer, &message).ok());  // bytes behind the end are nobody's
+  CHECK(open(longer, &message).ok());  // bytes after the end are ignored
 }
 
 void test_segments() {

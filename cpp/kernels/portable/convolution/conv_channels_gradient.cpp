@@ -1,5 +1,5 @@
 // The gradient of a convolution's weights where channels lie side by side: boxes of pixels are
-// copied as float32, padding included, so that a tap meets a line of the copy as it lies.
+// copied as float32, padding included, so that a tap reads a line of the copy in place.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/convolution/conv_gradient.h"
@@ -9,8 +9,9 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kBlock = 32;    // channels of a box, on either side
-constexpr int64_t kPixels = 128;  // that meet a tap at a time: lines of so many lie in L1
+constexpr int64_t kBlock = 32;  // channels of a box, on either side
+constexpr int64_t kPixels =
+    128;  // pixels that a tap takes at a time: lines of this length stay in L1
 constexpr int64_t kMaxLines = 32;
 
 int64_t blocks(int64_t n, int64_t each) { return (n + each - 1) / each; }

@@ -29,7 +29,7 @@ void join_lines(Gradient* g) {
   g->narrow.strides[2] = pixel_stride(g->narrow);
 }
 
-// How much is worked on at a time, in so many elements of memory.
+// The sizes of blocks, chosen to fit in the given elements of memory.
 struct Blocks {
   int64_t tile;
   int64_t pixels;

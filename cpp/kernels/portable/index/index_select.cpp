@@ -202,7 +202,8 @@ Tensor one_element(DType dtype, void* element) {
   return scalar;
 }
 
-// `index` has the rank of `tensor` (0-d counts as 1-d) and, but for `dim`, is nowhere longer.
+// `index` has the rank of `tensor` (0-d counts as 1-d), and is no longer in any dimension except
+// `dim`.
 Status check_index_shape(KernelContext& ctx, const Tensor& index, const char* name,
                          const Tensor& tensor, size_t dim) {
   bool fits = std::max<int>(index.rank, 1) == std::max<int>(tensor.rank, 1);
@@ -438,7 +439,8 @@ Status fold_into(KernelContext& ctx, const Tensor& index, size_t dim, const Tens
                     fold_elements(fold, out.dtype), out);
 }
 
-// Folds src into a copy of self; unless self counts too, the places that it goes to start anew.
+// Folds src into a copy of self; unless self counts too, the places that it goes to start from the
+// fold's neutral element.
 Status scatter_fold(KernelContext& ctx, EValue* const* args, Fold fold, bool include_self,
                     Tensor& out) {
   const Tensor& index = args[2]->tensor();

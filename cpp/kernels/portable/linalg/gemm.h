@@ -82,7 +82,7 @@ class Shares {
  public:
   static constexpr int kMost = 8;
   explicit Shares(int count) : count_(count) {}
-  // The number of a piece that nobody has; waits for one if need be.
+  // The number of a free piece; waits for one if necessary.
   int take();
   void give(int share) { taken_.fetch_and(~(1u << share), std::memory_order_release); }
 

@@ -288,7 +288,7 @@ Status check_types(KernelContext& ctx, const Tensor& self, const Results& result
   return check_dtype(ctx, "the counts", results.counts, DType::Int64);
 }
 
-// Gives all outs their sizes for so many groups.
+// Resizes all outs for this many groups.
 Status resize_all(KernelContext& ctx, const Tensor& self, bool flat, size_t dim, int64_t groups,
                   const Results& results) {
   const int32_t none[] = {0};

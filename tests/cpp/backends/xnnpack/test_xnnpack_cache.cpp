@@ -163,7 +163,7 @@ void test_two_loads(const char* path, Bytes* whole, Ran* expected) {
   CHECK(g_log.empty());
 }
 
-// Another file that is in order is believed: what is in it is what runs.
+// Another valid file is trusted: its weights are those that run.
 void test_that_it_is_read(const char* path, const Bytes& whole, const Ran& expected) {
   Bytes bytes = whole;
   const size_t n = static_cast<size_t>(number_at(bytes, kEntriesAt));
