@@ -26,7 +26,7 @@ nb::object lend(void* data, size_t bytes, bool writable, std::shared_ptr<const v
   return nb::cast(LentMemory{bytes != 0 ? data : &nothing, bytes, writable, std::move(owner)});
 }
 
-nb::object shape_of(const Tensor& tensor) {
+nb::object shape_tuple(const Tensor& tensor) {
   nb::object shape = nb::steal(PyTuple_New(tensor.rank));
   if (!shape.is_valid()) throw nb::python_error();
   for (size_t i = 0; i < tensor.rank; ++i) {
@@ -48,7 +48,7 @@ bool LentArray::is_back() const {
 LentArray lend_array(const Tensor& tensor, bool writable) {
   LentArray lent;
   lent.memory = lend(tensor.data, tensor.nbytes(), writable, nullptr);
-  nb::object shape = shape_of(tensor);
+  nb::object shape = shape_tuple(tensor);
   auto* type = reinterpret_cast<PyObject*>(numpy().array);
   PyObject* dtype = numpy_view_dtype(tensor.dtype);
   if (tensor.is_contiguous()) {

@@ -1,7 +1,7 @@
 // Memory of programs and modules that backends in Python look at without a copy.
 //
-// Python has no way to take memory back that a NumPy array lies over, and a copy of every argument
-// would cost what backends without copies are for. So nothing is taken back; what is lent stays:
+// Python cannot revoke memory that a NumPy array refers to, and a copy of every argument would
+// defeat backends without copies. So lent memory stays valid:
 //
 // * Payload and named data belong to the program, never change, and stay as long as anything made
 //   of them is alive (`owner`).

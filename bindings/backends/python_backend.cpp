@@ -29,7 +29,7 @@ nb::object option_value(const BackendOption& option) {
   return nb::none();
 }
 
-// What a backend gets that asks for what cannot be: rushlight.RunError.
+// Raises rushlight.RunError in a backend that asks for something impossible.
 [[noreturn]] void refuse(Code code, const std::string& text) {
   const nb::module_ errors = nb::module_::import_("rushlight.errors");
   const nb::object kind = errors.attr("Code")(static_cast<uint32_t>(code));
@@ -80,7 +80,7 @@ Code code_of(const nb::python_error& error) {
 // Empties the frames that an exception and those before it passed through: their variables may
 // show memory of this call, and whoever catches the exception may print them much later.
 void forget_frames(nb::object error) {
-  constexpr int kMost = 16;  // of a chain, which may be a ring
+  constexpr int kMost = 16;  // exceptions of a chain, which may be circular
   try {
     const nb::object clear = nb::module_::import_("traceback").attr("clear_frames");
     for (int i = 0; i < kMost && !error.is_none(); ++i) {
@@ -101,7 +101,7 @@ Status take_error(const nb::python_error& error, Message& message) {
   try {
     kind = nb::cast<std::string>(nb::str(error.type().attr("__name__")));
     text = nb::cast<std::string>(nb::str(error.value()));
-  } catch (...) {  // an exception whose text cannot be had
+  } catch (...) {  // an exception whose text cannot be read
     PyErr_Clear();
   }
   keep_cause(nb::borrow(error.value()));
@@ -110,7 +110,7 @@ Status take_error(const nb::python_error& error, Message& message) {
   return message.fail(code, "%s%s%s", kind.c_str(), text.empty() ? "" : ": ", text.c_str());
 }
 
-// What does not come from Python: a Failure, memory.
+// Exceptions that do not come from Python: a Failure, or bad_alloc.
 Status take_other(const Failure& failure, Message& message) {
   return message.fail(failure.code, "%s", failure.message.c_str());
 }
@@ -133,21 +133,22 @@ Status guarded(Message& message, Body body) {
 // The array over an argument, kept from call to call: tensors mostly stay where they are. Backends
 // get views of it, so that none of them can change it.
 struct KeptArray {
-  Tensor of;  // as it was; its arrays may have changed since
+  Tensor as_lent;  // as it was; its arrays may have changed since
   int32_t sizes[kMaxRank] = {};
   bool is_writable = false;
   LentArray lent;
 
   bool fits(const Tensor& tensor, bool writable) const {
-    return lent.array.is_valid() && of.data == tensor.data && of.dtype == tensor.dtype &&
-           of.rank == tensor.rank && of.dim_order == tensor.dim_order && is_writable == writable &&
+    return lent.array.is_valid() && as_lent.data == tensor.data && as_lent.dtype == tensor.dtype &&
+           as_lent.rank == tensor.rank && as_lent.dim_order == tensor.dim_order &&
+           is_writable == writable &&
            std::memcmp(sizes, tensor.sizes, tensor.rank * sizeof(int32_t)) == 0;
   }
   nb::object view(const Tensor& tensor, bool writable) {
     static PyObject* const name = PyUnicode_InternFromString("view");
     if (!fits(tensor, writable)) {
       lent = lend_array(tensor, writable);
-      of = tensor;
+      as_lent = tensor;
       is_writable = writable;
       std::memcpy(sizes, tensor.sizes, tensor.rank * sizeof(int32_t));
     }
@@ -157,7 +158,7 @@ struct KeptArray {
   }
 };
 
-// Calls with `n` arguments, behind a place that is left free.
+// Calls with `n` arguments; args[0] is left free, as vectorcall wants it.
 nb::object call_python(const nb::object& function, PyObject** args, size_t n) {
   PyObject* result = or_wait([&] {
     return PyObject_Vectorcall(function.ptr(), args + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET,
@@ -167,7 +168,7 @@ nb::object call_python(const nb::object& function, PyObject** args, size_t n) {
   return nb::steal(result);
 }
 
-// Runs the garbage collector, for what hangs in a ring of references.
+// Runs the garbage collector, which frees objects in reference cycles.
 void collect(int generation) {
   try {
     nb::module_::import_("gc").attr("collect")(generation);
@@ -176,7 +177,7 @@ void collect(int generation) {
   }
 }
 
-// Lets other threads go on that look at all frames for a moment, as profilers do.
+// Lets other threads run that hold references for a moment, as profilers do.
 void let_others_look() {
   const GilRelease unlocked;
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -204,7 +205,7 @@ struct BackendContext::Lent {
     }
     return true;
   }
-  // What is not back.
+  // Names what the backend still holds.
   std::vector<Loan> take(const std::string& backend) {
     std::vector<Loan> out;
     for (size_t k = 0; k < arguments.size(); ++k) {
@@ -229,7 +230,7 @@ BackendContext::BackendContext(const BackendInit& init)
   for (const CompileSpec& spec : init.specs) {
     specs[to_str(spec.key)] = nb::bytes(spec.value.data(), spec.value.size());
   }
-  for (size_t i = init.options.size(); i-- > 0;) {  // the first hides the others of its key
+  for (size_t i = init.options.size(); i-- > 0;) {  // the first option of a key hides the others
     const BackendOption& option = init.options[i];
     options[to_str(option.key)] = option_value(option);
   }
@@ -237,8 +238,8 @@ BackendContext::BackendContext(const BackendInit& init)
 
 nb::object BackendContext::named_data(const std::string& key) const {
   if (named_data_ == nullptr) refuse(Code::InvalidState, "the delegate is gone");
-  const Result<Span<const uint8_t>> found = named_data_->get({key.data(), key.size()});
-  return found.ok() ? lend_bytes(found.value(), program_) : nb::none();
+  const Result<Span<const uint8_t>> bytes = named_data_->get({key.data(), key.size()});
+  return bytes.ok() ? lend_bytes(bytes.value(), program_) : nb::none();
 }
 
 void BackendContext::release_payload() {

@@ -40,7 +40,10 @@ class ExpressionKind(IntEnum):
 
 
 class Limit(IntEnum):
-    """The greatest numbers that a reader takes of a payload. What has more is cut, or not taken."""
+    """The limits of a payload.
+
+    The compiler does not exceed them, and a reader refuses what does.
+    """
 
     RANK = 8
     NODE_VALUES = 16
@@ -51,7 +54,7 @@ class Limit(IntEnum):
 
 
 class TileLimit(IntEnum):
-    """The greatest numbers that a reader takes of a tile program."""
+    """The limits of a tile program."""
 
     RANK = 4
     REGISTERS = 8
@@ -122,7 +125,7 @@ class TileOp(IntEnum):
 
 
 class ConvolutionKind(IntEnum):
-    """How a convolution's weights are packed, and which way it goes."""
+    """How a convolution is computed, and how its weights are packed."""
 
     DENSE = 0
     DEPTHWISE = 1
@@ -140,7 +143,7 @@ class ReductionKind(IntEnum):
 
 
 class QuantizedBinaryKind(IntEnum):
-    """What an elementwise operator of two integers computes."""
+    """What an elementwise operator of two integer operands computes."""
 
     ADD = 0
     SUBTRACT = 1
@@ -149,11 +152,11 @@ class QuantizedBinaryKind(IntEnum):
 
 @dataclass(slots=True)
 class Expression:
-    """Rounding is that of Python's // and %."""
+    """Division and modulo round as Python's // and % do."""
 
     kind: ExpressionKind = ExpressionKind.CONSTANT
-    #: `a` and `b` number earlier expressions. Of CONSTANT, a is the value. Of INPUT_SIZE, a is the
-    #: input and b its dimension, or -1 where the input itself is the integer.
+    #: `a` and `b` are indices of earlier expressions. For CONSTANT, a is the value. For INPUT_SIZE,
+    #: a is the input and b its dimension, or -1 if the input itself is the integer.
     a: int = 0
     b: int = 0
 
@@ -169,15 +172,15 @@ class Value:
     dtype: ScalarType = ScalarType.FLOAT
     #: Elements of each dimension.
     sizes: list[int] = field(default_factory=list)
-    #: Elements from one to the next in each dimension.
+    #: The distance in elements from one index to the next, for each dimension.
     strides: list[int] = field(default_factory=list)
     place: Place = Place.SCRATCH
     #: Which input, output or constant.
     index: int = 0
     #: Bytes from the start of the input, output, constant or scratch.
     offset: int = 0
-    #: An expression for each dimension, -1 where the above holds whatever the inputs' sizes; empty
-    #: if it does in all. Of the offset, in bytes.
+    #: An expression for each dimension, or -1 if the number above holds for all inputs. Empty if
+    #: all do. The offset's expression is in bytes.
     dynamic_sizes: list[int] | None = None
     dynamic_strides: list[int] | None = None
     dynamic_offset: int = -1
@@ -194,23 +197,25 @@ class Constant:
 
 @dataclass(slots=True)
 class TileProgram:
-    """Elementwise instructions, run on a tile at a time: see cpp/engine/kernels/rows/tile.h."""
+    """Elementwise instructions, which run on one tile at a time: see
+    cpp/engine/kernels/rows/tile.h.
+    """
 
     #: Three words for each instruction: op (a TileOp), out, a, b (one byte each, the lowest first);
-    #: c; the bits of a float32.
+    #: then c; then value, as the bits of a float32.
     code: list[int] = field(default_factory=list)
-    #: The values that Load and Store number.
+    #: The values to which LOAD and STORE refer by index.
     operands: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Epilogue:
-    """What is done to results of a product or convolution before they leave the cache."""
+    """What is done to results of a product or convolution while they are in cache."""
 
     clamped: bool = False
     low: float = 0.0
     high: float = 0.0
-    #: Over the rows and columns of the result, which is among its operands.
+    #: Runs over the rows and columns of the result, which is one of its operands.
     program: TileProgram | None = None
     #: A value [rows, columns] that is added before the clamp, if `added` is set.
     residual: int = 0
@@ -221,8 +226,9 @@ class Epilogue:
 class Product:
     """A matrix product with packed weights.
 
-    Inputs: a, panels, bias, and since version 5, in which panels may be float16, too, scales, if
-    the panels are int8, or uint8 of 4 bits: as of a DynamicProduct, with groups or without.
+    Inputs: a, panels, bias, and since version 5 scales, if the panels are int8, or uint8 with 4
+    bits, as in a DynamicProduct, with groups or without. Since version 5 panels may also be
+    float16.
     """
 
     epilogue: Epilogue | None = None
@@ -258,7 +264,7 @@ class Pooling:
     padding: list[int] = field(default_factory=list)
     dilation: list[int] = field(default_factory=list)
     count_padding: bool = False
-    #: Of averages, if not 0.
+    #: An average divides by it, if it is not 0.
     divisor: int = 0
 
 
@@ -266,7 +272,7 @@ class Pooling:
 class Elementwise:
     """Elementwise operators.
 
-    Its operands are in the program; the first Store has the sizes of all.
+    The program has the operands; the operand of its first STORE has the sizes of all.
     """
 
     program: TileProgram = field(default_factory=TileProgram)
@@ -301,7 +307,7 @@ class Reduction:
     """A reduction over neighbouring dimensions."""
 
     kind: ReductionKind = ReductionKind.SUM
-    #: Reduced are first..last-1.
+    #: Dimensions first..last-1 are reduced.
     first: int = 0
     last: int = 0
 
@@ -310,11 +316,11 @@ class Reduction:
 class Gather:
     """Rows of a table.
 
-    Inputs: table, indices. The result is of the table's dtype, or, since version 5 of any table in
-    a half type, float32.
+    Inputs: table, indices. The result has the table's dtype or, since version 5 for tables in half
+    types, float32.
     """
 
-    #: Of a table in panels, whose columns are taken: how many there are. 0 of a table [rows,
+    #: The number of columns of a table in panels, of which columns are taken. 0 for a table [rows,
     #: width].
     columns: int = 0
 
@@ -334,8 +340,8 @@ class Attention:
 
 @dataclass(slots=True)
 class Convert:
-    """From float32 to uint8 or back, number = scale * (integer - zero_point); or between int8 and
-    uint8, whose zero points are 128 apart: the same numbers.
+    """Converts float32 to uint8 or back, number = scale * (integer - zero_point); or int8 to uint8
+    or back, with zero points 128 apart, so that the numbers stay the same.
 
     Since version 3, as all that follows.
     """
@@ -346,7 +352,7 @@ class Convert:
 
 @dataclass(slots=True)
 class QuantizeRows:
-    """Rows of float32 as uint8, each with a scale and zero point of its own.
+    """Quantizes each row of float32 to uint8 with its own scale and zero point.
 
     Inputs: x. Outputs: the integers, and float32 [rows, 2]: scale and zero point.
     """
@@ -354,7 +360,7 @@ class QuantizeRows:
 
 @dataclass(slots=True)
 class Requantize:
-    """What becomes of a sum: round_half_even(sum * multiplier) + zero_point, clamped."""
+    """From a sum to uint8: round_half_even(sum * multiplier) + zero_point, clamped."""
 
     zero_point: int = 0
     low: int = 0
@@ -363,7 +369,7 @@ class Requantize:
 
 @dataclass(slots=True)
 class QuantizedBinary:
-    """Of uint8 a and b, which are repeated as elementwise operators do."""
+    """An elementwise operator of uint8 a and b, which are broadcast."""
 
     kind: QuantizedBinaryKind = QuantizedBinaryKind.ADD
     a_scale: float = 0.0
@@ -376,11 +382,11 @@ class QuantizedBinary:
 
 @dataclass(slots=True)
 class QuantizedResidual:
-    """What is added to uint8 results before they are stored. Since version 4."""
+    """A value that is added to uint8 results before they are stored. Since version 4."""
 
     #: A value [rows, columns] of uint8; it may lie where the result does.
     value: int = 0
-    #: ADD or SUBTRACT. a is the result as `requantize` makes it, b the value.
+    #: ADD or SUBTRACT; a is the requantized result, b the value.
     sum: QuantizedBinary = field(default_factory=QuantizedBinary)
 
 
@@ -388,8 +394,8 @@ class QuantizedResidual:
 class QuantizedProduct:
     """A matrix product of uint8 rows with packed int8 weights.
 
-    Inputs: a, panels, start (int32: what each column's sum starts from), multipliers (float32, one
-    for each column). The result is uint8, or float32: sum * multiplier, then the epilogue.
+    Inputs: a, panels, start (int32: the start of each column's sum), multipliers (float32, one for
+    each column). The result is uint8, or float32: sum * multiplier, then the epilogue.
     """
 
     requantize: Requantize | None = None
@@ -404,8 +410,9 @@ class DynamicProduct:
     Inputs: a (uint8), rows (float32 [rows, 2]: scale and zero point), panels (int8, or uint8 of 4
     bits), scales, shares, bias (float32; may be left out). Scales are float32, one for each column,
     and shares int32: for each column the sum of its weights. With groups (of 4 bits), scales are
-    float32 or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. What
-    belongs to columns is filled up with zeros to whole panels. The result is float32.
+    float32 or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. Arrays
+    with one element for each column are filled up with zeros to whole panels. The result is
+    float32.
     """
 
     bits: int = 8
@@ -418,7 +425,7 @@ class DynamicProduct:
 class QuantizedConvolution:
     """A convolution of uint8 images.
 
-    Inputs: images, weights, start, multipliers, as of a product. What lies outside an image is
+    Inputs: images, weights, start, multipliers, as for a product. Pixels outside the image are
     `padding_value`. DENSE or DEPTHWISE.
     """
 
@@ -437,14 +444,14 @@ class QuantizedConvolution:
 
 @dataclass(slots=True)
 class Lookup:
-    """Each uint8 replaced by what a table of 256 bytes says. Inputs: x, table."""
+    """Replaces each uint8 by its entry in a table of 256 bytes. Inputs: x, table."""
 
 
 @dataclass(slots=True)
 class QuantizedPooling:
     """Pooling of uint8 images.
 
-    Inputs: images [N, C, H, W]. Averages are requantised; a maximum is what it was.
+    Inputs: images [N, C, H, W]. Averages are requantized, maxima are not.
     """
 
     average: bool = False
@@ -454,10 +461,10 @@ class QuantizedPooling:
     padding: list[int] = field(default_factory=list)
     dilation: list[int] = field(default_factory=list)
     count_padding: bool = False
-    #: Of averages, if not 0.
+    #: An average divides by it, if it is not 0.
     divisor: int = 0
     in_zero_point: int = 0
-    #: Scale of the input over that of the result.
+    #: The input's scale divided by the result's.
     multiplier: float = 1.0
     requantize: Requantize | None = None
 
@@ -489,7 +496,7 @@ Operation = (
 
 @dataclass(slots=True)
 class Node:
-    """One fused operator. Its number is what errors and events are reported under."""
+    """One fused operator. Errors and events name it by its index."""
 
     operation: Operation
     #: Values; -1 for one that is left out.
@@ -509,11 +516,10 @@ class Graph:
     n_outputs: int = 0
     #: Bytes of the memory that values in scratch share.
     scratch_size: int = 0
-    #: Sizes that follow from the inputs' sizes: since version 2. Without any, all is as the values
-    #: say.
+    #: Sizes that follow from the inputs' sizes. Since version 2; without any, all sizes are fixed.
     expressions: list[Expression] | None = None
-    #: For each input, then each output: the value that has its own sizes, which are those at the
-    #: upper bounds; -1 for a number. There where there are expressions.
+    #: For each input, then each output: the value that has its sizes (those at the upper bounds),
+    #: or -1 for a number. Empty if there are no expressions.
     arguments: list[int] | None = None
 
 
