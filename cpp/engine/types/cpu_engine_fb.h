@@ -11,6 +11,16 @@ namespace rushlight {
 namespace fb {
 namespace cpu_engine {
 
+// What the versions of the payload brought, beside tables, fields and members that say it
+// themselves.
+enum class Version : uint32_t {
+  FIRST = 1,
+  DYNAMIC = 2,
+  INTEGERS = 3,
+  RESIDUALS = 4,
+  HALVES = 5,
+};
+
 // Where the elements of a value lie.
 enum class Place : uint8_t {
   INPUT = 0,
@@ -133,6 +143,8 @@ enum class QuantizedBinaryKind : uint8_t {
   MULTIPLY = 2,
 };
 
+constexpr uint32_t kVersion = 5;  // the newest that is read
+
 // What a node does.
 enum class Operation : uint8_t {
   NONE = 0,
@@ -158,7 +170,7 @@ enum class Operation : uint8_t {
   QuantizedPooling = 20,
 };
 
-// Rounding is that of Python's // and %.
+// Rounding is that of Python's // and %. Since version 2.
 class Expression : public Table {
  public:
   using Table::Table;
@@ -187,11 +199,13 @@ class Value : public Table {
   // Bytes from the start of the input, output, constant or scratch.
   uint64_t offset() const { return scalar<uint64_t>(5, 0); }
   // An expression for each dimension, -1 where the above holds whatever the inputs' sizes; empty if
-  // it does in all. Of the offset, in bytes.
+  // it does in all. Of the offset, in bytes. Since version 2.
   Vector<int32_t> dynamic_sizes() const { return Vector<int32_t>(target(6)); }
   bool has_dynamic_sizes() const { return field(6) != nullptr; }
+  // Since version 2.
   Vector<int32_t> dynamic_strides() const { return Vector<int32_t>(target(7)); }
   bool has_dynamic_strides() const { return field(7) != nullptr; }
+  // Since version 2.
   int32_t dynamic_offset() const { return scalar<int32_t>(8, -1); }
 };
 
@@ -353,7 +367,7 @@ class Attention : public Table {
 };
 
 // From float32 to uint8 or back, number = scale * (integer - zero_point); or between int8 and
-// uint8, whose zero points are 128 apart: the same numbers. Since version 3, as all that follows.
+// uint8, whose zero points are 128 apart: the same numbers. Since version 3.
 class Convert : public Table {
  public:
   using Table::Table;
@@ -362,13 +376,13 @@ class Convert : public Table {
 };
 
 // Rows of float32 as uint8, each with a scale and zero point of its own. Inputs: x. Outputs: the
-// integers, and float32 [rows, 2]: scale and zero point.
+// integers, and float32 [rows, 2]: scale and zero point. Since version 3.
 class QuantizeRows : public Table {
  public:
   using Table::Table;
 };
 
-// What becomes of a sum: round_half_even(sum * multiplier) + zero_point, clamped.
+// What becomes of a sum: round_half_even(sum * multiplier) + zero_point, clamped. Since version 3.
 class Requantize : public Table {
  public:
   using Table::Table;
@@ -377,7 +391,7 @@ class Requantize : public Table {
   int32_t high() const { return scalar<int32_t>(2, 255); }
 };
 
-// Of uint8 a and b, which are repeated as elementwise operators do.
+// Of uint8 a and b, which are repeated as elementwise operators do. Since version 3.
 class QuantizedBinary : public Table {
  public:
   using Table::Table;
@@ -406,7 +420,7 @@ class QuantizedResidual : public Table {
 
 // A matrix product of uint8 rows with packed int8 weights. Inputs: a, panels, start (int32: what
 // each column's sum starts from), multipliers (float32, one for each column). The result is uint8,
-// or float32: sum * multiplier, then the epilogue.
+// or float32: sum * multiplier, then the epilogue. Since version 3.
 class QuantizedProduct : public Table {
  public:
   using Table::Table;
@@ -414,6 +428,7 @@ class QuantizedProduct : public Table {
   bool has_requantize() const { return field(0) != nullptr; }
   Epilogue epilogue() const { return Epilogue(target(1)); }
   bool has_epilogue() const { return field(1) != nullptr; }
+  // Since version 4.
   QuantizedResidual residual() const { return QuantizedResidual(target(2)); }
   bool has_residual() const { return field(2) != nullptr; }
 };
@@ -423,7 +438,7 @@ class QuantizedProduct : public Table {
 // scales, shares, bias (float32; may be left out). Scales are float32, one for each column, and
 // shares int32: for each column the sum of its weights. With groups (of 4 bits), scales are float32
 // or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. What belongs to
-// columns is filled up with zeros to whole panels. The result is float32.
+// columns is filled up with zeros to whole panels. The result is float32. Since version 3.
 class DynamicProduct : public Table {
  public:
   using Table::Table;
@@ -435,7 +450,7 @@ class DynamicProduct : public Table {
 };
 
 // A convolution of uint8 images. Inputs: images, weights, start, multipliers, as of a product. What
-// lies outside an image is `padding_value`. DENSE or DEPTHWISE.
+// lies outside an image is `padding_value`. DENSE or DEPTHWISE. Since version 3.
 class QuantizedConvolution : public Table {
  public:
   using Table::Table;
@@ -455,18 +470,19 @@ class QuantizedConvolution : public Table {
   bool has_requantize() const { return field(7) != nullptr; }
   Epilogue epilogue() const { return Epilogue(target(8)); }
   bool has_epilogue() const { return field(8) != nullptr; }
+  // Since version 4.
   QuantizedResidual residual() const { return QuantizedResidual(target(9)); }
   bool has_residual() const { return field(9) != nullptr; }
 };
 
-// Each uint8 replaced by what a table of 256 bytes says. Inputs: x, table.
+// Each uint8 replaced by what a table of 256 bytes says. Inputs: x, table. Since version 3.
 class Lookup : public Table {
  public:
   using Table::Table;
 };
 
 // Pooling of uint8 images. Inputs: images [N, C, H, W]. Averages are requantised; a maximum is what
-// it was.
+// it was. Since version 3.
 class QuantizedPooling : public Table {
  public:
   using Table::Table;
@@ -575,12 +591,12 @@ class Graph : public Table {
   uint32_t n_outputs() const { return scalar<uint32_t>(5, 0); }
   // Bytes of the memory that values in scratch share.
   uint64_t scratch_size() const { return scalar<uint64_t>(6, 0); }
-  // Sizes that follow from the inputs' sizes: since version 2. Without any, all is as the values
-  // say.
+  // Sizes that follow from the inputs' sizes. Without any, all is as the values say. Since version
+  // 2.
   Tables<Expression> expressions() const { return Tables<Expression>(target(7)); }
   bool has_expressions() const { return field(7) != nullptr; }
   // For each input, then each output: the value that has its own sizes, which are those at the
-  // upper bounds; -1 for a number. There where there are expressions.
+  // upper bounds; -1 for a number. There where there are expressions. Since version 2.
   Vector<int32_t> arguments() const { return Vector<int32_t>(target(8)); }
   bool has_arguments() const { return field(8) != nullptr; }
 };

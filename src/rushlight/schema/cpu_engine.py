@@ -12,9 +12,21 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from rushlight.errors import Code
-from rushlight.schema import codec
+from rushlight.schema import codec, versions
 from rushlight.schema.common import DataSegment as DataSegment
 from rushlight.schema.common import ScalarType as ScalarType
+
+
+class Version(IntEnum):
+    """What the versions of the payload brought, beside tables, fields and members that say it
+    themselves.
+    """
+
+    FIRST = 1
+    DYNAMIC = 2
+    INTEGERS = 3
+    RESIDUALS = 4
+    HALVES = 5
 
 
 class Place(IntEnum):
@@ -149,7 +161,7 @@ class QuantizedBinaryKind(IntEnum):
 
 @dataclass(slots=True)
 class Expression:
-    """Rounding is that of Python's // and %."""
+    """Rounding is that of Python's // and %. Since version 2."""
 
     kind: ExpressionKind = ExpressionKind.CONSTANT
     #: `a` and `b` number earlier expressions. Of CONSTANT, a is the value. Of INPUT_SIZE, a is the
@@ -177,9 +189,11 @@ class Value:
     #: Bytes from the start of the input, output, constant or scratch.
     offset: int = 0
     #: An expression for each dimension, -1 where the above holds whatever the inputs' sizes; empty
-    #: if it does in all. Of the offset, in bytes.
+    #: if it does in all. Of the offset, in bytes. Since version 2.
     dynamic_sizes: list[int] | None = None
+    #: Since version 2.
     dynamic_strides: list[int] | None = None
+    #: Since version 2.
     dynamic_offset: int = -1
 
 
@@ -337,7 +351,7 @@ class Convert:
     """From float32 to uint8 or back, number = scale * (integer - zero_point); or between int8 and
     uint8, whose zero points are 128 apart: the same numbers.
 
-    Since version 3, as all that follows.
+    Since version 3.
     """
 
     scale: float = 1.0
@@ -348,13 +362,16 @@ class Convert:
 class QuantizeRows:
     """Rows of float32 as uint8, each with a scale and zero point of its own.
 
-    Inputs: x. Outputs: the integers, and float32 [rows, 2]: scale and zero point.
+    Inputs: x. Outputs: the integers, and float32 [rows, 2]: scale and zero point. Since version 3.
     """
 
 
 @dataclass(slots=True)
 class Requantize:
-    """What becomes of a sum: round_half_even(sum * multiplier) + zero_point, clamped."""
+    """What becomes of a sum: round_half_even(sum * multiplier) + zero_point, clamped.
+
+    Since version 3.
+    """
 
     zero_point: int = 0
     low: int = 0
@@ -363,7 +380,7 @@ class Requantize:
 
 @dataclass(slots=True)
 class QuantizedBinary:
-    """Of uint8 a and b, which are repeated as elementwise operators do."""
+    """Of uint8 a and b, which are repeated as elementwise operators do. Since version 3."""
 
     kind: QuantizedBinaryKind = QuantizedBinaryKind.ADD
     a_scale: float = 0.0
@@ -389,11 +406,13 @@ class QuantizedProduct:
     """A matrix product of uint8 rows with packed int8 weights.
 
     Inputs: a, panels, start (int32: what each column's sum starts from), multipliers (float32, one
-    for each column). The result is uint8, or float32: sum * multiplier, then the epilogue.
+    for each column). The result is uint8, or float32: sum * multiplier, then the epilogue. Since
+    version 3.
     """
 
     requantize: Requantize | None = None
     epilogue: Epilogue | None = None
+    #: Since version 4.
     residual: QuantizedResidual | None = None
 
 
@@ -405,7 +424,8 @@ class DynamicProduct:
     bits), scales, shares, bias (float32; may be left out). Scales are float32, one for each column,
     and shares int32: for each column the sum of its weights. With groups (of 4 bits), scales are
     float32 or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. What
-    belongs to columns is filled up with zeros to whole panels. The result is float32.
+    belongs to columns is filled up with zeros to whole panels. The result is float32. Since version
+    3.
     """
 
     bits: int = 8
@@ -419,7 +439,7 @@ class QuantizedConvolution:
     """A convolution of uint8 images.
 
     Inputs: images, weights, start, multipliers, as of a product. What lies outside an image is
-    `padding_value`. DENSE or DEPTHWISE.
+    `padding_value`. DENSE or DEPTHWISE. Since version 3.
     """
 
     kind: ConvolutionKind = ConvolutionKind.DENSE
@@ -432,19 +452,21 @@ class QuantizedConvolution:
     padding_value: int = 0
     requantize: Requantize | None = None
     epilogue: Epilogue | None = None
+    #: Since version 4.
     residual: QuantizedResidual | None = None
 
 
 @dataclass(slots=True)
 class Lookup:
-    """Each uint8 replaced by what a table of 256 bytes says. Inputs: x, table."""
+    """Each uint8 replaced by what a table of 256 bytes says. Inputs: x, table. Since version 3."""
 
 
 @dataclass(slots=True)
 class QuantizedPooling:
     """Pooling of uint8 images.
 
-    Inputs: images [N, C, H, W]. Averages are requantised; a maximum is what it was.
+    Inputs: images [N, C, H, W]. Averages are requantised; a maximum is what it was. Since version
+    3.
     """
 
     average: bool = False
@@ -509,11 +531,11 @@ class Graph:
     n_outputs: int = 0
     #: Bytes of the memory that values in scratch share.
     scratch_size: int = 0
-    #: Sizes that follow from the inputs' sizes: since version 2. Without any, all is as the values
-    #: say.
+    #: Sizes that follow from the inputs' sizes. Without any, all is as the values say. Since
+    #: version 2.
     expressions: list[Expression] | None = None
     #: For each input, then each output: the value that has its own sizes, which are those at the
-    #: upper bounds; -1 for a number. There where there are expressions.
+    #: upper bounds; -1 for a number. There where there are expressions. Since version 2.
     arguments: list[int] | None = None
 
 
@@ -695,7 +717,29 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
     ),
 }
 
-CPU_ENGINE = codec.Format(Graph, b"RC01", _TABLES, Code.DELEGATE_INVALID_COMPATIBILITY)
+_SINCE = {
+    (ConvolutionKind, "WINOGRAD"): 2,
+    (Expression, ""): 2,
+    (Value, "dynamic_sizes"): 2,
+    (Value, "dynamic_strides"): 2,
+    (Value, "dynamic_offset"): 2,
+    (Convert, ""): 3,
+    (QuantizeRows, ""): 3,
+    (Requantize, ""): 3,
+    (QuantizedBinary, ""): 3,
+    (QuantizedResidual, ""): 4,
+    (QuantizedProduct, ""): 3,
+    (QuantizedProduct, "residual"): 4,
+    (DynamicProduct, ""): 3,
+    (QuantizedConvolution, ""): 3,
+    (QuantizedConvolution, "residual"): 4,
+    (Lookup, ""): 3,
+    (QuantizedPooling, ""): 3,
+    (Graph, "expressions"): 2,
+    (Graph, "arguments"): 2,
+}
+
+CPU_ENGINE = codec.Format(Graph, b"RC01", _TABLES, Code.DELEGATE_INVALID_COMPATIBILITY, _SINCE)
 
 
 def pack(cpu_engine: Graph, alignments: Mapping[type, int] | None = None) -> bytes:
@@ -708,3 +752,8 @@ def unpack(data: codec.Buffer) -> Graph:
     cpu_engine = codec.unpack(CPU_ENGINE, data)
     assert isinstance(cpu_engine, Graph)
     return cpu_engine
+
+
+def least_version(cpu_engine: Graph) -> int:
+    """The least version that has all fields which `cpu_engine` uses."""
+    return versions.least_version(CPU_ENGINE, cpu_engine)
