@@ -11,7 +11,6 @@ from rushlight.partition.partitioner import Partitioner
 GROUP = "rushlight.backends"
 """The group of entry points: a backend's name, to its `Partitioner` class (or a function that
 returns a partitioner)."""
-_EXTRAS = ("coreml", "openvino")  # of our backends, those that need a package of their own
 DETAILS = "rushlight.backend_details"
 """The group of entry points: a backend's id, to its `BackendDetails` class."""
 
@@ -47,13 +46,18 @@ def _load(point: EntryPoint) -> Any:
     try:
         return point.load()
     except ImportError as error:
-        ours = point.value.removeprefix("rushlight.backends.").partition(":")[0].partition(".")[0]
         raise ExportError(
-            f"its package cannot be imported: {error}. Install what is missing"
-            + (f": pip install 'rushlight[{ours}]'" if ours in _EXTRAS else ""),
+            f"its package cannot be imported: {error}. Install what is missing{_extra_of(point)}",
             code=Code.NOT_FOUND,
             where=f"backend {point.name!r}",
         ) from error
+
+
+def _extra_of(point: EntryPoint) -> str:
+    """How to install the extra of the backend's package that has the name of its module."""
+    extras = () if point.dist is None else point.dist.metadata.get_all("Provides-Extra") or ()
+    named = [extra for extra in extras if extra in point.value.partition(":")[0].split(".")]
+    return f": pip install '{point.dist.name}[{named[0]}]'" if point.dist and named else ""
 
 
 def import_details(id: str) -> None:
