@@ -37,7 +37,6 @@ from rushlight.ir.verify import verify
 from rushlight.lower import LoweredMethod, lower
 from rushlight.lower.check_kernels import operators_of
 from rushlight.partition import LoweredBackendModule, Partitioner
-from rushlight.partition.lowered import set_saver
 from rushlight.partition.partitioner import partitioners_of
 from rushlight.partition.to_backend import Cut, cut_partitions, lower_cut
 from rushlight.partition.whole import left_whole, wanted_whole
@@ -489,8 +488,6 @@ def _named_tensor(tensor: torch.Tensor) -> NamedTensor:
     return NamedTensor(raw_bytes(tensor), layout, alignment=16)
 
 
-def _save_lowered(module: LoweredBackendModule, config: ExecutorchBackendConfig | None) -> bytes:
+def lowered_to_file(module: LoweredBackendModule, config: ExecutorchBackendConfig | None) -> bytes:
+    """The `.pte` file of a lowered module; `LoweredBackendModule.buffer` finds it as a stage."""
     return EdgeProgramManager({"forward": module.program()}).to_executorch(config).buffer
-
-
-set_saver(_save_lowered)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -13,6 +14,9 @@ GROUP = "rushlight.backends"
 returns a partitioner)."""
 DETAILS = "rushlight.backend_details"
 """The group of entry points: a backend's id, to its `BackendDetails` class."""
+
+STAGES = "rushlight.stages"
+"""The group of entry points: a stage that runs after this one, to its function."""
 
 
 def installed() -> list[str]:
@@ -32,7 +36,7 @@ def find_partitioner(name: str) -> Partitioner:
             f"unknown backend {name!r}; installed are {', '.join(installed())}",
             code=Code.NOT_FOUND,
         )
-    made = _load(points[name])()
+    made = _load(points[name], f"backend {name!r}")()
     if not isinstance(made, Partitioner):
         raise ExportError(
             f"the entry point {points[name].value} gives {type(made).__name__}, not a Partitioner",
@@ -42,14 +46,14 @@ def find_partitioner(name: str) -> Partitioner:
     return made
 
 
-def _load(point: EntryPoint) -> Any:
+def _load(point: EntryPoint, where: str) -> Any:
     try:
         return point.load()
     except ImportError as error:
         raise ExportError(
             f"its package cannot be imported: {error}. Install what is missing{_extra_of(point)}",
             code=Code.NOT_FOUND,
-            where=f"backend {point.name!r}",
+            where=where,
         ) from error
 
 
@@ -68,4 +72,20 @@ def import_details(id: str) -> None:
         ExportError: if it cannot be imported; says what is missing.
     """
     for point in entry_points(group=DETAILS, name=id):
-        _load(point)
+        _load(point, f"backend {point.name!r}")
+
+
+def find_stage(name: str) -> Callable[..., Any]:
+    """A stage that runs after this one, and that this one therefore does not import.
+
+    Raises:
+        ExportError: if it is not installed, or cannot be imported.
+    """
+    for point in entry_points(group=STAGES, name=name):
+        stage: Callable[..., Any] = _load(point, f"stage {name!r}")
+        return stage
+    raise ExportError(
+        f"no installed package has the stage {name!r}: install rushlight again, so that its entry "
+        f"points are those of its sources",
+        code=Code.NOT_FOUND,
+    )
