@@ -55,7 +55,6 @@ CPP_LAYERS = (
     ("engine",),
     ("method",),
     ("kernels", "backends"),
-    ("trace",),
     ("module",),
     ("runner",),
 )

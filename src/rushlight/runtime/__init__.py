@@ -16,6 +16,7 @@ from rushlight.runtime.module import Memory, Method, Module, TraceEvent
 from rushlight.runtime.registries import backend_registry, operator_registry
 from rushlight.runtime.runtime import Program, Runtime, Verification
 from rushlight.runtime.signature import Signature
+from rushlight.runtime.state import Snapshot, State
 from rushlight.runtime.stepping import Stepper
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "Program",
     "Runtime",
     "Signature",
+    "Snapshot",
+    "State",
     "Stepper",
     "TraceEvent",
     "Verification",
