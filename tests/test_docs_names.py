@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,10 +42,9 @@ class Thing:
     bases: list[str] = field(default_factory=list)
 
 
-def _pages(kind: str) -> Iterator[pytest.ParameterSet]:
-    for page in PAGES:
-        name = page.relative_to(ROOT).with_suffix("").as_posix()
-        yield pytest.param(page, id=f"{kind}-{name}")
+def _pages(kind: str) -> list[Any]:
+    names = [page.relative_to(ROOT).with_suffix("").as_posix() for page in PAGES]
+    return [pytest.param(page, id=f"{kind}-{n}") for page, n in zip(PAGES, names, strict=True)]
 
 
 def _spans(page: Path) -> list[str]:

@@ -12,7 +12,8 @@ from rushlight.runtime.backends import (
     unregister_backend,
 )
 from rushlight.runtime.load import load
-from rushlight.runtime.module import Memory, Method, Module, TraceEvent
+from rushlight.runtime.measures import Memory, TraceEvent
+from rushlight.runtime.module import Method, Module
 from rushlight.runtime.registries import backend_registry, operator_registry
 from rushlight.runtime.runtime import Program, Runtime, Verification
 from rushlight.runtime.signature import Signature
