@@ -90,6 +90,9 @@ def to_edge(
         constant_methods: values that methods without inputs return, by name.
         compile_config: what to keep whole and what to check.
         progress: called with each stage's name before it starts.
+
+    Raises:
+        ExportError: for what cannot be exported, with its line of Python and what to do.
     """
     config = compile_config or EdgeCompileConfig()
     captured = _captured(programs)
@@ -191,7 +194,7 @@ class EdgeProgramManager:
         return set(self._constant_methods)
 
     def exported_program(self, method_name: str = "forward") -> ExportedProgram:
-        """The Edge program of one method."""
+        """The Edge program of the method `method_name`; ExportError if there is none."""
         if method_name not in self._programs:
             raise ExportError(
                 f"there is no method {method_name!r}; there are {sorted(self._programs)}",
@@ -200,7 +203,7 @@ class EdgeProgramManager:
         return self._programs[method_name]
 
     def with_forms(self, forms: Mapping[str, ExportedProgram]) -> EdgeProgramManager:
-        """A new manager with further forms of its methods, which have no contracts of their own."""
+        """A new manager that also has `forms` of its methods, without contracts of their own."""
         return EdgeProgramManager(
             {**self._programs, **forms},
             self._constant_methods,
@@ -272,7 +275,15 @@ class EdgeProgramManager:
     def to_executorch(
         self, config: ExecutorchBackendConfig | None = None, *, progress: Progress = _quiet
     ) -> ExecutorchProgramManager:
-        """Lower to out-variants, plan memory, emit and serialize."""
+        """Lower to out-variants, plan memory and emit.
+
+        Args:
+            config: options of all three; default: `ExecutorchBackendConfig()`.
+            progress: called with each stage's name before it starts.
+
+        Raises:
+            ExportError: for what cannot be lowered, with the nodes and their lines of Python.
+        """
         config = config or ExecutorchBackendConfig()
         lowered: dict[str, LoweredMethod] = {}
         for name, program in self._programs.items():
@@ -347,11 +358,11 @@ class ExecutorchProgramManager:
         return self._emitted.instruction_nodes
 
     def lowered_method(self, method_name: str = "forward") -> LoweredMethod:
-        """The planned out-variant graph of one method."""
+        """The planned out-variant graph of the method `method_name`."""
         return self._methods[method_name]
 
     def exported_program(self, method_name: str = "forward") -> ExportedProgram:
-        """The method with its graph of out-variants, to read."""
+        """The method `method_name` with its graph of out-variants, to read."""
         method = self._methods[method_name]
         shown = copy.copy(method.program)
         shown._graph_module = GraphModule(torch.nn.Module(), method.graph)
@@ -375,7 +386,7 @@ class ExecutorchProgramManager:
         return self._emitted.debug
 
     def add_named_data(self, key: str, value: Data) -> None:
-        """Add bytes to the file under a key of their own."""
+        """Add the bytes `value` to the file, under `key` in its named data."""
         self._more[key] = value
         self._buffer = None
 
@@ -419,14 +430,14 @@ class ExecutorchProgramManager:
         return self._buffer
 
     def write_to_file(self, open_file: BinaryIO) -> None:
-        """Write the .pte to a file opened for binary writing."""
+        """Write the .pte to `open_file`, which is open for binary writing."""
         if self._buffer is not None:
             open_file.write(self._buffer)
         else:  # straight from the tensors: the weights are not held a second time
             write_pte_to(open_file, self._file(), **self._alignments())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the .pte, and each external data file beside it.
+        """Write the .pte to `path`, and each external data file beside it.
 
         Modules loaded from old files keep them; they stay if a new one cannot be written.
 
@@ -446,7 +457,7 @@ class ExecutorchProgramManager:
             ) from error
 
     def write_tensor_data_to_file(self, directory: str | os.PathLike[str]) -> None:
-        """Write one `<tag>.ptd` into `directory` for every tag of external constants."""
+        """Write one `<tag>.ptd` into `directory` for each tag of external constants."""
         external = self._data_files()
         with replacing_all(external.paths(directory)) as files:
             external.write_to(files)
