@@ -149,7 +149,7 @@ def check_method(
         raise refusal(advice.eager_fails(error), where=method) from error
     varies = bool(program.range_constraints)
     try:
-        module = load_to_compare(manager.buffer, form)
+        module = load_to_compare(manager.buffer, method, form)
     except LoadError as error:
         finding = advice.cannot_load(error, has_varying_sizes=varies)
         raise refusal(finding, code=error.code, where=method) from error
