@@ -45,12 +45,12 @@ class Fault:
     Attributes:
         text: a sentence.
         source: the user's line; empty if no single operator is to blame.
-        is_delegated: it is computed by a backend.
+        backend: that computes it; empty if none does, or if it may be any.
     """
 
     text: str
     source: Source
-    is_delegated: bool = False
+    backend: str = ""
 
 
 def fault_in_quantised(

@@ -237,7 +237,7 @@ def first_departure(
                 what = f"a delegate of {backend}" if backend else str(node.target)
                 text = f"The first node that departs is {name} ({what}): {reason}"
                 source = source_of(node)
-                return Fault(text, source if source.is_users else Source(), bool(backend))
+                return Fault(text, source if source.is_users else Source(), backend)
     text = "No single node departs from the Edge graph: a stage before it changed the result"
     return Fault(text, Source())
 
