@@ -37,12 +37,41 @@ nb::object shape_tuple(const Tensor& tensor) {
   return shape;
 }
 
+void make_read_only(nb::handle array) {
+  if (array.is_valid()) array.attr("setflags")(nb::arg("write") = false);
+}
+
 }  // namespace
+
+nb::object LentArray::give() {
+  static PyObject* const name = PyUnicode_InternFromString("view");
+  PyObject* made = PyObject_CallMethodNoArgs(array.ptr(), name);
+  if (made == nullptr) throw nb::python_error();
+  view = nb::steal(made);
+  return view;
+}
 
 bool LentArray::is_back() const {
   if (!array.is_valid()) return true;
   // The array has one reference to its memory, this object another.
   return Py_REFCNT(array.ptr()) == 1 && Py_REFCNT(memory.ptr()) == 2;
+}
+
+bool LentArray::take_back() {
+  if (view.is_valid() && Py_REFCNT(view.ptr()) == 1) view.reset();
+  return is_back();
+}
+
+void LentArray::revoke() noexcept {
+  // NumPy lets an array be made writable again only if what it lies over is.
+  nb::inst_ptr<LentMemory>(memory)->writable = false;
+  try {
+    make_read_only(array);
+    make_read_only(view);
+  } catch (...) {  // out of memory: what was kept stays writable, and safe
+    PyErr_Clear();
+  }
+  view.reset();
 }
 
 LentArray lend_array(const Tensor& tensor, bool writable) {

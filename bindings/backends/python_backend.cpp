@@ -145,16 +145,13 @@ struct KeptArray {
            std::memcmp(sizes, tensor.sizes, tensor.rank * sizeof(int32_t)) == 0;
   }
   nb::object view(const Tensor& tensor, bool writable) {
-    static PyObject* const name = PyUnicode_InternFromString("view");
     if (!fits(tensor, writable)) {
       lent = lend_array(tensor, writable);
       as_lent = tensor;
       is_writable = writable;
       std::memcpy(sizes, tensor.sizes, tensor.rank * sizeof(int32_t));
     }
-    PyObject* made = PyObject_CallMethodNoArgs(lent.array.ptr(), name);
-    if (made == nullptr) throw nb::python_error();
-    return nb::steal(made);
+    return lent.give();
   }
 };
 
@@ -194,14 +191,14 @@ struct BackendContext::Lent {
 
   nb::object lend(std::string what, const Tensor& tensor, bool writable) {
     others.push_back({"", std::move(what), lend_array(tensor, writable)});
-    return nb::object(others.back().array.array.attr("view")());
+    return others.back().array.give();
   }
-  bool is_back() const {
-    for (const KeptArray& kept : arguments) {
-      if (!kept.lent.is_back()) return false;
+  bool take_back() {
+    for (KeptArray& kept : arguments) {
+      if (!kept.lent.take_back()) return false;
     }
-    for (const Loan& loan : others) {
-      if (!loan.array.is_back()) return false;
+    for (Loan& loan : others) {
+      if (!loan.array.take_back()) return false;
     }
     return true;
   }
@@ -209,14 +206,15 @@ struct BackendContext::Lent {
   std::vector<Loan> take(const std::string& backend) {
     std::vector<Loan> out;
     for (size_t k = 0; k < arguments.size(); ++k) {
-      if (arguments[k].lent.is_back()) continue;
+      if (arguments[k].lent.take_back()) continue;
       out.push_back({backend, name_of_argument(k), std::move(arguments[k].lent)});
       arguments[k].lent = {};
     }
     for (Loan& loan : others) {
-      if (!loan.array.is_back()) out.push_back({backend, loan.what, std::move(loan.array)});
+      if (!loan.array.take_back()) out.push_back({backend, loan.what, std::move(loan.array)});
     }
     others.clear();
+    for (Loan& loan : out) loan.array.revoke();
     return out;
   }
 };
@@ -303,15 +301,15 @@ nb::object BackendContext::arguments() {
 
 std::vector<Loan> BackendContext::take_kept(const std::string& backend) {
   constexpr int kLooks = 5;
-  if (lent_->is_back()) {
+  if (lent_->take_back()) {
     lent_->others.clear();
     return {};
   }
   for (int generation : {0, 2}) {
     collect(generation);
-    if (lent_->is_back()) break;
+    if (lent_->take_back()) break;
   }
-  for (int i = 0; i < kLooks && !lent_->is_back(); ++i) let_others_look();
+  for (int i = 0; i < kLooks && !lent_->take_back(); ++i) let_others_look();
   return lent_->take(backend);
 }
 
@@ -415,11 +413,10 @@ Status PythonBackend::execute(const BackendRun& run, void* handle, EValue* const
   });
   std::vector<Loan> kept = delegate.of_context->take_kept(id_);
   if (!kept.empty() && status.ok()) {
-    status =
-        run.message->fail(Code::InvalidState,
-                          "it kept %s, which is lent to execute() for the call alone: keep a copy "
-                          "(%s.copy()) instead",
-                          kept[0].what.c_str(), kept[0].what.c_str());
+    status = run.message->fail(Code::InvalidState,
+                               "it kept %s, which is lent to execute() for the call alone, and is "
+                               "read-only from now on: keep a copy (%s.copy()) instead",
+                               kept[0].what.c_str(), kept[0].what.c_str());
   }
   for (Loan& loan : kept) SessionLock::innermost()->lend(std::move(loan));
   delegate.of_context->end();

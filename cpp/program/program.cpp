@@ -58,6 +58,7 @@ Status check_parts(const Program& program, fb::SubsegmentOffsets table, const ch
 
 Status Program::load(DataLoader& loader) {
   message_.clear();
+  order_.clear();
   image_ = flatbuffer_ = segments_ = {};
   Result<Span<const uint8_t>> image = loader.load(0, loader.size());
   if (!image.ok()) return message_.fail(image.status().code(), "the program cannot be read");
@@ -209,13 +210,12 @@ Span<const uint8_t> Program::mutable_state(size_t index) const {
 }
 
 Result<Span<const uint8_t>> Program::get(StringView key) const {
-  if (!loaded()) return Code::NotFound;
-  const fb::Tables<fb::NamedData> entries = root().named_data();
-  for (size_t i = 0; i < entries.size(); ++i) {
-    if (entries[i].key() == key) return segment(entries[i].segment_index());
-  }
-  return Code::NotFound;
+  const size_t i = order_.find(*this, key);
+  if (i == n_keys()) return Code::NotFound;
+  return segment(root().named_data()[i].segment_index());
 }
+
+void Program::sort_keys(uint32_t* order) { order_.sort(*this, order); }
 
 size_t Program::n_keys() const { return loaded() ? root().named_data().size() : 0; }
 

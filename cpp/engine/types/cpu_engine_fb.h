@@ -11,6 +11,16 @@ namespace rushlight {
 namespace fb {
 namespace cpu_engine {
 
+// What the versions of the payload brought, beside tables, fields and members that say it
+// themselves.
+enum class Version : uint32_t {
+  FIRST = 1,
+  DYNAMIC = 2,
+  INTEGERS = 3,
+  RESIDUALS = 4,
+  HALVES = 5,
+};
+
 // Where the elements of a value lie.
 enum class Place : uint8_t {
   INPUT = 0,
@@ -133,6 +143,8 @@ enum class QuantizedBinaryKind : uint8_t {
   MULTIPLY = 2,
 };
 
+constexpr uint32_t kVersion = 5;  // the newest that is read
+
 // What a node does.
 enum class Operation : uint8_t {
   NONE = 0,
@@ -158,7 +170,7 @@ enum class Operation : uint8_t {
   QuantizedPooling = 20,
 };
 
-// Division and modulo round as Python's // and % do.
+// Division and modulo round as Python's // and % do. Since version 2.
 class Expression : public Table {
  public:
   using Table::Table;
@@ -187,11 +199,13 @@ class Value : public Table {
   // Bytes from the start of the input, output, constant or scratch.
   uint64_t offset() const { return scalar<uint64_t>(5, 0); }
   // An expression for each dimension, or -1 if the number above holds for all inputs. Empty if all
-  // do. The offset's expression is in bytes.
+  // do. The offset's expression is in bytes. Since version 2.
   Vector<int32_t> dynamic_sizes() const { return Vector<int32_t>(target(6)); }
   bool has_dynamic_sizes() const { return field(6) != nullptr; }
+  // Since version 2.
   Vector<int32_t> dynamic_strides() const { return Vector<int32_t>(target(7)); }
   bool has_dynamic_strides() const { return field(7) != nullptr; }
+  // Since version 2.
   int32_t dynamic_offset() const { return scalar<int32_t>(8, -1); }
 };
 
@@ -355,8 +369,7 @@ class Attention : public Table {
 };
 
 // Converts float32 to uint8 or back, number = scale * (integer - zero_point); or int8 to uint8 or
-// back, with zero points 128 apart, so that the numbers stay the same. Since version 3, as all that
-// follows.
+// back, with zero points 128 apart, so that the numbers stay the same. Since version 3.
 class Convert : public Table {
  public:
   using Table::Table;
@@ -365,13 +378,13 @@ class Convert : public Table {
 };
 
 // Quantizes each row of float32 to uint8 with its own scale and zero point. Inputs: x. Outputs: the
-// integers, and float32 [rows, 2]: scale and zero point.
+// integers, and float32 [rows, 2]: scale and zero point. Since version 3.
 class QuantizeRows : public Table {
  public:
   using Table::Table;
 };
 
-// From a sum to uint8: round_half_even(sum * multiplier) + zero_point, clamped.
+// From a sum to uint8: round_half_even(sum * multiplier) + zero_point, clamped. Since version 3.
 class Requantize : public Table {
  public:
   using Table::Table;
@@ -380,7 +393,7 @@ class Requantize : public Table {
   int32_t high() const { return scalar<int32_t>(2, 255); }
 };
 
-// An elementwise operator of uint8 a and b, which are broadcast.
+// An elementwise operator of uint8 a and b, which are broadcast. Since version 3.
 class QuantizedBinary : public Table {
  public:
   using Table::Table;
@@ -409,7 +422,7 @@ class QuantizedResidual : public Table {
 
 // A matrix product of uint8 rows with packed int8 weights. Inputs: a, panels, start (int32: the
 // start of each column's sum), multipliers (float32, one for each column). The result is uint8, or
-// float32: sum * multiplier, then the epilogue.
+// float32: sum * multiplier, then the epilogue. Since version 3.
 class QuantizedProduct : public Table {
  public:
   using Table::Table;
@@ -417,6 +430,7 @@ class QuantizedProduct : public Table {
   bool has_requantize() const { return field(0) != nullptr; }
   Epilogue epilogue() const { return Epilogue(target(1)); }
   bool has_epilogue() const { return field(1) != nullptr; }
+  // Since version 4.
   QuantizedResidual residual() const { return QuantizedResidual(target(2)); }
   bool has_residual() const { return field(2) != nullptr; }
 };
@@ -426,7 +440,8 @@ class QuantizedProduct : public Table {
 // scales, shares, bias (float32; may be left out). Scales are float32, one for each column, and
 // shares int32: for each column the sum of its weights. With groups (of 4 bits), scales are float32
 // or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. Arrays with one
-// element for each column are filled up with zeros to whole panels. The result is float32.
+// element for each column are filled up with zeros to whole panels. The result is float32. Since
+// version 3.
 class DynamicProduct : public Table {
  public:
   using Table::Table;
@@ -438,7 +453,7 @@ class DynamicProduct : public Table {
 };
 
 // A convolution of uint8 images. Inputs: images, weights, start, multipliers, as for a product.
-// Pixels outside the image are `padding_value`. DENSE or DEPTHWISE.
+// Pixels outside the image are `padding_value`. DENSE or DEPTHWISE. Since version 3.
 class QuantizedConvolution : public Table {
  public:
   using Table::Table;
@@ -458,17 +473,19 @@ class QuantizedConvolution : public Table {
   bool has_requantize() const { return field(7) != nullptr; }
   Epilogue epilogue() const { return Epilogue(target(8)); }
   bool has_epilogue() const { return field(8) != nullptr; }
+  // Since version 4.
   QuantizedResidual residual() const { return QuantizedResidual(target(9)); }
   bool has_residual() const { return field(9) != nullptr; }
 };
 
-// Replaces each uint8 by its entry in a table of 256 bytes. Inputs: x, table.
+// Replaces each uint8 by its entry in a table of 256 bytes. Inputs: x, table. Since version 3.
 class Lookup : public Table {
  public:
   using Table::Table;
 };
 
 // Pooling of uint8 images. Inputs: images [N, C, H, W]. Averages are requantized, maxima are not.
+// Since version 3.
 class QuantizedPooling : public Table {
  public:
   using Table::Table;
@@ -577,11 +594,11 @@ class Graph : public Table {
   uint32_t n_outputs() const { return scalar<uint32_t>(5, 0); }
   // Bytes of the memory that values in scratch share.
   uint64_t scratch_size() const { return scalar<uint64_t>(6, 0); }
-  // Sizes that follow from the inputs' sizes. Since version 2; without any, all sizes are fixed.
+  // Sizes that follow from the inputs' sizes. Without any, all sizes are fixed. Since version 2.
   Tables<Expression> expressions() const { return Tables<Expression>(target(7)); }
   bool has_expressions() const { return field(7) != nullptr; }
   // For each input, then each output: the value that has its sizes (those at the upper bounds), or
-  // -1 for a number. Empty if there are no expressions.
+  // -1 for a number. Empty if there are no expressions. Since version 2.
   Vector<int32_t> arguments() const { return Vector<int32_t>(target(8)); }
   bool has_arguments() const { return field(8) != nullptr; }
 };

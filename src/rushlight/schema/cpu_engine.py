@@ -12,9 +12,21 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from rushlight.errors import Code
-from rushlight.schema import codec
+from rushlight.schema import codec, versions
 from rushlight.schema.common import DataSegment as DataSegment
 from rushlight.schema.common import ScalarType as ScalarType
+
+
+class Version(IntEnum):
+    """What the versions of the payload brought, beside tables, fields and members that say it
+    themselves.
+    """
+
+    FIRST = 1
+    DYNAMIC = 2
+    INTEGERS = 3
+    RESIDUALS = 4
+    HALVES = 5
 
 
 class Place(IntEnum):
@@ -152,7 +164,7 @@ class QuantizedBinaryKind(IntEnum):
 
 @dataclass(slots=True)
 class Expression:
-    """Division and modulo round as Python's // and % do."""
+    """Division and modulo round as Python's // and % do. Since version 2."""
 
     kind: ExpressionKind = ExpressionKind.CONSTANT
     #: `a` and `b` are indices of earlier expressions. For CONSTANT, a is the value. For INPUT_SIZE,
@@ -180,9 +192,11 @@ class Value:
     #: Bytes from the start of the input, output, constant or scratch.
     offset: int = 0
     #: An expression for each dimension, or -1 if the number above holds for all inputs. Empty if
-    #: all do. The offset's expression is in bytes.
+    #: all do. The offset's expression is in bytes. Since version 2.
     dynamic_sizes: list[int] | None = None
+    #: Since version 2.
     dynamic_strides: list[int] | None = None
+    #: Since version 2.
     dynamic_offset: int = -1
 
 
@@ -343,7 +357,7 @@ class Convert:
     """Converts float32 to uint8 or back, number = scale * (integer - zero_point); or int8 to uint8
     or back, with zero points 128 apart, so that the numbers stay the same.
 
-    Since version 3, as all that follows.
+    Since version 3.
     """
 
     scale: float = 1.0
@@ -354,13 +368,16 @@ class Convert:
 class QuantizeRows:
     """Quantizes each row of float32 to uint8 with its own scale and zero point.
 
-    Inputs: x. Outputs: the integers, and float32 [rows, 2]: scale and zero point.
+    Inputs: x. Outputs: the integers, and float32 [rows, 2]: scale and zero point. Since version 3.
     """
 
 
 @dataclass(slots=True)
 class Requantize:
-    """From a sum to uint8: round_half_even(sum * multiplier) + zero_point, clamped."""
+    """From a sum to uint8: round_half_even(sum * multiplier) + zero_point, clamped.
+
+    Since version 3.
+    """
 
     zero_point: int = 0
     low: int = 0
@@ -369,7 +386,7 @@ class Requantize:
 
 @dataclass(slots=True)
 class QuantizedBinary:
-    """An elementwise operator of uint8 a and b, which are broadcast."""
+    """An elementwise operator of uint8 a and b, which are broadcast. Since version 3."""
 
     kind: QuantizedBinaryKind = QuantizedBinaryKind.ADD
     a_scale: float = 0.0
@@ -395,11 +412,13 @@ class QuantizedProduct:
     """A matrix product of uint8 rows with packed int8 weights.
 
     Inputs: a, panels, start (int32: the start of each column's sum), multipliers (float32, one for
-    each column). The result is uint8, or float32: sum * multiplier, then the epilogue.
+    each column). The result is uint8, or float32: sum * multiplier, then the epilogue. Since
+    version 3.
     """
 
     requantize: Requantize | None = None
     epilogue: Epilogue | None = None
+    #: Since version 4.
     residual: QuantizedResidual | None = None
 
 
@@ -412,7 +431,7 @@ class DynamicProduct:
     and shares int32: for each column the sum of its weights. With groups (of 4 bits), scales are
     float32 or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. Arrays
     with one element for each column are filled up with zeros to whole panels. The result is
-    float32.
+    float32. Since version 3.
     """
 
     bits: int = 8
@@ -426,7 +445,7 @@ class QuantizedConvolution:
     """A convolution of uint8 images.
 
     Inputs: images, weights, start, multipliers, as for a product. Pixels outside the image are
-    `padding_value`. DENSE or DEPTHWISE.
+    `padding_value`. DENSE or DEPTHWISE. Since version 3.
     """
 
     kind: ConvolutionKind = ConvolutionKind.DENSE
@@ -439,19 +458,23 @@ class QuantizedConvolution:
     padding_value: int = 0
     requantize: Requantize | None = None
     epilogue: Epilogue | None = None
+    #: Since version 4.
     residual: QuantizedResidual | None = None
 
 
 @dataclass(slots=True)
 class Lookup:
-    """Replaces each uint8 by its entry in a table of 256 bytes. Inputs: x, table."""
+    """Replaces each uint8 by its entry in a table of 256 bytes.
+
+    Inputs: x, table. Since version 3.
+    """
 
 
 @dataclass(slots=True)
 class QuantizedPooling:
     """Pooling of uint8 images.
 
-    Inputs: images [N, C, H, W]. Averages are requantized, maxima are not.
+    Inputs: images [N, C, H, W]. Averages are requantized, maxima are not. Since version 3.
     """
 
     average: bool = False
@@ -516,10 +539,10 @@ class Graph:
     n_outputs: int = 0
     #: Bytes of the memory that values in scratch share.
     scratch_size: int = 0
-    #: Sizes that follow from the inputs' sizes. Since version 2; without any, all sizes are fixed.
+    #: Sizes that follow from the inputs' sizes. Without any, all sizes are fixed. Since version 2.
     expressions: list[Expression] | None = None
     #: For each input, then each output: the value that has its sizes (those at the upper bounds),
-    #: or -1 for a number. Empty if there are no expressions.
+    #: or -1 for a number. Empty if there are no expressions. Since version 2.
     arguments: list[int] | None = None
 
 
@@ -701,7 +724,29 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
     ),
 }
 
-CPU_ENGINE = codec.Format(Graph, b"RC01", _TABLES, Code.DELEGATE_INVALID_COMPATIBILITY)
+_SINCE = {
+    (ConvolutionKind, "WINOGRAD"): 2,
+    (Expression, ""): 2,
+    (Value, "dynamic_sizes"): 2,
+    (Value, "dynamic_strides"): 2,
+    (Value, "dynamic_offset"): 2,
+    (Convert, ""): 3,
+    (QuantizeRows, ""): 3,
+    (Requantize, ""): 3,
+    (QuantizedBinary, ""): 3,
+    (QuantizedResidual, ""): 4,
+    (QuantizedProduct, ""): 3,
+    (QuantizedProduct, "residual"): 4,
+    (DynamicProduct, ""): 3,
+    (QuantizedConvolution, ""): 3,
+    (QuantizedConvolution, "residual"): 4,
+    (Lookup, ""): 3,
+    (QuantizedPooling, ""): 3,
+    (Graph, "expressions"): 2,
+    (Graph, "arguments"): 2,
+}
+
+CPU_ENGINE = codec.Format(Graph, b"RC01", _TABLES, Code.DELEGATE_INVALID_COMPATIBILITY, _SINCE)
 
 
 def pack(cpu_engine: Graph, alignments: Mapping[type, int] | None = None) -> bytes:
@@ -714,3 +759,8 @@ def unpack(data: codec.Buffer) -> Graph:
     cpu_engine = codec.unpack(CPU_ENGINE, data)
     assert isinstance(cpu_engine, Graph)
     return cpu_engine
+
+
+def least_version(cpu_engine: Graph) -> int:
+    """The least version that has all fields which `cpu_engine` uses."""
+    return versions.least_version(CPU_ENGINE, cpu_engine)
