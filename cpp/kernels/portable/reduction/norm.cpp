@@ -96,8 +96,7 @@ class ChannelNormalizer {
     store_value(*norm_.rstd_out, place(*norm_.rstd_out), rstd);
   }
 
-  // --- one channel after the other
-  // ----------------------------------------------------------------
+  // --- one channel after the other --------------------------------------------------------------
 
   double fold_channels(ReduceOp op, int64_t first, int64_t n, const double* mean) {
     const ReduceRowFn fold = reduce_loops().row[static_cast<size_t>(op)][type_];
@@ -145,8 +144,7 @@ class ChannelNormalizer {
     }
   }
 
-  // --- channels side by side
-  // ----------------------------------------------------------------------
+  // --- channels side by side --------------------------------------------------------------------
 
   void fold_pixels(ReduceOp op, int64_t first, size_t n, double* acc, const double* mean) {
     const ReduceColumnFn fold = reduce_loops().column[static_cast<size_t>(op)][type_];
