@@ -3,9 +3,9 @@
 // face of it.
 #include <nanobind/nanobind.h>
 
-#include "backends.h"
+#include "arrays/lent.h"
+#include "backends/backends.h"
 #include "bindings.h"
-#include "lent.h"
 
 namespace rushlight {
 void bind_kernels(nanobind::module_& m);  // kernels.cpp

@@ -433,9 +433,7 @@ class ExecutorchProgramManager:
         Raises:
             ExportError: if `path` does not end in .pte, or cannot be written.
         """
-        if not os.fspath(path).endswith(".pte"):
-            problem = f"{os.fspath(path)!r}: a program's file name must end in .pte"
-            raise ExportError(problem, code=Code.INVALID_ARGUMENT)
+        check_program_path(path)
         external = self._data_files()
         paths = [*external.paths(os.path.dirname(path)), path]
         try:
@@ -472,6 +470,17 @@ class ExecutorchProgramManager:
                 entries.append((tag, key, NamedTensor(data, entry.tensor_layout, entry.alignment)))
         self._external = DataFiles(entries)
         return self._external
+
+
+def check_program_path(path: str | os.PathLike[str]) -> None:
+    """Check that a program may have this file name.
+
+    Raises:
+        ExportError: if it does not end in .pte.
+    """
+    if not os.fspath(path).endswith(".pte"):
+        problem = f"{os.fspath(path)!r}: a program's file name must end in .pte"
+        raise ExportError(problem, code=Code.INVALID_ARGUMENT)
 
 
 class _Alignments(TypedDict):

@@ -14,7 +14,7 @@ class CpuBackend final : public Backend {
   bool available() const override { return true; }
   Result<void*> init(BackendInit& init) override;
   Status execute(const BackendRun& run, void* handle, EValue* const* args, size_t n_args) override;
-  void destroy(void*) override {}  // all that it has lies in the method's memory
+  void destroy(void*) override {}  // everything lies in the method's memory
 };
 
 }  // namespace rushlight

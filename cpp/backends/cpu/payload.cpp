@@ -14,9 +14,10 @@ namespace {
 namespace schema = fb::cpu_engine;
 using schema::Operation;
 
-// More than any operator takes: vectors that many tables share must not be copied without end.
+// More than any operator takes. Tables of a damaged file may share one vector, so the number of
+// copies needs a limit.
 constexpr size_t kNodeValues = static_cast<size_t>(schema::Limit::NODE_VALUES);
-constexpr size_t kWords = 3;  // of an instruction
+constexpr size_t kWords = 3;  // that an instruction takes
 
 TileInstruction instruction_of(fb::Vector<uint32_t> code, size_t i) {
   TileInstruction instruction = {};
@@ -79,7 +80,7 @@ class Reader {
   Status refuse(const char* why) {
     return message_.fail(Code::DelegateInvalidCompatibility, "%s", why);
   }
-  // Room for `n` objects, made by their default constructors.
+  // Allocates and constructs `n` objects.
   template <typename T>
   Status allocate(size_t n, Span<T>* span) {
     T* data = init_.allocator->allocate_array<T>(n);
@@ -296,7 +297,7 @@ Status Reader::read_integers(schema::Node from, Parameters* to) {
     case Operation::QuantizedPooling:
       return read_quantized_pooling(from.operation_as_QuantizedPooling(), to);
     default:
-      return refuse("it is of a kind that this runtime does not know");
+      return refuse("its kind is unknown to this runtime; update the runtime");
   }
 }
 

@@ -11,7 +11,8 @@
 namespace rushlight::xnnpack {
 namespace {
 
-// Dimensions from the outermost in memory to the innermost, as XNNPACK is given them.
+// The sizes of a tensor from the outermost dimension in memory to the innermost, as XNNPACK expects
+// them.
 Shape memory_shape(const Tensor& tensor) {
   Shape shape;
   shape.rank = tensor.rank;
@@ -99,7 +100,7 @@ Status Delegate::read_sizes(EValue* const* args, Message& message, bool* changed
     const EValue& arg = *args[argument];
     const DType dtype = dtype_of(graph_.values[value].datatype);
     if (!arg.is_tensor() || arg.tensor().dtype != dtype) {
-      return message.fail(Code::InvalidArgument, "argument %u is no tensor of %s", argument,
+      return message.fail(Code::InvalidArgument, "argument %u is not a tensor of %s", argument,
                           dtype_name(dtype));
     }
     const Tensor& tensor = arg.tensor();
@@ -108,7 +109,7 @@ Status Delegate::read_sizes(EValue* const* args, Message& message, bool* changed
                           argument);
     }
     Shape shape = memory_shape(tensor);
-    if (shape.rank == 0) shape = graph_.values[value].shape;  // a number is [1]
+    if (shape.rank == 0) shape = graph_.values[value].shape;  // a scalar is passed as [1]
     if (same_shape(shape, shapes_[value])) continue;
     shapes_[value] = shape;
     *changed = true;
@@ -122,7 +123,7 @@ Status Delegate::resize_outputs(const BackendRun& run, EValue* const* args) {
     const uint32_t argument = graph_.values[value].argument;
     EValue& arg = *args[argument];
     if (!arg.is_tensor()) {
-      return run.message->fail(Code::InvalidArgument, "argument %u is no tensor", argument);
+      return run.message->fail(Code::InvalidArgument, "argument %u is not a tensor", argument);
     }
     Tensor& tensor = arg.tensor();
     const Shape& shape = shapes_[value];

@@ -45,7 +45,7 @@ void Workspaces::lock() {
   const int self = this_process();
   int holder = 0;
   while (!holder_.compare_exchange_weak(holder, self, std::memory_order_acquire)) {
-    if (holder == self) holder = 0;  // another process's is taken over
+    if (holder == self) holder = 0;  // a lock of another process, from before a fork, is taken over
   }
 }
 

@@ -51,7 +51,7 @@ def compare(
     Raises:
         ExportError: there is no input, nothing to compare, or a model that cannot be exported.
     """
-    items = items_of(data)
+    items = items_of(data, "data")
     if not items:
         raise ExportError(
             "no inputs to compare with: give at least one tuple of the model's arguments",

@@ -113,7 +113,7 @@ engine::Value Builder::reshape(const engine::Value& value, const Shape& shape) {
   if (reshaped(value.view, shape, &out.view)) return out;
   out = dense(value);
   const engine::View view = out.view;
-  (void)reshaped(view, shape, &out.view);  // what has no gaps has any shape
+  (void)reshaped(view, shape, &out.view);  // a dense view can have any shape
   return out;
 }
 
@@ -155,8 +155,8 @@ void Builder::measure_lives() {
   }
 }
 
-// The largest first, each at the lowest place that is free as long as it lives. Returns the bytes
-// of all.
+// Places the largest blocks first, each at the lowest offset that is free while it lives. Returns
+// the total bytes.
 uint64_t Builder::place_blocks() {
   const size_t n = blocks_.size();
   uint32_t* order = allocator_->allocate_array<uint32_t>(2 * n);
@@ -168,7 +168,7 @@ uint64_t Builder::place_blocks() {
   std::sort(order, order + n, [&](uint32_t a, uint32_t b) {
     return blocks_[a].size != blocks_[b].size ? blocks_[a].size > blocks_[b].size : a < b;
   });
-  uint32_t* placed = order + n;  // by their offsets
+  uint32_t* placed = order + n;  // sorted by offset
   size_t n_placed = 0;
   uint64_t total = 0;
   for (size_t k = 0; k < n; ++k) {
@@ -190,7 +190,7 @@ uint64_t Builder::place_blocks() {
   return total;
 }
 
-bool Builder::epilogue(size_t n_inputs, size_t n_outputs, engine::GraphParts* parts) {
+bool Builder::build(size_t n_inputs, size_t n_outputs, engine::GraphParts* parts) {
   if (!values_.ok() || !constants_.ok() || !nodes_.ok() || !blocks_.ok() || !ok_) return false;
   measure_lives();
   parts->scratch_size = place_blocks();

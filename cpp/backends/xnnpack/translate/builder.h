@@ -1,5 +1,5 @@
 // Makes the parts of an engine's graph: values, nodes, and where in scratch memory the values
-// between them lie. Memory that runs out is remembered, and said at the end.
+// between them lie. If memory runs out, build() returns false.
 #pragma once
 
 #include <initializer_list>
@@ -54,7 +54,7 @@ class Builder {
         nodes_(allocator),
         blocks_(allocator) {}
 
-  // New memory for a dense view.
+  // A new block of scratch for a dense view.
   engine::Value scratch(const engine::View& view);
   // Memory that nothing writes, aligned for its elements.
   engine::Value constant(const void* data, const engine::View& view);
@@ -85,17 +85,17 @@ class Builder {
 
   // Adds a node that copies elements between memories of different strides.
   void copy(const engine::Value& from, const engine::Value& to);
-  // The value without gaps in this order of dimensions, copied if need be.
+  // The value, dense in this order of dimensions; copied if necessary.
   engine::Value in_order(const engine::Value& value, const Order& order);
   engine::Value dense(const engine::Value& value) { return in_order(value, Order()); }
-  // The value in other sizes, copied if need be.
+  // The value with other sizes; copied if necessary.
   engine::Value reshape(const engine::Value& value, const Shape& shape);
-  // The value as [rows, columns], of which the last dimension are the columns; neighbouring
-  // elements of a row lie side by side. Copied if need be.
+  // The value as [rows, columns], where the last dimension becomes the columns and has stride 1;
+  // copied if necessary.
   engine::Value rows(const engine::Value& value);
 
-  // False if memory ran out. Values in scratch get their place.
-  bool epilogue(size_t n_inputs, size_t n_outputs, engine::GraphParts* parts);
+  // Gives values in scratch their offsets and returns the parts. False if memory ran out.
+  bool build(size_t n_inputs, size_t n_outputs, engine::GraphParts* parts);
 
  private:
   // Scratch memory from the node that writes it first to the one that reads it last.

@@ -1,5 +1,6 @@
-// Nodes on integers. Inside the engine int8 is uint8, with zero points 128 greater. What the engine
-// has no integer operator for is computed of the numbers that integers stand for, and rounded.
+// Nodes on integers. The engine stores int8 as uint8, with zero points 128 greater. Nodes without
+// an integer operator in the engine are computed with dequantized numbers, and the results are
+// quantized.
 #include <algorithm>
 #include <cmath>
 
@@ -23,7 +24,7 @@ int32_t integer_of(float number, const Value& value) {
   return static_cast<int32_t>(std::lrintf(std::min(std::max(scaled, 0.0f), 255.0f)));
 }
 
-// Whether the engine's sums of two integers have these scales.
+// Whether the engine can add integers with these scales.
 bool are_near(float a, float b, float result) {
   const float greatest = std::max(a, b) / result;
   return greatest >= 0x1p-10f && greatest < 0x1p8f;
@@ -66,7 +67,7 @@ engine::Value Translator::moved(uint32_t from, uint32_t to) {
   return same ? bytes(from) : view(from);
 }
 
-// Between values of the same order without gaps.
+// Converts between dense values in the same order of dimensions.
 void Translator::convert_to(const engine::Value& from, const engine::Value& to, const Value& as) {
   builder_.emit_alike(engine::ConvertParameters{as.quantization.scale, zero_point_of(as)}, from,
                       to);
@@ -260,7 +261,7 @@ bool Translator::convert_integers(const Node& node) {
   if (is_integer(from) && states_[from].ready && out.datatype == Datatype::FP32) {
     (void)inner_bytes(from);
     State state = states_[from];
-    // What lies around it is what an integer stands for, too.
+    // The padding is a dequantized integer, too.
     const Value& in = graph_.values[from];
     const auto distance = static_cast<float>(integer_of(state.fill, in) - zero_point_of(in));
     state.fill = distance * in.quantization.scale;
@@ -323,7 +324,8 @@ void Translator::quantize_rows(uint32_t value, const engine::Value& rows) {
   state.has_rows = true;
 }
 
-// The engine has no convolution of such integers: (integer - zero point) * scale.
+// The engine has no convolution of integers that were quantized at run time, so they are
+// dequantized: (integer - zero point) * scale.
 engine::Value Translator::rounded_images(uint32_t value) {
   State& state = states_[value];
   if (state.has_floats) return state.floats;

@@ -28,7 +28,8 @@ Shape shape_of(const View& view) {
   return shape;
 }
 
-// Dimensions of one element go with the next inner one, so that they do not seem to be moved.
+// Dimensions of one element take the next inner dimension's stride, so that they do not change the
+// order.
 Order order_of(const View& view) {
   int64_t strides[kMaxRank];
   for (size_t d = view.rank; d-- > 0;) {
@@ -66,13 +67,13 @@ View narrowed(const View& view, size_t dim, int64_t start, int64_t size) {
   return out;
 }
 
-// Runs of the view's dimensions that lie one behind the other are cut into the new dimensions.
+// Runs of dimensions that are dense neighbours are split into the new dimensions.
 bool reshaped(const View& view, const Shape& shape, View* out) {
   *out = dense_view(shape, Order(), view.dtype);
   out->offset = view.offset;
   engine::measure(*out);
   if (view.numel == 0) return true;
-  size_t to = shape.rank;  // new dimensions to..rank-1 have their strides
+  size_t to = shape.rank;  // dimensions to..rank-1 of the result have their strides
   size_t last = view.rank;
   while (last > 0) {
     size_t first = last;

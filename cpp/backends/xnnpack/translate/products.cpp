@@ -15,7 +15,7 @@ constexpr uint8_t kChannelsFirst[] = {0, 3, 1, 2};  // [N, H, W, C] as [N, C, H,
 
 bool has_limits(const Node& node) { return node.low != -kInfinity || node.high != kInfinity; }
 
-// The limits of `to`, and after them those of `node`.
+// Applies the limits of `node` after those of `to`.
 void add_limits(const Node& node, engine::EpilogueParameters* to) {
   if (!has_limits(node)) return;
   if (!to->clamped) {
@@ -27,8 +27,8 @@ void add_limits(const Node& node, engine::EpilogueParameters* to) {
   to->high = std::min(std::max(to->high, node.low), node.high);
 }
 
-// Whether Winograd's algorithm is quicker, and its weights not much larger: the bounds are those of
-// the cpu backend's compiler half (src/rushlight/backends/cpu/operators/images.py).
+// Whether Winograd's algorithm is faster and its weights are not much larger; the limits are those
+// of the cpu backend's compiler (src/rushlight/backends/cpu/operators/images.py).
 bool suits_winograd(const engine::Window& s, const Shape& filter, const Shape& out,
                     int64_t groups) {
   constexpr int64_t kMostMoreBytes = 2 << 20;
@@ -41,12 +41,12 @@ bool suits_winograd(const engine::Window& s, const Shape& filter, const Shape& o
   if (groups != 1 || outputs % engine::kPanel != 0 || inputs % engine::kPanel != 0) return false;
   const int64_t more = engine::bounded_product({outputs, inputs, engine::kWinogradProducts - 9, 4});
   if (more < 0 || more > kMostMoreBytes) return false;
-  // In a third of its results a tile may lie outside the image.
+  // Up to a third of a tile's results may lie outside the image.
   const int64_t tiles = (out.sizes[1] + 3) / 4 * ((out.sizes[2] + 3) / 4);
   return tiles * 12 <= out.sizes[1] * out.sizes[2] && tiles * out.sizes[0] >= kLeastTiles;
 }
 
-// Of matrices, so that the rank is 2 at least.
+// The shape of a batch of matrices, whose rank is at least 2.
 Shape shape_of_batches(const Shape& shape) {
   Shape batches;
   batches.rank = 3;
@@ -142,7 +142,8 @@ void Translator::add_padding(const State& state, engine::Window* window) {
   }
 }
 
-// What a convolution reads. Zeros around it that nobody has written yet become its padding.
+// The input of a convolution. Zeros around it that are not written yet become the convolution's
+// padding.
 engine::Value Translator::padded_image(const Node& node, engine::Window* window) {
   const uint32_t value = node.inputs[0];
   if (graph_.values[value].datatype == Datatype::QDINT8) return rounded_images(value);
@@ -171,12 +172,12 @@ bool Translator::epilogue(const Node& node, uint32_t root, const engine::Value& 
   Tiles tiles;
   Tiles::Term result = 0;
   if (!terms({root, false}, &rows, &tiles, &result)) return false;
-  size_t target = 0;  // the anchor's result is where the cluster's goes
+  size_t target = 0;  // the anchor's result takes the place of the cluster's result
   while (target < tiles.n_operands() && !tiles.is_same(target, rows)) ++target;
   return target < tiles.n_operands() && tiles.assemble(result, target, builder_, &to->program);
 }
 
-// Whether a cluster is one addition and limits: what kernels do without a program.
+// Whether a cluster is one addition and limits, which need no tile program.
 bool Translator::find_residual(const Node& node, uint32_t root, uint32_t* residual,
                                engine::EpilogueParameters* to) const {
   const bool adds = node.kind == NodeKind::FullyConnected || node.kind == NodeKind::Conv2d;
@@ -200,7 +201,7 @@ bool Translator::find_residual(const Node& node, uint32_t root, uint32_t* residu
   return true;
 }
 
-// A layer whose filter or bias is computed.
+// A fully connected layer whose filter or bias is not constant.
 Status Translator::computed_product(const Node& node) {
   const engine::Value out = target(node.outputs[0]);
   engine::Value a = builder_.rows(view(node.inputs[0]));

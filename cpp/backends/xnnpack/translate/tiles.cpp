@@ -9,7 +9,7 @@ namespace {
 
 using engine::TileInstruction;
 
-// How many terms an instruction reads: they come before immediate numbers.
+// How many terms an instruction reads; immediate numbers come after them.
 size_t inputs_of(TileOp op) {
   if (op == TileOp::LOAD || op == TileOp::CONSTANT) return 0;
   return op >= TileOp::ADD && op <= TileOp::REMAINDER ? 2 : 1;

@@ -26,7 +26,7 @@ Status Translator::run(size_t n_inputs, size_t n_outputs, engine::GraphParts* pa
     }
     if (out_of_memory_) return no_memory();
   }
-  if (!builder_.epilogue(n_inputs, n_outputs, parts)) return no_memory();
+  if (!builder_.build(n_inputs, n_outputs, parts)) return no_memory();
   return {};
 }
 
@@ -49,7 +49,7 @@ Status Translator::prepare() {
   return {};
 }
 
-// What only reshapes read, the last of which gives an output, may be computed in the output.
+// A value may be computed in an output's memory if only reshapes that end in that output read it.
 void Translator::find_homes() {
   for (uint32_t i = 0; i < states_.size(); ++i) {
     const Value& value = graph_.values[i];
@@ -135,7 +135,7 @@ engine::Value Translator::inner_view(uint32_t value) {
     state.value = requantized(state.value, DType::Float32, graph_.values[state.integers]);
     state.integers = kNone;
   }
-  // Inputs in half precision, when something reads them first.
+  // Inputs in half precision are widened when they are first read.
   if (is_half(state.value.view.dtype)) state.value = converted(state.value, DType::Float32);
   return state.value;
 }
@@ -143,7 +143,7 @@ engine::Value Translator::inner_view(uint32_t value) {
 engine::Value Translator::view(uint32_t value) {
   State& state = states_[value];
   const bool rounds =
-      state.ready && state.value.view.dtype == DType::Float32;  // to integers, at the end
+      state.ready && state.value.view.dtype == DType::Float32;  // it is rounded to integers later
   if (is_integer(value) && !rounds) {
     if (!state.has_floats) {
       state.floats = state.ready ? requantized(bytes(value), DType::Float32, graph_.values[value])
@@ -185,7 +185,7 @@ void Translator::fill(T number, const engine::Value& to) {
   };
   const Number numbers[] = {{number}};
   const Span<const Number> kept = builder_.keep(Span<const Number>(numbers));
-  if (kept.empty()) return;  // the builder says so at the end
+  if (kept.empty()) return;  // the builder reports it at the end
   engine::Value one =
       builder_.constant(&kept[0].value, dense_view(Shape(), Order(), to.view.dtype));
   one.view = expanded(one.view, shape_of(to.view));
@@ -228,7 +228,7 @@ void Translator::write_output(uint32_t value) {
     return convert_to(builder_.dense(bytes(value)), output, graph_.values[value]);
   }
   const engine::Value source = view(value);
-  const bool is_place = source.view.dtype == DType::Int64;  // of a maximum
+  const bool is_place = source.view.dtype == DType::Int64;  // the positions of maxima
   engine::Value output;
   output.view = dense_view(shapes_[value], Order(),
                            is_place ? DType::Int64 : dtype_of(graph_.values[value].datatype));

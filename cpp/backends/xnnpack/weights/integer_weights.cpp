@@ -95,8 +95,8 @@ class Maker {
     return true;
   }
 
-  // What a sum starts from takes the zero point of the input out of it. Wrong numbers in a file may
-  // overflow, which is defined of unsigned ones.
+  // The start of a sum subtracts the input's zero point. A damaged file's numbers may overflow, so
+  // the arithmetic is unsigned.
   void start_sums(float* scales) {
     const auto zero_point = static_cast<uint32_t>(input_.quantization.zero_point + 128);
     for (int64_t j = 0; j < outputs_; ++j) {
@@ -108,16 +108,16 @@ class Maker {
     }
   }
 
-  // Of each panel [groups, kPanel].
+  // [groups, kPanel] for each panel.
   bool scale_groups() {
     const int64_t groups = filter_.inputs / to_.group_size;
     auto* scales = zeros<uint16_t>(columns_ * groups);
     auto* shares = zeros<float>(columns_);
     if (scales == nullptr || shares == nullptr) return false;
-    const uint8_t* scales = filter_value_.quantization.scales.data();
+    const uint8_t* unaligned = filter_value_.quantization.scales.data();
     for (int64_t j = 0; j < outputs_; ++j) {
       for (int64_t g = 0; g < groups; ++g) {
-        const auto bits = fb::read<uint16_t>(scales + static_cast<size_t>(j * groups + g) * 2);
+        const auto bits = fb::read<uint16_t>(unaligned + static_cast<size_t>(j * groups + g) * 2);
         scales[(j / engine::kPanel * groups + g) * engine::kPanel + j % engine::kPanel] = bits;
         int32_t sum = 0;
         for (int64_t k = 0; k < to_.group_size; ++k) {

@@ -6,7 +6,7 @@
 namespace rushlight::engine {
 namespace {
 
-// Whether pixels that a tile reads together would all meet in one set of the first-level cache.
+// Whether the pixels that a tile reads together all fall into one set of the first-level cache.
 bool pixels_collide(const ConvGeometry& g) { return g.in_channels * g.stride_x % 1024 == 0; }
 int64_t pixel_stride(const ConvGeometry& g) {
   return pixels_collide(g) ? g.in_channels + kPanel : g.in_channels;
@@ -38,8 +38,8 @@ Group group_of(const Convolution& conv, int64_t image, int64_t index) {
   return group;
 }
 
-// The image as tiles can read it: copied with its padding, or because its channels are not
-// neighbours, or as it lies.
+// The image as tiles can read it: a copy, if it needs padding or its channels are not dense; else
+// itself.
 Image<float> readable_image(const Convolution& conv, const float* in, void* scratch,
                             Workers* workers) {
   const ConvGeometry& g = conv.geometry;
@@ -65,7 +65,7 @@ void convolve_image(const Convolution& conv, const Image<float>& source, const G
   grid.tile.taps_y = g.kernel_y;
   grid.tile.tap_y_stride = image.row_stride * g.dilation_y;
   if (channels == image.column_stride && g.dilation_x == 1) {
-    grid.tile.depth = g.kernel_x * channels;  // a row of taps lies in one piece
+    grid.tile.depth = g.kernel_x * channels;  // the taps of a row are dense
   } else {
     grid.tile.depth = channels;
     grid.tile.taps_x = g.kernel_x;
@@ -83,7 +83,7 @@ void convolve_image(const Convolution& conv, const Image<float>& source, const G
 
 // --- 1 by 1 -------------------------------------------------------------------------------------
 
-// Of one group of all images.
+// The product of one group, for one image or for all of them.
 Product pointwise_product(const ConvGeometry& g) {
   Product product;
   product.rows = g.batch * g.out_height * g.out_width;
@@ -93,7 +93,7 @@ Product pointwise_product(const ConvGeometry& g) {
   return product;
 }
 
-// One image, or all of them if their pixels follow each other.
+// Multiplies one image, or all of them if their pixels are dense.
 void pointwise(const Convolution& conv, const Group& group, void* scratch, Workers* workers) {
   const ConvGeometry& g = conv.geometry;
   Product product = pointwise_product(g);

@@ -5,19 +5,19 @@
 namespace rushlight::engine {
 namespace {
 
-// Channels that are taken together: so many that few calls are needed, and so few that rows of
-// small images can be shared out.
+// How many channels are taken together: enough for few calls, and few enough to share out small
+// images.
 constexpr int64_t kChannels = 256;
 
 struct Depthwise {
   const Convolution* convolution;
   const DepthwiseFn* tiles;  // by DepthwiseEdge; nullptr: point by point
   int64_t rows;              // of a tile
-  int64_t bands;             // of so many rows, of one image
+  int64_t bands;             // of `rows` rows, in one image
   int64_t chunks;            // of channels
 };
 
-// Neighbouring rows of results, of some of their channels.
+// Neighbouring rows of results, and some of their channels.
 struct Band {
   const Convolution* convolution;
   const float* in;  // the image
@@ -31,7 +31,7 @@ uint32_t lowest_bits(int64_t n) {
   return n >= 32 ? UINT32_MAX : (uint32_t{1} << n) - 1;
 }
 
-// The bits of `n` that are inside 0..size-1 when bit 0 lies at `start`.
+// Bits 0..n-1, set where start + bit is within 0..size-1.
 uint32_t bits_inside(int64_t start, int64_t n, int64_t size) {
   return lowest_bits(least(n, size - start)) & ~lowest_bits(-start);
 }
@@ -69,7 +69,7 @@ void band_by_tiles(const Depthwise& job, const Band& band) {
     tile.in = in + first * conv.in_column_stride;
     tile.out = band.out + x * g.out_channels + band.channel;
     tile.pixels = least(g.out_width - x, kDepthwisePixels);
-    // Padding beyond what a kernel covers leaves columns outside that are not at the sides.
+    // If the padding is larger than the kernel, columns beside the outermost lie outside, too.
     DepthwiseEdge edge = DepthwiseEdge::None;
     if (first < 0 || first + columns > g.in_width) edge = DepthwiseEdge::Sides;
     const bool deep = first + columns - g.in_width >= g.kernel_x;
@@ -141,7 +141,7 @@ void convolve_depthwise(const Convolution& convolution, Workers* workers) {
   const bool square = g.kernel_x == g.kernel_y && g.stride_x == g.stride_y;
   const bool odd = g.kernel_x == 3 || g.kernel_x == 5 || g.kernel_x == 7;
   const bool dilated = g.dilation_x != 1 || g.dilation_y != 1;
-  // Tiles form addresses outside of the image, which must not be far from it.
+  // Tiles form addresses outside the image, which must not lie far from it.
   const bool is_near = g.pad_top < g.kernel_y && g.pad_left < g.kernel_x;
   const bool multiplied = g.out_channels != g.in_channels;
   if (square && odd && g.stride_x <= 2 && !dilated && is_near && !multiplied) {

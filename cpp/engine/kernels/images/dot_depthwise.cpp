@@ -11,26 +11,26 @@
 namespace rushlight::engine {
 namespace {
 
-constexpr int64_t kChunkPanels = 2;  // of channels that become results together
-// The same where loops take whole bands, and of how many at once.
+constexpr int64_t kChunkPanels = 2;  // panels of channels that are requantized together
+// The same for loops over whole bands, and how many panels they take at once.
 constexpr int64_t kBandPanels = 16;
 constexpr int64_t kBands = 8;
-constexpr int64_t kMostRows = 4;      // of results of the same bytes
-constexpr int64_t kMostPixels = 32;   // of a row that are summed up before they become results
+constexpr int64_t kMostRows = 4;      // rows of results from the same interleaved bytes
+constexpr int64_t kMostPixels = 32;   // of a row that are summed up before they are requantized
 constexpr int64_t kMostColumns = 80;  // of an image that are interleaved at a time
 
-// How a convolution is cut.
+// How a convolution is divided.
 struct Plan {
   const QuantizedConvolution* convolution = nullptr;
   uint8_t* weights = nullptr;  // [panel][row of results][quad of rows][tap x] in quads
-  uint8_t* padding = nullptr;  // a row of an image, and no more columns than it has
+  uint8_t* padding = nullptr;  // a row of padding, as long as a row of the image
   void (*run_bands)(const DepthwiseBands& bands) = nullptr;  // of whole panels
-  int64_t quads;                                             // of rows of the kernel
-  int64_t rows;                                              // of results of the same bytes
-  int64_t bands;                                             // of so many rows, of one image
+  int64_t quads;                                             // quads of the kernel's rows
+  int64_t rows;   // of results from the same interleaved bytes
+  int64_t bands;  // of so many rows, of one image
   int64_t at_once;
   int64_t chunk_panels, chunks;
-  int64_t pixels;  // of a row of results that are summed up before they become bytes
+  int64_t pixels;  // of a row of results that are summed up before they are requantized
   int64_t taps;    // of a row of the kernel at once
 
   Plan(const ConvGeometry& g, int64_t threads) : quads(quads_of(g.kernel_y)), rows(1) {
@@ -41,7 +41,7 @@ struct Plan {
     at_once = run_bands != nullptr ? kBands : 1;
     chunk_panels = run_bands != nullptr ? kBandPanels : kChunkPanels;
     chunks = (panels_of(g.out_channels) + chunk_panels - 1) / chunk_panels;
-    if (run_bands != nullptr && chunks < 2 * threads) {  // as many groups for each thread
+    if (run_bands != nullptr && chunks < 2 * threads) {  // as many chunks for each thread
       const int64_t of_thread = (bands + kBands * threads - 1) / (kBands * threads);
       at_once = (bands + of_thread * threads - 1) / (of_thread * threads);
     }
@@ -148,7 +148,7 @@ class Band {
     }
   }
 
-  // `columns` of the image from `first` on, of four rows of the kernel.
+  // Interleaves `columns` columns of the image from `first` on, for four rows of the kernel.
   void interleave_rows(int64_t panel, int64_t quad, int64_t first, int64_t columns) {
     const int64_t left = least(first < 0 ? -first : 0, columns);
     const int64_t end = least(columns, g_.in_width - first);
@@ -180,7 +180,7 @@ class Band {
   alignas(64) int32_t sums_[kMostRows][kMostPixels * kChunkPanels * kPanel];
 };
 
-// `n` bands from `band` on, of `panels` whole panels.
+// Computes `n` bands from `band` on, for `panels` whole panels.
 void run_whole_panels(const Plan& plan, int64_t image, int64_t band, int64_t n, int64_t panel,
                       int64_t panels) {
   const QuantizedConvolution& conv = *plan.convolution;

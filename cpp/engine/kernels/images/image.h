@@ -1,5 +1,5 @@
 // What dense convolutions of floats and of bytes share: images whose windows can be read without
-// looking where they end, and tiles over the rows of their results.
+// checking edges, and tiles over the rows of their results.
 #pragma once
 
 #include <cstring>
@@ -20,7 +20,7 @@ struct Image {
   int64_t row_stride = 0, column_stride = 0, channel_stride = 1;
 };
 
-// Of the part of an image that results are made of.
+// Sizes of the part of an image that windows read.
 inline int64_t reach(int64_t outs, int64_t stride, int64_t kernel, int64_t dilation) {
   return (outs - 1) * stride + (kernel - 1) * dilation + 1;
 }
@@ -45,7 +45,7 @@ struct PaddedCopy {
   const ConvGeometry* geometry;
   Image<T> in;
   T* out;
-  int64_t pixel_stride;  // of the copy: its channels, and what they are filled up to
+  int64_t pixel_stride;  // of the copy: the image's channels, filled up
   uint8_t padding;       // each byte of it
 };
 
@@ -60,8 +60,8 @@ inline void gather_pixels(const Image<float>& image, const float* in, int64_t co
   pixel_loops().gather(in, image.column_stride, image.channel_stride, columns, channels, out,
                        out_stride);
 }
-// Channels that pixels are filled up with are multiplied by zeros, whatever they hold: as long as
-// something follows in the row, it is copied with the others, in whole words.
+// The channels that fill up a pixel are multiplied by zeros and may hold anything: except at the
+// end of a row, whole words are copied, with the bytes that follow.
 inline void gather_pixels(const Image<uint8_t>& image, const uint8_t* in, int64_t columns,
                           int64_t channels, uint8_t* out, int64_t out_stride) {
   const int64_t filled = quads_of(channels) * kQuad;
@@ -78,7 +78,7 @@ inline void gather_pixels(const Image<uint8_t>& image, const uint8_t* in, int64_
   int64_t whole = columns - (filled + channels - 1) / channels + 1;
   if (image.column_stride != channels || whole < 0) whole = 0;
   const CopyLoops& loops = copy_loops();
-  if (filled == kQuad && out_stride == kQuad) {  // of first layers
+  if (filled == kQuad && out_stride == kQuad) {  // as in first layers
     uint32_t word;
     for (int64_t x = 0; x < whole; ++x) {
       std::memcpy(&word, in + x * channels, sizeof(word));
@@ -118,7 +118,7 @@ void copy_rows(void* data, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) copy_row(*static_cast<PaddedCopy<T>*>(data), row);
 }
 
-// Elements.
+// In elements.
 inline int64_t padded_size(const ConvGeometry& g, int64_t pixel_stride) {
   return image_height(g) * image_width(g) * pixel_stride;
 }
@@ -135,7 +135,7 @@ Image<T> padded_image(const ConvGeometry& g, const Image<T>& in, T* out, int64_t
 
 // --- tiles over the rows of an image ------------------------------------------------------------
 
-// A tile lies on one row of results, or on two if they have just the width of its halves.
+// A tile covers part of one row of results, or two rows if each is as wide as half a tile.
 template <typename T>
 struct Tiling {
   Image<T> image;
@@ -175,7 +175,8 @@ int64_t place_tile(const void* data, int64_t block, Tile* tile) {
   return y * g.out_width + x + tile->rows;
 }
 
-// Whether the pixels of a 1 by 1 convolution lie one after the other, as rows of a product do.
+// Whether the pixels of a 1 by 1 convolution have one stride throughout, like the rows of a
+// product.
 template <typename Conv>
 bool pixels_follow(const Conv& conv) {
   const ConvGeometry& g = conv.geometry;
@@ -186,9 +187,9 @@ bool pixels_follow(const Conv& conv) {
 
 // --- groups -------------------------------------------------------------------------------------
 
-constexpr int64_t kManyGroups = 4;  // from so many on, threads take a group each
+constexpr int64_t kManyGroups = 4;  // from this many on, each thread takes a group
 
-// convolve_group(group, workers) for each group of an image, `terms` of a sum.
+// Calls convolve_group(group, workers) for each group of each image. `terms` are those of one sum.
 template <typename Body>
 void for_each_group(const ConvGeometry& g, int64_t terms, Workers* workers, Body body) {
   if (g.groups < kManyGroups) {

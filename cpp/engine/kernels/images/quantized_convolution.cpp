@@ -8,8 +8,8 @@ namespace {
 
 int64_t filled(int64_t channels) { return quads_of(channels) * kQuad; }
 
-// Whole quads, and not such that pixels which a tile reads together all meet in one set of the
-// first-level cache.
+// Whole quads, and not a stride with which the pixels that a tile reads together fall into one set
+// of the first-level cache.
 int64_t pixel_stride(const ConvGeometry& g) {
   const int64_t channels = filled(g.in_channels);
   return channels * g.stride_x % 4096 == 0 ? channels + kQuadBytes : channels;
@@ -50,7 +50,7 @@ struct Group {
     if (results.floats != nullptr) results.floats += first;
     results.epilogue = epilogue.part();
   }
-  Group(const Group&) = delete;  // results point to epilogue
+  Group(const Group&) = delete;  // `results` points to `epilogue`
   Group& operator=(const Group&) = delete;
 };
 
@@ -60,11 +60,11 @@ void convolve_image(const QuantizedConvolution& conv, const Image<uint8_t>& sour
   Image<uint8_t> image = source;
   image.data += group.in_channel;
   const Tiling<uint8_t> tiling(image, g, dot_loops().rows);
-  // A copy has whole quads; of a group, nothing behind its channels may be read.
+  // A copy has whole quads; in a group, nothing after its channels may be read.
   const int64_t channels = g.groups == 1 && needs_copy(g, conv.in_channel_stride)
                                ? filled(g.in_channels)
                                : g.in_channels / g.groups;
-  // A row of taps may lie in one piece.
+  // Whether the taps of a row are dense.
   const bool in_rows =
       channels == image.column_stride && channels % kQuad == 0 && g.dilation_x == 1;
   DotGrid grid(g.kernel_y * (in_rows ? 1 : g.kernel_x), in_rows ? g.kernel_x * channels : channels);
@@ -84,7 +84,7 @@ void convolve_image(const QuantizedConvolution& conv, const Image<uint8_t>& sour
   run_blocks(grid, workers);
 }
 
-// Of all images.
+// A 1 by 1 convolution of all images as one product.
 void convolve_pixels(const QuantizedConvolution& conv, const Group& group, Workers* workers) {
   const ConvGeometry& g = conv.geometry;
   QuantizedProduct product;

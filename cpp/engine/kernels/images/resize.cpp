@@ -4,7 +4,7 @@
 namespace rushlight::engine {
 namespace {
 
-// Between which two pixels a result lies, and how near to the second.
+// The two pixels between which a result lies, and the weight of the second.
 struct Between {
   int64_t first;
   int64_t second;

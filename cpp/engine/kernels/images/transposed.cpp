@@ -25,7 +25,7 @@ RowRuns runs_of(const Convolution& convolution) {
   return runs;
 }
 
-// Adds up one group of one image.
+// Adds the columns of one group of one image to the result.
 struct Job {
   const Convolution* convolution;
   const float* columns;
@@ -36,7 +36,7 @@ struct Job {
 // The pixels of a row that tap `tap_x` of pixels of the input adds to.
 void add_tap(const Job& job, const float* columns, int64_t tap_x, float* out) {
   const ConvGeometry& g = job.convolution->geometry;
-  const int64_t to = tap_x * g.dilation_x - g.pad_left;  // where pixel 0 goes
+  const int64_t to = tap_x * g.dilation_x - g.pad_left;  // the position to which pixel 0 adds
   int64_t first = to < 0 ? (-to + g.stride_x - 1) / g.stride_x : 0;
   int64_t end = to < g.out_width ? (g.out_width - to + g.stride_x - 1) / g.stride_x : 0;
   if (end > g.in_width) end = g.in_width;

@@ -1,6 +1,6 @@
 // Winograd's convolution F(4x4, 3x3) (Lavin and Gray, Fast Algorithms for Convolutional Neural
-// Networks, 2016): 36 products of a tile's values at points give 16 results, which take 144
-// otherwise. A block of tiles goes through all three parts while it lies in second-level cache.
+// Networks, 2016): 36 products of a tile's values at points give 16 results, which otherwise take
+// 144. A block of tiles goes through all three stages while it is in the second-level cache.
 #include "rushlight/engine/loops/images/winograd.h"
 #include "rushlight/engine/kernels/images/convolution.h"
 #include "rushlight/engine/kernels/products/blocks.h"
@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kBlockTiles = kMaxTileRows;
 
 struct Plan {
-  int64_t tiles_y, tiles_x, tiles;  // of an image, of an image, of all
+  int64_t tiles_y, tiles_x, tiles;  // the first two of one image, the last of all images
   EvenBlocks blocks;
 
   explicit Plan(const ConvGeometry& g)
@@ -21,7 +21,7 @@ struct Plan {
         blocks(tiles, kBlockTiles) {}
 };
 
-// Floats of one thread's scratch: values at the points before and after the products.
+// The floats of one thread's scratch: values at the points before and after the products.
 int64_t values_size(const ConvGeometry& g) {
   return round_up(kWinogradProducts * kBlockTiles * g.in_channels, kPanel);
 }
@@ -95,7 +95,7 @@ class Worker {
           tile.a[0] = a + rows.start(block) * g_.in_channels;
           tile.a[1] = tile.a[0] + kFirstRows * g_.in_channels;
           tile.c = c + rows.start(block) * g_.out_channels + panel * kPanel;
-          // What is fetched after the last panel is in vain, and no address is refused.
+          // The prefetch after the last panel is useless but harmless.
           tile.ahead = reinterpret_cast<const char*>(
               reinterpret_cast<uintptr_t>(weights) +
               static_cast<uintptr_t>(block * tile.depth * tile.ahead_stride));

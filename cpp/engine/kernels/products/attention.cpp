@@ -1,6 +1,7 @@
 // Attention by items: an item is a run of query tiles of one key head. For each block of keys it
-// packs keys and values once, into scratch memory that fits into second-level cache, and takes its
-// tiles through scores, softmax and the product with values while these lie in first-level cache.
+// packs keys and values once, into scratch memory that fits into second-level cache, and computes
+// scores, softmax and the product with values for each tile, while these are in the first-level
+// cache.
 #include "rushlight/engine/kernels/products/attention.h"
 
 #include "rushlight/engine/kernels/products/blocks.h"
@@ -11,24 +12,24 @@ namespace {
 
 constexpr int64_t kItemRows = 256;  // rows of queries that share one packing of keys
 constexpr int64_t kLeastTiles = 4;  // of an item: packing costs about as much as a tile
-constexpr int64_t kManyItems = 8;   // so many are enough for a few threads
-constexpr int64_t kFewQueries = 3;  // up to these keys are read as they lie
+constexpr int64_t kManyItems = 8;   // enough for a few threads
+constexpr int64_t kFewQueries = 3;  // with at most this many queries, keys are not packed
 constexpr int64_t kRowStats = 16;   // room for one number of each row of a tile
 constexpr int64_t kUnlimited = int64_t{1} << 60;
 
 int64_t quotient_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
-// How the work is cut: a function of the shapes and the instruction set alone.
+// How the work is divided. It depends on the shapes and the instruction set alone.
 struct Plan {
   int64_t tiles;       // of the queries of one head, of nearly equal heights
   int64_t head_tiles;  // of all heads that share a key head
   int64_t item_tiles;
   int64_t key_head_items;
   int64_t items;
-  int64_t states;     // of tiles, that an item keeps from block to block of keys
+  int64_t states;     // of the tiles of an item, kept between blocks of keys
   int64_t tile_rows;  // at most
-  bool few;           // queries: keys are read as they lie
-  bool values_too;    // and values
+  bool few;           // few queries: keys are not packed
+  bool values_too;    // few queries: nor are values
 };
 
 Plan plan_of(const Attention& a, int64_t tile_rows, int64_t lanes) {
@@ -97,7 +98,7 @@ class Worker {
 
  private:
   int64_t row_of(int64_t tile) const { return tile * a_.queries / plan_.tiles; }
-  // One beyond the last query of these tiles.
+  // The end of these tiles' queries.
   int64_t last_row(int64_t first, int64_t end) const {
     if ((end - 1) / plan_.tiles != first / plan_.tiles) return a_.queries;
     return row_of((end - 1) % plan_.tiles + 1);
@@ -143,7 +144,7 @@ class Worker {
     }
   }
 
-  // Queries are taken in units of ln 2, a part of their width at a time if they are very wide.
+  // Queries are divided by ln 2, and taken a part of their width at a time if they are very wide.
   void score(const float* q, int64_t key, const ScoreBlock& block) {
     float* const queries = scratch_ + layout_.queries;
     const float factor = a_.scale * 1.44269504088896341f;
@@ -166,7 +167,7 @@ class Worker {
     }
   }
 
-  // Of `keys` keys the block may see fewer.
+  // The block may see fewer than `keys` keys.
   void add_values(const ScoreBlock& block, int64_t key, int64_t keys) {
     const float* const v = at(a_.v, a_.v_strides) + key * a_.v_strides.row;
     for (int64_t w = 0; w < a_.value_width; w += loops_.panel) {
@@ -203,7 +204,7 @@ void clear(const Attention& a) {
 
 size_t attention_scratch(const Attention& attention, size_t threads) {
   if (is_empty(attention)) return 0;
-  // Enough for any instruction set, whose tiles have other heights; values are packed by some.
+  // Enough for every instruction set: their tiles differ in height, and only some pack values.
   int64_t most = 0;
   for (int64_t tile_rows = 1; tile_rows <= kMostTileRows; ++tile_rows) {
     const Plan plan = plan_of(attention, tile_rows, kUnlimited);

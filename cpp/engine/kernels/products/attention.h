@@ -10,7 +10,7 @@
 
 namespace rushlight::engine {
 
-// Of a tensor [batch, heads, length, width]; the last dimension has stride 1.
+// The strides of a tensor [batch, heads, length, width]; that of the last dimension is 1.
 struct HeadStrides {
   int64_t batch = 0, head = 0, row = 0;
 };
@@ -25,15 +25,15 @@ struct Attention {
   float scale = 1;
   bool causal = false;  // query i sees keys 0..i
   // Added to scores; element (b, h, i, j) at b * batch + h * head + i * row + j * column. Strides
-  // may be 0. A row that sees no key, or only keys whose mask is -infinity, gives zeros, as eager's
-  // does.
+  // may be 0. A row that sees no key, or only keys whose mask is -infinity, gives zeros, as in
+  // eager PyTorch.
   const float* mask = nullptr;
   HeadStrides mask_strides;
   int64_t mask_column = 0;
 };
 
 // Bytes of scratch, aligned to 64, for `threads` threads; attend() gets them for at least
-// workers->count(). They grow with the keys up to a few hundred KiB a thread.
+// workers->count(). They grow with the number of keys, up to a few hundred KiB for each thread.
 size_t attention_scratch(const Attention& attention, size_t threads);
 void attend(const Attention& attention, void* scratch, Workers* workers);
 

@@ -3,11 +3,11 @@
 namespace rushlight::engine {
 namespace {
 
-constexpr double kLittleWork = 100'000;  // multiplications: less than waking a thread takes
-// More shares than threads, should one of them come late or be slower.
+constexpr double kLittleWork = 100'000;  // multiplications that take less time than waking a thread
+// More shares than threads, in case one of them starts late or is slower.
 constexpr int64_t kSharesPerThread = 4;
-constexpr int64_t kGroupBytes = int64_t{512} * 1024;  // of A, in the second-level cache
-constexpr int64_t kEpilogueRows = 56;  // whose results are surely in the first-level cache
+constexpr int64_t kGroupBytes = int64_t{512} * 1024;  // of A that stay in the second-level cache
+constexpr int64_t kEpilogueRows = 56;  // rows whose results are surely in the first-level cache
 
 void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t panel,
                 int64_t n_panels) {
@@ -41,7 +41,7 @@ void run_cells(void* data, int64_t begin, int64_t end) {
   const int64_t panels = panels_of(grid.columns);
   const int64_t columns = (panels + grid.width - 1) / grid.width;
   while (begin < end) {
-    // Groups one after the other; in a group columns; of a column the blocks of rows.
+    // The order is groups of blocks of rows, then columns, then the blocks of rows of a group.
     const int64_t first = begin / (grid.group * columns) * grid.group;
     const int64_t height = least(grid.row_blocks - first, grid.group);
     const int64_t cell = begin - first * columns;
@@ -54,7 +54,7 @@ void run_cells(void* data, int64_t begin, int64_t end) {
   }
 }
 
-// Items in shares whose sizes differ by one at most.
+// Divides items into shares whose sizes differ by one at most.
 struct Shares {
   Workers::Task task;
   void* data;
@@ -95,8 +95,8 @@ void share_out(int64_t items, double work, Workers::Task task, void* data, Worke
 void BlockGrid::set_group(int64_t block_bytes, int64_t a_size, int64_t out_size,
                           const Workers* workers) {
   group = block_bytes <= 0 ? row_blocks : kGroupBytes / block_bytes;
-  // Of few weights beside inputs and results each thread takes all, for rows of its own, which lie
-  // in its cache where it has written them.
+  // If the weights are small beside inputs and results, each thread takes all of them for its own
+  // rows, which are in its cache if it wrote them.
   const int64_t of_rows = row_blocks * block_bytes + rows * columns * out_size;
   if (workers != nullptr && 2 * terms * columns * a_size < of_rows) {
     const auto threads = static_cast<int64_t>(workers->count());
@@ -113,7 +113,7 @@ void run_blocks(const BlockGrid& grid, Workers* workers) {
 Ahead::Ahead(const BlockGrid& grid, int64_t first, int64_t panel, int64_t n_panels)
     : blocks_(least(grid.group, grid.row_blocks)) {
   if (grid.next[0] != nullptr) {
-    // The first blocks fetch of the first panel, the others of the second.
+    // The first blocks fetch parts of the first panel, the others of the second.
     blocks_ = (blocks_ + n_panels - 1) / n_panels;
     const int64_t iterations = blocks_ * grid.iterations;
     stride_ = iterations == 0 ? 0 : (grid.next_bytes + iterations - 1) / iterations;
@@ -150,7 +150,7 @@ void TileEpilogue::set(const Epilogue& epilogue, int64_t column, int64_t columns
                        GemmTile* tile) {
   tile->bias = epilogue.bias == nullptr ? nullptr : epilogue.bias + column;
   if (tile->bias != nullptr && columns < panels * kPanel) {
-    // Of a group of channels that ends within a panel, what follows belongs to the next.
+    // If a group of channels ends within a panel, the bias after it belongs to the next group.
     for (int64_t j = 0; j < panels * kPanel; ++j) bias[j] = j < columns ? tile->bias[j] : 0.0f;
     tile->bias = bias;
   }

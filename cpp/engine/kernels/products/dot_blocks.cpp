@@ -30,7 +30,7 @@ void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t pane
   }
 }
 
-// `from`, or the `n` elements from there on copied and filled up with zeros to `room`.
+// `from` itself, or a copy of `n` elements, filled up with zeros to `room`.
 template <typename T>
 const T* whole_panels(const T* from, int64_t n, int64_t room, T* own) {
   if (from == nullptr || n == room) return from;

@@ -3,13 +3,13 @@
 namespace rushlight::engine {
 namespace {
 
-constexpr int64_t kPackSlack = 16;  // floats behind each packed block
+constexpr int64_t kPackSlack = 16;  // floats after each packed block
 
 bool pays_to_pack(const Product& p, const RowRuns& runs) {
   if (runs.run != 0) return true;  // tiles cannot cross from run to run
   if (p.rows <= kNarrowRows) return false;
-  // Rows that all meet in one set of the first-level cache drive each other out; others are read
-  // as they lie at full speed.
+  // Rows that fall into one set of the first-level cache evict each other; others are read at full
+  // speed without packing.
   return p.a_stride % 1024 == 0;
 }
 

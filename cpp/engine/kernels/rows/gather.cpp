@@ -41,7 +41,7 @@ bool gather(const Gather& gather, int64_t* index_bad, Workers* workers) {
   share_out(workers, gather.count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t index = gather.indices[i];
-      // They were good, and still are unless a file lets the result lie over them.
+      // The indices were checked, but a file may let the result overwrite them.
       if (index >= 0 && index < gather.rows) copy_row(gather, index, out + i * bytes);
     }
   });

@@ -6,10 +6,10 @@
 namespace rushlight::engine {
 namespace {
 
-// Rows are cut into pieces, so that a single long one is shared out, too.
+// Rows are divided into pieces, so that a single long one is shared out, too.
 constexpr int64_t kPiece = 4096;
 constexpr int64_t kMostRows = 4;     // that are quantised together
-constexpr int64_t kElementWork = 8;  // multiplications that take as long as an element
+constexpr int64_t kElementWork = 8;  // the work of an element, in multiplications
 
 template <typename Body>
 void each_piece(int64_t width, int64_t begin, int64_t end, Body body) {
@@ -41,19 +41,19 @@ void convert_pieces(void* data, int64_t begin, int64_t end) {
   });
 }
 
-// Scale and zero point of numbers from `low` to `high`, finite and zero among them, as XNNPACK has
-// them: there integers are signed.
+// Scale and zero point of numbers from `low` to `high`, finite and zero among them, as XNNPACK
+// computes them for signed integers.
 void choose_scale(float low, float high, float* inverse, int32_t* zero_point) {
   *inverse = 255.0f / (high - low);
   if (high - low > 3e38f) *inverse = 127.5f / (0.5f * high - 0.5f * low);  // it may be infinite
-  if (!(*inverse <= 3e38f)) *inverse = 1;                                  // of zeros
+  if (!(*inverse <= 3e38f)) *inverse = 1;                                  // all elements are 0
   const float from_low = -128.0f - low * *inverse;
   const float from_high = 127.0f - high * *inverse;
   const bool low_is_closer = (-128.0f + low * *inverse) + (127.0f + high * *inverse) > 0;
   float zero = low_is_closer ? from_low : from_high;
   zero = zero < -128.0f ? -128.0f : zero;
   zero = zero > 127.0f ? 127.0f : zero;
-  // To the nearest integer, ties to even, by a number whose last bit is worth 1.
+  // Rounds to the nearest integer, ties to even, by adding a number whose last bit is worth 1.
   *zero_point = static_cast<int32_t>((zero + 12582912.0f) - 12582912.0f) + 128;
 }
 

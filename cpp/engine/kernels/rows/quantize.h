@@ -8,9 +8,9 @@
 namespace rushlight::engine {
 
 // Rows of float32 as uint8, asymmetric, each with its own scale and zero point (two floats): the
-// scale takes the least and the greatest number, and 0, to 0 and 255; the zero point is rounded
-// where that costs less (XNNPACK's dynamic quantisation). A row with NaN or infinities has scale
-// NaN. Scales below what 1 / scale can be are 1.
+// scale maps the least and the greatest of the numbers and 0 to 0 and 255; the zero point is
+// rounded at the end with the smaller error (XNNPACK's dynamic quantization). A row with NaN or
+// infinities gets scale NaN. A scale so small that 1 / scale overflows becomes 1.
 struct QuantizeRows {
   int64_t rows = 0, width = 0;
   const float* in = nullptr;  // element (i, j) at i * in_stride + j
@@ -23,7 +23,7 @@ void quantize_rows(const QuantizeRows& job, Workers* workers);
 
 enum class ByteConversion : uint8_t { ToBytes, ToFloats, Flip };
 
-// Rows of float32 as uint8 of one scale and zero point, or back; or of uint8 as int8 of the same
+// Rows of float32 as uint8 with one scale and zero point, or back; or of uint8 as int8 for the same
 // numbers, or back.
 struct Convert {
   ByteConversion kind = ByteConversion::Flip;

@@ -1,5 +1,5 @@
-// Inner loops of depthwise convolutions: a few pixels of a row at once, a vector of channels after
-// the other.
+// Inner loops of depthwise convolutions: a few pixels of a row at once, one vector of channels
+// after the other.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ constexpr int64_t kDepthwisePixels = 7;
 
 // Up to kDepthwisePixels neighbouring results of a row, or of two.
 struct DepthwiseTile {
-  const float* in = nullptr;  // of the first tap of the first result; may lie outside of the image
+  const float* in = nullptr;  // the first tap of the first result; may lie outside the image
   int64_t row_stride = 0, column_stride = 0;
   // Bit j: row or column j of those that the tile reads is within the image.
   uint32_t rows_inside = 0, columns_inside = 0;
@@ -36,12 +36,12 @@ struct DepthwisePoint {
   int64_t weights_y_stride = 0, tap_stride = 0;
   const float* bias = nullptr;
   float* out = nullptr;
-  int64_t channel = 0, channels = 0;  // of the result: which, and how many
+  int64_t channel = 0, channels = 0;  // of the result: the first, and how many
   int64_t multiplier = 1;             // results of one channel of the input
   float low = 0, high = 0;
 };
 
-// By what may lie outside of the image, or not be stored.
+// Which columns may lie outside the image, and which results may not be stored.
 enum class DepthwiseEdge : uint8_t {
   None,   // all columns inside, all pixels stored
   Sides,  // all pixels stored

@@ -7,7 +7,8 @@ namespace rushlight::engine::RL_ISA {
 namespace {
 
 constexpr int kPanelVectors = kPanel / kLanes;
-// Pixels whose sums stay in registers beside weights, one vector of channels each.
+// How many pixels, with one vector of channels each, have sums that stay in registers beside the
+// weights.
 #if defined(__AVX512F__) || defined(RL_NEON)
 constexpr int kPixels = 8;
 #else
@@ -17,16 +18,16 @@ constexpr int kPixels = 4;
 // --- four rows, interleaved
 // -------------------------------------------------------------------------
 
-// kPanel bytes of each of four rows.
+// Interleaves kPanel bytes of each of four rows.
 #if defined(__AVX512BW__)
 
-// kRows: how many there are; nothing is zero.
+// kRows: how many rows there are; the missing ones are zeros.
 template <int kRows = kQuad>
 inline __m512i interleaved(const uint8_t* const (&at)[kQuad], int64_t offset) {
   const auto load = [&](int j) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at[j] + offset));
   };
-  // By masks, which cost less than what moves between quarters.
+  // Masked broadcasts cost less than moves between quarters.
   __m512i v = _mm512_zextsi128_si512(load(0));
   v = _mm512_mask_broadcast_i32x4(v, 0x00f0, load(1));
   v = _mm512_mask_broadcast_i32x4(v, 0x0f00, load(2));
@@ -103,7 +104,7 @@ void sum(const DepthwiseSums& t) {
   for (int v = 0; v < kPanelVectors; ++v) {
     int64_t pixel = 0;
     for (; pixel + kPixels <= t.pixels; pixel += kPixels) sum_pixels<kPixels>(t, pixel, v);
-    if (pixel + kPixels - 1 == t.pixels) {  // seven of the images that networks end with
+    if (pixel + kPixels - 1 == t.pixels) {  // seven columns, as in the last images of many networks
       sum_pixels<kPixels - 1>(t, pixel, v);
       continue;
     }
@@ -112,7 +113,7 @@ void sum(const DepthwiseSums& t) {
   }
 }
 
-// --- 3 by 3 taps without a way through memory ----------------------------------------------------
+// --- 3 by 3 taps in registers ----------------------------------------------------
 
 #if defined(__AVX512BW__)
 
@@ -132,7 +133,7 @@ class Columns {
         padding_(lanes_at(all_lanes(t.padding * 0x01010101u))) {
     for (int64_t j = 0; j < kQuad; ++j) rows_[j] = t.rows[2 * band + (j < kRows ? j : 0)] + channel;
   }
-  // Counted from the first tap of the first result on.
+  // `column` counts from the first tap of the first result.
   void get(int64_t column, Lanes (&v)[V]) const {
     const int64_t x = first_ + column;
     if (static_cast<uint64_t>(x) < columns_) {
@@ -148,7 +149,7 @@ class Columns {
     for (int i = 0; i < V; ++i) v[i] = padding_;
   }
 
-  // Of rows, of which kRows are there and others zero, `offset` bytes on.
+  // Interleaves the rows from byte `offset` on; kRows of them exist, the others are zeros.
   static void interleave(const uint8_t* const (&rows)[kQuad], int64_t offset, IntVec (&v)[V]) {
     if constexpr (V == 1) {
       v[0] = reinterpret_cast<IntVec>(interleaved<kRows>(rows, offset));
@@ -174,10 +175,10 @@ class Columns {
   const Lanes padding_;
 };
 
-// What belongs to channels, in the order of their lanes.
+// The constants of some channels, in the order of the vectors' lanes.
 template <int V, int kResults>
 struct Channels {
-  Quads weights[kResults][3][V];  // those of the second row of results lie a byte further on
+  Quads weights[kResults][3][V];  // for the second row of results, moved by one byte
   IntVec start[V];
   Vec multipliers[V];
   __m512 most;
@@ -207,8 +208,8 @@ struct Channels {
     high = _mm512_set1_epi8(static_cast<char>(r.high));
   }
 
-  // Four vectors of sums, as bytes. Too small a number, and NaN, becomes the least integer on the
-  // way, which the narrowing saturates.
+  // Narrows four vectors of sums to bytes. Numbers that are too small, and NaN, become the least
+  // integer first, which the narrowing saturates.
   __m512i bytes(const IntVec (&sums)[4]) const {
     __m512i v[4];
 #pragma GCC unroll 4
@@ -244,10 +245,10 @@ inline void store_pixels(__m512i v, uint8_t* const (&out)[4]) {
   store(out[3], _mm512_extracti32x4_epi32(v, 3));
 }
 
-// The sums of a column of results, of R rows, that the columns of an image come into one by one.
+// The sums of a column of R rows of results, to which the columns of an image are added one by one.
 template <int V, int R>
 struct Sliding {
-  IntVec one[R][V], two[R][V];  // of which one column of taps is there, or two
+  IntVec one[R][V], two[R][V];  // sums of one column of taps, and of two
 
   // With stride 1: `done` are the sums that are complete now.
   void add(const Channels<V, R>& c, const Lanes (&v)[V], IntVec (&done)[R][V]) {
@@ -270,7 +271,8 @@ void two_rows(const DepthwiseBands& t, const Channels<V, 2>& c, int64_t band, in
   const int64_t pixels = t.pixels;
   alignas(64) uint8_t nowhere[V * kPanel];
   uint8_t* out = t.out + 2 * band * t.out_row_stride + channel;
-  // Where the second row goes. No branch for each pixel: compilers move what it computes into them.
+  // Where the second row is stored. It has a place even if it is not needed: with a branch for each
+  // pixel, compilers move the computation into the branch.
   const bool has_below = 2 * band + 1 < t.n_rows;
   uint8_t* below = has_below ? out + t.out_row_stride : nowhere;
   const int64_t below_stride = has_below ? stride : 0;
@@ -370,7 +372,8 @@ void run_bands(const DepthwiseBands& t) {
   for (; channel + kWide * kPanel <= t.channels; channel += kWide * kPanel) {
     run_panels<kWide, kStride>(t, channel, 0, t.bands);
   }
-  // Panels that share cache lines, while these are in the first-level cache.
+  // Panels that share cache lines are computed together, while the lines are in the first-level
+  // cache.
   for (int64_t band = 0; band < t.bands; ++band) {
     for (int64_t c = channel; c < t.channels; c += kPanel) {
       run_panels<1, kStride>(t, c, band, band + 1);

@@ -77,7 +77,7 @@ void clamp_all(float* values, int64_t n, float low, float high) {
 template <bool kMax, bool kPart>
 inline Vec reduce_window(const PoolWindow<float>& w, int64_t c, int64_t part) {
   Vec result = kMax ? splat(-__builtin_inff()) : Vec{};
-  IntVec nan = {};  // beside the maximum, which need not wait for it
+  IntVec nan = {};  // kept apart, so that the maximum does not wait for it
   for (int64_t y = 0; y < w.taps_y; ++y) {
     const float* in = w.in + y * w.y_stride + c;
     for (int64_t x = 0; x < w.taps_x; ++x) {

@@ -23,7 +23,7 @@ struct PixelLoops {
   void (*add)(const float* in, int64_t in_stride, int64_t count, int64_t channels, float* out,
               int64_t out_stride);
   void (*clamp)(float* values, int64_t n, float low, float high);
-  // NaN if one of a window is NaN.
+  // A window with a NaN gives NaN.
   void (*max)(const PoolWindow<float>& window, int64_t channels, float* out);
   void (*sum)(const PoolWindow<float>& window, int64_t channels, float factor, float* out);
 };

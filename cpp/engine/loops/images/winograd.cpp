@@ -8,7 +8,7 @@ namespace {
 using namespace ::rushlight::kernels::RL_ISA;
 
 // The points are 0, +-sqrt(1/2), +-sqrt(2) and infinity: with them rounding errors are a third of
-// those of 0, +-1, +-2. What divides by their distances is in the weights.
+// those of 0, +-1, +-2. The division by the points' distances is part of the weights.
 constexpr float kNear = 0.70710678118654752f;
 constexpr float kFar = 1.41421356237309505f;
 
@@ -31,7 +31,7 @@ inline void to_points(Vec* d, int64_t stride) {
   d[5 * stride] = d1 - 2.5f * d3 + d[5 * stride];
 }
 
-// Values at the points become the four results m[0], m[stride], ….
+// The values at the points become the four results m[0], m[stride], ….
 inline void from_points(Vec* m, int64_t stride) {
   const Vec near_even = m[stride] + m[2 * stride];
   const Vec near_odd = kNear * (m[stride] - m[2 * stride]);
@@ -47,7 +47,7 @@ constexpr int64_t kIn = kWinogradIn;
 constexpr int64_t kOut = kWinogradOut;
 
 void input(const WinogradInput& t) {
-  // Where pixels lie; those outside are read from the image's first one, and set to zero.
+  // The offsets of pixels; pixels outside the image are read from its first one and set to zero.
   int64_t rows[kIn];
   int64_t columns[kIn];
   bool inside = true;

@@ -12,7 +12,7 @@ constexpr float kInf = __builtin_inff();
 constexpr float kLog2E = 1.44269504088896341f;
 constexpr int64_t kPanel = 2 * kLanes;
 
-// The greatest tile that stays in registers: accumulators, two vectors of b and one of a.
+// The greatest tile whose accumulators stay in registers, with two vectors of b and one of a.
 #if defined(__AVX512F__)
 constexpr int64_t kHeight = 14;
 #elif defined(__AVX__) || defined(__x86_64__)
@@ -166,14 +166,15 @@ void add_mask(float* scores, const float* mask, int64_t stride, int64_t n) {
     } else if (stride != 0) {
       for (int64_t i = 0; i < kLanes; ++i) m[i] = i < left ? mask[(j + i) * stride] : 0.0f;
     }
-    // The least numbers are not to become infinite: where they mask all, all weigh the same.
+    // The lowest finite number must not become infinite: a row that it masks as a whole weighs all
+    // keys alike.
     const Vec scaled = m * kLog2E;
     const IntVec is_least = (m > splat(-kInf)) & (scaled < splat(kLeast));
     store(scores + j, load(scores + j) + (is_least ? splat(kLeast) : scaled));
   }
 }
 
-// Puts -infinity to the scores from `seen` on, up to whole vectors of all keys.
+// Sets the scores from `seen` on to -infinity, up to the end of the last vector.
 void hide(float* scores, int64_t seen, int64_t keys) {
   int64_t j = seen / kLanes * kLanes;
   if (seen > j) {
@@ -185,8 +186,8 @@ void hide(float* scores, int64_t seen, int64_t keys) {
   for (; j < keys; j += kLanes) store(scores + j, splat(-kInf));
 }
 
-// The greatest of the first `seen` scores, beyond which -infinity fills up a vector. NaN may be
-// lost: the powers bring it back.
+// The greatest of the first `seen` scores, after which -infinity fills up the vector. A NaN may be
+// lost here: the powers bring it back.
 float greatest(const float* scores, int64_t seen) {
   Vec even = splat(-kInf);
   Vec odd = even;
@@ -219,7 +220,7 @@ float sum_of_powers(float* scores, float max, int64_t keys) {
   return sum_lanes(even + odd);
 }
 
-// What a row has seen so far was relative to the former max: factors[i] = 2^(former - new).
+// A row's sums so far are relative to its former maximum: factors[i] = 2^(former - new).
 void rescale(const ScoreBlock& block, const float* former, const float* shift) {
   constexpr int64_t kRows = (kMostTileRows + kLanes - 1) / kLanes * kLanes;
   float factors[kRows] = {};
@@ -251,7 +252,7 @@ void soften(const ScoreBlock& block) {
     former[i] = block.first ? -kInf : block.max[i];
     const float max = greatest(scores, seen);
     block.max[i] = max > former[i] ? max : former[i];
-    // Where nothing was seen yet, 0 instead: -infinity less itself is no number.
+    // 0 where no key was seen yet: -infinity minus itself is NaN.
     shift[i] = block.max[i] == -kInf ? 0.0f : block.max[i];
   }
   if (block.first) {

@@ -9,10 +9,11 @@
 
 namespace rushlight::engine {
 
-// Keys that are worked on at a time.
+// How many keys a block has.
 constexpr int64_t kKeyBlock = 256;
-// From row to row of scores and of copied queries: constant, so that a tile addresses all its rows
-// from one register, and an odd number of cache lines, so that rows do not meet in one set.
+// The stride between rows of scores and of copied queries. It is a constant, so that a tile
+// addresses all rows from one register, and an odd number of cache lines, so that rows fall into
+// different sets of the cache.
 constexpr int64_t kScoreStride = kKeyBlock + 16;
 // The greatest height of tiles and width of panels (2 vectors) of all instruction sets.
 constexpr int64_t kMostTileRows = 14;
@@ -23,16 +24,16 @@ struct ScoreBlock {
   float* scores;  // a row each kScoreStride; become e^(score - max), zeros where a key is not seen
   int64_t rows, keys;
   int64_t seen;  // row i sees the keys before seen + i
-  // Added to scores; element (i, j) at i * mask_row + j * mask_column. nullptr: nothing.
+  // Added to scores; element (i, j) at i * mask_row + j * mask_column. May be nullptr.
   const float* mask;
   int64_t mask_row, mask_column;
-  bool first;        // of a row's blocks: there is no max, sum and out yet
+  bool first;        // this is a row's first block: max, sum and out are not set yet
   float *max, *sum;  // of each row
-  float* out;        // what was summed up so far, `width` floats each row
+  float* out;        // the sums so far, `width` floats for each row
   int64_t out_stride, width;
 };
 
-// Scores are in units of ln 2, so that softmax takes powers of 2.
+// Scores are divided by ln 2, so that softmax uses powers of 2.
 struct AttentionLoops {
   int64_t tile_rows;
   int64_t panel;

@@ -8,7 +8,8 @@
 namespace rushlight::engine::RL_ISA {
 namespace {
 
-// The greatest tile that stays in registers: sums of a group, numbers, a row of B, a quad of A.
+// The greatest tile that stays in registers: the sums of a group, the scaled sums, a row of B, a
+// quad of A.
 #if defined(__AVX512VNNI__)
 constexpr int kRows = 7;
 constexpr int kPanels = 2;
@@ -21,8 +22,8 @@ constexpr int kPanels = 1;
 #endif
 static_assert(kRows >= kLeastTileRows && kRows <= kFirstRows, "tables are too small");
 
-// The quads of a row of B's eight terms, 16 times the weights: the first four are in low nibbles,
-// the next ones in high nibbles.
+// A row of B's eight terms as two quads of 16 times the weights: the first four are in low nibbles,
+// the others in high nibbles.
 template <int V, bool kHigh>
 inline void load_quads(const char* b, int64_t b_panel, Quads (&quads)[V]) {
 #pragma GCC unroll 8
@@ -32,7 +33,7 @@ inline void load_quads(const char* b, int64_t b_panel, Quads (&quads)[V]) {
   }
 }
 
-// sums[i] += A[i] * b for row I and those after it; of `left` terms, or of four if there are more.
+// sums[i] += A[i] * b for row I and those after it; over `left` terms, at most four.
 template <int I, bool kWhole, int H, int V>
 inline void add_terms(Sums<H, V>& sums, const Quads (&b)[V], const char* a,
                       const StrideMultiples& s, int64_t left) {
@@ -66,15 +67,15 @@ inline Vec load_scale(const DotTile& t, int64_t group, int v) {
   return load_weights(reinterpret_cast<const float*>(panel) + at);
 }
 
-// Where the sums of a group are.
+// The addresses from which the next terms are read.
 struct Place {
   const char* a;
   const char* b;
   const char* ahead;
 };
 
-// Sums of `octs` eights of terms. kSplit: kOcts * 2 sums at once, of which too few would arise
-// otherwise to hide how long an addition takes.
+// Sums of `octs` eights of terms. With kSplit, each sum is split into kOcts * 2 accumulators, which
+// hide the latency of additions where there are few sums.
 template <int H, int V, int kOcts, bool kSplit>
 inline Sums<H, V> sum_octs(const DotTile& t, int64_t octs, StrideMultiples& s, Place* at) {
   constexpr int kParts = kSplit ? 2 * kOcts : 1;

@@ -7,7 +7,7 @@
 namespace rushlight::engine::RL_ISA {
 namespace {
 
-// The greatest tile that stays in registers: sums, a row of B and a quad of A.
+// The greatest tile that stays in registers, with a row of B and a quad of A.
 #if defined(__AVX512VNNI__)
 constexpr int kRows = 14;
 constexpr int kPanels = 2;
@@ -31,7 +31,7 @@ inline void load_quads(const char* b, int64_t b_panel, Quads (&quads)[V]) {
   for (int v = 0; v < V; ++v) quads[v] = quads_at(load_b<V>(b, b_panel, v));
 }
 
-// sums[i] += A[i] * b for row I and those after it; of `left` terms, or of four if kWhole.
+// sums[i] += A[i] * b for row I and those after it; over `left` terms, or four if kWhole.
 template <int I, bool kWhole, int H, int V>
 RL_INLINE void add_terms(Sums<H, V>& sums, const Quads (&b)[V], const char* first,
                          const char* second, const StrideMultiples& s, int64_t left) {
@@ -44,7 +44,7 @@ RL_INLINE void add_terms(Sums<H, V>& sums, const Quads (&b)[V], const char* firs
   }
 }
 
-// The sums of H rows and P panels, in what registers hold already.
+// Adds the products of H rows and P panels to sums in registers.
 template <int H, int P>
 RL_INLINE void sum_terms(const DotTile& t, Sums<H, P * kPanelVectors>& sums) {
   constexpr int V = P * kPanelVectors;
@@ -88,7 +88,7 @@ void tile(const DotTile& t, void* out) {
 
 #if defined(__AVX512F__)
 
-// Row I and the next one, and those after them; `out` and `residual` are row I's.
+// Stores row I and the rows after it, two at a time; `out` and `residual` are row I's.
 template <int I, bool kAdds, int H>
 RL_INLINE void store_bytes(const TwoPanels<kAdds>& panels, const Sums<H, 2>& sums, uint8_t* out,
                            int64_t stride, const uint8_t* residual, int64_t residual_stride) {
@@ -105,7 +105,7 @@ RL_INLINE void store_bytes(const TwoPanels<kAdds>& panels, const Sums<H, 2>& sum
   }
 }
 
-// Sums that become bytes before they leave the registers.
+// Sums that are requantized in registers.
 template <int H>
 void requantized(const DotTile& t, const RequantizeColumns& c, int64_t row) {
   Sums<H, 2> sums;
@@ -142,7 +142,8 @@ constexpr DotBytesFn requantized_or_null() noexcept {
 
 #endif
 
-// Few rows, of which too few sums arise to hide how long an addition takes: several sums for each.
+// A tile of few rows has too few sums to hide the latency of additions: each is split into several
+// accumulators.
 template <int H>
 void narrow(const DotTile& t, void* out) {
   constexpr int V = kPanelVectors;

@@ -9,7 +9,7 @@ namespace {
 
 using namespace ::rushlight::kernels::RL_ISA;
 
-// The greatest tile that stays in registers: sums, a row of B and an element of A.
+// The greatest tile that stays in registers, with a row of B and an element of A.
 #if defined(__AVX512F__)
 constexpr int kRows = 14;
 constexpr int kPanels = 2;
@@ -113,7 +113,8 @@ void tile(const GemmTile& t) {
   epilogue(t, sums);
 }
 
-// Few rows, of which too few sums arise to hide how long an addition takes: several sums for each.
+// A tile of few rows has too few sums to hide the latency of additions: each is split into several
+// accumulators.
 template <int H, typename B>
 void narrow(const GemmTile& t) {
   constexpr int V = kPanelVectors;
@@ -176,7 +177,7 @@ void pack_rows(const float* const* row, int64_t rows, int64_t depth, float* out)
 #pragma GCC unroll 16
       for (int64_t i = 0; i < kLanes; ++i) square[i] = load(lane[i] + k);
       transpose(square);
-      // What is beyond `rows` is overwritten by the next k.
+      // Lanes beyond `rows` are overwritten by the next k.
 #pragma GCC unroll 16
       for (int64_t i = 0; i < kLanes; ++i) store(out + (k + i) * rows, square[i]);
     }

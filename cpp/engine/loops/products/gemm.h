@@ -1,5 +1,5 @@
 // Inner loops of matrix products in float32 and dense convolutions: register tiles over packed
-// panels (../kernels/panels.h), each element of the result one sum from its first to its last term.
+// panels (../kernels/panels.h), each element of the result is summed in the order of its terms.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ constexpr int64_t kFirstRows = 7;      // rows of a tile that are addressed from
 constexpr int64_t kMaxPanels = 2;      // of a tile
 constexpr int64_t kNarrowRows = 6;
 
-// A tile of C = bias + sum over taps and k of A B. Rows 0..6 and the rest have each a base of their
-// own in A, so that a tile may lie on two rows of an image.
+// A tile of C = bias + sum over taps and k of A B. Rows 0..6 and the other rows have separate bases
+// in A, so that a tile may cover two rows of an image.
 struct GemmTile {
   int64_t rows = 0;
   const float* a[2] = {};
@@ -29,14 +29,14 @@ struct GemmTile {
   int64_t b_panel = 0;  // from one panel of B to the next, in elements
   float* c = nullptr;
   int64_t c_stride = 0;
-  int64_t columns = 0;              // that are stored: more than those of all panels but the last
-  const float* bias = nullptr;      // of whole panels, or nullptr
-  const float* residual = nullptr;  // added, as C lies
+  int64_t columns = 0;              // that are stored; they reach into the last panel
+  const float* bias = nullptr;      // for whole panels, or nullptr
+  const float* residual = nullptr;  // is added, in C's layout
   int64_t residual_stride = 0;
   bool clamp = false;
   float low = 0, high = 0;
-  // What will be needed next, fetched into the second-level cache a few bytes with each term. Of
-  // few rows: nullptr if nothing is to be fetched.
+  // What is needed next; a few bytes of it are fetched into the second-level cache with each term.
+  // For `narrow`, nullptr if nothing is to be fetched.
   const char* ahead = nullptr;
   int64_t ahead_stride = 0;
 };

@@ -74,10 +74,10 @@ void requantize(const RequantizeColumns& c, const int32_t* sums, int64_t row, in
   }
 }
 
-// What a DequantizeColumns is of.
+// The kinds of sums that a DequantizeColumns can have.
 enum class Kind { Start, Rows, Numbers };
 
-// A vector of columns, and how its sums become numbers.
+// The constants of a vector of columns, which dequantize its sums.
 template <Kind kKind>
 struct Numbers {
   IntVec start = {};
@@ -111,10 +111,10 @@ struct Numbers {
   }
 };
 
-// Rows whose zero points are taken together.
+// Rows whose zero points are converted together.
 constexpr int64_t kRowsAtOnce = 16;
 
-// Scales and zero points as integers, whatever was given within what can be converted.
+// Scales and zero points as integers, clamped to what can be converted.
 void to_integers(const float* row_scales, int64_t rows, int32_t* integers) {
   for (int64_t k = 0; k < 2 * rows; k += kLanes) {
     const Vec v = load_some(row_scales + k, 2 * rows - k);
@@ -193,8 +193,8 @@ void bytes_to_floats(const uint8_t* x, int64_t n, float scale, int32_t zero_poin
 bool extremes(const float* x, int64_t n, float* least, float* greatest) {
   constexpr int64_t kChains = 4;
   Vec high[kChains] = {};
-  Vec low[kChains] = {};   // with the other sign
-  Vec zero[kChains] = {};  // NaN where something is not finite
+  Vec low[kChains] = {};   // negated
+  Vec zero[kChains] = {};  // NaN once a number was not finite
   int64_t i = 0;
   for (; i + kChains * kLanes <= n; i += kChains * kLanes) {
 #pragma GCC unroll 4

@@ -18,9 +18,9 @@ using WordsMemory = uint32_t __attribute__((vector_size(kLanes * 4), aligned(1),
 template <int kBits>
 constexpr float kTooGreat = 1.5f * (1 << kBits);
 
-// What makes such a number a weight times its scale. Where products are fused with sums, that is
-// exact but for the last rounding if the scale's last two bits are zeros: 1.5 times it has no more
-// digits then.
+// The factor and term that make such a number a weight times its scale. With fused multiply-adds
+// this is rounded only once if the scale's last two bits are zeros: then 1.5 times the scale is
+// exact.
 struct Scale {
 #if defined(__FMA__) || defined(RL_NEON)
   Vec factor, offset;
@@ -35,7 +35,8 @@ struct Scale {
 #endif
 };
 
-// The terms that lie together in a vector of words, times their scale; the first `left` of them.
+// Unpacks the terms that share a vector of words, at most `left`, and multiplies them by their
+// scale.
 template <int kBits, bool kWhole>
 inline void unpack_words(const char* packed, const Scale& scale, int64_t left, float* out) {
   constexpr int64_t kTogether = kBits == 8 ? kQuad : kOct;
@@ -55,7 +56,7 @@ inline void unpack_words(const char* packed, const Scale& scale, int64_t left, f
   }
 }
 
-// A vector's columns of the terms of one group, the first of which begins a quad or oct.
+// Unpacks the terms of one group for a vector of columns. The first term begins a quad or oct.
 template <int kBits>
 void unpack_group(const char* packed, uintptr_t next, const Scale& scale, int64_t terms,
                   float* out) {
@@ -96,7 +97,7 @@ void unpack(const PanelTerms& panel) {
   }
 }
 
-// Of Half or BFloat.
+// T is Half or BFloat.
 template <typename T>
 void unpack_reals(const PanelTerms& panel) {
   constexpr int64_t kLine = 64 / sizeof(T);

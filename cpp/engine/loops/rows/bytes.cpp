@@ -21,7 +21,7 @@ void interleave(const uint8_t* const* planes, int64_t stride, int64_t columns, u
   }
 }
 
-// A vector of a row's elements, of which `n` are there.
+// Loads a vector of a row's elements, of which `n` exist.
 inline Block load_row(const uint8_t* p, int64_t stride, int64_t n) {
   if (stride == 1) return load_block(p, n);
   if (stride == 0) return splat_block(*p);
@@ -37,7 +37,7 @@ inline void store_row(uint8_t* p, int64_t stride, int64_t n, Block v) {
   for (int64_t i = 0; i < (n < kBlock ? n : kBlock); ++i) p[i * stride] = lanes[i];
 }
 
-// op(a, b) of four vectors of integers, in bytes within low..high.
+// Computes op(a, b) for four vectors of integers, and clamps it to bytes within low..high.
 template <typename Op>
 inline void combine_rows(const ByteRow& row, const Requantize& requantize, const Op& op) {
   const Block low = splat_block(static_cast<uint8_t>(requantize.low));
@@ -68,11 +68,11 @@ void combine(const QuantizedBinary& binary, const ByteRow& row) {
   combine_rows(row, binary.requantize, [&](IntVec a, IntVec b) { return sum.apply(a, b); });
 }
 
-// A table in registers, where there are instructions that look bytes up in them.
+// A table in registers, for processors with byte look-ups in registers.
 #if defined(__AVX512BW__)
 
 struct Table {
-  __m512i parts[16];  // sixteen bytes each, over and over
+  __m512i parts[16];  // sixteen bytes each, repeated
 
   explicit Table(const uint8_t* table) {
 #pragma GCC unroll 16

@@ -15,7 +15,8 @@ namespace {
 constexpr int64_t kPiece = kLanes * 4;
 constexpr int64_t kLongRun = 1024;  // bytes from which the C library is faster
 
-// A file may let what is read and what is written overlap: nothing here relies on that they do not.
+// A file may place a copy's source and target so that they overlap: no loop here relies on the
+// opposite.
 template <int64_t N>
 void piece(const char* in, char* out) {
   char bytes[N];
@@ -23,7 +24,7 @@ void piece(const char* in, char* out) {
   std::memcpy(out, bytes, N);
 }
 
-// From N to 2 * N bytes: two pieces that may overlap.
+// Copies N to 2 * N bytes as two pieces that may overlap.
 template <int64_t N>
 void ends(const char* in, char* out, int64_t bytes) {
   char first[N];
@@ -80,7 +81,7 @@ void line(const void* in, int64_t in_stride, void* out, int64_t out_stride, int6
 
 // --- transpositions -----------------------------------------------------------------------------
 
-// A vector of N elements, and squares of N of them that are transposed by log2(N) perfect shuffles.
+// A vector of N elements; N of them form a square that log2(N) perfect shuffles transpose.
 template <typename T, int64_t N>
 struct Square {
   typedef T Line __attribute__((vector_size(N * sizeof(T))));
@@ -135,7 +136,7 @@ inline void square(const T* in, int64_t in_stride, T* out, int64_t out_stride) {
   for (int64_t i = 0; i < N; ++i) *reinterpret_cast<Memory*>(out + i * out_stride) = lines[i];
 }
 
-// Where the end is nearer than a square, the last square is moved back over what is done already.
+// At the end, the last square is moved back and overlaps elements that are already copied.
 template <typename T, int64_t N>
 void by_squares(const T* in, int64_t in_stride, T* out, int64_t out_stride, int64_t rows,
                 int64_t columns) {
@@ -163,7 +164,7 @@ void transpose(const void* from, int64_t in_stride, void* to, int64_t out_stride
   }
 #endif
   if (least >= kSmall) return by_squares<T, kSmall>(in, in_stride, out, out_stride, rows, columns);
-  // Long lines inside: a few columns (rows) are read (written) in one go.
+  // The longer dimension is the inner loop, so that few lines are read or written at a time.
   constexpr int64_t kSize = sizeof(T);
   if (rows >= columns) {
     for (int64_t i = 0; i < rows; ++i) line<T>(in + i, in_stride, out + i * out_stride, 1, columns);

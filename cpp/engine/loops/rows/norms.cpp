@@ -9,9 +9,9 @@ using namespace ::rushlight::kernels::RL_ISA;
 
 namespace {
 
-// Sums of so many floats are exact enough in floats; beyond, they go to a double.
+// Sums of this many floats are exact enough in float; longer ones are added up in double.
 constexpr int64_t kSumBlock = 4096;
-constexpr int64_t kSums = 4;  // so many at once hide the latency of additions
+constexpr int64_t kSums = 4;  // accumulators, to hide the latency of additions
 
 // The sum of term(i, lanes), a vector from element i on, over n elements.
 template <typename Term>
@@ -32,7 +32,7 @@ inline double sum_terms(int64_t n, Term term) {
   return total;
 }
 
-// body(i, lanes) for a vector at each i, the last one maybe of fewer lanes.
+// Calls body(i, lanes) for each vector of n elements; the last may have fewer lanes.
 template <typename Body>
 inline void for_vectors(int64_t n, Body body) {
   int64_t i = 0;
@@ -44,7 +44,7 @@ double sum(const float* x, int64_t n) {
   return sum_terms(n, [=](int64_t i, int64_t count) { return load_some(x + i, count); });
 }
 
-// Of (x - mean)^2, if 0 is subtracted from lanes beyond the end.
+// The term (x - mean)^2; lanes beyond the end subtract 0.
 double squares(const float* x, int64_t n, float mean) {
   const Vec center = splat(mean);
   float edge[kLanes] = {};
@@ -57,8 +57,8 @@ double squares(const float* x, int64_t n, float mean) {
 }
 
 template <bool kScale, bool kShift>
-void epilogue(const float* x, int64_t n, float mean, float factor, const float* scale,
-              const float* shift, float* out) {
+void normalize_elements(const float* x, int64_t n, float mean, float factor, const float* scale,
+                        const float* shift, float* out) {
   for_vectors(n, [=](int64_t i, int64_t count) {
     Vec v = (load_some(x + i, count) - mean) * factor;
     if (kScale) v *= load_some(scale + i, count);
@@ -67,7 +67,7 @@ void epilogue(const float* x, int64_t n, float mean, float factor, const float* 
   });
 }
 
-// False if is_exact() is.
+// False if is_exact() is false.
 bool normalize_row(const Norm& norm, int64_t row) {
   const int64_t n = norm.width;
   const float* const x = norm.in + row * n;
@@ -79,13 +79,13 @@ bool normalize_row(const Norm& norm, int64_t row) {
   const double variance = around / width;
   const float factor = static_cast<float>(1.0 / sqrt(variance + static_cast<double>(norm.epsilon)));
   if (norm.scale != nullptr && norm.shift != nullptr) {
-    epilogue<true, true>(x, n, mean, factor, norm.scale, norm.shift, out);
+    normalize_elements<true, true>(x, n, mean, factor, norm.scale, norm.shift, out);
   } else if (norm.scale != nullptr) {
-    epilogue<true, false>(x, n, mean, factor, norm.scale, x, out);
+    normalize_elements<true, false>(x, n, mean, factor, norm.scale, x, out);
   } else if (norm.shift != nullptr) {
-    epilogue<false, true>(x, n, mean, factor, x, norm.shift, out);
+    normalize_elements<false, true>(x, n, mean, factor, x, norm.shift, out);
   } else {
-    epilogue<false, false>(x, n, mean, factor, x, x, out);
+    normalize_elements<false, false>(x, n, mean, factor, x, x, out);
   }
   return true;
 }
@@ -104,7 +104,7 @@ void affine(const float* x, int64_t n, float center, float factor, float shift, 
 
 // --- columns ------------------------------------------------------------------------------------
 
-constexpr int64_t kRowBlock = 256;  // as kSumBlock, of one sum after another
+constexpr int64_t kRowBlock = 256;  // as kSumBlock, for sums with one accumulator
 
 // sums[j] = the sum of term(vector, j) over the rows, for kVecs vectors of columns at once.
 template <int kVecs, typename Term>
@@ -128,7 +128,7 @@ inline void sum_columns(const float* x, int64_t stride, int64_t rows, int64_t la
   for (int64_t k = 0; k < kVecs * kLanes; ++k) sums[column + k] = static_cast<float>(wide[k]);
 }
 
-// `sums` has a whole block of floats.
+// `sums` has kColumnBlock floats.
 template <typename Term>
 inline void add_columns(const float* x, int64_t stride, int64_t rows, int64_t columns, float* sums,
                         Term term) {

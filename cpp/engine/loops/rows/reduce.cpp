@@ -8,7 +8,7 @@ using namespace ::rushlight::kernels::RL_ISA;
 
 namespace {
 
-// How two values, or vectors of them, become one; the greatest and the least keep NaN.
+// Combine two values or vectors; the maximum and the minimum keep NaN.
 struct Add {
   static constexpr float kStart = 0;
   static Vec combine(Vec a, Vec b) { return a + b; }
@@ -26,7 +26,7 @@ struct Less {
 };
 
 constexpr int64_t kUnroll = 4;
-constexpr int64_t kBlock = 4096;  // sums of so many floats are exact enough in floats
+constexpr int64_t kBlock = 4096;  // sums of this many floats are exact enough in float
 
 template <typename Op>
 float block(const float* x, int64_t n) {
@@ -59,9 +59,9 @@ float row(const float* x, int64_t n, Reduction kind) {
   return static_cast<float>(kind == Reduction::Mean ? total / static_cast<double>(n) : total);
 }
 
-constexpr int64_t kRowBlock = 256;  // the same of one sum after another
+constexpr int64_t kRowBlock = 256;  // the same for sums with one accumulator
 
-// kVecs vectors of columns, or the first `lanes` of one.
+// Reduces kVecs vectors of columns, or the first `lanes` of one.
 template <typename Op, int kVecs>
 void strip(const float* x, int64_t stride, int64_t rows, int64_t lanes, double divisor,
            float* out) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kUnroll = 4;
 
-// The first n lanes from memory, -infinity in the others: what adds nothing to either pass.
+// Loads the first n lanes; the others are -infinity, which changes neither the maximum nor the sum.
 inline Vec load_part(const float* p, int64_t n) {
   IntVec lanes;
 #pragma GCC unroll 16
@@ -19,7 +19,7 @@ inline Vec load_part(const float* p, int64_t n) {
   return lanes < splat_int(static_cast<int32_t>(n)) ? v : splat(-kInf);
 }
 
-// NaN may be lost: the exponentials bring it back.
+// A NaN may be lost here: the exponentials bring it back.
 float greatest(const float* x, int64_t n) {
   Vec most[kUnroll];
   for (int64_t u = 0; u < kUnroll; ++u) most[u] = splat(-kInf);
@@ -33,10 +33,10 @@ float greatest(const float* x, int64_t n) {
   return max_lanes(max_of(max_of(most[0], most[1]), max_of(most[2], most[3])));
 }
 
-// The sum of e^(x - max), whose terms are stored unless this is a logarithm.
+// The sum of e^(x - max); its terms are stored unless the logarithm is wanted.
 template <bool kLog>
 double sum_exp(const float* x, int64_t n, float max, float* out) {
-  constexpr int64_t kBlock = 4096;  // sums of so many terms are exact enough in floats
+  constexpr int64_t kBlock = 4096;  // sums of this many terms are exact enough in float
   double total = 0;
   const auto term = [=](Vec v, int64_t i) {
     const Vec e = exp_nonpositive(v - max);
@@ -73,7 +73,7 @@ void row(const float* x, int64_t n, float* out, bool log) {
   for (int64_t i = 0; i < n; ++i) out[i] *= factor;
 }
 
-// Of one vector of columns, or the first `lanes` of one.
+// Softmax of one vector of columns, or of its first `lanes` lanes.
 template <bool kWhole>
 void column_vector(const float* x, int64_t stride, int64_t rows, int64_t lanes, float* out,
                    bool log) {

@@ -21,7 +21,7 @@ using Block = ::rushlight::kernels::RL_ISA::VectorOf<uint8_t>::Type;
 using BlockMemory = ::rushlight::kernels::RL_ISA::VectorOf<uint8_t>::Memory;
 using Shorts = ::rushlight::kernels::RL_ISA::VectorOf<uint16_t>::Type;
 
-// Its elements as 16 and as 32 bits, in whichever order is cheapest.
+// Its elements as 16 and as 32 bits, in the order that is cheapest.
 struct Halves {
   Shorts v[2];
 };
@@ -33,7 +33,7 @@ static inline Block load_block(const uint8_t* p) {
   return *reinterpret_cast<const BlockMemory*>(p);
 }
 static inline void store_block(uint8_t* p, Block v) { *reinterpret_cast<BlockMemory*>(p) = v; }
-// The first n elements, all of them if there are no more; those beyond are zero.
+// Loads the first n elements, at most a whole block; the others are zero.
 static inline Block load_block(const uint8_t* p, int64_t n) {
   if (n >= kBlock) return load_block(p);
 #if defined(__AVX512BW__)
@@ -156,7 +156,7 @@ static inline Block narrow(const Quad& q) {
 
 static inline Quad widen(Block v) { return widen(halve(v)); }
 
-// Floats that were clamped to +-2^22 at most, to the nearest integers, ties to even.
+// Rounds floats within +-2^22 to the nearest integers, ties to even.
 static inline IntVec round_even(Vec v) {
 #if defined(__AVX512F__)
   return reinterpret_cast<IntVec>(_mm512_cvtps_epi32(v));
@@ -173,7 +173,7 @@ static inline IntVec round_even(Vec v) {
 #endif
 }
 
-// What Requantize says (kernels/quantized.h), in vectors.
+// Requantize (engine/types/quantized.h) in vectors.
 struct RequantizeVec {
   Vec low, high;  // before the zero point is added
   IntVec zero_point;
@@ -188,14 +188,14 @@ struct RequantizeVec {
   IntVec apply(IntVec sum, Vec multiplier) const {
     return round(__builtin_convertvector(sum, Vec) * multiplier);
   }
-  // Of NaN, the least.
+  // NaN gives the least.
   IntVec round(Vec number) const {
     using namespace ::rushlight::kernels::RL_ISA;
     return round_even(min_of(max_of(number, low), high)) + zero_point;
   }
 };
 
-// What QuantizedBinary says of sums (kernels/quantized.h), in vectors, but for the bounds.
+// The sums of QuantizedBinary (engine/types/quantized.h) in vectors, without its bounds.
 struct SumVec {
   IntVec bias, a_multiplier, b_multiplier, zero_point;
   int32_t shift;

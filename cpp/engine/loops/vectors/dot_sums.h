@@ -8,7 +8,8 @@ namespace rushlight::engine::RL_ISA {
 
 constexpr int kPanelVectors = kPanel / kLanes;
 
-// Sums of H rows and V vectors of columns, and of the weights alone where A is taken less kOffset.
+// Sums of H rows and V vectors of columns, and of the weights alone if kOffset is subtracted from
+// A.
 template <int H, int V>
 struct Sums {
   IntVec sums[H][V] = {};
@@ -28,7 +29,7 @@ struct Sums {
       for (int i = 0; i < H; ++i) sums[i][v] += other.sums[i][v];
     }
   }
-  // Each term of A is kOffset greater; a zero, for `weights`, was taken as -kOffset.
+  // Corrects for the kOffset in each term of A: `weights` are the products with -kOffset.
   IntVec value(int i, int v) const { return kOffset != 0 ? sums[i][v] - weights[v] : sums[i][v]; }
   void store(int32_t* out) const {
 #pragma GCC unroll 14
@@ -39,7 +40,7 @@ struct Sums {
   }
 };
 
-// Vector v of a row of B.
+// Loads vector v of a row of B.
 template <int V>
 inline IntVec load_b(const char* b, int64_t b_panel, int v) {
   const char* panel = V == kPanelVectors ? b : b + v / kPanelVectors * b_panel;
