@@ -46,7 +46,7 @@ from rushlight.schema.debug import DebugMap
 from rushlight.schema.flat_tensor import TensorLayout
 from rushlight.serialize.data_files import DataFiles
 from rushlight.serialize.debug_limit import with_debug
-from rushlight.serialize.file import PTEFile
+from rushlight.serialize.file import PTEFile, check_program_path
 from rushlight.serialize.ptd import NamedTensor
 from rushlight.serialize.pte import write_pte, write_pte_to
 from rushlight.serialize.segments import Data
@@ -90,10 +90,12 @@ def to_edge(
         constant_methods: values that methods without inputs return, by name.
         compile_config: what to keep whole and what to check.
         progress: called with each stage's name before it starts.
+
+    Raises:
+        ExportError: for what cannot be exported, with its line of Python and what to do.
     """
     config = compile_config or EdgeCompileConfig()
-    captured = _captured(programs)
-    edge = {}
+    captured, edge = _captured(programs), {}
     for name, program in captured.items():
         progress(f"{name}: edge")
         edge[name] = to_edge_dialect(program, config, method=name)
@@ -187,7 +189,7 @@ class EdgeProgramManager:
         return set(self._constant_methods)
 
     def exported_program(self, method_name: str = "forward") -> ExportedProgram:
-        """The Edge program of one method."""
+        """The Edge program of the method `method_name`; ExportError if there is none."""
         if method_name not in self._programs:
             raise ExportError(
                 f"there is no method {method_name!r}; there are {sorted(self._programs)}",
@@ -196,7 +198,7 @@ class EdgeProgramManager:
         return self._programs[method_name]
 
     def with_forms(self, forms: Mapping[str, ExportedProgram]) -> EdgeProgramManager:
-        """A new manager with further forms of its methods, which have no contracts of their own."""
+        """A new manager that also has `forms` of its methods, without contracts of their own."""
         return EdgeProgramManager(
             {**self._programs, **forms},
             self._constant_methods,
@@ -268,7 +270,15 @@ class EdgeProgramManager:
     def to_executorch(
         self, config: ExecutorchBackendConfig | None = None, *, progress: Progress = _quiet
     ) -> ExecutorchProgramManager:
-        """Lower to out-variants, plan memory, emit and serialize."""
+        """Lower to out-variants, plan memory and emit.
+
+        Args:
+            config: options of all three; default: `ExecutorchBackendConfig()`.
+            progress: called with each stage's name before it starts.
+
+        Raises:
+            ExportError: for what cannot be lowered, with the nodes and their lines of Python.
+        """
         config = config or ExecutorchBackendConfig()
         lowered: dict[str, LoweredMethod] = {}
         for name, program in self._programs.items():
@@ -343,11 +353,11 @@ class ExecutorchProgramManager:
         return self._emitted.instruction_nodes
 
     def lowered_method(self, method_name: str = "forward") -> LoweredMethod:
-        """The planned out-variant graph of one method."""
+        """The planned out-variant graph of the method `method_name`."""
         return self._methods[method_name]
 
     def exported_program(self, method_name: str = "forward") -> ExportedProgram:
-        """The method with its graph of out-variants, to read."""
+        """The method `method_name` with its graph of out-variants, to read."""
         method = self._methods[method_name]
         shown = copy.copy(method.program)
         shown._graph_module = GraphModule(torch.nn.Module(), method.graph)
@@ -371,7 +381,7 @@ class ExecutorchProgramManager:
         return self._emitted.debug
 
     def add_named_data(self, key: str, value: Data) -> None:
-        """Add bytes to the file under a key of their own."""
+        """Add the bytes `value` to the file, under `key` in its named data."""
         self._more[key] = value
         self._buffer = None
 
@@ -415,14 +425,14 @@ class ExecutorchProgramManager:
         return self._buffer
 
     def write_to_file(self, open_file: BinaryIO) -> None:
-        """Write the .pte to a file opened for binary writing."""
+        """Write the .pte to `open_file`, which is open for binary writing."""
         if self._buffer is not None:
             open_file.write(self._buffer)
         else:  # straight from the tensors: the weights are not held a second time
             write_pte_to(open_file, self._file(), **self._alignments())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the .pte, and each external data file beside it.
+        """Write the .pte to `path`, and each external data file beside it.
 
         Modules loaded from old files keep them; they stay if a new one cannot be written.
 
@@ -442,7 +452,7 @@ class ExecutorchProgramManager:
             ) from error
 
     def write_tensor_data_to_file(self, directory: str | os.PathLike[str]) -> None:
-        """Write one `<tag>.ptd` into `directory` for every tag of external constants."""
+        """Write one `<tag>.ptd` into `directory` for each tag of external constants."""
         external = self._data_files()
         with replacing_all(external.paths(directory)) as files:
             external.write_to(files)
@@ -468,17 +478,6 @@ class ExecutorchProgramManager:
         return self._external
 
 
-def check_program_path(path: str | os.PathLike[str]) -> None:
-    """Check that a program may have this file name.
-
-    Raises:
-        ExportError: if it does not end in .pte.
-    """
-    if not os.fspath(path).endswith(".pte"):
-        problem = f"{os.fspath(path)!r}: a program's file name must end in .pte"
-        raise ExportError(problem, code=Code.INVALID_ARGUMENT)
-
-
 class _Alignments(TypedDict):
     segment_alignment: int
     constant_alignment: int
@@ -487,9 +486,8 @@ class _Alignments(TypedDict):
 
 
 def _named_tensor(tensor: torch.Tensor) -> NamedTensor:
-    layout = TensorLayout(
-        SCALAR_TYPES[tensor.dtype], list(tensor.shape), list(dim_order_of(tensor))
-    )
+    dim_order = list(dim_order_of(tensor))
+    layout = TensorLayout(SCALAR_TYPES[tensor.dtype], list(tensor.shape), dim_order)
     return NamedTensor(raw_bytes(tensor), layout, alignment=16)
 
 

@@ -18,6 +18,7 @@
 #include "program_walk.h"
 #include "rushlight/program/flat_tensor_fb.h"
 #include "rushlight/program/program_fb.h"
+#include "seed.h"
 
 namespace {
 
@@ -392,7 +393,7 @@ void test_damaged(const char* path, long rounds) {
   const std::vector<uint8_t> good = read_file(path);
   const Exact exact(good);
   CHECK(fb::verify_Program(exact.data(), exact.size()));
-  std::mt19937 random(static_cast<unsigned>(good.size()));
+  std::mt19937 random(rushlight::test::seed_for(good.size()));
   long passed = 0;
   uint64_t total = 0;
   for (long i = 0; i < rounds; ++i) {

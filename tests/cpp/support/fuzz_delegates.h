@@ -17,6 +17,7 @@
 #include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/module/module.h"
 #include "rushlight/module/thread_pool.h"
+#include "seed.h"
 
 namespace rushlight {
 namespace test {
@@ -333,7 +334,7 @@ bool fuzz(const char* name, const Recording& recording, const std::vector<Slot>&
   Counts whole;
   run<Tested>(recording, recording.payload, is_dynamic, nullptr, &whole);
   Counts counts;
-  Damage damage(slots, 12345);
+  Damage damage(slots, seed_for(0));
   for (size_t round = 0; round < rounds; ++round) {
     std::vector<uint8_t> payload = recording.payload;
     damage(payload);

@@ -20,6 +20,7 @@
 #include "rushlight/module/files/desktop_files.h"
 #include "rushlight/module/module.h"
 #include "rushlight/platform/platform.h"
+#include "seed.h"
 
 namespace {
 
@@ -252,7 +253,7 @@ void test_mutants(const char* path, const Bytes& whole, const Ran& expected, int
   for (size_t i = 0; i < n; ++i) {
     for (size_t k = 0; k < kEntry; k += 8) slots.push_back({kHeader + i * kEntry + k, 8});
   }
-  Damage damage(slots, 1);
+  Damage damage(slots, seed_for(0));
   for (int round = 0; round < rounds; ++round) {
     Files files;
     files.files["x"] = whole;
