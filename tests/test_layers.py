@@ -7,6 +7,8 @@
 * 500 lines a file, 60 a function, 5 levels of nesting, 100 columns. Exceptions stand in
   ``layer_waivers.txt`` with their reason; generated files are exempt.
 * 25 files a folder, and folders of tests mirror those that they test.
+
+What holds inside folders is in ``test_layers_inside.py``.
 """
 
 from __future__ import annotations

@@ -34,12 +34,12 @@ void run_convolution(const ConvCase& test, PoolWorkers& workers) {
   QuantizedPooling pooling;
   const ConvGeometry g = conv.geometry = pooling.geometry = geometry_of(test);
   conv.in = pooling.in = bytes(in, static_cast<size_t>(test.size * test.size * g.in_channels));
-  conv.in_column_step = g.in_channels;
-  conv.in_row_step = test.size * g.in_channels;
+  conv.in_column_stride = g.in_channels;
+  conv.in_row_stride = test.size * g.in_channels;
   if (test.channels_first) {
-    conv.in_channel_step = test.size * test.size;
-    conv.in_column_step = 1;
-    conv.in_row_step = test.size;
+    conv.in_channel_stride = test.size * test.size;
+    conv.in_column_stride = 1;
+    conv.in_row_stride = test.size;
   }
   const int64_t terms = g.kernel_y * g.kernel_x * (g.in_channels / g.groups);
   const auto columns = static_cast<size_t>(panels_of(g.out_channels) * kPanel);
@@ -47,12 +47,12 @@ void run_convolution(const ConvCase& test, PoolWorkers& workers) {
                                                               quads_of(g.in_channels / g.groups)));
   conv.results.start = reinterpret_cast<const int32_t*>(bytes(start, columns * 4));
   conv.results.multipliers = aligned(multipliers, columns);
-  conv.results.step = g.out_channels;
+  conv.results.stride = g.out_channels;
   const auto n_out = static_cast<size_t>(g.out_height * g.out_width * g.out_channels);
   conv.results.bytes = pooling.out = bytes(out, n_out);
   const bool depthwise = test.kind == Kind::Depthwise;
   void* scratch = bytes(room, depthwise ? quantized_depthwise_scratch(g)
-                                        : quantized_convolution_scratch(g, conv.in_channel_step));
+                                        : quantized_convolution_scratch(g, conv.in_channel_stride));
   pooling.kind = test.kind == Kind::MaxPool ? Pool::Max : Pool::Average;
   const double work = 2.0 * static_cast<double>(n_out) * static_cast<double>(terms);
   const Timing t = measure_dot(work, workers.count(), [&] {
@@ -82,7 +82,7 @@ void run_elementwise(PoolWorkers& workers) {
   ByteOperands operands;
   operands.rank = 1;
   operands.sizes[0] = kCount;
-  operands.a_steps[0] = operands.b_steps[0] = operands.out_steps[0] = 1;
+  operands.a_strides[0] = operands.b_strides[0] = operands.out_strides[0] = 1;
   operands.a = bytes(a, kCount);
   operands.b = bytes(b, kCount);
   operands.out = bytes(out, kCount);
@@ -97,7 +97,7 @@ void run_elementwise(PoolWorkers& workers) {
   binary.kind = QuantizedBinaryKind::Multiply;
   binary.multiplier = 0.01f;
   time("multiply 56x56x256", 3, [&] { combine(binary, operands, &workers); });
-  operands.b_steps[0] = 0;
+  operands.b_strides[0] = 0;
   time("look up 56x56x256", 2, [&] { look_up(operands, &workers); });
 }
 
@@ -106,7 +106,7 @@ void run_rows(int64_t rows, int64_t width, PoolWorkers& workers) {
   std::vector<float> in, out, scales;
   QuantizeRows job;
   job.rows = rows;
-  job.width = job.in_step = job.out_step = width;
+  job.width = job.in_stride = job.out_stride = width;
   const auto n = static_cast<size_t>(rows * width);
   job.in = aligned(in, n);
   job.out = bytes(out, n);

@@ -68,7 +68,7 @@ void run_product(const ProductCase& test, bool cold, const PanelCase& of, PoolWo
   p.depth = test.depth;
   p.columns = test.columns;
   p.a = aligned(a, static_cast<size_t>(p.rows * p.depth));
-  p.a_step = p.depth;
+  p.a_stride = p.depth;
   const auto weights = static_cast<size_t>(panels_of(p.columns) * kPanel * p.depth);
   p.type = of.type;
   const size_t size = weights * static_cast<size_t>(of.bits) / 8;  // bytes
@@ -77,7 +77,7 @@ void run_product(const ProductCase& test, bool cold, const PanelCase& of, PoolWo
   const size_t copies = cold ? kColdBytes / size + 2 : 1;
   const char* panels = reinterpret_cast<const char*>(aligned(b, size * copies / 4));
   p.c = aligned(c, static_cast<size_t>(p.rows * p.columns));
-  p.c_step = p.columns;
+  p.c_stride = p.columns;
   const size_t bytes = product_scratch(p, workers.count());
   float* room = aligned(scratch, bytes / 4 + 16);
   const double flops = 2.0 * static_cast<double>(p.rows * p.depth * p.columns);
@@ -97,9 +97,9 @@ void run_convolution(const ConvCase& test, bool cold, PoolWorkers& workers) {
   Pooling pooling;
   const ConvGeometry g = conv.geometry = pooling.geometry = geometry_of(test);
   conv.in = pooling.in = aligned(in, static_cast<size_t>(test.size * test.size * g.in_channels));
-  conv.in_row_step = test.size * (test.channels_first ? 1 : g.in_channels);
-  conv.in_column_step = test.channels_first ? 1 : g.in_channels;
-  conv.in_channel_step = test.channels_first ? test.size * test.size : 1;
+  conv.in_row_stride = test.size * (test.channels_first ? 1 : g.in_channels);
+  conv.in_column_stride = test.channels_first ? 1 : g.in_channels;
+  conv.in_channel_stride = test.channels_first ? test.size * test.size : 1;
   const int64_t terms = g.kernel_y * g.kernel_x * (g.in_channels / g.groups);
   const auto n_weights = static_cast<size_t>(panels_of(g.out_channels) * kPanel * terms);
   const size_t copies = cold ? kColdBytes / (n_weights * 4) + 2 : 1;

@@ -61,8 +61,8 @@ void run_product(const ProductCase& test, Output output, bool cold, PoolWorkers&
   std::vector<float> a, panels, start, multipliers, scales, row_scales, c;
   QuantizedProduct p;
   p.rows = test.rows;
-  p.depth = p.a_step = test.depth;
-  p.columns = p.results.step = test.columns;
+  p.depth = p.a_stride = test.depth;
+  p.columns = p.results.stride = test.columns;
   p.a = reinterpret_cast<const uint8_t*>(aligned(a, static_cast<size_t>(p.rows * p.depth / 4 + 1)));
   const int64_t columns = panels_of(p.columns) * kPanel;
   p.bits = output >= Output::Nibbles ? 4 : 8;
@@ -75,7 +75,7 @@ void run_product(const ProductCase& test, Output output, bool cold, PoolWorkers&
   if (output <= Output::Sums) {
     p.results.bytes = reinterpret_cast<uint8_t*>(out);
     if (output == Output::Sums) p.results.residual = p.results.bytes;
-    p.results.residual_step = p.results.step;
+    p.results.residual_stride = p.results.stride;
     set_sum(0.5f, 0.25f, 0.5f, &p.results.sum);
   } else {
     p.results.floats = out;

@@ -50,18 +50,18 @@ void run_attention(const AttentionCase& test, PoolWorkers& workers) {
   a.causal = test.causal;
   a.scale = 1.0f / std::sqrt(static_cast<float>(test.width));
   // As linear layers leave them: [length, heads, width].
-  const auto steps = [&](int64_t heads) {
-    HeadSteps s;
+  const auto strides = [&](int64_t heads) {
+    HeadStrides s;
     s.head = test.width;
     s.row = heads * test.width;
     return s;
   };
-  a.q_steps = a.out_steps = steps(test.heads);
-  a.k_steps = a.v_steps = steps(test.key_heads);
-  a.q = aligned(q, static_cast<size_t>(a.queries * a.q_steps.row));
-  a.k = aligned(k, static_cast<size_t>(a.keys * a.k_steps.row));
-  a.v = aligned(v, static_cast<size_t>(a.keys * a.v_steps.row));
-  a.out = aligned(out, static_cast<size_t>(a.queries * a.q_steps.row));
+  a.q_strides = a.out_strides = strides(test.heads);
+  a.k_strides = a.v_strides = strides(test.key_heads);
+  a.q = aligned(q, static_cast<size_t>(a.queries * a.q_strides.row));
+  a.k = aligned(k, static_cast<size_t>(a.keys * a.k_strides.row));
+  a.v = aligned(v, static_cast<size_t>(a.keys * a.v_strides.row));
+  a.out = aligned(out, static_cast<size_t>(a.queries * a.q_strides.row));
   void* const scratch = aligned(room, attention_scratch(a, workers.count()) / 4);
   double pairs = static_cast<double>(a.queries * a.keys);
   if (a.causal) pairs = static_cast<double>(a.queries * (a.queries + 1)) / 2;
@@ -99,7 +99,7 @@ void run_rows(const char* name, const char* word, int64_t floats, PoolWorkers& w
 void run_copies(const char* word, PoolWorkers& workers) {
   struct Case {
     const char* name;
-    int64_t sizes[4], in_steps[4];
+    int64_t sizes[4], in_strides[4];
   };
   const Case cases[] = {
       {"copy dense 197x768", {1, 1, 197, 768}, {0, 0, 768, 1}},
@@ -113,13 +113,13 @@ void run_copies(const char* word, PoolWorkers& workers) {
   for (const Case& test : cases) {
     Copy c;
     c.rank = 4;
-    int64_t step = 1;
-    for (size_t d = 4; d-- > 0; step *= test.sizes[d]) {
+    int64_t stride = 1;
+    for (size_t d = 4; d-- > 0; stride *= test.sizes[d]) {
       c.sizes[d] = test.sizes[d];
-      c.in_steps[d] = test.in_steps[d];
-      c.out_steps[d] = step;
+      c.in_strides[d] = test.in_strides[d];
+      c.out_strides[d] = stride;
     }
-    run_rows(test.name, word, step, workers, [&](const float* in, float* out) {
+    run_rows(test.name, word, stride, workers, [&](const float* in, float* out) {
       c.in = in;
       c.out = out;
       copy(c, &workers);
@@ -177,7 +177,7 @@ void run_functions(const char* word, PoolWorkers& workers) {
   struct Case {
     const char* name;
     TileOp op;
-    int64_t rows, columns, step;
+    int64_t rows, columns, stride;
   };
   const Case cases[] = {
       {"tile relu 128x3072", TileOp::RELU, 128, 3072, 3072},
@@ -210,8 +210,8 @@ void run_functions(const char* word, PoolWorkers& workers) {
           operands[0].data = const_cast<float*>(in);
           operands[1].data = out;
           for (TileOperand& operand : operands) {
-            operand.steps[2] = test.step;
-            operand.steps[3] = 1;
+            operand.strides[2] = test.stride;
+            operand.strides[3] = 1;
           }
           if (test.rows < 128) {
             run_tile_block(run, 0, test.rows, 0, test.columns);
@@ -219,7 +219,7 @@ void run_functions(const char* word, PoolWorkers& workers) {
             run_tiles(run, &workers);
           }
         },
-        test.rows * test.step);
+        test.rows * test.stride);
   }
 }
 

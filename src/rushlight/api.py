@@ -15,7 +15,7 @@ from rushlight.capture import Model, capture
 from rushlight.capture.tracing import one_at_a_time
 from rushlight.check import Lower, accepts, check_contracts, check_method
 from rushlight.edge import EdgeCompileConfig, ExecutorchBackendConfig, MemoryPlanningPass
-from rushlight.errors import Code, ExportError
+from rushlight.errors import Code, ExportError, answers_keywords
 from rushlight.forms import (
     Backend,
     Form,
@@ -92,6 +92,10 @@ class Program:
         return memory_of(self.buffer)
 
 
+@answers_keywords(
+    methods="constant methods are constant_methods={'name': value}; several methods are a mapping "
+    "of names to programs, export({'name': program})"
+)
 @one_at_a_time
 def export(
     model: Model | Mapping[str, Model],
@@ -102,7 +106,7 @@ def export(
     backend: Backend | Sequence[Backend] = PORTABLE,
     quantize: Any = None,
     calibrate: Any = None,
-    methods: Mapping[str, Any] | None = None,
+    constant_methods: Mapping[str, Any] | None = None,
     verify: bool = True,
     strict: bool | float = False,
     memory: MemoryPlanningPass | None = None,
@@ -126,7 +130,7 @@ def export(
             `rushlight.quantize`. Default: nothing is quantised.
         calibrate: inputs that show the ranges of values, for recipes that need them: an iterable
             of tuples of arguments; of several methods a mapping of their names to such iterables.
-        methods: constant methods: names to the values that they return.
+        constant_methods: methods without inputs: their names to the values that they return.
         verify: run the program in the runtime on the example inputs (and on another shape, if
             shapes may vary) and compare with eager.
         strict: refuse a program if what the (preferred) backend leaves to the portable kernels
@@ -164,7 +168,7 @@ def export(
     made = {}
     for form in forms:
         made[form.name] = to_edge_transform_and_lower(
-            captured, None, form.partitioners, methods, compile_config, progress=say
+            captured, None, form.partitioners, constant_methods, compile_config, progress=say
         )
         if limit is not None and form is forms[0] and form.partitioners:
             check_fallbacks(made[form.name], limit)

@@ -47,8 +47,9 @@ from rushlight.schema.debug import DebugMap
 from rushlight.schema.flat_tensor import TensorLayout
 from rushlight.serialize.data_files import DataFiles
 from rushlight.serialize.debug_limit import with_debug
+from rushlight.serialize.file import PTEFile
 from rushlight.serialize.ptd import NamedTensor
-from rushlight.serialize.pte import PTEFile, write_pte, write_pte_to
+from rushlight.serialize.pte import write_pte, write_pte_to
 from rushlight.serialize.segments import Data
 
 Programs = ExportedProgram | Mapping[str, ExportedProgram]
@@ -418,9 +419,7 @@ class ExecutorchProgramManager:
         Raises:
             ExportError: if `path` does not end in .pte, or cannot be written.
         """
-        if not os.fspath(path).endswith(".pte"):
-            problem = f"{os.fspath(path)!r}: a program's file name must end in .pte"
-            raise ExportError(problem, code=Code.INVALID_ARGUMENT)
+        check_program_path(path)
         external = self._data_files()
         paths = [*external.paths(os.path.dirname(path)), path]
         try:
@@ -457,6 +456,17 @@ class ExecutorchProgramManager:
                 entries.append((tag, key, NamedTensor(data, entry.tensor_layout, entry.alignment)))
         self._external = DataFiles(entries)
         return self._external
+
+
+def check_program_path(path: str | os.PathLike[str]) -> None:
+    """Check that a program may have this file name.
+
+    Raises:
+        ExportError: if it does not end in .pte.
+    """
+    if not os.fspath(path).endswith(".pte"):
+        problem = f"{os.fspath(path)!r}: a program's file name must end in .pte"
+        raise ExportError(problem, code=Code.INVALID_ARGUMENT)
 
 
 class _Alignments(TypedDict):

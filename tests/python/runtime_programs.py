@@ -12,8 +12,9 @@ from rushlight.schema import program as fb
 from rushlight.schema.common import ScalarType
 from rushlight.schema.flat_tensor import TensorLayout
 from rushlight.schema.sizes import tensor_bytes
+from rushlight.serialize.file import PTEFile
 from rushlight.serialize.ptd import NamedTensor, write_ptd
-from rushlight.serialize.pte import PTEFile, write_pte
+from rushlight.serialize.pte import write_pte
 
 TYPES = {
     "float32": ScalarType.FLOAT,

@@ -19,7 +19,7 @@ enum class Place : uint8_t {
   CONSTANT = 3,
 };
 
-// How a size, step or offset follows from the inputs' sizes.
+// How a size, stride or offset follows from the inputs' sizes.
 enum class ExpressionKind : uint8_t {
   CONSTANT = 0,
   INPUT_SIZE = 1,
@@ -34,7 +34,7 @@ enum class ExpressionKind : uint8_t {
 // The greatest numbers that a reader takes of a payload. What has more is cut, or not taken.
 enum class Limit : uint64_t {
   RANK = 8,
-  STEP_VALUES = 16,
+  NODE_VALUES = 16,
   ARGUMENTS = 65536,
   QUANTIZED_TERMS = 65793,
   WINDOW = 1048576,
@@ -133,7 +133,7 @@ enum class QuantizedBinaryKind : uint8_t {
   MULTIPLY = 2,
 };
 
-// What a step does.
+// What a node does.
 enum class Operation : uint8_t {
   NONE = 0,
   Product = 1,
@@ -169,8 +169,8 @@ class Expression : public Table {
   int64_t b() const { return scalar<int64_t>(2, 0); }
 };
 
-// A view of memory. Its dimensions are the operator's, whatever their order in memory: steps say
-// it. Sizes, steps and offset are those at the upper bounds of the inputs' sizes.
+// A view of memory. The order of its dimensions is the operator's; the strides say how they lie in
+// memory. Sizes, strides and offset are those at the upper bounds of the inputs' sizes.
 class Value : public Table {
  public:
   using Table::Table;
@@ -179,8 +179,8 @@ class Value : public Table {
   Vector<int64_t> sizes() const { return Vector<int64_t>(target(1)); }
   bool has_sizes() const { return field(1) != nullptr; }
   // Elements from one to the next in each dimension.
-  Vector<int64_t> steps() const { return Vector<int64_t>(target(2)); }
-  bool has_steps() const { return field(2) != nullptr; }
+  Vector<int64_t> strides() const { return Vector<int64_t>(target(2)); }
+  bool has_strides() const { return field(2) != nullptr; }
   Place place() const { return scalar<Place>(3, Place::SCRATCH); }
   // Which input, output or constant.
   uint32_t index() const { return scalar<uint32_t>(4, 0); }
@@ -190,8 +190,8 @@ class Value : public Table {
   // it does in all. Of the offset, in bytes.
   Vector<int32_t> dynamic_sizes() const { return Vector<int32_t>(target(6)); }
   bool has_dynamic_sizes() const { return field(6) != nullptr; }
-  Vector<int32_t> dynamic_steps() const { return Vector<int32_t>(target(7)); }
-  bool has_dynamic_steps() const { return field(7) != nullptr; }
+  Vector<int32_t> dynamic_strides() const { return Vector<int32_t>(target(7)); }
+  bool has_dynamic_strides() const { return field(7) != nullptr; }
   int32_t dynamic_offset() const { return scalar<int32_t>(8, -1); }
 };
 
@@ -219,7 +219,7 @@ class TileProgram : public Table {
 };
 
 // What is done to results of a product or convolution before they leave the cache.
-class Finish : public Table {
+class Epilogue : public Table {
  public:
   using Table::Table;
   bool clamped() const { return scalar<bool>(0, false); }
@@ -239,8 +239,8 @@ class Finish : public Table {
 class Product : public Table {
  public:
   using Table::Table;
-  Finish finish() const { return Finish(target(0)); }
-  bool has_finish() const { return field(0) != nullptr; }
+  Epilogue epilogue() const { return Epilogue(target(0)); }
+  bool has_epilogue() const { return field(0) != nullptr; }
 };
 
 // Products of matrices that are both computed, in batches. Inputs: a, b.
@@ -264,8 +264,8 @@ class Convolution : public Table {
   Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }
   bool has_dilation() const { return field(4) != nullptr; }
   int64_t groups() const { return scalar<int64_t>(5, 0); }
-  Finish finish() const { return Finish(target(6)); }
-  bool has_finish() const { return field(6) != nullptr; }
+  Epilogue epilogue() const { return Epilogue(target(6)); }
+  bool has_epilogue() const { return field(6) != nullptr; }
 };
 
 // Pooling over two dimensions. Inputs: images [N, C, H, W].
@@ -338,7 +338,7 @@ class Gather : public Table {
   int64_t columns() const { return scalar<int64_t>(0, 0); }
 };
 
-// A copy between memory of different steps.
+// A copy between memory of different strides.
 class Copy : public Table {
  public:
   using Table::Table;
@@ -406,14 +406,14 @@ class QuantizedResidual : public Table {
 
 // A matrix product of uint8 rows with packed int8 weights. Inputs: a, panels, start (int32: what
 // each column's sum starts from), multipliers (float32, one for each column). The result is uint8,
-// or float32: sum * multiplier, then finished.
+// or float32: sum * multiplier, then the epilogue.
 class QuantizedProduct : public Table {
  public:
   using Table::Table;
   Requantize requantize() const { return Requantize(target(0)); }
   bool has_requantize() const { return field(0) != nullptr; }
-  Finish finish() const { return Finish(target(1)); }
-  bool has_finish() const { return field(1) != nullptr; }
+  Epilogue epilogue() const { return Epilogue(target(1)); }
+  bool has_epilogue() const { return field(1) != nullptr; }
   QuantizedResidual residual() const { return QuantizedResidual(target(2)); }
   bool has_residual() const { return field(2) != nullptr; }
 };
@@ -430,8 +430,8 @@ class DynamicProduct : public Table {
   uint8_t bits() const { return scalar<uint8_t>(0, 8); }
   // Terms that share a scale, a multiple of 8 that divides their number; 0: all of them.
   int64_t group_size() const { return scalar<int64_t>(1, 0); }
-  Finish finish() const { return Finish(target(2)); }
-  bool has_finish() const { return field(2) != nullptr; }
+  Epilogue epilogue() const { return Epilogue(target(2)); }
+  bool has_epilogue() const { return field(2) != nullptr; }
 };
 
 // A convolution of uint8 images. Inputs: images, weights, start, multipliers, as of a product. What
@@ -453,8 +453,8 @@ class QuantizedConvolution : public Table {
   uint8_t padding_value() const { return scalar<uint8_t>(6, 0); }
   Requantize requantize() const { return Requantize(target(7)); }
   bool has_requantize() const { return field(7) != nullptr; }
-  Finish finish() const { return Finish(target(8)); }
-  bool has_finish() const { return field(8) != nullptr; }
+  Epilogue epilogue() const { return Epilogue(target(8)); }
+  bool has_epilogue() const { return field(8) != nullptr; }
   QuantizedResidual residual() const { return QuantizedResidual(target(9)); }
   bool has_residual() const { return field(9) != nullptr; }
 };
@@ -491,7 +491,7 @@ class QuantizedPooling : public Table {
 };
 
 // One fused operator. Its number is what errors and events are reported under.
-class Step : public Table {
+class Node : public Table {
  public:
   using Table::Table;
   Operation operation_type() const { return scalar<Operation>(0, Operation::NONE); }
@@ -569,8 +569,8 @@ class Graph : public Table {
   bool has_values() const { return field(1) != nullptr; }
   Tables<Constant> constants() const { return Tables<Constant>(target(2)); }
   bool has_constants() const { return field(2) != nullptr; }
-  Tables<Step> steps() const { return Tables<Step>(target(3)); }
-  bool has_steps() const { return field(3) != nullptr; }
+  Tables<Node> nodes() const { return Tables<Node>(target(3)); }
+  bool has_nodes() const { return field(3) != nullptr; }
   uint32_t n_inputs() const { return scalar<uint32_t>(4, 0); }
   uint32_t n_outputs() const { return scalar<uint32_t>(5, 0); }
   // Bytes of the memory that values in scratch share.
@@ -593,7 +593,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 2},  // version
     {FieldKind::Tables, 1},  // values
     {FieldKind::Tables, 2},  // constants
-    {FieldKind::Tables, 3},  // steps
+    {FieldKind::Tables, 3},  // nodes
     {FieldKind::Scalar, 2},  // n_inputs
     {FieldKind::Scalar, 2},  // n_outputs
     {FieldKind::Scalar, 3},  // scratch_size
@@ -602,17 +602,17 @@ inline constexpr FieldLayout kFields[] = {
     // Value
     {FieldKind::Scalar, 0},  // dtype
     {FieldKind::Vector, 3},  // sizes
-    {FieldKind::Vector, 3},  // steps
+    {FieldKind::Vector, 3},  // strides
     {FieldKind::Scalar, 0},  // place
     {FieldKind::Scalar, 2},  // index
     {FieldKind::Scalar, 3},  // offset
     {FieldKind::Vector, 2},  // dynamic_sizes
-    {FieldKind::Vector, 2},  // dynamic_steps
+    {FieldKind::Vector, 2},  // dynamic_strides
     {FieldKind::Scalar, 2},  // dynamic_offset
     // Constant
     {FieldKind::String, 0},  // key
     {FieldKind::Scalar, 3},  // size
-    // Step
+    // Node
     {FieldKind::Union, 0},       // operation_type
     {FieldKind::UnionValue, 0},  // operation
     {FieldKind::Vector, 2},      // inputs
@@ -622,7 +622,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 3},  // a
     {FieldKind::Scalar, 3},  // b
     // Product
-    {FieldKind::Table, 25},  // finish
+    {FieldKind::Table, 25},  // epilogue
     // BatchProduct
     // Convolution
     {FieldKind::Scalar, 0},  // kind
@@ -631,7 +631,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Vector, 3},  // padding
     {FieldKind::Vector, 3},  // dilation
     {FieldKind::Scalar, 3},  // groups
-    {FieldKind::Table, 25},  // finish
+    {FieldKind::Table, 25},  // epilogue
     // Pooling
     {FieldKind::Scalar, 0},  // average
     {FieldKind::Vector, 3},  // kernel
@@ -667,12 +667,12 @@ inline constexpr FieldLayout kFields[] = {
     // QuantizeRows
     // QuantizedProduct
     {FieldKind::Table, 27},  // requantize
-    {FieldKind::Table, 25},  // finish
+    {FieldKind::Table, 25},  // epilogue
     {FieldKind::Table, 28},  // residual
     // DynamicProduct
     {FieldKind::Scalar, 0},  // bits
     {FieldKind::Scalar, 3},  // group_size
-    {FieldKind::Table, 25},  // finish
+    {FieldKind::Table, 25},  // epilogue
     // QuantizedConvolution
     {FieldKind::Scalar, 0},  // kind
     {FieldKind::Vector, 3},  // kernel
@@ -682,7 +682,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 3},  // groups
     {FieldKind::Scalar, 0},  // padding_value
     {FieldKind::Table, 27},  // requantize
-    {FieldKind::Table, 25},  // finish
+    {FieldKind::Table, 25},  // epilogue
     {FieldKind::Table, 28},  // residual
     // QuantizedBinary
     {FieldKind::Scalar, 0},  // kind
@@ -704,7 +704,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 2},  // in_zero_point
     {FieldKind::Scalar, 2},  // multiplier
     {FieldKind::Table, 27},  // requantize
-    // Finish
+    // Epilogue
     {FieldKind::Scalar, 0},  // clamped
     {FieldKind::Scalar, 2},  // low
     {FieldKind::Scalar, 2},  // high
@@ -726,7 +726,7 @@ inline constexpr TableLayout kTables[] = {
     {0, 9},    // 0 Graph
     {9, 9},    // 1 Value
     {18, 2},   // 2 Constant
-    {20, 4},   // 3 Step
+    {20, 4},   // 3 Node
     {24, 3},   // 4 Expression
     {27, 1},   // 5 Product
     {28, 0},   // 6 BatchProduct
@@ -748,7 +748,7 @@ inline constexpr TableLayout kTables[] = {
     {73, 7},   // 22 QuantizedBinary
     {80, 0},   // 23 Lookup
     {80, 10},  // 24 QuantizedPooling
-    {90, 6},   // 25 Finish
+    {90, 6},   // 25 Epilogue
     {96, 2},   // 26 TileProgram
     {98, 3},   // 27 Requantize
     {101, 2},  // 28 QuantizedResidual

@@ -1,4 +1,4 @@
-"""What the steps of a cpu backend's payload do, from their sizes: operations and bytes."""
+"""What the nodes of a cpu backend's payload do, from their sizes: operations and bytes."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _OPERATORS: Mapping[fb.ExpressionKind, Callable[[int, int], int]] = {
 
 
 def engine_work(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list[Work]:
-    """The work of each step of a payload.
+    """The work of each node of a payload.
 
     Args:
         inputs: what the delegate's inputs are in a run; None where that is not known. Without
-            them, steps whose sizes follow from the inputs' have none.
+            them, nodes whose sizes follow from the inputs' have none.
 
     Raises:
         LoadError: it is no payload.
@@ -44,7 +44,7 @@ def engine_work(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list[W
             size = known[expression] if 0 <= expression < len(known) else None
             if size is not None and i < len(value.sizes):
                 value.sizes[i], dynamic[i] = size, -1
-    return [_work(graph, step) for step in graph.steps]
+    return [_work(graph, node) for node in graph.nodes]
 
 
 def _evaluate(
@@ -72,26 +72,28 @@ def _value_of(
     return None if a is None or b is None else _OPERATORS[one.kind](a, b)
 
 
-def _work(graph: fb.Graph, step: fb.Step) -> Work:
-    operation = step.operation
-    finish = getattr(operation, "finish", None)
-    more = finish is not None and (finish.clamped or finish.added or finish.program is not None)
+def _work(graph: fb.Graph, node: fb.Node) -> Work:
+    operation = node.operation
+    epilogue = getattr(operation, "epilogue", None)
+    more = epilogue is not None and (
+        epilogue.clamped or epilogue.added or epilogue.program is not None
+    )
     more = more or getattr(operation, "residual", None) is not None
     name = type(operation).__name__ + ("+" if more else "")
     try:
-        flops, moved = _flops(graph, step), _bytes(graph, step)
+        flops, moved = _flops(graph, node), _bytes(graph, node)
         return Work(name, flops, moved, is_integer=isinstance(operation, _INTEGER))
     except (IndexError, ValueError):  # sizes that vary, or are not the operation's
         return Work(name)
 
 
-def _flops(graph: fb.Graph, step: fb.Step) -> int | None:
+def _flops(graph: fb.Graph, node: fb.Node) -> int | None:
     """Multiplications and additions of products; nothing else has a number that all agree on."""
-    operation = step.operation
+    operation = node.operation
     if not isinstance(operation, _PRODUCTS | _CONVOLUTIONS | fb.Attention):
         return None
-    inputs = [_sizes(graph, number) for number in step.inputs]
-    out = _sizes(graph, step.outputs[0])
+    inputs = [_sizes(graph, number) for number in node.inputs]
+    out = _sizes(graph, node.outputs[0])
     if isinstance(operation, _PRODUCTS):
         return 2 * math.prod(out) * inputs[0][-1]
     if isinstance(operation, _CONVOLUTIONS):
@@ -107,18 +109,18 @@ def _flops(graph: fb.Graph, step: fb.Step) -> int | None:
     return 2 * batch * heads * pairs * (width + value_width)
 
 
-def _bytes(graph: fb.Graph, step: fb.Step) -> int:
-    """Each value that the step reads or writes, once; of a gather's table the rows it takes."""
-    operation = step.operation
+def _bytes(graph: fb.Graph, node: fb.Node) -> int:
+    """Each value that the node reads or writes, once; of a gather's table the rows it takes."""
+    operation = node.operation
     if isinstance(operation, fb.Gather):
-        out, indices = graph.values[step.outputs[0]], graph.values[step.inputs[1]]
+        out, indices = graph.values[node.outputs[0]], graph.values[node.inputs[1]]
         return 2 * _value_bytes(out) + _value_bytes(indices)
-    numbers = {number for number in (*step.inputs, *step.outputs) if number >= 0}
-    finish = getattr(operation, "finish", None)
-    program = getattr(operation, "program", None) or (finish.program if finish else None)
+    numbers = {number for number in (*node.inputs, *node.outputs) if number >= 0}
+    epilogue = getattr(operation, "epilogue", None)
+    program = getattr(operation, "program", None) or (epilogue.program if epilogue else None)
     numbers.update(program.operands if program is not None else ())
-    if finish is not None and finish.added:
-        numbers.add(finish.residual)
+    if epilogue is not None and epilogue.added:
+        numbers.add(epilogue.residual)
     moved = sum(_value_bytes(graph.values[number]) for number in numbers)
     # It may lie where the result does, and is both read and written then.
     residual = getattr(operation, "residual", None)
@@ -143,5 +145,5 @@ def _fixed(value: fb.Value) -> fb.Value:
 def _value_bytes(value: fb.Value) -> int:
     """Of its elements, those that repeat counted once."""
     value = _fixed(value)
-    counted = [n for n, step in zip(value.sizes, value.steps, strict=True) if step != 0]
+    counted = [n for n, stride in zip(value.sizes, value.strides, strict=True) if stride != 0]
     return math.prod(counted) * ELEMENT_SIZE[value.dtype]

@@ -14,7 +14,7 @@ from rushlight.inspect.scratch import scratch_of
 from rushlight.inspect.values import describe_values, name_results, name_the_rest
 from rushlight.schema import program as fb
 from rushlight.schema.debug import DebugMethod
-from rushlight.serialize.pte import PTEFile
+from rushlight.serialize.file import PTEFile
 from rushlight.serialize.segments import as_bytes
 
 

@@ -61,7 +61,7 @@ def load(
             done to them matters any more.
         guard: before each call, ask the system whether a mapped file has another size or time than
             when it was loaded: RunError if so. What changes it during a call is not noticed.
-        methods: load only these methods; None loads all.
+        methods: the names of the methods to load; None loads all.
         backend_options: what backends are told when they load: a backend's id, or a pair of a
             method and an id, to a dict of keys to bool, int or str. What is given for a method
             comes before what is given for all. At most 8 backends; keys have up to 63 bytes, texts
@@ -178,6 +178,13 @@ def _check_methods(methods: Sequence[str] | None) -> None:
     if isinstance(methods, str):
         raise LoadError(
             f"methods={methods!r}: give a list of names: methods=[{methods!r}]",
+            code=Code.INVALID_ARGUMENT,
+        )
+    if isinstance(methods, Mapping):
+        raise LoadError(
+            f"methods={methods!r}: give the names of the methods to load, methods={[*methods]!r}; "
+            f"constant methods are given when a model is exported, "
+            f"rushlight.export(…, constant_methods={{…}})",
             code=Code.INVALID_ARGUMENT,
         )
 

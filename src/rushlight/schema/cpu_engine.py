@@ -27,7 +27,7 @@ class Place(IntEnum):
 
 
 class ExpressionKind(IntEnum):
-    """How a size, step or offset follows from the inputs' sizes."""
+    """How a size, stride or offset follows from the inputs' sizes."""
 
     CONSTANT = 0
     INPUT_SIZE = 1
@@ -43,7 +43,7 @@ class Limit(IntEnum):
     """The greatest numbers that a reader takes of a payload. What has more is cut, or not taken."""
 
     RANK = 8
-    STEP_VALUES = 16
+    NODE_VALUES = 16
     ARGUMENTS = 65536
     QUANTIZED_TERMS = 65793
     WINDOW = 1048576
@@ -162,15 +162,15 @@ class Expression:
 class Value:
     """A view of memory.
 
-    Its dimensions are the operator's, whatever their order in memory: steps say it. Sizes, steps
-    and offset are those at the upper bounds of the inputs' sizes.
+    The order of its dimensions is the operator's; the strides say how they lie in memory. Sizes,
+    strides and offset are those at the upper bounds of the inputs' sizes.
     """
 
     dtype: ScalarType = ScalarType.FLOAT
     #: Elements of each dimension.
     sizes: list[int] = field(default_factory=list)
     #: Elements from one to the next in each dimension.
-    steps: list[int] = field(default_factory=list)
+    strides: list[int] = field(default_factory=list)
     place: Place = Place.SCRATCH
     #: Which input, output or constant.
     index: int = 0
@@ -179,7 +179,7 @@ class Value:
     #: An expression for each dimension, -1 where the above holds whatever the inputs' sizes; empty
     #: if it does in all. Of the offset, in bytes.
     dynamic_sizes: list[int] | None = None
-    dynamic_steps: list[int] | None = None
+    dynamic_strides: list[int] | None = None
     dynamic_offset: int = -1
 
 
@@ -204,7 +204,7 @@ class TileProgram:
 
 
 @dataclass(slots=True)
-class Finish:
+class Epilogue:
     """What is done to results of a product or convolution before they leave the cache."""
 
     clamped: bool = False
@@ -225,7 +225,7 @@ class Product:
     the panels are int8, or uint8 of 4 bits: as of a DynamicProduct, with groups or without.
     """
 
-    finish: Finish | None = None
+    epilogue: Epilogue | None = None
 
 
 @dataclass(slots=True)
@@ -244,7 +244,7 @@ class Convolution:
     padding: list[int] = field(default_factory=list)
     dilation: list[int] = field(default_factory=list)
     groups: int = 0
-    finish: Finish | None = None
+    epilogue: Epilogue | None = None
 
 
 @dataclass(slots=True)
@@ -321,7 +321,7 @@ class Gather:
 
 @dataclass(slots=True)
 class Copy:
-    """A copy between memory of different steps."""
+    """A copy between memory of different strides."""
 
 
 @dataclass(slots=True)
@@ -389,11 +389,11 @@ class QuantizedProduct:
     """A matrix product of uint8 rows with packed int8 weights.
 
     Inputs: a, panels, start (int32: what each column's sum starts from), multipliers (float32, one
-    for each column). The result is uint8, or float32: sum * multiplier, then finished.
+    for each column). The result is uint8, or float32: sum * multiplier, then the epilogue.
     """
 
     requantize: Requantize | None = None
-    finish: Finish | None = None
+    epilogue: Epilogue | None = None
     residual: QuantizedResidual | None = None
 
 
@@ -411,7 +411,7 @@ class DynamicProduct:
     bits: int = 8
     #: Terms that share a scale, a multiple of 8 that divides their number; 0: all of them.
     group_size: int = 0
-    finish: Finish | None = None
+    epilogue: Epilogue | None = None
 
 
 @dataclass(slots=True)
@@ -431,7 +431,7 @@ class QuantizedConvolution:
     groups: int = 0
     padding_value: int = 0
     requantize: Requantize | None = None
-    finish: Finish | None = None
+    epilogue: Epilogue | None = None
     residual: QuantizedResidual | None = None
 
 
@@ -462,7 +462,7 @@ class QuantizedPooling:
     requantize: Requantize | None = None
 
 
-# What a step does.
+# What a node does.
 Operation = (
     Product
     | BatchProduct
@@ -488,7 +488,7 @@ Operation = (
 
 
 @dataclass(slots=True)
-class Step:
+class Node:
     """One fused operator. Its number is what errors and events are reported under."""
 
     operation: Operation
@@ -504,7 +504,7 @@ class Graph:
     version: int = 0
     values: list[Value] = field(default_factory=list)
     constants: list[Constant] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
     n_inputs: int = 0
     n_outputs: int = 0
     #: Bytes of the memory that values in scratch share.
@@ -522,7 +522,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("version", 0, "I", 0),
         codec.Children("values", 1, Value),
         codec.Children("constants", 2, Constant),
-        codec.Children("steps", 3, Step),
+        codec.Children("nodes", 3, Node),
         codec.Scalar("n_inputs", 4, "I", 0),
         codec.Scalar("n_outputs", 5, "I", 0),
         codec.Scalar("scratch_size", 6, "Q", 0),
@@ -532,19 +532,19 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
     Value: (
         codec.Scalar("dtype", 0, "b", ScalarType.FLOAT, ScalarType),
         codec.Numbers("sizes", 1, "q"),
-        codec.Numbers("steps", 2, "q"),
+        codec.Numbers("strides", 2, "q"),
         codec.Scalar("place", 3, "B", Place.SCRATCH, Place),
         codec.Scalar("index", 4, "I", 0),
         codec.Scalar("offset", 5, "Q", 0),
         codec.Numbers("dynamic_sizes", 6, "i", optional=True),
-        codec.Numbers("dynamic_steps", 7, "i", optional=True),
+        codec.Numbers("dynamic_strides", 7, "i", optional=True),
         codec.Scalar("dynamic_offset", 8, "i", -1),
     ),
     Constant: (
         codec.Text("key", 0),
         codec.Scalar("size", 1, "Q", 0),
     ),
-    Step: (
+    Node: (
         codec.Union(
             "operation",
             0,
@@ -579,7 +579,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("a", 1, "q", 0),
         codec.Scalar("b", 2, "q", 0),
     ),
-    Product: (codec.Child("finish", 0, Finish, optional=True),),
+    Product: (codec.Child("epilogue", 0, Epilogue, optional=True),),
     BatchProduct: (),
     Convolution: (
         codec.Scalar("kind", 0, "B", ConvolutionKind.DENSE, ConvolutionKind),
@@ -588,7 +588,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Numbers("padding", 3, "q"),
         codec.Numbers("dilation", 4, "q"),
         codec.Scalar("groups", 5, "q", 0),
-        codec.Child("finish", 6, Finish, optional=True),
+        codec.Child("epilogue", 6, Epilogue, optional=True),
     ),
     Pooling: (
         codec.Scalar("average", 0, "?", False),
@@ -630,13 +630,13 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
     QuantizeRows: (),
     QuantizedProduct: (
         codec.Child("requantize", 0, Requantize, optional=True),
-        codec.Child("finish", 1, Finish, optional=True),
+        codec.Child("epilogue", 1, Epilogue, optional=True),
         codec.Child("residual", 2, QuantizedResidual, optional=True),
     ),
     DynamicProduct: (
         codec.Scalar("bits", 0, "B", 8),
         codec.Scalar("group_size", 1, "q", 0),
-        codec.Child("finish", 2, Finish, optional=True),
+        codec.Child("epilogue", 2, Epilogue, optional=True),
     ),
     QuantizedConvolution: (
         codec.Scalar("kind", 0, "B", ConvolutionKind.DENSE, ConvolutionKind),
@@ -647,7 +647,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("groups", 5, "q", 0),
         codec.Scalar("padding_value", 6, "B", 0),
         codec.Child("requantize", 7, Requantize, optional=True),
-        codec.Child("finish", 8, Finish, optional=True),
+        codec.Child("epilogue", 8, Epilogue, optional=True),
         codec.Child("residual", 9, QuantizedResidual, optional=True),
     ),
     QuantizedBinary: (
@@ -672,7 +672,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("multiplier", 8, "f", 1.0),
         codec.Child("requantize", 9, Requantize, optional=True),
     ),
-    Finish: (
+    Epilogue: (
         codec.Scalar("clamped", 0, "?", False),
         codec.Scalar("low", 1, "f", 0.0),
         codec.Scalar("high", 2, "f", 0.0),

@@ -16,22 +16,22 @@ struct Case {
   int64_t out_span = 0;
 };
 
-// Steps of [batch, heads, length, width] in memory: heads outside or inside, with a gap maybe.
-HeadSteps random_steps(Random& random, const Attention& a, int64_t heads, int64_t length,
-                       int64_t width, int64_t* span) {
-  HeadSteps steps;
+// Strides of [batch, heads, length, width] in memory: heads outside or inside, with a gap maybe.
+HeadStrides random_strides(Random& random, const Attention& a, int64_t heads, int64_t length,
+                           int64_t width, int64_t* span) {
+  HeadStrides strides;
   const int64_t gap = random.chance(3) ? random.whole(1, 20) : 0;
   if (random.chance(2)) {
-    steps.row = width + gap;
-    steps.head = steps.row * length;
-    steps.batch = steps.head * heads;
+    strides.row = width + gap;
+    strides.head = strides.row * length;
+    strides.batch = strides.head * heads;
   } else {
-    steps.head = width;
-    steps.row = width * heads + gap;
-    steps.batch = steps.row * length;
+    strides.head = width;
+    strides.row = width * heads + gap;
+    strides.batch = strides.row * length;
   }
-  *span = steps.batch * a.batch;
-  return steps;
+  *span = strides.batch * a.batch;
+  return strides;
 }
 
 int64_t random_length(Random& random) {
@@ -47,11 +47,11 @@ void add_mask(Random& random, Case* c) {
   const bool of_row = !random.chance(3);
   a.mask_column = random.chance(8) ? 0 : random.chance(8) ? 2 : 1;
   int64_t span = std::max<int64_t>(a.keys * a.mask_column, 1);
-  a.mask_steps.row = of_row ? span : 0;
+  a.mask_strides.row = of_row ? span : 0;
   if (of_row) span *= std::max<int64_t>(a.queries, 1);
-  a.mask_steps.head = of_head ? span : 0;
+  a.mask_strides.head = of_head ? span : 0;
   if (of_head) span *= a.heads;
-  a.mask_steps.batch = of_batch ? span : 0;
+  a.mask_strides.batch = of_batch ? span : 0;
   if (of_batch) span *= std::max<int64_t>(a.batch, 1);
   c->mask = random.reals(span, -3, 3);
   const int64_t hidden = random.whole(2, 4);
@@ -59,8 +59,8 @@ void add_mask(Random& random, Case* c) {
   const float hiding = random.chance(3) ? -3.4028234663852886e38f : -kInfinity;
   for (float& m : c->mask) m = random.chance(hidden) ? hiding : m;
   if (of_row && random.chance(2)) {  // a row, or more, that sees nothing
-    const int64_t row = random.whole(0, span / std::max<int64_t>(a.mask_steps.row, 1) - 1);
-    std::fill_n(c->mask.begin() + row * a.mask_steps.row, a.mask_steps.row, hiding);
+    const int64_t row = random.whole(0, span / std::max<int64_t>(a.mask_strides.row, 1) - 1);
+    std::fill_n(c->mask.begin() + row * a.mask_strides.row, a.mask_strides.row, hiding);
   }
   if (random.chance(20)) c->mask[random.whole(0, span - 1)] = kNotANumber;
 }
@@ -86,13 +86,13 @@ Case random_case(Random& random) {
                              : 1.5f / std::sqrt(static_cast<float>(a.width));
   a.causal = random.chance(3);
   int64_t span = 0;
-  a.q_steps = random_steps(random, a, a.heads, a.queries, a.width, &span);
+  a.q_strides = random_strides(random, a, a.heads, a.queries, a.width, &span);
   c.q = random.reals(span);
-  a.k_steps = random_steps(random, a, a.key_heads, a.keys, a.width, &span);
+  a.k_strides = random_strides(random, a, a.key_heads, a.keys, a.width, &span);
   c.k = random.reals(span);
-  a.v_steps = random_steps(random, a, a.key_heads, a.keys, a.value_width, &span);
+  a.v_strides = random_strides(random, a, a.key_heads, a.keys, a.value_width, &span);
   c.v = random.reals(span);
-  a.out_steps = random_steps(random, a, a.heads, a.queries, a.value_width, &c.out_span);
+  a.out_strides = random_strides(random, a, a.heads, a.queries, a.value_width, &c.out_span);
   if (random.chance(2)) add_mask(random, &c);
   if (random.chance(12)) spoil(random, &c.q, kNotANumber);
   if (random.chance(12)) spoil(random, &c.k, kInfinity);
@@ -106,19 +106,19 @@ Case random_case(Random& random) {
 // The scores of one query, -infinity where a key is not seen.
 std::vector<double> scores_of(const Attention& a, int64_t b, int64_t h, int64_t i) {
   const int64_t key_head = h / (a.heads / a.key_heads);
-  const float* const q = a.q + b * a.q_steps.batch + h * a.q_steps.head + i * a.q_steps.row;
+  const float* const q = a.q + b * a.q_strides.batch + h * a.q_strides.head + i * a.q_strides.row;
   std::vector<double> scores;
   for (int64_t j = 0; j < a.keys; ++j) {
     const float* const k =
-        a.k + b * a.k_steps.batch + key_head * a.k_steps.head + j * a.k_steps.row;
+        a.k + b * a.k_strides.batch + key_head * a.k_strides.head + j * a.k_strides.row;
     double score = 0;
     for (int64_t w = 0; w < a.width; ++w) {
       score += static_cast<double>(q[w]) * static_cast<double>(k[w]);
     }
     score *= static_cast<double>(a.scale);
     if (a.mask != nullptr) {
-      score += static_cast<double>(a.mask[b * a.mask_steps.batch + h * a.mask_steps.head +
-                                          i * a.mask_steps.row + j * a.mask_column]);
+      score += static_cast<double>(a.mask[b * a.mask_strides.batch + h * a.mask_strides.head +
+                                          i * a.mask_strides.row + j * a.mask_column]);
     }
     scores.push_back(a.causal && j > i ? -INFINITY : score);
   }
@@ -140,7 +140,7 @@ std::vector<double> row_of(const Attention& a, int64_t b, int64_t h, int64_t i) 
   const int64_t key_head = h / (a.heads / a.key_heads);
   for (int64_t j = 0; j < a.keys; ++j) {
     const float* const v =
-        a.v + b * a.v_steps.batch + key_head * a.v_steps.head + j * a.v_steps.row;
+        a.v + b * a.v_strides.batch + key_head * a.v_strides.head + j * a.v_strides.row;
     for (int64_t w = 0; w < a.value_width; ++w) {
       row[w] += scores[j] / sum * static_cast<double>(v[w]);
     }
@@ -164,9 +164,9 @@ bool check(const Attention& a, const std::vector<std::vector<double>>& rows, con
   std::vector<bool> written(static_cast<size_t>(span), false);
   for (size_t row = 0; row < rows.size(); ++row) {
     const auto of_head = static_cast<int64_t>(row) / a.queries;
-    const int64_t at = of_head / a.heads * a.out_steps.batch +
-                       of_head % a.heads * a.out_steps.head +
-                       static_cast<int64_t>(row) % a.queries * a.out_steps.row;
+    const int64_t at = of_head / a.heads * a.out_strides.batch +
+                       of_head % a.heads * a.out_strides.head +
+                       static_cast<int64_t>(row) % a.queries * a.out_strides.row;
     if (!all_close(out + at, rows[row], 5e-6, "attention", 1)) return false;
     std::fill_n(written.begin() + at, a.value_width, true);
   }

@@ -140,22 +140,22 @@ std::vector<float> run(const Case& test, std::vector<float>& in, Weights& weight
   Convolution conv;
   conv.geometry = g;
   conv.in = in.data();
-  conv.in_batch_step = g.in_height * g.in_width * g.in_channels;
-  conv.in_row_step = g.in_width * (test.channels_first ? 1 : g.in_channels);
-  conv.in_column_step = test.channels_first ? 1 : g.in_channels;
-  conv.in_channel_step = test.channels_first ? g.in_height * g.in_width : 1;
+  conv.in_batch_stride = g.in_height * g.in_width * g.in_channels;
+  conv.in_row_stride = g.in_width * (test.channels_first ? 1 : g.in_channels);
+  conv.in_column_stride = test.channels_first ? 1 : g.in_channels;
+  conv.in_channel_stride = test.channels_first ? g.in_height * g.in_width : 1;
   conv.weights = weights.packed.data();
   Guarded<float> out(out_size(g));
   conv.out = out.data();
-  if (test.bias) conv.finish.bias = bias.data();
+  if (test.bias) conv.epilogue.bias = bias.data();
   if (test.clamp) {
-    conv.finish.low = -1.25f;
-    conv.finish.high = 1.5f;
+    conv.epilogue.low = -1.25f;
+    conv.epilogue.high = 1.5f;
   }
   const Increment increment = {conv.out, g.out_channels};
   if (test.block) {
-    conv.finish.block = Increment::block;
-    conv.finish.data = &increment;
+    conv.epilogue.block = Increment::block;
+    conv.epilogue.data = &increment;
   }
   const size_t threads = workers == nullptr ? 1 : workers->count();
   const size_t bytes = test.kind == Kind::Dense        ? convolution_scratch(g)
@@ -174,10 +174,10 @@ std::vector<float> run(const Case& test, std::vector<float>& in, Weights& weight
 bool as_expected(const Case& test, const std::vector<float>& in, const Weights& weights,
                  const std::vector<float>& bias, const std::vector<float>& out) {
   const ConvGeometry& g = test.g;
-  Finish finish;
+  Epilogue epilogue;
   if (test.clamp) {
-    finish.low = -1.25f;
-    finish.high = 1.5f;
+    epilogue.low = -1.25f;
+    epilogue.high = 1.5f;
   }
   const Input input = {in, test};
   for (int64_t i = 0; i < out_size(g); ++i) {
@@ -191,7 +191,7 @@ bool as_expected(const Case& test, const std::vector<float>& in, const Weights& 
     // Sums of a tile's 36 pixels, of which each result takes nine, are of that much greater size.
     if (test.kind == Kind::Winograd) expected.size *= 8;
     const float result = out[static_cast<size_t>(i)] - (test.block ? 1.0f : 0.0f);
-    if (!expected.holds(result, finish)) return false;
+    if (!expected.holds(result, epilogue)) return false;
   }
   return true;
 }

@@ -1,4 +1,5 @@
-// The CPU engine's copies between memory of any steps, and between float types, against plain ones.
+// The CPU engine's copies between memory of any strides, and between float types, against plain
+// ones.
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
@@ -24,31 +25,31 @@ void for_each_element(const Copy& copy, Body body) {
     int64_t in = 0;
     int64_t out = 0;
     for (size_t d = copy.rank; d-- > 0; rest /= copy.sizes[d]) {
-      in += rest % copy.sizes[d] * copy.in_steps[d];
-      out += rest % copy.sizes[d] * copy.out_steps[d];
+      in += rest % copy.sizes[d] * copy.in_strides[d];
+      out += rest % copy.sizes[d] * copy.out_strides[d];
     }
     body(in, out);
   }
 }
 
-// Steps of dimensions in some order, with gaps now and then; returns the elements spanned.
-int64_t random_steps(Random& random, const Copy& copy, int64_t* steps, bool broadcasts) {
+// Strides of dimensions in some order, with gaps now and then; returns the elements spanned.
+int64_t random_strides(Random& random, const Copy& copy, int64_t* strides, bool broadcasts) {
   size_t order[kCopyRank];
   for (size_t d = 0; d < copy.rank; ++d) order[d] = d;
   for (size_t d = copy.rank; d > 1; --d) {
     std::swap(order[d - 1], order[random.whole(0, static_cast<int64_t>(d) - 1)]);
   }
-  int64_t step = random.chance(8) ? 2 : 1;
+  int64_t stride = random.chance(8) ? 2 : 1;
   for (size_t k = 0; k < copy.rank; ++k) {
     const size_t d = order[k];
-    steps[d] = step;
+    strides[d] = stride;
     if (broadcasts && random.chance(8)) {
-      steps[d] = 0;
+      strides[d] = 0;
     } else {
-      step *= std::max<int64_t>(copy.sizes[d], 1) + (random.chance(6) ? random.whole(1, 3) : 0);
+      stride *= std::max<int64_t>(copy.sizes[d], 1) + (random.chance(6) ? random.whole(1, 3) : 0);
     }
   }
-  return step;
+  return stride;
 }
 
 void check_copy(Copy copy, int64_t in_span, int64_t out_span, Random& random) {
@@ -83,8 +84,8 @@ void test_copies() {
       copy.sizes[d] = random.chance(60) ? 0 : random.whole(1, std::max<int64_t>(most, 1));
       budget /= std::max<int64_t>(copy.sizes[d], 1);
     }
-    const int64_t in_span = random_steps(random, copy, copy.in_steps, true);
-    const int64_t out_span = random_steps(random, copy, copy.out_steps, false);
+    const int64_t in_span = random_strides(random, copy, copy.in_strides, true);
+    const int64_t out_span = random_strides(random, copy, copy.out_strides, false);
     check_copy(copy, in_span, out_span, random);
   }
 }
@@ -128,8 +129,8 @@ void test_conversions() {
     copy.rank = static_cast<size_t>(random.whole(0, 4));
     // Now and then large enough to be shared out.
     for (size_t d = 0; d < copy.rank; ++d) copy.sizes[d] = random.whole(0, round % 50 ? 12 : 40);
-    const int64_t in_span = random_steps(random, copy, copy.in_steps, true);
-    const int64_t out_span = random_steps(random, copy, copy.out_steps, false);
+    const int64_t in_span = random_strides(random, copy, copy.in_strides, true);
+    const int64_t out_span = random_strides(random, copy, copy.out_strides, false);
     check_conversion<plain::Half, float>(copy, Conversion::HalfToFloat, in_span, out_span, random,
                                          [](plain::Half x) { return plain::widen(x); });
     check_conversion<plain::BFloat, float>(copy, Conversion::BFloatToFloat, in_span, out_span,
@@ -151,13 +152,13 @@ void test_large_copies() {
       copy.element_size = size;
       const int64_t sizes[] = {3, 200000 / columns, columns};
       const int64_t plane = sizes[1] * sizes[2];
-      const int64_t turned[] = {plane, 1, sizes[1]};
+      const int64_t transposed[] = {plane, 1, sizes[1]};
       const int64_t dense[] = {plane, sizes[2], 1};
       std::copy(sizes, sizes + 3, copy.sizes);
-      std::copy(turned, turned + 3, copy.in_steps);
-      std::copy(dense, dense + 3, copy.out_steps);
+      std::copy(transposed, transposed + 3, copy.in_strides);
+      std::copy(dense, dense + 3, copy.out_strides);
       check_copy(copy, 3 * plane, 3 * plane, random);
-      std::copy(dense, dense + 3, copy.in_steps);
+      std::copy(dense, dense + 3, copy.in_strides);
       check_copy(copy, 3 * plane, 3 * plane, random);
     }
   }

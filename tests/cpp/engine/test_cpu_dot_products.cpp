@@ -20,7 +20,7 @@ struct Case {
   Output output = Output::Bytes;
   int64_t a_gap = 0, c_gap = 0;  // between rows
   bool extremes = false;         // all terms are of the greatest size
-  bool finished = false;         // numbers get a bias, a residual and a clamp
+  bool has_epilogue = false;     // numbers get a bias, a residual and a clamp
   int32_t bits = 8;              // of weights; of 4, results are Dynamic
   int64_t group = 0;             // terms that share a scale
   bool halves = false;           // scales of groups are bfloat16
@@ -151,7 +151,7 @@ QuantizedProduct product_of(const Case& test, const Operands& operands) {
   p.depth = test.depth;
   p.columns = test.columns;
   p.a = operands.a.data();
-  p.a_step = test.depth + test.a_gap;
+  p.a_stride = test.depth + test.a_gap;
   p.panels = operands.panels.data();
   p.bits = test.bits;
   if (test.group == 0) {
@@ -164,14 +164,14 @@ QuantizedProduct product_of(const Case& test, const Operands& operands) {
     if (test.halves) p.groups.scales = operands.half_scales.data();
     p.results.shares = operands.shares.data();
   }
-  p.results.step = test.columns + test.c_gap;
+  p.results.stride = test.columns + test.c_gap;
   if (test.output == Output::Dynamic) p.results.row_scales = operands.row_scales.data();
-  if (test.finished) {
-    p.results.finish.bias = operands.bias.data();
-    p.results.finish.residual = operands.residual.data();
-    p.results.finish.residual_step = test.columns;
-    p.results.finish.low = -40;
-    p.results.finish.high = 100;
+  if (test.has_epilogue) {
+    p.results.epilogue.bias = operands.bias.data();
+    p.results.epilogue.residual = operands.residual.data();
+    p.results.epilogue.residual_stride = test.columns;
+    p.results.epilogue.low = -40;
+    p.results.epilogue.high = 100;
   }
   return p;
 }
@@ -189,7 +189,7 @@ void check_bytes(const Case& test, const Operands& operands, PoolWorkers& two) {
   CHECK(alone.intact() && shared.intact() && alone == shared);
   for (int64_t i = 0; i < test.rows; ++i) {
     for (int64_t j = 0; j < test.columns + (i + 1 < test.rows ? test.c_gap : 0); ++j) {
-      const int64_t at = i * p.results.step + j;
+      const int64_t at = i * p.results.stride + j;
       const auto column = static_cast<size_t>(j);
       CHECK(j >= test.columns
                 ? alone.untouched(at)
@@ -230,7 +230,7 @@ double number_of(const Case& test, const Operands& o, int64_t i, int64_t j, doub
     }
     *size = std::fabs(number);
   }
-  if (!test.finished) return number;
+  if (!test.has_epilogue) return number;
   number += o.bias[column] + o.residual[static_cast<size_t>(i * test.columns + j)];
   return number < -40 ? -40 : number > 100 ? 100 : number;
 }
@@ -240,9 +240,9 @@ void check_numbers(const Case& test, const Operands& operands, PoolWorkers& two)
   const auto size = static_cast<int64_t>(Operands::size_of(test.rows, test.columns, test.c_gap));
   Guarded<float> alone(size);
   Guarded<float> shared(size);
-  Increment increment = {alone.data(), p.results.step};
-  p.results.finish.block = Increment::block;
-  p.results.finish.data = &increment;
+  Increment increment = {alone.data(), p.results.stride};
+  p.results.epilogue.block = Increment::block;
+  p.results.epilogue.data = &increment;
   p.results.floats = alone.data();
   multiply(p, nullptr);
   increment.c = p.results.floats = shared.data();
@@ -252,7 +252,7 @@ void check_numbers(const Case& test, const Operands& operands, PoolWorkers& two)
     for (int64_t j = 0; j < test.columns; ++j) {
       double size = 0;
       const double wanted = number_of(test, operands, i, j, &size) + 1;
-      CHECK(close(alone[i * p.results.step + j], wanted, 1e-6, size + 4));
+      CHECK(close(alone[i * p.results.stride + j], wanted, 1e-6, size + 4));
     }
   }
 }
@@ -278,7 +278,7 @@ void test_drawn_shapes(PoolWorkers& two) {
     test.a_gap = random.whole(0, 3);
     test.c_gap = random.whole(0, 2);
     test.extremes = random.chance(3);
-    test.finished = random.chance(2);
+    test.has_epilogue = random.chance(2);
     check_case(test, i, two);
   }
 }
@@ -300,7 +300,7 @@ void test_drawn_nibbles(PoolWorkers& two) {
     test.a_gap = random.whole(0, 3);
     test.c_gap = random.whole(0, 2);
     test.extremes = random.chance(3);
-    test.finished = random.chance(2);
+    test.has_epilogue = random.chance(2);
     test.halves = random.chance(2);
     check_case(test, i, two);
   }

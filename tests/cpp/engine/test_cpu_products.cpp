@@ -104,7 +104,7 @@ std::vector<float> run(const Case& test, Operands& operands, bool scratch, Worke
   p.depth = test.depth;
   p.columns = test.columns;
   p.a = operands.a.data();
-  p.a_step = test.depth + test.a_gap;
+  p.a_stride = test.depth + test.a_gap;
   p.panels = operands.panels.data();
   p.type = test.type;
   if (test.halves()) p.panels = operands.halves.data();
@@ -114,23 +114,23 @@ std::vector<float> run(const Case& test, Operands& operands, bool scratch, Worke
     p.scales = {test.groups(), of.scales.data(), test.scales_as_halves};
     if (test.scales_as_halves) p.scales.scales = of.halves.data();
   }
-  p.c_step = test.columns + test.c_gap;
-  const int64_t size = test.rows == 0 ? 0 : (test.rows - 1) * p.c_step + test.columns;
+  p.c_stride = test.columns + test.c_gap;
+  const int64_t size = test.rows == 0 ? 0 : (test.rows - 1) * p.c_stride + test.columns;
   Guarded<float> c(size);
   p.c = c.data();
-  if (test.bias) p.finish.bias = operands.bias.data();
+  if (test.bias) p.epilogue.bias = operands.bias.data();
   if (test.residual) {
-    p.finish.residual = operands.residual.data();
-    p.finish.residual_step = test.columns;
+    p.epilogue.residual = operands.residual.data();
+    p.epilogue.residual_stride = test.columns;
   }
   if (test.clamp) {
-    p.finish.low = -1.5f;
-    p.finish.high = 2.0f;
+    p.epilogue.low = -1.5f;
+    p.epilogue.high = 2.0f;
   }
-  const Increment increment = {p.c, p.c_step};
+  const Increment increment = {p.c, p.c_stride};
   if (test.block) {
-    p.finish.block = Increment::block;
-    p.finish.data = &increment;
+    p.epilogue.block = Increment::block;
+    p.epilogue.data = &increment;
   }
   const size_t threads = workers == nullptr ? 1 : workers->count();
   const size_t bytes = scratch ? product_scratch(p, threads) : least_product_scratch(p, threads);
@@ -138,18 +138,18 @@ std::vector<float> run(const Case& test, Operands& operands, bool scratch, Worke
   multiply(p, room.data(), bytes, workers);
   CHECK(c.intact());
   for (int64_t i = 0; i + 1 < test.rows; ++i) {
-    for (int64_t j = test.columns; j < p.c_step; ++j) {
-      CHECK(c.untouched(i * p.c_step + j));
+    for (int64_t j = test.columns; j < p.c_stride; ++j) {
+      CHECK(c.untouched(i * p.c_stride + j));
     }
   }
   return std::vector<float>(c.data(), c.data() + size);
 }
 
 bool as_expected(const Case& test, const Operands& operands, const std::vector<float>& c) {
-  Finish finish;
+  Epilogue epilogue;
   if (test.clamp) {
-    finish.low = -1.5f;
-    finish.high = 2.0f;
+    epilogue.low = -1.5f;
+    epilogue.high = 2.0f;
   }
   for (int64_t i = 0; i < test.rows; ++i) {
     for (int64_t j = 0; j < test.columns; ++j) {
@@ -165,7 +165,7 @@ bool as_expected(const Case& test, const Operands& operands, const std::vector<f
       float result = c[static_cast<size_t>(i * (test.columns + test.c_gap) + j)];
       if (test.block) result -= 1;
       expected.size += 1;
-      if (!expected.holds(result, finish)) return false;
+      if (!expected.holds(result, epilogue)) return false;
     }
   }
   return true;
@@ -267,12 +267,12 @@ void test_nan_stays() {
     p.depth = 4;
     p.columns = kPanel;
     p.a = a.data();
-    p.a_step = 4;
+    p.a_stride = 4;
     p.panels = panels.data();
     p.c = c.data();
-    p.c_step = kPanel;
-    p.finish.low = 0;
-    p.finish.high = 3;
+    p.c_stride = kPanel;
+    p.epilogue.low = 0;
+    p.epilogue.high = 3;
     multiply(p, nullptr, 0, nullptr);
     CHECK(std::isnan(c.data()[0]) && std::isnan(c.data()[kPanel - 1]));
     CHECK(c.data()[kPanel] == 3.0f);
@@ -284,14 +284,14 @@ void test_packing(PoolWorkers& two) {
   for (int64_t depth : {1, 5, 16, 33}) {
     for (int64_t columns : {1, 7, 16, 18, 40}) {
       const std::vector<float> matrix = random.reals(depth * columns, -1, 1);
-      for (bool turned : {false, true}) {
+      for (bool transposed : {false, true}) {
         Guarded<float> panels(panels_of(columns) * kPanel * depth);
-        pack_panels(matrix.data(), turned ? 1 : columns, turned ? depth : 1, depth, columns,
+        pack_panels(matrix.data(), transposed ? 1 : columns, transposed ? depth : 1, depth, columns,
                     panels.data(), &two);
         CHECK(panels.intact());
         for (int64_t k = 0; k < depth; ++k) {
           for (int64_t j = 0; j < panels_of(columns) * kPanel; ++j) {
-            const int64_t at = turned ? j * depth + k : k * columns + j;
+            const int64_t at = transposed ? j * depth + k : k * columns + j;
             const float wanted = j < columns ? matrix[static_cast<size_t>(at)] : 0.0f;
             CHECK(*panel_element(panels.data(), depth, k, j) == wanted);
           }

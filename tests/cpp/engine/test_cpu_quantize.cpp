@@ -47,12 +47,12 @@ void check_rows(int64_t rows, int64_t width, int64_t gap, const std::vector<floa
   job.rows = rows;
   job.width = width;
   job.in = in.data();
-  job.in_step = width + gap;
-  job.out_step = width + 1;
+  job.in_stride = width + gap;
+  job.out_stride = width + 1;
   Guarded<float> scales(2 * rows);
   job.scales = scales.data();
   everywhere<uint8_t>(
-      rows * job.out_step,
+      rows * job.out_stride,
       [&](uint8_t* out, Workers* workers) {
         job.out = out;
         quantize_rows(job, workers);
@@ -60,13 +60,13 @@ void check_rows(int64_t rows, int64_t width, int64_t gap, const std::vector<floa
       },
       [&](const uint8_t* out) {
         for (int64_t i = 0; i < rows; ++i) {
-          const float* row = in.data() + i * job.in_step;
+          const float* row = in.data() + i * job.in_stride;
           const Scale scale = scale_of(row, width);
           const float given = scales[2 * i];
           CHECK(given == scale.scale || (std::isnan(given) && std::isnan(scale.scale)));
           CHECK(scales[2 * i + 1] == static_cast<float>(scale.zero_point));
           for (int64_t j = 0; j < width; ++j) {
-            CHECK(out[i * job.out_step + j] == byte_of(row[j], scale.inverse, scale.zero_point));
+            CHECK(out[i * job.out_stride + j] == byte_of(row[j], scale.inverse, scale.zero_point));
           }
         }
       });
@@ -112,8 +112,8 @@ void test_to_bytes() {
     job.rows = 3;
     job.width = width;
     job.in = in.data();
-    job.in_step = width + 1;
-    job.out_step = width;
+    job.in_stride = width + 1;
+    job.out_stride = width;
     job.scale = 0.5f;
     job.zero_point = 131;
     everywhere<uint8_t>(
@@ -124,7 +124,7 @@ void test_to_bytes() {
         },
         [&](const uint8_t* out) {
           for (int64_t i = 0; i < 3 * width; ++i) {
-            const float x = in[static_cast<size_t>(i / width * job.in_step + i % width)];
+            const float x = in[static_cast<size_t>(i / width * job.in_stride + i % width)];
             CHECK(out[i] == byte_of(x, 2.0f, 131));
           }
         });
@@ -139,12 +139,12 @@ void test_from_bytes() {
     job.rows = 2;
     job.width = width;
     job.in = in.data();
-    job.in_step = width + 3;
-    job.out_step = width;
+    job.in_stride = width + 3;
+    job.out_stride = width;
     job.scale = 0.3f;
     job.zero_point = 17;
     const auto at = [&](int64_t i) {
-      return in[static_cast<size_t>(i / width * job.in_step + i % width)];
+      return in[static_cast<size_t>(i / width * job.in_stride + i % width)];
     };
     job.kind = ByteConversion::ToFloats;
     everywhere<float>(

@@ -45,22 +45,22 @@ struct Layout {
     }
     size_t order[kRank] = {0, 1, 2, 3};
     if (random.chance(3)) std::swap(order[3], order[random.whole(0, 2)]);
-    out_bytes = steps(random, order, false, operands.out_steps);
+    out_bytes = strides(random, order, false, operands.out_strides);
     if (random.chance(3)) std::swap(order[3], order[random.whole(0, 2)]);
-    in_bytes = std::max(steps(random, order, true, operands.a_steps),
-                        steps(random, order, true, operands.b_steps));
+    in_bytes = std::max(strides(random, order, true, operands.a_strides),
+                        strides(random, order, true, operands.b_strides));
   }
 
  private:
-  int64_t steps(Random& random, const size_t (&order)[4], bool repeats, int64_t* steps) {
-    int64_t step = random.chance(4) ? 2 : 1;
+  int64_t strides(Random& random, const size_t (&order)[4], bool repeats, int64_t* strides) {
+    int64_t stride = random.chance(4) ? 2 : 1;
     for (size_t i = 4; i-- > 0;) {
       const size_t d = order[i];
       const bool repeated = repeats && random.chance(5);
-      steps[d] = repeated ? 0 : step;
-      if (!repeated) step *= operands.sizes[d] + (random.chance(6) ? 3 : 0);
+      strides[d] = repeated ? 0 : stride;
+      if (!repeated) stride *= operands.sizes[d] + (random.chance(6) ? 3 : 0);
     }
-    return step + 2;
+    return stride + 2;
   }
 };
 
@@ -70,9 +70,9 @@ void for_each_element(const ByteOperands& o, Element element) {
   for (int64_t i = 0; i < numel; ++i) {
     int64_t a = 0, b = 0, out = 0, rest = i;
     for (size_t d = o.rank; d-- > 0; rest /= o.sizes[d]) {
-      a += rest % o.sizes[d] * o.a_steps[d];
-      b += rest % o.sizes[d] * o.b_steps[d];
-      out += rest % o.sizes[d] * o.out_steps[d];
+      a += rest % o.sizes[d] * o.a_strides[d];
+      b += rest % o.sizes[d] * o.b_strides[d];
+      out += rest % o.sizes[d] * o.out_strides[d];
     }
     element(a, b, out);
   }
@@ -130,7 +130,7 @@ void test_all_pairs() {
   ByteOperands operands;
   operands.rank = 1;
   operands.sizes[0] = 1 << 16;
-  operands.a_steps[0] = operands.b_steps[0] = operands.out_steps[0] = 1;
+  operands.a_strides[0] = operands.b_strides[0] = operands.out_strides[0] = 1;
   operands.a = a.data();
   operands.b = b.data();
   everywhere<uint8_t>(
@@ -152,7 +152,7 @@ void test_look_up() {
   Random random(62);
   for (int round = 0; round < 100; ++round) {
     Layout layout(random);
-    for (size_t d = 0; d < layout.operands.rank; ++d) layout.operands.b_steps[d] = 0;
+    for (size_t d = 0; d < layout.operands.rank; ++d) layout.operands.b_strides[d] = 0;
     const std::vector<uint8_t> in = bytes_of(random, layout.in_bytes);
     const std::vector<uint8_t> table = bytes_of(random, 256);
     everywhere<uint8_t>(

@@ -89,9 +89,10 @@ int64_t sum_at(const QuantizedConvolution& conv, const Weights& weights, int64_t
     const bool inside = from_y >= 0 && from_x >= 0 && from_y < g.in_height && from_x < g.in_width;
     for (int64_t i = 0; i < weights.inputs; ++i) {
       const int64_t c = o / weights.outputs * weights.inputs + i;
-      const int64_t byte = inside ? conv.in[n * conv.in_batch_step + from_y * conv.in_row_step +
-                                            from_x * conv.in_column_step + c * conv.in_channel_step]
-                                  : conv.padding_value;
+      const int64_t byte =
+          inside ? conv.in[n * conv.in_batch_stride + from_y * conv.in_row_stride +
+                           from_x * conv.in_column_stride + c * conv.in_channel_stride]
+                 : conv.padding_value;
       sum += byte * weights.at(o, tap, i);
     }
   }
@@ -106,7 +107,7 @@ void run(const Case& test, QuantizedConvolution conv, void* out, Workers* worker
   }
   const size_t bytes = test.depthwise
                            ? quantized_depthwise_scratch(conv.geometry)
-                           : quantized_convolution_scratch(conv.geometry, conv.in_channel_step);
+                           : quantized_convolution_scratch(conv.geometry, conv.in_channel_stride);
   std::vector<char> scratch(bytes, '\x7f');  // garbage
   if (test.depthwise) {
     convolve_depthwise(conv, scratch.data(), workers);
@@ -124,20 +125,20 @@ void check_case(const Case& test, Random& random) {
   conv.geometry = g;
   conv.padding_value = static_cast<uint8_t>(random.whole(0, 255));
   conv.in = in.data();
-  conv.in_column_step = g.in_channels;
-  conv.in_row_step = g.in_width * g.in_channels;
+  conv.in_column_stride = g.in_channels;
+  conv.in_row_stride = g.in_width * g.in_channels;
   if (test.channels_first) {
-    conv.in_channel_step = g.in_height * g.in_width;
-    conv.in_column_step = 1;
-    conv.in_row_step = g.in_width;
+    conv.in_channel_stride = g.in_height * g.in_width;
+    conv.in_column_stride = 1;
+    conv.in_row_stride = g.in_width;
   }
-  conv.in_batch_step = g.in_height * g.in_width * g.in_channels;
+  conv.in_batch_stride = g.in_height * g.in_width * g.in_channels;
   conv.weights = weights.packed.data();
   conv.results.start = weights.start.data();
   conv.results.multipliers = weights.multipliers.data();
   conv.results.requantize = draw_requantize(random);
-  conv.results.step = g.out_channels;
-  conv.results.finish.low = -1.5f;
+  conv.results.stride = g.out_channels;
+  conv.results.epilogue.low = -1.5f;
   std::vector<int32_t> expected(static_cast<size_t>(out_size(g)));
   std::vector<float> expected_floats(expected.size());
   for (int64_t i = 0; i < out_size(g); ++i) {

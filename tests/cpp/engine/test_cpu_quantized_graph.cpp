@@ -109,7 +109,7 @@ void check_run(EngineDelegate& delegate, int32_t rows) {
   std::vector<float> scales(static_cast<size_t>(2 * rows));
   engine::QuantizeRows job;
   job.rows = rows;
-  job.width = job.in_step = job.out_step = kDepth;
+  job.width = job.in_stride = job.out_stride = kDepth;
   job.in = run.x.data();
   job.out = bytes.data();
   job.scales = scales.data();
@@ -140,23 +140,23 @@ void refused(const Change& change, const char* reason) {
 }
 
 // With its rows, panels and results, but for these.
-void refuse_values(Graph::Step step, size_t input, int32_t number, const char* reason) {
-  refused([=](Graph& g) { g.steps[step].inputs[input] = number; }, reason);
+void refuse_values(Graph::Node node, size_t input, int32_t number, const char* reason) {
+  refused([=](Graph& g) { g.nodes[node].inputs[input] = number; }, reason);
 }
 
 void test_refused_products() {
-  for (const Graph::Step step : {Graph::kProduct, Graph::kFloatProduct}) {
-    refuse_values(step, 0, Graph::kX, "an input has another dtype");
-    refuse_values(step, 0, Graph::kStatic, "its panels have other sizes");
-    refuse_values(step, 1, Graph::kBytes, "an input has another dtype");
-    refuse_values(step, 1, -1, "an input is missing");
-    refuse_values(step, 3, Graph::kW, "what belongs to its columns has other sizes");
-    refused([=](Graph& g) { g.steps[step].inputs.push_back(0); }, "too many values");
+  for (const Graph::Node node : {Graph::kProduct, Graph::kFloatProduct}) {
+    refuse_values(node, 0, Graph::kX, "an input has another dtype");
+    refuse_values(node, 0, Graph::kStatic, "its panels have other sizes");
+    refuse_values(node, 1, Graph::kBytes, "an input has another dtype");
+    refuse_values(node, 1, -1, "an input is missing");
+    refuse_values(node, 3, Graph::kW, "what belongs to its columns has other sizes");
+    refused([=](Graph& g) { g.nodes[node].inputs.push_back(0); }, "too many values");
   }
   refused([](Graph& g) { g.values[Graph::kStart].sizes = {31}; },
           "what belongs to its columns has other sizes");
-  refused([](Graph& g) { g.values[Graph::kRows].steps = {0, 1}; }, "repeat");
-  refused([](Graph& g) { g.values[Graph::kStatic].steps = {1, 9}; }, "its rows have gaps");
+  refused([](Graph& g) { g.values[Graph::kRows].strides = {0, 1}; }, "repeat");
+  refused([](Graph& g) { g.values[Graph::kStatic].strides = {1, 9}; }, "its rows have gaps");
   refused([](Graph& g) { g.values[Graph::kStatic].dtype = DType::Int8; },
           "its output has another dtype");
   const auto requantize = [](int32_t zero_point, int32_t low, int32_t high) {
@@ -164,7 +164,7 @@ void test_refused_products() {
         [=](Graph& g) {
           Table bounds, product;
           bounds.scalar<int32_t>(0, zero_point).scalar<int32_t>(1, low).scalar<int32_t>(2, high);
-          g.steps[Graph::kProduct].operation = product.ref(0, bounds.node());
+          g.nodes[Graph::kProduct].operation = product.ref(0, bounds.node());
         },
         "its zero point or its bounds are not within 0..255");
   };
@@ -175,19 +175,19 @@ void test_refused_products() {
   requantize(0, 9, 8);
   refused(
       [](Graph& g) {
-        Table finish, product;
-        finish.scalar<uint8_t>(0, 1);
-        g.steps[Graph::kProduct].operation = product.ref(1, finish.node());
+        Table epilogue, product;
+        epilogue.scalar<uint8_t>(0, 1);
+        g.nodes[Graph::kProduct].operation = product.ref(1, epilogue.node());
       },
       "what follows its results is for float32");
 }
 
 void test_refused_residuals() {
-  const auto adding = [](Graph::Step step, const Table& residual, const char* reason) {
+  const auto adding = [](Graph::Node node, const Table& residual, const char* reason) {
     refused(
         [=](Graph& g) {
           Table bounds, product;
-          g.steps[step].operation = product.ref(0, bounds.node()).ref(2, residual.node());
+          g.nodes[node].operation = product.ref(0, bounds.node()).ref(2, residual.node());
         },
         reason);
   };
@@ -197,16 +197,16 @@ void test_refused_residuals() {
   for (const uint32_t value : {1000u, UINT32_MAX}) {
     of_value(value, "what is added to its results is a value that is not there");
   }
-  of_value(Graph::kFloats, "what is added to its results is no uint8");
+  of_value(Graph::kFloats, "what is added to its results is not uint8");
   of_value(Graph::kRows, "what is added to its results has other sizes, or gaps");
   of_value(Graph::kBytes, "what is added to its results has other sizes, or gaps");
   refused(
       [](Graph& g) {
         g.values.push_back(g.values[Graph::kStatic]);
-        g.values.back().steps = {1, 9};
+        g.values.back().strides = {1, 9};
         Table bounds, product;
         const auto gaps = static_cast<uint32_t>(g.values.size() - 1);
-        g.steps[Graph::kProduct].operation =
+        g.nodes[Graph::kProduct].operation =
             product.ref(0, bounds.node()).ref(2, residual_of(gaps, sum_of()).node());
       },
       "what is added to its results has other sizes, or gaps");
@@ -228,12 +228,12 @@ void test_refused_residuals() {
 }
 
 void test_refused_dynamic_products() {
-  const Graph::Step step = Graph::kProduct8;
-  refuse_values(step, 1, Graph::kColumns, "its rows' scales have other sizes");
-  refuse_values(step, 2, Graph::kNibblePanels, "an input has another dtype");
-  refuse_values(step, 3, Graph::kW, "what belongs to its columns has other sizes");
-  refuse_values(step, 4, Graph::kColumns, "an input has another dtype");
-  refuse_values(step, 5, Graph::kW, "its bias has other sizes");
+  const Graph::Node node = Graph::kProduct8;
+  refuse_values(node, 1, Graph::kColumns, "its rows' scales have other sizes");
+  refuse_values(node, 2, Graph::kNibblePanels, "an input has another dtype");
+  refuse_values(node, 3, Graph::kW, "what belongs to its columns has other sizes");
+  refuse_values(node, 4, Graph::kColumns, "an input has another dtype");
+  refuse_values(node, 5, Graph::kW, "its bias has other sizes");
   refuse_values(Graph::kProduct4, 4, Graph::kStart, "an input has another dtype");
   refuse_values(Graph::kProduct4, 3, Graph::kColumns, "its groups' scales have other sizes");
   refuse_values(Graph::kProduct4, 2, Graph::kBytes, "its panels have other sizes");
@@ -241,7 +241,7 @@ void test_refused_dynamic_products() {
     refused(
         [=](Graph& g) {
           Table product;
-          g.steps[Graph::kProduct4].operation =
+          g.nodes[Graph::kProduct4].operation =
               product.scalar<uint8_t>(0, bits).scalar<int64_t>(1, group);
         },
         reason);
@@ -255,8 +255,8 @@ void test_refused_dynamic_products() {
 }
 
 void test_refused_weights() {
-  const Graph::Step bytes = Graph::kRealProduct8;
-  const Graph::Step nibbles = Graph::kRealProduct4;
+  const Graph::Node bytes = Graph::kRealProduct8;
+  const Graph::Node nibbles = Graph::kRealProduct4;
   const char* scales = "its scales are not one for each column";
   refuse_values(bytes, 0, Graph::kRows, "an input has another dtype");
   refuse_values(bytes, 1, Graph::kBytes, "its panels have other sizes");
@@ -272,8 +272,8 @@ void test_refused_weights() {
         [=](Graph& g) {
           EngineValue& value = g.values[Graph::kGroupScales];
           value.sizes[1] = groups;
-          value.steps[0] = groups * 16;
-          g.steps.erase(g.steps.begin() + Graph::kProduct4);
+          value.strides[0] = groups * 16;
+          g.nodes.erase(g.nodes.begin() + Graph::kProduct4);
         },
         scales);
   }
@@ -283,16 +283,16 @@ void test_refused_conversions() {
   refused([](Graph& g) { g.values[Graph::kScales].sizes = {9, 1}; },
           "its rows' scales have other sizes");
   refused([](Graph& g) { g.values[Graph::kRows].sizes = {9, 39}; }, "its operands differ in sizes");
-  refused([](Graph& g) { g.steps[Graph::kQuantize].outputs = {Graph::kRows}; }, "too few");
-  refuse_values(Graph::kFlip, 0, Graph::kPanels, "its dtypes are none that it is between");
+  refused([](Graph& g) { g.nodes[Graph::kQuantize].outputs = {Graph::kRows}; }, "too few");
+  refuse_values(Graph::kFlip, 0, Graph::kPanels, "it does not convert between these dtypes");
   const auto parameters = [](float scale, int32_t zero_point) {
     refused(
         [=](Graph& g) {
           Table convert;
-          g.steps[Graph::kToBytes].operation =
+          g.nodes[Graph::kToBytes].operation =
               convert.scalar<float>(0, scale).scalar<int32_t>(1, zero_point);
         },
-        "its scale is no positive number, or its zero point not within 0..255");
+        "its scale is not a positive number, or its zero point is not within 0..255");
   };
   for (const float scale : {0.0f, -1.0f, 1e-40f, kInfinity, kNotANumber}) parameters(scale, 0);
   parameters(1, -1);
@@ -303,7 +303,7 @@ void test_refused_conversions() {
 void test_refused_depth() {
   Graph graph;
   for (const size_t i : {size_t{Graph::kX}, size_t{Graph::kRows}}) {
-    graph.values[i].sizes[1] = graph.values[i].steps[0] = 65794;
+    graph.values[i].sizes[1] = graph.values[i].strides[0] = 65794;
   }
   graph.scratch_size = 1 << 21;
   for (EngineValue& value : graph.values) {

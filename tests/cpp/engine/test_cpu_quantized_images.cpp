@@ -98,8 +98,8 @@ class Expected {
     conv.geometry.groups = depthwise ? 20 : 1;
     conv.padding_value = padding;
     conv.in = image.data();
-    conv.in_column_step = 20;
-    conv.in_row_step = 7 * 20;
+    conv.in_column_stride = 20;
+    conv.in_row_stride = 7 * 20;
     conv.weights = panels_.data();
     std::vector<int32_t> start(32);
     std::memcpy(start.data(), bytes_.data(), 128);
@@ -108,7 +108,7 @@ class Expected {
     conv.results.multipliers = columns_;
     conv.results.requantize = kRequantize;
     conv.results.bytes = results.data();
-    conv.results.step = channels;
+    conv.results.stride = channels;
     std::vector<char> scratch(depthwise ? engine::quantized_depthwise_scratch(conv.geometry)
                                         : engine::quantized_convolution_scratch(conv.geometry, 1));
     if (depthwise) {
@@ -119,13 +119,13 @@ class Expected {
     return results;
   }
 
-  static engine::ByteOperands operands(const Bytes& a, const Bytes& b, int64_t b_step,
+  static engine::ByteOperands operands(const Bytes& a, const Bytes& b, int64_t b_stride,
                                        Bytes& result) {
     engine::ByteOperands o;
     o.rank = 1;
     o.sizes[0] = static_cast<int64_t>(a.size());
-    o.a_steps[0] = o.out_steps[0] = 1;
-    o.b_steps[0] = b_step;
+    o.a_strides[0] = o.out_strides[0] = 1;
+    o.b_strides[0] = b_stride;
     o.a = a.data();
     o.b = b.data();
     o.out = result.data();
@@ -176,12 +176,12 @@ void refused(const std::function<void(Graph&)>& change, const char* reason) {
   check_refused(graph, reason);
 }
 
-void refuse_value(Graph::Step step, size_t input, int32_t number, const char* reason) {
-  refused([=](Graph& g) { g.steps[step].inputs[input] = number; }, reason);
+void refuse_value(Graph::Node node, size_t input, int32_t number, const char* reason) {
+  refused([=](Graph& g) { g.nodes[node].inputs[input] = number; }, reason);
 }
 
-void refuse_table(Graph::Step step, Table table, const char* reason) {
-  refused([=](Graph& g) { g.steps[step].operation = table; }, reason);
+void refuse_table(Graph::Node node, Table table, const char* reason) {
+  refused([=](Graph& g) { g.nodes[node].operation = table; }, reason);
 }
 
 Table bounds(int32_t zero_point = 0, int32_t low = 0, int32_t high = 255) {
@@ -190,24 +190,24 @@ Table bounds(int32_t zero_point = 0, int32_t low = 0, int32_t high = 255) {
 }
 
 void test_refused_convolutions() {
-  for (const Graph::Step step : {Graph::kConvolveEach, Graph::kConvolve}) {
-    refuse_value(step, 0, Graph::kX, "an input has another dtype");
-    refuse_value(step, 1, Graph::kBytes, "an input has another dtype");
-    refuse_value(step, 2, Graph::kColumns, "an input has another dtype");
-    refuse_value(step, 3, -1, "an input is missing");
-    refuse_value(step, 3, Graph::kW, "what belongs to its columns has other sizes");
-    const uint8_t kind = step == Graph::kConvolve ? 0 : 1;
+  for (const Graph::Node node : {Graph::kConvolveEach, Graph::kConvolve}) {
+    refuse_value(node, 0, Graph::kX, "an input has another dtype");
+    refuse_value(node, 1, Graph::kBytes, "an input has another dtype");
+    refuse_value(node, 2, Graph::kColumns, "an input has another dtype");
+    refuse_value(node, 3, -1, "an input is missing");
+    refuse_value(node, 3, Graph::kW, "what belongs to its columns has other sizes");
+    const uint8_t kind = node == Graph::kConvolve ? 0 : 1;
     const int64_t groups = kind == 0 ? 1 : 20;
-    refuse_table(step, Graph::convolution(kind, groups, 0, bounds(256)), "within 0..255");
-    refuse_table(step, Graph::convolution(kind, groups, 0, bounds(0, 9, 8)), "within 0..255");
+    refuse_table(node, Graph::convolution(kind, groups, 0, bounds(256)), "within 0..255");
+    refuse_table(node, Graph::convolution(kind, groups, 0, bounds(0, 9, 8)), "within 0..255");
     for (const int64_t bad : {int64_t{0}, int64_t{-1}, int64_t{3}, INT64_MIN, INT64_MAX}) {
-      refuse_table(step, Graph::convolution(kind, bad, 0, bounds()), "do not fit its groups");
+      refuse_table(node, Graph::convolution(kind, bad, 0, bounds()), "do not fit its groups");
     }
-    refuse_table(step, Graph::convolution(2, 1, 0, bounds()), "are dense or depthwise");
-    refuse_table(step, Graph::convolution(9, 1, 0, bounds()), "of an unknown kind");
-    Table finish;
-    finish.scalar<uint8_t>(0, 1);
-    refuse_table(step, Graph::convolution(kind, groups, 0, bounds()).ref(8, finish.node()),
+    refuse_table(node, Graph::convolution(2, 1, 0, bounds()), "are dense or depthwise");
+    refuse_table(node, Graph::convolution(9, 1, 0, bounds()), "of an unknown kind");
+    Table epilogue;
+    epilogue.scalar<uint8_t>(0, 1);
+    refuse_table(node, Graph::convolution(kind, groups, 0, bounds()).ref(8, epilogue.node()),
                  "what follows its results is for float32");
   }
   const auto adding = [](uint8_t kind, int64_t groups, uint32_t value) {
@@ -218,18 +218,19 @@ void test_refused_convolutions() {
   refused(
       [&](Graph& g) {
         g.values.push_back(g.values[Graph::kDenseRows]);
-        g.values.back().sizes = g.values.back().steps = {63, 20};
-        g.values.back().steps = {20, 1};
+        g.values.back().sizes = g.values.back().strides = {63, 20};
+        g.values.back().strides = {20, 1};
         const auto rows = static_cast<uint32_t>(g.values.size() - 1);
-        g.steps[Graph::kConvolveEach].operation = adding(1, 20, rows);
+        g.nodes[Graph::kConvolveEach].operation = adding(1, 20, rows);
       },
       "only dense convolutions add to their results");
   refuse_value(Graph::kConvolveEach, 1, Graph::kPanels, "its weights have other sizes");
   refuse_value(Graph::kConvolve, 1, Graph::kTaps, "its weights have other sizes");
-  refused([](Graph& g) { g.values[Graph::kImage].steps = {1260, 63, 7, 1}; },
+  refused([](Graph& g) { g.values[Graph::kImage].strides = {1260, 63, 7, 1}; },
           "does not lie channels last");
-  refused([](Graph& g) { g.values[Graph::kImage].steps = {1260, 1, 0, 20}; }, "its image repeats");
-  refused([](Graph& g) { g.values[Graph::kImage].steps = {1260, 1, 141, 20}; },
+  refused([](Graph& g) { g.values[Graph::kImage].strides = {1260, 1, 0, 20}; },
+          "its image repeats");
+  refused([](Graph& g) { g.values[Graph::kImage].strides = {1260, 1, 141, 20}; },
           "does not lie channels last");
 }
 
@@ -251,8 +252,9 @@ void test_refused_elementwise() {
   refuse_value(Graph::kAdd, 1, Graph::kPanels, "an input has another dtype");
   refuse_value(Graph::kLookUp, 0, Graph::kDense, "its operands differ in sizes");
   refuse_value(Graph::kLookUp, 1, Graph::kBytes, "its table has not 256 elements");
-  refused([](Graph& g) { g.values[Graph::kTable].steps = {0}; }, "its table has not 256 elements");
-  refused([](Graph& g) { g.values[Graph::kSum].steps[2] = 0; }, "its output repeats elements");
+  refused([](Graph& g) { g.values[Graph::kTable].strides = {0}; },
+          "its table has not 256 elements");
+  refused([](Graph& g) { g.values[Graph::kSum].strides[2] = 0; }, "its output repeats elements");
 }
 
 void test_refused_pools() {

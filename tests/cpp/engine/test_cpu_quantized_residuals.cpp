@@ -15,10 +15,10 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-// Rows of `columns`, `step` apart.
+// Rows of `columns`, `stride` apart.
 struct Rows {
-  int64_t count, columns, step;
-  int64_t bytes() const { return count == 0 ? 0 : (count - 1) * step + columns; }
+  int64_t count, columns, stride;
+  int64_t bytes() const { return count == 0 ? 0 : (count - 1) * stride + columns; }
 };
 
 // What belongs to columns, filled up to whole panels, and a residual.
@@ -60,21 +60,21 @@ void add(const QuantizedResults& results, const Operands& operands, uint8_t* out
   sum.rank = 2;
   sum.sizes[0] = operands.rows.count;
   sum.sizes[1] = operands.rows.columns;
-  sum.a_steps[0] = sum.out_steps[0] = results.step;
-  sum.b_steps[0] = operands.rows.step;
-  sum.a_steps[1] = sum.b_steps[1] = sum.out_steps[1] = 1;
+  sum.a_strides[0] = sum.out_strides[0] = results.stride;
+  sum.b_strides[0] = operands.rows.stride;
+  sum.a_strides[1] = sum.b_strides[1] = sum.out_strides[1] = 1;
   sum.a = sum.out = out;
   sum.b = operands.residual.data();
   combine(results.sum, sum, workers);
 }
 
-// compute(results, workers) is the product; its results are `step` apart.
+// compute(results, workers) is the product; its results are `stride` apart.
 template <typename Compute>
-bool equal_bytes(const Operands& operands, int64_t step, const Compute& compute) {
-  const Rows rows = {operands.rows.count, operands.rows.columns, step};
+bool equal_bytes(const Operands& operands, int64_t stride, const Compute& compute) {
+  const Rows rows = {operands.rows.count, operands.rows.columns, stride};
   bool equal = true;
   QuantizedResults results = operands.results;
-  results.step = step;
+  results.stride = stride;
   on_each_isa([&] {
     static PoolWorkers two(2);
     for (Workers* workers : {static_cast<Workers*>(nullptr), static_cast<Workers*>(&two)}) {
@@ -86,16 +86,16 @@ bool equal_bytes(const Operands& operands, int64_t step, const Compute& compute)
       Guarded<uint8_t> fused(rows.bytes());
       results.bytes = fused.data();
       results.residual = operands.residual.data();
-      results.residual_step = operands.rows.step;
+      results.residual_stride = operands.rows.stride;
       compute(results, workers);
       equal = equal && apart.intact() && fused.intact() && apart == fused;
       fused.reset();
       for (int64_t i = 0; i < rows.count; ++i) {
-        std::memcpy(fused.data() + i * step, operands.residual.data() + i * operands.rows.step,
+        std::memcpy(fused.data() + i * stride, operands.residual.data() + i * operands.rows.stride,
                     static_cast<size_t>(rows.columns));
       }
       results.residual = fused.data();
-      results.residual_step = step;
+      results.residual_stride = stride;
       compute(results, workers);
       equal = equal && fused.intact() && apart == fused;
     }
@@ -114,12 +114,12 @@ void check_product(int64_t rows, int64_t depth, int64_t columns, Random& random)
   }
   QuantizedProduct product;
   product.rows = rows;
-  product.depth = product.a_step = depth;
+  product.depth = product.a_stride = depth;
   product.columns = columns;
   product.a = a.data();
   product.panels = panels.data();
-  const int64_t step = columns + random.whole(0, 2);
-  CHECK(equal_bytes(operands, step, [&](const QuantizedResults& results, Workers* workers) {
+  const int64_t stride = columns + random.whole(0, 2);
+  CHECK(equal_bytes(operands, stride, [&](const QuantizedResults& results, Workers* workers) {
     product.results = results;
     multiply(product, workers);
   }));
@@ -161,12 +161,12 @@ void check_convolution(const ConvGeometry& g, bool channels_first, Random& rando
   conv.geometry = g;
   conv.padding_value = static_cast<uint8_t>(random.whole(0, 255));
   conv.in = in.data();
-  conv.in_column_step = channels_first ? 1 : g.in_channels;
-  conv.in_row_step = g.in_width * conv.in_column_step;
-  conv.in_channel_step = channels_first ? g.in_height * g.in_width : 1;
-  conv.in_batch_step = g.in_height * g.in_width * g.in_channels;
+  conv.in_column_stride = channels_first ? 1 : g.in_channels;
+  conv.in_row_stride = g.in_width * conv.in_column_stride;
+  conv.in_channel_stride = channels_first ? g.in_height * g.in_width : 1;
+  conv.in_batch_stride = g.in_height * g.in_width * g.in_channels;
   conv.weights = weights.data();
-  std::vector<char> scratch(quantized_convolution_scratch(g, conv.in_channel_step));
+  std::vector<char> scratch(quantized_convolution_scratch(g, conv.in_channel_stride));
   const auto compute = [&](const QuantizedResults& results, Workers* workers) {
     conv.results = results;
     convolve(conv, scratch.data(), workers);

@@ -281,13 +281,13 @@ void test_softmax() {
   }
 }
 
-double reduce_reference(const float* x, int64_t step, int64_t n, Reduction kind) {
+double reduce_reference(const float* x, int64_t stride, int64_t n, Reduction kind) {
   double sum = 0;
   double max = -std::numeric_limits<double>::infinity();
   double min = -max;
   bool nan = false;
   for (int64_t i = 0; i < n; ++i) {
-    const double v = static_cast<double>(x[i * step]);
+    const double v = static_cast<double>(x[i * stride]);
     nan = nan || std::isnan(v);
     sum += v;
     max = std::fmax(max, v);

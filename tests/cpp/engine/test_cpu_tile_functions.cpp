@@ -49,7 +49,7 @@ void check_function(TileOp op, Random& random) {
         TileOperand operands[4];
         for (size_t i = 0; i < 4; ++i) {
           operands[i].data = i < 3 ? in[i].data() : out;
-          operands[i].steps[3] = 1;
+          operands[i].strides[3] = 1;
         }
         TileRun run{program, operands, {1, 1, 1, n}};
         run_tiles(run, workers);

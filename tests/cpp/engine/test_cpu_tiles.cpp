@@ -39,25 +39,25 @@ struct Space {
 
 int64_t offset_of(const TileOperand& operand, const int64_t* index) {
   int64_t at = 0;
-  for (size_t d = 0; d < kTileRank; ++d) at += index[d] * operand.steps[d];
+  for (size_t d = 0; d < kTileRank; ++d) at += index[d] * operand.strides[d];
   return at;
 }
 
-// Steps in some order of the dimensions, with gaps; of inputs, now and then 0.
-void random_steps(Random& random, Space* space, size_t i) {
+// Strides in some order of the dimensions, with gaps; of inputs, now and then 0.
+void random_strides(Random& random, Space* space, size_t i) {
   TileOperand& operand = space->operands[i];
   size_t order[kTileRank] = {3, 2, 1, 0};
   if (random.chance(4)) std::swap(order[random.whole(0, 3)], order[random.whole(0, 3)]);
-  int64_t step = random.chance(9) ? 2 : 1;
+  int64_t stride = random.chance(9) ? 2 : 1;
   for (size_t d : order) {
-    operand.steps[d] = step;
+    operand.strides[d] = stride;
     if (i < space->inputs && random.chance(5)) {
-      operand.steps[d] = 0;
+      operand.strides[d] = 0;
     } else {
-      step *= space->sizes[d] + (random.chance(9) ? 3 : 0);
+      stride *= space->sizes[d] + (random.chance(9) ? 3 : 0);
     }
   }
-  space->spans[i] = step;
+  space->spans[i] = stride;
 }
 
 Space random_space(Random& random) {
@@ -70,7 +70,7 @@ Space random_space(Random& random) {
   space.inputs = static_cast<size_t>(random.whole(1, 4));
   space.outputs = static_cast<size_t>(random.whole(1, 3));
   for (size_t i = 0; i < space.inputs + space.outputs; ++i) {
-    random_steps(random, &space, i);
+    random_strides(random, &space, i);
     const bool is_bool = random.chance(5);
     space.operands[i].dtype = is_bool ? DType::Bool : DType::Float32;
     if (is_bool) {
@@ -259,8 +259,8 @@ void test_blocks() {
   for (int round = 0; round < 200; ++round) {
     const int64_t rows = random.whole(1, 40);
     const int64_t columns = random.whole(1, 700);
-    const int64_t step = columns + random.whole(0, 1) * 5;
-    const std::vector<float> in = random.reals(rows * step);
+    const int64_t stride = columns + random.whole(0, 1) * 5;
+    const std::vector<float> in = random.reals(rows * stride);
     const std::vector<float> bias = random.reals(columns);
     const TileOp ops[] = {TileOp::GELU, TileOp::GELU_TANH, TileOp::SILU, TileOp::SIN, TileOp::POW};
     const TileInstruction program[] = {{TileOp::LOAD, 0, 0, 0, 0, 0},
@@ -273,17 +273,17 @@ void test_blocks() {
       operands[1].data = const_cast<float*>(bias.data());
       operands[2].data = out;
       for (size_t i = 0; i < 3; ++i) {
-        operands[i].steps[2] = i == 1 ? 0 : step;
-        operands[i].steps[3] = 1;
+        operands[i].strides[2] = i == 1 ? 0 : stride;
+        operands[i].strides[3] = 1;
       }
       return TileRun{program, operands, {1, 1, rows, columns}};
     };
     const int64_t high = random.whole(1, rows);
     const int64_t wide = random.whole(1, columns);
-    Guarded<float> whole(rows * step);
+    Guarded<float> whole(rows * stride);
     TileOperand operands[3];
     everywhere<float>(
-        rows * step,
+        rows * stride,
         [&](float* out, Workers* workers) {
           whole.reset();
           run_tiles(make(whole.data(), operands), workers);
@@ -295,7 +295,7 @@ void test_blocks() {
           }
         },
         [&](const float* out) {
-          CHECK(std::memcmp(out, whole.data(), static_cast<size_t>(rows * step) * 4) == 0);
+          CHECK(std::memcmp(out, whole.data(), static_cast<size_t>(rows * stride) * 4) == 0);
         });
   }
 }

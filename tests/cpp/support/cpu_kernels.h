@@ -136,10 +136,10 @@ struct Expected {
     value += term;
     size += std::fabs(term);
   }
-  bool holds(float result, const engine::Finish& finish) const {
+  bool holds(float result, const engine::Epilogue& epilogue) const {
     double wanted = value;
-    if (wanted < finish.low) wanted = finish.low;
-    if (wanted > finish.high) wanted = finish.high;
+    if (wanted < epilogue.low) wanted = epilogue.low;
+    if (wanted > epilogue.high) wanted = epilogue.high;
     return std::fabs(result - wanted) <= 2e-6 * size + 1e-30;
   }
 };
@@ -156,14 +156,14 @@ inline std::vector<float> bias_of(Random& random, int64_t columns) {
   return bias;
 }
 
-// A Finish::block that adds 1 to each element, by which a test sees that it comes by once.
+// An Epilogue::block that adds 1 to each element, by which a test sees that it comes by once.
 struct Increment {
   float* c;
-  int64_t c_step;
+  int64_t c_stride;
   static void block(const void* data, int64_t row, int64_t rows, int64_t column, int64_t columns) {
     const Increment& self = *static_cast<const Increment*>(data);
     for (int64_t i = row; i < row + rows; ++i) {
-      for (int64_t j = column; j < column + columns; ++j) self.c[i * self.c_step + j] += 1;
+      for (int64_t j = column; j < column + columns; ++j) self.c[i * self.c_stride + j] += 1;
     }
   }
 };

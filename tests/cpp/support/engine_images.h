@@ -14,7 +14,7 @@ struct ImageGraph : EngineGraph {
   enum Number { kX, kW, kBytes, kPanels, kRows, kImage, kDepthwise, kSum, kLooked };
   enum { kDense = kLooked + 1, kPooled, kPooledRows, kOut, kTaps, kStart, kColumns, kTable };
   enum { kDenseRows = kTable + 1 };
-  enum Step {
+  enum Node {
     kToBytes,
     kWeights,
     kFlip,
@@ -62,7 +62,7 @@ struct ImageGraph : EngineGraph {
     sum.scalar<float>(1, 0.5f).scalar<int32_t>(2, 128).scalar<float>(3, 0.25f);
     sum.scalar<int32_t>(4, 7).scalar<float>(5, 0.5f).ref(6, requantize.node());
     using schema::Operation;
-    steps = {{Operation::Convert, to_bytes, {kX}, {kRows}},
+    nodes = {{Operation::Convert, to_bytes, {kX}, {kRows}},
              {Operation::Convert, to_bytes, {kW}, {kBytes}},
              {Operation::Convert, {}, {kBytes}, {kPanels}},
              {Operation::QuantizedConvolution,
@@ -112,9 +112,9 @@ struct ImageGraph : EngineGraph {
   void add(const std::vector<int64_t>& sizes, Place place, uint32_t index, uint64_t offset,
            DType dtype, int32_t height = -1) {
     EngineValue value;
-    value.sizes = value.steps = sizes;
-    int64_t step = 1;
-    for (size_t d = sizes.size(); d-- > 0; step *= sizes[d]) value.steps[d] = step;
+    value.sizes = value.strides = sizes;
+    int64_t stride = 1;
+    for (size_t d = sizes.size(); d-- > 0; stride *= sizes[d]) value.strides[d] = stride;
     value.place = place;
     value.index = index;
     value.offset = offset;
@@ -126,7 +126,7 @@ struct ImageGraph : EngineGraph {
                  int32_t expression) {
     EngineValue value;
     value.sizes = {1, channels, height, width};
-    value.steps = {height * width * channels, 1, width * channels, channels};
+    value.strides = {height * width * channels, 1, width * channels, channels};
     value.offset = offset;
     value.dynamic_sizes = {-1, -1, expression, -1};
     value.dtype = DType::UInt8;

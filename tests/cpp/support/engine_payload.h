@@ -22,12 +22,12 @@ using schema::Place;
 
 struct EngineValue {
   std::vector<int64_t> sizes;
-  std::vector<int64_t> steps;
+  std::vector<int64_t> strides;
   Place place = Place::SCRATCH;
   uint32_t index = 0;
   uint64_t offset = 0;
   std::vector<int32_t> dynamic_sizes;
-  std::vector<int32_t> dynamic_steps;
+  std::vector<int32_t> dynamic_strides;
   int32_t dynamic_offset = -1;
   DType dtype = DType::Float32;
 };
@@ -37,7 +37,7 @@ struct EngineExpression {
   int64_t a = 0, b = 0;
 };
 
-struct EngineStep {
+struct EngineNode {
   schema::Operation kind;
   Table operation;
   std::vector<int32_t> inputs;
@@ -47,7 +47,7 @@ struct EngineStep {
 struct EngineGraph {
   uint32_t version = 2;
   std::vector<EngineValue> values;
-  std::vector<EngineStep> steps;
+  std::vector<EngineNode> nodes;
   uint32_t n_inputs = 0;
   uint32_t n_outputs = 0;
   uint64_t scratch_size = 0;
@@ -55,26 +55,26 @@ struct EngineGraph {
   std::vector<int32_t> arguments;
 
   std::vector<uint8_t> bytes() const {
-    std::vector<Table> value_tables, step_tables, expression_tables;
+    std::vector<Table> value_tables, node_tables, expression_tables;
     for (const EngineValue& v : values) {
       Table table;
       table.scalar(0, v.dtype);
-      table.ref(1, vector_of(v.sizes)).ref(2, vector_of(v.steps)).scalar(3, v.place);
+      table.ref(1, vector_of(v.sizes)).ref(2, vector_of(v.strides)).scalar(3, v.place);
       table.scalar(4, v.index).scalar(5, v.offset).ref(6, vector_of(v.dynamic_sizes));
-      table.ref(7, vector_of(v.dynamic_steps)).scalar(8, v.dynamic_offset);
+      table.ref(7, vector_of(v.dynamic_strides)).scalar(8, v.dynamic_offset);
       value_tables.push_back(table);
     }
-    for (const EngineStep& s : steps) {
+    for (const EngineNode& node : nodes) {
       Table table;
-      table.choice(0, static_cast<uint8_t>(s.kind), s.operation);
-      step_tables.push_back(table.ref(2, vector_of(s.inputs)).ref(3, vector_of(s.outputs)));
+      table.choice(0, static_cast<uint8_t>(node.kind), node.operation);
+      node_tables.push_back(table.ref(2, vector_of(node.inputs)).ref(3, vector_of(node.outputs)));
     }
     for (const EngineExpression& e : expressions) {
       Table table;
       expression_tables.push_back(table.scalar(0, e.kind).scalar(1, e.a).scalar(2, e.b));
     }
     Table graph;
-    graph.scalar(0, version).ref(1, tables_of(value_tables)).ref(3, tables_of(step_tables));
+    graph.scalar(0, version).ref(1, tables_of(value_tables)).ref(3, tables_of(node_tables));
     graph.scalar(4, n_inputs).scalar(5, n_outputs).scalar(6, scratch_size);
     graph.ref(7, tables_of(expression_tables)).ref(8, vector_of(arguments));
     Writer writer;
@@ -222,7 +222,7 @@ inline EngineGraph join_graph(int64_t most_x = 6, int64_t most_y = 5) {
                   {{most_x, 4}, {4, 1}, Place::OUTPUT, 0, 0, {0, -1}, {}, -1},
                   {{most_y, 4}, {4, 1}, Place::OUTPUT, 0, behind_x, {1, -1}, {}, 4},
                   {{most_x}, {1}, Place::OUTPUT, 1, 0, {0}, {}, -1}};
-  graph.steps = {{schema::Operation::Elementwise, twice, {}, {}},
+  graph.nodes = {{schema::Operation::Elementwise, twice, {}, {}},
                  {schema::Operation::Copy, {}, {2}, {4}},
                  {schema::Operation::Copy, {}, {1}, {5}},
                  {schema::Operation::Reduction, sum, {2}, {6}}};
@@ -247,7 +247,7 @@ inline EngineGraph attention_graph() {
                   {{1, 1, 10, 8}, {80, 80, 8, 1}, Place::INPUT, 1, 0, {}, {}, -1},
                   {{1, 1, 0, 8}, {80, 80, 8, 1}, Place::INPUT, 1, 0, {-1, -1, 4, -1}, {}, -1},
                   {{1, 1, 10, 8}, {80, 80, 8, 1}, Place::OUTPUT, 0, 0, {-1, -1, 0, -1}, {}, -1}};
-  graph.steps = {{schema::Operation::Attention, attention, {0, 2, 2}, {3}}};
+  graph.nodes = {{schema::Operation::Attention, attention, {0, 2, 2}, {3}}};
   graph.arguments = {0, 1, 3};
   return graph;
 }
@@ -274,7 +274,7 @@ struct QuantizedGraph : EngineGraph {
   enum Number { kX, kW, kBytes, kPanels, kStart, kColumns, kRows, kScales, kStatic };
   enum { kNumbers = kStatic + 1, kFloats, kDynamic, kNibbles, kReal8, kReal4 };
   enum { kNibblePanels = kReal4 + 1, kGroupScales };
-  enum Step {
+  enum Node {
     kToBytes,
     kFlip,
     kQuantize,
@@ -314,7 +314,7 @@ struct QuantizedGraph : EngineGraph {
     adding.ref(0, requantize.node()).ref(2, residual_of(kStatic, sum_of()).node());
     groups.scalar<uint8_t>(0, 4).scalar<int64_t>(1, 8);
     using schema::Operation;
-    steps = {{Operation::Convert, to_bytes, {kW}, {kBytes}},
+    nodes = {{Operation::Convert, to_bytes, {kW}, {kBytes}},
              {Operation::Convert, {}, {kBytes}, {kPanels}},
              {Operation::QuantizeRows, {}, {kX}, {kRows, kScales}},
              {Operation::QuantizedProduct, product, {kRows, kPanels, kStart, kColumns}, {kStatic}},
@@ -341,9 +341,9 @@ struct QuantizedGraph : EngineGraph {
   void add(const std::vector<int64_t>& sizes, Place place, uint32_t index, uint64_t offset,
            DType dtype) {
     EngineValue value;
-    value.sizes = value.steps = sizes;
-    int64_t step = 1;
-    for (size_t d = sizes.size(); d-- > 0; step *= sizes[d]) value.steps[d] = step;
+    value.sizes = value.strides = sizes;
+    int64_t stride = 1;
+    for (size_t d = sizes.size(); d-- > 0; stride *= sizes[d]) value.strides[d] = stride;
     value.place = place;
     value.index = index;
     value.offset = offset;

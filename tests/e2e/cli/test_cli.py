@@ -205,6 +205,14 @@ def test_what_can_be_exported(target: str, folder: Path) -> None:
     assert rl.load("out.pte")(np.load("x.npy")).shape == (3, 2)
 
 
+@pytest.mark.parametrize("command", ["export", "accuracy"])
+def test_a_wrong_name_is_told_before_anything_is_made(command: str, folder: Path) -> None:
+    """The model is not even read: it would raise an error of its own."""
+    assert "'model.bin': a program's file name must end in .pte" in _bad(
+        command, "model.py:broken", "-o", "model.bin"
+    )
+
+
 def test_default_name_is_the_models(folder: Path) -> None:
     (folder / "model.pte").unlink()
     _good("export", "model.py:build", "--no-verify")

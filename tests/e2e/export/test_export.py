@@ -81,7 +81,7 @@ def test_methods_share_constants_and_constant_methods_answer() -> None:
     one = torch.export.export(linear, (x,))
     two = torch.export.export(torch.nn.Sequential(linear, torch.nn.ReLU()), (x,))
     program = rl.export(
-        {"encode": one, "decode": two}, methods={"version": "1.2", "sizes": [64, 1]}
+        {"encode": one, "decode": two}, constant_methods={"version": "1.2", "sizes": [64, 1]}
     )
     assert program.methods == ["decode", "encode", "version", "sizes"]
     assert len(program.buffer) < 1.5 * linear.weight.nbytes

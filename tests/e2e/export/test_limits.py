@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import nn
 
 import rushlight as rl
-from rushlight.backends.cpu.operators.facts import check_arguments
 from rushlight.errors import ExportError
+from rushlight.partition.operators import check_arguments
 from rushlight.schema.cpu_engine import Limit
 
 BEYOND = int(Limit.WINDOW) + 1
@@ -70,6 +70,6 @@ def test_sizes_whose_steps_no_file_can_say_are_refused_at_export(backend: str) -
 
 
 def test_parts_with_too_many_arguments_are_refused() -> None:
-    check_arguments(int(Limit.ARGUMENTS))
+    check_arguments(int(Limit.ARGUMENTS), Limit.ARGUMENTS)
     with pytest.raises(ExportError, match="at most 65536 are possible"):
-        check_arguments(int(Limit.ARGUMENTS) + 1)
+        check_arguments(int(Limit.ARGUMENTS) + 1, Limit.ARGUMENTS)

@@ -384,10 +384,10 @@ def test_sizes_of_a_payload_follow_from_what_its_inputs_are() -> None:
     kinds = engine.ExpressionKind
 
     def payload(dynamic: list[int]) -> bytes:
-        rows = engine.Value(sizes=[8, 16], steps=[16, 1], dynamic_sizes=dynamic)
-        out = engine.Value(sizes=[8, 16], steps=[16, 1], place=engine.Place.OUTPUT)
+        rows = engine.Value(sizes=[8, 16], strides=[16, 1], dynamic_sizes=dynamic)
+        out = engine.Value(sizes=[8, 16], strides=[16, 1], place=engine.Place.OUTPUT)
         out.dynamic_sizes = dynamic
-        panels = engine.Value(sizes=[256], steps=[1], place=engine.Place.CONSTANT)
+        panels = engine.Value(sizes=[256], strides=[1], place=engine.Place.CONSTANT)
         expressions = [
             engine.Expression(kinds.INPUT_SIZE, 0, 1),
             engine.Expression(kinds.CONSTANT, 3),
@@ -401,7 +401,7 @@ def test_sizes_of_a_payload_follow_from_what_its_inputs_are() -> None:
                 version=2,
                 values=[rows, out, panels],
                 constants=[engine.Constant("k", 1024)],
-                steps=[engine.Step(engine.Product(), [0, 2], [1])],
+                nodes=[engine.Node(engine.Product(), [0, 2], [1])],
                 n_inputs=2,
                 n_outputs=1,
                 expressions=expressions,

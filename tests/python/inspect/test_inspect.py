@@ -15,7 +15,8 @@ from rushlight.inspect import ProgramReport, memory_of, report_of
 from rushlight.inspect.model import Arena, Block
 from rushlight.inspect.terminal import details
 from rushlight.schema import program as fb
-from rushlight.serialize.pte import PTEFile, read_pte, write_pte
+from rushlight.serialize.file import PTEFile
+from rushlight.serialize.pte import read_pte, write_pte
 
 GOLDEN = sorted((Path(__file__).resolve().parents[2] / "golden").glob("*.pte"))
 ONLY_HERE = ("unbounded", "cpu_engine")  # ExecuTorch runs neither
@@ -487,9 +488,8 @@ def test_damaged_files_give_a_report_or_a_load_error(path: Path) -> None:
         data = bytearray(good)
         if rng.random() < 0.2:
             del data[rng.randrange(len(data)) :]
-        for _ in range(rng.choice((1, 2, 8))):
-            if data:
-                data[rng.randrange(len(data))] = rng.choice((0, 1, 127, 255, rng.randrange(256)))
+        for _ in range(rng.choice((1, 2, 8)) if data else 0):
+            data[rng.randrange(len(data))] = rng.choice((0, 1, 127, 255, rng.randrange(256)))
         try:
             report = report_of(bytes(data))
         except LoadError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -97,6 +98,12 @@ def _assert_shortened(short: dict[str, Any], full: dict[str, Any]) -> None:
         elif key not in short:
             assert value in ("", 0, -1, None, False, [], "literal")
     assert set(short) <= set(full)
+
+
+def test_every_field_of_the_report_is_shown() -> None:
+    scripts = "".join(_Page(page(report_of(GOLDEN[0]))).scripts[1:])
+    fields = [field.name for field in dataclasses.fields(ProgramReport)]
+    assert [name for name in fields if not re.search(rf"\breport\.{name}\b", scripts)] == []
 
 
 def test_nothing_is_fetched() -> None:

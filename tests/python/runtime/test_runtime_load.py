@@ -111,6 +111,7 @@ def test_a_path_without_a_file(tmp_path: pathlib.Path) -> None:
         ({"memory_limit": 0}, Code.INVALID_ARGUMENT, "memory_limit=0"),
         ({"memory_limit": 1.5}, Code.INVALID_ARGUMENT, "memory_limit=1.5: give a number of bytes"),
         ({"methods": "forward"}, Code.INVALID_ARGUMENT, r"methods=\['forward'\]"),
+        ({"methods": {"forward": 1}}, Code.INVALID_ARGUMENT, r"methods=\['forward'\]; constant"),
     ],
 )
 def test_options_that_are_refused(options: dict[str, object], code: Code, message: str) -> None:

@@ -16,8 +16,9 @@ from rushlight.errors import Code, ExportError
 from rushlight.schema import flat_tensor
 from rushlight.schema import program as fb
 from rushlight.schema.flat_tensor import FLAT_TENSOR, FlatTensor, TensorLayout
+from rushlight.serialize.file import PTEFile
 from rushlight.serialize.ptd import NamedTensor, read_ptd, write_ptd, write_ptd_to
-from rushlight.serialize.pte import PTEFile, read_pte, write_pte, write_pte_to
+from rushlight.serialize.pte import read_pte, write_pte, write_pte_to
 from rushlight.serialize.segments import as_bytes
 
 PROGRAMS = {

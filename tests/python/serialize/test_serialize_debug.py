@@ -23,9 +23,10 @@ from rushlight.schema.debug import (
     DebugMethod,
     DebugNode,
 )
+from rushlight.serialize import debug_lines, sequences
 from rushlight.serialize.debug import MAGIC, read_debug, write_debug
 from rushlight.serialize.debug_limit import with_debug
-from rushlight.serialize.pte import PTEFile
+from rushlight.serialize.file import PTEFile
 from rushlight.serialize.sequences import Sequences, write_sequence
 from rushlight.serialize.varints import Reader, Writer
 
@@ -191,6 +192,24 @@ def test_the_limit_is_two_percent_of_the_file_or_16_kib() -> None:
     for fields in ({"constants": [bytes(10**7)]}, {"delegate_blobs": [bytes(10**7)]}):
         assert 16 * 1024 < size("lines", **fields) <= 200_000
     assert size("lines", constants=[bytes(10**8)]) == full
+
+
+def test_a_map_never_has_more_than_a_reader_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a program beyond the reader's limits all was lost; now the file goes without a part."""
+    debug = long_map(300)
+    whole = read_debug(write_debug(debug))
+    assert whole == debug
+    places = sum(len(nodes) + 2 for nodes in debug.methods["forward"].delegates[0].values())
+    for most, left in ((places + 1, 0), (places // 2, 5), (0, 6)):
+        for module in (sequences, debug_lines):
+            monkeypatch.setattr(module, "MOST", most)
+        found = read_debug(write_debug(debug))
+        assert found.left_out == list(LEFT_OUT[:left])
+        assert left == 6 or found.methods["forward"].instructions[0].line.number == 1
+    for module in (sequences, debug_lines):
+        monkeypatch.setattr(module, "MOST", 1 << 20)
+    monkeypatch.setattr(debug_lines, "MOST_TEXT", 100)
+    assert read_debug(write_debug(rich_map())).left_out == ["source text"]
 
 
 # --- damage ---------------------------------------------------------------------------------------

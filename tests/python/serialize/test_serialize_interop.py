@@ -16,8 +16,9 @@ import serialize_cases as cases
 
 from rushlight.schema import program as fb
 from rushlight.schema.flat_tensor import TensorLayout
+from rushlight.serialize.file import PTEFile
 from rushlight.serialize.ptd import NamedTensor, read_ptd, write_ptd
-from rushlight.serialize.pte import PTEFile, read_pte, write_pte
+from rushlight.serialize.pte import read_pte, write_pte
 from rushlight.serialize.segments import as_bytes
 
 pytestmark = pytest.mark.interop

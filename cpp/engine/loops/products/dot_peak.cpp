@@ -4,14 +4,14 @@
 namespace rushlight::engine::RL_ISA {
 namespace {
 
-// As many sums as hide the latency of each, in 32 registers or in x86's 16.
+// Enough accumulators to hide the latency of each, in 32 registers or in x86's 16.
 #if defined(__SSE__) && !defined(__AVX512F__)
 constexpr int kSums = 10;
 #else
 constexpr int kSums = 24;
 #endif
 
-// Products that are the same for all sums are not to be computed once.
+// Keeps the compiler from computing the products once for all sums.
 inline void hide([[maybe_unused]] Quads& b) {
 #if defined(__SSE2__) && !defined(__AVX512VNNI__)
   asm("" : "+v"(b.even), "+v"(b.odd));

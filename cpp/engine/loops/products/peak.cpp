@@ -7,7 +7,8 @@ using namespace ::rushlight::kernels::RL_ISA;
 
 namespace {
 
-// As many sums as hide the latency of each, beside two factors, in 32 registers or in x86's 16.
+// Enough accumulators to hide the latency of each, beside two factors, in 32 registers or in x86's
+// 16.
 #if defined(__SSE__) && !defined(__AVX512F__)
 constexpr int kSums = 12;
 #else

@@ -107,7 +107,7 @@ class Convolver {
         multiply(rows, j, depth);
       }
     }
-    finish(channel, rows, pixel, pixels);
+    store_results(channel, rows, pixel, pixels);
   }
 
  private:
@@ -309,7 +309,7 @@ class Convolver {
     return bias;
   }
 
-  void finish(int64_t channel, int64_t rows, int64_t pixel, int64_t pixels) {
+  void store_results(int64_t channel, int64_t rows, int64_t pixel, int64_t pixels) {
     const ConvTensor& out = conv_.out;
     alignas(64) uint64_t raw[kTiles * kMaxTile];
     for (int64_t j = 0; outs_at_ != pixel && j < pixels; ++j) {

@@ -64,8 +64,8 @@ class Multiplier {
         result_(*g.result.tensor, kSum),
         unfolded_(memory),
         panel_(unfolded_ + blocks.height * blocks.pixels),
-        turned_(panel_ + blocks.tile * blocks.pixels),
-        sums_(turned_ + blocks.tile * blocks.pixels) {}
+        converted_(panel_ + blocks.tile * blocks.pixels),
+        sums_(converted_ + blocks.tile * blocks.pixels) {}
 
   // One block of rows by one of columns, of one group.
   void run(int64_t item) {
@@ -153,8 +153,8 @@ class Multiplier {
     const int64_t step = g_.axes[2].stride * g_.wide.step[2];
     for (int64_t c = 0; g_.wide.inner_step == 1 && n > kFewRows; c += blocks_.tile) {
       if (c >= n) return;
-      turn_channels(at + c * g_.wide.inner_step, step, std::min(blocks_.tile, n - c), width,
-                    to + c * blocks_.pixels);
+      transpose_channels(at + c * g_.wide.inner_step, step, std::min(blocks_.tile, n - c), width,
+                         to + c * blocks_.pixels);
     }
     for (int64_t c = 0; c < n; ++c) {
       const T* row = static_cast<const T*>(
@@ -164,23 +164,23 @@ class Multiplier {
   }
 
   // At most a tile's width of channels, whose elements are `step` apart.
-  void turn_channels(int64_t at, int64_t step, int64_t n, int64_t width, T* to) {
+  void transpose_channels(int64_t at, int64_t step, int64_t n, int64_t width, T* to) {
     const Tensor& tensor = *g_.wide.tensor;
     const void* from = element_at(tensor, at);
-    CopyBlock turn;
+    CopyBlock transposition;
     if (tensor.dtype != kSum) {
       CopyBlock block;
       block.push(width, step, n);
       block.push(n, g_.wide.inner_step, 1);
-      converting_copy(from, tensor.dtype, turned_, kSum, block);
-      from = turned_;
-      turn.push(n, 1, blocks_.pixels);
-      turn.push(width, n, 1);
+      converting_copy(from, tensor.dtype, converted_, kSum, block);
+      from = converted_;
+      transposition.push(n, 1, blocks_.pixels);
+      transposition.push(width, n, 1);
     } else {
-      turn.push(n, g_.wide.inner_step, blocks_.pixels);
-      turn.push(width, step, 1);
+      transposition.push(n, g_.wide.inner_step, blocks_.pixels);
+      transposition.push(width, step, 1);
     }
-    strided_copy(from, to, turn, sizeof(T));
+    strided_copy(from, to, transposition, sizeof(T));
   }
 
   // Where a pixel of a channel of `narrow` lies.
@@ -242,11 +242,11 @@ class Multiplier {
     // Long runs are converted at a time, then transposed.
     block.push(cols, g_.narrow.inner_step, n);
     block.push(n, 1, 1);
-    converting_copy(from, tensor.dtype, turned_, kSum, block);
-    CopyBlock turn;
-    turn.push(cols, n, 1);
-    turn.push(n, 1, blocks_.tile);
-    strided_copy(turned_, to, turn, sizeof(T));
+    converting_copy(from, tensor.dtype, converted_, kSum, block);
+    CopyBlock transposition;
+    transposition.push(cols, n, 1);
+    transposition.push(n, 1, blocks_.tile);
+    strided_copy(converted_, to, transposition, sizeof(T));
   }
 
   void store() {
@@ -272,7 +272,7 @@ class Multiplier {
   RowWriter result_;
   T* unfolded_;
   T* panel_;
-  T* turned_;
+  T* converted_;
   T* sums_;
   int64_t group_ = 0;
   int64_t row_ = 0;

@@ -87,7 +87,7 @@ class Worker {
     std::fill(total_, total_ + n, 0.0);
     const int64_t end = a_.causal ? std::min(a_.keys(), a_.start + first + n) : a_.keys();
     for (int64_t k = 0; k < end; k += sizes_.keys) block(k, std::min(sizes_.keys, end - k));
-    finish();
+    store_results();
   }
 
  private:
@@ -222,7 +222,7 @@ class Worker {
     softmax_loops().scale[kRow](sums_ + i * width, static_cast<size_t>(width), correction);
   }
 
-  void finish() {
+  void store_results() {
     const Tensor& out = *a_.out;
     const int64_t width = a_.value_width();
     for (int64_t i = 0; i < n_; ++i) {

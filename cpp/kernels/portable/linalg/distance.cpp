@@ -55,7 +55,7 @@ class Distances {
     std::fill(b_squared_, b_squared_ + kBlockColumns, T{0});
     for (int64_t k = 0; k < a.elements(); k += kPiece) {
       const int64_t n = std::min(kPiece, a.elements() - k);
-      turn(b, j0, j1, k, n);
+      pack_columns(b, j0, j1, k, n);
       for (int64_t i = i0; i < i1; ++i) {
         const int64_t from = a.offset + i * a.row_step() + k * a.step();
         const size_t count = static_cast<size_t>(n);
@@ -87,7 +87,7 @@ class Distances {
   static constexpr size_t type() { return sizeof(T) == sizeof(double) ? 1 : 0; }
   T* row(int64_t i) { return acc_ + i * kBlockColumns; }
 
-  void turn(const Rows& b, int64_t j0, int64_t j1, int64_t k, int64_t n) {
+  void pack_columns(const Rows& b, int64_t j0, int64_t j1, int64_t k, int64_t n) {
     const int64_t count = j1 - j0;
     const int64_t from = b.offset + j0 * b.row_step() + k * b.step();
     if (b_.same_type()) {

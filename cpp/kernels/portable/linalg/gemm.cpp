@@ -39,8 +39,8 @@ void set_add(const Product& p, const Part& part, GemmTile* tile) {
 }
 
 // C from sums in a buffer, where C's columns are not consecutive or the tile is not full.
-void finish(const Product& p, const Part& part, const GemmTile& tile, const float* sums,
-            int64_t step) {
+void store_results(const Product& p, const Part& part, const GemmTile& tile, const float* sums,
+                   int64_t step) {
   float* c = p.c + part.i0 * p.c_row + part.j0 * p.c_col;
   for (int64_t i = 0; i < part.rows; ++i) {
     for (int64_t j = 0; j < part.cols; ++j) {
@@ -54,8 +54,8 @@ void finish(const Product& p, const Part& part, const GemmTile& tile, const floa
 }
 
 // The same for columns on a grid.
-void finish_on_grid(const Product& p, const Part& part, const GemmTile& tile, const float* sums,
-                    int64_t step) {
+void store_results_on_grid(const Product& p, const Part& part, const GemmTile& tile,
+                           const float* sums, int64_t step) {
   for (int64_t j = 0; j < part.cols; ++j) {
     float* c = p.c + part.i0 * p.c_row + p.grid->offset(part.j0 + j);
     for (int64_t i = 0; i < part.rows; ++i) {
@@ -93,8 +93,8 @@ void run_tile(const Product& p, const Part& part, GemmTileFn fn, int64_t width, 
   into_sums.c = sums;
   into_sums.c_step = width;
   fn(into_sums);
-  if (p.grid != nullptr) return finish_on_grid(p, part, tile, sums, width);
-  finish(p, part, tile, sums, width);
+  if (p.grid != nullptr) return store_results_on_grid(p, part, tile, sums, width);
+  store_results(p, part, tile, sums, width);
 }
 
 // Where the element of index 0 lies for each k: a step along k costs one of four strides.
@@ -246,7 +246,7 @@ void multiply_dots(KernelContext& ctx, const Product& p) {
         GemmTile tile;
         tile.alpha = p.alpha;
         set_add(p, part, &tile);
-        finish(p, part, tile, sums, kDotRows);
+        store_results(p, part, tile, sums, kDotRows);
       }
     }
   });
@@ -303,7 +303,7 @@ void fill(const Product& p) {
       one.c = p.c + i * p.c_row + (p.grid != nullptr ? p.grid->offset(j) : j * p.c_col);
       GemmTile at = tile;
       if (at.add != nullptr) at.add += i * at.add_row + j * at.add_col;
-      finish(one, {0, 0, 1, 1, 0, true}, at, &zero, 0);
+      store_results(one, {0, 0, 1, 1, 0, true}, at, &zero, 0);
     }
   }
 }

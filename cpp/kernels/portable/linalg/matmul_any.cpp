@@ -43,13 +43,13 @@ T scalar(const EValue* value) {
 // How much of the product is worked on at a time, and the memory for it.
 template <typename T>
 struct Blocks {
-  int64_t depth;        // k's
-  int64_t height;       // rows
-  int64_t width;        // columns, a multiple of a tile's
-  T* a = nullptr;       // height x depth
-  T* b = nullptr;       // depth x a tile's width
-  T* turned = nullptr;  // the same before it is transposed
-  T* sums = nullptr;    // height x width
+  int64_t depth;           // k's
+  int64_t height;          // rows
+  int64_t width;           // columns, a multiple of a tile's
+  T* a = nullptr;          // height x depth
+  T* b = nullptr;          // depth x a tile's width
+  T* converted = nullptr;  // B in the type of the sums, not yet transposed
+  T* sums = nullptr;       // height x width
 
   Blocks(const Workspace& work, const AnyProduct& p, int64_t tile) {
     const int64_t room = work.size() / work.shares() * static_cast<int64_t>(sizeof(float)) /
@@ -76,8 +76,8 @@ struct Blocks {
   void place(const Workspace& work, int64_t tile) {
     a = reinterpret_cast<T*>(work.data());
     b = a + height * depth;
-    turned = b + depth * tile;
-    sums = turned + depth * tile;
+    converted = b + depth * tile;
+    sums = converted + depth * tile;
   }
 };
 
@@ -135,7 +135,7 @@ class Multiplier {
           }
         }
       }
-      finish(0, j0, p_.m, cols, sums, kDots);
+      store_results(0, j0, p_.m, cols, sums, kDots);
     }
   }
 
@@ -163,7 +163,7 @@ class Multiplier {
         }
       }
     }
-    finish(i0, j0, rows, cols, blocks.sums, padded);
+    store_results(i0, j0, rows, cols, blocks.sums, padded);
   }
 
   // The piece of b that a tile reads: with `in_place` where it lies, if it is full and lies so.
@@ -184,12 +184,13 @@ class Multiplier {
                              piece(depth, cols, p_.b.row, p_.b.col, tile, 1));
     }
     // Long runs are converted at a time, then transposed.
-    converting_copy(here, p_.dtype, blocks.turned, kSum,
+    converting_copy(here, p_.dtype, blocks.converted, kSum,
                     piece(depth, cols, p_.b.row, p_.b.col, 1, depth));
-    strided_copy(blocks.turned, blocks.b, piece(depth, cols, 1, depth, tile, 1), sizeof(T));
+    strided_copy(blocks.converted, blocks.b, piece(depth, cols, 1, depth, tile, 1), sizeof(T));
   }
 
-  void finish(int64_t i0, int64_t j0, int64_t rows, int64_t cols, T* sums, int64_t step) const {
+  void store_results(int64_t i0, int64_t j0, int64_t rows, int64_t cols, T* sums,
+                     int64_t step) const {
     const T alpha = scalar<T>(p_.alpha);
     const T beta = scalar<T>(p_.beta);
     for (int64_t i = 0; i < rows; ++i) {

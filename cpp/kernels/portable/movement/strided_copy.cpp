@@ -22,15 +22,15 @@ T read(const uint8_t* p) {
   return value;
 }
 
-// to[i] = from[-i]; bytes are turned round eight at a time.
+// to[i] = from[-i]; bytes are reversed eight at a time.
 template <typename T>
 void reverse_row(const uint8_t* from, uint8_t* to, int64_t n) {
   constexpr int64_t kSize = sizeof(T);
   int64_t i = 0;
   if constexpr (kSize == 1) {
     for (; i + 8 <= n; i += 8) {
-      const uint64_t turned = __builtin_bswap64(read<uint64_t>(from - i - 7));
-      std::memcpy(to + i, &turned, sizeof turned);
+      const uint64_t reversed = __builtin_bswap64(read<uint64_t>(from - i - 7));
+      std::memcpy(to + i, &reversed, sizeof reversed);
     }
   }
   for (; i < n; ++i) std::memcpy(to + i * kSize, from - i * kSize, kSize);
@@ -191,27 +191,27 @@ void converting_transpose(const uint8_t* from, DType from_type, uint8_t* to, DTy
   const int64_t to_size = static_cast<int64_t>(element_size(to_type));
   const int64_t from_step = block.from[last];
   const int64_t to_step = block.to[d];
-  const bool turn_first = from_size == 4 && block.sizes[last] >= kShortRun;
-  alignas(64) uint8_t turned[kBlock * kBlock * 16];
+  const bool transpose_first = from_size == 4 && block.sizes[last] >= kShortRun;
+  alignas(64) uint8_t buffer[kBlock * kBlock * 16];
   for (int64_t i = 0; i < block.sizes[last]; i += kBlock) {
     const int64_t rows = std::min(kBlock, block.sizes[last] - i);
     for (int64_t j = 0; j < block.sizes[d]; j += kBlock) {
       const int64_t cols = std::min(kBlock, block.sizes[d] - j);
       const uint8_t* const f = from + (i * from_step + j) * from_size;
       uint8_t* const t = to + (i + j * to_step) * to_size;
-      CopyBlock turn;
-      turn.push(cols, 1, turn_first ? kBlock : to_step);
-      turn.push(rows, turn_first ? from_step : kBlock, 1);
-      if (turn_first) strided_copy(f, turned, turn, element_size(from_type));
-      for (int64_t c = 0; turn_first && c < cols; ++c) {
-        convert(turned + c * kBlock * from_size, from_type, t + c * to_step * to_size, to_type,
+      CopyBlock transposition;
+      transposition.push(cols, 1, transpose_first ? kBlock : to_step);
+      transposition.push(rows, transpose_first ? from_step : kBlock, 1);
+      if (transpose_first) strided_copy(f, buffer, transposition, element_size(from_type));
+      for (int64_t c = 0; transpose_first && c < cols; ++c) {
+        convert(buffer + c * kBlock * from_size, from_type, t + c * to_step * to_size, to_type,
                 static_cast<size_t>(rows));
       }
-      for (int64_t r = 0; !turn_first && r < rows; ++r) {
-        convert(f + r * from_step * from_size, from_type, turned + r * kBlock * to_size, to_type,
+      for (int64_t r = 0; !transpose_first && r < rows; ++r) {
+        convert(f + r * from_step * from_size, from_type, buffer + r * kBlock * to_size, to_type,
                 static_cast<size_t>(cols));
       }
-      if (!turn_first) strided_copy(turned, t, turn, element_size(to_type));
+      if (!transpose_first) strided_copy(buffer, t, transposition, element_size(to_type));
     }
   }
 }

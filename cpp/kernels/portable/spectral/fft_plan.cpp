@@ -106,8 +106,8 @@ void FftPlan::fill_chirp(float* memory, void* work) {
   float* filter_im = filter_re + padded(inner_);
   for (int64_t k = 0; k < length_; ++k) {
     const auto square = static_cast<uint64_t>(k) * static_cast<uint64_t>(k);
-    const auto turn = static_cast<double>(square % static_cast<uint64_t>(2 * length_));
-    const double angle = -kPi * turn / static_cast<double>(length_);
+    const auto half_turns = static_cast<double>(square % static_cast<uint64_t>(2 * length_));
+    const double angle = -kPi * half_turns / static_cast<double>(length_);
     re[k] = static_cast<float>(std::cos(angle));
     im[k] = static_cast<float>(std::sin(angle));
   }

@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
-from rushlight.backends.cpu.build.builder import Builder
+from rushlight.backends.cpu.build.part import build_graph
 from rushlight.backends.cpu.graph.expressions import Known, Table
 from rushlight.backends.cpu.graph.rewrite import handles_of
 from rushlight.backends.cpu.graph.sizes import Size, at_bounds, limits, product, simple
 from rushlight.backends.cpu.graph.values import Graph, Step, View, lives_of
-from rushlight.backends.cpu.operators.facts import check_arguments
 from rushlight.backends.cpu.operators.table import OPERATORS
 from rushlight.backends.cpu.passes.bands import cut_into_bands
 from rushlight.backends.cpu.passes.in_place import add_in_place
@@ -29,6 +28,7 @@ from rushlight.partition import (
     PreprocessResult,
     spec_texts,
 )
+from rushlight.partition.operators import check_arguments
 from rushlight.plan import Block, plan_memory
 from rushlight.schema import cpu_engine as fb
 
@@ -52,7 +52,7 @@ class CpuBackend(BackendDetails):
         weights = read_weights(compile_specs)
         notes = fuse_patterns(edge_program)
         translate = {k: v.translate for k, v in OPERATORS.items()}
-        graph = Builder(edge_program, weights, translate).graph
+        graph = build_graph(edge_program, weights, translate)
         add_in_place(graph)
         cut_into_bands(graph)
         store = NamedDataStore()
@@ -106,7 +106,7 @@ class _Writer:
         """The payload; constants go to `store`."""
         graph = self._graph
         for arguments in (graph.inputs, graph.outputs):
-            check_arguments(len(arguments))
+            check_arguments(len(arguments), fb.Limit.ARGUMENTS)
         steps = [self._step(step) for step in graph.steps]
         shown = [*graph.inputs, *graph.outputs]
         for view in shown:
@@ -153,20 +153,22 @@ class _Writer:
     def _greatest(self, size: Size) -> int:
         return at_bounds(size, self._bounds)
 
-    def _step(self, step: Step) -> fb.Step:
-        finish = getattr(step.operation, "finish", None)
-        program = getattr(step.operation, "program", None) or (finish.program if finish else None)
+    def _step(self, step: Step) -> fb.Node:
+        epilogue = getattr(step.operation, "epilogue", None)
+        program = getattr(step.operation, "program", None) or (
+            epilogue.program if epilogue else None
+        )
         if program is not None:
             program.operands = [self._number(v) for v in step.operands]
-        if finish is not None and finish.added:
+        if epilogue is not None and epilogue.added:
             [residual] = step.operands
-            finish.residual = self._number(residual)
+            epilogue.residual = self._number(residual)
         added = getattr(step.operation, "residual", None)
         if added is not None:
             [residual] = step.operands
             added.value = self._number(residual)
         inputs, outputs = ([self._number(v) for v in vs] for vs in (step.inputs, step.outputs))
-        return fb.Step(step.operation, inputs, outputs)
+        return fb.Node(step.operation, inputs, outputs)
 
 
 _OF_INTEGERS = (

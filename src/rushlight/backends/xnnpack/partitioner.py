@@ -13,7 +13,6 @@ from rushlight.backends.xnnpack.elementwise import KEPT_WHOLE
 from rushlight.backends.xnnpack.integers import Forms
 from rushlight.backends.xnnpack.operators import (
     OPERATORS,
-    SIZES,
     arithmetic_of,
     why_not,
     why_not_call,
@@ -22,6 +21,7 @@ from rushlight.backends.xnnpack.preprocess import XnnpackBackend
 from rushlight.ir.quantized_values import affine_of, dequantizes
 from rushlight.partition import DelegationSpec, PartitionResult, SupportedOperatorPartitioner
 from rushlight.partition.extract import data_of
+from rushlight.partition.operators import SIZES
 
 
 class XnnpackPartitioner(SupportedOperatorPartitioner):

@@ -198,7 +198,7 @@ void test_number_among_inputs() {
   graph.values = {{{6, 4}, {4, 1}, Place::INPUT, 0, 0, {}, {}, -1},
                   {{6, 4}, {4, 1}, Place::INPUT, 0, 0, {0, -1}, {}, -1},
                   {{6, 4}, {4, 1}, Place::OUTPUT, 0, 0, {0, -1}, {}, -1}};
-  graph.steps = {{schema::Operation::Copy, {}, {1}, {2}}};
+  graph.nodes = {{schema::Operation::Copy, {}, {1}, {2}}};
   graph.arguments = {0, -1, 2};
   EngineDelegate delegate(graph);
   CHECK(delegate.loaded().ok());
@@ -275,17 +275,18 @@ void test_refused_at_load() {
   refused([](EngineGraph& g) { g.arguments[2] = 0; }, "those of another one's value");
   refused([](EngineGraph& g) { g.arguments[0] = 1; }, "those of another one's value");
   refused([](EngineGraph& g) { g.values[2].dynamic_sizes = {0}; },
-          "value 2: its dynamic sizes or steps are not as many as its dimensions");
-  refused([](EngineGraph& g) { g.values[2].dynamic_steps = {0, 0, 0}; }, "value 2: its rank");
+          "value 2: its dynamic sizes or strides are not as many as its dimensions");
+  refused([](EngineGraph& g) { g.values[2].dynamic_strides = {0, 0, 0}; }, "value 2: its rank");
   refused(
       [](EngineGraph& g) {
         g.values[2].sizes = {2, int64_t{1} << 33};
-        g.values[2].steps = {int64_t{1} << 34, int64_t{1} << 30};
+        g.values[2].strides = {int64_t{1} << 34, int64_t{1} << 30};
       },
-      "value 2: its sizes (2, 2147483647) with steps (2147483647, 1073741824) from byte 0 on are");
+      "value 2: its sizes (2, 2147483647) with strides (2147483647, 1073741824) from byte 0 on "
+      "are");
   const char* kNoExpression = "it names an expression that is not there";
   refused([](EngineGraph& g) { g.values[2].dynamic_sizes[0] = 5; }, kNoExpression);
-  refused([](EngineGraph& g) { g.values[3].dynamic_steps[0] = -2; }, kNoExpression);
+  refused([](EngineGraph& g) { g.values[3].dynamic_strides[0] = -2; }, kNoExpression);
   refused([](EngineGraph& g) { g.values[5].dynamic_offset = 5; }, kNoExpression);
   refused([](EngineGraph& g) { g.expressions.clear(); }, kNoExpression);
 }
@@ -326,16 +327,16 @@ void test_refused_at_run() {
     };
   };
   const auto size = [](EngineGraph& g) { g.values[2].dynamic_sizes[0] = 5; };
-  refused(with(-1, size), "value 2: its sizes (-1, 4) with steps (4, 1) from byte 0 on");
-  refused(with(INT64_MAX, size), "value 2: its sizes (2147483647, 4) with steps (4, 1)");
+  refused(with(-1, size), "value 2: its sizes (-1, 4) with strides (4, 1) from byte 0 on");
+  refused(with(INT64_MAX, size), "value 2: its sizes (2147483647, 4) with strides (4, 1)");
   refused(with(7, size),
-          "value 2: its sizes (7, 4) with steps (4, 1) from byte 0 on do not lie "
+          "value 2: its sizes (7, 4) with strides (4, 1) from byte 0 on do not lie "
           "within the 96 bytes of its memory");
   refused(with(2, size), "differ in sizes");
-  const auto step = [](EngineGraph& g) { g.values[4].dynamic_steps = {5, -1}; };
-  refused(with(-4, step), "value 4: its sizes (3, 4) with steps (-4, 1)");
-  refused(with(int64_t{1} << 60, step), "value 4: its sizes (3, 4) with steps (2147483647, 1)");
-  refused(with(0, step), "differ in dtype or sizes");  // an output that repeats elements
+  const auto stride = [](EngineGraph& g) { g.values[4].dynamic_strides = {5, -1}; };
+  refused(with(-4, stride), "value 4: its sizes (3, 4) with strides (-4, 1)");
+  refused(with(int64_t{1} << 60, stride), "value 4: its sizes (3, 4) with strides (2147483647, 1)");
+  refused(with(0, stride), "differ in dtype or sizes");  // an output that repeats elements
   const auto offset = [](EngineGraph& g) { g.values[2].dynamic_offset = 5; };
   refused(with(-16, offset), "value 2 starts before its memory");
   refused(with(2, offset), "from byte 2 on are not valid");
@@ -343,7 +344,7 @@ void test_refused_at_run() {
   refused(with(INT64_MAX - 3, offset), "value 2");
 }
 
-// Outputs that have no room, or are no tensors; a step of the delegate is named where one refuses.
+// Outputs that have no room, or are no tensors; a node of the delegate is named where one refuses.
 void test_wrong_outputs() {
   EngineDelegate delegate(join_graph());
   Join join(3, 2);
@@ -371,7 +372,7 @@ void test_fixed_sizes() {
   graph.arguments.clear();
   for (EngineValue& value : graph.values) {
     value.dynamic_sizes.clear();
-    value.dynamic_steps.clear();
+    value.dynamic_strides.clear();
     value.dynamic_offset = -1;
   }
   EngineDelegate delegate(graph);

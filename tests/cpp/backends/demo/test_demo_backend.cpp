@@ -225,16 +225,17 @@ void test_arguments() {
   CHECK(!delegate.run({&x, &y, &narrow}).ok() && says(delegate.message, "no room for more"));
   CHECK(!delegate.run({&x, &y, &flat}).ok() && says(delegate.message, "that rank"));
   CHECK(delegate.run({&x, &y, &wide}).ok() && wide.tensor.numel == 2);
-  Argument number({1}), turned({2, 3}), nowhere({2}), result({2, 3});
+  Argument number({1}), transposed({2, 3}), nowhere({2}), result({2, 3});
   number.value.set_int(3);
   CHECK(!delegate.run({&number, &y, &x}).ok() && !delegate.run({&x, &y, &number}).ok());
-  turned.dims = {1, 0, 0};
-  turned.tensor.dim_order = turned.dims.data();
-  turned.strides = {1, 2};
-  turned.tensor.strides = turned.strides.data();
-  CHECK(!delegate.run({&turned, &turned, &result}).ok() && says(delegate.message, "row-major"));
+  transposed.dims = {1, 0, 0};
+  transposed.tensor.dim_order = transposed.dims.data();
+  transposed.strides = {1, 2};
+  transposed.tensor.strides = transposed.strides.data();
+  CHECK(!delegate.run({&transposed, &transposed, &result}).ok() &&
+        says(delegate.message, "row-major"));
   Argument square({2, 3});
-  CHECK(!delegate.run({&square, &square, &turned}).ok());
+  CHECK(!delegate.run({&square, &square, &transposed}).ok());
   CHECK(says(delegate.message, "output 0 is not row-major"));
   nowhere.tensor.data = nullptr;
   CHECK(!delegate.run({&nowhere, &y, &x}).ok());

@@ -101,19 +101,19 @@ void test_convolution(int64_t taps, int64_t inputs, int64_t outputs, int64_t gro
   const size_t transposed_group = transposed.size() / static_cast<size_t>(groups);
   for (int64_t g = 0; g < groups; ++g) {
     const float* panels = dense.data() + static_cast<size_t>(g) * dense_group;
-    const float* turned = transposed.data() + static_cast<size_t>(g) * transposed_group;
+    const float* transposed_panels = transposed.data() + static_cast<size_t>(g) * transposed_group;
     for (int64_t o = 0; o < outputs; ++o) {
       for (int64_t t = 0; t < taps; ++t) {
         for (int64_t i = 0; i < inputs; ++i) {
           const int64_t at = ((g * outputs + o) * taps + t) * inputs + i;
           const float number = numbers[static_cast<size_t>(at)];
           CHECK(in_panels(panels, taps * inputs, t * inputs + i, o) == number);
-          CHECK(in_panels(turned, inputs, i, t * outputs + o) == number);
+          CHECK(in_panels(transposed_panels, inputs, i, t * outputs + o) == number);
         }
       }
     }
     check_zeros(panels, taps * inputs, outputs);
-    check_zeros(turned, inputs, taps * outputs);
+    check_zeros(transposed_panels, inputs, taps * outputs);
   }
 }
 

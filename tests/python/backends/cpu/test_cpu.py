@@ -48,8 +48,8 @@ def test_a_residual_is_added_in_registers(rows: int, columns: int) -> None:
     x, r = torch.randn(rows, 9), torch.randn(rows, columns)
     edge = lowered(Call(lambda x, r: F.relu(r + linear(x))), x, r)
     [part] = lowered_modules(edge.exported_program())
-    [step] = fb.unpack(part.processed_bytes).steps
-    assert step.operation.finish.added and step.operation.finish.program is None
+    [step] = fb.unpack(part.processed_bytes).nodes
+    assert step.operation.epilogue.added and step.operation.epilogue.program is None
     module = rl.load(bytes(edge.to_executorch().buffer))
     with torch.no_grad():
         equal(module(x, r), F.relu(r + linear(x)))

@@ -263,7 +263,7 @@ def test_values_are_those_at_the_upper_bounds() -> None:
     graph = fb.unpack(part.processed_bytes)
     assert graph.version == 2 and graph.expressions is not None
     given, result = (graph.values[i] for i in graph.arguments or ())
-    assert given.sizes == [9, 33, 4] and given.steps == [132, 4, 1]
+    assert given.sizes == [9, 33, 4] and given.strides == [132, 4, 1]
     assert result.sizes == [9, 33, 3] and result.place is fb.Place.OUTPUT
     kinds = [graph.expressions[i].kind for i in (given.dynamic_sizes or ())[:2]]
     assert kinds == [fb.ExpressionKind.INPUT_SIZE] * 2 and (given.dynamic_sizes or ())[2] == -1

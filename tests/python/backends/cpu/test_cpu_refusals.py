@@ -42,7 +42,7 @@ PRODUCT = (Multiplies(), (torch.ones(2, 3),) * 2)
 
 
 def step_of(graph: fb.Graph, kind: type) -> Any:
-    return next(step for step in graph.steps if isinstance(step.operation, kind))
+    return next(step for step in graph.nodes if isinstance(step.operation, kind))
 
 
 def value_of(graph: fb.Graph, kind: type, number: int) -> fb.Value:
@@ -82,16 +82,16 @@ def large_size(graph: fb.Graph) -> None:
 
 def sizes_behind_zero(graph: fb.Graph) -> None:
     value = value_of(graph, fb.Product, 0)
-    value.sizes, value.steps = [0, 1 << 30, 1 << 30], [0, 0, 1]
+    value.sizes, value.strides = [0, 1 << 30, 1 << 30], [0, 0, 1]
 
 
 def large_step(graph: fb.Graph) -> None:
     value = value_of(graph, fb.Product, 0)
-    value.sizes, value.steps = [1, 4], [1 << 41, 1]
+    value.sizes, value.strides = [1, 4], [1 << 41, 1]
 
 
 def overlapping_rows(graph: fb.Graph) -> None:
-    value_of(graph, fb.Product, 0).steps[0] = 1
+    value_of(graph, fb.Product, 0).strides[0] = 1
 
 
 def writes_constant(graph: fb.Graph) -> None:
@@ -128,7 +128,7 @@ def deep_padding(graph: fb.Graph) -> None:
 
 
 def one_key_often(graph: fb.Graph) -> None:
-    value_of(graph, fb.Attention, 1).steps[2] = 0
+    value_of(graph, fb.Attention, 1).strides[2] = 0
 
 
 def rows_in_halves(graph: fb.Graph) -> None:
@@ -155,7 +155,7 @@ def cut_program(graph: fb.Graph) -> None:
         (LINEAR, many_arguments, "the payload has too many arguments"),
         (LINEAR, much_scratch, "the method's memory has no room for the delegate"),
         (LINEAR, large_constant, f"named data has no {HUGE} bytes under"),
-        (LINEAR, half_rows, "an input is no float32"),
+        (LINEAR, half_rows, "an input is not float32"),
         (LINEAR, panels_of_halves, "do not lie within the 256 bytes of its memory"),
         (LINEAR, large_size, r"value \d+: its sizes .* are not valid"),
         (LINEAR, sizes_behind_zero, r"value \d+: its sizes .* are not valid"),

@@ -19,7 +19,7 @@ constexpr int64_t kHeight = 4;
 #endif
 
 template <int V>
-inline void finish_row(const GemmTile& t, const Vec* sums, int64_t i) {
+inline void store_row(const GemmTile& t, const Vec* sums, int64_t i) {
   const Vec alpha = splat(t.alpha);
   const Vec beta = splat(t.beta);
   float* c = t.c + i * t.c_step;
@@ -58,7 +58,7 @@ void tile(const GemmTile& t) {
     b += t.b_step;
   }
 #pragma GCC unroll 16
-  for (int64_t i = 0; i < H; ++i) finish_row<V>(t, sums[i], i);
+  for (int64_t i = 0; i < H; ++i) store_row<V>(t, sums[i], i);
 }
 
 void pack_rows(const float* const* rows, int count, int64_t n, float* out, int64_t pitch) {

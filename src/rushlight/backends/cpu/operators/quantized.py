@@ -13,9 +13,9 @@ from rushlight.backends.cpu.graph.sizes import at_most_one, same, shape_of
 from rushlight.backends.cpu.graph.values import CHANNELS_LAST, Step, View
 from rushlight.backends.cpu.integers import calls, pack
 from rushlight.backends.cpu.integers.facts import Quantization, Weights
-from rushlight.backends.cpu.operators.facts import Operator, val_of
 from rushlight.backends.cpu.operators.images import zeros_around
 from rushlight.backends.cpu.operators.rows import is_without_gaps
+from rushlight.partition.operators import Operator, val_of
 from rushlight.schema import cpu_engine as fb
 
 
@@ -229,7 +229,7 @@ def _pool(b: Builder, node: Node) -> View:
     return out
 
 
-OPERATORS: dict[Any, Operator] = {
+OPERATORS: dict[Any, Operator[Builder]] = {
     calls.quantize: Operator(_convert),
     calls.dequantize: Operator(_convert),
     calls.flip: Operator(_convert),

@@ -237,7 +237,7 @@ def in_place(model: nn.Module, *args: Tensor, step: float = 0.06) -> list[bool]:
     [part] = lowered_modules(lowered(model, *args).exported_program())
     graph = fb.unpack(part.processed_bytes)
     found = []
-    for step in graph.steps:
+    for step in graph.nodes:
         if residuals_of([step]):
             out = graph.values[step.outputs[0]]
             added = graph.values[residuals_of([step])[0].value]

@@ -65,7 +65,7 @@ def test_what_follows_is_part_of_the_product() -> None:
     model = Holding(first, second, forward)
     steps = steps_in(lowered(model, x))
     assert names_of(steps) == ROWS * 2
-    assert steps[1].operation.finish.program is not None and steps[3].operation.finish.added
+    assert steps[1].operation.epilogue.program is not None and steps[3].operation.epilogue.added
     close_to_eager(model, x)
 
 

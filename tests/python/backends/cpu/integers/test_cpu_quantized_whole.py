@@ -95,7 +95,7 @@ def stored(edge: rl.EdgeProgramManager) -> int:
     found = 0
     for part in lowered_modules(edge.exported_program()):
         graph = fb.unpack(part.processed_bytes)
-        for step in graph.steps:
+        for step in graph.nodes:
             if isinstance(step.operation, fb.DynamicProduct):
                 found += graph.constants[graph.values[step.inputs[2]].index].size
     return found

@@ -63,8 +63,8 @@ def test_what_follows_is_part_of_the_product() -> None:
         model, x = Holding(first, second, forward), torch.randn(rows, 24)
         steps = steps_in(lowered(model, x))
         assert names_of(steps) == ["Product"] * 2
-        assert steps[0].operation.finish.program is not None
-        assert steps[1].operation.finish.added and steps[1].operation.finish.clamped
+        assert steps[0].operation.epilogue.program is not None
+        assert steps[1].operation.epilogue.added and steps[1].operation.epilogue.clamped
         close_to_eager(model, x)
 
 

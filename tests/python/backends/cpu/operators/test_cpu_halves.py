@@ -36,7 +36,7 @@ def lowered(model: nn.Module, *args: Any, sizes: Any = None) -> rl.EdgeProgramMa
     return rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
 
 
-def check(model: nn.Module, *args: Any) -> list[fb.Step]:
+def check(model: nn.Module, *args: Any) -> list[fb.Node]:
     """Holds results to those of the same numbers in float32, rounded; the delegate's steps."""
     edge = lowered(model, *args)
     assert not left_of(edge)

@@ -190,7 +190,7 @@ def test_winograd(size: tuple[int, int]) -> None:
     steps = whole(model, image)
     assert len([step for step in steps if step.startswith("Convolution")]) == 2
     [delegate] = lowered_modules(lowered(model, image).exported_program())
-    operations = [step.operation for step in fb.unpack(delegate.processed_bytes).steps]
+    operations = [step.operation for step in fb.unpack(delegate.processed_bytes).nodes]
     kinds = [one.kind for one in operations if isinstance(one, fb.Convolution)]
     assert kinds == [fb.ConvolutionKind.WINOGRAD] * 2
 
