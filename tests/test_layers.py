@@ -58,7 +58,6 @@ CPP_LAYERS = (
     ("engine",),
     ("method",),
     ("kernels", "backends"),
-    ("trace",),
     ("module",),
     ("runner",),
 )

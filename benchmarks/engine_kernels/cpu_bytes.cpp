@@ -75,7 +75,7 @@ double copy_rate(void* to, const void* from, size_t bytes) {
   return kRepeat * 2.0 * static_cast<double>(bytes) / (now(1) - start);
 }
 
-// Of a residual of ResNet-50, beside a copy: bytes that are read and written.
+// The sum with a residual of ResNet-50, beside a copy; in bytes that are read and written.
 void run_elementwise(PoolWorkers& workers) {
   constexpr int64_t kCount = int64_t{56} * 56 * 256;
   std::vector<float> a, b, out;

@@ -6,8 +6,8 @@
 // method runs, so the two cannot wait for each other.
 //
 // Forks. A module that another thread ran when the process was forked is made anew in the child, as
-// clone() makes one, when it is used there first; what was half-way is never touched again. Only
-// its state is lost, and is to be set before it runs.
+// clone() makes one, when it is used there first; what that thread was doing is never touched
+// again. Only its state is lost, and is to be set before it runs.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -337,7 +337,7 @@ struct QuantizedGraph : EngineGraph {
   static constexpr float kScale = 0.01f;  // of the weights
 
  private:
-  // Of two dimensions, the first one is the number of rows.
+  // With two dimensions, the first one is dynamic: the number of rows.
   void add(const std::vector<int64_t>& sizes, Place place, uint32_t index, uint64_t offset,
            DType dtype) {
     EngineValue value;

@@ -189,11 +189,11 @@ class Worker {
   void mask_row(T* row, int64_t query, int64_t first, int64_t n) {
     const Tensor& mask = *a_.mask;
     const int64_t offset = matrix_offset(mask, *a_.out, index_) + query * stride_of(mask, 2);
-    const int64_t step = stride_of(mask, 1);
+    const int64_t stride = stride_of(mask, 1);
     for (int64_t done = 0; done < n; done += static_cast<int64_t>(kChunk)) {
       const int64_t count = std::min(static_cast<int64_t>(kChunk), n - done);
       const T* m = static_cast<const T*>(
-          mask_.read(offset + (first + done) * step, step, static_cast<size_t>(count)));
+          mask_.read(offset + (first + done) * stride, stride, static_cast<size_t>(count)));
       T* x = row + done;
       if (mask.dtype == DType::Bool) {
         constexpr T kBlocked = -std::numeric_limits<T>::infinity();
