@@ -59,7 +59,9 @@ def main() -> None:
             report.add(
                 *(case, f"{runs['other'] * 1e3:.3f}", f"{runs['this'] * 1e3:.3f}", f"{run:.3f}x"),
                 *(f"{exports['other']:.2f}", f"{exports['this']:.2f}", f"{export:.2f}x"),
-                **{"case": case, "run": runs, "export": exports},
+                case=case,
+                run=runs,
+                export=exports,
             )
     means = {by: math.exp(sum(map(math.log, of)) / len(of)) for by, of in ratios.items()}
     report.add("geometric mean", "", "", f"{means['run']:.3f}x", "", "", f"{means['export']:.3f}x")

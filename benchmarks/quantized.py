@@ -24,17 +24,17 @@ from typing import Any
 
 import common
 import engine
-import engine_tables
 import numpy as np
 from common import ROOT
-from engine_tables import OURS, SHORT, Speed
+from tables import engine_tables
+from tables.engine_tables import OURS, SHORT, Speed
 
 from rushlight.files import write_text
 from rushlight.peers import runtimes
 from rushlight.peers.side import Side, SideError
 from rushlight.peers.turns import take_turns
 
-SCRIPT = ROOT / "benchmarks" / "quantize_side.py"
+SCRIPT = ROOT / "benchmarks" / "sides" / "quantize_side.py"
 CASES = (
     "mobilenet_v2:int8", "mobilenet_v2_conventional:int8", "resnet50:int8",
     "minilm:int8-dynamic", "minilm:int4-dynamic", "gpt2:int8-dynamic", "gpt2:int4-dynamic",
@@ -121,7 +121,9 @@ def _make(
     calibration = _calibration(work, name)
     with Side(pythons[_runtime_of(by)], SCRIPT, threads=2) as side:
         if by == "executorch" and recipe != "int8":
-            side.call("executorch_as_is", program=quantized_program(work, name, recipe), file=str(path))
+            side.call(
+                "executorch_as_is", program=quantized_program(work, name, recipe), file=str(path)
+            )
         elif by == "executorch":
             side.call(
                 *("executorch",), program=work.traced(name), calibration=calibration,

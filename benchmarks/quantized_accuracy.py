@@ -34,7 +34,7 @@ from common import ROOT
 
 from rushlight.peers.side import Side, SideError
 
-SCRIPT = ROOT / "benchmarks" / "quantize_side.py"
+SCRIPT = ROOT / "benchmarks" / "sides" / "quantize_side.py"
 PEERS = ("executorch", "onnxruntime")
 COLUMNS = ("ours", "executorch", "onnxruntime", "onnxruntime per channel")
 Array = Any

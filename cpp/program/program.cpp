@@ -13,13 +13,14 @@ constexpr char kHeaderMagic[] = "eh00";
 
 char printable(uint8_t byte) { return byte >= 0x20 && byte < 0x7f ? static_cast<char>(byte) : '?'; }
 
-Status fail_identifier(const uint8_t* found, Message& message) {
+Status fail_identifier(const uint8_t* identifier, Message& message) {
   const char* hint = "";
-  if (std::memcmp(found, "FT01", 4) == 0) hint = "; this is a data file (.ptd)";
-  if (found[0] == 'E' && found[1] == 'T') hint = "; it has another version of the format";
-  return message.fail(
-      Code::InvalidProgram, "not a .pte program: the identifier is '%c%c%c%c', not 'ET12'%s",
-      printable(found[0]), printable(found[1]), printable(found[2]), printable(found[3]), hint);
+  if (std::memcmp(identifier, "FT01", 4) == 0) hint = "; this is a data file (.ptd)";
+  if (identifier[0] == 'E' && identifier[1] == 'T') hint = "; it has another version of the format";
+  return message.fail(Code::InvalidProgram,
+                      "not a .pte program: the identifier is '%c%c%c%c', not 'ET12'%s",
+                      printable(identifier[0]), printable(identifier[1]), printable(identifier[2]),
+                      printable(identifier[3]), hint);
 }
 
 // True if [offset, offset + size) lies in `limit` bytes.
@@ -190,8 +191,8 @@ void Program::release(Span<const uint8_t> bytes) const {
 }
 
 void Program::release(StringView key) const {
-  const Result<Span<const uint8_t>> found = get(key);
-  if (found.ok()) release(found.value());
+  const Result<Span<const uint8_t>> bytes = get(key);
+  if (bytes.ok()) release(bytes.value());
 }
 
 Span<const uint8_t> Program::constant(size_t index) const {
