@@ -95,8 +95,7 @@ def to_edge(
         ExportError: for what cannot be exported, with its line of Python and what to do.
     """
     config = compile_config or EdgeCompileConfig()
-    captured = _captured(programs)
-    edge = {}
+    captured, edge = _captured(programs), {}
     for name, program in captured.items():
         progress(f"{name}: edge")
         edge[name] = to_edge_dialect(program, config, method=name)
@@ -491,9 +490,8 @@ class _Alignments(TypedDict):
 
 
 def _named_tensor(tensor: torch.Tensor) -> NamedTensor:
-    layout = TensorLayout(
-        SCALAR_TYPES[tensor.dtype], list(tensor.shape), list(dim_order_of(tensor))
-    )
+    dim_order = list(dim_order_of(tensor))
+    layout = TensorLayout(SCALAR_TYPES[tensor.dtype], list(tensor.shape), dim_order)
     return NamedTensor(raw_bytes(tensor), layout, alignment=16)
 
 
