@@ -1,9 +1,7 @@
 """coremltools, imported without its warnings that a user cannot act on.
 
 Where Apple's frameworks are missing it names each of its libraries that does not load; those only
-run models, and here models are only made. It also warns of releases of PyTorch and scikit-learn that
-are newer than those that it was tested with, and imports torchao, which names its own libraries.
-"""
+run X"""
 
 from __future__ import annotations
 
