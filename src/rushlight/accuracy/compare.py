@@ -12,7 +12,8 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
-from rushlight.accuracy.report import BINS, Layer, LossReport
+from rushlight.accuracy.layers import BINS, Layer
+from rushlight.accuracy.report import LossReport
 from rushlight.api import export
 from rushlight.capture import capture
 from rushlight.errors import Code, ExportError

@@ -104,8 +104,8 @@ def load(
             warnings.warn(line, RuntimeWarning, stacklevel=2)
 
 
-def load_to_compare(program: bytes, form: str | None) -> Module:
-    """Load a program whose answers are compared with eager's: the known answer of a form is not.
+def load_to_compare(program: bytes, method: str, form: str | None) -> Module:
+    """Load one method whose answers are compared with eager's: the known answer of a form is not.
 
     Raises:
         LoadError: as `load` does.
@@ -113,7 +113,7 @@ def load_to_compare(program: bytes, form: str | None) -> Module:
     where = describe_source(program)
     core = open_program(program)
     try:
-        return _load_methods(core, where, None, form, None, known_answers=False)
+        return _load_methods(core, where, [method], form, None, known_answers=False)
     finally:
         for line in _core.take_log():
             warnings.warn(line, RuntimeWarning, stacklevel=2)

@@ -19,7 +19,6 @@ from rushlight.backends.cpu.integers.facts import (
     rows_of,
     weights_of,
 )
-from rushlight.backends.cpu.operators.facts import val_of
 from rushlight.backends.cpu.patterns.integers.products import (
     why_not_dynamic,
     why_not_summed,
@@ -35,6 +34,7 @@ from rushlight.ir.quantized_values import (
     name_of,
     quantizes,
 )
+from rushlight.partition.operators import val_of
 from rushlight.partition.partitioner import TAG
 from rushlight.partition.tags import graphs_of
 
