@@ -23,6 +23,7 @@ from rushlight.serialize.segments import (
     HEAD_BYTES,
     HEADER_ALIGNMENT,
     Data,
+    Key,
     PartFinder,
     SegmentArea,
     SegmentReader,
@@ -143,7 +144,7 @@ def _place_named_data(
     """Stores what is not there yet: equal values once, and those that are a constant as it."""
     constants = program.constant_segment
     finder = PartFinder(pte.constants, constants.offsets)
-    known: dict[int, list[int]] = {}
+    known: dict[Key, list[int]] = {}
     found = []
     for key, data in pte.named_data.items():
         alignment = alignments.get(key, 1)
@@ -164,7 +165,7 @@ def _place_delegates(
     Returns:
         The plans, with references into the file, and the payloads inside the flatbuffer.
     """
-    known: dict[int, list[int]] = {}
+    known: dict[Key, list[int]] = {}
     inline: list[fb.BackendDelegateInlineData] = []
     inline_index: dict[bytes, int] = {}
 

@@ -15,6 +15,7 @@ from rushlight.backends.cpu.build.loads import order_of_loads
 from rushlight.backends.cpu.build.origins import Origins
 from rushlight.backends.cpu.graph import panels as pack
 from rushlight.backends.cpu.graph.layout import Layout, NoViewError
+from rushlight.backends.cpu.graph.operations import AnyConvolution, WithEpilogue
 from rushlight.backends.cpu.graph.rewrite import HALVES, MANY, real
 from rushlight.backends.cpu.graph.sizes import (
     Size,
@@ -181,7 +182,7 @@ class Builder:
         self._nodes = nodes
 
     def emit(
-        self, operation: Any, inputs: Sequence[View | None], outputs: Sequence[View]
+        self, operation: fb.Operation, inputs: Sequence[View | None], outputs: Sequence[View]
     ) -> EngineNode:
         """Add a node."""
         engine_node = EngineNode(operation, list(inputs), list(outputs), list(self._nodes))
@@ -343,6 +344,7 @@ class Builder:
         copies = self.graph.nodes[mark:]
         del self.graph.nodes[mark:]
         self.graph.nodes[mark - 1 : mark - 1] = copies
+        assert isinstance(engine_node.operation, WithEpilogue)
         engine_node.operation.epilogue = self._epilogue(engine_node, term, result)
         return view if is_image else view.moved(view.meta.view(shape_of(cluster.nodes[-1])))
 
@@ -455,7 +457,7 @@ def _added_to(term: Term, result: View) -> View | None:
     return others[0] if at_most_one(meta.shape[1]) or same(meta.strides[1], 1) else None
 
 
-def _adds(operation: Any) -> bool:
-    """Whether an operation can add a residual to its results."""
+def _adds(operation: fb.Operation) -> bool:
+    """Whether the epilogue of an operation can add a residual to its results."""
     adding = (fb.ConvolutionKind.DENSE, fb.ConvolutionKind.WINOGRAD)
-    return getattr(operation, "kind", fb.ConvolutionKind.DENSE) in adding
+    return not isinstance(operation, AnyConvolution) or operation.kind in adding

@@ -9,6 +9,7 @@ import torch
 from torch.fx import Node
 
 from rushlight.backends.cpu.build.builder import Builder, merged
+from rushlight.backends.cpu.graph.operations import WithResidual
 from rushlight.backends.cpu.graph.sizes import at_most_one, same, shape_of
 from rushlight.backends.cpu.graph.values import CHANNELS_LAST, EngineNode, View
 from rushlight.backends.cpu.integers import calls, pack
@@ -135,6 +136,7 @@ def _add(engine_node: EngineNode, node: Node, residual: View | None) -> None:
     """Let a node add a residual to its result, if there is one."""
     if residual is not None:
         pair: Any = node.kwargs["pair"]
+        assert isinstance(engine_node.operation, WithResidual)
         engine_node.operation.residual = fb.QuantizedResidual(sum=_operation_of(pair))
         engine_node.operands = [residual]
 

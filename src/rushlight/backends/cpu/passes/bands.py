@@ -179,8 +179,14 @@ def _rows_of(members: Sequence[EngineNode], rows: range) -> list[range]:
     """The rows that each node computes for a band of rows of the last one."""
     computed = [rows]
     for node in reversed(members[1:]):
-        computed.insert(0, _inside(_rows_read(node.operation, computed[0]), node))
+        computed.insert(0, _inside(_rows_read(_convolution_of(node), computed[0]), node))
     return computed
+
+
+def _convolution_of(node: EngineNode) -> fb.Convolution:
+    """The operation of a node that is cut by rows."""
+    assert isinstance(node.operation, fb.Convolution)
+    return node.operation
 
 
 def _rows_read(operation: fb.Convolution, rows: range) -> range:
@@ -234,7 +240,9 @@ def _nodes_of(graph: Graph, cut: _Cut) -> Iterator[EngineNode]:
     for band in cut.bands:
         image = members[0].inputs[0]
         assert image is not None
-        image = _narrowed(image, _inside(_rows_read(members[0].operation, band[0]), members[0]))
+        image = _narrowed(
+            image, _inside(_rows_read(_convolution_of(members[0]), band[0]), members[0])
+        )
         for node, rows in zip(members, band, strict=True):
             whole = node.outputs[0]
             if node is members[-1]:
@@ -252,9 +260,9 @@ def _narrowed(image: View, rows: range) -> View:
 
 
 def _band(node: EngineNode, rows: range, image: View, out: View) -> EngineNode:
-    """The convolution that computes a band."""
+    """The convolution of a band, from the rows that it reads to those that it writes."""
     whole = node.outputs[0]
-    operation = copy.deepcopy(node.operation)
+    operation = copy.deepcopy(_convolution_of(node))
     read = _rows_read(operation, rows)
     inside = _inside(read, node)
     operation.padding[0] = inside.start - read.start

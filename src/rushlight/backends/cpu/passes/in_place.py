@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.backends.cpu.graph.operations import residual_of
 from rushlight.backends.cpu.graph.sizes import same
 from rushlight.backends.cpu.graph.values import EngineNode, Graph, View, bytes_of, lives_of
 from rushlight.schema.cpu_engine import Place
@@ -15,7 +16,7 @@ def add_in_place(graph: Graph) -> None:
     """
     lives = {id(memory): (first, last) for memory, first, last in lives_of(graph.nodes)}
     for at, node in enumerate(graph.nodes):
-        if getattr(node.operation, "residual", None) is None:
+        if residual_of(node.operation) is None:
             continue
         [residual], [out] = node.operands, node.outputs
         old, new = out.memory, residual.memory
