@@ -111,7 +111,7 @@ def linear_of_vector(
 
 
 def upsampling(target: OpOverload) -> Callable[..., torch.Tensor]:
-    """The rule that turns a ``.vec`` overload into `target`, which takes sizes and factors."""
+    """The rule that rewrites a ``.vec`` overload into `target`, which takes sizes and factors."""
 
     def rule(input: torch.Tensor, output_size: Sequence[int] | None, *rest: Any) -> torch.Tensor:
         *align_corners, factors = rest
@@ -132,8 +132,8 @@ def angle(self: torch.Tensor) -> torch.Tensor:
         parts = torch.view_as_real(self)
         return torch.atan2(parts.select(-1, 1), parts.select(-1, 0))
     numbers = self if self.is_floating_point() else self.to(torch.get_default_dtype())
-    turned = torch.where(numbers < 0, math.pi, 0.0).to(numbers.dtype)
-    return torch.where(torch.isnan(numbers), numbers, turned)
+    angle = torch.where(numbers < 0, math.pi, 0.0).to(numbers.dtype)
+    return torch.where(torch.isnan(numbers), numbers, angle)
 
 
 def polar(abs: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:

@@ -52,14 +52,14 @@ def engine_nodes(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list[
 def _evaluate(
     expressions: Sequence[fb.Expression], inputs: Sequence[Actual | None]
 ) -> list[int | None]:
-    """What each expression gives; None for one that cannot be told."""
-    found: list[int | None] = []
+    """The value of each expression; None for one that the inputs do not determine."""
+    values: list[int | None] = []
     for one in expressions:
         try:
-            found.append(_value_of(one, found, inputs))
+            values.append(_value_of(one, values, inputs))
         except (IndexError, TypeError, ZeroDivisionError):
-            found.append(None)
-    return found
+            values.append(None)
+    return values
 
 
 def _value_of(
@@ -68,8 +68,8 @@ def _value_of(
     if one.kind is fb.ExpressionKind.CONSTANT:
         return one.a
     if one.kind is fb.ExpressionKind.INPUT_SIZE:
-        given: Any = inputs[one.a]
-        return int(given) if one.b < 0 else int(given[one.b])
+        argument: Any = inputs[one.a]
+        return int(argument) if one.b < 0 else int(argument[one.b])
     a, b = before[one.a], before[one.b]
     return None if a is None or b is None else _OPERATORS[one.kind](a, b)
 

@@ -80,11 +80,13 @@ def _values(graph: fb.Graph) -> Iterator[tuple[int, _Value]]:
         yield tensor.id_out, _Value(tensor, datatype, elements + scales)
 
 
-def _scale_bytes(of: fb.QuantParams) -> int:
-    if isinstance(of, fb.PerChannelQuant):
-        return 4 * (of.num_scales or len(of.scale or ()))
-    if isinstance(of, fb.PerChannelGroupQuant):
-        return 2 * (of.num_scales or len(of.scale_bf16 or ())) or 4 * len(of.scale or ())
+def _scale_bytes(params: fb.QuantParams) -> int:
+    if isinstance(params, fb.PerChannelQuant):
+        return 4 * (params.num_scales or len(params.scale or ()))
+    if isinstance(params, fb.PerChannelGroupQuant):
+        return 2 * (params.num_scales or len(params.scale_bf16 or ())) or 4 * len(
+            params.scale or ()
+        )
     return 0
 
 
