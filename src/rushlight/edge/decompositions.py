@@ -132,8 +132,8 @@ def angle(self: torch.Tensor) -> torch.Tensor:
         parts = torch.view_as_real(self)
         return torch.atan2(parts.select(-1, 1), parts.select(-1, 0))
     numbers = self if self.is_floating_point() else self.to(torch.get_default_dtype())
-    angle = torch.where(numbers < 0, math.pi, 0.0).to(numbers.dtype)
-    return torch.where(torch.isnan(numbers), numbers, angle)
+    phase = torch.where(numbers < 0, math.pi, 0.0).to(numbers.dtype)
+    return torch.where(torch.isnan(numbers), numbers, phase)
 
 
 def polar(abs: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
