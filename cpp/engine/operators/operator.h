@@ -69,6 +69,10 @@ class Setup {
   // False for inputs and constants.
   bool may_write(const View& view) const { return view.base >= first_writable_; }
 
+  // Whether there are so many inputs and outputs at most.
+  bool has_values(size_t inputs, size_t outputs) const {
+    return step_->inputs.size() <= inputs && step_->outputs.size() <= outputs;
+  }
   // Ok if there are so many inputs and outputs at most, the first `needed` inputs and the first
   // output among them, and all are float32 without repeated elements. `weights` is the number of
   // an input that may be of a half type, too; 0 for none.
@@ -140,5 +144,6 @@ Result<Operator*> make_operator(const ConvertParameters& given, Setup& setup);
 Result<Operator*> make_operator(const QuantizeRowsParameters& given, Setup& setup);
 Result<Operator*> make_operator(const QuantizedProductParameters& given, Setup& setup);
 Result<Operator*> make_operator(const DynamicProductParameters& given, Setup& setup);
+Result<Operator*> make_operator(const RecurrentParameters& given, Setup& setup);
 
 }  // namespace rushlight::engine

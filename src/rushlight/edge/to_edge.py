@@ -35,6 +35,7 @@ from rushlight.edge.passes.simplify import simplify
 from rushlight.edge.passes.views_to_copies import views_to_copies
 from rushlight.edge.prepare_branches import prepare_branches
 from rushlight.edge.prepare_state import prepare_state
+from rushlight.edge.recurrence import recurrence_to_loops
 from rushlight.errors import ExportError, internal_error, raised_by_us
 from rushlight.ir.bounds import Bounds, example_outside, input_sizes, told_symbols
 from rushlight.ir.branches import branches
@@ -42,6 +43,7 @@ from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
 from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.programs import copy_program
 from rushlight.ir.quiet import quiet
+from rushlight.ir.recurrent_ops import whole_recurrence
 from rushlight.ir.rewrite import remove_dead
 from rushlight.ir.source import (
     carry_debug_handles,
@@ -79,8 +81,8 @@ def to_core_aten(
         hide(program.graph, whole)
     with quiet(warned="LeafSpec.* is deprecated"):  # torch's own, about its own tree specs
         try:
-            with broadcast_counts(), comparing_without_guards():
-                prepared = prepare_branches(prepare_state(program))
+            with broadcast_counts(), whole_recurrence(), comparing_without_guards():
+                prepared = recurrence_to_loops(prepare_branches(prepare_state(program)))
                 decomposed = prepared.run_decompositions(decomposition_table(keep, own))
         except ExportError:
             raise

@@ -147,6 +147,15 @@ class QuantizedBinaryKind(IntEnum):
     MULTIPLY = 2
 
 
+class RecurrentCell(IntEnum):
+    """What a recurrent layer computes in each step."""
+
+    LSTM = 0
+    GRU = 1
+    RNN_TANH = 2
+    RNN_RELU = 3
+
+
 @dataclass(slots=True)
 class Expression:
     """Rounding is that of Python's // and %."""
@@ -462,6 +471,30 @@ class QuantizedPooling:
     requantize: Requantize | None = None
 
 
+@dataclass(slots=True)
+class Recurrent:
+    """Recurrent layers over a sequence, one above the other, as torch has them.
+
+    Since version 6. Inputs: x [steps, batch, width], weights, bias, first hidden state [layers *
+    directions, batch, outputs], first cell state [layers * directions, batch, units] (LSTM), scales
+    and shares (of int8 weights). Only x and weights are needed; states that are left out are zeros.
+    Outputs: [steps, batch, directions * outputs], and the last states (may be left out), which lie
+    as the first ones.  Weights are one vector with the matrices of each layer and direction,
+    forward first: of the input [width, gates * units], of the hidden state [outputs, gates * units]
+    and, if outputs < units, of the projection [units, outputs]. They are packed as of a Product
+    (float32, bfloat16, float16) or of a DynamicProduct (int8; scales and shares have what belongs
+    to all columns of each matrix, in the same order). Gates are in torch's order. Bias is one
+    vector, too: for each layer and direction what is added to the gates, filled up with zeros to
+    whole panels; of a GRU then what is added to the hidden state's share of the new gate, likewise.
+    """
+
+    cell: RecurrentCell = RecurrentCell.LSTM
+    layers: int = 0
+    bidirectional: bool = False
+    units: int = 0
+    outputs: int = 0
+
+
 # What a step does.
 Operation = (
     Product
@@ -484,6 +517,7 @@ Operation = (
     | QuantizedBinary
     | Lookup
     | QuantizedPooling
+    | Recurrent
 )
 
 
@@ -569,6 +603,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
                 QuantizedBinary,
                 Lookup,
                 QuantizedPooling,
+                Recurrent,
             ),
         ),
         codec.Numbers("inputs", 2, "i"),
@@ -671,6 +706,13 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("in_zero_point", 7, "i", 0),
         codec.Scalar("multiplier", 8, "f", 1.0),
         codec.Child("requantize", 9, Requantize, optional=True),
+    ),
+    Recurrent: (
+        codec.Scalar("cell", 0, "B", RecurrentCell.LSTM, RecurrentCell),
+        codec.Scalar("layers", 1, "I", 0),
+        codec.Scalar("bidirectional", 2, "?", False),
+        codec.Scalar("units", 3, "q", 0),
+        codec.Scalar("outputs", 4, "q", 0),
     ),
     Finish: (
         codec.Scalar("clamped", 0, "?", False),

@@ -197,6 +197,8 @@ def _is_of_version_5(step: Step) -> bool:
 
 def _version(graph: Graph, is_dynamic: bool) -> int:
     """The lowest version whose readers know all that is in a graph."""
+    if any(isinstance(step.operation, fb.Recurrent) for step in graph.steps):
+        return 6
     if any(_is_of_version_5(step) for step in graph.steps):
         return 5
     if any(getattr(step.operation, "residual", None) for step in graph.steps):

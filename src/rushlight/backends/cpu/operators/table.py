@@ -13,6 +13,7 @@ from rushlight.backends.cpu.operators import (
     movement,
     products,
     quantized,
+    recurrent,
     rows,
 )
 from rushlight.backends.cpu.operators.facts import Operator
@@ -25,6 +26,7 @@ OPERATORS: dict[Any, Operator] = {
     **rows.OPERATORS,
     **movement.OPERATORS,
     **attention.OPERATORS,
+    **recurrent.OPERATORS,
     **quantized.OPERATORS,
     **halves.OPERATORS,
 }
@@ -41,5 +43,6 @@ KEPT_WHOLE = [
     aten.scaled_dot_product_attention.default,
     aten.rms_norm.default,
     aten.std.correction,
+    *recurrent.OPERATORS,
 ]
 """Operators that the engine computes in one step where their decomposition takes several."""

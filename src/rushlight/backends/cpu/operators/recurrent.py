@@ -1,0 +1,124 @@
+"""Recurrent layers: a whole stack of them over a sequence is one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from rushlight.backends.cpu.build.builder import Builder
+from rushlight.backends.cpu.graph import panels as pack
+from rushlight.backends.cpu.graph.sizes import at_most_one, same
+from rushlight.backends.cpu.graph.values import View
+from rushlight.backends.cpu.operators.facts import Operator, val_of
+from rushlight.ir.recurrent_ops import LAYERS, Recurrence, recurrence_of
+from rushlight.schema import cpu_engine as fb
+
+_CELLS = {
+    "lstm": fb.RecurrentCell.LSTM,
+    "gru": fb.RecurrentCell.GRU,
+    "rnn_tanh": fb.RecurrentCell.RNN_TANH,
+    "rnn_relu": fb.RecurrentCell.RNN_RELU,
+}
+
+
+def _why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
+    layer = recurrence_of(node)
+    assert layer is not None
+    if layer.drops:
+        return "it drops elements between layers, as in training"
+    parameters = list(_matrices(layer)) + list(_biases(layer))
+    if not all(map(is_constant, parameters)):
+        return "its weights are computed: the engine prepares weights ahead of time"
+    if val_of(layer.x).shape[-1] == 0:
+        return "the elements of its sequence are empty"
+    if len({val_of(one).dtype for one in parameters}) > 1:
+        return "its weights have several dtypes"
+    return None
+
+
+def _matrices(layer: Recurrence) -> Iterator[Any]:
+    """The matrices of all layers in the order in which they are stored."""
+    for one in layer.layers:
+        yield from (one.input, one.hidden)
+        if one.projection is not None:
+            yield one.projection
+
+
+def _biases(layer: Recurrence) -> Iterator[Any]:
+    for one in layer.layers:
+        if one.input_bias is not None:
+            yield from (one.input_bias, one.hidden_bias)
+
+
+def _recurrent(b: Builder, node: Node) -> list[View]:
+    layer = recurrence_of(node)
+    assert layer is not None
+    first = layer.layers[0]
+    gates = 4 if layer.kind == "lstm" else 3 if layer.kind == "gru" else 1
+    columns, outputs = _data(b, first.hidden).shape
+    units = columns // gates
+    x = _rows(b, b.value(layer.x))
+    if layer.batch_first:
+        x = x.moved(x.meta.permute([1, 0, 2]))
+    order = [1, 0, 2] if layer.batch_first else [0, 1, 2]  # as the result lies
+    out = b.new([*x.shape[:2], layer.directions * outputs], order)
+    sizes = [layer.count * layer.directions, x.shape[1]]
+    last = [b.new([*sizes, n]) for n in (outputs, units)[: len(layer.states)]]
+    states = [_state(b, state) for state in layer.states]
+    key = (*_matrices(layer), *_biases(layer))
+    weights = b.stored((*key, "weights"), lambda: _packed(b, layer), first.input)
+    bias = None
+    if first.input_bias is not None:
+        bias = b.constant((*key, "bias"), lambda: _bias(b, layer))
+    operation = fb.Recurrent(_CELLS[layer.kind], layer.count, layer.directions == 2, units, outputs)
+    b.emit(operation, [x, weights, bias, *states], [out, *last])
+    if layer.batch_first:
+        out = out.moved(out.meta.permute([1, 0, 2]))
+    return [out, *last]
+
+
+def _data(b: Builder, node: Any) -> torch.Tensor:
+    data = b.data(node)
+    assert data is not None
+    return data
+
+
+def _packed(b: Builder, layer: Recurrence) -> torch.Tensor:
+    return torch.cat([pack.panels(_data(b, one).t()) for one in _matrices(layer)])
+
+
+def _bias(b: Builder, layer: Recurrence) -> torch.Tensor:
+    """Both biases as one, but for the new gate of a GRU, of which the reset gate takes a part."""
+    parts: list[torch.Tensor] = []
+    for one in layer.layers:
+        into, own = (_data(b, bias).float() for bias in (one.input_bias, one.hidden_bias))
+        if layer.kind == "gru":
+            kept, share = own.split([2 * len(own) // 3, len(own) // 3])
+            own = torch.cat([kept, torch.zeros_like(share)])
+            parts += [pack.bias(into + own), pack.bias(share)]
+        else:
+            parts.append(pack.bias(into + own))
+    return torch.cat(parts)
+
+
+def _state(b: Builder, node: Node) -> View | None:
+    """A first state in row-major order; None for zeros."""
+    if b.is_zero(node):
+        return None
+    return b.dense(b.value(node))
+
+
+def _rows(b: Builder, view: View) -> View:
+    """A sequence whose elements lie in rows, none of them repeated."""
+    meta = view.meta
+    repeats = any(
+        same(s, 0) and not at_most_one(n) for n, s in zip(meta.shape, meta.steps, strict=True)
+    )
+    is_row = at_most_one(meta.shape[-1]) or same(meta.steps[-1], 1)
+    return view if is_row and not repeats else b.dense(view)
+
+
+OPERATORS: dict[Any, Operator] = {target: Operator(_recurrent, _why_not) for target in LAYERS}

@@ -1,0 +1,135 @@
+"""Recurrent layers as single operators: which they are, their sizes, and their parameters.
+
+torch knows no more of their results than what it gets by unrolling them, which fixes the length of
+the sequence. While `whole_recurrence` is active their results' sizes are computed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor
+from torch._decomp import decomposition_table
+from torch._ops import OpOverload
+from torch._subclasses.fake_impls import op_implementations_dict
+from torch.fx import Node
+
+from rushlight.ir.operators import arguments
+
+aten = torch.ops.aten
+
+LAYERS: dict[OpOverload, str] = {
+    aten.lstm.input: "lstm",
+    aten.gru.input: "gru",
+    aten.rnn_tanh.input: "rnn_tanh",
+    aten.rnn_relu.input: "rnn_relu",
+}
+"""The operators, and the kind of each."""
+
+
+def _results(x: Tensor, hx: Sequence[Tensor], bidirectional: bool) -> tuple[Tensor, ...]:
+    width = hx[0].shape[-1] * (2 if bidirectional else 1)
+    states = (h.new_empty(h.shape) for h in hx)
+    return (x.new_empty((*x.shape[:-1], width)), *states)
+
+
+def _lstm(x: Tensor, hx: Sequence[Tensor], params: Any, *options: Any) -> tuple[Tensor, ...]:
+    return _results(x, hx, options[4])
+
+
+def _other(x: Tensor, hx: Tensor, params: Any, *options: Any) -> tuple[Tensor, ...]:
+    return _results(x, [hx], options[4])
+
+
+def _shapes(target: OpOverload) -> Callable[..., tuple[Tensor, ...]]:
+    return _lstm if target is aten.lstm.input else _other
+
+
+@contextmanager
+def whole_recurrence() -> Iterator[None]:
+    """While active, recurrent layers are traced as one call, whatever their sequence's length.
+
+    One thread at a time: tables of torch's are changed.
+    """
+
+    def fake(mode: Any, func: OpOverload, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+        with mode:
+            return _shapes(func)(*args, **kwargs)
+
+    sizes: dict[OpOverload, Any] = {target: _shapes(target) for target in LAYERS}
+    with (
+        mock.patch.dict(decomposition_table, sizes),
+        mock.patch.dict(op_implementations_dict, dict.fromkeys(LAYERS, fake)),
+    ):
+        yield
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The parameters of one layer in one direction; None for those that it does not have."""
+
+    input: Any
+    hidden: Any
+    input_bias: Any
+    hidden_bias: Any
+    projection: Any
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """A call of one of the operators.
+
+    Attributes:
+        kind: which.
+        x: the sequence.
+        states: the first hidden state, and of an LSTM the first cell state.
+        layers: the parameters of each layer, forward first.
+        count: layers, directions apart.
+        directions: 1 or 2.
+        batch_first: whether the first dimension of sequences is the batch.
+        drops: whether elements between layers are dropped, as in training.
+    """
+
+    kind: str
+    x: Node
+    states: tuple[Node, ...]
+    layers: tuple[Parameters, ...]
+    count: int
+    directions: int
+    batch_first: bool
+    drops: bool
+
+
+def recurrence_of(node: Node) -> Recurrence | None:
+    """What a call of a recurrent operator has for arguments; None of another node."""
+    kind = LAYERS.get(node.target) if node.op == "call_function" else None  # type: ignore[arg-type]
+    if kind is None:
+        return None
+    args = arguments(node)
+    states = args["hx"] if kind == "lstm" else [args["hx"]]
+    count, directions = args["num_layers"], 2 if args["bidirectional"] else 1
+    params = list(args["params"])
+    per = len(params) // (count * directions)
+    layers = [params[i : i + per] for i in range(0, len(params), per)]
+    return Recurrence(
+        kind,
+        args["input"],
+        tuple(states),
+        tuple(_parameters(layer, args["has_biases"]) for layer in layers),
+        count,
+        directions,
+        bool(args["batch_first"]),
+        bool(args["train"]) and args["dropout"] > 0,
+    )
+
+
+def _parameters(layer: Sequence[Any], has_biases: bool) -> Parameters:
+    into, own, *rest = layer
+    biases = rest[:2] if has_biases else (None, None)
+    projection = rest[2:] if has_biases else rest
+    return Parameters(into, own, *biases, projection[0] if projection else None)
