@@ -7,16 +7,16 @@ the sequence. While `whole_recurrence` is active their results' sizes are comput
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
 import torch
 from torch import Tensor
+from torch._C import DispatchKey
 from torch._decomp import decomposition_table
 from torch._ops import OpOverload
-from torch._subclasses.fake_impls import op_implementations_dict
 from torch.fx import Node
 
 from rushlight.ir.operators import arguments
@@ -30,6 +30,9 @@ LAYERS: dict[OpOverload, str] = {
     aten.rnn_relu.input: "rnn_relu",
 }
 """The operators, and the kind of each."""
+
+_UNROLLING = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd)
+"""By which keys torch has the rules that unroll them."""
 
 
 def _results(x: Tensor, hx: Sequence[Tensor], bidirectional: bool) -> tuple[Tensor, ...]:
@@ -46,10 +49,6 @@ def _other(x: Tensor, hx: Tensor, params: Any, *options: Any) -> tuple[Tensor, .
     return _results(x, [hx], options[4])
 
 
-def _shapes(target: OpOverload) -> Callable[..., tuple[Tensor, ...]]:
-    return _lstm if target is aten.lstm.input else _other
-
-
 @contextmanager
 def whole_recurrence() -> Iterator[None]:
     """While active, recurrent layers are traced as one call, whatever their sequence's length.
@@ -57,16 +56,24 @@ def whole_recurrence() -> Iterator[None]:
     One thread at a time: tables of torch's are changed.
     """
 
-    def fake(mode: Any, func: OpOverload, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-        with mode:
-            return _shapes(func)(*args, **kwargs)
-
-    sizes: dict[OpOverload, Any] = {target: _shapes(target) for target in LAYERS}
-    with (
-        mock.patch.dict(decomposition_table, sizes),
-        mock.patch.dict(op_implementations_dict, dict.fromkeys(LAYERS, fake)),
-    ):
+    with ExitStack() as stack:
+        for target in LAYERS:
+            rule = _lstm if target is aten.lstm.input else _other
+            stack.enter_context(mock.patch.dict(decomposition_table, {target: rule}))
+            stack.enter_context(_ruled(target, rule))
         yield
+
+
+@contextmanager
+def _ruled(target: OpOverload, rule: Callable[..., Any]) -> Iterator[None]:
+    """While active, an operator that torch unrolls by a rule in Python has another rule."""
+    rules = {key: rule for key in _UNROLLING if key in target.py_kernels}
+    try:
+        with mock.patch.dict(target.py_kernels, rules):
+            target._dispatch_cache.clear()
+            yield
+    finally:
+        target._dispatch_cache.clear()
 
 
 @dataclass(frozen=True)
