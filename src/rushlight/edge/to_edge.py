@@ -81,9 +81,10 @@ def to_core_aten(
         hide(program.graph, whole)
     with quiet(warned="LeafSpec.* is deprecated"):  # torch's own, about its own tree specs
         try:
+            table = decomposition_table(keep, own)  # with torch's rules, which unroll
             with broadcast_counts(), whole_recurrence(), comparing_without_guards():
                 prepared = recurrence_to_loops(prepare_branches(prepare_state(program)))
-                decomposed = prepared.run_decompositions(decomposition_table(keep, own))
+                decomposed = prepared.run_decompositions(table)
         except ExportError:
             raise
         except Exception as error:  # torch raises many kinds: all mean that there is no graph
