@@ -6,7 +6,7 @@ the sequence. While `whole_recurrence` is active their results' sizes are comput
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -111,13 +111,29 @@ class Recurrence:
     batch_first: bool
     drops: bool
 
+    @property
+    def matrices(self) -> list[Any]:
+        """The weights of all layers, each with those of its input first."""
+        found = [(one.input, one.hidden, one.projection) for one in self.layers]
+        return [one for three in found for one in three if one is not None]
+
+    @property
+    def biases(self) -> list[Any]:
+        """The biases of all layers, each with that of its input first."""
+        found = [(one.input_bias, one.hidden_bias) for one in self.layers]
+        return [one for pair in found for one in pair if one is not None]
+
 
 def recurrence_of(node: Node) -> Recurrence | None:
     """What a call of a recurrent operator has for arguments; None of another node."""
-    kind = LAYERS.get(node.target) if node.op == "call_function" else None  # type: ignore[arg-type]
-    if kind is None:
+    if node.op != "call_function" or node.target not in LAYERS:
         return None
-    args = arguments(node)
+    return recurrence(node.target, arguments(node))  # type: ignore[arg-type]
+
+
+def recurrence(target: OpOverload, args: Mapping[str, Any]) -> Recurrence:
+    """The same of the operator's arguments by name."""
+    kind = LAYERS[target]
     states = args["hx"] if kind == "lstm" else [args["hx"]]
     count, directions = args["num_layers"], 2 if args["bidirectional"] else 1
     params = list(args["params"])

@@ -9,6 +9,7 @@ import torch
 from cpu_models import equal, lowered, operations, steps_of, whole
 from torch import nn
 from torch.export import Dim
+from torch.utils import _pytree as pytree
 
 import rushlight as rl
 from rushlight.backends.cpu import CpuPartitioner
@@ -182,3 +183,62 @@ def test_layers_in_training_are_not_taken() -> None:
     exported = torch.export.export(layer, (torch.randn(3, 1, 6),))
     edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
     assert not any(isinstance(one, fb.Recurrent) for one in operations(edge))
+
+
+def quantised(recipe: str, model: nn.Module, x: torch.Tensor, **options: Any) -> Any:
+    data = [(x,), (torch.randn_like(x),)]
+    return rl.quantize(model, (x,), calibrate=data, recipe=recipe, **options)
+
+
+@pytest.mark.parametrize("recipe", ["int8", "int8-per-tensor", "int8-dynamic", "int4-dynamic"])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("LSTM", {"num_layers": 2}),
+        ("LSTM", {"proj_size": 21, "bidirectional": True}),
+        ("GRU", {"num_layers": 2, "bidirectional": True, "batch_first": True}),
+        ("RNN", {"bias": False}),
+    ],
+    ids=str,
+)
+def test_bytes_are_close_to_eager(recipe: str, kind: str, options: dict[str, Any]) -> None:
+    layer = made(kind, 39, 50, **options)
+    x = torch.randn(6, 3, 39)
+    edge = rl.to_edge_transform_and_lower(
+        quantised(recipe, layer, x), partitioner=[CpuPartitioner()]
+    )
+    assert steps_of(edge) == ["Recurrent"]
+    program = edge.to_executorch()
+    weights = sum(p.numel() for p in layer.parameters())
+    assert len(program.buffer) < 1.3 * weights + 20_000
+    module = rl.load(bytes(program.buffer), threads=2)
+    with torch.no_grad():
+        for got, wanted in zip(
+            pytree.tree_leaves(module(x)), pytree.tree_leaves(layer(x)), strict=True
+        ):
+            assert (torch.as_tensor(got) - wanted).norm() < 0.02 * wanted.norm()
+
+
+def test_bytes_follow_length_and_batch() -> None:
+    layer = made("GRU", 20, 33, num_layers=2)
+    program = rl.export(
+        quantised(
+            "int8-dynamic", layer, torch.randn(5, 2, 20), dynamic_shapes=({0: LENGTH, 1: BATCH},)
+        ),
+        backend="cpu",
+    )
+    module = rl.load(program.buffer)
+    for length, batch in ((40, 9), (1, 1), (13, 7)):
+        x = torch.randn(length, batch, 20)
+        got, wanted = torch.as_tensor(module(x)[0]), layer(x)[0].detach()
+        assert (got - wanted).norm() < 0.02 * wanted.norm()
+
+
+def test_rows_without_a_scale_are_not_a_number() -> None:
+    """A row with an infinity is NaN, as of linear layers, and no other row is."""
+    layer = made("RNN", 20, 33)
+    x = torch.randn(3, 2, 20)
+    module = rl.load(rl.export(quantised("int8-dynamic", layer, x), backend="cpu").buffer)
+    x[0, 1, 3] = torch.inf
+    out = torch.as_tensor(module(x)[0])
+    assert out[:, 1].isnan().all() and out[:, 0].isfinite().all()

@@ -19,6 +19,8 @@ from rushlight.ir.quantized_values import (
     dequantizes_constant,
     name_of,
 )
+from rushlight.ir.recurrent_ops import recurrence_of
+from rushlight.schema.cpu_engine import Limit
 
 aten = torch.ops.aten
 
@@ -187,6 +189,21 @@ def constant_of(node: Any, data: Constant) -> torch.Tensor | None:
     kwargs = {k: data(arg) if isinstance(arg, Node) else arg for k, arg in node.kwargs.items()}
     made: torch.Tensor = node.target(*args, **kwargs)
     return made
+
+
+def recurrent_weights(node: Node, data: Constant) -> list[Weights] | None:
+    """The weights of recurrent layers that the engine multiplies with rows of bytes; None of other
+    calls, and of layers that it computes in float32.
+
+    Whoever quantises rows of the sequence has those of the hidden states quantised, too.
+    """
+    layer = recurrence_of(node)
+    if layer is None or rows_of(layer.x) is None:
+        return None
+    found = [weights_of(one, data) for one in layer.matrices]
+    terms = int(Limit.QUANTIZED_TERMS)
+    fits = all(one and not one.group_size and one.data.shape[1] <= terms for one in found)
+    return [one for one in found if one] if fits else None
 
 
 _WHOLE = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,8 +12,10 @@ from rushlight.backends.cpu.build.builder import Builder
 from rushlight.backends.cpu.graph import panels as pack
 from rushlight.backends.cpu.graph.sizes import at_most_one, same
 from rushlight.backends.cpu.graph.values import View
+from rushlight.backends.cpu.integers import calls
+from rushlight.backends.cpu.integers import pack as integers
 from rushlight.backends.cpu.operators.facts import Operator, val_of
-from rushlight.ir.recurrent_ops import LAYERS, Recurrence, recurrence_of
+from rushlight.ir.recurrent_ops import LAYERS, Recurrence, recurrence, recurrence_of
 from rushlight.schema import cpu_engine as fb
 
 _CELLS = {
@@ -29,7 +31,7 @@ def _why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     assert layer is not None
     if layer.drops:
         return "it drops elements between layers, as in training"
-    parameters = list(_matrices(layer)) + list(_biases(layer))
+    parameters = [*layer.matrices, *layer.biases]
     if not all(map(is_constant, parameters)):
         return "its weights are computed: the engine prepares weights ahead of time"
     if val_of(layer.x).shape[-1] == 0:
@@ -39,44 +41,56 @@ def _why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     return None
 
 
-def _matrices(layer: Recurrence) -> Iterator[Any]:
-    """The matrices of all layers in the order in which they are stored."""
-    for one in layer.layers:
-        yield from (one.input, one.hidden)
-        if one.projection is not None:
-            yield one.projection
-
-
-def _biases(layer: Recurrence) -> Iterator[Any]:
-    for one in layer.layers:
-        if one.input_bias is not None:
-            yield from (one.input_bias, one.hidden_bias)
-
-
 def _recurrent(b: Builder, node: Node) -> list[View]:
     layer = recurrence_of(node)
     assert layer is not None
-    first = layer.layers[0]
-    gates = 4 if layer.kind == "lstm" else 3 if layer.kind == "gru" else 1
-    columns, outputs = _data(b, first.hidden).shape
-    units = columns // gates
+    key = tuple(layer.matrices)
+    weights = b.stored((*key, "weights"), lambda: _packed(b, layer), key[0])
+    return _step(b, layer, _data(b, layer.layers[0].hidden).shape, weights)
+
+
+def _packed(b: Builder, layer: Recurrence) -> torch.Tensor:
+    return torch.cat([pack.panels(_data(b, one).t()) for one in layer.matrices])
+
+
+def _recurrent_of_bytes(b: Builder, node: Node) -> list[View]:
+    """The same with quantised weights."""
+    given: Any = node.args
+    target, matrices, args = given
+    layer = recurrence(target, args)
+    key = (*layer.matrices, "bytes")
+    weights = b.constant(
+        (*key, "weights"), lambda: torch.cat([integers.panels(one.data.t()) for one in matrices])
+    )
+    found = [integers.scales_of(one) for one in matrices]
+    scales = b.constant((*key, "scales"), lambda: torch.cat([one.scales for one in found]))
+    shares = b.constant((*key, "shares"), lambda: torch.cat([one.shares for one in found]))
+    return _step(b, layer, matrices[1].data.shape, weights, scales, shares)
+
+
+def _step(
+    b: Builder, layer: Recurrence, hidden: Sequence[int], weights: View, *scales: View
+) -> list[View]:
+    """The step of layers, the first of which have hidden weights of these sizes."""
+    columns, outputs = hidden
+    units = columns // {"lstm": 4, "gru": 3}.get(layer.kind, 1)
     x = _rows(b, b.value(layer.x))
+    swapped = [1, 0, 2]
     if layer.batch_first:
-        x = x.moved(x.meta.permute([1, 0, 2]))
-    order = [1, 0, 2] if layer.batch_first else [0, 1, 2]  # as the result lies
+        x = x.moved(x.meta.permute(swapped))
+    order = swapped if layer.batch_first else range(3)  # as the result lies
     out = b.new([*x.shape[:2], layer.directions * outputs], order)
     sizes = [layer.count * layer.directions, x.shape[1]]
     last = [b.new([*sizes, n]) for n in (outputs, units)[: len(layer.states)]]
     states = [_state(b, state) for state in layer.states]
-    key = (*_matrices(layer), *_biases(layer))
-    weights = b.stored((*key, "weights"), lambda: _packed(b, layer), first.input)
+    states += [None] * (2 - len(states))
     bias = None
-    if first.input_bias is not None:
-        bias = b.constant((*key, "bias"), lambda: _bias(b, layer))
+    if layer.biases:
+        bias = b.constant((*layer.biases, "bias"), lambda: _bias(b, layer))
     operation = fb.Recurrent(_CELLS[layer.kind], layer.count, layer.directions == 2, units, outputs)
-    b.emit(operation, [x, weights, bias, *states], [out, *last])
+    b.emit(operation, [x, weights, bias, *states, *scales], [out, *last])
     if layer.batch_first:
-        out = out.moved(out.meta.permute([1, 0, 2]))
+        out = out.moved(out.meta.permute(swapped))
     return [out, *last]
 
 
@@ -84,10 +98,6 @@ def _data(b: Builder, node: Any) -> torch.Tensor:
     data = b.data(node)
     assert data is not None
     return data
-
-
-def _packed(b: Builder, layer: Recurrence) -> torch.Tensor:
-    return torch.cat([pack.panels(_data(b, one).t()) for one in _matrices(layer)])
 
 
 def _bias(b: Builder, layer: Recurrence) -> torch.Tensor:
@@ -121,4 +131,6 @@ def _rows(b: Builder, view: View) -> View:
     return view if is_row and not repeats else b.dense(view)
 
 
-OPERATORS: dict[Any, Operator] = {target: Operator(_recurrent, _why_not) for target in LAYERS}
+WHOLE: dict[Any, Operator] = {target: Operator(_recurrent, _why_not) for target in LAYERS}
+"""Those that torch has."""
+OPERATORS: dict[Any, Operator] = {**WHOLE, calls.recurrent: Operator(_recurrent_of_bytes)}

@@ -43,6 +43,6 @@ KEPT_WHOLE = [
     aten.scaled_dot_product_attention.default,
     aten.rms_norm.default,
     aten.std.correction,
-    *recurrent.OPERATORS,
+    *recurrent.WHOLE,
 ]
 """Operators that the engine computes in one step where their decomposition takes several."""

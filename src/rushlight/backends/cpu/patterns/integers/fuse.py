@@ -20,6 +20,8 @@ from rushlight.backends.cpu.integers.facts import (
     constant_of,
     operands_of,
     read,
+    recurrent_weights,
+    rows_of,
 )
 from rushlight.backends.cpu.patterns.integers.moves import dequantize_late, quantize_early
 from rushlight.backends.cpu.patterns.integers.products import (
@@ -29,7 +31,9 @@ from rushlight.backends.cpu.patterns.integers.products import (
 )
 from rushlight.backends.cpu.patterns.integers.residuals import fuse_residuals
 from rushlight.backends.cpu.patterns.integers.results import fuse_result, why_not_integer
+from rushlight.ir.operators import arguments
 from rushlight.ir.quantized_values import dequantizes_constant, name_of, quantizes
+from rushlight.ir.recurrent_ops import recurrence_of
 
 _CONVERTING = (calls.quantize, calls.dequantize, calls.flip, calls.quantize_rows)
 
@@ -52,7 +56,10 @@ def fuse_quantized(r: Rewriter) -> dict[str, str]:
     r.clean()
     for node in list(r.graph.nodes):
         new = (
-            product(r, node, node, None) or dynamic_product(r, node) or weight_only_product(r, node)
+            product(r, node, node, None)
+            or dynamic_product(r, node)
+            or weight_only_product(r, node)
+            or recurrent(r, node)
         )
         if new is not None:
             r.replace(node, new)
@@ -62,6 +69,21 @@ def fuse_quantized(r: Rewriter) -> dict[str, str]:
     _once(r)
     fuse_residuals(r)
     return notes
+
+
+def recurrent(r: Rewriter, node: Node) -> Node | None:
+    """A call in place of recurrent layers of rows that are quantised at run time, if it is one."""
+    layer = recurrence_of(node)
+    weights = recurrent_weights(node, r.data)
+    if layer is None or weights is None:
+        return None
+    args = arguments(node)
+    integers = dict(zip(layer.matrices, (one.node for one in weights), strict=True))
+    args["input"] = rows_of(layer.x)
+    args["params"] = [integers.get(one, one) for one in args["params"]]
+    new = r.call(node, calls.recurrent, node.target, tuple(weights), args, shape=())
+    new.meta["val"] = node.meta["val"]
+    return new
 
 
 def _in_float32(r: Rewriter) -> Iterator[tuple[Node, str]]:
@@ -102,6 +124,9 @@ def _not_as_weights(r: Rewriter, node: Node) -> Iterator[Node]:
     """What uses a dequantised value other than as constant weights or a bias."""
     is_constant = dequantizes_constant(node, r.data)
     for user in list(node.users):
+        layer = recurrence_of(user) if is_constant else None
+        if layer is not None and node in layer.matrices:
+            continue
         operands = operands_of(user) if is_constant else None
         if operands is None or node not in (operands.weight, operands.bias):
             yield user
