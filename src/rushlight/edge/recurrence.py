@@ -117,8 +117,12 @@ class _Loops:
 
     def _call(self, target: Any, *args: Any) -> Node:
         new = self._graph.call_function(target, args)
-        new.meta = {k: v for k, v in self._node.meta.items() if k != "val"}
+        new.meta = self._origin()
         return new
+
+    def _origin(self) -> dict[str, Any]:
+        """What nodes say of the line that they come from."""
+        return {key: value for key, value in self._node.meta.items() if key != "val"}
 
     def _written(self, layer: Recurrence) -> list[Node]:
         x: Node = layer.x
@@ -177,8 +181,9 @@ class _Loops:
             *(torch.empty(tuple(val.shape), dtype=dtype) for val in vals),
         ]
         module = make_fx(step, tracing_mode="fake", pre_dispatch=True)(*examples)
+        for node in module.graph.nodes:
+            node.meta = {**node.meta, **self._origin()}
         name = f"recurrence_{len(self._graph.nodes)}"
         self._module.add_submodule(name, module)
         named = self._graph.get_attr(name)
-        named.meta = {}
         return named

@@ -128,7 +128,7 @@ def recurrence_of(node: Node) -> Recurrence | None:
     """What a call of a recurrent operator has for arguments; None of another node."""
     if node.op != "call_function" or node.target not in LAYERS:
         return None
-    return recurrence(node.target, arguments(node))  # type: ignore[arg-type]
+    return recurrence(node.target, arguments(node))
 
 
 def recurrence(target: OpOverload, args: Mapping[str, Any]) -> Recurrence:
@@ -153,6 +153,5 @@ def recurrence(target: OpOverload, args: Mapping[str, Any]) -> Recurrence:
 
 def _parameters(layer: Sequence[Any], has_biases: bool) -> Parameters:
     into, own, *rest = layer
-    biases = rest[:2] if has_biases else (None, None)
-    projection = rest[2:] if has_biases else rest
-    return Parameters(into, own, *biases, projection[0] if projection else None)
+    biases, rest = (rest[:2], rest[2:]) if has_biases else ([None, None], rest)
+    return Parameters(into, own, biases[0], biases[1], rest[0] if rest else None)
