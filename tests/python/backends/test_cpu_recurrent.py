@@ -242,3 +242,29 @@ def test_rows_without_a_scale_are_not_a_number() -> None:
     x[0, 1, 3] = torch.inf
     out = torch.as_tensor(module(x)[0])
     assert out[:, 1].isnan().all() and out[:, 0].isfinite().all()
+
+
+class Spotter(nn.Module):
+    """Convolutions, a recurrent layer and a linear one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(8, 32, 3, padding=1)
+        self.gru = nn.GRU(32, 48, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(96, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.gru(torch.relu(self.conv(x)).transpose(1, 2))[0])
+
+
+def test_a_sequence_that_is_bytes_already() -> None:
+    torch.manual_seed(0)
+    model, x = Spotter().eval(), torch.randn(2, 8, 30)
+    edge = rl.to_edge_transform_and_lower(
+        quantised("int8", model, x), partitioner=[CpuPartitioner()]
+    )
+    assert steps_of(edge).count("Recurrent") == 1
+    program = edge.to_executorch()
+    assert len(program.buffer) < 1.5 * sum(p.numel() for p in model.parameters()) + 20_000
+    got, wanted = torch.as_tensor(rl.load(bytes(program.buffer))(x)), model(x).detach()
+    assert (got - wanted).norm() < 0.05 * wanted.norm()

@@ -191,14 +191,23 @@ def constant_of(node: Any, data: Constant) -> torch.Tensor | None:
     return made
 
 
-def recurrent_weights(node: Node, data: Constant) -> list[Weights] | None:
+def recurrent_weights(
+    node: Node, data: Constant, *, of_bytes: bool = False
+) -> list[Weights] | None:
     """The weights of recurrent layers that the engine multiplies with rows of bytes; None of other
     calls, and of layers that it computes in float32.
 
-    Whoever quantises rows of the sequence has those of the hidden states quantised, too.
+    Whoever quantises the sequence has the hidden states quantised, too.
+
+    Args:
+        node: the call.
+        data: constants.
+        of_bytes: whether the sequence is known to be bytes.
     """
     layer = recurrence_of(node)
-    if layer is None or rows_of(layer.x) is None:
+    if layer is None:
+        return None
+    if not of_bytes and rows_of(layer.x) is None and not is_static(layer.x, data):
         return None
     found = [weights_of(one, data) for one in layer.matrices]
     terms = int(Limit.QUANTIZED_TERMS)

@@ -72,14 +72,16 @@ def fuse_quantized(r: Rewriter) -> dict[str, str]:
 
 
 def recurrent(r: Rewriter, node: Node) -> Node | None:
-    """A call in place of recurrent layers of rows that are quantised at run time, if it is one."""
+    """A call in place of recurrent layers, if their sequence and weights are quantised."""
     layer = recurrence_of(node)
-    weights = recurrent_weights(node, r.data)
-    if layer is None or weights is None:
+    if layer is None:
+        return None
+    weights = recurrent_weights(node, r.data, of_bytes=layer.x.target is calls.dequantize)
+    if weights is None:
         return None
     args = arguments(node)
     integers = dict(zip(layer.matrices, (one.node for one in weights), strict=True))
-    args["input"] = rows_of(layer.x)
+    args["input"] = rows_of(layer.x) or layer.x
     args["params"] = [integers.get(one, one) for one in args["params"]]
     new = r.call(node, calls.recurrent, node.target, tuple(weights), args, shape=())
     new.meta["val"] = node.meta["val"]
