@@ -111,7 +111,9 @@ class _Loops:
         with self._graph.inserting_before(self._node):
             results = self._written(layer)
         for user in list(self._node.users):
-            user.replace_all_uses_with(results[user.args[1]])  # type: ignore[index]
+            result = results[user.args[1]]  # type: ignore[index]
+            result.meta["val"] = user.meta["val"]
+            user.replace_all_uses_with(result)
             self._graph.erase_node(user)
         self._graph.erase_node(self._node)
 
@@ -133,6 +135,8 @@ class _Loops:
             outputs = []
             for at in range(first, first + layer.directions):
                 state = [self._call(aten.select.int, h, 0, at) for h in layer.states]
+                # A scan's states share no memory, which those of the model may.
+                state[1:] = [self._call(aten.clone.default, one) for one in state[1:]]
                 reverse = at > first
                 last, out = self._direction(layer.kind, layer.layers[at], x, state, reverse)
                 outputs.append(out)

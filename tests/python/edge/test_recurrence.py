@@ -73,6 +73,25 @@ def test_only_few_steps_are_written_out(
             torch.testing.assert_close(g, w)
 
 
+def test_layers_may_follow_one_another() -> None:
+    class Both(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = made("GRU"), torch.nn.LSTM(6, 6)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            y, last = self.first(x)
+            return self.second(y, (last, last))
+
+    model, x = Both().eval(), torch.randn(9, 3, 4)
+    core = to_core_aten(capture(model, (x,)))
+    assert scans(core) == 2
+    for g, w in zip(
+        pytree.tree_leaves(core.module()(x)), pytree.tree_leaves(model(x)), strict=True
+    ):
+        torch.testing.assert_close(g, w)
+
+
 def test_a_program_that_is_lowered_stays_as_it_was() -> None:
     program = capture(made("GRU"), (torch.randn(9, 3, 4),))
     before = str(program.graph)
