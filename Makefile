@@ -160,8 +160,8 @@ interop: ext peer ## Every model, both ways, against real ExecuTorch
 .PHONY: torch-next
 torch-next: ext $(NEXT)/.done-$(TORCH_NEXT) ## Tests of the compiler with the newest other PyTorch
 	@$(call timed,Tests with PyTorch $(TORCH_NEXT),$(NEXT)/bin/python -m pytest -n $(JOBS) \
-	  -p no:cacheprovider -m "not full and not interop" tests/python tests/e2e/test_export.py \
-	  tests/e2e/test_gallery.py tests/e2e/test_state.py tests/e2e/test_control_flow.py $(ARGS))
+	  -p no:cacheprovider -m "not full and not interop" tests/python tests/e2e/docs/test_gallery.py \
+	  $(addprefix tests/e2e/export/,test_export.py test_state.py test_control_flow.py) $(ARGS))
 
 .PHONY: bench
 bench: ext peer ## Measure beside PyTorch and ExecuTorch, on one thread

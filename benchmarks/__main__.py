@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-NOT_BENCHMARKS = ("__main__", "pt2e_side", "quantize_side", "rushlight_side")
+NOT_BENCHMARKS = ("__main__",)
 
 
 def main(arguments: list[str]) -> int:

@@ -21,7 +21,7 @@ from rushlight.peers.side import Side
 
 ROOT = Path(__file__).resolve().parent.parent
 EXECUTORCH_SIDE = ROOT / "tests" / "peer" / "executorch_side.py"
-RUSHLIGHT_SIDE = ROOT / "benchmarks" / "rushlight_side.py"
+RUSHLIGHT_SIDE = ROOT / "benchmarks" / "sides" / "rushlight_side.py"
 
 SEVEN = ("mobilenet_v2", "resnet50", "vit_b16", "minilm", "gpt2", "lstm2", "unet")
 

@@ -23,7 +23,8 @@ import numpy as np
 from rushlight import runtime
 from rushlight.schema import program as fb
 from rushlight.schema.common import ScalarType
-from rushlight.serialize.pte import PTEFile, write_pte
+from rushlight.serialize.file import PTEFile
+from rushlight.serialize.pte import write_pte
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path(__file__).resolve().parent / "delegate_call"

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import common
-import engine_tables
 import numpy as np
 from common import ROOT
-from engine_tables import Loads, Speed
+from tables import engine_tables
+from tables.engine_tables import Loads, Speed
 
 from rushlight.inspect.work import flops_of
 from rushlight.peers import runtimes

@@ -27,14 +27,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from cases.executorch_cases import executorch_cases
+from cases.kernel_cases import Case, Inputs, all_cases, untimed
+from cases.linalg_cases import linalg_cases
+from cases.model_cases import model_cases
+from cases.order_cases import order_cases
+from cases.pool_cases import pool_cases
+from cases.signal_cases import signal_cases
 from common import EXECUTORCH_SIDE, ROOT
-from executorch_cases import executorch_cases
-from kernel_cases import Case, Inputs, all_cases, untimed
-from linalg_cases import linalg_cases
-from model_cases import model_cases
-from order_cases import order_cases
-from pool_cases import pool_cases
-from signal_cases import signal_cases
 
 from rushlight.files import write_text
 from rushlight.peers.side import Side

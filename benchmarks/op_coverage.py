@@ -2,9 +2,9 @@
 ExecuTorch's portable library; written to docs/coverage.md.
 
 Every operator's calls (three in float32, one in integers or bools) are exported, run and compared
-with eager; tests/ops/test_opinfo_path.py and tests/e2e/test_executorch_suite.py hold ours to that.
-ExecuTorch's outcomes are kept in build/op_coverage, as its process is slow; remove the folder to
-measure them anew.
+with eager; tests/ops/test_opinfo_path.py and tests/e2e/executorch/test_executorch_suite.py hold
+ours to that. ExecuTorch's outcomes are kept in build/op_coverage, as its process is slow; remove
+the folder to measure them anew.
 
   python benchmarks/op_coverage.py --match 'linalg|special' --ours-only
 """
@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "tests"))
 
 import torch  # noqa: E402
-from benchmarks import coverage_page  # noqa: E402
+from benchmarks.tables import coverage_page  # noqa: E402
 
 from ops import opinfo, opinfo_path  # noqa: E402
 from ops.opinfo import Outcome  # noqa: E402

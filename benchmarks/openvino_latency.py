@@ -32,7 +32,7 @@ from common import ROOT
 GOAL = 1.05
 MODELS = ("mobilenet_v2", "minilm", "bert_base", "mobilenet_v2_int8")
 INT8 = "_int8"
-PT2E_SIDE = Path(__file__).with_name("pt2e_side.py")
+PT2E_SIDE = Path(__file__).resolve().parent / "sides" / "pt2e_side.py"
 PYTHON = ROOT / ".venv-backends" / "bin" / "python"
 
 

@@ -24,17 +24,17 @@ from typing import Any
 
 import common
 import engine
-import engine_tables
 import numpy as np
 from common import ROOT
-from engine_tables import OURS, SHORT, Speed
+from tables import engine_tables
+from tables.engine_tables import OURS, SHORT, Speed
 
 from rushlight.files import write_text
 from rushlight.peers import runtimes
 from rushlight.peers.side import Side, SideError
 from rushlight.peers.turns import take_turns
 
-SCRIPT = ROOT / "benchmarks" / "quantize_side.py"
+SCRIPT = ROOT / "benchmarks" / "sides" / "quantize_side.py"
 CASES = (
     "mobilenet_v2:int8", "mobilenet_v2_conventional:int8", "resnet50:int8",
     "minilm:int8-dynamic", "minilm:int4-dynamic", "gpt2:int8-dynamic", "gpt2:int4-dynamic",
@@ -115,13 +115,15 @@ def _make(
     path: Path,
 ) -> None:
     if by in (OURS, FLOAT):
-        program = work.traced(name) if by == FLOAT else _quantized(work, name, recipe)
+        program = work.traced(name) if by == FLOAT else quantized_program(work, name, recipe)
         _export(program, path)
         return
     calibration = _calibration(work, name)
     with Side(pythons[_runtime_of(by)], SCRIPT, threads=2) as side:
         if by == "executorch" and recipe != "int8":
-            side.call("executorch_as_is", program=_quantized(work, name, recipe), file=str(path))
+            side.call(
+                "executorch_as_is", program=quantized_program(work, name, recipe), file=str(path)
+            )
         elif by == "executorch":
             side.call(
                 *("executorch",), program=work.traced(name), calibration=calibration,
@@ -145,7 +147,7 @@ def _export(program: str, path: Path) -> None:
     path.write_bytes(rl.export(program, backend="cpu", verify=False).buffer)
 
 
-def _quantized(work: common.Workshop, name: str, recipe: str) -> str:
+def quantized_program(work: common.Workshop, name: str, recipe: str) -> str:
     """The file of ``torch.export.save`` with the graph that our quantizer made."""
     import torch
     from torch.utils import _pytree as pytree

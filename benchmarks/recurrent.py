@@ -27,7 +27,7 @@ import rushlight as rl
 from rushlight.peers.side import SideError
 from rushlight.peers.turns import middle, take_turns
 
-ONNX = Path(__file__).with_name("recurrent_onnx.py")
+ONNX = common.ROOT / "benchmarks" / "sides" / "recurrent_onnx.py"
 # Of each: the layer, and its sequence [steps, batch, width].
 CASES: dict[str, tuple[str, dict[str, Any], tuple[int, int, int]]] = {
     "lstm": ("LSTM", {"hidden_size": 256, "num_layers": 2}, (200, 1, 80)),

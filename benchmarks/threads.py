@@ -12,7 +12,7 @@ from __future__ import annotations
 import common
 import kernels
 import torch
-from kernel_cases import Inputs
+from cases.kernel_cases import Inputs
 
 # Operators and notes of cases in kernel_cases.py.
 TIMED = (

@@ -4,31 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from codegen.kernel_entries import CLASSES, Entry
 from rushlight.ir.operators import SCALAR_RESULTS, out_variant, runtime_name
 
-if TYPE_CHECKING:
-    from codegen.kernel_table import Entry
-
-FLOATING = ("float16", "bfloat16", "float32", "float64")
-INTEGRAL = ("uint8", "int8", "int16", "int32", "int64")
-UNSIGNED = ("uint16", "uint32", "uint64")
-ANY8 = (*INTEGRAL, *FLOATING, "bool", *UNSIGNED, "complex64", "float8_e5m2", "float8_e4m3fn")
-# Classes of dtypes, the widest first: a description of dtypes takes the first that fits.
-CLASSES = {
-    "any": (*ANY8, "complex128"),
-    "any8": ANY8,
-    "real": (*INTEGRAL, *FLOATING),
-    "floating": FLOATING,
-    "integral": INTEGRAL,
-    "unsigned": UNSIGNED,
-    "none": (),
-}
-# What a row of ops.yaml may name.
-DTYPES = {**CLASSES, **{dtype: (dtype,) for dtype in CLASSES["any"]}}
 # Operators beside ATen that belong to a set: of the Edge dialect, and on numbers.
 GROUPS = {"dim_order_ops": "edge", "executorch_prim": "prim"}
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch._ops import OpOverload
 
+from codegen.kernel_entries import Entry
 from codegen.kernel_manifest import group_of
 from rushlight.edge.decompositions import decomposition_table
 from rushlight.ir.dialect import VIEW_NAMES
 from rushlight.ir.executorch_kernels import NAMES
 from rushlight.ir.operators import SCALAR_RESULTS, out_variant, runtime_name
-
-if TYPE_CHECKING:
-    from codegen.kernel_table import Entry
 
 HEAD = """\
 <!-- Written by codegen/kernel_table.py from ops/ops.yaml; do not edit. -->

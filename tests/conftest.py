@@ -18,6 +18,11 @@ sys.path.insert(0, str(ROOT))  # for `pytest` without `python -m`
 
 from packages import Package  # noqa: E402
 from rushlight.peers import side  # noqa: E402
+from seeding import (  # noqa: E402, F401  (hooks: every test draws from a seed of its own name)
+    pytest_fixture_setup,
+    pytest_make_collect_report,
+    pytest_runtest_setup,
+)
 
 
 @pytest.fixture(scope="session")

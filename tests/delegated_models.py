@@ -43,7 +43,7 @@ class AddMul(torch.nn.Module):
         y = torch.mm(a, x)
         return y + b
 
-    inputs = (torch.randn(2, 2), torch.randn(2, 2), torch.randn(2, 2))
+    inputs = tuple(torch.randn(3, 2, 2, generator=torch.Generator().manual_seed(0)))
 
 
 class Sine(torch.nn.Module):

@@ -6,6 +6,9 @@
 * The C++ core uses no container that allocates, no stream, no exception.
 * 500 lines a file, 60 a function, 5 levels of nesting, 100 columns. Exceptions stand in
   ``layer_waivers.txt`` with their reason; generated files are exempt.
+* 25 files a folder, and folders of tests mirror those that they test.
+
+What holds inside folders is in ``test_layers_inside.py``.
 """
 
 from __future__ import annotations
@@ -55,7 +58,6 @@ CPP_LAYERS = (
     ("engine",),
     ("method",),
     ("kernels", "backends"),
-    ("trace",),
     ("module",),
     ("runner",),
 )
@@ -72,6 +74,12 @@ CPP_CORE = (
 )
 
 MAX_FILE, MAX_FUNCTION, MAX_DEPTH, MAX_COLUMNS = 500, 60, 5, 100
+# Files of code in one folder; data and generated files are not counted.
+MAX_FILES, COUNTED_FOLDERS = 25, ("src", "cpp", "bindings", "tests", "benchmarks")
+CODE = (".py", ".pyi", ".h", ".c", ".cpp", ".js", ".css", ".html", ".in")
+# Folders of tests, and what they mirror; besides, C++ tests share headers and build an application.
+MIRRORS = {"tests/python": "src/rushlight", "tests/cpp": "cpp"}
+NO_MIRROR = ("tests/cpp/support", "tests/cpp/consumer", "tests/cpp/delegate/plugins")
 
 
 _MADE_BY_CODEGEN = re.compile(r"\b(?:Made|Written)\b.*\bcodegen\b")
@@ -328,6 +336,33 @@ def test_sizes_keep_their_limits() -> None:
 
 def test_no_waiver_is_left_over() -> None:
     assert set(_waivers()) <= set(_size_faults()), "remove the waivers that nothing needs any more"
+
+
+# --- folders ------------------------------------------------------------------------------------
+
+
+def test_folders_hold_few_files() -> None:
+    counts: dict[Path, int] = {}
+    for path in (p for f in COUNTED_FOLDERS for p in (ROOT / f).rglob("*")):
+        if path.suffix in CODE and not _generated(path):
+            counts[path.parent] = counts.get(path.parent, 0) + 1
+    faults = {_name(folder): n for folder, n in counts.items() if n > MAX_FILES}
+    assert not faults, f"more than {MAX_FILES} files: {faults}"
+
+
+@pytest.mark.parametrize("tests", MIRRORS)
+def test_folders_of_tests_mirror_what_they_test(tests: str) -> None:
+    source = ROOT / MIRRORS[tests]
+    folders = {p.parent for p in (ROOT / tests).rglob("*") if p.suffix in CODE}
+    faults = [
+        _name(folder)
+        for folder in folders - {ROOT / name for name in NO_MIRROR}
+        if not (source / folder.relative_to(ROOT / tests)).is_dir()
+    ]
+    modules = {p.stem for p in source.iterdir() if p.is_file()}
+    flat = {p.stem.removeprefix("test_") for p in (ROOT / tests).glob("test_*.*")}
+    faults += [f"{tests}/test_{name}: no file of {MIRRORS[tests]}" for name in flat - modules]
+    assert not faults, "\n".join(sorted(faults))
 
 
 # --- the rules themselves -----------------------------------------------------------------------

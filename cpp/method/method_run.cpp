@@ -46,7 +46,8 @@ Status Method::check_ready() {
   return has_new_output_data_ ? check_outputs_apart() : Status();
 }
 
-// Of the memory that set_output_data() gave; not when it is given, since outputs may trade places.
+// Checks that outputs set by set_output_data() do not overlap. This is checked at the run, because
+// two calls may exchange the memory of two outputs.
 Status Method::check_outputs_apart() {
   for (size_t i = 0; i < n_outputs_; ++i) {
     for (size_t k = 0; k < i && parts_.outputs[i].needs_data; ++k) {

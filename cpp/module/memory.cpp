@@ -146,8 +146,8 @@ void HeapBlocks::free(void* block, size_t bytes) {
 }
 
 void* HeapAllocator::allocate(size_t bytes, size_t alignment) {
-  void* found = bump(bytes, alignment);
-  if (found != nullptr) return found;
+  void* block = bump(bytes, alignment);
+  if (block != nullptr) return block;
   if (bytes > SIZE_MAX - alignment || !grow(bytes + alignment)) return nullptr;
   return bump(bytes, alignment);
 }

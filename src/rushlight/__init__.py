@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rushlight.accuracy.quantize import quantize
+    from rushlight.accuracy.budget import quantize_within
     from rushlight.api import Program, export
     from rushlight.errors import Code, Error, ExportError, LoadError, RunError
     from rushlight.pipeline import (
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         to_edge,
         to_edge_transform_and_lower,
     )
+    from rushlight.quantization.workflow import quantize
     from rushlight.runtime.load import load
     from rushlight.runtime.module import Module
 
@@ -43,6 +44,7 @@ __all__ = [
     "export",
     "load",
     "quantize",
+    "quantize_within",
     "to_edge",
     "to_edge_transform_and_lower",
 ]
@@ -56,7 +58,8 @@ _HOMES = {
         "to_edge",
         "to_edge_transform_and_lower",
     ),
-    "rushlight.accuracy.quantize": ("quantize",),
+    "rushlight.accuracy.budget": ("quantize_within",),
+    "rushlight.quantization.workflow": ("quantize",),
     "rushlight.runtime.load": ("load",),
     "rushlight.runtime.module": ("Module",),
 }

@@ -134,6 +134,25 @@ def names_internal_errors(stage: F) -> F:
     return wrapped  # type: ignore[return-value]
 
 
+def answers_keywords(**advice: str) -> Callable[[F], F]:
+    """Makes a function answer keywords that it does not take, but that a user may expect of it.
+
+    Args:
+        advice: for each such keyword, what to write instead.
+    """
+
+    def decorated(function: F) -> F:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            for name in kwargs.keys() & advice.keys():
+                raise TypeError(f"{function.__name__}() takes no {name}=: {advice[name]}")
+            return function(*args, **kwargs)
+
+        return wrapped  # type: ignore[return-value]
+
+    return decorated
+
+
 def _frames(error: Exception) -> list[traceback.FrameSummary]:
     return list(traceback.extract_tb(error.__traceback__))
 

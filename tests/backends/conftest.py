@@ -1,7 +1,7 @@
 """Tests of backends that need a package of their own; `.venv-backends` has it (`make backends`).
 
-Where it is missing their files are not collected: `tests/e2e/test_backends.py` runs them with an
-interpreter that has it.
+Where it is missing their files are not collected: `tests/e2e/run/test_backends.py` runs them with
+an interpreter that has it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One case table for all kernels, compared with eager PyTorch.
 
-A file ``cases_<family>.py`` in this folder holds a list ``OPS`` of :class:`OpCases`, one per
+A file ``cases/<family>/cases_<name>.py`` holds a list ``OPS`` of :class:`OpCases`, one per
 operator, and may hold a list ``ERRORS`` of :class:`ErrorCase`; ``test_kernels.py`` runs them all,
 for every instruction set. A case is what the operator is called with; what it should give is
 eager's business:
@@ -382,9 +382,11 @@ def compare(
 
 
 def case_modules() -> Iterator[Any]:
-    """The modules cases_*.py of this folder."""
-    for path in sorted(Path(__file__).parent.glob("cases_*.py")):
-        yield importlib.import_module(f"{__package__}.{path.stem}")
+    """The modules cases_*.py in and below the folder of cases, by their names."""
+    folder = Path(__file__).parent
+    for path in sorted((folder / "cases").rglob("cases_*.py"), key=lambda path: path.name):
+        parts = path.relative_to(folder).with_suffix("").parts
+        yield importlib.import_module(".".join([__package__, *parts]))
 
 
 def all_ops() -> list[OpCases]:

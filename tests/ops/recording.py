@@ -1,4 +1,4 @@
-"""Kernel calls as files, for tests/cpp/replay_cases.cpp, which runs them under the sanitizers.
+"""Kernel calls as files, for tests/cpp/kernels/replay_cases.cpp, which runs them with sanitizers.
 
 A file is a run of calls, in the machine's byte order. A call is the kernel's name, whether it was
 refused, the bytes of scratch memory, and its arguments (a tag of cpp/core/evalue.h and the value;
@@ -26,7 +26,7 @@ from . import harness
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "cases"
 
 MOST_BYTES = 1 << 18
-# Numbers, and views of other memory: tests/cpp/fuzz_plans.cpp draws calls of these.
+# Numbers, and views of other memory: tests/cpp/program/fuzz_plans.cpp draws calls of these.
 LEFT_OUT = "executorch_prim::"
 _NONE, _TENSOR, _STRING, _DOUBLE, _INT, _BOOL = range(6)
 _LISTS = {"B": 6, "D": 7, "I": 8, "T": 9, "W": 9, "O": 11}

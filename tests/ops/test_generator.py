@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from .cases_random import OPS
+from .cases.random.cases_random import OPS
 from .harness import Maker, OpCases, as_list, bind, native, native_argument, out_schema
 
 

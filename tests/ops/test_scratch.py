@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from .cases_attention import OPS as ATTENTION
-from .cases_backward import OPS as GRADIENTS
-from .cases_conv import OPS as CONVOLUTIONS
-from .cases_matmul import OPS as PRODUCTS
-from .cases_sorting import OPS as ORDERS
-from .cases_unique import OPS as UNIQUE
+from .cases.cases_backward import OPS as GRADIENTS
+from .cases.convolution.cases_conv import OPS as CONVOLUTIONS
+from .cases.linalg.cases_attention import OPS as ATTENTION
+from .cases.linalg.cases_matmul import OPS as PRODUCTS
+from .cases.sorting.cases_sorting import OPS as ORDERS
+from .cases.sorting.cases_unique import OPS as UNIQUE
 from .harness import Maker, OpCases, check, instruction_sets
 
 SORTS = [cases for cases in ORDERS if cases.op.startswith("aten::sort.")]

@@ -6,10 +6,15 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from rushlight.schema import program as fb
 from rushlight.schema.common import ScalarType
+from rushlight.schema.flat_tensor import TensorLayout
 from rushlight.schema.sizes import tensor_bytes
-from rushlight.serialize.pte import PTEFile, write_pte
+from rushlight.serialize.file import PTEFile
+from rushlight.serialize.ptd import NamedTensor, write_ptd
+from rushlight.serialize.pte import write_pte
 
 TYPES = {
     "float32": ScalarType.FLOAT,
@@ -207,3 +212,23 @@ def contract(
         "out_spec": out_spec or single,
         "relations": relations or [],
     }
+
+
+def with_external_weight() -> bytes:
+    """A program that multiplies by `w`, which a data file holds."""
+    method = MethodBuilder()
+    x, weight, out = method.tensor(2, 2), method.tensor(2, 2, planned=False), method.tensor(2, 2)
+    tensor = method.values[weight].val
+    assert isinstance(tensor, fb.Tensor)
+    tensor.extra_tensor_info = fb.ExtraTensorInfo(
+        fully_qualified_name="w", location=fb.TensorDataLocation.EXTERNAL
+    )
+    method.binary("aten::mul.out", x, weight, out)
+    method.inputs, method.outputs = [x], [out]
+    return program(method)
+
+
+def data_file(value: float) -> bytes:
+    """A data file for it, every element the same."""
+    layout = TensorLayout(ScalarType.FLOAT, [2, 2], [0, 1])
+    return write_ptd({"w": NamedTensor(np.full((2, 2), value, np.float32).tobytes(), layout)})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rushlight.schema import codec
 from rushlight.schema import program as fb
-from rushlight.serialize.pte import PTEFile
+from rushlight.serialize.file import PTEFile
 
 _BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
 

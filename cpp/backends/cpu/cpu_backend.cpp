@@ -17,7 +17,7 @@ Result<void*> CpuBackend::init(BackendInit& init) {
   engine::GraphParts parts;
   RL_TRY(cpu::read_payload(init, &parts));
   RL_TRY(graph->load(parts, init));
-  init.keeps_payload = false;  // all of it was read; weights lie in named data
+  init.keeps_payload = false;  // all of it is read now; weights lie in named data
   return static_cast<void*>(graph);
 }
 

@@ -14,9 +14,10 @@ namespace {
 namespace schema = fb::cpu_engine;
 using schema::Operation;
 
-// More than any operator takes: vectors that many tables share must not be copied without end.
-constexpr size_t kStepValues = static_cast<size_t>(schema::Limit::STEP_VALUES);
-constexpr size_t kWords = 3;  // of an instruction
+// More than any operator takes. Tables of a damaged file may share one vector, so the number of
+// copies needs a limit.
+constexpr size_t kNodeValues = static_cast<size_t>(schema::Limit::NODE_VALUES);
+constexpr size_t kWords = 3;  // that an instruction takes
 
 TileInstruction instruction_of(fb::Vector<uint32_t> code, size_t i) {
   TileInstruction instruction = {};
@@ -59,12 +60,12 @@ class Reader {
   Status read_value(schema::Value from, Value* to);
   Status read_expressions(schema::Graph graph, GraphParts* parts);
   Status read_constants(schema::Graph graph, GraphParts* parts);
-  Status read_steps(schema::Graph graph, GraphParts* parts);
-  Status read_step(schema::Step from, Step* to);
-  Status read_parameters(schema::Step from, Parameters* to);
-  Status read_integers(schema::Step from, Parameters* to);
+  Status read_nodes(schema::Graph graph, GraphParts* parts);
+  Status read_node(schema::Node from, Node* to);
+  Status read_parameters(schema::Node from, Parameters* to);
+  Status read_integers(schema::Node from, Parameters* to);
   Status read_program(schema::TileProgram from, TileProgram* to);
-  Status read_finish(schema::Finish from, FinishParameters* to);
+  Status read_epilogue(schema::Epilogue from, EpilogueParameters* to);
   template <typename Table>
   Status read_convolution(const Table& from, ConvolutionParameters* to);
   Status read_quantized_convolution(schema::QuantizedConvolution from, Parameters* to);
@@ -80,7 +81,7 @@ class Reader {
   Status refuse(const char* why) {
     return message_.fail(Code::DelegateInvalidCompatibility, "%s", why);
   }
-  // Room for `n` objects, made by their default constructors.
+  // Allocates and constructs `n` objects.
   template <typename T>
   Status allocate(size_t n, Span<T>* span) {
     T* data = init_.allocator->allocate_array<T>(n);
@@ -111,11 +112,11 @@ Status Reader::read(GraphParts* parts) {
     return refuse("the payload is cut or damaged; export the model again");
   }
   const schema::Graph graph = schema::root_Graph(data);
-  if (graph.version() == 0 || graph.version() > kVersion) {
+  if (graph.version() == 0 || graph.version() > schema::kVersion) {
     return message_.fail(
         Code::DelegateInvalidCompatibility,
         "the payload has version %u, this runtime reads 1 to %u; update the runtime",
-        graph.version(), kVersion);
+        graph.version(), schema::kVersion);
   }
   parts->n_inputs = graph.n_inputs();
   parts->n_outputs = graph.n_outputs();
@@ -123,7 +124,7 @@ Status Reader::read(GraphParts* parts) {
   RL_TRY(read_constants(graph, parts));
   RL_TRY(read_values(graph, parts));
   RL_TRY(read_expressions(graph, parts));
-  return read_steps(graph, parts);
+  return read_nodes(graph, parts);
 }
 
 Status Reader::read_constants(schema::Graph graph, GraphParts* parts) {
@@ -132,15 +133,15 @@ Status Reader::read_constants(schema::Graph graph, GraphParts* parts) {
   for (size_t i = 0; i < constants.size(); ++i) {
     const schema::Constant constant = graph.constants()[i];
     const StringView key = constant.key();
-    const auto found = init_.named_data != nullptr ? init_.named_data->get(key)
+    const auto bytes = init_.named_data != nullptr ? init_.named_data->get(key)
                                                    : Result<Span<const uint8_t>>(Code::NotFound);
-    if (!found.ok() || found.value().size() < constant.size()) {
+    if (!bytes.ok() || bytes.value().size() < constant.size()) {
       return message_.fail(Code::DelegateInvalidCompatibility,
                            "the file's named data has no %llu bytes under '%.*s'; if weights "
                            "lie in a file beside the program, load it as well",
                            static_cast<unsigned long long>(constant.size()), key.len(), key.data());
     }
-    constants[i] = {found.value().data(), constant.size()};
+    constants[i] = {bytes.value().data(), constant.size()};
   }
   parts->constants = constants;
   return {};
@@ -159,22 +160,22 @@ Status Reader::read_values(schema::Graph graph, GraphParts* parts) {
 
 Status Reader::read_value(schema::Value from, Value* to) {
   const size_t rank = from.sizes().size();
-  if (rank > kMaxViewRank || from.steps().size() != rank || from.dynamic_sizes().size() > rank ||
-      from.dynamic_steps().size() > rank || from.place() > schema::Place::CONSTANT) {
+  if (rank > kMaxViewRank || from.strides().size() != rank || from.dynamic_sizes().size() > rank ||
+      from.dynamic_strides().size() > rank || from.place() > schema::Place::CONSTANT) {
     return refuse("its rank or place is wrong; export the model again");
   }
   to->view.dtype = static_cast<DType>(from.dtype());
   to->view.rank = static_cast<uint8_t>(rank);
   for (size_t d = 0; d < rank; ++d) {
     to->view.sizes[d] = from.sizes()[d];
-    to->view.steps[d] = from.steps()[d];
+    to->view.strides[d] = from.strides()[d];
   }
   to->view.offset = from.offset();
   to->place = static_cast<Place>(from.place());
   to->index = from.index();
   to->dynamic_offset = from.dynamic_offset();
   RL_TRY(copy(from.dynamic_sizes(), &to->dynamic_sizes));
-  return copy(from.dynamic_steps(), &to->dynamic_steps);
+  return copy(from.dynamic_strides(), &to->dynamic_strides);
 }
 
 Status Reader::read_expressions(schema::Graph graph, GraphParts* parts) {
@@ -188,11 +189,11 @@ Status Reader::read_expressions(schema::Graph graph, GraphParts* parts) {
   return copy(graph.arguments(), &parts->arguments);
 }
 
-Status Reader::read_steps(schema::Graph graph, GraphParts* parts) {
-  Span<Step> steps;
-  RL_TRY(allocate(graph.steps().size(), &steps));
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const Status status = read_step(graph.steps()[i], &steps[i]);
+Status Reader::read_nodes(schema::Graph graph, GraphParts* parts) {
+  Span<Node> nodes;
+  RL_TRY(allocate(graph.nodes().size(), &nodes));
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Status status = read_node(graph.nodes()[i], &nodes[i]);
     if (status.ok()) continue;
     init_.place->set(static_cast<int64_t>(i));
     if (status.code() == Code::DelegateInvalidCompatibility) {
@@ -200,12 +201,12 @@ Status Reader::read_steps(schema::Graph graph, GraphParts* parts) {
     }
     return status;
   }
-  parts->steps = steps;
+  parts->nodes = nodes;
   return {};
 }
 
-Status Reader::read_step(schema::Step from, Step* to) {
-  if (from.inputs().size() > kStepValues || from.outputs().size() > kStepValues) {
+Status Reader::read_node(schema::Node from, Node* to) {
+  if (from.inputs().size() > kNodeValues || from.outputs().size() > kNodeValues) {
     return refuse("it has too many values");
   }
   RL_TRY(copy(from.inputs(), &to->inputs));
@@ -213,11 +214,11 @@ Status Reader::read_step(schema::Step from, Step* to) {
   return read_parameters(from, &to->parameters);
 }
 
-Status Reader::read_parameters(schema::Step from, Parameters* to) {
+Status Reader::read_parameters(schema::Node from, Parameters* to) {
   switch (from.operation_type()) {
     case Operation::Product:
-      return read_finish(from.operation_as_Product().finish(),
-                         &to->emplace<ProductParameters>().finish);
+      return read_epilogue(from.operation_as_Product().epilogue(),
+                           &to->emplace<ProductParameters>().epilogue);
     case Operation::BatchProduct:
       *to = BatchProductParameters();
       return {};
@@ -262,7 +263,7 @@ Status Reader::read_parameters(schema::Step from, Parameters* to) {
   }
 }
 
-Status Reader::read_integers(schema::Step from, Parameters* to) {
+Status Reader::read_integers(schema::Node from, Parameters* to) {
   switch (from.operation_type()) {
     case Operation::Convert: {
       const schema::Convert convert = from.operation_as_Convert();
@@ -277,14 +278,14 @@ Status Reader::read_integers(schema::Step from, Parameters* to) {
       auto& quantized = to->emplace<QuantizedProductParameters>();
       quantized.requantize = requantize_of(product.requantize());
       RL_TRY(read_residual(product, &quantized.residual));
-      return read_finish(product.finish(), &quantized.finish);
+      return read_epilogue(product.epilogue(), &quantized.epilogue);
     }
     case Operation::DynamicProduct: {
       const schema::DynamicProduct product = from.operation_as_DynamicProduct();
       auto& dynamic = to->emplace<DynamicProductParameters>();
       dynamic.bits = product.bits();
       dynamic.group_size = product.group_size();
-      return read_finish(product.finish(), &dynamic.finish);
+      return read_epilogue(product.epilogue(), &dynamic.epilogue);
     }
     case Operation::QuantizedConvolution:
       return read_quantized_convolution(from.operation_as_QuantizedConvolution(), to);
@@ -299,7 +300,7 @@ Status Reader::read_integers(schema::Step from, Parameters* to) {
     case Operation::Recurrent:
       return read_recurrent(from.operation_as_Recurrent(), to);
     default:
-      return refuse("it is of a kind that this runtime does not know");
+      return refuse("its kind is unknown to this runtime; update the runtime");
   }
 }
 
@@ -316,7 +317,7 @@ Status Reader::read_program(schema::TileProgram from, TileProgram* to) {
   return copy(from.operands(), &to->operands);
 }
 
-Status Reader::read_finish(schema::Finish from, FinishParameters* to) {
+Status Reader::read_epilogue(schema::Epilogue from, EpilogueParameters* to) {
   to->clamped = from.clamped();
   to->low = from.low();
   to->high = from.high();
@@ -332,7 +333,7 @@ Status Reader::read_convolution(const Table& from, ConvolutionParameters* to) {
   to->kind = static_cast<ConvolutionKind>(from.kind());
   if (!read_window(from, &to->window)) return refuse("its window is not valid");
   to->groups = from.groups();
-  return read_finish(from.finish(), &to->finish);
+  return read_epilogue(from.epilogue(), &to->epilogue);
 }
 
 Status Reader::read_quantized_convolution(schema::QuantizedConvolution from, Parameters* to) {

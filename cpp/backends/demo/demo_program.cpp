@@ -143,9 +143,9 @@ class Parser {
       if (size < 0 || value.rank == kMaxDims) return fail("a size is no number, or one too many");
       value.sizes[value.rank++] = static_cast<int32_t>(size);
     }
-    const Result<Span<const uint8_t>> found = init_.named_data->get(key);
-    if (!found.ok()) return fail("its named data is not in the program");
-    const Span<const uint8_t> bytes = found.value();
+    const Result<Span<const uint8_t>> stored = init_.named_data->get(key);
+    if (!stored.ok()) return fail("its named data is not in the program");
+    const Span<const uint8_t> bytes = stored.value();
     const bool counted = count_elements({value.sizes, value.rank}, &value.numel);
     if (!counted || bytes.size() / sizeof(float) != static_cast<uint64_t>(value.numel) ||
         bytes.size() % sizeof(float) != 0) {
@@ -165,22 +165,22 @@ class Parser {
     made = Instruction();
     if (words.next() != "=") return fail("\"=\" is missing");
     const StringView name = words.next();
-    const OpName* found = nullptr;
+    const OpName* entry = nullptr;
     for (const OpName& op : kOps) {
-      if (name == StringView(op.name)) found = &op;
+      if (name == StringView(op.name)) entry = &op;
     }
-    if (found == nullptr) return fail("there is no such instruction");
+    if (entry == nullptr) return fail("there is no such instruction");
     StringView word = words.next();
     for (; value_number(word) >= 0; word = words.next()) {
-      if (made.n_operands == found->most) return fail("it has too many operands");
+      if (made.n_operands == entry->most) return fail("it has too many operands");
       if (!exists(value_number(word))) return fail("an operand is not there yet");
       made.operands[made.n_operands++] = static_cast<uint32_t>(value_number(word));
     }
-    if (made.n_operands < found->least || word != ":") return fail("an operand is missing");
+    if (made.n_operands < entry->least || word != ":") return fail("an operand is missing");
     made.capacity = number(words.next());
     if (made.capacity < 0) return fail("its number of elements is missing");
     RL_TRY(end(words));
-    made.op = found->op;
+    made.op = entry->op;
     made.result = static_cast<uint32_t>(program_.n_values++);
     made.memory = init_.allocator->allocate_array<float>(static_cast<size_t>(made.capacity));
     if (made.memory == nullptr) return no_memory();

@@ -11,7 +11,8 @@
 namespace rushlight::xnnpack {
 namespace {
 
-// Dimensions from the outermost in memory to the innermost, as XNNPACK is given them.
+// The sizes of a tensor from the outermost dimension in memory to the innermost, as XNNPACK expects
+// them.
 Shape memory_shape(const Tensor& tensor) {
   Shape shape;
   shape.rank = tensor.rank;
@@ -96,19 +97,19 @@ Status Delegate::read_sizes(EValue* const* args, Message& message, bool* changed
   for (size_t k = 0; k < n_inputs_; ++k) {
     const uint32_t value = arguments_[k];
     const uint32_t argument = graph_.values[value].argument;
-    const EValue& given = *args[argument];
+    const EValue& arg = *args[argument];
     const DType dtype = dtype_of(graph_.values[value].datatype);
-    if (!given.is_tensor() || given.tensor().dtype != dtype) {
-      return message.fail(Code::InvalidArgument, "argument %u is no tensor of %s", argument,
+    if (!arg.is_tensor() || arg.tensor().dtype != dtype) {
+      return message.fail(Code::InvalidArgument, "argument %u is not a tensor of %s", argument,
                           dtype_name(dtype));
     }
-    const Tensor& tensor = given.tensor();
+    const Tensor& tensor = arg.tensor();
     if (tensor.rank > kMaxRank) {
       return message.fail(Code::InvalidArgument, "argument %u has more than 6 dimensions",
                           argument);
     }
     Shape shape = memory_shape(tensor);
-    if (shape.rank == 0) shape = graph_.values[value].shape;  // a number is [1]
+    if (shape.rank == 0) shape = graph_.values[value].shape;  // a scalar is passed as [1]
     if (same_shape(shape, shapes_[value])) continue;
     shapes_[value] = shape;
     *changed = true;
@@ -120,11 +121,11 @@ Status Delegate::resize_outputs(const BackendRun& run, EValue* const* args) {
   for (size_t k = n_inputs_; k < arguments_.size(); ++k) {
     const uint32_t value = arguments_[k];
     const uint32_t argument = graph_.values[value].argument;
-    EValue& given = *args[argument];
-    if (!given.is_tensor()) {
-      return run.message->fail(Code::InvalidArgument, "argument %u is no tensor", argument);
+    EValue& arg = *args[argument];
+    if (!arg.is_tensor()) {
+      return run.message->fail(Code::InvalidArgument, "argument %u is not a tensor", argument);
     }
-    Tensor& tensor = given.tensor();
+    Tensor& tensor = arg.tensor();
     const Shape& shape = shapes_[value];
     if (tensor.rank == 0 && numel_of(shape) == 1) continue;
     if (tensor.rank != shape.rank) {

@@ -1,5 +1,6 @@
-// One delegate: its graph, and the engine's graph that it was translated to for the sizes of its
-// inputs. Other sizes are translated anew, into memory that was set aside for the greatest ones.
+// One delegate: its graph, and the engine's graph into which it was translated for the sizes of its
+// inputs. For other sizes it is translated again, into memory that was reserved for the greatest
+// sizes.
 #pragma once
 
 #include "rushlight/backends/xnnpack/payload/graph.h"
@@ -12,22 +13,22 @@ namespace rushlight::xnnpack {
 
 class Delegate {
  public:
-  // `workspace` is that of its method, and is left to whoever made the delegate.
+  // `workspace` is its method's; the caller releases it.
   explicit Delegate(Workspace* workspace) : workspace_(workspace) {}
   Workspace* workspace() const { return workspace_; }
 
-  // Everything that the payload says is checked, and its weights are packed.
+  // Checks the whole payload and packs its weights.
   Status load(BackendInit& init);
   Status run(const BackendRun& run, EValue* const* args, size_t n_args);
-  // Writes what the delegates of the method have packed, if a file of it is wanted.
+  // Writes the weights that the method's delegates packed to a file, if an option asks for one.
   void save() { workspace_->cache().save(workers_); }
 
  private:
-  // Numbers the inputs and outputs among themselves, in the order of their arguments.
+  // Numbers inputs and outputs separately, in the order of their arguments.
   Status number_arguments(Allocator* allocator, Message* message);
   // Reads the sizes of inputs; *changed if they are not those of the plan.
   Status read_sizes(EValue* const* args, Message& message, bool* changed);
-  // From the shapes of inputs to operators that are ready to run.
+  // Makes operators for the shapes of the inputs.
   Status plan(BackendInit& init);
   Status resize_outputs(const BackendRun& run, EValue* const* args);
 
@@ -38,7 +39,7 @@ class Delegate {
   Span<uint32_t> ordinals_;   // of values that are inputs or outputs
   Span<uint32_t> arguments_;  // values: the inputs, then the outputs
   size_t n_inputs_ = 0;
-  EValue** args_ = nullptr;  // of a run, in the order of `arguments_`
+  EValue** args_ = nullptr;  // in a run, in the order of `arguments_`
   Workers* workers_ = nullptr;
   PlanMemory memory_;
   engine::Graph engine_;

@@ -1,6 +1,6 @@
-// Memory that is filled anew for each plan of a graph. While it may grow it takes from a method's
-// memory, afterwards it does with what it has. Scratch, which alone is aligned to 64 bytes, comes
-// from what the method's delegates share.
+// Memory that each plan of a graph fills again. While it may grow, it takes pieces from the
+// method's memory; after that it uses the pieces that it has. Scratch memory, which alone is
+// aligned to 64 bytes, comes from the blocks that the method's delegates share.
 #pragma once
 
 #include "rushlight/backends/xnnpack/workspace.h"
@@ -11,11 +11,11 @@ namespace rushlight::xnnpack {
 class PlanMemory final : public Allocator {
  public:
   void grow_from(Allocator* allocator, Workspace* workspace);
-  // Sets a quarter of what there is aside, which is touched only if a later plan needs it.
+  // Reserves another quarter of its size, which is touched only if a later plan needs it.
   void stop_growing();
-  // Forgets what was allocated.
+  // Frees all that was allocated.
   void clear();
-  // From the piece that has the least to spare; nullptr if none has so much.
+  // From the piece with the least free bytes that suffice; nullptr if there is none.
   void* allocate(size_t bytes, size_t alignment = kAlignment) override;
 
  private:

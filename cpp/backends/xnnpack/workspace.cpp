@@ -45,32 +45,32 @@ void Workspaces::lock() {
   const int self = this_process();
   int holder = 0;
   while (!holder_.compare_exchange_weak(holder, self, std::memory_order_acquire)) {
-    if (holder == self) holder = 0;  // another process's is taken over
+    if (holder == self) holder = 0;  // a lock of another process, from before a fork, is taken over
   }
 }
 
 Workspace* Workspaces::acquire(const BackendInit& init) {
   lock();
-  Workspace* found = first_;
-  while (found != nullptr &&
-         (found->allocator_ != init.allocator || found->named_data_ != init.named_data ||
-          found->method_ != init.method.data())) {
-    found = found->next_;
+  Workspace* workspace = first_;
+  while (workspace != nullptr &&
+         (workspace->allocator_ != init.allocator || workspace->named_data_ != init.named_data ||
+          workspace->method_ != init.method.data())) {
+    workspace = workspace->next_;
   }
-  if (found == nullptr) {
+  if (workspace == nullptr) {
     Workspace* memory = init.allocator->allocate_array<Workspace>(1);
     if (memory != nullptr) {
-      found = new (memory) Workspace();
-      found->allocator_ = init.allocator;
-      found->named_data_ = init.named_data;
-      found->method_ = init.method.data();
-      found->next_ = first_;
-      first_ = found;
+      workspace = new (memory) Workspace();
+      workspace->allocator_ = init.allocator;
+      workspace->named_data_ = init.named_data;
+      workspace->method_ = init.method.data();
+      workspace->next_ = first_;
+      first_ = workspace;
     }
   }
-  if (found != nullptr) ++found->users_;
+  if (workspace != nullptr) ++workspace->users_;
   unlock();
-  return found;
+  return workspace;
 }
 
 void Workspaces::release(Workspace* workspace) {

@@ -1,5 +1,5 @@
-// What the delegates of a method share: a file of packed weights, and scratch memory, as they run
-// one after the other, and what lies there is of no use between runs.
+// What the delegates of a method share: a file of packed weights, and scratch memory, since they
+// run one after the other and keep nothing there between runs.
 #pragma once
 
 #include <atomic>
@@ -10,13 +10,13 @@
 
 namespace rushlight::xnnpack {
 
-// Blocks that each delegate takes anew when it is planned. They lie in the method's memory, which
-// outlives them, and stay where they are.
+// Blocks of scratch that each delegate takes again for each plan. They lie in the method's memory,
+// which outlives them, and do not move.
 class Workspace {
  public:
-  // Blocks that are missing come from `allocator`; from nowhere if it is nullptr.
+  // New blocks come from `allocator`; if it is nullptr, there are no new ones.
   void grow_from(Allocator* allocator) { parent_ = allocator; }
-  // A delegate takes its blocks from here on: all are free to it.
+  // Makes all blocks free, for the next delegate.
   void begin();
   // The smallest free block of so many bytes, aligned to 64; nullptr if there is none.
   void* take(size_t bytes);
@@ -36,7 +36,7 @@ class Workspace {
   Allocator* parent_ = nullptr;
   Block* blocks_ = nullptr;
   PackedCache cache_;
-  // Of which method, by what its delegates are given when they are loaded.
+  // The method, identified by what its delegates get at load.
   const Allocator* allocator_ = nullptr;
   const NamedData* named_data_ = nullptr;
   const char* method_ = nullptr;
@@ -47,7 +47,8 @@ class Workspace {
 // The workspaces of all methods. Methods may be loaded on several threads.
 class Workspaces {
  public:
-  // The one of the method that is being loaded, for one more delegate; nullptr without memory.
+  // The workspace of the method that is being loaded, for one more delegate; nullptr if memory ran
+  // out.
   Workspace* acquire(const BackendInit& init);
   void release(Workspace* workspace);
 
@@ -55,7 +56,8 @@ class Workspaces {
   void lock();
   void unlock() { holder_.store(0, std::memory_order_release); }
 
-  // The process that holds the lock; 0: none. After a fork nobody gives the parent's lock back.
+  // The process that holds the lock; 0 for none. After a fork, nothing in the child releases the
+  // parent's lock.
   std::atomic<int> holder_{0};
   Workspace* first_ = nullptr;
 };

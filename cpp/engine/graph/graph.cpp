@@ -29,7 +29,7 @@ Status Graph::load(const GraphParts& parts, BackendInit& init) {
 
 Status Graph::prepare(const GraphParts& parts, BackendInit& init) {
   values_ = parts.values;
-  steps_ = parts.steps;
+  nodes_ = parts.nodes;
   n_inputs_ = parts.n_inputs;
   n_outputs_ = parts.n_outputs;
   n_constants_ = parts.constants.size();
@@ -46,7 +46,8 @@ Status Graph::prepare(const GraphParts& parts, BackendInit& init) {
 
 Status Graph::take_memory(const GraphParts& parts, BackendInit& init) {
   Message& message = *init.message;
-  // Arguments without a value take nothing of the payload: their number has a bound of its own.
+  // Arguments without a value take no bytes in the payload, so their number needs a limit of its
+  // own.
   constexpr size_t kMaxArguments = static_cast<size_t>(fb::cpu_engine::Limit::ARGUMENTS);
   if (n_inputs_ > kMaxArguments || n_outputs_ > kMaxArguments) {
     return refuse(message, "the payload has too many arguments");
@@ -55,18 +56,18 @@ Status Graph::take_memory(const GraphParts& parts, BackendInit& init) {
   bases_ = init.allocator->allocate_array<uint8_t*>(n_bases);
   capacities_ = init.allocator->allocate_array<uint64_t>(n_bases);
   arguments_ = init.allocator->allocate_array<Argument>(n_inputs_ + n_outputs_);
-  operators_ = init.allocator->allocate_array<Operator*>(steps_.size());
+  operators_ = init.allocator->allocate_array<Operator*>(nodes_.size());
   if (bases_ == nullptr || capacities_ == nullptr || arguments_ == nullptr ||
-      (operators_ == nullptr && !steps_.empty()) || parts.scratch_size > SIZE_MAX) {
+      (operators_ == nullptr && !nodes_.empty()) || parts.scratch_size > SIZE_MAX) {
     return no_memory(message);
   }
-  for (size_t i = 0; i < steps_.size(); ++i) operators_[i] = nullptr;
+  for (size_t i = 0; i < nodes_.size(); ++i) operators_[i] = nullptr;
   for (size_t i = 0; i < n_bases; ++i) {
     bases_[i] = nullptr;
-    capacities_[i] = UINT64_MAX;  // of arguments: they are asked for what the values need
+    capacities_[i] = UINT64_MAX;  // arguments are checked against what the values need
   }
   for (size_t i = 0; i < n_constants_; ++i) {
-    uint8_t* data = const_cast<uint8_t*>(parts.constants[i].data);  // written by nothing
+    uint8_t* data = const_cast<uint8_t*>(parts.constants[i].data);  // never written
     if (reinterpret_cast<uintptr_t>(data) % alignof(int64_t) != 0) {
       return refuse(message, "constants of the payload are not aligned");
     }
@@ -99,14 +100,15 @@ Status Graph::place_value(Value& value, Message& message) {
   const size_t firsts[] = {0, n_inputs_ + n_constants_, n_inputs_ + n_constants_ + n_outputs_,
                            n_inputs_};
   const size_t place = static_cast<size_t>(value.place);
-  if (value.index >= limits[place]) return refuse(message, "it lies nowhere");
+  if (value.index >= limits[place])
+    return refuse(message, "it names an input, output or constant that is not there");
   view.base = static_cast<uint32_t>(firsts[place] + value.index);
   const uint64_t capacity = capacities_[view.base];
   const bool is_valid = measure(view) && (view.numel == 0 || view.offset % element == 0);
   if (!is_valid || view.extent > capacity) {
     Status status = message.fail(
-        Code::DelegateInvalidCompatibility, "its sizes %s with steps %s from byte %llu on",
-        text_of(view.sizes, view.rank).text(), text_of(view.steps, view.rank).text(),
+        Code::DelegateInvalidCompatibility, "its sizes %s with strides %s from byte %llu on",
+        text_of(view.sizes, view.rank).text(), text_of(view.strides, view.rank).text(),
         static_cast<unsigned long long>(view.offset));
     if (is_valid) {
       message.append(" do not lie within the %llu bytes of its memory",
@@ -126,18 +128,20 @@ Status Graph::place_value(Value& value, Message& message) {
   return {};
 }
 
-int64_t Graph::id_of(size_t step) const {
-  return steps_[step].id < 0 ? static_cast<int64_t>(step) : steps_[step].id;
+int64_t Graph::id_of(size_t node) const {
+  return nodes_[node].id < 0 ? static_cast<int64_t>(node) : nodes_[node].id;
 }
 
-// For the sizes that the values have now. Nothing is allocated where there are operators already.
+// Prepares the operators for the values' current sizes. Allocates only if there are no operators
+// yet.
 Status Graph::make_operators(Allocator* allocator, Message& message, DelegatePlace& place) {
   Setup setup(values_, n_inputs_ + n_constants_, threads_, allocator, &message);
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    Status status = setup.begin(steps_[i], operators_[i]);
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    Status status = setup.begin(nodes_[i], operators_[i]);
     if (status.ok()) {
-      const Result<Operator*> made = std::visit(
-          [&](const auto& given) { return make_operator(given, setup); }, steps_[i].parameters);
+      const Result<Operator*> made =
+          std::visit([&](const auto& parameters) { return make_operator(parameters, setup); },
+                     nodes_[i].parameters);
       status = made.status();
       if (made.ok()) operators_[i] = made.value();
     }
@@ -149,7 +153,7 @@ Status Graph::make_operators(Allocator* allocator, Message& message, DelegatePla
   return {};
 }
 
-// Everything for the sizes that the inputs have, and the outputs' own sizes.
+// Prepares the graph for the inputs' sizes, and sets the outputs' sizes.
 Status Graph::fit(const BackendRun& run, EValue* const* args) {
   if (!sizes_.same(args)) {
     const Status status = fit_anew(run, args);
@@ -188,9 +192,10 @@ Status Graph::fit_anew(const BackendRun& run, EValue* const* args) {
   return make_operators(nullptr, *run.message, *run.place);
 }
 
-// Gives scratch memory back to the system where a run needs far less of it than one before did.
+// Releases scratch memory to the system if this run needs far less of it than an earlier one.
 void Graph::release_scratch() {
-  constexpr uint64_t kWorthwhile = uint64_t{2} << 20;  // that pages are touched anew
+  constexpr uint64_t kWorthwhile =
+      uint64_t{2} << 20;  // releasing less does not pay for touching the pages again
   uint64_t needed = 0;
   for (const Value& value : values_) {
     if (value.place == Place::Scratch && value.view.numel > 0) {
@@ -214,7 +219,7 @@ Status Graph::bind(EValue& arg, size_t number, bool is_input, Message& message) 
   const char* kind = is_input ? "input" : "output";
   const size_t shown = is_input ? number : number - n_inputs_;
   if (!arg.is_tensor()) {
-    return message.fail(Code::InvalidArgument, "%s %zu is no tensor", kind, shown);
+    return message.fail(Code::InvalidArgument, "%s %zu is not a tensor", kind, shown);
   }
   const Tensor& tensor = arg.tensor();
   if (tensor.dtype != wanted.dtype || tensor.nbytes() < wanted.bytes) {
@@ -249,7 +254,7 @@ Status Graph::run_operators(const BackendRun& run, void* scratch, size_t scratch
   Workers* workers = run.workers;
   if (workers != nullptr && workers->count() > threads_) workers = nullptr;
   const Frame frame = {bases_, scratch, scratch_size, workers, run.message};
-  for (size_t i = 0; i < steps_.size(); ++i) {
+  for (size_t i = 0; i < nodes_.size(); ++i) {
     const uint64_t start = run.tracer != nullptr ? now_ns() : 0;
     const Status status = operators_[i]->run(frame);
     if (!status.ok()) {

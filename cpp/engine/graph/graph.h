@@ -1,4 +1,4 @@
-// The graph of one delegate: the parts of a payload, checked, as operators that are ready to run.
+// The graph of one delegate: the checked parts of a payload, as operators that are ready to run.
 //
 // Memories, by number: the inputs, the constants, then what may be written: the outputs and the
 // scratch that values share.
@@ -16,8 +16,8 @@ constexpr size_t kAlignment = 64;
 
 class Graph {
  public:
-  // Everything that the parts say is checked here; `init` says what is wrong, and at which step.
-  // Memory is taken here, for inputs of any sizes within their bounds.
+  // Checks everything in the parts; errors go to `init`, with the node that they concern. Memory is
+  // taken here, for inputs of any sizes within their bounds.
   Status load(const GraphParts& parts, BackendInit& init);
   Status run(const BackendRun& run, EValue* const* args, size_t n_args);
 
@@ -32,7 +32,7 @@ class Graph {
   Status prepare(const GraphParts& parts, BackendInit& init);
   Status take_memory(const GraphParts& parts, BackendInit& init);
   Status place_values(Message& message);
-  int64_t id_of(size_t step) const;
+  int64_t id_of(size_t node) const;
   Status place_value(Value& value, Message& message);
   Status make_operators(Allocator* allocator, Message& message, DelegatePlace& place);
   Status fit(const BackendRun& run, EValue* const* args);
@@ -44,18 +44,20 @@ class Graph {
   size_t n_inputs_ = 0;
   size_t n_constants_ = 0;
   size_t n_outputs_ = 0;
-  size_t threads_ = 1;  // that scratch is there for
+  size_t threads_ = 1;  // for which there is scratch
   Span<Value> values_;
-  Span<const Step> steps_;
+  Span<const Node> nodes_;
   Sizes sizes_;
   Argument* arguments_ = nullptr;   // inputs, then outputs
-  Operator** operators_ = nullptr;  // of each step
+  Operator** operators_ = nullptr;  // of each node
   uint8_t** bases_ = nullptr;
-  uint64_t* capacities_ = nullptr;  // bytes of each memory; of arguments what they must have
-  void* scratch_ = nullptr;         // of operators
+  uint64_t* capacities_ =
+      nullptr;               // bytes of each memory; for arguments, the bytes that they must have
+  void* scratch_ = nullptr;  // of operators
   size_t scratch_size_ = 0;
-  size_t scratch_wanted_ = 0;  // more if operators on smaller sizes want more
-  uint64_t touched_ = 0;       // bytes of values in scratch, at most since it was given back
+  size_t scratch_wanted_ = 0;  // may grow: operators can need more for smaller sizes
+  uint64_t touched_ =
+      0;  // most bytes of scratch that values took since it was last released to the system
 };
 
 }  // namespace rushlight::engine

@@ -74,9 +74,9 @@ Status Sizes::check_value(const Value& value, Message& message) const {
   const auto is_known = [&](int32_t number) {
     return number == -1 || (number >= 0 && static_cast<size_t>(number) < expressions_.size());
   };
-  for (const Span<const int32_t> numbers : {value.dynamic_sizes, value.dynamic_steps}) {
+  for (const Span<const int32_t> numbers : {value.dynamic_sizes, value.dynamic_strides}) {
     if (!numbers.empty() && numbers.size() != value.view.rank) {
-      return refuse(message, "its dynamic sizes or steps are not as many as its dimensions");
+      return refuse(message, "its dynamic sizes or strides are not as many as its dimensions");
     }
     for (const int32_t number : numbers) {
       if (!is_known(number)) return refuse(message, "it names an expression that is not there");
@@ -100,31 +100,31 @@ Status Sizes::check_argument(size_t i, const GraphParts& parts, Message& message
 }
 
 Status Sizes::check_expression(size_t i, Message& message) {
-  const Expression& given = expressions_[i];
-  if (given.kind == ExpressionKind::Constant) {
-    numbers_[i] = given.a;
+  const Expression& expression = expressions_[i];
+  if (expression.kind == ExpressionKind::Constant) {
+    numbers_[i] = expression.a;
     return {};
   }
-  if (given.kind > ExpressionKind::Minimum) {
+  if (expression.kind > ExpressionKind::Minimum) {
     return refuse(message, "an expression is of a kind that this runtime does not know");
   }
   const auto is_below = [](int64_t number, size_t end) {
     return number >= 0 && static_cast<uint64_t>(number) < end;
   };
-  if (given.kind != ExpressionKind::InputSize) {
-    if (is_below(given.a, i) && is_below(given.b, i)) return {};
+  if (expression.kind != ExpressionKind::InputSize) {
+    if (is_below(expression.a, i) && is_below(expression.b, i)) return {};
     return refuse(message, "an expression is made of others that are not before it");
   }
-  if (!is_below(given.a, inputs_.size())) {
+  if (!is_below(expression.a, inputs_.size())) {
     return refuse(message, "an expression names an input that is not there");
   }
-  Input& input = inputs_[static_cast<size_t>(given.a)];
-  const bool has_sizes = own(static_cast<size_t>(given.a)) != nullptr;
-  if (given.b == -1 && !has_sizes) {
+  Input& input = inputs_[static_cast<size_t>(expression.a)];
+  const bool has_sizes = own(static_cast<size_t>(expression.a)) != nullptr;
+  if (expression.b == -1 && !has_sizes) {
     input.is_number = true;
     return {};
   }
-  if (has_sizes && is_below(given.b, input.rank)) return {};
+  if (has_sizes && is_below(expression.b, input.rank)) return {};
   return refuse(message, "an expression names a dimension that its input does not have");
 }
 
@@ -166,7 +166,7 @@ Status Sizes::take_input(size_t i, const EValue& arg, Message& message) {
   Input& input = inputs_[i];
   if (input.is_number) {
     if (!arg.is_scalar()) {
-      return message.fail(Code::InvalidArgument, "input %zu is no number, but %s", i,
+      return message.fail(Code::InvalidArgument, "input %zu is not a number, but %s", i,
                           tag_name(arg.tag));
     }
     input.sizes[0] = arg.to_int();
@@ -174,7 +174,7 @@ Status Sizes::take_input(size_t i, const EValue& arg, Message& message) {
   }
   if (own(i) == nullptr) return {};
   if (!arg.is_tensor()) {
-    return message.fail(Code::InvalidArgument, "input %zu is no tensor, but %s", i,
+    return message.fail(Code::InvalidArgument, "input %zu is not a tensor, but %s", i,
                         tag_name(arg.tag));
   }
   const Tensor& tensor = arg.tensor();
@@ -190,18 +190,18 @@ Status Sizes::take_input(size_t i, const EValue& arg, Message& message) {
 }
 
 Status Sizes::compute(size_t i, Message& message) {
-  const Expression& given = expressions_[i];
-  if (given.kind == ExpressionKind::Constant) return {};
-  if (given.kind == ExpressionKind::InputSize) {
-    const Input& input = inputs_[static_cast<size_t>(given.a)];
-    numbers_[i] = input.sizes[given.b < 0 ? 0 : given.b];
+  const Expression& expression = expressions_[i];
+  if (expression.kind == ExpressionKind::Constant) return {};
+  if (expression.kind == ExpressionKind::InputSize) {
+    const Input& input = inputs_[static_cast<size_t>(expression.a)];
+    numbers_[i] = input.sizes[expression.b < 0 ? 0 : expression.b];
     return {};
   }
-  const int64_t a = numbers_[static_cast<size_t>(given.a)];
-  const int64_t b = numbers_[static_cast<size_t>(given.b)];
+  const int64_t a = numbers_[static_cast<size_t>(expression.a)];
+  const int64_t b = numbers_[static_cast<size_t>(expression.b)];
   int64_t quotient = 0;
   bool has_value = true;
-  switch (given.kind) {
+  switch (expression.kind) {
     case ExpressionKind::Constant:
     case ExpressionKind::InputSize:
       break;
@@ -231,7 +231,7 @@ Status Sizes::compute(size_t i, Message& message) {
                       b == 0 ? "divides by zero" : "is beyond 64 bits");
 }
 
-// What was taken of input i against what its own value says it has.
+// Compares the sizes of input i with those that its value now has.
 Status Sizes::check_sizes(size_t i, Message& message) const {
   const Value* value = own(i);
   if (value == nullptr) return {};
@@ -254,9 +254,9 @@ bool Sizes::set(Value& value) const {
     const int32_t number = value.dynamic_sizes[d];
     if (number >= 0) view.sizes[d] = numbers_[static_cast<size_t>(number)];
   }
-  for (size_t d = 0; d < value.dynamic_steps.size(); ++d) {
-    const int32_t number = value.dynamic_steps[d];
-    if (number >= 0) view.steps[d] = numbers_[static_cast<size_t>(number)];
+  for (size_t d = 0; d < value.dynamic_strides.size(); ++d) {
+    const int32_t number = value.dynamic_strides[d];
+    if (number >= 0) view.strides[d] = numbers_[static_cast<size_t>(number)];
   }
   if (value.dynamic_offset < 0) return true;
   const int64_t offset = numbers_[static_cast<size_t>(value.dynamic_offset)];

@@ -1,4 +1,4 @@
-// Sizes that are known only at run: how the sizes, steps and offsets of a graph's values follow
+// Sizes that are known only at run: how the sizes, strides and offsets of a graph's values follow
 // from the sizes of its inputs.
 #pragma once
 
@@ -10,24 +10,24 @@
 
 namespace rushlight::engine {
 
-// Sizes as messages show them; what is beyond 32 bits is cut to that.
+// Sizes as messages show them, clamped to 32 bits.
 ShapeText text_of(const int64_t* sizes, size_t rank);
 
 class Sizes {
  public:
-  // Checks what the parts say of expressions and arguments, and keeps it: values must stay where
-  // they are. DelegateInvalidCompatibility.
+  // Checks the expressions and arguments in the parts and keeps pointers to them: they must not
+  // move. DelegateInvalidCompatibility if they are not valid.
   Status load(const GraphParts& parts, Allocator& allocator, Message& message);
   // True if nothing depends on the inputs' sizes.
   bool fixed() const { return expressions_.empty(); }
 
-  // True if the inputs have the sizes that were taken last.
+  // True if the inputs have the sizes of the last take().
   bool same(EValue* const* args) const;
   // Takes the inputs' sizes and computes all expressions. InvalidArgument if an input has another
   // rank, sizes beyond its bounds or sizes that do not fit the others', or if an expression has no
   // value.
   Status take(EValue* const* args, Message& message);
-  // The next inputs are not the same, whatever they are.
+  // Makes same() false for the next inputs, whatever their sizes.
   void forget() { taken_ = false; }
   // The sizes of a value; false if its offset is negative.
   bool set(Value& value) const;
@@ -37,7 +37,7 @@ class Sizes {
   void name_inputs(EValue* const* args, Message& message) const;
 
  private:
-  // Of an input: what it may be, and what it was when it was taken.
+  // An input: its limits, and its sizes at the last take().
   struct Input {
     bool is_number = false;
     size_t rank = 0;

@@ -1,5 +1,5 @@
-// What products and convolutions do to their results on the way out: bias, clamp, and a tile
-// program on blocks that are still in cache.
+// The epilogue of products and convolutions: bias, residual, clamp, and a tile program on blocks of
+// results that are still in cache.
 #pragma once
 
 #include "rushlight/engine/kernels/products/product.h"
@@ -8,14 +8,14 @@
 
 namespace rushlight::engine {
 
-class FinishPlan {
+class EpiloguePlan {
  public:
-  // `columns` of results; the bias, if there is one, has so many, filled up to whole panels.
-  Status prepare(Setup& setup, const FinishParameters& given, const View* bias, int64_t rows,
+  // `bias` may be nullptr; otherwise it has one element for each column, filled up to whole panels.
+  Status prepare(Setup& setup, const EpilogueParameters& parameters, const View* bias, int64_t rows,
                  int64_t columns);
   bool has_residual() const { return residual_ != nullptr; }
-  // For one run. `bound` must live until the run is over.
-  Finish bind(const Frame& frame, BoundTiles& bound) const;
+  // The epilogue with the addresses of one run. `bound` must outlive the run.
+  Epilogue bind(const Frame& frame, BoundTiles& bound) const;
 
  private:
   const View* bias_ = nullptr;

@@ -2,8 +2,8 @@
 
 namespace rushlight::engine {
 
-Status Setup::begin(const Step& next, Operator* former) {
-  step_ = &next;
+Status Setup::begin(const Node& next, Operator* former) {
+  node_ = &next;
   former_ = former;
   for (size_t i = 0; i < next.inputs.size(); ++i) {
     if (next.inputs[i] >= 0 && input(i) == nullptr) return refuse("it names no value");
@@ -30,7 +30,7 @@ Status Setup::check_floats(size_t inputs, size_t needed, size_t outputs, size_t 
     if (view == nullptr) continue;
     const bool is_half = view->dtype == DType::BFloat16 || view->dtype == DType::Float16;
     if (view->dtype != DType::Float32 && !(is_half && weights != 0 && i == weights)) {
-      return refuse("an input is no float32");
+      return refuse("an input is not float32");
     }
     if (has_repeats(*view)) return refuse("an input repeats elements");
   }
@@ -38,7 +38,7 @@ Status Setup::check_floats(size_t inputs, size_t needed, size_t outputs, size_t 
     const View* view = output(i);
     if (view == nullptr && i == 0) return refuse("an output is missing");
     if (view == nullptr) continue;
-    if (view->dtype != DType::Float32) return refuse("an output is no float32");
+    if (view->dtype != DType::Float32) return refuse("an output is not float32");
     if (has_repeats(*view)) return refuse("an output repeats elements");
   }
   return {};
@@ -46,7 +46,7 @@ Status Setup::check_floats(size_t inputs, size_t needed, size_t outputs, size_t 
 
 Status Setup::check_dtypes(std::initializer_list<DType> inputs,
                            std::initializer_list<DType> outputs, size_t optional) const {
-  if (step_->inputs.size() > inputs.size() || step_->outputs.size() != outputs.size()) {
+  if (node_->inputs.size() > inputs.size() || node_->outputs.size() != outputs.size()) {
     return refuse("it has too many values, or too few");
   }
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -1,5 +1,5 @@
-// What an operator of the engine's graph is: prepared when the graph is loaded, and again when
-// sizes have changed, where all that can be wrong is found; and then run without a check.
+// An operator of the engine's graph. It is prepared when the graph is loaded and again when sizes
+// change, which checks everything; runs check nothing.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace rushlight::engine {
 
-// What a run has at hand.
+// What an operator may use in a run.
 struct Frame {
   uint8_t* const* bases;  // of the memories that views lie in
   void* scratch;          // as much as prepare() asked for, aligned to 64
@@ -25,7 +25,7 @@ struct Frame {
 
   template <typename T = float>
   T* at(const View& view) const {
-    // Of an empty view, the offset may be beyond its memory.
+    // The offset of an empty view may lie beyond its memory.
     return reinterpret_cast<T*>(bases[view.base] + (view.numel > 0 ? view.offset : 0));
   }
   template <typename T = float>
@@ -36,7 +36,7 @@ struct Frame {
 
 class Operator {
  public:
-  // Fails only for values that only a run can know, such as indices.
+  // Fails only because of values that are known at run time alone, such as indices.
   virtual Status run(const Frame& frame) const = 0;
 
  protected:
@@ -54,14 +54,14 @@ class Setup {
         values_(values),
         first_writable_(first_writable) {}
 
-  // The next step. DelegateInvalidCompatibility if it names values that are not there, or writes
-  // what nothing may write.
-  // `former` is what was made from that step before: the next operator takes its place.
-  Status begin(const Step& next, Operator* former);
+  // Starts with the next node. DelegateInvalidCompatibility if it names values that are not there,
+  // or writes inputs or constants. `former` is the operator made from that node before, or nullptr:
+  // the new one takes its memory.
+  Status begin(const Node& next, Operator* former);
 
   // nullptr if it is left out.
-  const View* input(size_t i) const { return named(step_->inputs, i); }
-  const View* output(size_t i) const { return named(step_->outputs, i); }
+  const View* input(size_t i) const { return named(node_->inputs, i); }
+  const View* output(size_t i) const { return named(node_->outputs, i); }
   // The value of that number; nullptr if there is none.
   const View* value(size_t number) const {
     return number < values_.size() ? &values_[number].view : nullptr;
@@ -69,16 +69,16 @@ class Setup {
   // False for inputs and constants.
   bool may_write(const View& view) const { return view.base >= first_writable_; }
 
-  // Whether there are so many inputs and outputs at most.
+  // Whether there are at most so many inputs and outputs.
   bool has_values(size_t inputs, size_t outputs) const {
-    return step_->inputs.size() <= inputs && step_->outputs.size() <= outputs;
+    return node_->inputs.size() <= inputs && node_->outputs.size() <= outputs;
   }
-  // Ok if there are so many inputs and outputs at most, the first `needed` inputs and the first
-  // output among them, and all are float32 without repeated elements. `weights` is the number of
-  // an input that may be of a half type, too; 0 for none.
+  // Ok if there are at most `inputs` inputs and `outputs` outputs, the first `needed` inputs and
+  // the first output are present, and all are float32 without repeated elements. `weights` is the
+  // index of an input that may also have a half type; 0 for none.
   Status check_floats(size_t inputs, size_t needed, size_t outputs = 1, size_t weights = 0) const;
-  // Ok if there are just these inputs, of which the last `optional` ones may be left out, and these
-  // outputs, of these dtypes, and no output repeats elements.
+  // Ok if inputs and outputs have exactly these dtypes, and no output repeats elements. The last
+  // `optional` inputs may be left out.
   Status check_dtypes(std::initializer_list<DType> inputs, std::initializer_list<DType> outputs,
                       size_t optional = 0) const;
   Status check_dtypes(std::initializer_list<DType> inputs, DType output) const {
@@ -86,7 +86,7 @@ class Setup {
   }
   // DelegateInvalidCompatibility, with the reason.
   Status refuse(const char* why) const;
-  // Memory that every run is given; the greatest wish of all operators counts.
+  // Asks for scratch memory in every run; operators share it, so the greatest request counts.
   void want_scratch(size_t bytes) {
     if (bytes > scratch_) scratch_ = bytes;
   }
@@ -94,11 +94,11 @@ class Setup {
 
   // An operator of type T in the method's memory, prepared from its parameters. Nothing is
   // allocated if there is a former one.
-  template <typename T, typename Given>
-  Result<Operator*> make(const Given& given) {
+  template <typename T, typename P>
+  Result<Operator*> make(const P& parameters) {
     static_assert(std::is_trivially_destructible<T>::value, "it is replaced and dropped as it is");
     T made;
-    RL_TRY(made.prepare(given, *this));
+    RL_TRY(made.prepare(parameters, *this));
     T* memory = static_cast<T*>(former_);
     if (memory == nullptr) memory = allocator->allocate_array<T>(1);
     if (memory == nullptr) return out_of_memory();
@@ -113,37 +113,37 @@ class Setup {
  private:
   const View* named(Span<const int32_t> numbers, size_t i) const;
 
-  const Step* step_ = nullptr;
+  const Node* node_ = nullptr;
   Operator* former_ = nullptr;
   Span<const Value> values_;
   size_t first_writable_;
   size_t scratch_ = 0;
 };
 
-// One for each kind of parameters, in operators/. DelegateInvalidCompatibility if the values or the
-// parameters are none that the operator can run with.
-Result<Operator*> make_operator(const ProductParameters& given, Setup& setup);
-Result<Operator*> make_operator(const BatchProductParameters& given, Setup& setup);
-Result<Operator*> make_operator(const ConvolutionParameters& given, Setup& setup);
-Result<Operator*> make_operator(const PoolingParameters& given, Setup& setup);
-Result<Operator*> make_operator(const ArgMaxParameters& given, Setup& setup);
-Result<Operator*> make_operator(const ResizeParameters& given, Setup& setup);
-Result<Operator*> make_operator(const ElementwiseParameters& given, Setup& setup);
-Result<Operator*> make_operator(const NormParameters& given, Setup& setup);
-Result<Operator*> make_operator(const GroupNormParameters& given, Setup& setup);
-Result<Operator*> make_operator(const SoftmaxParameters& given, Setup& setup);
-Result<Operator*> make_operator(const ReductionParameters& given, Setup& setup);
-Result<Operator*> make_operator(const GatherParameters& given, Setup& setup);
-Result<Operator*> make_operator(const CopyParameters& given, Setup& setup);
-Result<Operator*> make_operator(const AttentionParameters& given, Setup& setup);
-Result<Operator*> make_operator(const QuantizedBinaryParameters& given, Setup& setup);
-Result<Operator*> make_operator(const LookupParameters& given, Setup& setup);
-Result<Operator*> make_operator(const QuantizedPoolingParameters& given, Setup& setup);
-Result<Operator*> make_operator(const QuantizedConvolutionParameters& given, Setup& setup);
-Result<Operator*> make_operator(const ConvertParameters& given, Setup& setup);
-Result<Operator*> make_operator(const QuantizeRowsParameters& given, Setup& setup);
-Result<Operator*> make_operator(const QuantizedProductParameters& given, Setup& setup);
-Result<Operator*> make_operator(const DynamicProductParameters& given, Setup& setup);
-Result<Operator*> make_operator(const RecurrentParameters& given, Setup& setup);
+// One for each kind of parameters, in operators/. DelegateInvalidCompatibility if the operator
+// cannot run with the values or parameters.
+Result<Operator*> make_operator(const ProductParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const BatchProductParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const ConvolutionParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const PoolingParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const ArgMaxParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const ResizeParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const ElementwiseParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const NormParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const GroupNormParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const SoftmaxParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const ReductionParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const GatherParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const CopyParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const AttentionParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const QuantizedBinaryParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const LookupParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const QuantizedPoolingParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const QuantizedConvolutionParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const ConvertParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const QuantizeRowsParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const QuantizedProductParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const DynamicProductParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const RecurrentParameters& parameters, Setup& setup);
 
 }  // namespace rushlight::engine

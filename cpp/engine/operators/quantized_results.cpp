@@ -12,17 +12,17 @@ Status ResultsPlan::prepare_columns(const Setup& setup, int64_t columns) {
   return check_columns(setup, multipliers_, columns);
 }
 
-Status ResultsPlan::prepare_floats(Setup& setup, const FinishParameters& finish,
+Status ResultsPlan::prepare_floats(Setup& setup, const EpilogueParameters& epilogue,
                                    const QuantizedResidualParameters& residual, int64_t rows,
                                    int64_t columns) {
   if (residual.value >= 0) return setup.refuse("what is added to its results is for uint8");
-  return finish_.prepare(setup, finish, nullptr, rows, columns);
+  return epilogue_.prepare(setup, epilogue, nullptr, rows, columns);
 }
 
-Status ResultsPlan::prepare_bytes(const Setup& setup, const FinishParameters& finish,
+Status ResultsPlan::prepare_bytes(const Setup& setup, const EpilogueParameters& epilogue,
                                   const QuantizedResidualParameters& residual, int64_t rows,
                                   int64_t columns) {
-  if (finish.clamped || finish.program.present() || finish.residual >= 0) {
+  if (epilogue.clamped || epilogue.program.present() || epilogue.residual >= 0) {
     return setup.refuse("what follows its results is for float32");
   }
   RL_TRY(check_requantize(setup, results_.requantize));
@@ -32,16 +32,16 @@ Status ResultsPlan::prepare_bytes(const Setup& setup, const FinishParameters& fi
     return setup.refuse("what is added to its results is a value that is not there");
   }
   if (residual_->dtype != DType::UInt8) {
-    return setup.refuse("what is added to its results is no uint8");
+    return setup.refuse("what is added to its results is not uint8");
   }
   if (residual_->rank != 2 || residual_->sizes[0] != rows || residual_->sizes[1] != columns ||
-      (residual_->steps[1] != 1 && columns > 1)) {
+      (residual_->strides[1] != 1 && columns > 1)) {
     return setup.refuse("what is added to its results has other sizes, or gaps");
   }
   if (residual.sum.kind == QuantizedBinaryKind::Multiply) {
     return setup.refuse("its results are multiplied, but only sums and differences are part of it");
   }
-  results_.residual_step = residual_->steps[0];
+  results_.residual_stride = residual_->strides[0];
   return read_binary(setup, residual.sum, &results_.sum);
 }
 
@@ -51,7 +51,7 @@ QuantizedResults ResultsPlan::bind(const Frame& frame, BoundTiles& bound) const 
   results.multipliers = frame.at(multipliers_);
   if (out_->dtype == DType::Float32) {
     results.floats = frame.at(out_);
-    results.finish = finish_.bind(frame, bound);
+    results.epilogue = epilogue_.bind(frame, bound);
   } else {
     results.bytes = frame.at<uint8_t>(out_);
     results.residual = frame.at<uint8_t>(residual_);

@@ -1,4 +1,5 @@
-// What products and convolutions of bytes make of their sums: bytes, or float32 with a finish.
+// How products and convolutions of uint8 store their sums: as uint8, or as float32 with an
+// epilogue.
 #pragma once
 
 #include "rushlight/engine/kernels/products/dot_product.h"
@@ -8,18 +9,18 @@ namespace rushlight::engine {
 
 class ResultsPlan {
  public:
-  // Inputs 2 and 3 of the step are what each column's sum starts from and its multiplier, filled up
-  // to whole panels; output 0 has `rows` of `columns`, `step` apart. `given` are the parameters of
-  // a product or convolution.
+  // Inputs 2 and 3 of the node are what each column's sum starts from and its multiplier, filled up
+  // to whole panels; output 0 has `rows` of `columns`, `stride` apart. `parameters` are the
+  // parameters of a product or convolution.
   template <typename Parameters>
-  Status prepare(Setup& setup, const Parameters& given, int64_t rows, int64_t columns,
-                 int64_t step) {
-    results_.requantize = given.requantize;
-    results_.step = step;
+  Status prepare(Setup& setup, const Parameters& parameters, int64_t rows, int64_t columns,
+                 int64_t stride) {
+    results_.requantize = parameters.requantize;
+    results_.stride = stride;
     RL_TRY(prepare_columns(setup, columns));
     return out_->dtype == DType::Float32
-               ? prepare_floats(setup, given.finish, given.residual, rows, columns)
-               : prepare_bytes(setup, given.finish, given.residual, rows, columns);
+               ? prepare_floats(setup, parameters.epilogue, parameters.residual, rows, columns)
+               : prepare_bytes(setup, parameters.epilogue, parameters.residual, rows, columns);
   }
   bool has_residual() const { return residual_ != nullptr; }
   // For one run. `bound` must live until the run is over.
@@ -27,9 +28,9 @@ class ResultsPlan {
 
  private:
   Status prepare_columns(const Setup& setup, int64_t columns);
-  Status prepare_floats(Setup& setup, const FinishParameters& finish,
+  Status prepare_floats(Setup& setup, const EpilogueParameters& epilogue,
                         const QuantizedResidualParameters& residual, int64_t rows, int64_t columns);
-  Status prepare_bytes(const Setup& setup, const FinishParameters& finish,
+  Status prepare_bytes(const Setup& setup, const EpilogueParameters& epilogue,
                        const QuantizedResidualParameters& residual, int64_t rows, int64_t columns);
 
   const View* start_ = nullptr;
@@ -37,10 +38,10 @@ class ResultsPlan {
   const View* out_ = nullptr;
   const View* residual_ = nullptr;
   QuantizedResults results_;
-  FinishPlan finish_;
+  EpiloguePlan epilogue_;
 };
 
-// Ok if the step has what ResultsPlan needs, and bytes and weights before it.
+// Ok if the node has uint8 rows, int8 weights, and the inputs and output that ResultsPlan needs.
 Status check_result_dtypes(const Setup& setup);
 
 // Ok if there is one element for each column, filled up to whole panels.

@@ -1,4 +1,4 @@
-// What becomes of sums of integers, checked.
+// The checked parameters of requantization.
 #pragma once
 
 #include "rushlight/engine/kernels/rows/quantized.h"
@@ -8,10 +8,11 @@ namespace rushlight::engine {
 
 constexpr bool is_byte(int32_t x) { return x >= 0 && x <= 255; }
 
-Status check_requantize(const Setup& setup, const Requantize& given);
+Status check_requantize(const Setup& setup, const Requantize& requantize);
 
-// What an elementwise operator of two computes, from what its operands and its result stand for.
-Status read_binary(const Setup& setup, const QuantizedBinaryParameters& given,
+// Computes an elementwise operator's integer constants from the scales and zero points of its
+// operands and result.
+Status read_binary(const Setup& setup, const QuantizedBinaryParameters& parameters,
                    QuantizedBinary* binary);
 
 }  // namespace rushlight::engine

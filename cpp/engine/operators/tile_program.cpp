@@ -3,7 +3,7 @@
 namespace rushlight::engine {
 namespace {
 
-// Where dimension `d` of a view of this rank lies among kTileRank: at the end.
+// The index of dimension `d` among kTileRank dimensions, of which the view has the last ones.
 size_t place_of(const View& view, size_t d) { return kTileRank - view.rank + d; }
 
 }  // namespace
@@ -49,7 +49,7 @@ Status TilePlan::check_stores(Setup& setup) const {
     if (!setup.may_write(view)) return setup.refuse("its program writes an input or a constant");
     if (has_repeats(view)) return setup.refuse("its program writes elements many times");
   }
-  // Only what is stored bounds the sizes of the others, whose elements may all be one.
+  // Only stores bound the sizes: a loaded operand may repeat one element.
   if (!stores) return setup.refuse("its program stores nothing");
   return {};
 }
@@ -63,8 +63,8 @@ void TilePlan::bind(const Frame& frame, BoundTiles& bound) const {
     TileOperand& operand = bound.operands[i];
     operand.data = frame.at<void>(view);
     operand.dtype = view.dtype;
-    for (size_t d = 0; d < kTileRank; ++d) operand.steps[d] = 0;
-    for (size_t d = 0; d < view.rank; ++d) operand.steps[place_of(view, d)] = view.steps[d];
+    for (size_t d = 0; d < kTileRank; ++d) operand.strides[d] = 0;
+    for (size_t d = 0; d < view.rank; ++d) operand.strides[place_of(view, d)] = view.strides[d];
   }
 }
 

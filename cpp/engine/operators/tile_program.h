@@ -14,8 +14,8 @@ struct BoundTiles {
 
 class TilePlan {
  public:
-  // All operands must have the same sizes, of at most kTileRank dimensions; a step of 0 repeats
-  // elements. What is stored to must have no such step, and may be written.
+  // All operands must have the same sizes, of at most kTileRank dimensions; a stride of 0 repeats
+  // elements. An operand that is stored to must have no such stride and must be writable.
   Status prepare(Setup& setup, const TileProgram& program);
   bool empty() const { return program_.empty(); }
   const int64_t* sizes() const { return sizes_; }

@@ -11,6 +11,17 @@ namespace rushlight {
 namespace fb {
 namespace cpu_engine {
 
+// What the versions of the payload brought, beside tables, fields and members that say it
+// themselves.
+enum class Version : uint32_t {
+  FIRST = 1,
+  DYNAMIC = 2,
+  INTEGERS = 3,
+  RESIDUALS = 4,
+  HALVES = 5,
+  RECURRENT = 6,
+};
+
 // Where the elements of a value lie.
 enum class Place : uint8_t {
   INPUT = 0,
@@ -19,7 +30,7 @@ enum class Place : uint8_t {
   CONSTANT = 3,
 };
 
-// How a size, step or offset follows from the inputs' sizes.
+// How a size, stride or offset follows from the inputs' sizes.
 enum class ExpressionKind : uint8_t {
   CONSTANT = 0,
   INPUT_SIZE = 1,
@@ -31,17 +42,17 @@ enum class ExpressionKind : uint8_t {
   MINIMUM = 7,
 };
 
-// The greatest numbers that a reader takes of a payload. What has more is cut, or not taken.
+// The limits of a payload. The compiler does not exceed them, and a reader refuses what does.
 enum class Limit : uint64_t {
   RANK = 8,
-  STEP_VALUES = 16,
+  NODE_VALUES = 16,
   ARGUMENTS = 65536,
   QUANTIZED_TERMS = 65793,
   WINDOW = 1048576,
   ELEMENTS = 1099511627776,
 };
 
-// The greatest numbers that a reader takes of a tile program.
+// The limits of a tile program.
 enum class TileLimit : uint32_t {
   RANK = 4,
   REGISTERS = 8,
@@ -110,7 +121,7 @@ enum class TileOp : uint8_t {
   MAX_VALUE = 56,
 };
 
-// How a convolution's weights are packed, and which way it goes.
+// How a convolution is computed, and how its weights are packed.
 enum class ConvolutionKind : uint8_t {
   DENSE = 0,
   DEPTHWISE = 1,
@@ -126,7 +137,7 @@ enum class ReductionKind : uint8_t {
   MIN = 3,
 };
 
-// What an elementwise operator of two integers computes.
+// What an elementwise operator of two integer operands computes.
 enum class QuantizedBinaryKind : uint8_t {
   ADD = 0,
   SUBTRACT = 1,
@@ -141,7 +152,9 @@ enum class RecurrentCell : uint8_t {
   RNN_RELU = 3,
 };
 
-// What a step does.
+constexpr uint32_t kVersion = 6;  // the newest that is read
+
+// What a node does.
 enum class Operation : uint8_t {
   NONE = 0,
   Product = 1,
@@ -167,19 +180,19 @@ enum class Operation : uint8_t {
   Recurrent = 21,
 };
 
-// Rounding is that of Python's // and %.
+// Division and modulo round as Python's // and % do. Since version 2.
 class Expression : public Table {
  public:
   using Table::Table;
   ExpressionKind kind() const { return scalar<ExpressionKind>(0, ExpressionKind::CONSTANT); }
-  // `a` and `b` number earlier expressions. Of CONSTANT, a is the value. Of INPUT_SIZE, a is the
-  // input and b its dimension, or -1 where the input itself is the integer.
+  // `a` and `b` are indices of earlier expressions. For CONSTANT, a is the value. For INPUT_SIZE, a
+  // is the input and b its dimension, or -1 if the input itself is the integer.
   int64_t a() const { return scalar<int64_t>(1, 0); }
   int64_t b() const { return scalar<int64_t>(2, 0); }
 };
 
-// A view of memory. Its dimensions are the operator's, whatever their order in memory: steps say
-// it. Sizes, steps and offset are those at the upper bounds of the inputs' sizes.
+// A view of memory. The order of its dimensions is the operator's; the strides say how they lie in
+// memory. Sizes, strides and offset are those at the upper bounds of the inputs' sizes.
 class Value : public Table {
  public:
   using Table::Table;
@@ -187,20 +200,22 @@ class Value : public Table {
   // Elements of each dimension.
   Vector<int64_t> sizes() const { return Vector<int64_t>(target(1)); }
   bool has_sizes() const { return field(1) != nullptr; }
-  // Elements from one to the next in each dimension.
-  Vector<int64_t> steps() const { return Vector<int64_t>(target(2)); }
-  bool has_steps() const { return field(2) != nullptr; }
+  // The distance in elements from one index to the next, for each dimension.
+  Vector<int64_t> strides() const { return Vector<int64_t>(target(2)); }
+  bool has_strides() const { return field(2) != nullptr; }
   Place place() const { return scalar<Place>(3, Place::SCRATCH); }
   // Which input, output or constant.
   uint32_t index() const { return scalar<uint32_t>(4, 0); }
   // Bytes from the start of the input, output, constant or scratch.
   uint64_t offset() const { return scalar<uint64_t>(5, 0); }
-  // An expression for each dimension, -1 where the above holds whatever the inputs' sizes; empty if
-  // it does in all. Of the offset, in bytes.
+  // An expression for each dimension, or -1 if the number above holds for all inputs. Empty if all
+  // do. The offset's expression is in bytes. Since version 2.
   Vector<int32_t> dynamic_sizes() const { return Vector<int32_t>(target(6)); }
   bool has_dynamic_sizes() const { return field(6) != nullptr; }
-  Vector<int32_t> dynamic_steps() const { return Vector<int32_t>(target(7)); }
-  bool has_dynamic_steps() const { return field(7) != nullptr; }
+  // Since version 2.
+  Vector<int32_t> dynamic_strides() const { return Vector<int32_t>(target(7)); }
+  bool has_dynamic_strides() const { return field(7) != nullptr; }
+  // Since version 2.
   int32_t dynamic_offset() const { return scalar<int32_t>(8, -1); }
 };
 
@@ -214,27 +229,27 @@ class Constant : public Table {
   uint64_t size() const { return scalar<uint64_t>(1, 0); }
 };
 
-// Elementwise instructions, run on a tile at a time: see cpp/engine/kernels/rows/tile.h.
+// Elementwise instructions, which run on one tile at a time: see cpp/engine/kernels/rows/tile.h.
 class TileProgram : public Table {
  public:
   using Table::Table;
   // Three words for each instruction: op (a TileOp), out, a, b (one byte each, the lowest first);
-  // c; the bits of a float32.
+  // then c; then value, as the bits of a float32.
   Vector<uint32_t> code() const { return Vector<uint32_t>(target(0)); }
   bool has_code() const { return field(0) != nullptr; }
-  // The values that Load and Store number.
+  // The values to which LOAD and STORE refer by index.
   Vector<uint32_t> operands() const { return Vector<uint32_t>(target(1)); }
   bool has_operands() const { return field(1) != nullptr; }
 };
 
-// What is done to results of a product or convolution before they leave the cache.
-class Finish : public Table {
+// What is done to results of a product or convolution while they are in cache.
+class Epilogue : public Table {
  public:
   using Table::Table;
   bool clamped() const { return scalar<bool>(0, false); }
   float low() const { return scalar<float>(1, 0.0); }
   float high() const { return scalar<float>(2, 0.0); }
-  // Over the rows and columns of the result, which is among its operands.
+  // Runs over the rows and columns of the result, which is one of its operands.
   TileProgram program() const { return TileProgram(target(3)); }
   bool has_program() const { return field(3) != nullptr; }
   // A value [rows, columns] that is added before the clamp, if `added` is set.
@@ -242,14 +257,14 @@ class Finish : public Table {
   bool added() const { return scalar<bool>(5, false); }
 };
 
-// A matrix product with packed weights. Inputs: a, panels, bias, and since version 5, in which
-// panels may be float16, too, scales, if the panels are int8, or uint8 of 4 bits: as of a
-// DynamicProduct, with groups or without.
+// A matrix product with packed weights. Inputs: a, panels, bias, and since version 5 scales, if the
+// panels are int8, or uint8 with 4 bits, as in a DynamicProduct, with groups or without. Since
+// version 5 panels may also be float16.
 class Product : public Table {
  public:
   using Table::Table;
-  Finish finish() const { return Finish(target(0)); }
-  bool has_finish() const { return field(0) != nullptr; }
+  Epilogue epilogue() const { return Epilogue(target(0)); }
+  bool has_epilogue() const { return field(0) != nullptr; }
 };
 
 // Products of matrices that are both computed, in batches. Inputs: a, b.
@@ -273,8 +288,8 @@ class Convolution : public Table {
   Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }
   bool has_dilation() const { return field(4) != nullptr; }
   int64_t groups() const { return scalar<int64_t>(5, 0); }
-  Finish finish() const { return Finish(target(6)); }
-  bool has_finish() const { return field(6) != nullptr; }
+  Epilogue epilogue() const { return Epilogue(target(6)); }
+  bool has_epilogue() const { return field(6) != nullptr; }
 };
 
 // Pooling over two dimensions. Inputs: images [N, C, H, W].
@@ -292,11 +307,12 @@ class Pooling : public Table {
   Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }
   bool has_dilation() const { return field(4) != nullptr; }
   bool count_padding() const { return scalar<bool>(5, false); }
-  // Of averages, if not 0.
+  // An average divides by it, if it is not 0.
   int64_t divisor() const { return scalar<int64_t>(6, 0); }
 };
 
-// Elementwise operators. Its operands are in the program; the first Store has the sizes of all.
+// Elementwise operators. The program has the operands; the operand of its first STORE has the sizes
+// of all.
 class Elementwise : public Table {
  public:
   using Table::Table;
@@ -333,21 +349,22 @@ class Reduction : public Table {
  public:
   using Table::Table;
   ReductionKind kind() const { return scalar<ReductionKind>(0, ReductionKind::SUM); }
-  // Reduced are first..last-1.
+  // Dimensions first..last-1 are reduced.
   uint32_t first() const { return scalar<uint32_t>(1, 0); }
   uint32_t last() const { return scalar<uint32_t>(2, 0); }
 };
 
-// Rows of a table. Inputs: table, indices. The result is of the table's dtype, or, since version 5
-// of any table in a half type, float32.
+// Rows of a table. Inputs: table, indices. The result has the table's dtype or, since version 5 for
+// tables in half types, float32.
 class Gather : public Table {
  public:
   using Table::Table;
-  // Of a table in panels, whose columns are taken: how many there are. 0 of a table [rows, width].
+  // The number of columns of a table in panels, of which columns are taken. 0 for a table [rows,
+  // width].
   int64_t columns() const { return scalar<int64_t>(0, 0); }
 };
 
-// A copy between memory of different steps.
+// A copy between memory of different strides.
 class Copy : public Table {
  public:
   using Table::Table;
@@ -361,8 +378,8 @@ class Attention : public Table {
   bool causal() const { return scalar<bool>(1, false); }
 };
 
-// From float32 to uint8 or back, number = scale * (integer - zero_point); or between int8 and
-// uint8, whose zero points are 128 apart: the same numbers. Since version 3, as all that follows.
+// Converts float32 to uint8 or back, number = scale * (integer - zero_point); or int8 to uint8 or
+// back, with zero points 128 apart, so that the numbers stay the same. Since version 3.
 class Convert : public Table {
  public:
   using Table::Table;
@@ -370,14 +387,14 @@ class Convert : public Table {
   int32_t zero_point() const { return scalar<int32_t>(1, 0); }
 };
 
-// Rows of float32 as uint8, each with a scale and zero point of its own. Inputs: x. Outputs: the
-// integers, and float32 [rows, 2]: scale and zero point.
+// Quantizes each row of float32 to uint8 with its own scale and zero point. Inputs: x. Outputs: the
+// integers, and float32 [rows, 2]: scale and zero point. Since version 3.
 class QuantizeRows : public Table {
  public:
   using Table::Table;
 };
 
-// What becomes of a sum: round_half_even(sum * multiplier) + zero_point, clamped.
+// From a sum to uint8: round_half_even(sum * multiplier) + zero_point, clamped. Since version 3.
 class Requantize : public Table {
  public:
   using Table::Table;
@@ -386,7 +403,7 @@ class Requantize : public Table {
   int32_t high() const { return scalar<int32_t>(2, 255); }
 };
 
-// Of uint8 a and b, which are repeated as elementwise operators do.
+// An elementwise operator of uint8 a and b, which are broadcast. Since version 3.
 class QuantizedBinary : public Table {
  public:
   using Table::Table;
@@ -402,27 +419,28 @@ class QuantizedBinary : public Table {
   bool has_requantize() const { return field(6) != nullptr; }
 };
 
-// What is added to uint8 results before they are stored. Since version 4.
+// A value that is added to uint8 results before they are stored. Since version 4.
 class QuantizedResidual : public Table {
  public:
   using Table::Table;
   // A value [rows, columns] of uint8; it may lie where the result does.
   uint32_t value() const { return scalar<uint32_t>(0, 0); }
-  // ADD or SUBTRACT. a is the result as `requantize` makes it, b the value.
+  // ADD or SUBTRACT; a is the requantized result, b the value.
   QuantizedBinary sum() const { return QuantizedBinary(target(1)); }
   bool has_sum() const { return field(1) != nullptr; }
 };
 
-// A matrix product of uint8 rows with packed int8 weights. Inputs: a, panels, start (int32: what
-// each column's sum starts from), multipliers (float32, one for each column). The result is uint8,
-// or float32: sum * multiplier, then finished.
+// A matrix product of uint8 rows with packed int8 weights. Inputs: a, panels, start (int32: the
+// start of each column's sum), multipliers (float32, one for each column). The result is uint8, or
+// float32: sum * multiplier, then the epilogue. Since version 3.
 class QuantizedProduct : public Table {
  public:
   using Table::Table;
   Requantize requantize() const { return Requantize(target(0)); }
   bool has_requantize() const { return field(0) != nullptr; }
-  Finish finish() const { return Finish(target(1)); }
-  bool has_finish() const { return field(1) != nullptr; }
+  Epilogue epilogue() const { return Epilogue(target(1)); }
+  bool has_epilogue() const { return field(1) != nullptr; }
+  // Since version 4.
   QuantizedResidual residual() const { return QuantizedResidual(target(2)); }
   bool has_residual() const { return field(2) != nullptr; }
 };
@@ -431,20 +449,21 @@ class QuantizedProduct : public Table {
 // (uint8), rows (float32 [rows, 2]: scale and zero point), panels (int8, or uint8 of 4 bits),
 // scales, shares, bias (float32; may be left out). Scales are float32, one for each column, and
 // shares int32: for each column the sum of its weights. With groups (of 4 bits), scales are float32
-// or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. What belongs to
-// columns is filled up with zeros to whole panels. The result is float32.
+// or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. Arrays with one
+// element for each column are filled up with zeros to whole panels. The result is float32. Since
+// version 3.
 class DynamicProduct : public Table {
  public:
   using Table::Table;
   uint8_t bits() const { return scalar<uint8_t>(0, 8); }
   // Terms that share a scale, a multiple of 8 that divides their number; 0: all of them.
   int64_t group_size() const { return scalar<int64_t>(1, 0); }
-  Finish finish() const { return Finish(target(2)); }
-  bool has_finish() const { return field(2) != nullptr; }
+  Epilogue epilogue() const { return Epilogue(target(2)); }
+  bool has_epilogue() const { return field(2) != nullptr; }
 };
 
-// A convolution of uint8 images. Inputs: images, weights, start, multipliers, as of a product. What
-// lies outside an image is `padding_value`. DENSE or DEPTHWISE.
+// A convolution of uint8 images. Inputs: images, weights, start, multipliers, as for a product.
+// Pixels outside the image are `padding_value`. DENSE or DEPTHWISE. Since version 3.
 class QuantizedConvolution : public Table {
  public:
   using Table::Table;
@@ -462,20 +481,21 @@ class QuantizedConvolution : public Table {
   uint8_t padding_value() const { return scalar<uint8_t>(6, 0); }
   Requantize requantize() const { return Requantize(target(7)); }
   bool has_requantize() const { return field(7) != nullptr; }
-  Finish finish() const { return Finish(target(8)); }
-  bool has_finish() const { return field(8) != nullptr; }
+  Epilogue epilogue() const { return Epilogue(target(8)); }
+  bool has_epilogue() const { return field(8) != nullptr; }
+  // Since version 4.
   QuantizedResidual residual() const { return QuantizedResidual(target(9)); }
   bool has_residual() const { return field(9) != nullptr; }
 };
 
-// Each uint8 replaced by what a table of 256 bytes says. Inputs: x, table.
+// Replaces each uint8 by its entry in a table of 256 bytes. Inputs: x, table. Since version 3.
 class Lookup : public Table {
  public:
   using Table::Table;
 };
 
-// Pooling of uint8 images. Inputs: images [N, C, H, W]. Averages are requantised; a maximum is what
-// it was.
+// Pooling of uint8 images. Inputs: images [N, C, H, W]. Averages are requantized, maxima are not.
+// Since version 3.
 class QuantizedPooling : public Table {
  public:
   using Table::Table;
@@ -490,27 +510,27 @@ class QuantizedPooling : public Table {
   Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }
   bool has_dilation() const { return field(4) != nullptr; }
   bool count_padding() const { return scalar<bool>(5, false); }
-  // Of averages, if not 0.
+  // An average divides by it, if it is not 0.
   int64_t divisor() const { return scalar<int64_t>(6, 0); }
   int32_t in_zero_point() const { return scalar<int32_t>(7, 0); }
-  // Scale of the input over that of the result.
+  // The input's scale divided by the result's.
   float multiplier() const { return scalar<float>(8, 1.0); }
   Requantize requantize() const { return Requantize(target(9)); }
   bool has_requantize() const { return field(9) != nullptr; }
 };
 
-// Recurrent layers over a sequence, one above the other, as torch has them. Since version 6.
-// Inputs: x [steps, batch, width], weights, bias, first hidden state [layers * directions, batch,
-// outputs], first cell state [layers * directions, batch, units] (LSTM), scales and shares (of int8
-// weights). Only x and weights are needed; states that are left out are zeros. Outputs: [steps,
-// batch, directions * outputs], and the last states (may be left out), which lie as the first ones.
-// Weights are one vector with the matrices of each layer and direction, forward first: of the input
-// [width, gates * units], of the hidden state [outputs, gates * units] and, if outputs < units, of
-// the projection [units, outputs]. They are packed as of a Product (float32, bfloat16, float16) or
-// of a DynamicProduct (int8; scales and shares have what belongs to all columns of each matrix, in
-// the same order). Gates are in torch's order. Bias is one vector, too: for each layer and
-// direction what is added to the gates, filled up with zeros to whole panels; of a GRU then what is
-// added to the hidden state's share of the new gate, likewise.
+// Recurrent layers over a sequence, one above the other, as torch has them. Inputs: x [steps,
+// batch, width], weights, bias, first hidden state [layers * directions, batch, outputs], first
+// cell state [layers * directions, batch, units] (LSTM), scales and shares (of int8 weights). Only
+// x and weights are needed; states that are left out are zeros. Outputs: [steps, batch, directions
+// * outputs], and the last states (may be left out), which lie as the first ones.  Weights are one
+// vector with the matrices of each layer and direction, forward first: of the input [width, gates *
+// units], of the hidden state [outputs, gates * units] and, if outputs < units, of the projection
+// [units, outputs]. They are packed as of a Product (float32, bfloat16, float16) or of a
+// DynamicProduct (int8; scales and shares have what belongs to all columns of each matrix, in the
+// same order). Gates are in torch's order. Bias is one vector, too: for each layer and direction
+// what is added to the gates, filled up with zeros to whole panels; of a GRU then what is added to
+// the hidden state's share of the new gate, likewise. Since version 6.
 class Recurrent : public Table {
  public:
   using Table::Table;
@@ -521,8 +541,8 @@ class Recurrent : public Table {
   int64_t outputs() const { return scalar<int64_t>(4, 0); }
 };
 
-// One fused operator. Its number is what errors and events are reported under.
-class Step : public Table {
+// One fused operator. Errors and events name it by its index.
+class Node : public Table {
  public:
   using Table::Table;
   Operation operation_type() const { return scalar<Operation>(0, Operation::NONE); }
@@ -603,18 +623,17 @@ class Graph : public Table {
   bool has_values() const { return field(1) != nullptr; }
   Tables<Constant> constants() const { return Tables<Constant>(target(2)); }
   bool has_constants() const { return field(2) != nullptr; }
-  Tables<Step> steps() const { return Tables<Step>(target(3)); }
-  bool has_steps() const { return field(3) != nullptr; }
+  Tables<Node> nodes() const { return Tables<Node>(target(3)); }
+  bool has_nodes() const { return field(3) != nullptr; }
   uint32_t n_inputs() const { return scalar<uint32_t>(4, 0); }
   uint32_t n_outputs() const { return scalar<uint32_t>(5, 0); }
   // Bytes of the memory that values in scratch share.
   uint64_t scratch_size() const { return scalar<uint64_t>(6, 0); }
-  // Sizes that follow from the inputs' sizes: since version 2. Without any, all is as the values
-  // say.
+  // Sizes that follow from the inputs' sizes. Without any, all sizes are fixed. Since version 2.
   Tables<Expression> expressions() const { return Tables<Expression>(target(7)); }
   bool has_expressions() const { return field(7) != nullptr; }
-  // For each input, then each output: the value that has its own sizes, which are those at the
-  // upper bounds; -1 for a number. There where there are expressions.
+  // For each input, then each output: the value that has its sizes (those at the upper bounds), or
+  // -1 for a number. Empty if there are no expressions. Since version 2.
   Vector<int32_t> arguments() const { return Vector<int32_t>(target(8)); }
   bool has_arguments() const { return field(8) != nullptr; }
 };
@@ -627,7 +646,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 2},  // version
     {FieldKind::Tables, 1},  // values
     {FieldKind::Tables, 2},  // constants
-    {FieldKind::Tables, 3},  // steps
+    {FieldKind::Tables, 3},  // nodes
     {FieldKind::Scalar, 2},  // n_inputs
     {FieldKind::Scalar, 2},  // n_outputs
     {FieldKind::Scalar, 3},  // scratch_size
@@ -636,17 +655,17 @@ inline constexpr FieldLayout kFields[] = {
     // Value
     {FieldKind::Scalar, 0},  // dtype
     {FieldKind::Vector, 3},  // sizes
-    {FieldKind::Vector, 3},  // steps
+    {FieldKind::Vector, 3},  // strides
     {FieldKind::Scalar, 0},  // place
     {FieldKind::Scalar, 2},  // index
     {FieldKind::Scalar, 3},  // offset
     {FieldKind::Vector, 2},  // dynamic_sizes
-    {FieldKind::Vector, 2},  // dynamic_steps
+    {FieldKind::Vector, 2},  // dynamic_strides
     {FieldKind::Scalar, 2},  // dynamic_offset
     // Constant
     {FieldKind::String, 0},  // key
     {FieldKind::Scalar, 3},  // size
-    // Step
+    // Node
     {FieldKind::Union, 0},       // operation_type
     {FieldKind::UnionValue, 0},  // operation
     {FieldKind::Vector, 2},      // inputs
@@ -656,7 +675,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 3},  // a
     {FieldKind::Scalar, 3},  // b
     // Product
-    {FieldKind::Table, 26},  // finish
+    {FieldKind::Table, 26},  // epilogue
     // BatchProduct
     // Convolution
     {FieldKind::Scalar, 0},  // kind
@@ -665,7 +684,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Vector, 3},  // padding
     {FieldKind::Vector, 3},  // dilation
     {FieldKind::Scalar, 3},  // groups
-    {FieldKind::Table, 26},  // finish
+    {FieldKind::Table, 26},  // epilogue
     // Pooling
     {FieldKind::Scalar, 0},  // average
     {FieldKind::Vector, 3},  // kernel
@@ -701,12 +720,12 @@ inline constexpr FieldLayout kFields[] = {
     // QuantizeRows
     // QuantizedProduct
     {FieldKind::Table, 28},  // requantize
-    {FieldKind::Table, 26},  // finish
+    {FieldKind::Table, 26},  // epilogue
     {FieldKind::Table, 29},  // residual
     // DynamicProduct
     {FieldKind::Scalar, 0},  // bits
     {FieldKind::Scalar, 3},  // group_size
-    {FieldKind::Table, 26},  // finish
+    {FieldKind::Table, 26},  // epilogue
     // QuantizedConvolution
     {FieldKind::Scalar, 0},  // kind
     {FieldKind::Vector, 3},  // kernel
@@ -716,7 +735,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 3},  // groups
     {FieldKind::Scalar, 0},  // padding_value
     {FieldKind::Table, 28},  // requantize
-    {FieldKind::Table, 26},  // finish
+    {FieldKind::Table, 26},  // epilogue
     {FieldKind::Table, 29},  // residual
     // QuantizedBinary
     {FieldKind::Scalar, 0},  // kind
@@ -744,7 +763,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 0},  // bidirectional
     {FieldKind::Scalar, 3},  // units
     {FieldKind::Scalar, 3},  // outputs
-    // Finish
+    // Epilogue
     {FieldKind::Scalar, 0},  // clamped
     {FieldKind::Scalar, 2},  // low
     {FieldKind::Scalar, 2},  // high
@@ -766,7 +785,7 @@ inline constexpr TableLayout kTables[] = {
     {0, 9},    // 0 Graph
     {9, 9},    // 1 Value
     {18, 2},   // 2 Constant
-    {20, 4},   // 3 Step
+    {20, 4},   // 3 Node
     {24, 3},   // 4 Expression
     {27, 1},   // 5 Product
     {28, 0},   // 6 BatchProduct
@@ -789,7 +808,7 @@ inline constexpr TableLayout kTables[] = {
     {80, 0},   // 23 Lookup
     {80, 10},  // 24 QuantizedPooling
     {90, 5},   // 25 Recurrent
-    {95, 6},   // 26 Finish
+    {95, 6},   // 26 Epilogue
     {101, 2},  // 27 TileProgram
     {103, 3},  // 28 Requantize
     {106, 2},  // 29 QuantizedResidual

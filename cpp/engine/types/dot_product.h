@@ -1,5 +1,5 @@
-// Matrix products of uint8 with weights of 8 or 4 bits that were packed ahead of time, and what
-// becomes of their sums. The sums are integers, exact whatever the instruction set.
+// Matrix products of uint8 with weights of 8 or 4 bits that were packed ahead of time, and how
+// their sums become results. The sums are integers, and exact on every instruction set.
 #pragma once
 
 #include "rushlight/engine/types/product.h"
@@ -7,41 +7,41 @@
 
 namespace rushlight::engine {
 
-// Terms of a sum, of at most 255 * 128 each, that 32 bits hold in any case.
+// How many terms a 32-bit sum holds if each is at most 255 * 128.
 constexpr int64_t kMaxQuantizedTerms = static_cast<int64_t>(fb::cpu_engine::Limit::QUANTIZED_TERMS);
 static_assert(kMaxQuantizedTerms == INT32_MAX / (255 * 128), "as the schema says");
 
-// What becomes of sums: bytes or numbers.
+// How sums become results: uint8 or float32.
 struct QuantizedResults {
   const int32_t* start = nullptr;  // one for each column, as multipliers
   const float* multipliers = nullptr;
   // If not nullptr, the result is (sum + start) * multiplier, requantized.
   uint8_t* bytes = nullptr;
   Requantize requantize;
-  // If not nullptr, the result is the sum (or difference) of that and of this one's bytes: element
-  // (i, j) at i * residual_step + j. It may be `bytes`, with their step. Not of depthwise ones.
+  // If not nullptr, this tensor is added to (or subtracted from) the uint8 result: element (i, j)
+  // at i * residual_stride + j. It may be `bytes` itself. Depthwise convolutions have none.
   const uint8_t* residual = nullptr;
-  int64_t residual_step = 0;
+  int64_t residual_stride = 0;
   QuantizedBinary sum;
-  // Or else (sum + start) * multiplier, finished; or, if A has scales and zero points for each of
-  // its rows (two floats), (sum - zero point * start) * scale * multiplier, finished. Of groups,
-  // whose sums are multiplied already, (sum - zero point * share) * scale.
+  // Or else float32, with the epilogue applied to (sum + start) * multiplier. If each row of A has
+  // a scale and a zero point (two floats), to (sum - zero point * start) * scale * multiplier. With
+  // groups, whose sums are multiplied already, to (sum - zero point * share) * scale.
   float* floats = nullptr;
   const float* row_scales = nullptr;
-  int32_t parts = 1;              // sums are of so many times the weights: 16 of those of 4 bits
+  int32_t parts = 1;              // sums are this many times too large: 16 with weights of 4 bits
   const float* shares = nullptr;  // one for each column: the sum of scale * weight
-  Finish finish;
-  int64_t step = 0;  // element (i, j) at i * step + j
+  Epilogue epilogue;
+  int64_t stride = 0;  // element (i, j) at i * stride + j
 };
 
 struct QuantizedProduct {
   int64_t rows = 0;
   int64_t depth = 0;
   int64_t columns = 0;
-  const uint8_t* a = nullptr;  // element (i, k) at i * a_step + k
-  int64_t a_step = 0;
+  const uint8_t* a = nullptr;  // element (i, k) at i * a_stride + k
+  int64_t a_stride = 0;
   const void* panels = nullptr;
-  int32_t bits = 8;  // of weights: those of 4 bits have row_scales
+  int32_t bits = 8;  // of a weight; with 4 bits there are row_scales
   GroupScales groups;
   QuantizedResults results;
 };

@@ -1,5 +1,5 @@
-// The parts of a graph as they were read from a payload, none of them checked yet: payload.h reads
-// the engine's own payload, and Graph::load takes the parts of any.
+// The parts of a graph as read from a payload, not yet checked. backends/cpu/payload.h reads them
+// from the engine's own payload; Graph::load checks and takes them, whoever read them.
 #pragma once
 
 #include "rushlight/engine/types/parameters.h"
@@ -10,9 +10,9 @@ namespace rushlight::engine {
 // Where the elements of a value lie.
 enum class Place : uint8_t { Input, Output, Scratch, Constant };
 
-// How a size, step or offset follows from the inputs' sizes: `a` and `b` number earlier
-// expressions. Of a constant, a is its value. Of an input's size, a is the input and b its
-// dimension, or -1 where the input itself is the integer. Division rounds down.
+// How a size, stride or offset follows from the inputs' sizes: `a` and `b` number earlier
+// expressions. For Constant, a is the value. For InputSize, a is the input and b its dimension, or
+// -1 if the input itself is the integer. Division rounds down.
 enum class ExpressionKind : uint8_t {
   Constant,
   InputSize,
@@ -29,14 +29,15 @@ struct Expression {
 };
 
 struct Value {
-  // dtype, rank, sizes, steps, offset; the graph adds the others. Sizes, steps and offset are those
-  // at the upper bounds of the inputs' sizes.
+  // The reader sets dtype, rank, sizes, strides and offset; the graph sets the rest. Sizes, strides
+  // and offset are those at the upper bounds of the inputs' sizes.
   View view;
   Place place = Place::Scratch;
   uint32_t index = 0;  // which input, output or constant
-  // An expression for each dimension, -1 where the view holds for all inputs; or none.
+  // An expression for each dimension, or -1 where the view's number holds for all inputs. Empty if
+  // all do.
   Span<const int32_t> dynamic_sizes;
-  Span<const int32_t> dynamic_steps;
+  Span<const int32_t> dynamic_strides;
   int32_t dynamic_offset = -1;
 };
 
@@ -50,13 +51,13 @@ struct Constant {
 struct GraphParts {
   Span<Value> values;
   Span<const Constant> constants;
-  Span<const Step> steps;
+  Span<const Node> nodes;
   size_t n_inputs = 0;
   size_t n_outputs = 0;
   uint64_t scratch_size = 0;           // bytes of the memory that values in scratch share
   Span<const Expression> expressions;  // none if all sizes are fixed
-  // For each input, then each output: the value that has its own sizes; -1 for a number. There
-  // where there are expressions.
+  // For each input, then each output: the value that has its sizes, or -1 for a number. Empty if
+  // there are no expressions.
   Span<const int32_t> arguments;
 };
 

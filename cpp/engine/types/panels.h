@@ -4,11 +4,11 @@
 // with zeros: element (i, j) is at ((j / kPanel) * k + i) * kPanel + j % kPanel. Panels start at
 // multiples of 64 bytes (of 32 with half types). Every instruction set reads the same bytes.
 //
-// Of int8, rows are filled up with zeros to quads of four: element (i, j) is byte
-// ((j / 16) * quads + i / 4) * 64 + (j % 16) * 4 + i % 4. What belongs to columns is filled up to
-// whole panels, too. Of 4 bits, two's complement, rows are filled up to octs of eight, and byte
-// ((j / 16) * octs + i / 8) * 64 + (j % 16) * 4 + i % 4 has element (i, j) in its lower half if
-// i % 8 < 4, in its upper half otherwise.
+// With int8, rows are filled up with zeros to quads of four: element (i, j) is byte ((j / 16) *
+// quads + i / 4) * 64 + (j % 16) * 4 + i % 4. Arrays with one element for each column are filled up
+// to whole panels, too. With 4 bits (two's complement), rows are filled up to octs of eight, and
+// byte ((j / 16) * octs + i / 8) * 64 + (j % 16) * 4 + i % 4 has element (i, j) in its lower half
+// if i % 8 < 4, in its upper half otherwise.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,7 @@ constexpr bool has_scales(PanelType type) { return type >= PanelType::Int8; }
 
 constexpr int64_t panels_of(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
 
-// Scales of weights of which groups of neighbouring terms share one. Of each panel [groups,
-// kPanel].
+// Scales that groups of neighbouring terms share: [groups, kPanel] for each panel.
 struct GroupScales {
   int64_t groups = 0;  // 0: there are none
   const void* scales = nullptr;
@@ -33,11 +32,11 @@ struct GroupScales {
 };
 
 constexpr int64_t kQuad = 4;  // terms of a column that lie together
-constexpr int64_t kOct = 8;   // those of 4 bits
+constexpr int64_t kOct = 8;   // the same with 4 bits
 constexpr int64_t kQuadBytes = kQuad * kPanel;
 
 constexpr int64_t quads_of(int64_t terms) { return (terms + kQuad - 1) / kQuad; }
-// How many times kQuadBytes a panel has.
+// The size of a panel, in units of kQuadBytes.
 constexpr int64_t panel_quads(int64_t terms, int32_t bits) {
   return bits == 8 ? quads_of(terms) : (terms + kOct - 1) / kOct;
 }

@@ -1,5 +1,5 @@
-// What a step of a graph does, and on which values: all that an operator is made from, whatever
-// payload it was read from. What spans show must live as long as the graph.
+// What a node of a graph does, and on which values: all that an operator is made from, independent
+// of the payload's format. The memory behind spans must live as long as the graph.
 #pragma once
 
 #include <cstddef>
@@ -23,15 +23,16 @@ struct TileProgram {
 };
 
 // What is done to results of a product or convolution before they leave the cache.
-struct FinishParameters {
+struct EpilogueParameters {
   bool clamped = false;
   float low = 0;
   float high = 0;
-  TileProgram program;    // over the rows and columns of the result, which is among its operands
+  TileProgram
+      program;  // runs over the result's rows and columns; the result is one of its operands
   int64_t residual = -1;  // a value [rows, columns] that is added before the clamp; -1 for none
 };
 
-// Vertical, then horizontal. Where it may lie is checked by read_geometry() (operators/geometry.h).
+// Vertical, then horizontal. Checked by read_geometry() (operators/images/geometry.h).
 struct Window {
   int64_t kernel[2] = {1, 1};
   int64_t stride[2] = {1, 1};
@@ -42,7 +43,7 @@ struct Window {
 // A matrix product with packed weights. Inputs: a, panels, bias, and the scales of panels of
 // integers.
 struct ProductParameters {
-  FinishParameters finish;
+  EpilogueParameters epilogue;
 };
 
 // Products of matrices that are both computed, in batches. Inputs: a, b.
@@ -55,7 +56,7 @@ struct ConvolutionParameters {
   ConvolutionKind kind = ConvolutionKind::Dense;
   Window window;
   int64_t groups = 1;
-  FinishParameters finish;
+  EpilogueParameters epilogue;
 };
 
 // Inputs: images [N, C, H, W].
@@ -63,11 +64,11 @@ struct PoolingParameters {
   bool average = false;
   Window window;
   bool count_padding = false;
-  int64_t divisor = 0;  // of averages, if not 0
+  int64_t divisor = 0;  // an average divides by this if it is not 0
 };
 
-// The maximum of each window of images [N, C, H, W] without padding, and where in its window it is:
-// windows lie side by side. Outputs: the maxima, and their places as int64.
+// The maximum of each window of images [N, C, H, W] without padding, and its position in the
+// window. Windows do not overlap. Outputs: the maxima, and their positions as int64.
 struct ArgMaxParameters {
   int64_t kernel[2] = {1, 1};
 };
@@ -77,7 +78,8 @@ struct ResizeParameters {
   bool align_corners = false;
 };
 
-// The first Store has the sizes of all. The step's own inputs and outputs are not looked at.
+// The operand of the first Store has the sizes of the whole operator. The node's own inputs and
+// outputs are ignored.
 struct ElementwiseParameters {
   TileProgram program;
 };
@@ -109,10 +111,10 @@ struct ReductionParameters {
 
 // Rows of a table. Inputs: table, indices.
 struct GatherParameters {
-  int64_t columns = 0;  // of a table in panels; 0 of a table [rows, width]
+  int64_t columns = 0;  // of a table that is stored in panels; 0 if the table is [rows, width]
 };
 
-// A copy between memory of different steps, or dtypes: float32 and a half type.
+// A copy between memory of different strides, or dtypes: float32 and a half type.
 struct CopyParameters {};
 
 // Inputs: q, k, v [batch, heads, length, width], and a mask.
@@ -121,7 +123,7 @@ struct AttentionParameters {
   bool causal = false;
 };
 
-// Of uint8 a and b, which a step of 0 repeats.
+// An elementwise operator of uint8 a and b; a stride of 0 repeats an operand.
 struct QuantizedBinaryParameters {
   QuantizedBinaryKind kind = QuantizedBinaryKind::Add;
   float a_scale = 1;
@@ -132,8 +134,8 @@ struct QuantizedBinaryParameters {
   Requantize requantize;
 };
 
-// What is added to a result of uint8 before it is stored: a value [rows, columns], b of `sum`,
-// which may lie where the result does. a is the result.
+// What is added to a uint8 result before it is stored: a value [rows, columns], which may lie where
+// the result does. In `sum`, a is the result and b this value.
 struct QuantizedResidualParameters {
   int64_t value = -1;  // -1 for none
   QuantizedBinaryParameters sum;
@@ -142,16 +144,16 @@ struct QuantizedResidualParameters {
 // Inputs: x, and a table of 256 bytes.
 struct LookupParameters {};
 
-// Inputs: images [N, C, H, W] of uint8. A maximum is what it was.
+// Inputs: images [N, C, H, W] of uint8. A maximum is not requantized.
 struct QuantizedPoolingParameters : PoolingParameters {
   int32_t in_zero_point = 0;
-  float multiplier = 1;  // of averages: scale of the input over that of the result
+  float multiplier = 1;  // the input's scale divided by the result's; for averages only
   Requantize requantize;
 };
 
 // Dense or depthwise. Inputs: images [N, C, H, W] of uint8, weights
-// (kernels/quantized_convolution.h), start and multipliers as of a product. What lies outside an
-// image is `padding_value`.
+// (kernels/quantized_convolution.h), start and multipliers as for a product. Pixels outside the
+// image are `padding_value`.
 struct QuantizedConvolutionParameters : ConvolutionParameters {
   uint8_t padding_value = 0;
   Requantize requantize;
@@ -169,10 +171,10 @@ struct ConvertParameters {
 struct QuantizeRowsParameters {};
 
 // A matrix product of uint8 with packed int8 weights (kernels/dot_product.h). Inputs: a, panels,
-// start (int32), multipliers (float32). The result is uint8, or float32 and finished.
+// start (int32), multipliers (float32). The result is uint8, or float32 after the epilogue.
 struct QuantizedProductParameters {
   Requantize requantize;
-  FinishParameters finish;
+  EpilogueParameters epilogue;
   QuantizedResidualParameters residual;
 };
 
@@ -181,7 +183,7 @@ struct QuantizedProductParameters {
 struct DynamicProductParameters {
   int32_t bits = 8;
   int64_t group_size = 0;  // terms that share a scale; 0: all of them
-  FinishParameters finish;
+  EpilogueParameters epilogue;
 };
 
 // Recurrent layers over a sequence. Inputs: x [steps, batch, width], weights, bias, first hidden
@@ -205,11 +207,11 @@ using Parameters =
                  QuantizedConvolutionParameters, RecurrentParameters>;
 
 // One fused operator.
-struct Step {
+struct Node {
   Parameters parameters;
   Span<const int32_t> inputs;  // values; -1 for one that is left out
   Span<const int32_t> outputs;
-  int64_t id = -1;  // by which errors and events name it; -1: its number among the steps
+  int64_t id = -1;  // the number in errors and events; -1: its index among the nodes
 };
 
 }  // namespace rushlight::engine

@@ -7,13 +7,14 @@
 
 namespace rushlight::engine {
 
-// What is done to results on their way out of registers, and to blocks of results that are stored
-// and still in cache.
-struct Finish {
+// What is done to results before they are stored, and to blocks of results while they are still in
+// cache.
+struct Epilogue {
   const float* bias = nullptr;  // one per column, filled up with zeros to whole panels
-  // Added; element (i, j) at i * residual_step + j. Not of depthwise and transposed convolutions.
+  // Added; element (i, j) at i * residual_stride + j. Depthwise and transposed convolutions have
+  // none.
   const float* residual = nullptr;
-  int64_t residual_step = 0;
+  int64_t residual_stride = 0;
   float low = -__builtin_inff();
   float high = __builtin_inff();  // results are clamped: low <= x <= high (NaN stays NaN)
   bool clamps() const { return low > -__builtin_inff() || high < __builtin_inff(); }
@@ -25,16 +26,16 @@ struct Finish {
 
 struct Product {
   int64_t rows = 0;
-  int64_t depth = 0;  // the sum's length
+  int64_t depth = 0;  // terms of each sum
   int64_t columns = 0;
-  const float* a = nullptr;  // element (i, k) at i * a_step + k
-  int64_t a_step = 0;
+  const float* a = nullptr;  // element (i, k) at i * a_stride + k
+  int64_t a_stride = 0;
   const void* panels = nullptr;
   PanelType type = PanelType::Float32;  // of panels
-  GroupScales scales;                   // of integers; groups of terms are multiples of kOct
-  float* c = nullptr;                   // element (i, j) at i * c_step + j
-  int64_t c_step = 0;
-  Finish finish;
+  GroupScales scales;                   // of integer panels; groups of terms are multiples of kOct
+  float* c = nullptr;                   // element (i, j) at i * c_stride + j
+  int64_t c_stride = 0;
+  Epilogue epilogue;
 };
 
 }  // namespace rushlight::engine

@@ -1,5 +1,5 @@
-// Operators on uint8, each of which stands for scale * (integer - zero point): sums and products of
-// two, pools, and how sums of integers become uint8 again.
+// Operators on uint8 values, which stand for scale * (integer - zero point): sums and products of
+// two operands, pools, and the requantization of integer sums.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace rushlight::engine {
 
-// What becomes of a sum of integers: round_half_even(sum * multiplier) + zero_point, clamped.
-// Zero point and bounds are within 0..255.
+// From an integer sum to uint8: round_half_even(sum * multiplier) + zero_point, clamped. Zero point
+// and bounds are within 0..255.
 struct Requantize {
   int32_t zero_point = 0;
   int32_t low = 0;
@@ -20,11 +20,13 @@ struct Requantize {
 
 enum class QuantizedBinaryKind : uint8_t { Add, Subtract, Multiply };
 
-// Of elementwise operators: each with its own steps in bytes, of which those of a and b may be 0.
+// The operands of an elementwise operator, each with its own strides in bytes; those of a and b may
+// be 0.
 struct ByteOperands {
   size_t rank = 0;
   int64_t sizes[kMaxViewRank] = {};
-  int64_t a_steps[kMaxViewRank] = {}, b_steps[kMaxViewRank] = {}, out_steps[kMaxViewRank] = {};
+  int64_t a_strides[kMaxViewRank] = {}, b_strides[kMaxViewRank] = {},
+          out_strides[kMaxViewRank] = {};
   const uint8_t* a = nullptr;
   const uint8_t* b = nullptr;
   uint8_t* out = nullptr;
@@ -41,11 +43,11 @@ struct QuantizedBinary {
   Requantize requantize;
 };
 
-// The greatest of each window as it is; averages requantised, what lies outside being zero. No sum
-// is beyond 32 bits.
+// The maximum of each window, unchanged, or its average, requantized. Taps outside count as zero.
+// Sums fit in 32 bits.
 struct QuantizedPooling : PoolShape {
   int32_t in_zero_point = 0;
-  float multiplier = 1;  // scale of the input over that of the result
+  float multiplier = 1;  // the input's scale divided by the result's
   Requantize requantize;
   const uint8_t* in = nullptr;  // dense, channels last
   uint8_t* out = nullptr;

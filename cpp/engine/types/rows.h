@@ -1,4 +1,4 @@
-// Float32 operators on rows: norms, softmax, reductions, gathers; and copies with any steps
+// Float32 operators on rows: norms, softmax, reductions, gathers; and copies with any strides
 // (permutations, slices, concatenation, broadcasts).
 #pragma once
 
@@ -12,7 +12,8 @@ namespace rushlight::engine {
 constexpr size_t kCopyRank = 6;
 
 // out = (x - mean) / sqrt(variance + epsilon) * scale + shift over each of `rows` dense rows of
-// `width` elements; scale and shift (of `width` elements) may be nullptr. rms: without the mean.
+// `width` elements; scale and shift (of `width` elements) may be nullptr. With rms, no mean is
+// subtracted.
 struct Norm {
   int64_t rows = 0, width = 0;
   const float *in = nullptr, *scale = nullptr, *shift = nullptr;
@@ -47,8 +48,8 @@ struct Reduce {
   float* out = nullptr;
 };
 
-// What a copy, or a gather, makes of elements: a narrower float is rounded to the nearest, to even
-// in the middle.
+// The conversion that a copy or a gather makes. To a narrower float it rounds to nearest, ties to
+// even.
 enum class Conversion : uint8_t {
   None,
   HalfToFloat,
@@ -57,9 +58,9 @@ enum class Conversion : uint8_t {
   FloatToBFloat,
 };
 
-// out[i] = table[indices[i]], rows of `width` elements. False, and nothing written, if an index is
-// not within 0..rows-1 (index_bad is then its position). `panels`: the table is the matrix of a
-// product (product.h), whose columns are the rows, and the result float32.
+// out[i] = table[indices[i]], rows of `width` elements. Returns false and writes nothing if an
+// index is not within 0..rows-1 (index_bad is then its position). With `panels`, the table is a
+// product's packed matrix (product.h): its columns are the rows, and the result is float32.
 struct Gather {
   bool panels = false;
   Conversion conversion = Conversion::None;
@@ -70,13 +71,13 @@ struct Gather {
   void* out = nullptr;
 };
 
-// out[i0, i1, …] = in[i0, i1, …], each with its own steps in elements; element sizes 1, 2, 4 and 8
-// bytes (that of the input counts if they are converted). A step of the input may be 0.
+// out[i0, i1, …] = in[i0, i1, …], each with its own strides in elements; elements of 1, 2, 4 or 8
+// bytes (of the input, if they are converted). A stride of the input may be 0.
 struct Copy {
   size_t rank = 0;
   int64_t sizes[kCopyRank] = {};
-  int64_t in_steps[kCopyRank] = {};
-  int64_t out_steps[kCopyRank] = {};
+  int64_t in_strides[kCopyRank] = {};
+  int64_t out_strides[kCopyRank] = {};
   size_t element_size = 4;
   Conversion conversion = Conversion::None;
   const void* in = nullptr;

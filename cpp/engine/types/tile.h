@@ -1,8 +1,8 @@
-// Chains of elementwise operators as one pass: a tile program is run on a few hundred elements at a
-// time, so that what lies between its instructions never leaves the first-level cache.
+// Chains of elementwise operators as one pass: a tile program runs on a few hundred elements at a
+// time, so that its intermediate results never leave the first-level cache.
 //
-// A program is in registers of kTileFloats floats each. Comparisons give 1 and 0. The space that it
-// runs over has kTileRank dimensions, the last one innermost; every operand has a step (in
+// A program works on registers of kTileFloats floats each. Comparisons give 1 and 0. The space that
+// it runs over has kTileRank dimensions, the last one innermost; every operand has a stride (in
 // elements) for each of them, 0 where it is broadcast.
 #pragma once
 
@@ -35,8 +35,8 @@ struct TileInstruction {
 
 struct TileOperand {
   void* data = nullptr;
-  DType dtype = DType::Float32;  // Float32 or Bool; in registers all is float
-  int64_t steps[kTileRank] = {};
+  DType dtype = DType::Float32;  // Float32 or Bool; registers hold floats
+  int64_t strides[kTileRank] = {};
 };
 
 struct TileRun {

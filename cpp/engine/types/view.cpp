@@ -20,12 +20,12 @@ bool measure(View& view) {
   bool is_empty = false;
   for (size_t d = 0; d < view.rank; ++d) {
     const int64_t size = view.sizes[d];
-    if (size < 0 || view.steps[d] < 0 || view.steps[d] > kMaxViewNumel) return false;
+    if (size < 0 || view.strides[d] < 0 || view.strides[d] > kMaxViewNumel) return false;
     is_empty = is_empty || size == 0;
     if (size == 0) continue;
     product = bounded_product({product, size});
     int64_t reach = 0;
-    if (product < 0 || __builtin_mul_overflow(size - 1, view.steps[d], &reach)) return false;
+    if (product < 0 || __builtin_mul_overflow(size - 1, view.strides[d], &reach)) return false;
     if (reach > kMaxViewNumel - last) return false;
     last += reach;
   }
@@ -36,14 +36,14 @@ bool measure(View& view) {
   return !__builtin_add_overflow(bytes, view.offset, &view.extent);
 }
 
-bool merge_dims(const View& view, size_t first, size_t last, int64_t* size, int64_t* step) {
+bool merge_dims(const View& view, size_t first, size_t last, int64_t* size, int64_t* stride) {
   *size = 1;
-  *step = 0;
+  *stride = 0;
   for (size_t d = last; d-- > first;) {
     if (view.sizes[d] == 1) continue;
     if (*size == 1) {
-      *step = view.steps[d];
-    } else if (view.steps[d] != *step * *size) {
+      *stride = view.strides[d];
+    } else if (view.strides[d] != *stride * *size) {
       return false;
     }
     *size *= view.sizes[d];
@@ -58,37 +58,38 @@ bool as_rows(const View& view, Rows* rows) {
   if (view.numel == 0) {
     rows->count = 1;
     for (size_t d = 0; d < last; ++d) rows->count *= view.sizes[d];
-    rows->step = rows->width;
+    rows->stride = rows->width;
     return true;
   }
-  if (rows->width > 1 && view.steps[last] != 1) return false;
-  if (!merge_dims(view, 0, last, &rows->count, &rows->step)) return false;
-  if (rows->count <= 1) rows->step = rows->width;
+  if (rows->width > 1 && view.strides[last] != 1) return false;
+  if (!merge_dims(view, 0, last, &rows->count, &rows->stride)) return false;
+  if (rows->count <= 1) rows->stride = rows->width;
   return true;
 }
 
 bool is_dense(const View& view) {
   int64_t size = 0;
-  int64_t step = 0;
+  int64_t stride = 0;
   if (view.numel == 0) return true;
-  return merge_dims(view, 0, view.rank, &size, &step) && (size <= 1 || step == 1);
+  return merge_dims(view, 0, view.rank, &size, &stride) && (size <= 1 || stride == 1);
 }
 
 bool has_repeats(const View& view) {
   if (view.numel == 0) return false;
-  // The dimension with the shortest step first; each must step over all that those before reach.
+  // The dimension with the shortest stride first; each stride must exceed what the dimensions
+  // before reach.
   bool taken[kMaxViewRank] = {};
   int64_t reach = 0;
   for (size_t n = 0; n < view.rank; ++n) {
     size_t next = kMaxViewRank;
     for (size_t d = 0; d < view.rank; ++d) {
       if (taken[d]) continue;
-      if (next == kMaxViewRank || view.steps[d] < view.steps[next]) next = d;
+      if (next == kMaxViewRank || view.strides[d] < view.strides[next]) next = d;
     }
     taken[next] = true;
     if (view.sizes[next] == 1) continue;
-    if (view.steps[next] <= reach) return true;
-    reach += (view.sizes[next] - 1) * view.steps[next];
+    if (view.strides[next] <= reach) return true;
+    reach += (view.sizes[next] - 1) * view.strides[next];
   }
   return false;
 }

@@ -185,7 +185,7 @@ static inline float max_lanes(Vec v) {
 }
 #endif
 
-// Lanes of a and b by turns: of their lower halves, and of their upper halves.
+// Interleaves the lanes of the lower halves of a and b, and those of their upper halves.
 static inline Vec interleave_low(Vec a, Vec b) {
 #if defined(__AVX512F__)
   return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);

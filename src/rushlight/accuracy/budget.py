@@ -21,7 +21,7 @@ from rushlight.accuracy.search import FLOAT, Found, Space, search
 from rushlight.accuracy.trials import Metric, Task, Trials, measured
 from rushlight.api import export
 from rushlight.capture import Model, capture
-from rushlight.errors import Code, ExportError
+from rushlight.errors import Code, ExportError, answers_keywords
 from rushlight.forms import Backend
 from rushlight.inspect.profile import profile_of
 from rushlight.inspect.text import size_text, table_of
@@ -89,6 +89,12 @@ class Budgeted:
         found = (layer for layer in self.layers if layer.blocked)
         return tuple(sorted(found, key=lambda layer: -layer.drop))
 
+    def __str__(self) -> str:
+        console = Console(width=120, color_system=None)
+        with console.capture() as got:
+            console.print(self)
+        return got.get()
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = table_of(
             "precision of each layer", "layer", "precision", "SQNR alone", "drop alone", "weights",
@@ -116,6 +122,10 @@ class Budgeted:
             yield Text(f"   • {layer.name} stays {layer.precision}: {layer.blocked}")
 
 
+@answers_keywords(
+    calibrate="data= calibrates, and the metric is measured on what it reads itself",
+    recipe="recipes= says which precisions to choose from; rushlight.quantize takes one recipe",
+)
 def quantize_within(
     model: Model,
     data: Iterable[Any],
@@ -130,12 +140,14 @@ def quantize_within(
     resume: str | os.PathLike[str] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Budgeted:
-    """Quantise each layer as far as a metric allows.
+    """Quantise each layer as far as a metric allows: find the smallest mix of precisions whose
+    metric stays within the budget. `rushlight.quantize` takes one recipe for all layers.
 
     Args:
         model: as `rushlight.export` takes it; not changed.
-        data: inputs that calibrate, as `rushlight.quantize` takes them.
-        metric: takes a module that is called like the model; greater is better.
+        data: inputs that calibrate, as `rushlight.quantize` takes its `calibrate`.
+        metric: takes a module that is called like the model, and returns a number that is greater
+            for a better one.
         max_drop: how far the metric may fall below that of the float model.
         recipes: the precisions to choose from besides float, the lowest first; default: for a
             model with convolutions int8, else int4-dynamic and int8-dynamic.
@@ -146,6 +158,10 @@ def quantize_within(
         resume: a file that finished trials are written to, and read from by the next search.
         progress: called with each stage's name before it starts.
 
+    Returns:
+        The quantised program, which `rushlight.export` takes, with what was chosen for each layer
+        and what it costs; it prints as a table.
+
     Raises:
         ExportError: there is no data or no layer, a metric is no number, a recipe is none that
             layers can have, or a file to resume from is of another search.
@@ -153,7 +169,12 @@ def quantize_within(
     say = progress or (lambda stage: None)
     if not (max_drop >= 0 and math.isfinite(max_drop)):
         raise _wrong(f"max_drop={max_drop!r}: give a number of 0 or more")
-    items = items_of(data)
+    if not callable(metric):
+        raise _wrong(
+            f"metric is {type(metric).__name__}: give a function that takes a module and returns a "
+            f"number, greater for a better one"
+        )
+    items = items_of(data, "data")
     if not items:
         raise _wrong("data is empty: give some dozens of inputs like the real ones")
     say("capture")
@@ -161,7 +182,7 @@ def quantize_within(
     weights = layers_of(program)
     names = recipes or _default(program)
     configs = {name: _config(name) for name in names}
-    checked: list[Item] = calibration(program, items)
+    checked: list[Item] = calibration(program, items, "data")
     task = Task(program, tuple(weights), configs, _elsewhere(configs), checked, metric)
     baseline = measured(metric, program.module())
     if not math.isfinite(baseline):

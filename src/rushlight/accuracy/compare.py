@@ -12,7 +12,8 @@ import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
-from rushlight.accuracy.report import BINS, Layer, LossReport
+from rushlight.accuracy.layers import BINS, Layer
+from rushlight.accuracy.report import LossReport
 from rushlight.api import export
 from rushlight.capture import capture
 from rushlight.errors import Code, ExportError
@@ -50,7 +51,7 @@ def compare(
     Raises:
         ExportError: there is no input, nothing to compare, or a model that cannot be exported.
     """
-    items = items_of(data)
+    items = items_of(data, "data")
     if not items:
         raise ExportError(
             "no inputs to compare with: give at least one tuple of the model's arguments",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from importlib import resources
 
-from rushlight.accuracy.report import BINS, Layer, LossReport, line_of, percent
+from rushlight.accuracy.layers import BINS, Layer, line_of, percent
 from rushlight.quantization.loss import decibels
 
 _STYLE = """
@@ -23,15 +24,21 @@ _HEADINGS = ("layer", "operators", "blame", "", "SQNR", "max error", "of", "satu
 _WIDTH, _HEIGHT = 5 * BINS, 36  # of a histogram, in pixels
 
 
-def page(report: LossReport) -> str:
-    """The page as text, to be written as UTF-8."""
+def page(
+    layers: Sequence[Layer],
+    outputs: Sequence[float],
+    inputs: int,
+    backend: str,
+    not_compared: Sequence[str],
+) -> str:
+    """The page as text, to be written as UTF-8; the arguments are a report's attributes."""
     shared = (resources.files("rushlight.inspect") / "page" / "page.css").read_text("utf-8")
-    outputs = ", ".join(decibels(sqnr) for sqnr in report.outputs)
+    noise = ", ".join(decibels(sqnr) for sqnr in outputs)
     head = "".join(f"<th>{name}</th>" for name in _HEADINGS)
-    rows = "\n".join(_row(layer) for layer in report.layers)
+    rows = "\n".join(_row(layer) for layer in layers)
     rest = ""
-    if report.not_compared:
-        names = escape(", ".join(report.not_compared))
+    if not_compared:
+        names = escape(", ".join(not_compared))
         rest = f'<p class="hint">The quantised graph has no {names}: not compared.</p>'
     return f"""<!doctype html>
 <html lang="en">
@@ -46,7 +53,7 @@ def page(report: LossReport) -> str:
 <body>
 <main>
 <h1>What quantization costs, by layer</h1>
-<p>{report.inputs} inputs on {escape(report.backend)}; outputs: {outputs}. The layer with the most
+<p>{inputs} inputs on {escape(backend)}; outputs: {noise}. The layer with the most
 to blame is first: blame is the share of all noise that arises in a layer.</p>
 {rest}
 <div class="scroll"><table><thead><tr>{head}</tr></thead>

@@ -8,39 +8,10 @@ from dataclasses import dataclass, field
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
+from rushlight.accuracy.layers import Layer, line_of, percent
+from rushlight.accuracy.page import page
 from rushlight.inspect.text import MAX_ROWS, table_of
 from rushlight.quantization.loss import decibels
-from rushlight.quantization.taps import Tap
-
-BINS = 33  # of a histogram, an odd number: the middle one is around zero
-
-
-@dataclass(frozen=True)
-class Layer:
-    """A compared value.
-
-    Attributes:
-        tap: which one.
-        sqnr: signal to quantization noise, in dB: 10 log10(sum of float² / sum of error²); inf
-            without any error, nan if a value is not finite.
-        blame: the share of the whole noise that arises here: what this value's noise to signal
-            ratio is above the greatest of those that it is computed from.
-        max_error: the greatest difference.
-        max_value: the greatest magnitude in float.
-        saturation: the share of values beyond what its integers can say; None of a float value.
-        histogram: how many differences lie in each of the bins between -reach and reach, the first
-            and the last with all beyond.
-        reach: see there.
-    """
-
-    tap: Tap
-    sqnr: float
-    blame: float
-    max_error: float
-    max_value: float
-    saturation: float | None
-    histogram: tuple[int, ...]
-    reach: float
 
 
 @dataclass(frozen=True)
@@ -72,14 +43,7 @@ class LossReport:
 
     def html(self) -> str:
         """The report as one page that needs nothing else."""
-        from rushlight.accuracy.page import page
-
-        return page(self)
-
-
-def percent(share: float | None) -> str:
-    """ "0.12 %", or "-"."""
-    return "-" if share is None else f"{share * 100:.2f} %"
+        return page(self.layers, self.outputs, self.inputs, self.backend, self.not_compared)
 
 
 def _lines(report: LossReport) -> Iterator[RenderableType]:
@@ -109,9 +73,3 @@ def _lines(report: LossReport) -> Iterator[RenderableType]:
     if report.not_compared:
         names = ", ".join(report.not_compared[:5])
         yield Text(f" not compared, for the quantised graph has them not: {names}", "dim")
-
-
-def line_of(layer: Layer) -> str:
-    """ "model.py:12", or ""."""
-    source = layer.tap.source
-    return f"{source.file.rpartition('/')[2]}:{source.line}" if source.file else ""

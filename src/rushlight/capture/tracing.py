@@ -17,8 +17,8 @@ import torch.export._trace
 from torch._subclasses.fake_impls import op_implementations_dict
 
 from rushlight.capture.lines import lines_of_functions
+from rushlight.capture.recurrent import whole_recurrence
 from rushlight.ir.quiet import quiet
-from rushlight.ir.recurrent_ops import whole_recurrence
 
 _MASKED_SELECT = torch.ops.aten.masked_select.default
 # Torch's own recurrent layers keep a list of their weights, which they may not. Whether a size of 1

@@ -66,10 +66,16 @@ def departs(output: int, reason: str, fault: Fault) -> Finding:
         fault: where it begins.
     """
     until = "write the line with other operators" if fault.source.file else "pass verify=False"
-    other = ", or export with backend='portable'" if fault.is_delegated else ""
+    whose, other = _OURS, ""
+    if fault.backend:
+        whose = (
+            f"This is an error of the backend {fault.backend}, of a library that it uses, or of "
+            f"Rushlight: {REPORT_IT}"
+        )
+        other = ", or export with backend='portable'"
     return Finding(
         "not-lowered",
         f"the program does not compute what eager does: output {output}: {reason}. {fault.text}",
-        f"{_OURS}; until it is mended, {until}{other}",
+        f"{whose}; until it is mended, {until}{other}",
         fault.source,
     )

@@ -45,12 +45,12 @@ class Fault:
     Attributes:
         text: a sentence.
         source: the user's line; empty if no single operator is to blame.
-        is_delegated: it is computed by a backend.
+        backend: that computes it; empty if none does, or if it may be any.
     """
 
     text: str
     source: Source
-    is_delegated: bool = False
+    backend: str = ""
 
 
 def fault_in_quantised(
@@ -78,7 +78,7 @@ def fault_in_quantised(
         reason = difference(found, wanted, tolerance)
         if reason is not None:
             return _fault_of(node, reason)
-        noise[node] = as_array(found).astype(np.float64) - as_array(wanted)
+        noise[node] = _error(found, wanted)
     exact = [v for v in whole.results if isinstance(v, torch.Tensor)]
     for i, (wanted, found) in enumerate(zip(exact, results[len(recorded) :], strict=True)):
         reason = difference(found, wanted, _CHOSEN)
@@ -282,7 +282,8 @@ class _Rounding:
         if quantizes(node):
             steps: _Array = draw.choice((-1, 1), shape)
             return np.where(draw.random(shape) < _SHARE, steps, 0)
-        magnitude = float(value.double().square().mean().sqrt()) if value.numel() else 0.0
+        finite = value[value.isfinite()]
+        magnitude = float(finite.double().square().mean().sqrt()) if finite.numel() else 0.0
         return draw.standard_normal(shape) * (_SHARE * magnitude)
 
 
@@ -295,12 +296,26 @@ def _within(node: Node, values: _Array) -> Any:
 
 
 def _departure(got: Sequence[Any], wanted: Sequence[Any]) -> float:
-    """The norm of the difference of all results, relative to that of what is wanted."""
+    """The norm of the difference of all results, relative to that of the finite values that are
+    wanted."""
     pairs = [
-        (as_array(one).astype(np.float64), as_array(other).astype(np.float64))
+        (one, other)
         for one, other in zip(got, wanted, strict=True)
         if isinstance(other, torch.Tensor)
     ]
-    noise = sum(float(np.square(one - other).sum()) for one, other in pairs)
-    signal = sum(float(np.square(other).sum()) for _, other in pairs)
+    noise = sum(float(np.square(_error(one, other)).sum()) for one, other in pairs)
+    values = [as_array(other).astype(np.float64) for _, other in pairs]
+    signal = sum(float(np.square(value[np.isfinite(value)]).sum()) for value in values)
     return float(np.sqrt(noise / signal)) if signal else float(np.sqrt(noise))
+
+
+def _error(got: Any, wanted: Any) -> _Array:
+    """The difference of values: 0 where both are the same infinity or NaN, infinite where only one
+    of them is finite."""
+    one, other = (as_array(value).astype(np.float64) for value in (got, wanted))
+    with np.errstate(invalid="ignore"):
+        error = one - other
+    is_same = (one == other) | (np.isnan(one) & np.isnan(other))
+    error[is_same] = 0
+    error[~is_same & ~(np.isfinite(one) & np.isfinite(other))] = np.inf
+    return error

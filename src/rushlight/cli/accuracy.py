@@ -118,7 +118,10 @@ def main(
         from rushlight.accuracy import compare
         from rushlight.api import export
         from rushlight.cli.target import read_data, read_target
+        from rushlight.serialize.file import check_program_path
 
+        if output is not None:
+            check_program_path(output)
         stages("read the model")
         target = read_target(model)
         shapes = target.dynamic_shapes(dynamic or [])
@@ -154,7 +157,7 @@ def main(
 
 
 def _by_recipe(target: Target, recipe: str, data: Any, shapes: Any, stages: Stages) -> Any:
-    from rushlight.quantization.workflow import quantize
+    from rushlight.quantization import quantize
 
     return quantize(
         target.model, target.args, target.kwargs, calibrate=data, recipe=recipe,

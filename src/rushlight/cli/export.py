@@ -107,7 +107,10 @@ def main(
         stages("import PyTorch")
         from rushlight.api import export
         from rushlight.cli.target import default_output, read_data, read_target
+        from rushlight.serialize.file import check_program_path
 
+        path = output or default_output(model)
+        check_program_path(path)  # now, and not after an export of minutes
         stages("read the model")
         target = read_target(model)
         shapes = target.dynamic_shapes(dynamic or [])
@@ -125,7 +128,6 @@ def main(
             progress=stages,
         )
         stages("write")
-        path = output or default_output(model)
         program.save(path, quiet=True)
     from rushlight.inspect import report_of
 

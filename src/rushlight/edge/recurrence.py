@@ -17,9 +17,9 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.functional import linear
 
+from rushlight.capture.recurrent import LAYERS, Parameters, Recurrence, recurrence_of
 from rushlight.ir.branches import branches
 from rushlight.ir.programs import copy_program
-from rushlight.ir.recurrent_ops import LAYERS, Parameters, Recurrence, recurrence_of
 
 aten = torch.ops.aten
 

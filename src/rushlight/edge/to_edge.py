@@ -18,6 +18,7 @@ from torch.export.graph_signature import (
 )
 
 from rushlight.capture.contract import symbol_names
+from rushlight.capture.recurrent import whole_recurrence
 from rushlight.capture.tracing import broadcast_counts
 from rushlight.edge.config import EdgeCompileConfig
 from rushlight.edge.constants import BranchConstants, Constants
@@ -43,7 +44,6 @@ from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
 from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.programs import copy_program
 from rushlight.ir.quiet import quiet
-from rushlight.ir.recurrent_ops import whole_recurrence
 from rushlight.ir.rewrite import remove_dead
 from rushlight.ir.source import (
     carry_debug_handles,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
 
 from rushlight.ir.source import Source
 from rushlight.partition.coverage import Covered
@@ -19,6 +20,7 @@ class DebugMapBuilder:
 
     def __init__(self) -> None:
         self.map = DebugMap()
+        self._folder = Path.cwd()
         self._files: dict[str, str] = {}
         self._nodes: dict[tuple[str, str, Source], DebugNode] = {}
         self._lines: dict[DebugLine, DebugLine] = {}
@@ -68,10 +70,18 @@ class DebugMapBuilder:
         return self._nodes[key]
 
     def _file(self, path: str) -> str:
-        """`path`, made relative: where the model was written is nobody's business."""
         if path not in self._files:
-            relative = os.path.relpath(path) if os.path.isabs(path) else path
-            if relative.startswith(".."):
-                relative = "/".join(path.split("/")[-2:])
-            self._files[path] = relative
+            self._files[path] = _relative(Path(os.path.normpath(path)), self._folder)
         return self._files[path]
+
+
+def _relative(path: PurePath, folder: PurePath) -> str:
+    """A normal path relative to `folder`, with "/" on every system. Of a path outside it, the file
+    and its folder alone: a program does not tell where on a disk its model was written."""
+    if path.is_absolute():
+        inside = path.is_relative_to(folder)
+        path = path.relative_to(folder) if inside else path.relative_to(path.anchor)
+    else:
+        inside = ".." not in path.parts
+    parts = path.parts if inside else path.parts[-2:]
+    return "/".join(parts)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
 from rushlight.capture.tree import encode_container
+from rushlight.emit.shared import ProgramEmitter
 from rushlight.ir.alloc import alloc, call_delegate, et_view
 from rushlight.ir.control import FLOW, copy_index, label, move, variable
 from rushlight.ir.findings import Finding, refusal
@@ -19,9 +20,6 @@ from rushlight.ir.verify import fail
 from rushlight.lower.method import LoweredMethod, spec_of
 from rushlight.partition.lowered import LoweredBackendModule
 from rushlight.schema import program as schema
-
-if TYPE_CHECKING:
-    from rushlight.emit.emit import ProgramEmitter
 
 _MEMORY_FORMATS = {torch.contiguous_format: 0, torch.preserve_format: 1}
 _LAYOUTS = {torch.strided: 0}

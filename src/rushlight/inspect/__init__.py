@@ -7,8 +7,8 @@ from rushlight.inspect.delegation import (
     get_delegation_info,
     print_delegated_graph,
 )
-from rushlight.inspect.model import ProgramReport
 from rushlight.inspect.program import memory_of, report_of
+from rushlight.inspect.report import ProgramReport
 
 __all__ = [
     "DelegationBreakdown",

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from rushlight.schema.codec import Buffer
-from rushlight.serialize.pte import PTEFile
+from rushlight.serialize.file import PTEFile
 from rushlight.serialize.segments import Data, as_bytes
 
 PROGRAM, CONSTANTS, STATE = "program", "constants", "initial state"

@@ -8,14 +8,14 @@ import json
 from importlib import resources
 from typing import Any
 
-from rushlight.inspect.model import ProgramReport
+from rushlight.inspect.model import ProgramContents
 
 # Concatenated in this order into one script; each file may use what stands before it.
 _SCRIPTS = ("dom.js", "program.js", "memory.js", "layout.js", "drawing.js", "graph.js", "tables.js",
             "main.js")  # fmt: skip
 
 
-def page(report: ProgramReport) -> str:
+def page(report: ProgramContents) -> str:
     """The page as text, to be written as UTF-8."""
     folder = resources.files("rushlight.inspect") / "page"
 

@@ -1,18 +1,14 @@
 """What a program file holds, as plain data: made by `program.py`, shown in terminal and page.
 
 Indices of values and instructions are those of the file. Everything here is numbers, strings and
-lists of them, so that :meth:`ProgramReport.to_json` is the whole report.
+lists of them, so that :meth:`ProgramContents.to_json` is the whole report.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderResult
-
+from typing import Any
 
 Actual = tuple[int, ...] | int
 """What a value was in a run: a tensor's sizes, or a number."""
@@ -325,10 +321,8 @@ class FormUse:
 
 
 @dataclass(slots=True)
-class ProgramReport:
+class ProgramContents:
     """All that can be said about a program file without running it.
-
-    Rich prints it as tables, `str()` gives the same as text.
 
     Attributes:
         name: of the file, "" for bytes.
@@ -380,16 +374,3 @@ class ProgramReport:
             }
             found[method.name] = {**parts, "peak": sum(parts.values())}
         return found
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rushlight.inspect.terminal import overview
-
-        yield from overview(self)
-
-    def __str__(self) -> str:
-        from rich.console import Console
-
-        console = Console(width=100, no_color=True)
-        with console.capture() as captured:
-            console.print(self)
-        return captured.get().rstrip()

@@ -20,7 +20,6 @@ from rushlight.inspect.model import (
     Method,
     NamedData,
     Operator,
-    ProgramReport,
     Value,
 )
 from rushlight.inspect.origin import (
@@ -31,11 +30,13 @@ from rushlight.inspect.origin import (
     read_json,
     signature_of,
 )
+from rushlight.inspect.report import ProgramReport
 from rushlight.runtime.forms import KEY as FORMS
 from rushlight.runtime.forms import Index, read_index
 from rushlight.schema.codec import Buffer
 from rushlight.schema.debug import DebugMap
-from rushlight.serialize.pte import PTEFile, read_pte
+from rushlight.serialize.file import PTEFile
+from rushlight.serialize.pte import read_pte
 from rushlight.serialize.segments import as_bytes
 
 __all__ = ["ProgramReport", "memory_of", "report_of"]

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from rushlight.inspect.coverage import coverage_tables
-from rushlight.inspect.model import Arena, Method, ProgramReport
+from rushlight.inspect.model import Arena, Method, ProgramContents
 from rushlight.inspect.text import (
     MAX_ROWS,
     more,
@@ -21,7 +21,7 @@ from rushlight.inspect.text import (
 _BAR = 24  # characters of a bar
 
 
-def overview(report: ProgramReport) -> Iterator[RenderableType]:
+def overview(report: ProgramContents) -> Iterator[RenderableType]:
     """What matters after an export: methods and their memory, what runs where, bytes by kind."""
     yield _title(report)
     yield _methods(report)
@@ -41,7 +41,7 @@ def overview(report: ProgramReport) -> Iterator[RenderableType]:
     yield _executorch(report)
 
 
-def details(report: ProgramReport) -> Iterator[RenderableType]:
+def details(report: ProgramContents) -> Iterator[RenderableType]:
     """All tables: the overview, signatures, memory plans, operators, constants and the rest."""
     yield from overview(report)
     for method in report.methods:
@@ -58,12 +58,12 @@ def details(report: ProgramReport) -> Iterator[RenderableType]:
         yield _named_data(report)
 
 
-def _title(report: ProgramReport) -> Text:
+def _title(report: ProgramContents) -> Text:
     name = report.name or "program"
     return Text.assemble((name, "bold"), f"  {size_text(report.bytes)} ({report.bytes:,} bytes)")
 
 
-def _methods(report: ProgramReport) -> RenderableType:
+def _methods(report: ProgramContents) -> RenderableType:
     table = table_of(
         "", "method", "instructions", "planned memory", "lower bound", "constants", "runs on",
         right=(1, 2, 3, 4), drop=(3, 4, 1),
@@ -81,7 +81,7 @@ def _methods(report: ProgramReport) -> RenderableType:
     return table
 
 
-def _forms(report: ProgramReport) -> RenderableType:
+def _forms(report: ProgramContents) -> RenderableType:
     table = table_of(
         "forms, in order of preference", "form", "backends", "constants used", "payloads",
         right=(2, 3), drop=(2, 3),
@@ -110,7 +110,7 @@ def _places(method: Method) -> str:
     return ", ".join(f"{place} {count}" for place, count in counts.items()) or "constant"
 
 
-def _by_kind(report: ProgramReport) -> RenderableType:
+def _by_kind(report: ProgramContents) -> RenderableType:
     table = pairs_of(4, right=(1, 2))
     for kind, size in sorted(report.by_kind.items(), key=lambda item: -item[1]):
         share = size / max(report.bytes, 1)
@@ -119,7 +119,7 @@ def _by_kind(report: ProgramReport) -> RenderableType:
     return table
 
 
-def _left_out(report: ProgramReport) -> Text:
+def _left_out(report: ProgramContents) -> Text:
     """What the file does not tell of where it came from, to stay small."""
     left = ", ".join(report.debug_left_out)
     return Text.assemble(
@@ -128,7 +128,7 @@ def _left_out(report: ProgramReport) -> Text:
     )
 
 
-def _executorch(report: ProgramReport) -> RenderableType:
+def _executorch(report: ProgramContents) -> RenderableType:
     if not report.executorch:
         needs = " and ".join(report.executorch_needs)
         beside = f", but only with {needs}" if needs else ""
@@ -201,7 +201,7 @@ def _delegates(method: Method) -> RenderableType:
     return more(table, min(len(method.delegates), MAX_ROWS), len(method.delegates))
 
 
-def _operators(report: ProgramReport) -> RenderableType:
+def _operators(report: ProgramContents) -> RenderableType:
     table = table_of("operators", "operator", "calls", "ExecuTorch 1.4.1", right=(1,))
     for operator in report.operators:
         has = Text("has it", style="dim") if operator.executorch else Text("lacks it", "yellow")
@@ -209,7 +209,7 @@ def _operators(report: ProgramReport) -> RenderableType:
     return table
 
 
-def _constants(report: ProgramReport) -> RenderableType:
+def _constants(report: ProgramContents) -> RenderableType:
     table = table_of(
         "constants", "name", "type", "bytes", "kind", "used by", right=(2,), drop=(4, 3)
     )
@@ -226,7 +226,7 @@ def _constants(report: ProgramReport) -> RenderableType:
     return more(table, min(len(report.constants), MAX_ROWS), len(report.constants))
 
 
-def _named_data(report: ProgramReport) -> RenderableType:
+def _named_data(report: ProgramContents) -> RenderableType:
     table = table_of("named data", "key", "bytes", right=(1,))
     for entry in report.named_data[:MAX_ROWS]:
         table.add_row(Text(entry.key), f"{entry.bytes:,}{' shared' if entry.shared else ''}")

@@ -28,7 +28,7 @@ from torchao.quantization.pt2e.quantizer import (
 )
 from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
 
-from rushlight.ir.recurrent_ops import LAYERS, recurrence_of
+from rushlight.capture.recurrent import LAYERS, recurrence_of
 from rushlight.quantization.config import (
     channel_weight,
     group_size_of,

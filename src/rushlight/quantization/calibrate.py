@@ -27,22 +27,26 @@ class Item(NamedTuple):
     kwargs: dict[str, Any]
 
 
-def items_of(data: Iterable[Any]) -> list[Item]:
-    """The calls that `data` means: tuples of arguments, single tensors, dicts of keywords.
+def items_of(data: Iterable[Any], argument: str = "calibrate") -> list[Item]:
+    """The calls that `data` means.
+
+    Args:
+        data: an iterable of tuples of arguments, single tensors and dicts of keyword arguments.
+        argument: the name of the argument that errors are about.
 
     Raises:
         ExportError: if it is no iterable of these.
     """
     if isinstance(data, torch.Tensor | Mapping) or not isinstance(data, Iterable):
         raise ExportError(
-            f"calibrate is {type(data).__name__}, not an iterable of inputs: pass a list of "
-            f"tuples of arguments, calibrate=[(x,), ...]",
+            f"{argument} is {type(data).__name__}, not an iterable of inputs: pass a list of "
+            f"tuples of arguments, {argument}=[(x,), ...]",
             code=Code.INVALID_ARGUMENT,
         )
-    return [_item(i, value) for i, value in enumerate(data)]
+    return [_item(f"{argument}: item {i}", value) for i, value in enumerate(data)]
 
 
-def _item(index: int, value: Any) -> Item:
+def _item(name: str, value: Any) -> Item:
     if isinstance(value, torch.Tensor):
         return Item((value,), {})
     if isinstance(value, Mapping):
@@ -50,14 +54,21 @@ def _item(index: int, value: Any) -> Item:
     if isinstance(value, tuple | list):
         return Item(tuple(value), {})
     raise ExportError(
-        f"calibrate: item {index} is {type(value).__name__}; give a tuple of the model's "
-        f"arguments, one tensor, or a dict of keyword arguments",
+        f"{name} is {type(value).__name__}; give a tuple of the model's arguments, one tensor, or "
+        f"a dict of keyword arguments",
         code=Code.INVALID_ARGUMENT,
     )
 
 
-def calibration(captured: ExportedProgram, data: Sequence[Item]) -> list[Item]:
+def calibration(
+    captured: ExportedProgram, data: Sequence[Item], argument: str = "calibrate"
+) -> list[Item]:
     """The items, checked against the inputs that the program takes.
+
+    Args:
+        captured: the program.
+        data: what `items_of` made.
+        argument: the name of the argument that errors are about.
 
     Raises:
         ExportError: naming the item and the input with another structure, dtype or shape.
@@ -72,16 +83,16 @@ def calibration(captured: ExportedProgram, data: Sequence[Item]) -> list[Item]:
         leaves, own = pytree.tree_flatten((item.args, item.kwargs))
         if own != spec:
             raise ExportError(
-                f"calibrate: item {index} has inputs {_names(item)}, the model takes "
+                f"{argument}: item {index} has inputs {_names(item)}, the model takes "
                 f"{_names(Item(*captured.example_inputs))}; give each item as the example inputs "
-                f"are given",
+                f"are given: a tuple of arguments, or a dict that has all inputs by name",
                 code=Code.INVALID_ARGUMENT,
             )
         for (path, example), value, free in zip(examples, leaves, varying, strict=True):
             fault = _fault(example, value, free)
             if fault:
                 raise ExportError(
-                    f"calibrate: item {index}, input {_path(path)}: {fault}",
+                    f"{argument}: item {index}, input {_path(path)}: {fault}",
                     code=Code.INVALID_ARGUMENT,
                 )
     return items

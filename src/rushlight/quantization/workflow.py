@@ -13,7 +13,7 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from rushlight.capture import Model, capture
-from rushlight.errors import Code, ExportError
+from rushlight.errors import Code, ExportError, answers_keywords
 from rushlight.quantization.calibrate import (
     Item,
     calibration,
@@ -30,7 +30,13 @@ from rushlight.quantization.scales import check_biases, mend_scales, quantise_bi
 from rushlight.quantization.shapes import shapes_of
 from rushlight.quantization.transform import part_norms
 
+_WITHIN = "rushlight.quantize_within(model, data, metric, max_drop) searches within a budget"
 
+
+@answers_keywords(
+    data=f"with a recipe it is calibrate=; {_WITHIN}", metric=_WITHIN, max_drop=_WITHIN,
+    recipes=_WITHIN,
+)  # fmt: skip
 def quantize(
     model: Model,
     args: tuple[Any, ...] = (),
@@ -139,6 +145,9 @@ def converted(
         quantise_biases(module)
     check_biases(module)
     _drop_unused(module)
+    # A second capture, since conversion gives a module and no program: constants are attributes
+    # again, writes to state are calls, and new calls know no sizes. torch.export is what makes a
+    # program of these. Of MobileNetV2, it takes 0.6 of the 1.9 CPU seconds of quantization.
     return capture(module, examples.args, examples.kwargs, dynamic_shapes=examples.dynamic_shapes)
 
 

@@ -12,9 +12,22 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from rushlight.errors import Code
-from rushlight.schema import codec
+from rushlight.schema import codec, versions
 from rushlight.schema.common import DataSegment as DataSegment
 from rushlight.schema.common import ScalarType as ScalarType
+
+
+class Version(IntEnum):
+    """What the versions of the payload brought, beside tables, fields and members that say it
+    themselves.
+    """
+
+    FIRST = 1
+    DYNAMIC = 2
+    INTEGERS = 3
+    RESIDUALS = 4
+    HALVES = 5
+    RECURRENT = 6
 
 
 class Place(IntEnum):
@@ -27,7 +40,7 @@ class Place(IntEnum):
 
 
 class ExpressionKind(IntEnum):
-    """How a size, step or offset follows from the inputs' sizes."""
+    """How a size, stride or offset follows from the inputs' sizes."""
 
     CONSTANT = 0
     INPUT_SIZE = 1
@@ -40,10 +53,13 @@ class ExpressionKind(IntEnum):
 
 
 class Limit(IntEnum):
-    """The greatest numbers that a reader takes of a payload. What has more is cut, or not taken."""
+    """The limits of a payload.
+
+    The compiler does not exceed them, and a reader refuses what does.
+    """
 
     RANK = 8
-    STEP_VALUES = 16
+    NODE_VALUES = 16
     ARGUMENTS = 65536
     QUANTIZED_TERMS = 65793
     WINDOW = 1048576
@@ -51,7 +67,7 @@ class Limit(IntEnum):
 
 
 class TileLimit(IntEnum):
-    """The greatest numbers that a reader takes of a tile program."""
+    """The limits of a tile program."""
 
     RANK = 4
     REGISTERS = 8
@@ -122,7 +138,7 @@ class TileOp(IntEnum):
 
 
 class ConvolutionKind(IntEnum):
-    """How a convolution's weights are packed, and which way it goes."""
+    """How a convolution is computed, and how its weights are packed."""
 
     DENSE = 0
     DEPTHWISE = 1
@@ -140,7 +156,7 @@ class ReductionKind(IntEnum):
 
 
 class QuantizedBinaryKind(IntEnum):
-    """What an elementwise operator of two integers computes."""
+    """What an elementwise operator of two integer operands computes."""
 
     ADD = 0
     SUBTRACT = 1
@@ -158,11 +174,11 @@ class RecurrentCell(IntEnum):
 
 @dataclass(slots=True)
 class Expression:
-    """Rounding is that of Python's // and %."""
+    """Division and modulo round as Python's // and % do. Since version 2."""
 
     kind: ExpressionKind = ExpressionKind.CONSTANT
-    #: `a` and `b` number earlier expressions. Of CONSTANT, a is the value. Of INPUT_SIZE, a is the
-    #: input and b its dimension, or -1 where the input itself is the integer.
+    #: `a` and `b` are indices of earlier expressions. For CONSTANT, a is the value. For INPUT_SIZE,
+    #: a is the input and b its dimension, or -1 if the input itself is the integer.
     a: int = 0
     b: int = 0
 
@@ -171,24 +187,26 @@ class Expression:
 class Value:
     """A view of memory.
 
-    Its dimensions are the operator's, whatever their order in memory: steps say it. Sizes, steps
-    and offset are those at the upper bounds of the inputs' sizes.
+    The order of its dimensions is the operator's; the strides say how they lie in memory. Sizes,
+    strides and offset are those at the upper bounds of the inputs' sizes.
     """
 
     dtype: ScalarType = ScalarType.FLOAT
     #: Elements of each dimension.
     sizes: list[int] = field(default_factory=list)
-    #: Elements from one to the next in each dimension.
-    steps: list[int] = field(default_factory=list)
+    #: The distance in elements from one index to the next, for each dimension.
+    strides: list[int] = field(default_factory=list)
     place: Place = Place.SCRATCH
     #: Which input, output or constant.
     index: int = 0
     #: Bytes from the start of the input, output, constant or scratch.
     offset: int = 0
-    #: An expression for each dimension, -1 where the above holds whatever the inputs' sizes; empty
-    #: if it does in all. Of the offset, in bytes.
+    #: An expression for each dimension, or -1 if the number above holds for all inputs. Empty if
+    #: all do. The offset's expression is in bytes. Since version 2.
     dynamic_sizes: list[int] | None = None
-    dynamic_steps: list[int] | None = None
+    #: Since version 2.
+    dynamic_strides: list[int] | None = None
+    #: Since version 2.
     dynamic_offset: int = -1
 
 
@@ -203,23 +221,25 @@ class Constant:
 
 @dataclass(slots=True)
 class TileProgram:
-    """Elementwise instructions, run on a tile at a time: see cpp/engine/kernels/rows/tile.h."""
+    """Elementwise instructions, which run on one tile at a time: see
+    cpp/engine/kernels/rows/tile.h.
+    """
 
     #: Three words for each instruction: op (a TileOp), out, a, b (one byte each, the lowest first);
-    #: c; the bits of a float32.
+    #: then c; then value, as the bits of a float32.
     code: list[int] = field(default_factory=list)
-    #: The values that Load and Store number.
+    #: The values to which LOAD and STORE refer by index.
     operands: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Finish:
-    """What is done to results of a product or convolution before they leave the cache."""
+class Epilogue:
+    """What is done to results of a product or convolution while they are in cache."""
 
     clamped: bool = False
     low: float = 0.0
     high: float = 0.0
-    #: Over the rows and columns of the result, which is among its operands.
+    #: Runs over the rows and columns of the result, which is one of its operands.
     program: TileProgram | None = None
     #: A value [rows, columns] that is added before the clamp, if `added` is set.
     residual: int = 0
@@ -230,11 +250,12 @@ class Finish:
 class Product:
     """A matrix product with packed weights.
 
-    Inputs: a, panels, bias, and since version 5, in which panels may be float16, too, scales, if
-    the panels are int8, or uint8 of 4 bits: as of a DynamicProduct, with groups or without.
+    Inputs: a, panels, bias, and since version 5 scales, if the panels are int8, or uint8 with 4
+    bits, as in a DynamicProduct, with groups or without. Since version 5 panels may also be
+    float16.
     """
 
-    finish: Finish | None = None
+    epilogue: Epilogue | None = None
 
 
 @dataclass(slots=True)
@@ -253,7 +274,7 @@ class Convolution:
     padding: list[int] = field(default_factory=list)
     dilation: list[int] = field(default_factory=list)
     groups: int = 0
-    finish: Finish | None = None
+    epilogue: Epilogue | None = None
 
 
 @dataclass(slots=True)
@@ -267,7 +288,7 @@ class Pooling:
     padding: list[int] = field(default_factory=list)
     dilation: list[int] = field(default_factory=list)
     count_padding: bool = False
-    #: Of averages, if not 0.
+    #: An average divides by it, if it is not 0.
     divisor: int = 0
 
 
@@ -275,7 +296,7 @@ class Pooling:
 class Elementwise:
     """Elementwise operators.
 
-    Its operands are in the program; the first Store has the sizes of all.
+    The program has the operands; the operand of its first STORE has the sizes of all.
     """
 
     program: TileProgram = field(default_factory=TileProgram)
@@ -310,7 +331,7 @@ class Reduction:
     """A reduction over neighbouring dimensions."""
 
     kind: ReductionKind = ReductionKind.SUM
-    #: Reduced are first..last-1.
+    #: Dimensions first..last-1 are reduced.
     first: int = 0
     last: int = 0
 
@@ -319,18 +340,18 @@ class Reduction:
 class Gather:
     """Rows of a table.
 
-    Inputs: table, indices. The result is of the table's dtype, or, since version 5 of any table in
-    a half type, float32.
+    Inputs: table, indices. The result has the table's dtype or, since version 5 for tables in half
+    types, float32.
     """
 
-    #: Of a table in panels, whose columns are taken: how many there are. 0 of a table [rows,
+    #: The number of columns of a table in panels, of which columns are taken. 0 for a table [rows,
     #: width].
     columns: int = 0
 
 
 @dataclass(slots=True)
 class Copy:
-    """A copy between memory of different steps."""
+    """A copy between memory of different strides."""
 
 
 @dataclass(slots=True)
@@ -343,10 +364,10 @@ class Attention:
 
 @dataclass(slots=True)
 class Convert:
-    """From float32 to uint8 or back, number = scale * (integer - zero_point); or between int8 and
-    uint8, whose zero points are 128 apart: the same numbers.
+    """Converts float32 to uint8 or back, number = scale * (integer - zero_point); or int8 to uint8
+    or back, with zero points 128 apart, so that the numbers stay the same.
 
-    Since version 3, as all that follows.
+    Since version 3.
     """
 
     scale: float = 1.0
@@ -355,15 +376,18 @@ class Convert:
 
 @dataclass(slots=True)
 class QuantizeRows:
-    """Rows of float32 as uint8, each with a scale and zero point of its own.
+    """Quantizes each row of float32 to uint8 with its own scale and zero point.
 
-    Inputs: x. Outputs: the integers, and float32 [rows, 2]: scale and zero point.
+    Inputs: x. Outputs: the integers, and float32 [rows, 2]: scale and zero point. Since version 3.
     """
 
 
 @dataclass(slots=True)
 class Requantize:
-    """What becomes of a sum: round_half_even(sum * multiplier) + zero_point, clamped."""
+    """From a sum to uint8: round_half_even(sum * multiplier) + zero_point, clamped.
+
+    Since version 3.
+    """
 
     zero_point: int = 0
     low: int = 0
@@ -372,7 +396,7 @@ class Requantize:
 
 @dataclass(slots=True)
 class QuantizedBinary:
-    """Of uint8 a and b, which are repeated as elementwise operators do."""
+    """An elementwise operator of uint8 a and b, which are broadcast. Since version 3."""
 
     kind: QuantizedBinaryKind = QuantizedBinaryKind.ADD
     a_scale: float = 0.0
@@ -385,11 +409,11 @@ class QuantizedBinary:
 
 @dataclass(slots=True)
 class QuantizedResidual:
-    """What is added to uint8 results before they are stored. Since version 4."""
+    """A value that is added to uint8 results before they are stored. Since version 4."""
 
     #: A value [rows, columns] of uint8; it may lie where the result does.
     value: int = 0
-    #: ADD or SUBTRACT. a is the result as `requantize` makes it, b the value.
+    #: ADD or SUBTRACT; a is the requantized result, b the value.
     sum: QuantizedBinary = field(default_factory=QuantizedBinary)
 
 
@@ -397,12 +421,14 @@ class QuantizedResidual:
 class QuantizedProduct:
     """A matrix product of uint8 rows with packed int8 weights.
 
-    Inputs: a, panels, start (int32: what each column's sum starts from), multipliers (float32, one
-    for each column). The result is uint8, or float32: sum * multiplier, then finished.
+    Inputs: a, panels, start (int32: the start of each column's sum), multipliers (float32, one for
+    each column). The result is uint8, or float32: sum * multiplier, then the epilogue. Since
+    version 3.
     """
 
     requantize: Requantize | None = None
-    finish: Finish | None = None
+    epilogue: Epilogue | None = None
+    #: Since version 4.
     residual: QuantizedResidual | None = None
 
 
@@ -413,22 +439,23 @@ class DynamicProduct:
     Inputs: a (uint8), rows (float32 [rows, 2]: scale and zero point), panels (int8, or uint8 of 4
     bits), scales, shares, bias (float32; may be left out). Scales are float32, one for each column,
     and shares int32: for each column the sum of its weights. With groups (of 4 bits), scales are
-    float32 or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. What
-    belongs to columns is filled up with zeros to whole panels. The result is float32.
+    float32 or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. Arrays
+    with one element for each column are filled up with zeros to whole panels. The result is
+    float32. Since version 3.
     """
 
     bits: int = 8
     #: Terms that share a scale, a multiple of 8 that divides their number; 0: all of them.
     group_size: int = 0
-    finish: Finish | None = None
+    epilogue: Epilogue | None = None
 
 
 @dataclass(slots=True)
 class QuantizedConvolution:
     """A convolution of uint8 images.
 
-    Inputs: images, weights, start, multipliers, as of a product. What lies outside an image is
-    `padding_value`. DENSE or DEPTHWISE.
+    Inputs: images, weights, start, multipliers, as for a product. Pixels outside the image are
+    `padding_value`. DENSE or DEPTHWISE. Since version 3.
     """
 
     kind: ConvolutionKind = ConvolutionKind.DENSE
@@ -440,20 +467,24 @@ class QuantizedConvolution:
     groups: int = 0
     padding_value: int = 0
     requantize: Requantize | None = None
-    finish: Finish | None = None
+    epilogue: Epilogue | None = None
+    #: Since version 4.
     residual: QuantizedResidual | None = None
 
 
 @dataclass(slots=True)
 class Lookup:
-    """Each uint8 replaced by what a table of 256 bytes says. Inputs: x, table."""
+    """Replaces each uint8 by its entry in a table of 256 bytes.
+
+    Inputs: x, table. Since version 3.
+    """
 
 
 @dataclass(slots=True)
 class QuantizedPooling:
     """Pooling of uint8 images.
 
-    Inputs: images [N, C, H, W]. Averages are requantised; a maximum is what it was.
+    Inputs: images [N, C, H, W]. Averages are requantized, maxima are not. Since version 3.
     """
 
     average: bool = False
@@ -463,10 +494,10 @@ class QuantizedPooling:
     padding: list[int] = field(default_factory=list)
     dilation: list[int] = field(default_factory=list)
     count_padding: bool = False
-    #: Of averages, if not 0.
+    #: An average divides by it, if it is not 0.
     divisor: int = 0
     in_zero_point: int = 0
-    #: Scale of the input over that of the result.
+    #: The input's scale divided by the result's.
     multiplier: float = 1.0
     requantize: Requantize | None = None
 
@@ -475,17 +506,18 @@ class QuantizedPooling:
 class Recurrent:
     """Recurrent layers over a sequence, one above the other, as torch has them.
 
-    Since version 6. Inputs: x [steps, batch, width], weights, bias, first hidden state [layers *
-    directions, batch, outputs], first cell state [layers * directions, batch, units] (LSTM), scales
-    and shares (of int8 weights). Only x and weights are needed; states that are left out are zeros.
-    Outputs: [steps, batch, directions * outputs], and the last states (may be left out), which lie
-    as the first ones.  Weights are one vector with the matrices of each layer and direction,
-    forward first: of the input [width, gates * units], of the hidden state [outputs, gates * units]
-    and, if outputs < units, of the projection [units, outputs]. They are packed as of a Product
-    (float32, bfloat16, float16) or of a DynamicProduct (int8; scales and shares have what belongs
-    to all columns of each matrix, in the same order). Gates are in torch's order. Bias is one
-    vector, too: for each layer and direction what is added to the gates, filled up with zeros to
-    whole panels; of a GRU then what is added to the hidden state's share of the new gate, likewise.
+    Inputs: x [steps, batch, width], weights, bias, first hidden state [layers * directions, batch,
+    outputs], first cell state [layers * directions, batch, units] (LSTM), scales and shares (of
+    int8 weights). Only x and weights are needed; states that are left out are zeros. Outputs:
+    [steps, batch, directions * outputs], and the last states (may be left out), which lie as the
+    first ones.  Weights are one vector with the matrices of each layer and direction, forward
+    first: of the input [width, gates * units], of the hidden state [outputs, gates * units] and, if
+    outputs < units, of the projection [units, outputs]. They are packed as of a Product (float32,
+    bfloat16, float16) or of a DynamicProduct (int8; scales and shares have what belongs to all
+    columns of each matrix, in the same order). Gates are in torch's order. Bias is one vector, too:
+    for each layer and direction what is added to the gates, filled up with zeros to whole panels;
+    of a GRU then what is added to the hidden state's share of the new gate, likewise. Since version
+    6.
     """
 
     cell: RecurrentCell = RecurrentCell.LSTM
@@ -495,7 +527,7 @@ class Recurrent:
     outputs: int = 0
 
 
-# What a step does.
+# What a node does.
 Operation = (
     Product
     | BatchProduct
@@ -522,8 +554,8 @@ Operation = (
 
 
 @dataclass(slots=True)
-class Step:
-    """One fused operator. Its number is what errors and events are reported under."""
+class Node:
+    """One fused operator. Errors and events name it by its index."""
 
     operation: Operation
     #: Values; -1 for one that is left out.
@@ -538,16 +570,15 @@ class Graph:
     version: int = 0
     values: list[Value] = field(default_factory=list)
     constants: list[Constant] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
     n_inputs: int = 0
     n_outputs: int = 0
     #: Bytes of the memory that values in scratch share.
     scratch_size: int = 0
-    #: Sizes that follow from the inputs' sizes: since version 2. Without any, all is as the values
-    #: say.
+    #: Sizes that follow from the inputs' sizes. Without any, all sizes are fixed. Since version 2.
     expressions: list[Expression] | None = None
-    #: For each input, then each output: the value that has its own sizes, which are those at the
-    #: upper bounds; -1 for a number. There where there are expressions.
+    #: For each input, then each output: the value that has its sizes (those at the upper bounds),
+    #: or -1 for a number. Empty if there are no expressions. Since version 2.
     arguments: list[int] | None = None
 
 
@@ -556,7 +587,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("version", 0, "I", 0),
         codec.Children("values", 1, Value),
         codec.Children("constants", 2, Constant),
-        codec.Children("steps", 3, Step),
+        codec.Children("nodes", 3, Node),
         codec.Scalar("n_inputs", 4, "I", 0),
         codec.Scalar("n_outputs", 5, "I", 0),
         codec.Scalar("scratch_size", 6, "Q", 0),
@@ -566,19 +597,19 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
     Value: (
         codec.Scalar("dtype", 0, "b", ScalarType.FLOAT, ScalarType),
         codec.Numbers("sizes", 1, "q"),
-        codec.Numbers("steps", 2, "q"),
+        codec.Numbers("strides", 2, "q"),
         codec.Scalar("place", 3, "B", Place.SCRATCH, Place),
         codec.Scalar("index", 4, "I", 0),
         codec.Scalar("offset", 5, "Q", 0),
         codec.Numbers("dynamic_sizes", 6, "i", optional=True),
-        codec.Numbers("dynamic_steps", 7, "i", optional=True),
+        codec.Numbers("dynamic_strides", 7, "i", optional=True),
         codec.Scalar("dynamic_offset", 8, "i", -1),
     ),
     Constant: (
         codec.Text("key", 0),
         codec.Scalar("size", 1, "Q", 0),
     ),
-    Step: (
+    Node: (
         codec.Union(
             "operation",
             0,
@@ -614,7 +645,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("a", 1, "q", 0),
         codec.Scalar("b", 2, "q", 0),
     ),
-    Product: (codec.Child("finish", 0, Finish, optional=True),),
+    Product: (codec.Child("epilogue", 0, Epilogue, optional=True),),
     BatchProduct: (),
     Convolution: (
         codec.Scalar("kind", 0, "B", ConvolutionKind.DENSE, ConvolutionKind),
@@ -623,7 +654,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Numbers("padding", 3, "q"),
         codec.Numbers("dilation", 4, "q"),
         codec.Scalar("groups", 5, "q", 0),
-        codec.Child("finish", 6, Finish, optional=True),
+        codec.Child("epilogue", 6, Epilogue, optional=True),
     ),
     Pooling: (
         codec.Scalar("average", 0, "?", False),
@@ -665,13 +696,13 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
     QuantizeRows: (),
     QuantizedProduct: (
         codec.Child("requantize", 0, Requantize, optional=True),
-        codec.Child("finish", 1, Finish, optional=True),
+        codec.Child("epilogue", 1, Epilogue, optional=True),
         codec.Child("residual", 2, QuantizedResidual, optional=True),
     ),
     DynamicProduct: (
         codec.Scalar("bits", 0, "B", 8),
         codec.Scalar("group_size", 1, "q", 0),
-        codec.Child("finish", 2, Finish, optional=True),
+        codec.Child("epilogue", 2, Epilogue, optional=True),
     ),
     QuantizedConvolution: (
         codec.Scalar("kind", 0, "B", ConvolutionKind.DENSE, ConvolutionKind),
@@ -682,7 +713,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("groups", 5, "q", 0),
         codec.Scalar("padding_value", 6, "B", 0),
         codec.Child("requantize", 7, Requantize, optional=True),
-        codec.Child("finish", 8, Finish, optional=True),
+        codec.Child("epilogue", 8, Epilogue, optional=True),
         codec.Child("residual", 9, QuantizedResidual, optional=True),
     ),
     QuantizedBinary: (
@@ -714,7 +745,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("units", 3, "q", 0),
         codec.Scalar("outputs", 4, "q", 0),
     ),
-    Finish: (
+    Epilogue: (
         codec.Scalar("clamped", 0, "?", False),
         codec.Scalar("low", 1, "f", 0.0),
         codec.Scalar("high", 2, "f", 0.0),
@@ -737,7 +768,30 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
     ),
 }
 
-CPU_ENGINE = codec.Format(Graph, b"RC01", _TABLES, Code.DELEGATE_INVALID_COMPATIBILITY)
+_SINCE = {
+    (ConvolutionKind, "WINOGRAD"): 2,
+    (Expression, ""): 2,
+    (Value, "dynamic_sizes"): 2,
+    (Value, "dynamic_strides"): 2,
+    (Value, "dynamic_offset"): 2,
+    (Convert, ""): 3,
+    (QuantizeRows, ""): 3,
+    (Requantize, ""): 3,
+    (QuantizedBinary, ""): 3,
+    (QuantizedResidual, ""): 4,
+    (QuantizedProduct, ""): 3,
+    (QuantizedProduct, "residual"): 4,
+    (DynamicProduct, ""): 3,
+    (QuantizedConvolution, ""): 3,
+    (QuantizedConvolution, "residual"): 4,
+    (Lookup, ""): 3,
+    (QuantizedPooling, ""): 3,
+    (Recurrent, ""): 6,
+    (Graph, "expressions"): 2,
+    (Graph, "arguments"): 2,
+}
+
+CPU_ENGINE = codec.Format(Graph, b"RC01", _TABLES, Code.DELEGATE_INVALID_COMPATIBILITY, _SINCE)
 
 
 def pack(cpu_engine: Graph, alignments: Mapping[type, int] | None = None) -> bytes:
@@ -750,3 +804,8 @@ def unpack(data: codec.Buffer) -> Graph:
     cpu_engine = codec.unpack(CPU_ENGINE, data)
     assert isinstance(cpu_engine, Graph)
     return cpu_engine
+
+
+def least_version(cpu_engine: Graph) -> int:
+    """The least version that has all fields which `cpu_engine` uses."""
+    return versions.least_version(CPU_ENGINE, cpu_engine)

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from rushlight.errors import Code, ExportError
 from rushlight.schema import program as fb
 from rushlight.schema.sizes import XNNPACK_ID, XNNPACK_OVERREAD, tensor_bytes
+from rushlight.serialize.file import PTEFile
 from rushlight.serialize.segments import as_bytes
-
-if TYPE_CHECKING:
-    from rushlight.serialize.pte import PTEFile
 
 _MAX_RANK = 16
 _MAX_STEP = 2**31 - 1

@@ -24,7 +24,8 @@ def write_debug(debug: DebugMap, limit: int | None = None) -> bytes:
     Args:
         debug: the map; not changed.
         limit: of bytes. As many of `LEFT_OUT` as needed are left out, and lines of more than 160
-            characters are cut; None stores all.
+            characters are cut; None stores all that a reader takes: more than about a million
+            lines of instructions would be more than a program has, and are left out, too.
     """
     for level in range(len(LEFT_OUT) + 1):
         data = _write(debug, level, None if limit is None else _MOST_TEXT)
@@ -38,7 +39,7 @@ def _header(level: int) -> bytes:
 
 
 def _write(debug: DebugMap, level: int, most_text: int | None) -> bytes | None:
-    """The map without the first `level` of `LEFT_OUT`; None if the details are too long."""
+    """The map without the first `level` of `LEFT_OUT`; None if it is more than a reader takes."""
     if level == len(LEFT_OUT):
         return _header(level)
 
@@ -57,7 +58,8 @@ def _write(debug: DebugMap, level: int, most_text: int | None) -> bytes | None:
         details = write_details(debug, table, brief, modules=level < 2, coverage=level < 3)
     if details is None:
         return None
-    return _header(level) + write_lines(debug, table, brief, places=level < 5) + details
+    lines = write_lines(debug, table, brief, places=level < 5)
+    return None if lines is None else _header(level) + lines + details
 
 
 def read_debug(data: bytes | memoryview | None) -> DebugMap:

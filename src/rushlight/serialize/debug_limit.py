@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rushlight.schema.debug import DebugMap
 from rushlight.serialize.debug import KEY, write_debug
-from rushlight.serialize.pte import PTEFile
+from rushlight.serialize.file import PTEFile
 from rushlight.serialize.segments import Data, as_bytes
 
 LEAST_LIMIT = 16 * 1024

@@ -12,10 +12,10 @@ from itertools import groupby
 from typing import TypeVar
 
 from rushlight.schema.debug import DebugLine, DebugMap, DebugNode
-from rushlight.serialize.sequences import Sequences, write_sequence
+from rushlight.serialize.sequences import MOST, Sequences, write_sequence
 from rushlight.serialize.varints import Reader, Writer
 
-_MOST_TEXT = 1 << 26  # bytes of all strings: with shared beginnings few bytes may claim any number
+MOST_TEXT = 1 << 26  # bytes of all strings: with shared beginnings few bytes may claim any number
 
 T = TypeVar("T")
 Nodes = tuple[DebugNode, ...]
@@ -57,8 +57,8 @@ def line_table(debug: DebugMap, brief: Brief) -> dict[DebugLine, int]:
 
 def write_lines(
     debug: DebugMap, table: Mapping[DebugLine, int], brief: Brief, places: bool
-) -> bytes:
-    """The half of the map that is read in place.
+) -> bytes | None:
+    """The half of the map that is read in place; None if it has more than is read.
 
     Args:
         debug: the map.
@@ -73,6 +73,8 @@ def write_lines(
             for one in method.delegates:
                 words |= {keys[0] for first, keys in _rising(one) if first is None}
     encoded = sorted({word.encode("utf-8", "replace") for word in words} - {b""})
+    if sum(map(len, encoded)) > MOST_TEXT:
+        return None
     strings = {word: i for i, word in enumerate(encoded, start=1)} | {b"": 0}
     writer = _LinesWriter(strings, table, brief)
     methods = Writer()
@@ -83,6 +85,8 @@ def write_lines(
         for one in method.delegates if places else ():
             body.sized(writer.places(one))
         methods.sized(body.data)
+    if writer.count > MOST:
+        return None
     out = Writer()
     for section in (_strings(encoded), writer.lines(), writer.sets(), methods.data):
         out.sized(section)
@@ -130,7 +134,11 @@ def _strings(encoded: Sequence[bytes]) -> bytearray:
 
 
 class _LinesWriter:
-    """Writes references: 0 for nothing, the number of a line, then the sets of several lines."""
+    """Writes references: 0 for nothing, the number of a line, then the sets of several lines.
+
+    Attributes:
+        count: the numbers that a reader of all this makes, which it has a limit for.
+    """
 
     def __init__(
         self, strings: Mapping[bytes, int], table: Mapping[DebugLine, int], brief: Brief
@@ -139,11 +147,13 @@ class _LinesWriter:
         self._table = table
         self._brief = brief
         self._sets: dict[tuple[int, ...], int] = {}
+        self.count = 0
 
     def string(self, word: str) -> int:
         return self._strings[word.encode("utf-8", "replace")]
 
     def instructions(self, nodes: Sequence[DebugNode]) -> bytearray:
+        self.count += len(nodes)
         return write_sequence([self._reference((node,)) for node in nodes])
 
     def places(self, places: Mapping[str, Sequence[DebugNode]]) -> bytearray:
@@ -156,14 +166,27 @@ class _LinesWriter:
                 continue
             ids.number(len(keys) << 1)
             ids.number(first - next_id)
+            self.count += len(keys)
             next_id = first + len(keys)
         out = Writer()
         out.sized(ids.data)
-        return out.data + write_sequence([self._reference(nodes) for nodes in places.values()])
+        self.count += len(places)
+        return out.data + write_sequence([self._place(nodes) for nodes in places.values()])
+
+    def _place(self, nodes: Iterable[DebugNode]) -> int:
+        numbers = self._numbers(nodes)
+        self.count += len(numbers)
+        return self._reference_to(numbers)
 
     def _reference(self, nodes: Iterable[DebugNode]) -> int:
+        return self._reference_to(self._numbers(nodes))
+
+    def _numbers(self, nodes: Iterable[DebugNode]) -> tuple[int, ...]:
+        """The numbers of the nodes' lines, each once."""
         lines = (self._brief(node.line) for node in nodes)
-        numbers = tuple(dict.fromkeys(self._table[line] for line in lines if line.file))
+        return tuple(dict.fromkeys(self._table[line] for line in lines if line.file))
+
+    def _reference_to(self, numbers: tuple[int, ...]) -> int:
         if len(numbers) < 2:
             return numbers[0] if numbers else 0
         return self._sets.setdefault(numbers, len(self._table) + 1 + len(self._sets))
@@ -234,7 +257,7 @@ def _read_strings(reader: Reader) -> list[str]:
             raise ValueError("a string shares more than there is")
         before = before[:shared] + bytes(reader.take(reader.number()))
         total += len(before)
-        if total > _MOST_TEXT:
+        if total > MOST_TEXT:
             raise ValueError("strings that are longer than any program's")
         found.append(before.decode("utf-8", "replace"))
     return found

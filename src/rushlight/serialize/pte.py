@@ -1,8 +1,8 @@
 """The `.pte` program file, written and read.
 
-A :class:`PTEFile` holds a program with its data beside it: what is only bookkeeping of the file
-(segments, offsets, where a name's bytes lie) is made when it is written and gone when it was read.
-Data are kept as views and written once, so that a large model is not copied around.
+What is only bookkeeping of the file (segments, offsets, where a name's bytes lie) is made when it
+is written and gone when it was read: :class:`PTEFile` has none of it. Data are kept as views and
+written once, so that a large model is not copied around.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import BinaryIO
 
 from rushlight.errors import Code, ExportError, LoadError
@@ -18,10 +18,12 @@ from rushlight.schema import program as fb
 from rushlight.schema.codec import Buffer
 from rushlight.schema.sizes import tensor_bytes
 from rushlight.serialize.check import check_program
+from rushlight.serialize.file import PTEFile
 from rushlight.serialize.segments import (
     HEAD_BYTES,
     HEADER_ALIGNMENT,
     Data,
+    Key,
     PartFinder,
     SegmentArea,
     SegmentReader,
@@ -36,30 +38,6 @@ _HEADER = struct.Struct("<4sIQQQ")
 _MAGIC = b"eh00"
 _MIN_HEADER_BYTES = 24
 _MIN_FILE_BYTES = 64
-
-
-@dataclass
-class PTEFile:
-    """A program and its data.
-
-    Attributes:
-        program: the methods. Its `segments`, `constant_segment`, `constant_buffer`,
-            `backend_delegate_data`, `mutable_data_segments` and `named_data` are not used.
-            A delegate's `processed.index` is an index into `delegate_blobs`, whatever its
-            `processed.location`; that says where the file holds the payload: INLINE in the
-            flatbuffer, SEGMENT outside of it. An empty payload is always inline.
-        constants: what `Tensor.data_buffer_idx` counts; element 0 stands for "none" and is empty.
-        mutable_data: first contents of planned tensors, counted in the same way.
-        named_data: bytes by key.
-        delegate_blobs: payloads of delegates.
-    """
-
-    program: fb.Program
-    constants: list[Data] = field(default_factory=lambda: [b""])
-    mutable_data: list[Data] = field(default_factory=lambda: [b""])
-    named_data: dict[str, Data] = field(default_factory=dict)
-    delegate_blobs: list[Data] = field(default_factory=list)
-
 
 # ---- Writing ----
 
@@ -166,7 +144,7 @@ def _place_named_data(
     """Stores what is not there yet: equal values once, and those that are a constant as it."""
     constants = program.constant_segment
     finder = PartFinder(pte.constants, constants.offsets)
-    known: dict[int, list[int]] = {}
+    known: dict[Key, list[int]] = {}
     found = []
     for key, data in pte.named_data.items():
         alignment = alignments.get(key, 1)
@@ -187,7 +165,7 @@ def _place_delegates(
     Returns:
         The plans, with references into the file, and the payloads inside the flatbuffer.
     """
-    known: dict[int, list[int]] = {}
+    known: dict[Key, list[int]] = {}
     inline: list[fb.BackendDelegateInlineData] = []
     inline_index: dict[bytes, int] = {}
 

@@ -14,7 +14,7 @@ from rushlight.serialize.varints import Reader, Writer
 SAME, RISING, COPY = 0, 1, 2
 _LEAST_COPY = 4
 _DEEPEST = 16  # copies of copies, which a reader in place follows one by one
-_MOST = 1 << 20  # numbers of all sequences of a reader: few bytes may claim any number
+MOST = 1 << 20  # numbers of all sequences of a map: few bytes may claim any number
 
 
 def write_sequence(numbers: Sequence[int]) -> bytearray:
@@ -78,7 +78,7 @@ class Sequences:
     """
 
     def __init__(self) -> None:
-        self._left = _MOST
+        self._left = MOST
 
     def count(self, count: int) -> int:
         """`count`, if that many more numbers are allowed."""

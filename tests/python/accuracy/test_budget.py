@@ -131,12 +131,11 @@ def test_trials_of_another_model_are_refused(net, tmp_path):
         within(net, 0.02, resume=path)
 
 
-def test_rl_quantize_takes_a_budget_and_prints_the_table(net, capsys):
-    program = rl.quantize(
-        net, data=DATA, metric=closeness(net), max_drop=0.02, recipes=("int8",), backend="portable"
-    )
-    assert isinstance(program, torch.export.ExportedProgram)
-    said = capsys.readouterr().out
+def test_what_was_found_is_a_program_and_prints_as_a_table(net, capsys):
+    found = within(net, 0.02, recipes=("int8",))
+    assert isinstance(found.program, torch.export.ExportedProgram)
+    assert capsys.readouterr().out == ""  # the caller prints it, or not
+    said = str(found)
     assert "precision of each layer" in said and "hard" in said and "allowed" in said
 
 
@@ -145,11 +144,10 @@ def test_rl_quantize_takes_a_budget_and_prints_the_table(net, capsys):
     [
         ({"data": []}, "data is empty"),
         ({"max_drop": -1.0}, "0 or more"),
-        ({"metric": None}, "all of data=, metric= and max_drop="),
+        ({"metric": None}, "metric is NoneType: give a function"),
         ({"metric": lambda module: "good"}, "not a number"),
         ({"metric": lambda module: float("nan")}, "finite number"),
         ({"recipes": ("int5",)}, "no recipe 'int5'"),
-        ({"recipe": "int8"}, "recipes= says what to choose from"),
         ({"data": [(torch.zeros(8, 3),)]}, "item 0|3"),
     ],
 )
@@ -157,7 +155,26 @@ def test_what_cannot_be_searched_is_said(net, options, message):
     given = {"data": DATA, "metric": closeness(net), "max_drop": 0.1, "recipes": ("int8",)}
     given.update(options)
     with pytest.raises(rl.Error, match=message):
-        rl.quantize(net, **given)
+        rl.quantize_within(net, **given)
+
+
+@pytest.mark.parametrize(
+    ("function", "keyword", "advice"),
+    [
+        (rl.quantize, "data", r"with a recipe it is calibrate=; rushlight\.quantize_within\("),
+        (rl.quantize, "metric", r"rushlight\.quantize_within\("),
+        (rl.quantize, "max_drop", r"rushlight\.quantize_within\("),
+        (rl.quantize, "recipes", r"rushlight\.quantize_within\("),
+        (rl.quantize_within, "recipe", r"rushlight\.quantize takes one recipe"),
+        (rl.quantize_within, "calibrate", "data= calibrates"),
+        (rl.export, "methods", r"constant_methods=\{'name': value\}"),
+    ],
+)
+def test_keywords_of_another_function_are_answered_with_what_to_write(function, keyword, advice):
+    with pytest.raises(
+        TypeError, match=rf"{function.__name__}\(\) takes no {keyword}=: .*{advice}"
+    ):
+        function(torch.nn.ReLU(), **{keyword: None})
 
 
 def test_a_metric_that_cannot_leave_the_process_is_said(net):

@@ -41,7 +41,7 @@ class Reference:
             fb.Place.SCRATCH: [torch.full((graph.scratch_size,), 0xA5, dtype=torch.uint8)],
             fb.Place.OUTPUT: [torch.zeros(_size(v), dtype=torch.uint8) for v in outputs.values()],
         }
-        for step in graph.steps:
+        for step in graph.nodes:
             given = [None if i < 0 else self._view(graph.values[i]) for i in step.inputs]
             made = [self._view(graph.values[i]) for i in step.outputs]
             # Before the step: its result may lie there.
@@ -57,7 +57,7 @@ class Reference:
         memory = self._memory[value.place][index][value.offset :]
         dtype = _DTYPES[value.dtype]
         whole = memory[: len(memory) // dtype.itemsize * dtype.itemsize]
-        return whole.view(dtype).as_strided(value.sizes, value.steps)
+        return whole.view(dtype).as_strided(value.sizes, value.strides)
 
 
 def _bytes(data: Any) -> Tensor:
@@ -97,7 +97,7 @@ def _requantized(sums: Tensor, multiplier: Any, to: fb.Requantize) -> Tensor:
 
 
 def _finished(of: Any, sums: Tensor, multipliers: Tensor, out: Tensor) -> None:
-    assert of.finish is None and (out.dtype == torch.uint8) == (of.requantize is not None)
+    assert of.epilogue is None and (out.dtype == torch.uint8) == (of.requantize is not None)
     if of.requantize is None:
         out.copy_(sums.float() * multipliers)
     else:
@@ -179,7 +179,7 @@ def _weight_only_product(of: fb.Product, given: list[Tensor], made: list[Tensor]
     [a, panels, bias, scales], [out] = given, made
     bits = 4 if panels.dtype == torch.uint8 else 8
     _, scaled = _numbers(panels, scales, a.shape[1], out.shape[1], bits)
-    assert of.finish is None
+    assert of.epilogue is None
     out.copy_(a.double() @ scaled + (0 if bias is None else bias[: out.shape[1]].double()))
 
 
@@ -192,7 +192,7 @@ def _dynamic_product(of: fb.DynamicProduct, given: list[Tensor], made: list[Tens
     else:
         torch.testing.assert_close(scaled.sum(0).float(), shares[:columns], rtol=1e-5, atol=1e-6)
     numbers = (a.double() - rows[:, 1:].double()) * rows[:, :1].double()
-    assert of.finish is None
+    assert of.epilogue is None
     out.copy_(numbers @ scaled + (0 if bias is None else bias[:columns].double()))
 
 

@@ -87,16 +87,16 @@ def lowered(model: nn.Module, *args: Any) -> rl.EdgeProgramManager:
     return rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
 
 
-def steps_in(edge: rl.EdgeProgramManager) -> list[fb.Step]:
+def steps_in(edge: rl.EdgeProgramManager) -> list[fb.Node]:
     parts = lowered_modules(edge.exported_program())
-    return [step for part in parts for step in fb.unpack(part.processed_bytes).steps]
+    return [step for part in parts for step in fb.unpack(part.processed_bytes).nodes]
 
 
-def names_of(steps: list[fb.Step]) -> list[str]:
+def names_of(steps: list[fb.Node]) -> list[str]:
     return [type(step.operation).__name__ for step in steps]
 
 
-def residuals_of(steps: list[fb.Step]) -> list[fb.QuantizedResidual]:
+def residuals_of(steps: list[fb.Node]) -> list[fb.QuantizedResidual]:
     """What products and convolutions add to their results."""
     found = [getattr(step.operation, "residual", None) for step in steps]
     return [residual for residual in found if residual is not None]
@@ -114,7 +114,7 @@ def whole(model: nn.Module, *args: Tensor, step: float = 0.0, most: float = 0.0)
     assert not left_of(edge)
     [part] = lowered_modules(edge.exported_program())
     graph = fb.unpack(part.processed_bytes)
-    assert graph.version == _version(graph.steps)
+    assert graph.version == _version(graph.nodes)
     module = rl.load(bytes(edge.to_executorch().buffer), check_backends=True, threads=2)
     with torch.no_grad():
         wanted, ours = flat(model(*args)), flat(module(*args))
@@ -127,7 +127,7 @@ def whole(model: nn.Module, *args: Tensor, step: float = 0.0, most: float = 0.0)
     return names_of(steps_in(edge))
 
 
-def _version(steps: list[fb.Step]) -> int:
+def _version(steps: list[fb.Node]) -> int:
     if any(isinstance(step.operation, fb.Product) for step in steps):
         return 5  # with scales: the steps between integers have no others
     return 4 if residuals_of(steps) else 3

@@ -10,10 +10,10 @@ from torch.export import Dim
 from torch.utils import _pytree as pytree
 
 from rushlight.capture import capture
+from rushlight.capture.recurrent import LAYERS, recurrence_of
 from rushlight.edge.recurrence import UNROLLED
 from rushlight.edge.to_edge import to_core_aten
 from rushlight.ir.branches import branches
-from rushlight.ir.recurrent_ops import LAYERS, recurrence_of
 
 KINDS = [
     ("LSTM", {}),

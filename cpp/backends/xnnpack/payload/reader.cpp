@@ -19,7 +19,7 @@ constexpr uint32_t kMaxExternals = static_cast<uint32_t>(fb::cpu_engine::Limit::
 constexpr uint32_t kInputFlag = 1;
 constexpr uint32_t kOutputFlag = 2;
 
-// The number that the payload has for a value, and ours.
+// A value's id in the payload, and its index here.
 struct Named {
   uint32_t id;
   uint32_t index;
@@ -38,7 +38,7 @@ class Reader {
   Status read_tensor(wire::TensorValue from, Value* to);
   Status read_quantization(wire::QuantizedTensorValue from, Value* to);
   template <typename Params>
-  Status read_scales(Params params, fb::Vector<float> given, size_t size, Value* to);
+  Status read_scales(Params params, fb::Vector<float> own, size_t size, Value* to);
   Status read_role(wire::TensorValue from, Value* to);
   Status read_constant(uint32_t index, Value* to);
   Status find_bytes(uint32_t index, Value* to);
@@ -56,7 +56,7 @@ class Reader {
     return message_.fail(Code::DelegateMemoryAllocationFailed,
                          "the method's memory has no room for the delegate");
   }
-  // Room for `n` objects, made by their default constructors.
+  // Allocates and constructs `n` objects.
   template <typename T>
   Status allocate(size_t n, Span<T>* span) {
     T* data = init_.allocator->allocate_array<T>(n);
@@ -106,7 +106,7 @@ Status Reader::open() {
   const uint8_t* data = flatbuffer.data();
   if (!fb::has_identifier(data, flatbuffer.size(), "XN00") &&
       !fb::has_identifier(data, flatbuffer.size(), "XN01")) {
-    return refuse("the payload is of no version that this runtime reads (XN00 and XN01)");
+    return refuse("the payload's version is not one that this runtime reads (XN00 and XN01)");
   }
   if (!wire::verify_Graph(data, flatbuffer.size())) {
     return refuse("the payload is cut or damaged; export the model again");
@@ -134,7 +134,7 @@ Status Reader::read_value(size_t i) {
   if (from.xvalue_union_type() == wire::ValueKind::QuantizedTensorValue) {
     tensor = from.xvalue_union_as_QuantizedTensorValue().tensor_value();
   }
-  if (!tensor.present()) return refuse("it is no tensor");
+  if (!tensor.present()) return refuse("it is not a tensor");
   to->id = tensor.id_out();
   RL_TRY(read_tensor(tensor, to));
   if (from.xvalue_union_type() != wire::ValueKind::QuantizedTensorValue) return {};
@@ -149,7 +149,7 @@ Status Reader::read_quantization(wire::QuantizedTensorValue from, Value* to) {
     const auto params = from.quant_params_as_PerTensorQuant();
     quantization.scale = params.scale();
     quantization.zero_point = params.zero_point();
-    if (!is_scale(params.scale())) return refuse("its scale is no positive number");
+    if (!is_scale(params.scale())) return refuse("its scale is not a positive number");
     if (quantization.zero_point < -128 || quantization.zero_point > 127) {
       return refuse("its zero point is not within -128..127");
     }
@@ -165,7 +165,7 @@ Status Reader::read_quantization(wire::QuantizedTensorValue from, Value* to) {
     const auto params = from.quant_params_as_PerChannelGroupQuant();
     quantization.group_size = params.group_size();
     if (params.scale_buffer_idx() == 0) {
-      return message_.fail(Code::NotSupported, "the scales of its groups are no constant");
+      return message_.fail(Code::NotSupported, "the scales of its groups are not constant");
     }
     if (quantization.group_size < 1) return refuse("its groups have no size");
     return read_scales(params, params.scale(), sizeof(uint16_t), to);
@@ -175,20 +175,20 @@ Status Reader::read_quantization(wire::QuantizedTensorValue from, Value* to) {
 
 // One scale for each index of a dimension, or for each group of its elements.
 template <typename Params>
-Status Reader::read_scales(Params params, fb::Vector<float> given, size_t size, Value* to) {
+Status Reader::read_scales(Params params, fb::Vector<float> own, size_t size, Value* to) {
   Quantization& quantization = to->quantization;
   const int64_t dim = params.channel_dim();
   if (dim < 0 || static_cast<size_t>(dim) >= to->shape.rank) {
-    return refuse("its scales are of a dimension that it has not");
+    return refuse("its scales belong to a dimension that it does not have");
   }
   quantization.channel_dim = static_cast<size_t>(dim);
-  Value found;
+  Value scales;
   size_t n = params.num_scales();
   if (params.scale_buffer_idx() != 0) {
-    RL_TRY(find_bytes(params.scale_buffer_idx(), &found));
+    RL_TRY(find_bytes(params.scale_buffer_idx(), &scales));
   } else {
-    n = given.size();
-    if (n > 0) found.data = {given.bytes(), n * sizeof(float)};
+    n = own.size();
+    if (n > 0) scales.data = {own.bytes(), n * sizeof(float)};
   }
   int64_t wanted = to->shape.sizes[dim];
   if (quantization.group_size > 0 && wanted > 0) {
@@ -198,15 +198,16 @@ Status Reader::read_scales(Params params, fb::Vector<float> given, size_t size, 
     if (row % quantization.group_size != 0) return refuse("its groups do not divide its rows");
     wanted *= row / quantization.group_size;
   }
-  if (n != static_cast<size_t>(wanted) || n > found.data.size() / size) {
+  if (n != static_cast<size_t>(wanted) || n > scales.data.size() / size) {
     return refuse("it has another number of scales");
   }
-  quantization.scales = {found.data.data(), n * size};
+  quantization.scales = {scales.data.data(), n * size};
   for (size_t i = 0; i < n; ++i) {
     const uint8_t* at = quantization.scales.data() + i * size;
     const uint32_t bits =
         size == 2 ? uint32_t{fb::read<uint16_t>(at)} << 16 : fb::read<uint32_t>(at);
-    if (!is_scale(kernels::plain::float_of(bits))) return refuse("a scale is no positive number");
+    if (!is_scale(kernels::plain::float_of(bits)))
+      return refuse("a scale is not a positive number");
   }
   return {};
 }
@@ -228,7 +229,7 @@ Status Reader::read_tensor(wire::TensorValue from, Value* to) {
   return read_role(from, to);
 }
 
-// Bits of an element of a constant; 0 of one that is none.
+// Bits of an element of a constant; 0 if constants cannot have this type.
 uint64_t bits_of(Datatype datatype) {
   switch (datatype) {
     case Datatype::FP32:
@@ -270,7 +271,7 @@ Status Reader::read_role(wire::TensorValue from, Value* to) {
 Status Reader::read_constant(uint32_t index, Value* to) {
   RL_TRY(find_bytes(index, to));
   uint64_t bits = bits_of(to->datatype);
-  if (bits == 0) return {};  // no node takes it
+  if (bits == 0) return {};  // no node accepts it
   for (size_t d = 0; d < to->shape.rank; ++d) {
     bits *= static_cast<uint64_t>(to->shape.sizes[d]);
   }
@@ -319,15 +320,16 @@ Status Reader::sort_ids() {
   std::sort(ids_.begin(), ids_.end(), [](Named a, Named b) { return a.id < b.id; });
   for (size_t i = 1; i < ids_.size(); ++i) {
     if (ids_[i - 1].id != ids_[i].id) continue;
-    return message_.fail(Code::DelegateInvalidCompatibility, "value %u is there twice", ids_[i].id);
+    return message_.fail(Code::DelegateInvalidCompatibility, "two values have the id %u",
+                         ids_[i].id);
   }
   return {};
 }
 
 uint32_t Reader::find(uint32_t id) const {
-  const Named* found = std::lower_bound(
+  const Named* named = std::lower_bound(
       ids_.begin(), ids_.end(), id, [](Named named, uint32_t wanted) { return named.id < wanted; });
-  return found != ids_.end() && found->id == id ? found->index : kNone;
+  return named != ids_.end() && named->id == id ? named->index : kNone;
 }
 
 Status Reader::check_arguments() {
@@ -372,7 +374,7 @@ Status Reader::read_node(uint32_t number) {
   return resolve(node, number);
 }
 
-// Puts our numbers in place of the payload's ids.
+// Replaces the payload's ids by indices.
 Status Reader::resolve(Node* node, uint32_t number) {
   const size_t n = size_t{node->n_inputs} + node->n_outputs;
   for (size_t k = 0; k < n; ++k) {

@@ -7,10 +7,10 @@
 
 namespace rushlight::xnnpack {
 
-// The graph lies in init's allocator, what it points to in the payload and the named data.
-// DelegateInvalidCompatibility for a payload that is damaged, of another version, or does not hold
-// together; NotSupported for what this runtime has no kernels for. init's message says what and
-// where, its place names the node.
+// The graph lies in init's allocator and points into the payload and the named data.
+// DelegateInvalidCompatibility for a payload that is damaged, inconsistent or of another version;
+// NotSupported for nodes that this runtime has no kernels for. init's message gives the reason, its
+// place the node.
 Status read_graph(BackendInit& init, Graph* graph);
 
 }  // namespace rushlight::xnnpack

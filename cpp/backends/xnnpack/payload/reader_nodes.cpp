@@ -95,11 +95,11 @@ Status read_operands(Node* node, Message& message) {
   const Body& body = node->body;
   if (!body.has_xnode_union() || node->kind > NodeKind::Cos || node->kind == NodeKind::NONE) {
     return message.fail(Code::DelegateInvalidCompatibility,
-                        "it is of a kind that this runtime does not know; update the runtime");
+                        "its kind is unknown to this runtime; update the runtime");
   }
   switch (node->kind) {
     case NodeKind::ScaledDotProductAttention:
-      return message.fail(Code::NotImplemented, "no runtime has it; export the model again");
+      return message.fail(Code::NotImplemented, "no runtime implements it; export the model again");
     case NodeKind::Add:
     case NodeKind::Subtract:
     case NodeKind::Multiply:

@@ -1,4 +1,4 @@
-// The tables of a payload's nodes, and what values each kind of node takes.
+// The tables of a payload's nodes, and which values each kind of node takes.
 #pragma once
 
 #include "rushlight/backends/xnnpack/payload/graph.h"
@@ -7,13 +7,13 @@
 
 namespace rushlight::xnnpack {
 
-// The operands of a node, by the numbers that the payload has for them, and its flags.
-// DelegateInvalidCompatibility for an unknown kind.
+// Reads the operands of a node, as the payload's ids, and its flags. DelegateInvalidCompatibility
+// for an unknown kind.
 Status read_operands(Node* node, Message& message);
 
 // Whether input `i` of a node may be left out.
 bool is_optional(const Node& node, size_t i);
-// Whether operand `k` of a node, an input or what comes after them, may be such a value.
+// Whether operand `k` of a node, counting inputs and then outputs, may be a value of this type.
 bool takes(const Node& node, size_t k, const Value& value);
 
 }  // namespace rushlight::xnnpack

@@ -118,7 +118,7 @@ Status Inference::check_bias(int64_t outputs) {
 
 Status Inference::infer_fully_connected(Shape* out) {
   const Shape& filter = input(1);
-  if (filter.rank != 2 || input(0).rank == 0) return refuse("its filter is no matrix");
+  if (filter.rank != 2 || input(0).rank == 0) return refuse("its filter is not a matrix");
   const bool transposed = (node_.flags & kTransposeWeights) != 0;
   const int64_t inputs = filter.sizes[transposed ? 0 : 1];
   const int64_t outputs = filter.sizes[transposed ? 1 : 0];
@@ -128,7 +128,7 @@ Status Inference::infer_fully_connected(Shape* out) {
   return check_bias(outputs);
 }
 
-// Whether numbers of a window can be computed with.
+// Whether a window's numbers are small enough to compute with.
 bool is_sane(const engine::Window& s) {
   for (size_t d = 0; d < 2; ++d) {
     if (s.kernel[d] < 1 || s.stride[d] < 1 || s.dilation[d] < 1) return false;
@@ -148,7 +148,7 @@ Status Inference::slide(const engine::Window& s, Shape* out) {
   for (size_t d = 0; d < 2; ++d) {
     const int64_t reach = s.dilation[d] * (s.kernel[d] - 1) + 1;
     const int64_t room = input(0).sizes[1 + d] + s.padding[d] + s.padding[2 + d] - reach;
-    // is_sane() has refused such strides; it is said again for those who read this alone.
+    // is_sane() has refused a stride of 0; checked again so that this function is safe on its own.
     if (room < 0 || s.stride[d] < 1) return refuse("its window is larger than its padded images");
     out->sizes[1 + d] = room / s.stride[d] + 1;
   }
@@ -165,7 +165,7 @@ Status Inference::check_filter(wire::Convolution table, int64_t inputs, int64_t 
   }
   if (graph_.values[node_.inputs[1]].role != Role::Constant ||
       (node_.inputs[2] != kNone && graph_.values[node_.inputs[2]].role != Role::Constant)) {
-    return message_.fail(Code::NotSupported, "its filter or bias is no constant");
+    return message_.fail(Code::NotSupported, "its filter or bias is not constant");
   }
   return check_bias(outputs);
 }
@@ -255,7 +255,7 @@ Status Inference::infer_batch_product(Shape* out) {
   const Shape& a = input(0);
   const Shape& b = input(1);
   if (a.rank != b.rank || a.rank < 2)
-    return refuse("its inputs differ in rank, or are no matrices");
+    return refuse("its inputs differ in rank, or are not matrices");
   Shape left = a;
   Shape right = b;
   left.rank -= 2;
@@ -308,7 +308,7 @@ Status Inference::infer_reshape(Shape* out) {
   for (size_t d = 0; d < out->rank; ++d) {
     out->sizes[d] = table.new_shape()[d];
     if (out->sizes[d] == 0) {
-      if (open != kMaxRank) return refuse("two of its sizes are to be found");
+      if (open != kMaxRank) return refuse("two of its sizes are unknown");
       open = d;
       continue;
     }
@@ -347,7 +347,7 @@ Status Inference::infer_pad(Shape* out) {
   return {};
 }
 
-// A size of 0 is what is left.
+// A size of 0 means the rest.
 Status Inference::infer_slice(Shape* out) {
   const auto table = node_.body.as<wire::StaticSlice>();
   *out = input(0);

@@ -8,18 +8,19 @@
 
 namespace rushlight::xnnpack {
 
-// Sets the shape of all that nodes write; `shapes` has one for each value, those of inputs and
-// constants are given. Everything that the parameters of nodes say of shapes is checked: kernels
-// and strides are not 0, paddings and offsets are small, permutations are some, no product of sizes
-// overflows. DelegateInvalidCompatibility with the reason; `failed` is the node then.
+// Sets the shapes of all values that nodes write. `shapes` has one for each value; the caller sets
+// those of inputs and constants. Checks every parameter that concerns shapes: kernels and strides
+// are not 0, paddings and offsets are small, permutations are valid, and products of sizes do not
+// overflow. DelegateInvalidCompatibility with the reason; `failed` is the node then.
 Status infer_shapes(const Graph& graph, Span<Shape> shapes, Message& message, size_t* failed);
 
-// The shape of elementwise operators' results; false if these do not go together.
+// The shape of an elementwise operator's result; false if the operands' shapes do not fit each
+// other.
 bool broadcast(const Shape& a, const Shape& b, Shape* out);
 int64_t numel_of(const Shape& shape);  // -1 if there are too many
 bool same_shape(const Shape& a, const Shape& b);
 
-// What a convolution or a pool slides over images. XNNPACK's dilation of 0 is 1.
+// The window that a convolution or a pool slides over images. XNNPACK's dilation of 0 means 1.
 engine::Window window_of(fb::xnnpack::Convolution table);
 engine::Window window_of(fb::xnnpack::Pooling table);
 

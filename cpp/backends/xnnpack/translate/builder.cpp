@@ -10,24 +10,24 @@ constexpr uint64_t kBlockAlignment = 64;
 const engine::TileProgram* program_of(const engine::Parameters& parameters) {
   if (const auto* p = std::get_if<engine::ElementwiseParameters>(&parameters)) return &p->program;
   if (const auto* p = std::get_if<engine::ProductParameters>(&parameters))
-    return &p->finish.program;
+    return &p->epilogue.program;
   if (const auto* p = std::get_if<engine::DynamicProductParameters>(&parameters)) {
-    return &p->finish.program;
+    return &p->epilogue.program;
   }
   if (const auto* p = std::get_if<engine::ConvolutionParameters>(&parameters)) {
-    return &p->finish.program;
+    return &p->epilogue.program;
   }
   return nullptr;
 }
 
 int64_t residual_of(const engine::Parameters& parameters) {
   if (const auto* p = std::get_if<engine::ProductParameters>(&parameters))
-    return p->finish.residual;
+    return p->epilogue.residual;
   if (const auto* p = std::get_if<engine::DynamicProductParameters>(&parameters)) {
-    return p->finish.residual;
+    return p->epilogue.residual;
   }
   if (const auto* p = std::get_if<engine::ConvolutionParameters>(&parameters)) {
-    return p->finish.residual;
+    return p->epilogue.residual;
   }
   return -1;
 }
@@ -73,12 +73,12 @@ void Builder::emit(const engine::Parameters& parameters,
   for (const engine::Value* value : outputs) {
     numbers[1][counts[1]++] = static_cast<int32_t>(number(*value));
   }
-  engine::Step step;
-  step.parameters = parameters;
-  step.id = node_;
-  step.inputs = keep(Span<const int32_t>(numbers[0], counts[0]));
-  step.outputs = keep(Span<const int32_t>(numbers[1], counts[1]));
-  steps_.push(step);
+  engine::Node node;
+  node.parameters = parameters;
+  node.id = node_;
+  node.inputs = keep(Span<const int32_t>(numbers[0], counts[0]));
+  node.outputs = keep(Span<const int32_t>(numbers[1], counts[1]));
+  nodes_.push(node);
 }
 
 void Builder::emit_alike(const engine::Parameters& parameters, const engine::Value& from,
@@ -102,7 +102,7 @@ void Builder::copy(const engine::Value& from, const engine::Value& to) {
 
 engine::Value Builder::in_order(const engine::Value& value, const Order& order) {
   const engine::View wanted = dense_view(shape_of(value.view), order, value.view.dtype);
-  if (same_steps(value.view, wanted)) return value;
+  if (same_strides(value.view, wanted)) return value;
   const engine::Value target = scratch(wanted);
   copy(value, target);
   return target;
@@ -113,7 +113,7 @@ engine::Value Builder::reshape(const engine::Value& value, const Shape& shape) {
   if (reshaped(value.view, shape, &out.view)) return out;
   out = dense(value);
   const engine::View view = out.view;
-  (void)reshaped(view, shape, &out.view);  // what has no gaps has any shape
+  (void)reshaped(view, shape, &out.view);  // a dense view can have any shape
   return out;
 }
 
@@ -127,36 +127,36 @@ engine::Value Builder::rows(const engine::Value& value) {
   }
   engine::Value out = value;
   const bool is_view = reshaped(value.view, shape, &out.view);
-  if (is_view && (shape.sizes[1] <= 1 || out.view.steps[1] == 1)) return out;
+  if (is_view && (shape.sizes[1] <= 1 || out.view.strides[1] == 1)) return out;
   return reshape(dense(value), shape);
 }
 
-void Builder::use(uint32_t number, size_t step) {
+void Builder::use(uint32_t number, size_t node) {
   const engine::Value& value = values_[number];
   if (value.place != engine::Place::Scratch) return;
   Block& block = blocks_[value.index];
-  block.first = std::min(block.first, step);
-  block.last = std::max(block.last, step);
+  block.first = std::min(block.first, node);
+  block.last = std::max(block.last, node);
 }
 
 void Builder::measure_lives() {
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    const engine::Step& step = steps_[i];
-    for (const int32_t number : step.inputs) {
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const engine::Node& node = nodes_[i];
+    for (const int32_t number : node.inputs) {
       if (number >= 0) use(static_cast<uint32_t>(number), i);
     }
-    for (const int32_t number : step.outputs) use(static_cast<uint32_t>(number), i);
-    const engine::TileProgram* program = program_of(step.parameters);
+    for (const int32_t number : node.outputs) use(static_cast<uint32_t>(number), i);
+    const engine::TileProgram* program = program_of(node.parameters);
     if (program != nullptr) {
       for (const uint32_t number : program->operands) use(number, i);
     }
-    const int64_t residual = residual_of(step.parameters);
+    const int64_t residual = residual_of(node.parameters);
     if (residual >= 0) use(static_cast<uint32_t>(residual), i);
   }
 }
 
-// The largest first, each at the lowest place that is free as long as it lives. Returns the bytes
-// of all.
+// Places the largest blocks first, each at the lowest offset that is free while it lives. Returns
+// the total bytes.
 uint64_t Builder::place_blocks() {
   const size_t n = blocks_.size();
   uint32_t* order = allocator_->allocate_array<uint32_t>(2 * n);
@@ -168,7 +168,7 @@ uint64_t Builder::place_blocks() {
   std::sort(order, order + n, [&](uint32_t a, uint32_t b) {
     return blocks_[a].size != blocks_[b].size ? blocks_[a].size > blocks_[b].size : a < b;
   });
-  uint32_t* placed = order + n;  // by their offsets
+  uint32_t* placed = order + n;  // sorted by offset
   size_t n_placed = 0;
   uint64_t total = 0;
   for (size_t k = 0; k < n; ++k) {
@@ -190,8 +190,8 @@ uint64_t Builder::place_blocks() {
   return total;
 }
 
-bool Builder::finish(size_t n_inputs, size_t n_outputs, engine::GraphParts* parts) {
-  if (!values_.ok() || !constants_.ok() || !steps_.ok() || !blocks_.ok() || !ok_) return false;
+bool Builder::build(size_t n_inputs, size_t n_outputs, engine::GraphParts* parts) {
+  if (!values_.ok() || !constants_.ok() || !nodes_.ok() || !blocks_.ok() || !ok_) return false;
   measure_lives();
   parts->scratch_size = place_blocks();
   for (engine::Value& value : values_.span()) {
@@ -201,7 +201,7 @@ bool Builder::finish(size_t n_inputs, size_t n_outputs, engine::GraphParts* part
   }
   parts->values = values_.span();
   parts->constants = constants_.span();
-  parts->steps = steps_.span();
+  parts->nodes = nodes_.span();
   parts->n_inputs = n_inputs;
   parts->n_outputs = n_outputs;
   return ok_;

@@ -1,5 +1,5 @@
-// Makes the parts of an engine's graph: values, steps, and where in scratch memory what lies
-// between steps goes. Memory that runs out is remembered, and said at the end.
+// Makes the parts of an engine's graph: values, nodes, and where in scratch memory the values
+// between them lie. If memory runs out, build() returns false.
 #pragma once
 
 #include <initializer_list>
@@ -51,21 +51,21 @@ class Builder {
       : allocator_(allocator),
         values_(allocator),
         constants_(allocator),
-        steps_(allocator),
+        nodes_(allocator),
         blocks_(allocator) {}
 
-  // New memory for a dense view.
+  // A new block of scratch for a dense view.
   engine::Value scratch(const engine::View& view);
   // Memory that nothing writes, aligned for its elements.
   engine::Value constant(const void* data, const engine::View& view);
 
-  // The node that the next steps are made of.
+  // The number of the XNNPACK node that the next engine nodes are made from.
   void begin(size_t node) { node_ = static_cast<int64_t>(node); }
-  // Adds a step. A nullptr stands for an input that is left out.
+  // Adds a node. A nullptr stands for an input that is left out.
   void emit(const engine::Parameters& parameters,
             std::initializer_list<const engine::Value*> inputs,
             std::initializer_list<const engine::Value*> outputs);
-  // Adds a step between values of the same sizes, with as few dimensions as can be; `table` is a
+  // Adds a node between values of the same sizes, with as few dimensions as can be; `table` is a
   // further input.
   void emit_alike(const engine::Parameters& parameters, const engine::Value& from,
                   const engine::Value& to, const engine::Value* table = nullptr);
@@ -83,22 +83,22 @@ class Builder {
     return {data, items.size()};
   }
 
-  // Adds a step that copies elements between memories of different steps.
+  // Adds a node that copies elements between memories of different strides.
   void copy(const engine::Value& from, const engine::Value& to);
-  // The value without gaps in this order of dimensions, copied if need be.
+  // The value, dense in this order of dimensions; copied if necessary.
   engine::Value in_order(const engine::Value& value, const Order& order);
   engine::Value dense(const engine::Value& value) { return in_order(value, Order()); }
-  // The value in other sizes, copied if need be.
+  // The value with other sizes; copied if necessary.
   engine::Value reshape(const engine::Value& value, const Shape& shape);
-  // The value as [rows, columns], of which the last dimension are the columns; neighbouring
-  // elements of a row lie side by side. Copied if need be.
+  // The value as [rows, columns], where the last dimension becomes the columns and has stride 1;
+  // copied if necessary.
   engine::Value rows(const engine::Value& value);
 
-  // False if memory ran out. Values in scratch get their place.
-  bool finish(size_t n_inputs, size_t n_outputs, engine::GraphParts* parts);
+  // Gives values in scratch their offsets and returns the parts. False if memory ran out.
+  bool build(size_t n_inputs, size_t n_outputs, engine::GraphParts* parts);
 
  private:
-  // Scratch memory from the step that writes it first to the one that reads it last.
+  // Scratch memory from the node that writes it first to the one that reads it last.
   struct Block {
     uint64_t size = 0;
     size_t first = SIZE_MAX;
@@ -106,14 +106,14 @@ class Builder {
     uint64_t offset = 0;
   };
 
-  void use(uint32_t value, size_t step);
+  void use(uint32_t value, size_t node);
   void measure_lives();
   uint64_t place_blocks();
 
   Allocator* allocator_;
   List<engine::Value> values_;  // in scratch: `index` is the block
   List<engine::Constant> constants_;
-  List<engine::Step> steps_;
+  List<engine::Node> nodes_;
   List<Block> blocks_;
   int64_t node_ = -1;
   bool ok_ = true;

@@ -71,7 +71,7 @@ bool Clusters::find(const Graph& graph, Span<const Shape> shapes, Allocator* all
   return true;
 }
 
-// Uses come before what they use, as nodes are taken from the last to the first.
+// Nodes are visited from the last to the first, so users come before producers.
 void Clusters::place(uint32_t i) {
   const Node& node = graph_->nodes[i];
   const uint32_t user = users_[node.outputs[0]];
@@ -98,11 +98,11 @@ bool Clusters::fits(uint32_t i, uint32_t root) const {
   const Shape& shape = shapes_[node.outputs[0]];
   const Shape& result = shapes_[graph_->nodes[root].outputs[0]];
   const Value& value = graph_->values[node.outputs[0]];
-  // What is rounded to integers is a result of its own.
+  // A value that is rounded to integers must be stored.
   if (value.role != Role::Internal || node.n_outputs > 1 || !is_float(value.datatype)) return false;
   if (is_elementwise(node.kind)) return same_shape(shape, result);
   if (entries_[root].anchor != kNone) return false;
-  // Between a product and what goes over its results there may be reshapes that keep its rows.
+  // Reshapes that keep rows may stand between a product and its epilogue.
   if (is_anchor(node, *graph_)) {
     return shape.last() == result.last() && numel_of(shape) == numel_of(result);
   }

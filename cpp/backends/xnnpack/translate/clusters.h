@@ -1,5 +1,5 @@
-// Which nodes become one step: chains of elementwise nodes, and the product or convolution whose
-// results they go over.
+// Which nodes become one operator of the engine: chains of elementwise nodes, with the product or
+// convolution whose epilogue they become.
 #pragma once
 
 #include "rushlight/backends/xnnpack/payload/graph.h"
@@ -9,16 +9,16 @@ namespace rushlight::xnnpack {
 
 bool is_elementwise(NodeKind kind);
 
-// Nodes in the order of the graph; the last one, which the others lead to, is the root. All results
-// but the root's are used within the cluster alone, and have its sizes.
+// A cluster's nodes are in the order of the graph; the last one is the root. Results other than the
+// root's are used only within the cluster and have the root's sizes.
 class Clusters {
  public:
   // False if memory ran out.
   bool find(const Graph& graph, Span<const Shape> shapes, Allocator* allocator);
 
-  // The node in whose place the cluster of node `i` is computed: itself, for most.
+  // The node at which the cluster of node `i` is computed; usually `i` itself.
   uint32_t root(uint32_t i) const { return entries_[i].root; }
-  // Members from the first to the root; kNone behind it.
+  // The next member of a cluster, from the first to the root; kNone after the root.
   uint32_t first(uint32_t root) const { return entries_[root].head; }
   uint32_t next(uint32_t i) const { return entries_[i].next; }
   // The member that is a product or convolution; kNone if there is none.
@@ -39,7 +39,7 @@ class Clusters {
   const Graph* graph_ = nullptr;
   Span<const Shape> shapes_;
   Span<Entry> entries_;
-  Span<uint32_t> users_;  // of each value: the cluster that all its uses lie in
+  Span<uint32_t> users_;  // for each value: the cluster that has all its uses
 };
 
 }  // namespace rushlight::xnnpack

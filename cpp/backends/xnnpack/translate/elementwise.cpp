@@ -56,7 +56,7 @@ TileOp operation_of(NodeKind kind) {
   }
 }
 
-// With an immediate number, where there is such an instruction.
+// Uses an instruction with an immediate number, if there is one.
 bool with_number(NodeKind kind, Tiles* tiles, Tiles::Term a, Tiles::Term b, Tiles::Term* result) {
   const bool swaps = kind != NodeKind::Subtract;
   if (!tiles->is_number(b) && (!swaps || !tiles->is_number(a))) return false;
@@ -87,7 +87,7 @@ Tiles::Term leaky(Tiles* tiles, Tiles::Term x, Tiles::Term slope) {
   return tiles->add(TileOp::ADD, tiles->add(TileOp::RELU, x), scaled);
 }
 
-// Nodes whose output_min_max counts.
+// Whether a kind of node uses output_min_max.
 bool is_limited(NodeKind kind) {
   return kind == NodeKind::Clamp || kind == NodeKind::Add || kind == NodeKind::Subtract ||
          kind == NodeKind::Multiply || kind == NodeKind::Div;
@@ -116,7 +116,7 @@ Tiles::Term term_of(const Node& node, Tiles* tiles, const Tiles::Term* inputs) {
   return term;
 }
 
-// The terms of values, as they are found.
+// Collects the terms of a cluster's values.
 struct Known {
   uint32_t values[engine::kTileInstructions];
   Tiles::Term terms[engine::kTileInstructions];
@@ -164,16 +164,16 @@ Status Translator::apart(uint32_t root) {
     } else if (node.kind == NodeKind::StaticReshape) {
       RL_TRY(reshape(node));
     } else if (!chain({i, true})) {
-      return no_memory();  // one node alone fits
+      return no_memory();  // a single node always fits
     }
   }
   return {};
 }
 
 engine::Value Translator::fitted(uint32_t value, const Shape& shape, bool as_rows) {
-  engine::Value of = view(value);
-  of.view = expanded(of.view, shape);
-  return as_rows ? builder_.rows(of) : of;
+  engine::Value operand = view(value);
+  operand.view = expanded(operand.view, shape);
+  return as_rows ? builder_.rows(operand) : operand;
 }
 
 void Translator::apply(const Node& node, float* numbers, int64_t n) {
@@ -198,7 +198,7 @@ bool Translator::terms(Members members, const engine::Value* anchored, Tiles* ti
         (producer == anchor ||
          (producer != kNone && graph_.nodes[producer].kind == NodeKind::StaticReshape &&
           clusters_.root(producer) == members.root))) {
-      // The anchor's result, or what a reshape makes of it: they are loaded once.
+      // The anchor's result, also after a reshape: it is loaded once.
       value = result_of(anchor);
       if (known.find(value, &term)) return term;
       term = tiles->load(*anchored);
@@ -229,11 +229,11 @@ bool Translator::chain(Members members) {
   Tiles tiles;
   Tiles::Term result = 0;
   if (!terms(members, nullptr, &tiles, &result)) return false;
-  // In the order of what is read, if it is not repeated: images may lie channels last.
+  // Results take the layout of an operand that is not broadcast: images may lie channels last.
   Order order;
   for (size_t i = tiles.n_operands(); i-- > 0;) {
-    const engine::View& of = tiles.operand(i).view;
-    if (states_[value].home == kNone && !engine::has_repeats(of)) order = order_of(of);
+    const engine::View& read = tiles.operand(i).view;
+    if (states_[value].home == kNone && !engine::has_repeats(read)) order = order_of(read);
   }
   const engine::Value out = target(value, order);
   const size_t n = tiles.n_operands();

@@ -23,7 +23,7 @@ void fold_limits(Graph* graph) {
     if (in.role != Role::Internal || in.uses != 1 || in.producer == kNone) continue;
     Node& producer = graph->nodes[in.producer];
     if (!takes_limits(producer, *graph)) continue;
-    // One after the other: they may have nothing in common.
+    // The limits apply one after the other: their intervals may be disjoint.
     producer.low = std::min(std::max(producer.low, node.low), node.high);
     producer.high = std::min(std::max(producer.high, node.low), node.high);
     node.low = -__builtin_inff();

@@ -1,5 +1,6 @@
-// Nodes on integers. Inside the engine int8 is uint8, with zero points 128 greater. What the engine
-// has no integer operator for is computed of the numbers that integers stand for, and rounded.
+// Nodes on integers. The engine stores int8 as uint8, with zero points 128 greater. Nodes without
+// an integer operator in the engine are computed with dequantized numbers, and the results are
+// quantized.
 #include <algorithm>
 #include <cmath>
 
@@ -23,7 +24,7 @@ int32_t integer_of(float number, const Value& value) {
   return static_cast<int32_t>(std::lrintf(std::min(std::max(scaled, 0.0f), 255.0f)));
 }
 
-// Whether the engine's sums of two integers have these scales.
+// Whether the engine can add integers with these scales.
 bool are_near(float a, float b, float result) {
   const float greatest = std::max(a, b) / result;
   return greatest >= 0x1p-10f && greatest < 0x1p8f;
@@ -36,28 +37,28 @@ bool Translator::is_integer(uint32_t value) const { return is_int8(graph_.values
 engine::Value Translator::bytes(uint32_t value) {
   if (!is_integer(value)) return view(value);
   (void)inner_bytes(value);
-  State& of = states_[value];
-  if (of.padded) {
-    write_padding(value, static_cast<uint8_t>(integer_of(of.fill, graph_.values[value])));
+  State& state = states_[value];
+  if (state.padded) {
+    write_padding(value, static_cast<uint8_t>(integer_of(state.fill, graph_.values[value])));
   }
-  return of.value;
+  return state.value;
 }
 
 engine::Value Translator::inner_bytes(uint32_t value) {
-  State& of = states_[value];
-  if (!of.ready) {  // a constant
+  State& state = states_[value];
+  if (!state.ready) {  // a constant
     const engine::View view = dense_view(shapes_[value], Order(), DType::UInt8);
     auto* data = static_cast<uint8_t*>(allocator_->allocate(view.extent + 1));
     out_of_memory_ = out_of_memory_ || data == nullptr;
     const Span<const uint8_t> from = graph_.values[value].data;
     for (size_t i = 0; data != nullptr && i < view.extent; ++i) data[i] = from[i] ^ 0x80;
-    of.value = builder_.constant(data, view);
-    of.ready = true;
+    state.value = builder_.constant(data, view);
+    state.ready = true;
   }
-  if (of.value.view.dtype == DType::Int8) {
-    of.value = requantized(of.value, DType::UInt8, graph_.values[value]);
+  if (state.value.view.dtype == DType::Int8) {
+    state.value = requantized(state.value, DType::UInt8, graph_.values[value]);
   }
-  return of.value;
+  return state.value;
 }
 
 engine::Value Translator::moved(uint32_t from, uint32_t to) {
@@ -66,7 +67,7 @@ engine::Value Translator::moved(uint32_t from, uint32_t to) {
   return same ? bytes(from) : view(from);
 }
 
-// Between values of the same order without gaps.
+// Converts between dense values in the same order of dimensions.
 void Translator::convert_to(const engine::Value& from, const engine::Value& to, const Value& as) {
   builder_.emit_alike(engine::ConvertParameters{as.quantization.scale, zero_point_of(as)}, from,
                       to);
@@ -164,10 +165,11 @@ Status Translator::static_convolution(const Node& node) {
   parameters.padding_value = static_cast<uint8_t>(zero_point_of(graph_.values[node.inputs[0]]));
   parameters.requantize = requantize(node);
   const engine::Value inner = inner_bytes(node.inputs[0]);
-  const State& of = states_[node.inputs[0]];
-  const bool joins = pads_pixels(node.inputs[0], parameters.window) &&
-                     integer_of(of.fill, graph_.values[node.inputs[0]]) == parameters.padding_value;
-  if (joins) add_padding(of, &parameters.window);
+  const State& state = states_[node.inputs[0]];
+  const bool joins =
+      pads_pixels(node.inputs[0], parameters.window) &&
+      integer_of(state.fill, graph_.values[node.inputs[0]]) == parameters.padding_value;
+  if (joins) add_padding(state, &parameters.window);
   engine::Value image = builder_.dense(joins ? inner : bytes(node.inputs[0]));
   const engine::Value out = target(value, Order(), DType::UInt8);
   engine::Value result = out;
@@ -259,7 +261,7 @@ bool Translator::convert_integers(const Node& node) {
   if (is_integer(from) && states_[from].ready && out.datatype == Datatype::FP32) {
     (void)inner_bytes(from);
     State state = states_[from];
-    // What lies around it is what an integer stands for, too.
+    // The padding is a dequantized integer, too.
     const Value& in = graph_.values[from];
     const auto distance = static_cast<float>(integer_of(state.fill, in) - zero_point_of(in));
     state.fill = distance * in.quantization.scale;
@@ -311,21 +313,22 @@ bool Translator::integer_pooling(const Node& node) {
 }
 
 void Translator::quantize_rows(uint32_t value, const engine::Value& rows) {
-  State& of = states_[value];
-  of.rows = builder_.scratch(dense_view(shape_of(rows.view), Order(), DType::UInt8));
+  State& state = states_[value];
+  state.rows = builder_.scratch(dense_view(shape_of(rows.view), Order(), DType::UInt8));
   Shape shape;
   shape.rank = 2;
   shape.sizes[0] = rows.view.sizes[0];
   shape.sizes[1] = 2;
-  of.scales = builder_.scratch(dense_view(shape));
-  builder_.emit(engine::QuantizeRowsParameters(), {&rows}, {&of.rows, &of.scales});
-  of.has_rows = true;
+  state.scales = builder_.scratch(dense_view(shape));
+  builder_.emit(engine::QuantizeRowsParameters(), {&rows}, {&state.rows, &state.scales});
+  state.has_rows = true;
 }
 
-// The engine has no convolution of such integers: (integer - zero point) * scale.
+// The engine has no convolution of integers that were quantized at run time, so they are
+// dequantized: (integer - zero point) * scale.
 engine::Value Translator::rounded_images(uint32_t value) {
-  State& of = states_[value];
-  if (of.has_floats) return of.floats;
+  State& state = states_[value];
+  if (state.has_floats) return state.floats;
   const Shape& shape = shapes_[value];
   Shape images;
   images.rank = 2;
@@ -333,11 +336,11 @@ engine::Value Translator::rounded_images(uint32_t value) {
   images.sizes[1] = shape.sizes[1] * shape.sizes[2] * shape.sizes[3];
   quantize_rows(value, builder_.reshape(builder_.dense(view(value)), images));
   const engine::Value numbers = builder_.scratch(dense_view(images));
-  builder_.emit(engine::ConvertParameters{1, 0}, {&of.rows}, {&numbers});
+  builder_.emit(engine::ConvertParameters{1, 0}, {&state.rows}, {&numbers});
   engine::Value parts[2];
   for (size_t k = 0; k < 2; ++k) {
-    parts[k] = of.scales;
-    parts[k].view = narrowed(of.scales.view, 1, static_cast<int64_t>(k), 1);
+    parts[k] = state.scales;
+    parts[k].view = narrowed(state.scales.view, 1, static_cast<int64_t>(k), 1);
     parts[k].view = expanded(parts[k].view, images);
   }
   Tiles tiles;
@@ -347,15 +350,15 @@ engine::Value Translator::rounded_images(uint32_t value) {
   engine::ElementwiseParameters parameters;
   out_of_memory_ = !tiles.assemble(result, 0, builder_, &parameters.program) || out_of_memory_;
   builder_.emit(parameters, {}, {});
-  of.floats = builder_.reshape(numbers, shape);
-  of.has_floats = true;
-  return of.floats;
+  state.floats = builder_.reshape(numbers, shape);
+  state.has_floats = true;
+  return state.floats;
 }
 
-Status Translator::dynamic_product(const Node& node, const engine::FinishParameters& finish,
+Status Translator::dynamic_product(const Node& node, const engine::EpilogueParameters& epilogue,
                                    const engine::Value* bias, const engine::Value& rows) {
-  State& of = states_[node.inputs[0]];
-  if (!of.has_rows) quantize_rows(node.inputs[0], builder_.rows(view(node.inputs[0])));
+  State& state = states_[node.inputs[0]];
+  if (!state.has_rows) quantize_rows(node.inputs[0], builder_.rows(view(node.inputs[0])));
   const IntegerWeights* weights = weights_.integers_of(node);
   if (weights == nullptr) return no_memory();
   const auto n_bytes = static_cast<int64_t>(weights->panels.size());
@@ -371,8 +374,8 @@ Status Translator::dynamic_product(const Node& node, const engine::FinishParamet
   engine::DynamicProductParameters parameters;
   parameters.bits = weights->bits;
   parameters.group_size = weights->group_size;
-  parameters.finish = finish;
-  builder_.emit(parameters, {&of.rows, &of.scales, &panels, &scales, &shares, bias}, {&rows});
+  parameters.epilogue = epilogue;
+  builder_.emit(parameters, {&state.rows, &state.scales, &panels, &scales, &shares, bias}, {&rows});
   return {};
 }
 

@@ -1,4 +1,4 @@
-// What moves elements, or is neither elementwise nor a product.
+// Nodes that move elements, and others that are neither elementwise nor products.
 #include "rushlight/backends/xnnpack/payload/shapes.h"
 #include "rushlight/backends/xnnpack/translate/translate.h"
 
@@ -32,7 +32,7 @@ Status Translator::global_pooling(const Node& node) {
   return limit(node);
 }
 
-// The places are int64, as the program has them; of nodes only those that move elements take them.
+// The positions are int64, as in the program; only nodes that move elements accept them.
 Status Translator::arg_max(const Node& node) {
   const auto table = node.body.as<wire::ArgMaxPooling2d>();
   engine::Value image = builder_.dense(view(node.inputs[0]));
@@ -88,8 +88,7 @@ Status Translator::concatenate(const Node& node) {
   return {};
 }
 
-// Everything is float32 here: what a conversion does is to round to the half type that it goes to
-// or comes from, if something was computed in that.
+// Everything is float32 here, so a conversion only rounds to the half type at its input or output.
 void Translator::convert(const Node& node) {
   if (convert_integers(node)) return;
   const Value& in = graph_.values[node.inputs[0]];
@@ -103,7 +102,7 @@ void Translator::convert(const Node& node) {
   deliver(node.outputs[0], value);
 }
 
-// Paddings that nobody has written yet stay so.
+// Paddings that are not written yet stay unwritten.
 Status Translator::transpose(const Node& node) {
   const auto table = node.body.as<wire::StaticTranspose>();
   uint8_t perm[kMaxRank] = {};
@@ -135,7 +134,7 @@ Status Translator::reshape(const Node& node) {
   return {};
 }
 
-// Nothing is written yet: a convolution pads by itself.
+// The padding is not written yet, since a convolution can pad by itself.
 Status Translator::pad(const Node& node) {
   const auto table = node.body.as<wire::StaticConstantPad>();
   const State& from = states_[node.inputs[0]];

@@ -1,4 +1,4 @@
-// Products and convolutions, and what is done to their results in the same step.
+// Products and convolutions, and their epilogues.
 #include <algorithm>
 
 #include "rushlight/backends/xnnpack/payload/shapes.h"
@@ -15,8 +15,8 @@ constexpr uint8_t kChannelsFirst[] = {0, 3, 1, 2};  // [N, H, W, C] as [N, C, H,
 
 bool has_limits(const Node& node) { return node.low != -kInfinity || node.high != kInfinity; }
 
-// The limits of `to`, and after them those of `node`.
-void add_limits(const Node& node, engine::FinishParameters* to) {
+// Applies the limits of `node` after those of `to`.
+void add_limits(const Node& node, engine::EpilogueParameters* to) {
   if (!has_limits(node)) return;
   if (!to->clamped) {
     to->low = -kInfinity;
@@ -27,8 +27,8 @@ void add_limits(const Node& node, engine::FinishParameters* to) {
   to->high = std::min(std::max(to->high, node.low), node.high);
 }
 
-// Whether Winograd's algorithm is quicker, and its weights not much larger: the bounds are those of
-// the cpu backend's compiler half (src/rushlight/backends/cpu/operators/images.py).
+// Whether Winograd's algorithm is faster and its weights are not much larger; the limits are those
+// of the cpu backend's compiler (src/rushlight/backends/cpu/operators/images.py).
 bool suits_winograd(const engine::Window& s, const Shape& filter, const Shape& out,
                     int64_t groups) {
   constexpr int64_t kMostMoreBytes = 2 << 20;
@@ -41,12 +41,12 @@ bool suits_winograd(const engine::Window& s, const Shape& filter, const Shape& o
   if (groups != 1 || outputs % engine::kPanel != 0 || inputs % engine::kPanel != 0) return false;
   const int64_t more = engine::bounded_product({outputs, inputs, engine::kWinogradProducts - 9, 4});
   if (more < 0 || more > kMostMoreBytes) return false;
-  // In a third of its results a tile may lie outside the image.
+  // Up to a third of a tile's results may lie outside the image.
   const int64_t tiles = (out.sizes[1] + 3) / 4 * ((out.sizes[2] + 3) / 4);
   return tiles * 12 <= out.sizes[1] * out.sizes[2] && tiles * out.sizes[0] >= kLeastTiles;
 }
 
-// Of matrices, so that the rank is 2 at least.
+// The shape of a batch of matrices, whose rank is at least 2.
 Shape shape_of_batches(const Shape& shape) {
   Shape batches;
   batches.rank = 3;
@@ -73,14 +73,14 @@ Status Translator::fully_connected(const Node& node, uint32_t root, bool* fits) 
   const engine::Value out = target(value);
   const engine::Value rows = builder_.rows(out);
   engine::ProductParameters parameters;
-  if (!finish(node, root, rows, &parameters.finish)) {
+  if (!epilogue(node, root, rows, &parameters.epilogue)) {
     *fits = false;
     return {};
   }
   const bool has_bias = node.inputs[2] != kNone;
   const engine::Value bias = has_bias ? packed(weights_.bias_of(node)) : engine::Value();
   if (is_dynamic_product(node, graph_)) {
-    RL_TRY(dynamic_product(node, parameters.finish, has_bias ? &bias : nullptr, rows));
+    RL_TRY(dynamic_product(node, parameters.epilogue, has_bias ? &bias : nullptr, rows));
     store(value, out);
     return {};
   }
@@ -111,7 +111,7 @@ Status Translator::convolution(const Node& node, uint32_t root, bool* fits) {
   image.view = permuted(image.view, kChannelsFirst);
   const engine::Value out = target(value);
   engine::Value result = builder_.reshape(out, shapes_[node.outputs[0]]);
-  if (!finish(node, root, builder_.rows(out), &parameters.finish)) {
+  if (!epilogue(node, root, builder_.rows(out), &parameters.epilogue)) {
     *fits = false;
     return {};
   }
@@ -125,42 +125,43 @@ Status Translator::convolution(const Node& node, uint32_t root, bool* fits) {
 }
 
 bool Translator::pads_pixels(uint32_t value, const engine::Window& window) const {
-  const State& of = states_[value];
+  const State& state = states_[value];
   constexpr int64_t kMost = static_cast<int64_t>(fb::cpu_engine::Limit::WINDOW);
   for (size_t d = 0; d < 2; ++d) {
-    if (window.padding[d] + of.before[1 + d] > kMost) return false;
-    if (window.padding[2 + d] + of.after[1 + d] > kMost) return false;
+    if (window.padding[d] + state.before[1 + d] > kMost) return false;
+    if (window.padding[2 + d] + state.after[1 + d] > kMost) return false;
   }
-  return of.padded && of.before[0] == 0 && of.after[0] == 0 && of.before[3] == 0 &&
-         of.after[3] == 0;
+  return state.padded && state.before[0] == 0 && state.after[0] == 0 && state.before[3] == 0 &&
+         state.after[3] == 0;
 }
 
-void Translator::add_padding(const State& of, engine::Window* window) {
+void Translator::add_padding(const State& state, engine::Window* window) {
   for (size_t d = 0; d < 2; ++d) {
-    window->padding[d] += of.before[1 + d];
-    window->padding[2 + d] += of.after[1 + d];
+    window->padding[d] += state.before[1 + d];
+    window->padding[2 + d] += state.after[1 + d];
   }
 }
 
-// What a convolution reads. Zeros around it that nobody has written yet become its padding.
+// The input of a convolution. Zeros around it that are not written yet become the convolution's
+// padding.
 engine::Value Translator::padded_image(const Node& node, engine::Window* window) {
   const uint32_t value = node.inputs[0];
   if (graph_.values[value].datatype == Datatype::QDINT8) return rounded_images(value);
   if (is_integer(value)) return view(value);
   (void)inner_view(value);
-  const State& of = states_[value];
-  const bool joins = of.fill == 0 && node.kind != NodeKind::ConvTranspose2d;
+  const State& state = states_[value];
+  const bool joins = state.fill == 0 && node.kind != NodeKind::ConvTranspose2d;
   if (!joins || !pads_pixels(value, *window)) return view(value);
-  add_padding(of, window);
-  return of.value;
+  add_padding(state, window);
+  return state.value;
 }
 
-bool Translator::finish(const Node& node, uint32_t root, const engine::Value& rows,
-                        engine::FinishParameters* to) {
+bool Translator::epilogue(const Node& node, uint32_t root, const engine::Value& rows,
+                          engine::EpilogueParameters* to) {
   add_limits(node, to);
   if (root == kNone) return true;
   uint32_t residual = kNone;
-  engine::FinishParameters simple = *to;
+  engine::EpilogueParameters simple = *to;
   if (find_residual(node, root, &residual, &simple)) {
     *to = simple;
     if (residual == kNone) return true;
@@ -171,14 +172,14 @@ bool Translator::finish(const Node& node, uint32_t root, const engine::Value& ro
   Tiles tiles;
   Tiles::Term result = 0;
   if (!terms({root, false}, &rows, &tiles, &result)) return false;
-  size_t target = 0;  // the anchor's result is where the cluster's goes
+  size_t target = 0;  // the anchor's result takes the place of the cluster's result
   while (target < tiles.n_operands() && !tiles.is_same(target, rows)) ++target;
   return target < tiles.n_operands() && tiles.assemble(result, target, builder_, &to->program);
 }
 
-// Whether a cluster is one addition and limits: what kernels do without a program.
+// Whether a cluster is one addition and limits, which need no tile program.
 bool Translator::find_residual(const Node& node, uint32_t root, uint32_t* residual,
-                               engine::FinishParameters* to) const {
+                               engine::EpilogueParameters* to) const {
   const bool adds = node.kind == NodeKind::FullyConnected || node.kind == NodeKind::Conv2d;
   uint32_t last = node.outputs[0];
   for (uint32_t i = clusters_.first(root); i != kNone; i = clusters_.next(i)) {
@@ -200,7 +201,7 @@ bool Translator::find_residual(const Node& node, uint32_t root, uint32_t* residu
   return true;
 }
 
-// A layer whose filter or bias is computed.
+// A fully connected layer whose filter or bias is not constant.
 Status Translator::computed_product(const Node& node) {
   const engine::Value out = target(node.outputs[0]);
   engine::Value a = builder_.rows(view(node.inputs[0]));
@@ -241,7 +242,7 @@ Status Translator::batch_product(const Node& node) {
     operands[k].view = expanded(operands[k].view, whole);
     const engine::View& view = operands[k].view;
     const bool has_rows =
-        k == 1 || view.sizes[view.rank - 1] <= 1 || view.steps[view.rank - 1] == 1;
+        k == 1 || view.sizes[view.rank - 1] <= 1 || view.strides[view.rank - 1] == 1;
     if (engine::has_repeats(view) || !has_rows) operands[k] = builder_.dense(operands[k]);
     operands[k] = builder_.reshape(operands[k], shape_of_batches(whole));
   }

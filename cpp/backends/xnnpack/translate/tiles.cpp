@@ -9,7 +9,7 @@ namespace {
 
 using engine::TileInstruction;
 
-// How many terms an instruction reads: they come before immediate numbers.
+// How many terms an instruction reads; immediate numbers come after them.
 size_t inputs_of(TileOp op) {
   if (op == TileOp::LOAD || op == TileOp::CONSTANT) return 0;
   return op >= TileOp::ADD && op <= TileOp::REMAINDER ? 2 : 1;
@@ -41,9 +41,9 @@ Tiles::Term Tiles::add(TileOp op, Term a, Term b, float value) {
 }
 
 bool Tiles::is_same(size_t operand, const engine::Value& value) const {
-  const engine::Value& of = operands_[operand];
-  return of.place == value.place && of.index == value.index &&
-         of.view.offset == value.view.offset && same_steps(of.view, value.view);
+  const engine::Value& loaded = operands_[operand];
+  return loaded.place == value.place && loaded.index == value.index &&
+         loaded.view.offset == value.view.offset && same_strides(loaded.view, value.view);
 }
 
 void Tiles::merge_operands(const Order& order, Builder& builder) {
@@ -102,7 +102,7 @@ void Tiles::compute(Term result, float* numbers, int64_t n) {
   TileInstruction code[engine::kTileInstructions];
   engine::TileOperand operand;
   operand.data = numbers;
-  operand.steps[engine::kTileRank - 1] = 1;
+  operand.strides[engine::kTileRank - 1] = 1;
   engine::TileRun run;
   run.program = {code, write(result, 0, code)};
   run.operands = &operand;

@@ -8,13 +8,13 @@ namespace rushlight::xnnpack {
 
 using engine::TileOp;
 
-// One chain of elementwise operators with one result. What does not fit is remembered: then there
-// is no program, and the operators must be taken one at a time.
+// One chain of elementwise operators with one result. If something does not fit, there is no
+// program, and the operators must be taken one at a time.
 class Tiles {
  public:
   using Term = uint16_t;
 
-  // The elements of a value that has the sizes of the result; steps of 0 repeat elements.
+  // Loads a value that has the sizes of the result; strides of 0 repeat elements.
   Term load(const engine::Value& value);
   Term number(float value);
   Term add(TileOp op, Term a, Term b = 0, float value = 0);
@@ -25,16 +25,17 @@ class Tiles {
   bool is_number(Term term) const { return terms_[term].op == TileOp::CONSTANT; }
   float number_of(Term term) const { return terms_[term].value; }
 
-  // Gives operands as few dimensions as they can have together, taken in this order. What still has
-  // more than the kernel takes is copied, but the last operand, which has no gaps.
+  // Merges the operands' dimensions in this order as far as possible. Operands that still have more
+  // than the kernel takes are copied, except the last one, which is dense.
   void merge_operands(const Order& order, Builder& builder);
-  // The program that stores `result` to operand `target`. False if it needs more than there is.
+  // The program that stores `result` to operand `target`. False if it needs too many registers or
+  // instructions.
   bool assemble(Term result, size_t target, Builder& builder, engine::TileProgram* program);
-  // Makes `n` numbers, the only operand, `result` at once; a few terms always fit.
+  // Computes `result` for `n` numbers, which are the only operand; a few terms always fit.
   void compute(Term result, float* numbers, int64_t n);
 
  private:
-  // The number of instructions; 0 if it needs more than there is.
+  // The number of instructions; 0 if there are too many.
   size_t write(Term result, size_t target, engine::TileInstruction* code);
 
   struct Item {

@@ -26,7 +26,7 @@ Status Translator::run(size_t n_inputs, size_t n_outputs, engine::GraphParts* pa
     }
     if (out_of_memory_) return no_memory();
   }
-  if (!builder_.finish(n_inputs, n_outputs, parts)) return no_memory();
+  if (!builder_.build(n_inputs, n_outputs, parts)) return no_memory();
   return {};
 }
 
@@ -49,7 +49,7 @@ Status Translator::prepare() {
   return {};
 }
 
-// What only reshapes read, the last of which gives an output, may be computed in the output.
+// A value may be computed in an output's memory if only reshapes that end in that output read it.
 void Translator::find_homes() {
   for (uint32_t i = 0; i < states_.size(); ++i) {
     const Value& value = graph_.values[i];
@@ -126,34 +126,35 @@ engine::Value Translator::packed(Span<const float> floats) {
 }
 
 engine::Value Translator::inner_view(uint32_t value) {
-  State& of = states_[value];
-  if (!of.ready) {
-    of.value = constant(value);
-    of.ready = true;
+  State& state = states_[value];
+  if (!state.ready) {
+    state.value = constant(value);
+    state.ready = true;
   }
-  if (of.integers != kNone) {
-    of.value = requantized(of.value, DType::Float32, graph_.values[of.integers]);
-    of.integers = kNone;
+  if (state.integers != kNone) {
+    state.value = requantized(state.value, DType::Float32, graph_.values[state.integers]);
+    state.integers = kNone;
   }
-  // Inputs in half precision, when something reads them first.
-  if (is_half(of.value.view.dtype)) of.value = converted(of.value, DType::Float32);
-  return of.value;
+  // Inputs in half precision are widened when they are first read.
+  if (is_half(state.value.view.dtype)) state.value = converted(state.value, DType::Float32);
+  return state.value;
 }
 
 engine::Value Translator::view(uint32_t value) {
-  State& of = states_[value];
-  const bool rounds = of.ready && of.value.view.dtype == DType::Float32;  // to integers, at the end
+  State& state = states_[value];
+  const bool rounds =
+      state.ready && state.value.view.dtype == DType::Float32;  // it is rounded to integers later
   if (is_integer(value) && !rounds) {
-    if (!of.has_floats) {
-      of.floats = of.ready ? requantized(bytes(value), DType::Float32, graph_.values[value])
-                           : constant(value);
+    if (!state.has_floats) {
+      state.floats = state.ready ? requantized(bytes(value), DType::Float32, graph_.values[value])
+                                 : constant(value);
     }
-    of.has_floats = true;
-    return of.floats;
+    state.has_floats = true;
+    return state.floats;
   }
   (void)inner_view(value);
-  if (of.padded) write_padding(value, of.fill);
-  return of.value;
+  if (state.padded) write_padding(value, state.fill);
+  return state.value;
 }
 
 void Translator::store_padded(uint32_t value, State as) {
@@ -164,17 +165,17 @@ void Translator::store_padded(uint32_t value, State as) {
 
 template <typename T>
 void Translator::write_padding(uint32_t value, T fill) {
-  State& of = states_[value];
+  State& state = states_[value];
   const engine::Value whole =
-      builder_.scratch(dense_view(shapes_[value], Order(), of.value.view.dtype));
+      builder_.scratch(dense_view(shapes_[value], Order(), state.value.view.dtype));
   engine::Value inner = whole;
   for (size_t d = 0; d < whole.view.rank; ++d) {
-    inner.view = narrowed(inner.view, d, of.before[d], of.value.view.sizes[d]);
+    inner.view = narrowed(inner.view, d, state.before[d], state.value.view.sizes[d]);
   }
   this->fill(fill, whole);
-  builder_.copy(of.value, inner);
-  of.value = whole;
-  of.padded = false;
+  builder_.copy(state.value, inner);
+  state.value = whole;
+  state.padded = false;
 }
 
 template <typename T>
@@ -184,7 +185,7 @@ void Translator::fill(T number, const engine::Value& to) {
   };
   const Number numbers[] = {{number}};
   const Span<const Number> kept = builder_.keep(Span<const Number>(numbers));
-  if (kept.empty()) return;  // the builder says so at the end
+  if (kept.empty()) return;  // the builder reports it at the end
   engine::Value one =
       builder_.constant(&kept[0].value, dense_view(Shape(), Order(), to.view.dtype));
   one.view = expanded(one.view, shape_of(to.view));
@@ -212,7 +213,7 @@ void Translator::deliver(uint32_t value, const engine::Value& source) {
   if (states_[value].home != value) return store(value, source);
   const engine::Value output = target(value, Order(), source.view.dtype);
   const bool is_there = source.place == engine::Place::Output && source.index == output.index &&
-                        source.view.offset == 0 && same_steps(source.view, output.view);
+                        source.view.offset == 0 && same_strides(source.view, output.view);
   if (!is_there) builder_.copy(source, output);
   store(value, output);
 }
@@ -227,7 +228,7 @@ void Translator::write_output(uint32_t value) {
     return convert_to(builder_.dense(bytes(value)), output, graph_.values[value]);
   }
   const engine::Value source = view(value);
-  const bool is_place = source.view.dtype == DType::Int64;  // of a maximum
+  const bool is_place = source.view.dtype == DType::Int64;  // the positions of maxima
   engine::Value output;
   output.view = dense_view(shapes_[value], Order(),
                            is_place ? DType::Int64 : dtype_of(graph_.values[value].datatype));

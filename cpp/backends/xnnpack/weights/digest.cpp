@@ -11,7 +11,7 @@ constexpr size_t kBlock = kLanes * sizeof(uint64_t);
 constexpr size_t kPiece = size_t{1} << 18;
 constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
 
-// Each step can be undone, so that two words that differ never lead to the same number.
+// Every operation is invertible, so that two different words never give the same digest.
 uint64_t mixed(uint64_t x) {
   x = (x ^ x >> 32) * kOdd;
   x = (x ^ x >> 29) * kOdd;

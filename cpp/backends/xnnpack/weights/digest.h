@@ -1,4 +1,4 @@
-// A number for bytes, that other bytes do not have: for noticing damage, not against an attacker.
+// A digest of bytes, to detect damage. It does not protect against an attacker.
 #pragma once
 
 #include <cstdint>

@@ -29,9 +29,9 @@ Filter filter_of(const Node& node, const Graph& graph) {
   return filter;
 }
 
-float scale_at(const Quantization& of, int64_t i) {
-  if (of.scales.empty()) return of.scale;
-  return fb::read<float>(of.scales.data() + static_cast<size_t>(i) * sizeof(float));
+float scale_at(const Quantization& quantization, int64_t i) {
+  if (quantization.scales.empty()) return quantization.scale;
+  return fb::read<float>(quantization.scales.data() + static_cast<size_t>(i) * sizeof(float));
 }
 
 class Maker {
@@ -95,8 +95,8 @@ class Maker {
     return true;
   }
 
-  // What a sum starts from takes the zero point of the input out of it. Wrong numbers in a file may
-  // overflow, which is defined of unsigned ones.
+  // The start of a sum subtracts the input's zero point. A damaged file's numbers may overflow, so
+  // the arithmetic is unsigned.
   void start_sums(float* scales) {
     const auto zero_point = static_cast<uint32_t>(input_.quantization.zero_point + 128);
     for (int64_t j = 0; j < outputs_; ++j) {
@@ -108,16 +108,16 @@ class Maker {
     }
   }
 
-  // Of each panel [groups, kPanel].
+  // [groups, kPanel] for each panel.
   bool scale_groups() {
     const int64_t groups = filter_.inputs / to_.group_size;
     auto* scales = zeros<uint16_t>(columns_ * groups);
     auto* shares = zeros<float>(columns_);
     if (scales == nullptr || shares == nullptr) return false;
-    const uint8_t* given = filter_value_.quantization.scales.data();
+    const uint8_t* unaligned = filter_value_.quantization.scales.data();
     for (int64_t j = 0; j < outputs_; ++j) {
       for (int64_t g = 0; g < groups; ++g) {
-        const auto bits = fb::read<uint16_t>(given + static_cast<size_t>(j * groups + g) * 2);
+        const auto bits = fb::read<uint16_t>(unaligned + static_cast<size_t>(j * groups + g) * 2);
         scales[(j / engine::kPanel * groups + g) * engine::kPanel + j % engine::kPanel] = bits;
         int32_t sum = 0;
         for (int64_t k = 0; k < to_.group_size; ++k) {
@@ -183,11 +183,13 @@ bool make_weights(const Node& node, const Graph& graph, Allocator* allocator, In
 }
 
 void dequantize(const Value& value, float* to) {
-  const Quantization& of = value.quantization;
+  const Quantization& quantization = value.quantization;
   int64_t inner = 1;  // elements from one index of the channels to the next
-  for (size_t d = of.channel_dim + 1; d < value.shape.rank; ++d) inner *= value.shape.sizes[d];
+  for (size_t d = quantization.channel_dim + 1; d < value.shape.rank; ++d)
+    inner *= value.shape.sizes[d];
   const int64_t numel = numel_of(value.shape);
-  const int64_t channels = of.scales.empty() ? 1 : value.shape.sizes[of.channel_dim];
+  const int64_t channels =
+      quantization.scales.empty() ? 1 : value.shape.sizes[quantization.channel_dim];
   const bool is_wide = value.datatype == Datatype::QINT32 || value.datatype == Datatype::QCINT32;
   Filter nibbles;
   nibbles.data = value.data.data();
@@ -198,13 +200,13 @@ void dequantize(const Value& value, float* to) {
     const int32_t integer = is_nibbles ? nibble_at(nibbles, 0, i)
                             : is_wide  ? fb::read<int32_t>(value.data.data() + at * 4)
                                        : static_cast<int8_t>(value.data[at]);
-    const float number = static_cast<float>(integer - (is_wide ? 0 : of.zero_point));
-    if (of.group_size > 0) {
-      const auto bits =
-          fb::read<uint16_t>(of.scales.data() + static_cast<size_t>(i / of.group_size) * 2);
+    const float number = static_cast<float>(integer - (is_wide ? 0 : quantization.zero_point));
+    if (quantization.group_size > 0) {
+      const auto bits = fb::read<uint16_t>(quantization.scales.data() +
+                                           static_cast<size_t>(i / quantization.group_size) * 2);
       to[i] = number * kernels::plain::widen(kernels::plain::BFloat{bits});
     } else {
-      to[i] = number * scale_at(of, i / inner % channels);
+      to[i] = number * scale_at(quantization, i / inner % channels);
     }
   }
 }

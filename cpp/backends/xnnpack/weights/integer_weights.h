@@ -1,5 +1,5 @@
-// Constants of products of integers, as the engine's kernels read them. Made when a node is
-// translated first, which is when the graph is loaded, and kept.
+// Constants of integer products, in the layout of the engine's kernels. They are made when a node
+// is first translated, at load, and kept.
 #pragma once
 
 #include "rushlight/backends/xnnpack/payload/graph.h"
@@ -8,32 +8,32 @@
 
 namespace rushlight::xnnpack {
 
-// What belongs to columns is filled up with zeros to whole panels.
+// Arrays with one element for each column are filled up with zeros to whole panels.
 struct IntegerWeights {
   bool is_ready = false;
   int32_t bits = 8;
   Span<const uint8_t> panels;
   int64_t n_columns = 0;
-  // Of static products: what sums start from, and what makes them integers of the result. Of
-  // dynamic ones: sums of weights, and their scales.
+  // For static products: the start of each sum, and the multiplier that requantizes it. For dynamic
+  // products: the sums of weights, and their scales.
   const int32_t* sums = nullptr;
   const float* scales = nullptr;
-  // Of groups, instead: scales as bfloat16 for each panel, and sums of scale * weight.
+  // With groups, instead: bfloat16 scales for each panel, and sums of scale * weight.
   int64_t group_size = 0;
   const uint16_t* group_scales = nullptr;
   int64_t n_group_scales = 0;
   const float* shares = nullptr;
 };
 
-// Whether a node is one that the engine computes with integers alone.
+// Whether the engine computes a node with integers alone.
 bool is_static_product(const Node& node, const Graph& graph);
-// Whether its input is quantised row by row when it runs.
+// Whether a node's input is quantized row by row at run time.
 bool is_dynamic_product(const Node& node, const Graph& graph);
 
 // False if memory ran out.
 bool make_weights(const Node& node, const Graph& graph, Allocator* allocator, IntegerWeights* to);
 
-// The elements of a constant of integers as what they stand for.
+// Dequantizes a constant.
 void dequantize(const Value& value, float* to);
 
 }  // namespace rushlight::xnnpack

@@ -29,11 +29,11 @@ constexpr double kAtPoints[engine::kWinogradIn][3] = {{1, 0, 0},
                                                       {1.0 / 6, -1.0 / 6 * kRoot, 1.0 / 3},
                                                       {0, 0, 1}};
 
-// The value of 3 by 3 taps, `step` floats apart, at two points.
-float at_points(const float* taps, int64_t step, const double* y, const double* x) {
+// The polynomial of 3 by 3 taps, which are `stride` floats apart, at two points.
+float at_points(const float* taps, int64_t stride, const double* y, const double* x) {
   double sum = 0;
   for (int64_t a = 0; a < 3; ++a) {
-    for (int64_t b = 0; b < 3; ++b) sum += y[a] * x[b] * taps[(a * 3 + b) * step];
+    for (int64_t b = 0; b < 3; ++b) sum += y[a] * x[b] * taps[(a * 3 + b) * stride];
   }
   return static_cast<float>(sum);
 }
@@ -55,7 +55,7 @@ void widen_as(const uint8_t* from, int64_t n, float* to) {
   }
 }
 
-// A few columns of a part of the depth are widened at a time, then packed from the cache.
+// Widens a few columns of a part of the depth at a time, then packs them from the cache.
 void pack_widened(const Filter& f, bool is_transposed, float* to, Workers* workers) {
   constexpr int64_t kDepth = 64;
   const auto* data = static_cast<const uint8_t*>(f.data);

@@ -1,4 +1,4 @@
-// Weights of XNNPACK graphs in the order in which the engine's kernels read them: see
+// Packs weights of XNNPACK graphs in the layout of the engine's kernels: see
 // engine/types/{product,convolution}.h, and src/rushlight/backends/cpu/graph/panels.py for the same
 // ahead of time.
 #pragma once
@@ -10,35 +10,34 @@
 
 namespace rushlight::xnnpack {
 
-// The filter of a convolution, [outputs, taps, inputs / groups]; of a depthwise one [taps,
-// outputs].
+// The filter of a convolution, [outputs, taps, inputs / groups]; if depthwise, [taps, outputs].
 struct Filter {
   const void* data = nullptr;
-  DType dtype = DType::Float32;  // Float16 and BFloat16 of fully connected layers, too
+  DType dtype = DType::Float32;  // fully connected layers may also have Float16 or BFloat16
   int64_t taps = 1;              // height * width
   int64_t inputs = 1;            // of a group
   int64_t outputs = 1;           // of a group
   int64_t groups = 1;
 };
 
-// Floats that the packed form has; -1 if there are too many.
+// The number of floats when packed; -1 if there are too many.
 int64_t dense_floats(const Filter& filter);
 int64_t depthwise_floats(const Filter& filter);
 int64_t transposed_floats(const Filter& filter);
 int64_t winograd_floats(const Filter& filter);
 int64_t bias_floats(int64_t outputs);
 
-// `n` elements of a float type as float32; they need no alignment.
+// Widens `n` elements of a float type, which need not be aligned.
 void widen(const void* from, DType dtype, int64_t n, float* to);
 
-// A fully connected layer is a dense filter of one tap; `is_transposed`: it lies as [inputs,
-// outputs].
+// Packs a fully connected layer, which is a dense filter of one tap; if `is_transposed`, it is
+// [inputs, outputs].
 void pack_linear(const Filter& filter, bool is_transposed, float* to, Workers* workers);
 void pack_dense(const Filter& filter, float* to, Workers* workers);
 void pack_depthwise(const Filter& filter, float* to);
 void pack_transposed(const Filter& filter, float* to);
-// Of 3 by 3 taps, without groups, whole panels of inputs and outputs: panels of a matrix [inputs,
-// outputs] for each product of Winograd's algorithm.
+// Packs 3 by 3 taps for Winograd's algorithm: panels of a matrix [inputs, outputs] for each of its
+// products. There are no groups, and inputs and outputs fill whole panels.
 void pack_winograd(const Filter& filter, float* to);
 void pack_bias(const float* bias, int64_t outputs, float* to);
 

@@ -8,11 +8,11 @@ namespace rushlight::xnnpack {
 namespace {
 
 constexpr uint8_t kMagic[8] = {'R', 'L', 'P', 'A', 'C', 'K', 'E', 'D'};
-// One more whenever weights are packed in another way, or keys are made in another way.
+// Raise it whenever the packing or the keys change.
 constexpr uint32_t kVersion = 1;
 constexpr uint32_t kByteOrder = 0x01020304;
 constexpr size_t kAlignment = 64;
-constexpr size_t kFirstParts = 3;  // of the file: header, entries, what aligns the floats
+constexpr size_t kFirstParts = 3;  // of the file: header, entries, alignment before the floats
 
 size_t aligned(size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -23,15 +23,15 @@ Span<const uint8_t> bytes_of(Span<const T> items) {
 
 bool same(PackedKey a, PackedKey b) { return a.words[0] == b.words[0] && a.words[1] == b.words[1]; }
 
-// Which weights a program has: the keys and sizes of its named data.
+// A digest of the keys and sizes of a program's named data, which identifies its weights.
 uint64_t digest_of_program(const NamedData* data) {
   uint64_t sum = 0;
   const size_t n = data != nullptr ? data->n_keys() : 0;
   for (size_t i = 0; i < n; ++i) {
     const StringView key = data->key(i);
-    const auto found = data->get(key);
+    const auto stored = data->get(key);
     const uint64_t numbers[] = {sum, digest(bytes_of(Span<const char>(key.data(), key.size()))),
-                                found.ok() ? found.value().size() : 0};
+                                stored.ok() ? stored.value().size() : 0};
     sum = digest(bytes_of(Span<const uint64_t>(numbers)));
   }
   return sum;
@@ -50,7 +50,7 @@ struct PackedCache::Header {
   uint64_t program;
   uint64_t size;  // of the whole file
   uint64_t n_entries;
-  uint64_t digest;  // of this, with the digest of the entries here
+  uint64_t digest;  // of the header, computed with the digest of the entries in this field
   uint64_t unused[2];
 
   uint64_t digest_with(Span<const Entry> entries) const {
@@ -64,7 +64,7 @@ struct PackedCache::Entry {
   PackedKey key;
   uint64_t offset;
   uint64_t size;    // bytes
-  uint64_t digest;  // of these
+  uint64_t digest;  // of these bytes
 };
 
 PackedKey packed_key(Span<const int64_t> how, Span<const uint8_t> what) {
@@ -82,7 +82,7 @@ Status PackedCache::open(const BackendInit& init, FileStore* files) {
   const BackendOption* path = init.options.find("packed_cache_path");
   const BackendOption* writes = init.options.find("save_weight_cache_on_disk");
   if (path != nullptr && path->kind != BackendOption::Kind::String) {
-    return wrong_type(init, "packed_cache_path", "a text");
+    return wrong_type(init, "packed_cache_path", "text");
   }
   if (writes != nullptr && writes->kind != BackendOption::Kind::Bool) {
     return wrong_type(init, "save_weight_cache_on_disk", "a bool");
@@ -112,7 +112,7 @@ Status PackedCache::open(const BackendInit& init, FileStore* files) {
   return {};
 }
 
-// What is wrong with the file; nullptr if it may be used.
+// Why the file cannot be used; nullptr if it can.
 const char* PackedCache::check() {
   const Span<const uint8_t> bytes = file_.bytes;
   Header header;
@@ -189,13 +189,13 @@ void PackedCache::save(Workers* workers) {
   added_ = List<Added>(allocator_);
 }
 
-// What the file had is kept: it may be of another method.
+// Keeps the entries of the old file: they may be another method's.
 Status PackedCache::write(Span<Entry> all, Span<Span<const uint8_t>> parts, Workers* workers,
                           Message& why) {
   static constexpr uint8_t kZeros[kAlignment] = {};
   size_t n = 0;
   size_t n_parts = kFirstParts;
-  size_t offset = 0;  // behind the entries, whose number is not known yet
+  size_t offset = 0;  // from the end of the entries, whose number is not known yet
   const auto append = [&](PackedKey key, Span<const uint8_t> bytes, uint64_t sum) {
     all[n++] = {key, offset, bytes.size(), sum};
     parts[n_parts++] = bytes;

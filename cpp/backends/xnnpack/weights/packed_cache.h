@@ -1,9 +1,9 @@
-// A file of packed weights, which the delegates of a method share: what one load packs, the next
-// one maps. A file that is cut, damaged, of another version or of other weights is not used, the
-// log says why, and it is written anew.
+// A file of packed weights, which the delegates of a method share: one load packs the weights, the
+// next one maps them. A file that is cut, damaged, of another version or for other weights is not
+// used but written again, and the log says why.
 //
-// The file: a header, entries, then the packed floats of each entry at a multiple of 64. Entries
-// are found by what was packed and how, not by who asked. Packed weights are the same on every
+// The file: a header, entries, then the packed floats of each entry at a multiple of 64. An entry's
+// key says what was packed and how, not for which node. Packed weights are the same on every
 // instruction set.
 #pragma once
 
@@ -13,24 +13,25 @@
 
 namespace rushlight::xnnpack {
 
-// What was packed, and how.
+// A key: what was packed, and how.
 struct PackedKey {
   uint64_t words[2] = {};
 };
 
-// Numbers that say how, and the bytes of a constant or, better, a text that stands for them.
+// From the parameters of the packing, and from a constant's bytes or, better, a text that
+// identifies them.
 PackedKey packed_key(Span<const int64_t> how, Span<const uint8_t> what);
 
 class PackedCache {
  public:
   // The options of the first delegate of a method: `packed_cache_path`, and whether to write there,
-  // `save_weight_cache_on_disk`. Nothing without a path. InvalidArgument for an option of another
-  // type. `files` may be nullptr.
+  // `save_weight_cache_on_disk`. Without a path, there is no file. InvalidArgument for an option of
+  // another type. `files` may be nullptr.
   Status open(const BackendInit& init, FileStore* files);
   bool is_open() const { return files_ != nullptr; }
-  // The packed floats, as long as the file is open; nothing if they are not there, or damaged.
+  // The packed floats, valid while the file is open; empty if they are missing or damaged.
   Span<const float> find(PackedKey key, int64_t floats, Workers* workers);
-  // What was packed and was not there; it stays where it is until save().
+  // Adds floats that were packed and not in the file. They must not move until save().
   void add(PackedKey key, Span<const float> packed);
   // Writes the file if something was added.
   void save(Workers* workers);

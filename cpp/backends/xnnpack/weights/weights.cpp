@@ -141,8 +141,8 @@ Span<const float> Weights::pack(const Node& node) {
   const bool is_kept = cache_->is_open() && floats > 0 && is_float(value.datatype);
   const PackedKey key = is_kept ? key_of(node.inputs[1], how) : PackedKey();
   if (is_kept) {
-    const Span<const float> found = cache_->find(key, floats, workers_);
-    if (found.data() != nullptr) return found;
+    const Span<const float> packed = cache_->find(key, floats, workers_);
+    if (packed.data() != nullptr) return packed;
   }
   filter.data = widens_itself ? static_cast<const void*>(value.data.data()) : plain(node.inputs[1]);
   float* to = filter.data != nullptr || floats == 0 ? allocate(floats) : nullptr;
@@ -168,11 +168,11 @@ void Weights::pack_filter(const Node& node, const Filter& filter, float* to) {
 }
 
 const IntegerWeights* Weights::integers_of(const Node& node) {
-  IntegerWeights* of = &integers_[static_cast<size_t>(&node - graph_->nodes.data())];
-  if (!make_weights(node, *graph_, allocator_, of)) return nullptr;
+  IntegerWeights* weights = &integers_[static_cast<size_t>(&node - graph_->nodes.data())];
+  if (!make_weights(node, *graph_, allocator_, weights)) return nullptr;
   const StringView key = graph_->values[node.inputs[1]].key;
   if (named_data_ != nullptr && !key.empty()) named_data_->release(key);
-  return of;
+  return weights;
 }
 
 Span<const float> Weights::bias_of(const Node& node) {

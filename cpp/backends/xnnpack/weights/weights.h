@@ -1,5 +1,5 @@
-// The constants of a graph as the engine's kernels read them. Each is packed, or found in a file of
-// packed ones, when it is first asked for, which is when the graph is loaded, and stays.
+// The constants of a graph in the layout of the engine's kernels. Each is packed, or taken from a
+// file of packed weights, when it is first asked for, at load, and kept.
 #pragma once
 
 #include "rushlight/backends/xnnpack/payload/graph.h"
@@ -10,28 +10,28 @@
 
 namespace rushlight::xnnpack {
 
-// A filter without its data.
+// The layout of a filter, without its data.
 Filter filter_of_convolution(const Node& node);
 Filter filter_of_layer(const Node& node, const Shape& shape);
 
 class Weights {
  public:
   Weights() = default;
-  // init's allocator keeps what is packed. What was packed of the named data is given back.
+  // Packed weights lie in init's allocator. Named data that was packed is released.
   Status prepare(const Graph& graph, const BackendInit& init, PackedCache* cache);
 
   // Packed floats; nullptr if memory ran out.
   Span<const float> filter_of(const Node& node);
-  // How the filter of a dense convolution is packed: that is decided when it is asked for first.
+  // How the filter of a dense convolution is packed; the first call decides.
   bool is_winograd(const Node& node, bool suits);
   Span<const float> bias_of(const Node& node);
   // The elements of a constant as float32.
   const float* plain(uint32_t value);
-  // Of a static or dynamic product of integers; nullptr if memory ran out.
+  // The constants of a static or dynamic integer product; nullptr if memory ran out.
   const IntegerWeights* integers_of(const Node& node);
 
  private:
-  // What is known of a value.
+  // The packed form of a value.
   struct Entry {
     const float* plain = nullptr;
     NodeKind packed_for = NodeKind::NONE;

@@ -33,9 +33,9 @@ void find_rows(void* data, int64_t begin, int64_t end) {
 
 }  // namespace
 
-void arg_max(const ArgMax& given, Workers* workers) {
-  const ConvGeometry& g = given.geometry;
-  ArgMax job = given;
+void arg_max(const ArgMax& maximum, Workers* workers) {
+  const ConvGeometry& g = maximum.geometry;
+  ArgMax job = maximum;
   const int64_t rows = g.batch * g.out_height;
   const double work = work_of({rows, g.out_width, g.in_channels, g.kernel_y, g.kernel_x});
   share_out(rows, work, find_rows, &job, workers);

@@ -8,7 +8,7 @@
 
 namespace rushlight::engine {
 
-// Bytes; 0 for most 1 by 1 convolutions.
+// The bytes of scratch that convolve() needs; 0 for most 1 by 1 convolutions.
 size_t convolution_scratch(const ConvGeometry& geometry);
 // Dense and grouped. `scratch` has convolution_scratch() bytes.
 void convolve(const Convolution& convolution, void* scratch, Workers* workers);
@@ -26,8 +26,8 @@ void convolve_transposed(const Convolution& convolution, void* scratch, Workers*
 
 void pool(const Pooling& pooling, Workers* workers);
 
-void arg_max(const ArgMax& given, Workers* workers);
+void arg_max(const ArgMax& maximum, Workers* workers);
 
-void resize_bilinear(const Resize& given, Workers* workers);
+void resize_bilinear(const Resize& resize, Workers* workers);
 
 }  // namespace rushlight::engine

@@ -5,19 +5,19 @@
 namespace rushlight::engine {
 namespace {
 
-// Channels that are taken together: so many that few calls are needed, and so few that rows of
-// small images can be shared out.
+// How many channels are taken together: enough for few calls, and few enough to share out small
+// images.
 constexpr int64_t kChannels = 256;
 
 struct Depthwise {
   const Convolution* convolution;
   const DepthwiseFn* tiles;  // by DepthwiseEdge; nullptr: point by point
   int64_t rows;              // of a tile
-  int64_t bands;             // of so many rows, of one image
+  int64_t bands;             // of `rows` rows, in one image
   int64_t chunks;            // of channels
 };
 
-// Neighbouring rows of results, of some of their channels.
+// Neighbouring rows of results, and some of their channels.
 struct Band {
   const Convolution* convolution;
   const float* in;  // the image
@@ -31,7 +31,7 @@ uint32_t lowest_bits(int64_t n) {
   return n >= 32 ? UINT32_MAX : (uint32_t{1} << n) - 1;
 }
 
-// The bits of `n` that are inside 0..size-1 when bit 0 lies at `start`.
+// Bits 0..n-1, set where start + bit is within 0..size-1.
 uint32_t bits_inside(int64_t start, int64_t n, int64_t size) {
   return lowest_bits(least(n, size - start)) & ~lowest_bits(-start);
 }
@@ -41,19 +41,19 @@ DepthwiseTile tile_of(const Depthwise& job, const Band& band) {
   const ConvGeometry& g = conv.geometry;
   const int64_t y = band.y * g.stride_y - g.pad_top;
   DepthwiseTile tile;
-  tile.row_step = conv.in_row_step;
-  tile.column_step = conv.in_column_step;
+  tile.row_stride = conv.in_row_stride;
+  tile.column_stride = conv.in_column_stride;
   tile.rows_inside = bits_inside(y, (job.rows - 1) * g.stride_y + g.kernel_y, g.in_height);
-  tile.in = band.in + y * conv.in_row_step + band.channel;
+  tile.in = band.in + y * conv.in_row_stride + band.channel;
   tile.weights = conv.weights + band.channel;
-  tile.tap_step = panels_of(g.out_channels) * kPanel;
-  tile.bias = conv.finish.bias == nullptr ? nullptr : conv.finish.bias + band.channel;
-  tile.out_step = g.out_channels;
-  tile.out_row_step = g.out_width * g.out_channels;
+  tile.tap_stride = panels_of(g.out_channels) * kPanel;
+  tile.bias = conv.epilogue.bias == nullptr ? nullptr : conv.epilogue.bias + band.channel;
+  tile.out_stride = g.out_channels;
+  tile.out_row_stride = g.out_width * g.out_channels;
   tile.rows = band.rows;
   tile.channels = band.channels;
-  tile.low = conv.finish.low;
-  tile.high = conv.finish.high;
+  tile.low = conv.epilogue.low;
+  tile.high = conv.epilogue.high;
   return tile;
 }
 
@@ -66,10 +66,10 @@ void band_by_tiles(const Depthwise& job, const Band& band) {
   for (int64_t x = 0; x < g.out_width; x += kDepthwisePixels) {
     const int64_t first = x * g.stride_x - g.pad_left;
     tile.columns_inside = bits_inside(first, columns, g.in_width);
-    tile.in = in + first * conv.in_column_step;
+    tile.in = in + first * conv.in_column_stride;
     tile.out = band.out + x * g.out_channels + band.channel;
     tile.pixels = least(g.out_width - x, kDepthwisePixels);
-    // Padding beyond what a kernel covers leaves columns outside that are not at the sides.
+    // If the padding is larger than the kernel, columns beside the outermost lie outside, too.
     DepthwiseEdge edge = DepthwiseEdge::None;
     if (first < 0 || first + columns > g.in_width) edge = DepthwiseEdge::Sides;
     const bool deep = first + columns - g.in_width >= g.kernel_x;
@@ -82,25 +82,25 @@ void row_by_points(const Band& row) {
   const Convolution& conv = *row.convolution;
   const ConvGeometry& g = conv.geometry;
   const Taps taps_y(row.y * g.stride_y - g.pad_top, g.dilation_y, g.kernel_y, g.in_height);
-  const float* in = row.in + taps_y.position * conv.in_row_step;
+  const float* in = row.in + taps_y.position * conv.in_row_stride;
   DepthwisePoint point;
-  point.y_step = conv.in_row_step * g.dilation_y;
-  point.x_step = conv.in_column_step * g.dilation_x;
+  point.y_stride = conv.in_row_stride * g.dilation_y;
+  point.x_stride = conv.in_column_stride * g.dilation_x;
   point.taps_y = taps_y.count;
-  point.tap_step = panels_of(g.out_channels) * kPanel;
-  point.weights_y_step = g.kernel_x * point.tap_step;
-  const float* weights = conv.weights + taps_y.first * point.weights_y_step + row.channel;
-  point.bias = conv.finish.bias == nullptr ? nullptr : conv.finish.bias + row.channel;
+  point.tap_stride = panels_of(g.out_channels) * kPanel;
+  point.weights_y_stride = g.kernel_x * point.tap_stride;
+  const float* weights = conv.weights + taps_y.first * point.weights_y_stride + row.channel;
+  point.bias = conv.epilogue.bias == nullptr ? nullptr : conv.epilogue.bias + row.channel;
   point.channel = row.channel;
   point.channels = row.channels;
   point.multiplier = g.out_channels / g.in_channels;
-  point.low = conv.finish.low;
-  point.high = conv.finish.high;
+  point.low = conv.epilogue.low;
+  point.high = conv.epilogue.high;
   for (int64_t x = 0; x < g.out_width; ++x) {
     const Taps taps(x * g.stride_x - g.pad_left, g.dilation_x, g.kernel_x, g.in_width);
     point.taps_x = taps.count;
-    point.in = in + taps.position * conv.in_column_step;
-    point.weights = weights + taps.first * point.tap_step;
+    point.in = in + taps.position * conv.in_column_stride;
+    point.weights = weights + taps.first * point.tap_stride;
     point.out = row.out + x * g.out_channels + row.channel;
     depthwise_loops().point(point);
   }
@@ -118,7 +118,7 @@ void run_bands(void* data, int64_t begin, int64_t end) {
     band.rows = least(job.rows, g.out_height - band.y);
     band.channel = item % job.chunks * kChannels;
     band.channels = least(kChannels, g.out_channels - band.channel);
-    band.in = conv.in + image * conv.in_batch_step;
+    band.in = conv.in + image * conv.in_batch_stride;
     const int64_t pixel = (image * g.out_height + band.y) * g.out_width;
     band.out = conv.out + pixel * g.out_channels;
     if (job.tiles == nullptr) {
@@ -126,9 +126,9 @@ void run_bands(void* data, int64_t begin, int64_t end) {
     } else {
       band_by_tiles(job, band);
     }
-    if (conv.finish.block != nullptr) {
-      conv.finish.block(conv.finish.data, pixel, band.rows * g.out_width, band.channel,
-                        band.channels);
+    if (conv.epilogue.block != nullptr) {
+      conv.epilogue.block(conv.epilogue.data, pixel, band.rows * g.out_width, band.channel,
+                          band.channels);
     }
   }
 }
@@ -141,7 +141,7 @@ void convolve_depthwise(const Convolution& convolution, Workers* workers) {
   const bool square = g.kernel_x == g.kernel_y && g.stride_x == g.stride_y;
   const bool odd = g.kernel_x == 3 || g.kernel_x == 5 || g.kernel_x == 7;
   const bool dilated = g.dilation_x != 1 || g.dilation_y != 1;
-  // Tiles form addresses outside of the image, which must not be far from it.
+  // Tiles form addresses outside the image, which must not lie far from it.
   const bool is_near = g.pad_top < g.kernel_y && g.pad_left < g.kernel_x;
   const bool multiplied = g.out_channels != g.in_channels;
   if (square && odd && g.stride_x <= 2 && !dilated && is_near && !multiplied) {

@@ -1,4 +1,4 @@
-// Depthwise convolutions of bytes. Four rows of an image are put by turns, so that a dot product of
+// Depthwise convolutions of bytes. Four rows of an image are interleaved, so that a dot product of
 // four bytes sums up four taps of a column; with the weights moved down by a row, the same bytes
 // give the next row of results.
 #include "rushlight/engine/loops/images/dot_depthwise.h"
@@ -11,26 +11,26 @@
 namespace rushlight::engine {
 namespace {
 
-constexpr int64_t kChunkPanels = 2;  // of channels that become results together
-// The same where loops take whole bands, and of how many at once.
+constexpr int64_t kChunkPanels = 2;  // panels of channels that are requantized together
+// The same for loops over whole bands, and how many panels they take at once.
 constexpr int64_t kBandPanels = 16;
 constexpr int64_t kBands = 8;
-constexpr int64_t kMostRows = 4;      // of results of the same bytes
-constexpr int64_t kMostPixels = 32;   // of a row that are summed up before they become results
-constexpr int64_t kMostColumns = 80;  // of an image that are put by turns
+constexpr int64_t kMostRows = 4;      // rows of results from the same interleaved bytes
+constexpr int64_t kMostPixels = 32;   // of a row that are summed up before they are requantized
+constexpr int64_t kMostColumns = 80;  // of an image that are interleaved at a time
 
-// How a convolution is cut.
+// How a convolution is divided.
 struct Plan {
   const QuantizedConvolution* convolution = nullptr;
   uint8_t* weights = nullptr;  // [panel][row of results][quad of rows][tap x] in quads
-  uint8_t* padding = nullptr;  // a row of an image, and no more columns than it has
+  uint8_t* padding = nullptr;  // a row of padding, as long as a row of the image
   void (*run_bands)(const DepthwiseBands& bands) = nullptr;  // of whole panels
-  int64_t quads;                                             // of rows of the kernel
-  int64_t rows;                                              // of results of the same bytes
-  int64_t bands;                                             // of so many rows, of one image
+  int64_t quads;                                             // quads of the kernel's rows
+  int64_t rows;   // of results from the same interleaved bytes
+  int64_t bands;  // of so many rows, of one image
   int64_t at_once;
   int64_t chunk_panels, chunks;
-  int64_t pixels;  // of a row of results that are summed up before they become bytes
+  int64_t pixels;  // of a row of results that are summed up before they are requantized
   int64_t taps;    // of a row of the kernel at once
 
   Plan(const ConvGeometry& g, int64_t threads) : quads(quads_of(g.kernel_y)), rows(1) {
@@ -41,7 +41,7 @@ struct Plan {
     at_once = run_bands != nullptr ? kBands : 1;
     chunk_panels = run_bands != nullptr ? kBandPanels : kChunkPanels;
     chunks = (panels_of(g.out_channels) + chunk_panels - 1) / chunk_panels;
-    if (run_bands != nullptr && chunks < 2 * threads) {  // as many groups for each thread
+    if (run_bands != nullptr && chunks < 2 * threads) {  // as many chunks for each thread
       const int64_t of_thread = (bands + kBands * threads - 1) / (kBands * threads);
       at_once = (bands + of_thread * threads - 1) / (of_thread * threads);
     }
@@ -60,7 +60,7 @@ struct Plan {
   const uint8_t* row_at(int64_t image, int64_t y) const {
     const QuantizedConvolution& conv = *convolution;
     if (y < 0 || y >= conv.geometry.in_height) return padding;
-    return conv.in + image * conv.in_batch_step + y * conv.in_row_step;
+    return conv.in + image * conv.in_batch_stride + y * conv.in_row_stride;
   }
 };
 
@@ -70,7 +70,7 @@ void pack_panels(void* data, int64_t begin, int64_t end) {
   const Plan& plan = *static_cast<const Plan*>(data);
   const ConvGeometry& g = plan.convolution->geometry;
   constexpr uint8_t kZeros[kPanel] = {};
-  const int64_t step = panels_of(g.out_channels) * kPanel;
+  const int64_t stride = panels_of(g.out_channels) * kPanel;
   QuadRows quad;
   quad.columns = g.kernel_x;
   quad.channels = kPanel;
@@ -82,8 +82,8 @@ void pack_panels(void* data, int64_t begin, int64_t end) {
         for (int64_t j = 0; j < kQuad; ++j) {
           const int64_t y = q * kQuad + j - row;
           const bool inside = y >= 0 && y < g.kernel_y;
-          quad.rows[j] = inside ? from + y * g.kernel_x * step : kZeros;
-          quad.steps[j] = inside ? step : 0;
+          quad.rows[j] = inside ? from + y * g.kernel_x * stride : kZeros;
+          quad.strides[j] = inside ? stride : 0;
         }
         dot_depthwise_loops().interleave(quad, out);
       }
@@ -116,9 +116,9 @@ class Band {
       for (int64_t row = 0; row < rows_; ++row) {
         const int64_t pixel = (image_ * g_.out_height + y_ + row) * g_.out_width + x;
         results_.write(sums_[row], pixel, pixels);
-        const Finish& finish = conv_.results.finish;
-        if (finish.block == nullptr) continue;
-        finish.block(finish.data, pixel, pixels, channel_, channels_);
+        const Epilogue& epilogue = conv_.results.epilogue;
+        if (epilogue.block == nullptr) continue;
+        epilogue.block(epilogue.data, pixel, pixels, channel_, channels_);
       }
     }
   }
@@ -129,15 +129,15 @@ class Band {
     const uint8_t* weights = plan_.weights + (channel_ / kPanel + panel) * plan_.panel_bytes(g_);
     DepthwiseSums sums;
     sums.quads = quads_;
-    sums.pixel_step = g_.stride_x * kQuadBytes;
-    sums.tap_step = g_.dilation_x * kQuadBytes;
+    sums.pixel_stride = g_.stride_x * kQuadBytes;
+    sums.tap_stride = g_.dilation_x * kQuadBytes;
     sums.pixels = pixels;
-    sums.sums_step = panels_ * kPanel;
+    sums.sums_stride = panels_ * kPanel;
     for (int64_t q = 0; q < plan_.quads; ++q) {
       for (int64_t tap = 0; tap < g_.kernel_x; tap += plan_.taps) {
         sums.taps = least(plan_.taps, g_.kernel_x - tap);
-        put_by_turns(panel, q, x * g_.stride_x - g_.pad_left + tap * g_.dilation_x,
-                     (pixels - 1) * g_.stride_x + (sums.taps - 1) * g_.dilation_x + 1);
+        interleave_rows(panel, q, x * g_.stride_x - g_.pad_left + tap * g_.dilation_x,
+                        (pixels - 1) * g_.stride_x + (sums.taps - 1) * g_.dilation_x + 1);
         for (int64_t row = 0; row < rows_; ++row) {
           sums.weights = weights + (row * plan_.quads + q) * quad_bytes + tap * kQuadBytes;
           sums.sums = sums_[row] + panel * kPanel;
@@ -148,8 +148,8 @@ class Band {
     }
   }
 
-  // `columns` of the image from `first` on, of four rows of the kernel.
-  void put_by_turns(int64_t panel, int64_t quad, int64_t first, int64_t columns) {
+  // Interleaves `columns` columns of the image from `first` on, for four rows of the kernel.
+  void interleave_rows(int64_t panel, int64_t quad, int64_t first, int64_t columns) {
     const int64_t left = least(first < 0 ? -first : 0, columns);
     const int64_t end = least(columns, g_.in_width - first);
     const int64_t channel = channel_ + panel * kPanel;
@@ -160,9 +160,9 @@ class Band {
     rows.repeats = repeats_;
     for (int64_t j = 0; j < kQuad; ++j) {
       const int64_t y = y_ * g_.stride_y - g_.pad_top + (quad * kQuad + j) * g_.dilation_y;
-      rows.steps[j] = conv_.in_column_step;
+      rows.strides[j] = conv_.in_column_stride;
       rows.rows[j] = plan_.row_at(image_, y) + channel / repeats_;
-      if (rows.columns > 0) rows.rows[j] += (first + left) * conv_.in_column_step;
+      if (rows.columns > 0) rows.rows[j] += (first + left) * conv_.in_column_stride;
     }
     std::memset(quads_, conv_.padding_value, static_cast<size_t>(left * kQuadBytes));
     dot_depthwise_loops().interleave(rows, quads_ + left * kQuadBytes);
@@ -180,7 +180,7 @@ class Band {
   alignas(64) int32_t sums_[kMostRows][kMostPixels * kChunkPanels * kPanel];
 };
 
-// `n` bands from `band` on, of `panels` whole panels.
+// Computes `n` bands from `band` on, for `panels` whole panels.
 void run_whole_panels(const Plan& plan, int64_t image, int64_t band, int64_t n, int64_t panel,
                       int64_t panels) {
   const QuantizedConvolution& conv = *plan.convolution;
@@ -195,20 +195,20 @@ void run_whole_panels(const Plan& plan, int64_t image, int64_t band, int64_t n, 
   bands.rows = rows;
   bands.bands = n;
   bands.n_rows = g.out_height - y;
-  bands.column_step = conv.in_column_step;
+  bands.column_stride = conv.in_column_stride;
   bands.first = -g.pad_left;
   bands.columns = g.in_width;
   bands.padding = conv.padding_value;
   bands.channels = panels * kPanel;
   bands.weights = static_cast<const uint8_t*>(conv.weights) + channel;
-  bands.tap_step = panels_of(g.out_channels) * kPanel;
+  bands.tap_stride = panels_of(g.out_channels) * kPanel;
   bands.start = conv.results.start + channel;
   bands.multipliers = conv.results.multipliers + channel;
   bands.requantize = conv.results.requantize;
   bands.pixels = g.out_width;
-  bands.out_step = conv.results.step;
-  bands.out_row_step = g.out_width * bands.out_step;
-  bands.out = conv.results.bytes + (image * g.out_height + y) * bands.out_row_step + channel;
+  bands.out_stride = conv.results.stride;
+  bands.out_row_stride = g.out_width * bands.out_stride;
+  bands.out = conv.results.bytes + (image * g.out_height + y) * bands.out_row_stride + channel;
   plan.run_bands(bands);
 }
 

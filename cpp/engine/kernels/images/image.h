@@ -1,5 +1,5 @@
 // What dense convolutions of floats and of bytes share: images whose windows can be read without
-// looking where they end, and tiles over the rows of their results.
+// checking edges, and tiles over the rows of their results.
 #pragma once
 
 #include <cstring>
@@ -13,14 +13,14 @@
 
 namespace rushlight::engine {
 
-// Steps in elements.
+// Strides in elements.
 template <typename T>
 struct Image {
   const T* data = nullptr;
-  int64_t row_step = 0, column_step = 0, channel_step = 1;
+  int64_t row_stride = 0, column_stride = 0, channel_stride = 1;
 };
 
-// Of the part of an image that results are made of.
+// Sizes of the part of an image that windows read.
 inline int64_t reach(int64_t outs, int64_t stride, int64_t kernel, int64_t dilation) {
   return (outs - 1) * stride + (kernel - 1) * dilation + 1;
 }
@@ -45,70 +45,72 @@ struct PaddedCopy {
   const ConvGeometry* geometry;
   Image<T> in;
   T* out;
-  int64_t pixel_step;  // of the copy: its channels, and what they are filled up to
-  uint8_t padding;     // each byte of it
+  int64_t pixel_stride;  // of the copy: the image's channels, filled up
+  uint8_t padding;       // each byte of it
 };
 
 template <typename T>
 void set_padding(const PaddedCopy<T>& copy, T* out, int64_t pixels) {
   if (pixels <= 0) return;
-  std::memset(out, copy.padding, static_cast<size_t>(pixels * copy.pixel_step) * sizeof(T));
+  std::memset(out, copy.padding, static_cast<size_t>(pixels * copy.pixel_stride) * sizeof(T));
 }
 
 inline void gather_pixels(const Image<float>& image, const float* in, int64_t columns,
-                          int64_t channels, float* out, int64_t out_step) {
-  pixel_loops().gather(in, image.column_step, image.channel_step, columns, channels, out, out_step);
+                          int64_t channels, float* out, int64_t out_stride) {
+  pixel_loops().gather(in, image.column_stride, image.channel_stride, columns, channels, out,
+                       out_stride);
 }
-// Channels that pixels are filled up with are multiplied by zeros, whatever they hold: as long as
-// something follows in the row, it is copied with the others, in whole words.
+// The channels that fill up a pixel are multiplied by zeros and may hold anything: except at the
+// end of a row, whole words are copied, with the bytes that follow.
 inline void gather_pixels(const Image<uint8_t>& image, const uint8_t* in, int64_t columns,
-                          int64_t channels, uint8_t* out, int64_t out_step) {
+                          int64_t channels, uint8_t* out, int64_t out_stride) {
   const int64_t filled = quads_of(channels) * kQuad;
-  if (image.channel_step != 1) {
+  if (image.channel_stride != 1) {
     for (int64_t c = 0; c < channels; c += kQuad) {
       const uint8_t* planes[kQuad];
       for (int64_t j = 0; j < kQuad; ++j) {
-        planes[j] = in + (c + j < channels ? c + j : c) * image.channel_step;
+        planes[j] = in + (c + j < channels ? c + j : c) * image.channel_stride;
       }
-      byte_loops().interleave(planes, image.column_step, columns, out + c, out_step);
+      byte_loops().interleave(planes, image.column_stride, columns, out + c, out_stride);
     }
     return;
   }
   int64_t whole = columns - (filled + channels - 1) / channels + 1;
-  if (image.column_step != channels || whole < 0) whole = 0;
+  if (image.column_stride != channels || whole < 0) whole = 0;
   const CopyLoops& loops = copy_loops();
-  if (filled == kQuad && out_step == kQuad) {  // of first layers
+  if (filled == kQuad && out_stride == kQuad) {  // as in first layers
     uint32_t word;
     for (int64_t x = 0; x < whole; ++x) {
       std::memcpy(&word, in + x * channels, sizeof(word));
       std::memcpy(out + x * kQuad, &word, sizeof(word));
     }
   } else {
-    loops.runs(in, image.column_step, out, out_step, whole, filled);
+    loops.runs(in, image.column_stride, out, out_stride, whole, filled);
   }
-  loops.runs(in + whole * image.column_step, image.column_step, out + whole * out_step, out_step,
-             columns - whole, channels);
+  loops.runs(in + whole * image.column_stride, image.column_stride, out + whole * out_stride,
+             out_stride, columns - whole, channels);
 }
 
 template <typename T>
 void copy_row(const PaddedCopy<T>& copy, int64_t row) {
   const ConvGeometry& g = *copy.geometry;
   const int64_t width = image_width(g);
-  T* out = copy.out + row * width * copy.pixel_step;
+  T* out = copy.out + row * width * copy.pixel_stride;
   const int64_t y = row - g.pad_top;
   if (y < 0 || y >= g.in_height) return set_padding(copy, out, width);
   const int64_t left = g.pad_left < width ? g.pad_left : width;
   const int64_t columns = width - left < g.in_width ? width - left : g.in_width;
-  const T* in = copy.in.data + y * copy.in.row_step;
-  T* middle = out + left * copy.pixel_step;
+  const T* in = copy.in.data + y * copy.in.row_stride;
+  T* middle = out + left * copy.pixel_stride;
   set_padding(copy, out, left);
-  const bool is_dense = copy.in.column_step == copy.pixel_step && g.in_channels == copy.pixel_step;
-  if (copy.in.channel_step == 1 && is_dense) {
-    std::memcpy(middle, in, static_cast<size_t>(columns * copy.pixel_step) * sizeof(T));
+  const bool is_dense =
+      copy.in.column_stride == copy.pixel_stride && g.in_channels == copy.pixel_stride;
+  if (copy.in.channel_stride == 1 && is_dense) {
+    std::memcpy(middle, in, static_cast<size_t>(columns * copy.pixel_stride) * sizeof(T));
   } else {
-    gather_pixels(copy.in, in, columns, g.in_channels, middle, copy.pixel_step);
+    gather_pixels(copy.in, in, columns, g.in_channels, middle, copy.pixel_stride);
   }
-  set_padding(copy, middle + columns * copy.pixel_step, width - left - columns);
+  set_padding(copy, middle + columns * copy.pixel_stride, width - left - columns);
 }
 
 template <typename T>
@@ -116,24 +118,24 @@ void copy_rows(void* data, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) copy_row(*static_cast<PaddedCopy<T>*>(data), row);
 }
 
-// Elements.
-inline int64_t padded_size(const ConvGeometry& g, int64_t pixel_step) {
-  return image_height(g) * image_width(g) * pixel_step;
+// In elements.
+inline int64_t padded_size(const ConvGeometry& g, int64_t pixel_stride) {
+  return image_height(g) * image_width(g) * pixel_stride;
 }
 
 // The image with what lies around it, at `out`, which has room for padded_size().
 template <typename T>
-Image<T> padded_image(const ConvGeometry& g, const Image<T>& in, T* out, int64_t pixel_step,
+Image<T> padded_image(const ConvGeometry& g, const Image<T>& in, T* out, int64_t pixel_stride,
                       uint8_t padding, Workers* workers) {
-  PaddedCopy<T> copy = {&g, in, out, pixel_step, padding};
+  PaddedCopy<T> copy = {&g, in, out, pixel_stride, padding};
   const int64_t height = image_height(g);
   share_out(height, work_of({height, image_width(g), g.in_channels}), copy_rows<T>, &copy, workers);
-  return {out, image_width(g) * pixel_step, pixel_step, 1};
+  return {out, image_width(g) * pixel_stride, pixel_stride, 1};
 }
 
 // --- tiles over the rows of an image ------------------------------------------------------------
 
-// A tile lies on one row of results, or on two if they have just the width of its halves.
+// A tile covers part of one row of results, or two rows if each is as wide as half a tile.
 template <typename T>
 struct Tiling {
   Image<T> image;
@@ -141,8 +143,8 @@ struct Tiling {
   EvenBlocks row;  // blocks of a row
   bool pairs;
 
-  Tiling(const Image<T>& given, const ConvGeometry& g, int64_t highest)
-      : image(given),
+  Tiling(const Image<T>& source, const ConvGeometry& g, int64_t highest)
+      : image(source),
         geometry(&g),
         row(g.out_width, highest),
         pairs(g.out_width == kFirstRows && highest >= 2 * kFirstRows) {}
@@ -156,37 +158,38 @@ template <typename T, typename Tile>
 int64_t place_tile(const void* data, int64_t block, Tile* tile) {
   const auto& tiling = *static_cast<const Tiling<T>*>(data);
   const ConvGeometry& g = *tiling.geometry;
-  const int64_t row_step = tiling.image.row_step * g.stride_y;
+  const int64_t row_stride = tiling.image.row_stride * g.stride_y;
   if (tiling.pairs) {
     const int64_t y = 2 * block;
     tile->rows = y + 1 < g.out_height ? 2 * kFirstRows : kFirstRows;
-    tile->a[0] = tiling.image.data + y * row_step;
-    tile->a[1] = tile->a[0] + row_step;
+    tile->a[0] = tiling.image.data + y * row_stride;
+    tile->a[1] = tile->a[0] + row_stride;
     return y * kFirstRows + tile->rows;
   }
   const int64_t y = block / tiling.row.blocks;
   const int64_t in_row = block - y * tiling.row.blocks;
   const int64_t x = tiling.row.start(in_row);
   tile->rows = tiling.row.height(in_row);
-  tile->a[0] = tiling.image.data + y * row_step + x * tile->a_step;
-  tile->a[1] = tile->a[0] + kFirstRows * tile->a_step;
+  tile->a[0] = tiling.image.data + y * row_stride + x * tile->a_stride;
+  tile->a[1] = tile->a[0] + kFirstRows * tile->a_stride;
   return y * g.out_width + x + tile->rows;
 }
 
-// Whether the pixels of a 1 by 1 convolution lie one after the other, as rows of a product do.
+// Whether the pixels of a 1 by 1 convolution have one stride throughout, like the rows of a
+// product.
 template <typename Conv>
 bool pixels_follow(const Conv& conv) {
   const ConvGeometry& g = conv.geometry;
-  const int64_t row = g.out_width * conv.in_column_step * g.stride_x;
-  return conv.in_row_step * g.stride_y == row &&
-         (g.batch == 1 || conv.in_batch_step == g.out_height * row);
+  const int64_t row = g.out_width * conv.in_column_stride * g.stride_x;
+  return conv.in_row_stride * g.stride_y == row &&
+         (g.batch == 1 || conv.in_batch_stride == g.out_height * row);
 }
 
 // --- groups -------------------------------------------------------------------------------------
 
-constexpr int64_t kManyGroups = 4;  // from so many on, threads take a group each
+constexpr int64_t kManyGroups = 4;  // from this many on, each thread takes a group
 
-// convolve_group(group, workers) for each group of an image, `terms` of a sum.
+// Calls convolve_group(group, workers) for each group of each image. `terms` are those of one sum.
 template <typename Body>
 void for_each_group(const ConvGeometry& g, int64_t terms, Workers* workers, Body body) {
   if (g.groups < kManyGroups) {

@@ -9,7 +9,7 @@
 namespace rushlight::engine {
 namespace {
 
-constexpr int64_t kChannels = 256;  // that are taken together
+constexpr int64_t kChannels = 256;  // that one task takes
 
 template <typename P>
 struct Job {
@@ -17,8 +17,8 @@ struct Job {
   int64_t chunks;  // of channels
 };
 
-// How many taps count in an average along one dimension, padding included: the image is padded
-// alike on both sides, and a window that reaches further is cut off there.
+// How many taps an average counts along one dimension if it counts padding: both sides have the
+// same padding, and a window that reaches beyond it is cut off.
 int64_t padded_taps(int64_t start, int64_t dilation, int64_t kernel, int64_t size, int64_t pad) {
   const int64_t room = (size + pad - start + dilation - 1) / dilation;
   return room < kernel ? room : kernel;
@@ -40,7 +40,7 @@ void pool_window(const QuantizedPooling& p, const PoolWindow<uint8_t>& window, i
   byte_loops().average(window, average, channels, out);
 }
 
-// A row of results, of some of its channels.
+// Some channels of a row of results.
 template <typename P>
 void pool_row(const P& p, int64_t row, int64_t channel, int64_t channels) {
   const ConvGeometry& g = p.geometry;
@@ -49,8 +49,8 @@ void pool_row(const P& p, int64_t row, int64_t channel, int64_t channels) {
   const int64_t rows = padded_taps(y, g.dilation_y, g.kernel_y, g.in_height, g.pad_top);
   PoolWindow<std::decay_t<decltype(*p.in)>> window;
   window.taps_y = taps_y.count;
-  window.y_step = g.dilation_y * g.in_width * g.in_channels;
-  window.x_step = g.dilation_x * g.in_channels;
+  window.y_stride = g.dilation_y * g.in_width * g.in_channels;
+  window.x_stride = g.dilation_x * g.in_channels;
   const int64_t in_row = row / g.out_height * g.in_height + taps_y.position;
   const auto* in = p.in + in_row * g.in_width * g.in_channels + channel;
   auto* out = p.out + row * g.out_width * g.in_channels + channel;

@@ -8,15 +8,15 @@ namespace {
 
 int64_t filled(int64_t channels) { return quads_of(channels) * kQuad; }
 
-// Whole quads, and not such that pixels which a tile reads together all meet in one set of the
-// first-level cache.
-int64_t pixel_step(const ConvGeometry& g) {
+// Whole quads, and not a stride with which the pixels that a tile reads together fall into one set
+// of the first-level cache.
+int64_t pixel_stride(const ConvGeometry& g) {
   const int64_t channels = filled(g.in_channels);
   return channels * g.stride_x % 4096 == 0 ? channels + kQuadBytes : channels;
 }
 
-bool needs_copy(const ConvGeometry& g, int64_t channel_step) {
-  if (channel_step != 1) return true;
+bool needs_copy(const ConvGeometry& g, int64_t channel_stride) {
+  if (channel_stride != 1) return true;
   if (is_pointwise(g)) return false;
   return needs_padding(g) || (g.groups == 1 && g.in_channels % kQuad != 0);
 }
@@ -26,7 +26,7 @@ struct Group {
   const uint8_t* panels;
   int64_t in_channel;
   QuantizedResults results;
-  PartFinish finish;
+  PartEpilogue epilogue;
 
   Group(const QuantizedConvolution& conv, int64_t image, int64_t index) {
     const ConvGeometry& g = conv.geometry;
@@ -38,19 +38,19 @@ struct Group {
         panels_of(outputs) * quads_of(inputs) * g.kernel_y * g.kernel_x * kQuadBytes;
     panels = static_cast<const uint8_t*>(conv.weights) + index * bytes;
     in_channel = index * inputs;
-    finish.whole = conv.results.finish;
-    finish.row = row;
-    finish.column = column;
+    epilogue.whole = conv.results.epilogue;
+    epilogue.row = row;
+    epilogue.column = column;
     results = conv.results;
     results.start += column;
     results.multipliers += column;
-    const int64_t first = row * results.step + column;
+    const int64_t first = row * results.stride + column;
     if (results.bytes != nullptr) results.bytes += first;
-    if (results.residual != nullptr) results.residual += row * results.residual_step + column;
+    if (results.residual != nullptr) results.residual += row * results.residual_stride + column;
     if (results.floats != nullptr) results.floats += first;
-    results.finish = finish.part();
+    results.epilogue = epilogue.part();
   }
-  Group(const Group&) = delete;  // results point to finish
+  Group(const Group&) = delete;  // `results` points to `epilogue`
   Group& operator=(const Group&) = delete;
 };
 
@@ -60,21 +60,22 @@ void convolve_image(const QuantizedConvolution& conv, const Image<uint8_t>& sour
   Image<uint8_t> image = source;
   image.data += group.in_channel;
   const Tiling<uint8_t> tiling(image, g, dot_loops().rows);
-  // A copy has whole quads; of a group, nothing behind its channels may be read.
-  const int64_t channels = g.groups == 1 && needs_copy(g, conv.in_channel_step)
+  // A copy has whole quads; in a group, nothing after its channels may be read.
+  const int64_t channels = g.groups == 1 && needs_copy(g, conv.in_channel_stride)
                                ? filled(g.in_channels)
                                : g.in_channels / g.groups;
-  // A row of taps may lie in one piece.
-  const bool in_rows = channels == image.column_step && channels % kQuad == 0 && g.dilation_x == 1;
+  // Whether the taps of a row are dense.
+  const bool in_rows =
+      channels == image.column_stride && channels % kQuad == 0 && g.dilation_x == 1;
   DotGrid grid(g.kernel_y * (in_rows ? 1 : g.kernel_x), in_rows ? g.kernel_x * channels : channels);
   grid.row_blocks = tiling.blocks();
   grid.rows = g.out_height * g.out_width;
   grid.columns = g.out_channels / g.groups;
-  grid.tile.a_step = image.column_step * g.stride_x;
+  grid.tile.a_stride = image.column_stride * g.stride_x;
   grid.tile.taps_y = g.kernel_y;
-  grid.tile.tap_y_step = image.row_step * g.dilation_y;
+  grid.tile.tap_y_stride = image.row_stride * g.dilation_y;
   grid.tile.taps_x = in_rows ? 1 : g.kernel_x;
-  grid.tile.tap_x_step = image.column_step * g.dilation_x;
+  grid.tile.tap_x_stride = image.column_stride * g.dilation_x;
   grid.panels = group.panels;
   grid.results = group.results;
   grid.set_group(image_height(g) * image_width(g) * channels / grid.row_blocks, workers);
@@ -83,7 +84,7 @@ void convolve_image(const QuantizedConvolution& conv, const Image<uint8_t>& sour
   run_blocks(grid, workers);
 }
 
-// Of all images.
+// A 1 by 1 convolution of all images as one product.
 void convolve_pixels(const QuantizedConvolution& conv, const Group& group, Workers* workers) {
   const ConvGeometry& g = conv.geometry;
   QuantizedProduct product;
@@ -91,7 +92,7 @@ void convolve_pixels(const QuantizedConvolution& conv, const Group& group, Worke
   product.depth = g.in_channels / g.groups;
   product.columns = g.out_channels / g.groups;
   product.a = conv.in + group.in_channel;
-  product.a_step = conv.in_column_step * g.stride_x;
+  product.a_stride = conv.in_column_stride * g.stride_x;
   product.panels = group.panels;
   product.results = group.results;
   multiply(product, workers);
@@ -99,26 +100,26 @@ void convolve_pixels(const QuantizedConvolution& conv, const Group& group, Worke
 
 }  // namespace
 
-size_t quantized_convolution_scratch(const ConvGeometry& g, int64_t channel_step) {
-  if (is_empty(g) || !needs_copy(g, channel_step)) return 0;
-  return static_cast<size_t>(padded_size(g, pixel_step(g))) + kCacheLine;
+size_t quantized_convolution_scratch(const ConvGeometry& g, int64_t channel_stride) {
+  if (is_empty(g) || !needs_copy(g, channel_stride)) return 0;
+  return static_cast<size_t>(padded_size(g, pixel_stride(g))) + kCacheLine;
 }
 
 void convolve(const QuantizedConvolution& conv, void* scratch, Workers* workers) {
   const ConvGeometry& g = conv.geometry;
   if (is_empty(g)) return;
   const int64_t terms = g.in_channels / g.groups * g.kernel_y * g.kernel_x;
-  const bool copies = needs_copy(g, conv.in_channel_step);
+  const bool copies = needs_copy(g, conv.in_channel_stride);
   if (is_pointwise(g) && !copies && pixels_follow(conv)) {
     return for_each_group(g, terms, workers, [&](int64_t group, Workers* shared) {
       convolve_pixels(conv, Group(conv, 0, group), shared);
     });
   }
   for (int64_t image = 0; image < g.batch; ++image) {
-    Image<uint8_t> source = {conv.in + image * conv.in_batch_step, conv.in_row_step,
-                             conv.in_column_step, conv.in_channel_step};
+    Image<uint8_t> source = {conv.in + image * conv.in_batch_stride, conv.in_row_stride,
+                             conv.in_column_stride, conv.in_channel_stride};
     if (copies) {
-      source = padded_image(g, source, align<uint8_t>(scratch), pixel_step(g), conv.padding_value,
+      source = padded_image(g, source, align<uint8_t>(scratch), pixel_stride(g), conv.padding_value,
                             workers);
     }
     for_each_group(g, terms, workers, [&](int64_t group, Workers* shared) {

@@ -4,7 +4,7 @@
 namespace rushlight::engine {
 namespace {
 
-// Between which two pixels a result lies, and how near to the second.
+// The two pixels between which a result lies, and the weight of the second.
 struct Between {
   int64_t first;
   int64_t second;
@@ -55,11 +55,11 @@ void resize_rows(void* data, int64_t begin, int64_t end) {
 
 }  // namespace
 
-void resize_bilinear(const Resize& given, Workers* workers) {
-  const ConvGeometry& g = given.geometry;
-  Resize resize = given;
+void resize_bilinear(const Resize& resize, Workers* workers) {
+  const ConvGeometry& g = resize.geometry;
+  Resize job = resize;
   const int64_t rows = g.batch * g.out_height;
-  share_out(rows, work_of({rows, g.out_width, g.in_channels, 8}), resize_rows, &resize, workers);
+  share_out(rows, work_of({rows, g.out_width, g.in_channels, 8}), resize_rows, &job, workers);
 }
 
 }  // namespace rushlight::engine

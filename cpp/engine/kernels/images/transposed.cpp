@@ -14,29 +14,29 @@ Product product_of(const ConvGeometry& g) {
   Product product;
   product.rows = g.in_height * g.in_width;
   product.depth = g.in_channels / g.groups;
-  product.columns = product.c_step = columns_of(g);
+  product.columns = product.c_stride = columns_of(g);
   return product;
 }
 
 RowRuns runs_of(const Convolution& convolution) {
   RowRuns runs;
   runs.run = convolution.geometry.in_width;
-  runs.run_step = convolution.in_row_step;
+  runs.run_stride = convolution.in_row_stride;
   return runs;
 }
 
-// Adds up one group of one image.
+// Adds the columns of one group of one image to the result.
 struct Job {
   const Convolution* convolution;
   const float* columns;
   float* out;
-  Finish finish;
+  Epilogue epilogue;
 };
 
 // The pixels of a row that tap `tap_x` of pixels of the input adds to.
 void add_tap(const Job& job, const float* columns, int64_t tap_x, float* out) {
   const ConvGeometry& g = job.convolution->geometry;
-  const int64_t to = tap_x * g.dilation_x - g.pad_left;  // where pixel 0 goes
+  const int64_t to = tap_x * g.dilation_x - g.pad_left;  // the position to which pixel 0 adds
   int64_t first = to < 0 ? (-to + g.stride_x - 1) / g.stride_x : 0;
   int64_t end = to < g.out_width ? (g.out_width - to + g.stride_x - 1) / g.stride_x : 0;
   if (end > g.in_width) end = g.in_width;
@@ -52,7 +52,7 @@ void add_row(const Job& job, int64_t y) {
   float* out = job.out + y * g.out_width * g.out_channels;
   for (int64_t x = 0; x < g.out_width; ++x) {
     for (int64_t c = 0; c < channels; ++c) {
-      out[x * g.out_channels + c] = job.finish.bias == nullptr ? 0.0f : job.finish.bias[c];
+      out[x * g.out_channels + c] = job.epilogue.bias == nullptr ? 0.0f : job.epilogue.bias[c];
     }
   }
   for (int64_t tap_y = 0; tap_y < g.kernel_y; ++tap_y) {
@@ -65,10 +65,10 @@ void add_row(const Job& job, int64_t y) {
     }
   }
   for (int64_t x = 0; x < g.out_width; ++x) {
-    pixel_loops().clamp(out + x * g.out_channels, channels, job.finish.low, job.finish.high);
+    pixel_loops().clamp(out + x * g.out_channels, channels, job.epilogue.low, job.epilogue.high);
   }
-  if (job.finish.block != nullptr) {
-    job.finish.block(job.finish.data, y * g.out_width, g.out_width, 0, channels);
+  if (job.epilogue.block != nullptr) {
+    job.epilogue.block(job.epilogue.data, y * g.out_width, g.out_width, 0, channels);
   }
 }
 
@@ -93,7 +93,7 @@ void convolve_transposed(const Convolution& convolution, void* scratch, Workers*
   const ConvGeometry& g = convolution.geometry;
   const RowRuns runs = runs_of(convolution);
   Product product = product_of(g);
-  product.a_step = convolution.in_column_step;
+  product.a_stride = convolution.in_column_stride;
   product.c = align<float>(scratch);
   char* packing = static_cast<char*>(scratch) + columns_bytes(g);
   const int64_t in_channels = g.in_channels / g.groups;
@@ -103,10 +103,10 @@ void convolve_transposed(const Convolution& convolution, void* scratch, Workers*
   if (pixels * g.out_channels == 0) return;
   for (int64_t image = 0; image < g.batch; ++image) {
     for (int64_t group = 0; group < g.groups; ++group) {
-      product.a = convolution.in + image * convolution.in_batch_step + group * in_channels;
+      product.a = convolution.in + image * convolution.in_batch_stride + group * in_channels;
       product.panels = convolution.weights + group * group_floats;
       multiply_runs(product, runs, packing, row_blocks_scratch(product, runs), workers);
-      const PartFinish part = {convolution.finish, image * pixels, group * out_channels};
+      const PartEpilogue part = {convolution.epilogue, image * pixels, group * out_channels};
       Job job = {&convolution, product.c,
                  convolution.out + image * pixels * g.out_channels + group * out_channels,
                  part.part()};

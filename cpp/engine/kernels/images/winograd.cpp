@@ -1,6 +1,6 @@
 // Winograd's convolution F(4x4, 3x3) (Lavin and Gray, Fast Algorithms for Convolutional Neural
-// Networks, 2016): 36 products of a tile's values at points give 16 results, which take 144
-// otherwise. A block of tiles goes through all three parts while it lies in second-level cache.
+// Networks, 2016): 36 products of a tile's values at points give 16 results, which otherwise take
+// 144. A block of tiles goes through all three stages while it is in the second-level cache.
 #include "rushlight/engine/loops/images/winograd.h"
 #include "rushlight/engine/kernels/images/convolution.h"
 #include "rushlight/engine/kernels/products/blocks.h"
@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kBlockTiles = kMaxTileRows;
 
 struct Plan {
-  int64_t tiles_y, tiles_x, tiles;  // of an image, of an image, of all
+  int64_t tiles_y, tiles_x, tiles;  // the first two of one image, the last of all images
   EvenBlocks blocks;
 
   explicit Plan(const ConvGeometry& g)
@@ -21,7 +21,7 @@ struct Plan {
         blocks(tiles, kBlockTiles) {}
 };
 
-// Floats of one thread's scratch: values at the points before and after the products.
+// The floats of one thread's scratch: values at the points before and after the products.
 int64_t values_size(const ConvGeometry& g) {
   return round_up(kWinogradProducts * kBlockTiles * g.in_channels, kPanel);
 }
@@ -59,16 +59,16 @@ class Worker {
   void read(int64_t number, int64_t slot) const {
     const Place at = place(number);
     WinogradInput tile;
-    tile.in = conv_.in + at.image * conv_.in_batch_step;
-    tile.row_step = conv_.in_row_step;
-    tile.column_step = conv_.in_column_step;
+    tile.in = conv_.in + at.image * conv_.in_batch_stride;
+    tile.row_stride = conv_.in_row_stride;
+    tile.column_stride = conv_.in_column_stride;
     tile.y = at.y - g_.pad_top;
     tile.x = at.x - g_.pad_left;
     tile.height = g_.in_height;
     tile.width = g_.in_width;
     tile.channels = g_.in_channels;
     tile.out = before_ + slot * g_.in_channels;
-    tile.out_step = kBlockTiles * g_.in_channels;
+    tile.out_stride = kBlockTiles * g_.in_channels;
     winograd_loops().input(tile);
   }
 
@@ -77,9 +77,9 @@ class Worker {
     const EvenBlocks rows(count, loops.rows);
     const int64_t panels = panels_of(g_.out_channels);
     GemmTile tile;
-    tile.a_step = tile.depth = g_.in_channels;
+    tile.a_stride = tile.depth = g_.in_channels;
     tile.b_panel = g_.in_channels * kPanel;
-    tile.c_step = g_.out_channels;
+    tile.c_stride = g_.out_channels;
     const float* weights = conv_.weights;
     for (int64_t product = 0; product < kWinogradProducts; ++product) {
       const float* const a = before_ + product * kBlockTiles * g_.in_channels;
@@ -89,16 +89,16 @@ class Worker {
         tile.b = weights;
         weights += width * tile.b_panel;
         tile.columns = width * kPanel;
-        tile.ahead_step = width * kPanel * 4 / rows.blocks;
+        tile.ahead_stride = width * kPanel * 4 / rows.blocks;
         for (int64_t block = 0; block < rows.blocks; ++block) {
           tile.rows = rows.height(block);
           tile.a[0] = a + rows.start(block) * g_.in_channels;
           tile.a[1] = tile.a[0] + kFirstRows * g_.in_channels;
           tile.c = c + rows.start(block) * g_.out_channels + panel * kPanel;
-          // What is fetched after the last panel is in vain, and no address is refused.
+          // The prefetch after the last panel is useless but harmless.
           tile.ahead = reinterpret_cast<const char*>(
               reinterpret_cast<uintptr_t>(weights) +
-              static_cast<uintptr_t>(block * tile.depth * tile.ahead_step));
+              static_cast<uintptr_t>(block * tile.depth * tile.ahead_stride));
           loops.tile[tile.rows - 1][width - 1](tile);
         }
       }
@@ -107,28 +107,29 @@ class Worker {
 
   void write(int64_t number, int64_t slot) const {
     const Place at = place(number);
-    const Finish& finish = conv_.finish;
+    const Epilogue& epilogue = conv_.epilogue;
     const int64_t row = (at.image * g_.out_height + at.y) * g_.out_width + at.x;
     WinogradOutput tile;
     tile.in = after_ + slot * g_.out_channels;
-    tile.in_step = kBlockTiles * g_.out_channels;
+    tile.in_stride = kBlockTiles * g_.out_channels;
     tile.rows = g_.out_height - at.y;
     tile.columns = g_.out_width - at.x < kWinogradOut ? g_.out_width - at.x : kWinogradOut;
     tile.channels = g_.out_channels;
     tile.out = conv_.out + row * g_.out_channels;
-    tile.column_step = g_.out_channels;
-    tile.row_step = g_.out_width * g_.out_channels;
-    tile.bias = finish.bias;
-    if (finish.residual != nullptr) tile.residual = finish.residual + row * finish.residual_step;
-    tile.residual_column = finish.residual_step;
-    tile.residual_row = g_.out_width * finish.residual_step;
-    tile.clamp = finish.low > -__builtin_inff() || finish.high < __builtin_inff();
-    tile.low = finish.low;
-    tile.high = finish.high;
+    tile.column_stride = g_.out_channels;
+    tile.row_stride = g_.out_width * g_.out_channels;
+    tile.bias = epilogue.bias;
+    if (epilogue.residual != nullptr)
+      tile.residual = epilogue.residual + row * epilogue.residual_stride;
+    tile.residual_column = epilogue.residual_stride;
+    tile.residual_row = g_.out_width * epilogue.residual_stride;
+    tile.clamp = epilogue.low > -__builtin_inff() || epilogue.high < __builtin_inff();
+    tile.low = epilogue.low;
+    tile.high = epilogue.high;
     winograd_loops().output(tile);
-    if (finish.block == nullptr) return;
+    if (epilogue.block == nullptr) return;
     for (int64_t y = 0; y < kWinogradOut && y < tile.rows; ++y) {
-      finish.block(finish.data, row + y * g_.out_width, tile.columns, 0, g_.out_channels);
+      epilogue.block(epilogue.data, row + y * g_.out_width, tile.columns, 0, g_.out_channels);
     }
   }
 

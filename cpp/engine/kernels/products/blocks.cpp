@@ -3,11 +3,11 @@
 namespace rushlight::engine {
 namespace {
 
-constexpr double kLittleWork = 100'000;  // multiplications: less than waking a thread takes
-// More shares than threads, should one of them come late or be slower.
+constexpr double kLittleWork = 100'000;  // multiplications that take less time than waking a thread
+// More shares than threads, in case one of them starts late or is slower.
 constexpr int64_t kSharesPerThread = 4;
-constexpr int64_t kGroupBytes = int64_t{512} * 1024;  // of A, in the second-level cache
-constexpr int64_t kFinishRows = 56;  // whose results are surely in the first-level cache
+constexpr int64_t kGroupBytes = int64_t{512} * 1024;  // of A that stay in the second-level cache
+constexpr int64_t kEpilogueRows = 56;  // rows whose results are surely in the first-level cache
 
 void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t panel,
                 int64_t n_panels) {
@@ -15,24 +15,24 @@ void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t pane
   const GemmLoops& loops = gemm_loops();
   const Ahead ahead(grid, first, panel, n_panels);
   GemmTile tile = grid.tile;
-  TileFinish finish;
+  TileEpilogue epilogue;
   tile.b = grid.panel_at(panel);
   tile.b_panel = grid.terms * kPanel;
-  tile.c_step = grid.c_step;
+  tile.c_stride = grid.c_stride;
   tile.columns = grid.columns_of(panel, n_panels);
-  tile.ahead_step = ahead.step();
-  finish.set(grid.finish, panel * kPanel, tile.columns, n_panels, &tile);
+  tile.ahead_stride = ahead.stride();
+  epilogue.set(grid.epilogue, panel * kPanel, tile.columns, n_panels, &tile);
   const float* residual = tile.residual;
   int64_t row = grid.place(grid.data, first, &tile) - tile.rows;
-  BlockFinish finished(grid.finish, row, panel, tile.columns);
+  BlockEpilogue block_epilogue(grid.epilogue, row, panel, tile.columns);
   for (int64_t block = first; block < last; ++block) {
     const int64_t next = grid.place(grid.data, block, &tile);
-    tile.c = grid.c + row * grid.c_step + panel * kPanel;
-    if (residual != nullptr) tile.residual = residual + row * tile.residual_step;
+    tile.c = grid.c + row * grid.c_stride + panel * kPanel;
+    if (residual != nullptr) tile.residual = residual + row * tile.residual_stride;
     tile.ahead = ahead.at(block - first);
     loops.tile[tile.rows - 1][n_panels - 1](tile);
     row = next;
-    finished.advance(row, tile.rows, block + 1 == last);
+    block_epilogue.advance(row, tile.rows, block + 1 == last);
   }
 }
 
@@ -41,7 +41,7 @@ void run_cells(void* data, int64_t begin, int64_t end) {
   const int64_t panels = panels_of(grid.columns);
   const int64_t columns = (panels + grid.width - 1) / grid.width;
   while (begin < end) {
-    // Groups one after the other; in a group columns; of a column the blocks of rows.
+    // The order is groups of blocks of rows, then columns, then the blocks of rows of a group.
     const int64_t first = begin / (grid.group * columns) * grid.group;
     const int64_t height = least(grid.row_blocks - first, grid.group);
     const int64_t cell = begin - first * columns;
@@ -54,7 +54,7 @@ void run_cells(void* data, int64_t begin, int64_t end) {
   }
 }
 
-// Items in shares whose sizes differ by one at most.
+// Divides items into shares whose sizes differ by one at most.
 struct Shares {
   Workers::Task task;
   void* data;
@@ -95,8 +95,8 @@ void share_out(int64_t items, double work, Workers::Task task, void* data, Worke
 void BlockGrid::set_group(int64_t block_bytes, int64_t a_size, int64_t out_size,
                           const Workers* workers) {
   group = block_bytes <= 0 ? row_blocks : kGroupBytes / block_bytes;
-  // Of few weights beside inputs and results each thread takes all, for rows of its own, which lie
-  // in its cache where it has written them.
+  // If the weights are small beside inputs and results, each thread takes all of them for its own
+  // rows, which are in its cache if it wrote them.
   const int64_t of_rows = row_blocks * block_bytes + rows * columns * out_size;
   if (workers != nullptr && 2 * terms * columns * a_size < of_rows) {
     const auto threads = static_cast<int64_t>(workers->count());
@@ -113,28 +113,28 @@ void run_blocks(const BlockGrid& grid, Workers* workers) {
 Ahead::Ahead(const BlockGrid& grid, int64_t first, int64_t panel, int64_t n_panels)
     : blocks_(least(grid.group, grid.row_blocks)) {
   if (grid.next[0] != nullptr) {
-    // The first blocks fetch of the first panel, the others of the second.
+    // The first blocks fetch parts of the first panel, the others of the second.
     blocks_ = (blocks_ + n_panels - 1) / n_panels;
-    const int64_t steps = blocks_ * grid.steps;
-    step_ = steps == 0 ? 0 : (grid.next_bytes + steps - 1) / steps;
-    block_ = grid.steps * step_;
+    const int64_t iterations = blocks_ * grid.iterations;
+    stride_ = iterations == 0 ? 0 : (grid.next_bytes + iterations - 1) / iterations;
+    block_ = grid.iterations * stride_;
     for (int64_t i = 0; i < n_panels; ++i) start_[i] = grid.next[i];
     return;
   }
   const bool last_group = first / grid.group == (grid.row_blocks - 1) / grid.group;
   int64_t next = panel + n_panels;
   if (next >= panels_of(grid.columns) && !last_group) next = 0;
-  step_ = (n_panels * grid.step_bytes + blocks_ - 1) / blocks_;
-  block_ = grid.steps * step_;
+  stride_ = (n_panels * grid.iteration_bytes + blocks_ - 1) / blocks_;
+  block_ = grid.iterations * stride_;
   const auto address = reinterpret_cast<uintptr_t>(grid.panels);
   const int64_t offset = next * grid.panel_size() + first % grid.group * block_;
   start_[0] = reinterpret_cast<const char*>(address + static_cast<uintptr_t>(offset));
 }
 
-void BlockFinish::advance(int64_t end, int64_t rows, bool last) {
-  if (!last && end - begin_ + rows <= kFinishRows) return;
-  if (finish_.block != nullptr) {
-    finish_.block(finish_.data, begin_, end - begin_, column_, columns_);
+void BlockEpilogue::advance(int64_t end, int64_t rows, bool last) {
+  if (!last && end - begin_ + rows <= kEpilogueRows) return;
+  if (epilogue_.block != nullptr) {
+    epilogue_.block(epilogue_.data, begin_, end - begin_, column_, columns_);
   }
   begin_ = end;
 }
@@ -142,41 +142,41 @@ void BlockFinish::advance(int64_t end, int64_t rows, bool last) {
 GemmGrid::GemmGrid(int64_t sum_terms) {
   column = run_column;
   width = gemm_loops().panels;
-  terms = steps = sum_terms;
-  step_bytes = kPanel * static_cast<int64_t>(sizeof(float));
+  terms = iterations = sum_terms;
+  iteration_bytes = kPanel * static_cast<int64_t>(sizeof(float));
 }
 
-void TileFinish::set(const Finish& finish, int64_t column, int64_t columns, int64_t panels,
-                     GemmTile* tile) {
-  tile->bias = finish.bias == nullptr ? nullptr : finish.bias + column;
+void TileEpilogue::set(const Epilogue& epilogue, int64_t column, int64_t columns, int64_t panels,
+                       GemmTile* tile) {
+  tile->bias = epilogue.bias == nullptr ? nullptr : epilogue.bias + column;
   if (tile->bias != nullptr && columns < panels * kPanel) {
-    // Of a group of channels that ends within a panel, what follows belongs to the next.
+    // If a group of channels ends within a panel, the bias after it belongs to the next group.
     for (int64_t j = 0; j < panels * kPanel; ++j) bias[j] = j < columns ? tile->bias[j] : 0.0f;
     tile->bias = bias;
   }
-  tile->residual = finish.residual == nullptr ? nullptr : finish.residual + column;
-  tile->residual_step = finish.residual_step;
-  tile->clamp = finish.clamps();
-  tile->low = finish.low;
-  tile->high = finish.high;
+  tile->residual = epilogue.residual == nullptr ? nullptr : epilogue.residual + column;
+  tile->residual_stride = epilogue.residual_stride;
+  tile->clamp = epilogue.clamps();
+  tile->low = epilogue.low;
+  tile->high = epilogue.high;
 }
 
-Finish PartFinish::part() const {
-  Finish finish = whole;
-  if (whole.bias != nullptr) finish.bias = whole.bias + column;
+Epilogue PartEpilogue::part() const {
+  Epilogue epilogue = whole;
+  if (whole.bias != nullptr) epilogue.bias = whole.bias + column;
   if (whole.residual != nullptr) {
-    finish.residual = whole.residual + row * whole.residual_step + column;
+    epilogue.residual = whole.residual + row * whole.residual_stride + column;
   }
   if (whole.block != nullptr) {
-    finish.block = &PartFinish::block;
-    finish.data = this;
+    epilogue.block = &PartEpilogue::block;
+    epilogue.data = this;
   }
-  return finish;
+  return epilogue;
 }
 
-void PartFinish::block(const void* data, int64_t row, int64_t rows, int64_t column,
-                       int64_t columns) {
-  const PartFinish& self = *static_cast<const PartFinish*>(data);
+void PartEpilogue::block(const void* data, int64_t row, int64_t rows, int64_t column,
+                         int64_t columns) {
+  const PartEpilogue& self = *static_cast<const PartEpilogue*>(data);
   self.whole.block(self.whole.data, self.row + row, rows, self.column + column, columns);
 }
 

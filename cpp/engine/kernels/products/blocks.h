@@ -15,17 +15,17 @@ namespace rushlight::engine {
 inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
-// A number of multiplications, about: the product of sizes, which may be beyond what integers hold.
+// The approximate number of multiplications: a product of sizes, which may overflow an integer.
 double work_of(std::initializer_list<int64_t> sizes);
 
-// The threads for so much work: none if it is too little to be shared out.
+// The threads for this much work; nullptr if it is too little to be shared out.
 Workers* workers_for(double work, Workers* workers);
 
-// Cuts 0..items-1 into equal shares for the threads; on this thread if it is little work.
+// Divides 0..items-1 into equal shares for the threads; small work runs on this thread alone.
 void share_out(int64_t items, double work, Workers::Task task, void* data, Workers* workers);
 
-// Runs items 0..items-1, each on the first thread that is free: `make_worker(thread)` gives what
-// has run(item), on that thread's part of the scratch memory.
+// Runs items 0..items-1, each on the first thread that is free. `make_worker(thread)` returns an
+// object with run(item), which uses that thread's part of the scratch memory.
 template <class MakeWorker>
 void run_items(int64_t items, Workers* workers, const MakeWorker& make_worker) {
   const int64_t threads = workers == nullptr ? 1 : static_cast<int64_t>(workers->count());
@@ -42,7 +42,7 @@ void run_items(int64_t items, Workers* workers, const MakeWorker& make_worker) {
 struct EvenBlocks {
   int64_t blocks;
   int64_t least;   // rows of a block
-  int64_t longer;  // blocks, the first ones, have one more
+  int64_t longer;  // number of blocks, from the first on, that have one row more
 
   EvenBlocks(int64_t rows, int64_t highest)
       : blocks((rows + highest - 1) / highest), least(rows / blocks), longer(rows % blocks) {}
@@ -50,19 +50,19 @@ struct EvenBlocks {
   int64_t height(int64_t block) const { return least + (block < longer ? 1 : 0); }
 };
 
-// A result of packed panels, cut into blocks of rows and into columns as wide as a tile. A column
-// is taken from top to bottom, so that its panels are read from the second-level cache by all
-// blocks of rows but the first; blocks of rows are taken in groups whose inputs stay in cache.
+// A result of packed panels, divided into blocks of rows and into columns as wide as a tile. A
+// column is computed from top to bottom, so that all blocks of rows but the first read its panels
+// from the second-level cache. Blocks of rows are taken in groups whose inputs stay in cache.
 struct BlockGrid {
   int64_t row_blocks = 0;
   int64_t group = 1;  // blocks of rows of a group
   int64_t width = 1;  // panels of a tile
   int64_t rows = 0, columns = 0;
-  int64_t terms = 0;  // of a sum, all taps together
-  int64_t steps = 0;  // of a tile's loop, all taps together, in each of which it reads from a panel
-  int64_t step_bytes = 0;  // so many
+  int64_t terms = 0;            // of one sum, over all taps
+  int64_t iterations = 0;       // of a tile's inner loop, over all taps
+  int64_t iteration_bytes = 0;  // that an iteration reads from a panel
   const void* panels = nullptr;
-  // What is read after these panels, if it is not what follows them in memory: so many bytes of
+  // What is read after these panels, if it does not follow them in memory: `next_bytes` bytes for
   // each panel of a tile.
   const char* next[kMaxPanels] = {};
   int64_t next_bytes = 0;
@@ -71,60 +71,60 @@ struct BlockGrid {
                  int64_t n_panels) = nullptr;
 
   double work() const { return work_of({rows, terms, columns}); }
-  int64_t panel_size() const { return steps * step_bytes; }
+  int64_t panel_size() const { return iterations * iteration_bytes; }
   const char* panel_at(int64_t panel) const {
     return static_cast<const char*>(panels) + panel * panel_size();
   }
-  // Columns of `n_panels` panels from `panel` on.
+  // The number of columns in `n_panels` panels from `panel` on.
   int64_t columns_of(int64_t panel, int64_t n_panels) const {
     const int64_t left = columns - panel * kPanel;
     return left < n_panels * kPanel ? left : n_panels * kPanel;
   }
-  // The group whose part of A, `block_bytes` for a block, lies in cache beside panels. Elements of
-  // A and of the result have so many bytes.
+  // Chooses a group whose part of A (`block_bytes` for each block) fits in cache beside panels.
+  // `a_size` and `out_size` are the bytes of an element of A and of the result.
   void set_group(int64_t block_bytes, int64_t a_size, int64_t out_size, const Workers* workers);
 };
 void run_blocks(const BlockGrid& grid, Workers* workers);
 
-// What tiles fetch while blocks of rows from `first` on work on panels: those that follow. After
-// the last ones of the last group come those of the next operator, if weights lie in the order of
-// their use; what is fetched in vain is little, and no address is refused.
+// What tiles prefetch while blocks of rows from `first` on use some panels: the panels that follow.
+// After the last ones of the last group these are the next operator's, if weights lie in the order
+// of their use. Little is fetched in vain, and any address is allowed.
 class Ahead {
  public:
   Ahead(const BlockGrid& grid, int64_t first, int64_t panel, int64_t n_panels);
-  int64_t step() const { return step_; }  // in each step of a tile
-  // For the i-th block of rows from `first` on.
+  int64_t stride() const { return stride_; }  // the bytes that each iteration of a tile fetches
+  // The first address for the i-th block of rows from `first` on.
   const char* at(int64_t i) const {
     return i < blocks_ ? start_[0] + i * block_ : start_[1] + (i - blocks_) * block_;
   }
 
  private:
   const char* start_[kMaxPanels] = {};
-  int64_t blocks_;  // of rows that fetch from one start on
+  int64_t blocks_;  // blocks of rows that share one start
   int64_t block_;   // bytes from one block to the next
-  int64_t step_;
+  int64_t stride_;
 };
 
-// Tells a Finish of blocks of rows, several at once as long as they are surely in cache.
-class BlockFinish {
+// Calls an Epilogue's `block` for blocks of rows, several at once while they are surely in cache.
+class BlockEpilogue {
  public:
-  BlockFinish(const Finish& finish, int64_t row, int64_t panel, int64_t columns)
-      : finish_(finish), begin_(row), column_(panel * kPanel), columns_(columns) {}
-  // Rows up to `end` are there; `rows` more may follow.
+  BlockEpilogue(const Epilogue& epilogue, int64_t row, int64_t panel, int64_t columns)
+      : epilogue_(epilogue), begin_(row), column_(panel * kPanel), columns_(columns) {}
+  // Rows up to `end` are computed; the next block has `rows` rows.
   void advance(int64_t end, int64_t rows, bool last);
 
  private:
-  const Finish& finish_;
+  const Epilogue& epilogue_;
   int64_t begin_, column_, columns_;
 };
 
-// Of float32.
+// The grid of a float32 product.
 struct GemmGrid : BlockGrid {
-  GemmTile tile;  // what all tiles have in common: steps, taps, depth
+  GemmTile tile;  // the fields that all tiles share: strides, taps, depth
   float* c = nullptr;
-  int64_t c_step = 0;
-  Finish finish;
-  // Puts into `tile` where a block of rows lies in A. Returns the first row after it.
+  int64_t c_stride = 0;
+  Epilogue epilogue;
+  // Sets the addresses of a block of rows of A in `tile`. Returns the first row after it.
   int64_t (*place)(const void* data, int64_t block, GemmTile* tile) = nullptr;
   const void* data = nullptr;
 
@@ -134,36 +134,38 @@ struct GemmGrid : BlockGrid {
   }
 };
 
-// Bias and clamp of the columns from `column` on, of which `columns` are there.
-struct TileFinish {
+// The bias, residual and clamp of `columns` columns from `column` on.
+struct TileEpilogue {
   float bias[kMaxPanels * kPanel];
-  void set(const Finish& finish, int64_t column, int64_t columns, int64_t panels, GemmTile* tile);
+  void set(const Epilogue& epilogue, int64_t column, int64_t columns, int64_t panels,
+           GemmTile* tile);
 };
 
-// A finish for a part of a result, which must outlive what part() gives.
-struct PartFinish {
-  Finish whole;
+// The epilogue of a part of a result. It must outlive what part() returns.
+struct PartEpilogue {
+  Epilogue whole;
   int64_t row = 0, column = 0;
-  Finish part() const;
+  Epilogue part() const;
 
  private:
   static void block(const void* data, int64_t row, int64_t rows, int64_t column, int64_t columns);
 };
 
-// Panels begin..end-1 of a product of few rows, with panels without scales. `fetches`: what follows
-// them in memory is read next.
+// Computes panels begin..end-1 of a product of few rows; the panels have no scales. With `fetches`,
+// what follows them in memory is prefetched.
 void multiply_narrow(const Product& product, int64_t begin, int64_t end, bool fetches);
 
-// A product whose rows of A lie in runs: row i at a + i / run * run_step + i % run * a_step.
+// The layout of rows of A that lie in runs: row i is at a + i / run * run_stride + i % run *
+// a_step.
 struct RowRuns {
   int64_t run = 0;  // 0: all rows in one run
-  int64_t run_step = 0;
+  int64_t run_stride = 0;
 };
 void multiply_runs(const Product& product, const RowRuns& runs, void* scratch, size_t scratch_size,
                    Workers* workers);
 
-// The taps of a window that lie within an image, along one dimension: which is the first, how many
-// they are, and where the first one lies. `start` is where tap 0 lies, perhaps outside.
+// The taps of a window that lie within an image, along one dimension: the first, their number, and
+// the first one's position. `start` is the position of tap 0, which may lie outside.
 struct Taps {
   int64_t first = 0, count = 0, position = 0;
 

@@ -13,9 +13,9 @@ void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t pane
   alignas(64) int32_t sums[kMaxTileRows * kMaxPanels * kPanel];
   const RequantizeColumns* whole = columns == 2 * kPanel ? results.bytes() : nullptr;
   DotTile tile = grid.tile_at(panel);
-  tile.ahead_step = ahead.step();
+  tile.ahead_stride = ahead.stride();
   int64_t row = grid.place(grid.data, first, &tile) - tile.rows;
-  BlockFinish finished(grid.results.finish, row, panel, columns);
+  BlockEpilogue block_epilogue(grid.results.epilogue, row, panel, columns);
   for (int64_t block = first; block < last; ++block) {
     const int64_t next = grid.place(grid.data, block, &tile);
     tile.ahead = ahead.at(block - first);
@@ -26,11 +26,11 @@ void run_column(const BlockGrid& base, int64_t first, int64_t last, int64_t pane
       results.write(sums, row, tile.rows);
     }
     row = next;
-    finished.advance(row, tile.rows, block + 1 == last);
+    block_epilogue.advance(row, tile.rows, block + 1 == last);
   }
 }
 
-// `from`, or the `n` elements from there on copied and filled up with zeros to `room`.
+// `from` itself, or a copy of `n` elements, filled up with zeros to `room`.
 template <typename T>
 const T* whole_panels(const T* from, int64_t n, int64_t room, T* own) {
   if (from == nullptr || n == room) return from;
@@ -44,8 +44,8 @@ DotGrid::DotGrid(int64_t taps, int64_t depth) : tiles(&dot_loops()) {
   column = run_column;
   width = tiles->panels;
   terms = taps * depth;
-  steps = taps * quads_of(depth);
-  step_bytes = kQuadBytes;
+  iterations = taps * quads_of(depth);
+  iteration_bytes = kQuadBytes;
   tile.depth = depth;
 }
 
@@ -54,8 +54,8 @@ DotGrid::DotGrid(int64_t depth, const GroupScales& groups)
   column = run_column;
   width = tiles->panels;
   terms = depth;
-  steps = panel_quads(depth, 4);
-  step_bytes = kQuadBytes;
+  iterations = panel_quads(depth, 4);
+  iteration_bytes = kQuadBytes;
   tile.depth = depth;
   tile.groups = groups.groups;
   tile.scales = groups.scales;
@@ -82,30 +82,30 @@ DotResults::DotResults(const QuantizedResults& results, int64_t column, int64_t 
   };
   SumColumns common;
   common.columns = columns;
-  common.sums_step = room;
+  common.sums_stride = room;
   common.start = part(results.start, own_start_);
   common.multipliers = part(results.multipliers, own_multipliers_);
-  common.out_step = results.step;
+  common.out_stride = results.stride;
   if (results.bytes != nullptr) {
     static_cast<SumColumns&>(bytes_) = common;
     bytes_.requantize = results.requantize;
     bytes_.out = results.bytes + column;
     if (results.residual != nullptr) bytes_.residual = results.residual + column;
-    bytes_.residual_step = results.residual_step;
+    bytes_.residual_stride = results.residual_stride;
     bytes_.sum = results.sum;
     return;
   }
-  const Finish& finish = results.finish;
+  const Epilogue& epilogue = results.epilogue;
   numbers_ = {common};
   numbers_.row_scales = results.row_scales;
   numbers_.parts = results.parts;
   numbers_.shares = part(results.shares, own_shares_);
-  numbers_.bias = part(finish.bias, own_bias_);
-  if (finish.residual != nullptr) numbers_.residual = finish.residual + column;
-  numbers_.residual_step = finish.residual_step;
-  numbers_.clamp = finish.clamps();
-  numbers_.low = finish.low;
-  numbers_.high = finish.high;
+  numbers_.bias = part(epilogue.bias, own_bias_);
+  if (epilogue.residual != nullptr) numbers_.residual = epilogue.residual + column;
+  numbers_.residual_stride = epilogue.residual_stride;
+  numbers_.clamp = epilogue.clamps();
+  numbers_.low = epilogue.low;
+  numbers_.high = epilogue.high;
   numbers_.out = results.floats + column;
 }
 

@@ -1,5 +1,5 @@
-// What products and convolutions of bytes share: tiles over blocks of a result, and what becomes of
-// their sums.
+// What products and convolutions of bytes share: tiles over blocks of a result, and the
+// requantization or dequantization of their sums.
 #pragma once
 
 #include "rushlight/engine/kernels/products/blocks.h"
@@ -9,21 +9,21 @@
 
 namespace rushlight::engine {
 
-// A result whose tiles lie where place() says: see BlockGrid. To be set besides: what tiles have in
-// common, row_blocks, group, rows, columns, panels and results.
+// A grid whose tiles are placed by place(): see BlockGrid. The caller also sets the fields that
+// tiles share, row_blocks, group, rows, columns, panels and results.
 struct DotGrid : BlockGrid {
   const DotTiles* tiles;
   DotTile tile;
   QuantizedResults results;
-  // Puts into `tile` where a block of rows lies in A. Returns the first row after it.
+  // Sets the addresses of a block of rows of A in `tile`. Returns the first row after it.
   int64_t (*place)(const void* data, int64_t block, DotTile* tile) = nullptr;
   const void* data = nullptr;
 
-  // `depth` terms in each of `taps`.
+  // Sums of `taps` taps with `depth` terms each.
   DotGrid(int64_t taps, int64_t depth);
-  // One tap of weights of 4 bits.
+  // Sums of one tap, with weights of 4 bits.
   DotGrid(int64_t depth, const GroupScales& groups);
-  // After results are set.
+  // Call it after `results` is set.
   void set_group(int64_t block_bytes, const Workers* workers) {
     const auto out_size = results.bytes != nullptr ? sizeof(uint8_t) : sizeof(float);
     BlockGrid::set_group(block_bytes, 1, static_cast<int64_t>(out_size), workers);
@@ -32,7 +32,7 @@ struct DotGrid : BlockGrid {
   DotTile tile_at(int64_t panel) const;
 };
 
-// What sums become in a part of a result: `columns` columns, in `panels` panels, from `column` on.
+// Stores the sums of a part of a result: `columns` columns, in `panels` panels, from `column` on.
 class DotResults {
  public:
   DotResults(const QuantizedResults& results, int64_t column, int64_t columns, int64_t panels);
@@ -46,14 +46,14 @@ class DotResults {
       loops_.dequantize(numbers_, sums, row, rows);
     }
   }
-  // nullptr if results are numbers.
+  // nullptr if results are floats.
   const RequantizeColumns* bytes() const { return bytes_.out != nullptr ? &bytes_ : nullptr; }
 
  private:
   const QuantizeLoops& loops_;
   RequantizeColumns bytes_;
   DequantizeColumns numbers_;
-  // Of a group of channels that ends within a panel, what follows belongs to the next.
+  // Used if a group of channels ends within a panel, after which the next group's constants follow.
   int32_t own_start_[kMaxPanels * kPanel];
   float own_multipliers_[kMaxPanels * kPanel];
   float own_shares_[kMaxPanels * kPanel];

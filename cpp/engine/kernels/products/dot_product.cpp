@@ -14,8 +14,8 @@ int64_t place_block(const void* data, int64_t block, DotTile* tile) {
   const Plan& plan = *static_cast<const Plan*>(data);
   const int64_t row = plan.blocks.start(block);
   tile->rows = plan.blocks.height(block);
-  tile->a[0] = plan.product->a + row * plan.product->a_step;
-  tile->a[1] = tile->a[0] + kFirstRows * plan.product->a_step;
+  tile->a[0] = plan.product->a + row * plan.product->a_stride;
+  tile->a[1] = tile->a[0] + kFirstRows * plan.product->a_stride;
   return row + tile->rows;
 }
 
@@ -28,9 +28,10 @@ void narrow_panels(void* data, int64_t begin, int64_t end) {
     DotResults(grid.results, panel * kPanel, grid.columns_of(panel, 1), 1)
         .write(sums, 0, grid.rows);
   }
-  const Finish& finish = grid.results.finish;
-  if (finish.block != nullptr) {
-    finish.block(finish.data, 0, grid.rows, begin * kPanel, grid.columns_of(begin, end - begin));
+  const Epilogue& epilogue = grid.results.epilogue;
+  if (epilogue.block != nullptr) {
+    epilogue.block(epilogue.data, 0, grid.rows, begin * kPanel,
+                   grid.columns_of(begin, end - begin));
   }
 }
 
@@ -44,7 +45,7 @@ void multiply(const QuantizedProduct& product, Workers* workers) {
   grid.columns = product.columns;
   grid.tile.rows = product.rows;
   grid.tile.a[0] = product.a;
-  grid.tile.a_step = product.a_step;
+  grid.tile.a_stride = product.a_stride;
   grid.panels = product.panels;
   grid.results = product.results;
   if (product.bits == 4) grid.results.parts = 16;

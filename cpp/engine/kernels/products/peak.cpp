@@ -28,7 +28,7 @@ double time_all(Workers* workers, Body body) {
   return ns > 0 ? static_cast<double>(ns) : 1;
 }
 
-// Operations per second of loop(rounds, sink), which tells how many they were.
+// The operations per second of loop(rounds, sink), which returns how many it ran.
 template <class Number>
 double measure_loop(int64_t (*loop)(int64_t, Number*), Workers* workers) {
   int64_t repeats = kFirstRepeats;
@@ -38,7 +38,7 @@ double measure_loop(int64_t (*loop)(int64_t, Number*), Workers* workers) {
       Number sink = 0;
       loop(repeats, &sink);
     });
-    if (round == 0) {  // says how long a round takes
+    if (round == 0) {  // the first round measures how long it takes
       const double factor = kRoundNs / ns;
       repeats = factor > 1 ? static_cast<int64_t>(static_cast<double>(repeats) * factor) : repeats;
       continue;

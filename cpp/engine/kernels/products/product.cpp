@@ -16,7 +16,7 @@ void narrow_range(void* data, int64_t begin, int64_t end) {
 
 struct Packing {
   const float* matrix;
-  int64_t row_step, column_step, depth, columns;
+  int64_t row_stride, column_stride, depth, columns;
   float* panels;
 };
 
@@ -24,8 +24,8 @@ void pack_panel_range(void* data, int64_t begin, int64_t end) {
   const Packing& p = *static_cast<const Packing*>(data);
   for (int64_t panel = begin; panel < end; ++panel) {
     const int64_t left = p.columns - panel * kPanel;
-    gemm_loops().pack_panel(p.matrix + panel * kPanel * p.column_step, p.row_step, p.column_step,
-                            p.depth, left < kPanel ? left : kPanel,
+    gemm_loops().pack_panel(p.matrix + panel * kPanel * p.column_stride, p.row_stride,
+                            p.column_stride, p.depth, left < kPanel ? left : kPanel,
                             p.panels + panel * kPanel * p.depth);
   }
 }
@@ -35,11 +35,11 @@ void pack_panel_range(void* data, int64_t begin, int64_t end) {
 void multiply_narrow(const Product& p, int64_t begin, int64_t end, bool fetches) {
   const GemmLoops& loops = gemm_loops();
   GemmTile tile;
-  TileFinish finish;
+  TileEpilogue epilogue;
   tile.depth = p.depth;
   tile.a[0] = p.a;
-  tile.a_step = p.a_step;
-  tile.c_step = p.c_step;
+  tile.a_stride = p.a_stride;
+  tile.c_stride = p.c_stride;
   const GemmTileFn* narrow = loops.narrow;
   if (p.type == PanelType::Float16) narrow = loops.narrow_float16;
   if (p.type == PanelType::BFloat16) narrow = loops.narrow_bfloat16;
@@ -51,12 +51,12 @@ void multiply_narrow(const Product& p, int64_t begin, int64_t end, bool fetches)
     tile.b = b;
     tile.ahead = fetches ? b : nullptr;
     tile.c = p.c + panel * kPanel;
-    finish.set(p.finish, panel * kPanel, tile.columns, 1, &tile);
+    epilogue.set(p.epilogue, panel * kPanel, tile.columns, 1, &tile);
     narrow[p.rows - 1](tile);
   }
   const int64_t columns = (end * kPanel < p.columns ? end * kPanel : p.columns) - begin * kPanel;
-  if (p.finish.block != nullptr) {
-    p.finish.block(p.finish.data, 0, p.rows, begin * kPanel, columns);
+  if (p.epilogue.block != nullptr) {
+    p.epilogue.block(p.epilogue.data, 0, p.rows, begin * kPanel, columns);
   }
 }
 
@@ -84,8 +84,8 @@ void multiply_runs(const Product& product, const RowRuns& runs, void* scratch, s
   grid.set_group(gemm_loops().rows * product.depth * 4, workers);
   grid.panels = product.panels;
   grid.c = product.c;
-  grid.c_step = product.c_step;
-  grid.finish = product.finish;
+  grid.c_stride = product.c_stride;
+  grid.epilogue = product.epilogue;
   grid.place = place_block;
   grid.data = &rows;
   run_blocks(grid, workers);
@@ -98,9 +98,9 @@ void multiply(const Product& product, void* scratch, size_t scratch_size, Worker
   multiply_runs(product, RowRuns(), scratch, scratch_size, workers);
 }
 
-void pack_panels(const float* matrix, int64_t row_step, int64_t column_step, int64_t depth,
+void pack_panels(const float* matrix, int64_t row_stride, int64_t column_stride, int64_t depth,
                  int64_t columns, float* panels, Workers* workers) {
-  Packing packing = {matrix, row_step, column_step, depth, columns, panels};
+  Packing packing = {matrix, row_stride, column_stride, depth, columns, panels};
   share_out(panels_of(columns), work_of({depth, columns}), pack_panel_range, &packing, workers);
 }
 

@@ -3,14 +3,14 @@
 namespace rushlight::engine {
 namespace {
 
-constexpr int64_t kPackSlack = 16;  // floats behind each packed block
+constexpr int64_t kPackSlack = 16;  // floats after each packed block
 
 bool pays_to_pack(const Product& p, const RowRuns& runs) {
   if (runs.run != 0) return true;  // tiles cannot cross from run to run
   if (p.rows <= kNarrowRows) return false;
-  // Rows that all meet in one set of the first-level cache drive each other out; others are read
-  // as they lie at full speed.
-  return p.a_step % 1024 == 0;
+  // Rows that fall into one set of the first-level cache evict each other; others are read at full
+  // speed without packing.
+  return p.a_stride % 1024 == 0;
 }
 
 size_t packed_bytes(const Product& p) {
@@ -35,8 +35,8 @@ RowBlocks::RowBlocks(const Product& product, const RowRuns& runs, void* scratch,
 }
 
 const float* RowBlocks::row_at(int64_t row) const {
-  if (runs_.run == 0) return product_.a + row * product_.a_step;
-  return product_.a + row / runs_.run * runs_.run_step + row % runs_.run * product_.a_step;
+  if (runs_.run == 0) return product_.a + row * product_.a_stride;
+  return product_.a + row / runs_.run * runs_.run_stride + row % runs_.run * product_.a_stride;
 }
 
 float* RowBlocks::packed_block(int64_t block) const {
@@ -58,14 +58,14 @@ int64_t RowBlocks::place(int64_t block, int64_t term, GemmTile* tile) const {
   tile->rows = blocks_.height(block);
   if (packed_ != nullptr) {
     tile->a[0] = packed_block(block);
-    tile->a_step = 1;
-    tile->k_step = tile->rows;
+    tile->a_stride = 1;
+    tile->k_stride = tile->rows;
   } else {
     tile->a[0] = row_at(row);
-    tile->a_step = product_.a_step;
+    tile->a_stride = product_.a_stride;
   }
-  tile->a[0] += term * tile->k_step;
-  tile->a[1] = tile->a[0] + kFirstRows * tile->a_step;
+  tile->a[0] += term * tile->k_stride;
+  tile->a[1] = tile->a[0] + kFirstRows * tile->a_stride;
   return row + tile->rows;
 }
 

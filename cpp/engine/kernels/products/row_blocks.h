@@ -1,5 +1,5 @@
-// The left operand of a product in blocks of rows, as tiles take them: as it lies, or packed block
-// by block where that pays.
+// The left operand of a product in blocks of rows, as tiles read them: in place, or packed block by
+// block where that pays.
 #pragma once
 
 #include "rushlight/engine/kernels/products/blocks.h"
@@ -13,7 +13,7 @@ class RowBlocks {
             Workers* workers);
 
   const EvenBlocks& blocks() const { return blocks_; }
-  // Puts into `tile` where a block lies, from term `term` on. Returns the first row after it.
+  // Sets the addresses of a block, from term `term` on, in `tile`. Returns the first row after it.
   int64_t place(int64_t block, int64_t term, GemmTile* tile) const;
 
  private:
@@ -24,7 +24,7 @@ class RowBlocks {
   const Product& product_;
   const RowRuns runs_;
   const EvenBlocks blocks_;
-  float* packed_ = nullptr;  // nullptr: A is read as it lies
+  float* packed_ = nullptr;  // nullptr: A is read in place
 };
 
 // Bytes of scratch for packed blocks; 0 where it does not pay to pack.

@@ -6,27 +6,28 @@
 namespace rushlight::engine {
 namespace {
 
-constexpr int64_t kTerms = 256;     // that are unpacked at once: two panels of them have 32 KiB
-constexpr int64_t kMostRows = 512;  // of an item, of which so many terms stay in the second level
-constexpr int64_t kLeastRows = 64;  // beside which unpacking is little
+constexpr int64_t kTerms = 256;  // terms that are unpacked at once: in two panels, 32 KiB
+constexpr int64_t kMostRows =
+    512;  // rows of an item; kTerms terms of them stay in the second-level cache
+constexpr int64_t kLeastRows = 64;  // rows of an item beside which unpacking costs little
 constexpr int64_t kItemsPerThread = 4;
 static_assert(kTerms % kOct == 0, "groups of terms start within");
 
-// For each thread, whatever the instruction set.
+// The floats of one thread's buffer, enough for every instruction set.
 int64_t buffer_floats(const Product& p) {
   return (p.rows <= kNarrowRows ? 1 : kMaxPanels) * kPanel * least(p.depth, kTerms);
 }
 
-// Of one item: `width` panels and `group` blocks of rows.
+// How the work is divided: an item has `width` panels and `group` blocks of rows.
 struct Plan {
   const Product& product;
   float* buffers;                   // for each thread
-  const RowBlocks* rows = nullptr;  // nullptr of few rows
+  const RowBlocks* rows = nullptr;  // nullptr if there are few rows
   int64_t width = 1;
   int64_t row_blocks = 1, group = 1, groups = 1;
 
-  Plan(const Product& given, void* scratch) : product(given), buffers(align<float>(scratch)) {}
-  // Of a panel, so many terms lie together in so many bytes.
+  Plan(const Product& whole, void* scratch) : product(whole), buffers(align<float>(scratch)) {}
+  // The panel's layout: together() terms lie together in the bytes that bytes_of() gives.
   int64_t together() const {
     return product.type == PanelType::Int4 ? kOct : (product.type == PanelType::Int8 ? kQuad : 1);
   }
@@ -34,13 +35,13 @@ struct Plan {
     const int64_t bytes = has_scales(product.type) ? kQuadBytes : 2 * kPanel;
     return (terms + together() - 1) / together() * bytes;
   }
-  // Where a term of a panel lies; of the panel after the last one, too.
+  // The address of a term of a panel; also valid for the panel after the last one.
   const char* at(int64_t panel, int64_t term) const {
     const int64_t offset = panel * bytes_of(product.depth) + bytes_of(term);
     const auto address = reinterpret_cast<uintptr_t>(product.panels);
     return reinterpret_cast<const char*>(address + static_cast<uintptr_t>(offset));
   }
-  // What is unpacked next is fetched meanwhile: by tiles, if these are many, so that not too much
+  // Whether tiles prefetch what is unpacked next. They do if there are many, so that not too much
   // is fetched at once.
   bool tiles_fetch() const { return rows != nullptr && group > 1; }
   int64_t panels() const { return panels_of(product.columns); }
@@ -73,14 +74,14 @@ class Worker {
     Product part;
     part.rows = p.rows;
     part.columns = least(p.columns - column, count * kPanel);
-    part.a_step = p.a_step;
+    part.a_stride = p.a_stride;
     part.panels = buffer_;
     part.c = p.c + column;
-    part.c_step = p.c_step;
+    part.c_stride = p.c_stride;
     for (int64_t term = 0; term == 0 || term < p.depth; term += kTerms) {
       part.depth = least(p.depth - term, kTerms);
-      const PartFinish finish = {finish_after(term), 0, column};
-      part.finish = finish.part();
+      const PartEpilogue epilogue = {epilogue_after(term), 0, column};
+      part.epilogue = epilogue.part();
       const bool is_last = term + kTerms >= p.depth;
       const char* next[kMaxPanels];
       for (int64_t i = 0; i < count; ++i) {
@@ -97,39 +98,40 @@ class Worker {
   }
 
  private:
-  // Sums up to a term are in the result when the following terms are added.
-  Finish finish_after(int64_t term) const {
+  // The epilogue of kTerms terms from `term` on. From the second part on, the sums so far, which
+  // are in the result, are its residual; the last part alone clamps.
+  Epilogue epilogue_after(int64_t term) const {
     const Product& p = plan_.product;
-    Finish finish = p.finish;
+    Epilogue epilogue = p.epilogue;
     if (term > 0) {
-      finish.bias = nullptr;
-      finish.residual = p.c;
-      finish.residual_step = p.c_step;
+      epilogue.bias = nullptr;
+      epilogue.residual = p.c;
+      epilogue.residual_stride = p.c_stride;
     }
-    if (term + kTerms >= p.depth) return finish;
-    finish.low = Finish().low;
-    finish.high = Finish().high;
-    finish.block = nullptr;
-    return finish;
+    if (term + kTerms >= p.depth) return epilogue;
+    epilogue.low = Epilogue().low;
+    epilogue.high = Epilogue().high;
+    epilogue.block = nullptr;
+    return epilogue;
   }
 
   void unpack(int64_t panel, int64_t term, int64_t terms, const char* next, float* out) const {
     const Product& p = plan_.product;
     const UnpackLoops& loops = unpack_loops();
-    PanelTerms of;
-    of.packed = plan_.at(panel, term);
-    of.next = plan_.tiles_fetch() ? of.packed : next;
-    of.terms = terms;
-    of.out = out;
-    if (p.type == PanelType::BFloat16) return loops.bfloat16(of);
-    if (p.type == PanelType::Float16) return loops.float16(of);
+    PanelTerms panel_terms;
+    panel_terms.packed = plan_.at(panel, term);
+    panel_terms.next = plan_.tiles_fetch() ? panel_terms.packed : next;
+    panel_terms.terms = terms;
+    panel_terms.out = out;
+    if (p.type == PanelType::BFloat16) return loops.bfloat16(panel_terms);
+    if (p.type == PanelType::Float16) return loops.float16(panel_terms);
     const int64_t scale_bytes = p.scales.bfloat16 ? 2 : 4;
-    of.scales =
+    panel_terms.scales =
         static_cast<const char*>(p.scales.scales) + panel * p.scales.groups * kPanel * scale_bytes;
-    of.bfloat16_scales = p.scales.bfloat16;
-    of.group_size = p.depth / p.scales.groups;
-    of.first = term;
-    (p.type == PanelType::Int8 ? loops.bytes : loops.nibbles)(of);
+    panel_terms.bfloat16_scales = p.scales.bfloat16;
+    panel_terms.group_size = p.depth / p.scales.groups;
+    panel_terms.first = term;
+    (p.type == PanelType::Int8 ? loops.bytes : loops.nibbles)(panel_terms);
   }
 
   void multiply(const Product& part, int64_t term, int64_t first, int64_t count,
@@ -145,8 +147,8 @@ class Worker {
     for (int64_t i = 0; i < count; ++i) grid.next[i] = next[i];
     grid.next_bytes = plan_.tiles_fetch() ? plan_.bytes_of(part.depth) : 0;
     grid.c = part.c;
-    grid.c_step = part.c_step;
-    grid.finish = part.finish;
+    grid.c_stride = part.c_stride;
+    grid.epilogue = part.epilogue;
     grid.place = place_block;
     grid.data = &place;
     grid.column(grid, first, least(first + plan_.group, plan_.row_blocks), 0, count);
@@ -179,7 +181,7 @@ void multiply_unpacked(const Product& product, void* scratch, size_t scratch_siz
   plan.rows = &rows;
   plan.width = gemm_loops().panels;
   plan.row_blocks = rows.blocks().blocks;
-  // Fewer rows for an item where there are too few panels for all threads.
+  // If there are too few panels for all threads, items have fewer rows.
   const int64_t wanted = static_cast<int64_t>(threads) * kItemsPerThread;
   int64_t share = plan.row_blocks;
   if (threads > 1) share = share * plan.items() / wanted;

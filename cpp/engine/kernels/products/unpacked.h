@@ -1,5 +1,5 @@
 // Products with weights of 8 or 4 bits, or in a half type, that are computed in float32: some terms
-// of two panels at a time are unpacked, and used by all rows before the next ones.
+// of two panels at a time are unpacked and used by all rows.
 #pragma once
 
 #include "rushlight/engine/loops/products/gemm.h"
@@ -7,14 +7,14 @@
 
 namespace rushlight::engine {
 
-// Few rows are multiplied with half types as they lie.
+// Products of few rows read half types without unpacking.
 constexpr bool is_unpacked(const Product& product) {
   return has_scales(product.type) ||
          (product.type != PanelType::Float32 && product.rows > kNarrowRows);
 }
 // Bytes of scratch that are needed.
 size_t unpacked_scratch(const Product& product, size_t threads);
-// As multiply() does; of more scratch rows are packed.
+// Like multiply(). With more scratch than it needs, rows are packed.
 void multiply_unpacked(const Product& product, void* scratch, size_t scratch_size,
                        Workers* workers);
 

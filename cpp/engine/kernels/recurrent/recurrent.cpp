@@ -255,35 +255,35 @@ class Layers {
     }
   }
 
-  void multiply_rows(const Matrix& matrix, const float* bias, const float* a, int64_t a_step,
-                     int64_t rows, float* c, int64_t c_step) const {
+  void multiply_rows(const Matrix& matrix, const float* bias, const float* a, int64_t a_stride,
+                     int64_t rows, float* c, int64_t c_stride) const {
     if (s_.type == PanelType::Int8) {
-      return multiply_bytes(matrix, bias, a, a_step, rows, c, c_step);
+      return multiply_bytes(matrix, bias, a, a_stride, rows, c, c_stride);
     }
     Product product;
     product.rows = rows;
     product.depth = matrix.depth;
     product.columns = matrix.columns;
     product.a = a;
-    product.a_step = a_step;
+    product.a_stride = a_stride;
     product.panels = matrix.panels;
     product.type = s_.type;
     product.c = c;
-    product.c_step = c_step;
-    product.finish.bias = bias;
+    product.c_stride = c_stride;
+    product.epilogue.bias = bias;
     multiply(product, at<void>(places_.product), product_size_, workers_);
   }
 
   // Rows are quantised by what they hold.
-  void multiply_bytes(const Matrix& matrix, const float* bias, const float* a, int64_t a_step,
-                      int64_t rows, float* c, int64_t c_step) const {
+  void multiply_bytes(const Matrix& matrix, const float* bias, const float* a, int64_t a_stride,
+                      int64_t rows, float* c, int64_t c_stride) const {
     QuantizeRows quantize;
     quantize.rows = rows;
     quantize.width = matrix.depth;
     quantize.in = a;
-    quantize.in_step = a_step;
+    quantize.in_stride = a_stride;
     quantize.out = at<uint8_t>(places_.bytes);
-    quantize.out_step = matrix.depth;
+    quantize.out_stride = matrix.depth;
     quantize.scales = at<float>(places_.row_scales);
     quantize_rows(quantize, workers_);
     QuantizedProduct product;
@@ -291,14 +291,14 @@ class Layers {
     product.depth = matrix.depth;
     product.columns = matrix.columns;
     product.a = quantize.out;
-    product.a_step = quantize.out_step;
+    product.a_stride = quantize.out_stride;
     product.panels = matrix.panels;
     product.results.multipliers = matrix.scales;
     product.results.start = matrix.shares;
     product.results.row_scales = quantize.scales;
     product.results.floats = c;
-    product.results.step = c_step;
-    product.results.finish.bias = bias;
+    product.results.stride = c_stride;
+    product.results.epilogue.bias = bias;
     multiply(product, workers_);
   }
 

@@ -1,6 +1,6 @@
-// Copies with any steps: dimensions are put in the order of the output's memory, those that lie
-// behind one another become one, and what is left is copied in blocks of the last two. Elements
-// may become floats of another width on the way.
+// Copies with any strides: dimensions are put in the order of the output's memory, dense neighbours
+// are merged, and the rest is copied in blocks of the last two. Elements may be converted to floats
+// of another width.
 #include <cstring>
 
 #include "rushlight/engine/kernels/products/blocks.h"
@@ -20,34 +20,34 @@ enum class Kind : uint8_t { Runs, Lines, Transpose, Convert };
 struct Plan {
   size_t rank = 0;
   int64_t sizes[kCopyRank + 2] = {};
-  int64_t in[kCopyRank + 2] = {};  // steps in elements
+  int64_t in[kCopyRank + 2] = {};  // strides in elements
   int64_t out[kCopyRank + 2] = {};
-  int64_t element = 4;      // bytes of what is read
+  int64_t element = 4;      // bytes that are read
   int64_t out_element = 4;  // and written
   Conversion conversion = Conversion::None;
   Kind kind = Kind::Lines;
   int64_t block_rows = 0, block_columns = 0;
   int64_t row_blocks = 0, column_blocks = 0;
 
-  void set(size_t d, int64_t size, int64_t in_step, int64_t out_step) {
+  void set(size_t d, int64_t size, int64_t in_stride, int64_t out_stride) {
     sizes[d] = size;
-    in[d] = in_step;
-    out[d] = out_step;
+    in[d] = in_stride;
+    out[d] = out_stride;
   }
   void move(size_t from, size_t to) { set(to, sizes[from], in[from], out[from]); }
 };
 
 int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 
-// The dimensions of more than one element, those with great steps of the output first.
+// Takes the dimensions of more than one element, in descending order of the output's strides.
 void sort_dimensions(const Copy& copy, Plan* plan) {
   for (size_t d = 0; d < copy.rank; ++d) {
     if (copy.sizes[d] == 1) continue;
     size_t at = plan->rank++;
-    for (; at > 0 && magnitude(plan->out[at - 1]) < magnitude(copy.out_steps[d]); --at) {
+    for (; at > 0 && magnitude(plan->out[at - 1]) < magnitude(copy.out_strides[d]); --at) {
       plan->move(at - 1, at);
     }
-    plan->set(at, copy.sizes[d], copy.in_steps[d], copy.out_steps[d]);
+    plan->set(at, copy.sizes[d], copy.in_strides[d], copy.out_strides[d]);
   }
 }
 
@@ -74,7 +74,7 @@ bool pairs_fit(const Plan& plan) {
   return true;
 }
 
-// Makes short runs into single elements, so that they can be transposed.
+// Treats short runs as single elements, so that they can be transposed.
 void widen_elements(Plan* plan) {
   while (plan->rank > 1 && plan->element < 8 && pairs_fit(*plan)) {
     const size_t last = plan->rank - 1;

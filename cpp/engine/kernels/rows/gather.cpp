@@ -15,11 +15,11 @@ void copy_row(const Gather& gather, int64_t index, char* out) {
                                       : index * gather.width;
   const char* from = static_cast<const char*>(gather.table) + first * gather.element_size;
   const CopyLoops& loops = copy_loops();
-  const int64_t step = gather.panels ? kPanel : 1;
+  const int64_t stride = gather.panels ? kPanel : 1;
   if (gather.conversion != Conversion::None) {
-    loops.convert[static_cast<size_t>(gather.conversion)](from, step, out, 1, gather.width);
+    loops.convert[static_cast<size_t>(gather.conversion)](from, stride, out, 1, gather.width);
   } else if (gather.panels) {
-    loops.line[2](from, step, out, 1, gather.width);
+    loops.line[2](from, stride, out, 1, gather.width);
   } else {
     loops.runs(from, 0, out, 0, 1, gather.width * gather.element_size);
   }
@@ -41,7 +41,7 @@ bool gather(const Gather& gather, int64_t* index_bad, Workers* workers) {
   share_out(workers, gather.count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t index = gather.indices[i];
-      // They were good, and still are unless a file lets the result lie over them.
+      // The indices were checked, but a file may let the result overwrite them.
       if (index >= 0 && index < gather.rows) copy_row(gather, index, out + i * bytes);
     }
   });

@@ -22,16 +22,16 @@ Moments moments_of(int64_t count, bool rms, float epsilon, At at) {
 }
 
 float affine(double x, const Moments& moments, const float* scale, const float* shift, int64_t i) {
-  const double found = (x - moments.mean) * moments.factor;
-  return static_cast<float>(found * (scale != nullptr ? static_cast<double>(scale[i]) : 1.0) +
+  const double normalized = (x - moments.mean) * moments.factor;
+  return static_cast<float>(normalized * (scale != nullptr ? static_cast<double>(scale[i]) : 1.0) +
                             (shift != nullptr ? static_cast<double>(shift[i]) : 0.0));
 }
 
 }  // namespace
 
-double exact_sum(const float* x, int64_t n, int64_t step) {
+double exact_sum(const float* x, int64_t n, int64_t stride) {
   double total = 0;
-  for (int64_t i = 0; i < n; ++i) total += static_cast<double>(x[i * step]);
+  for (int64_t i = 0; i < n; ++i) total += static_cast<double>(x[i * stride]);
   return total;
 }
 
@@ -46,10 +46,10 @@ void normalize_exactly(const Norm& norm, int64_t row) {
 }
 
 void normalize_exactly(const GroupNorm& norm, const float* in, float* out, int64_t first_channel,
-                       int64_t channel_step, int64_t step) {
+                       int64_t channel_stride, int64_t stride) {
   const int64_t channels = norm.channels / norm.groups;
   const auto place = [=](int64_t i) {
-    return i / norm.space * channel_step + i % norm.space * step;
+    return i / norm.space * channel_stride + i % norm.space * stride;
   };
   const int64_t count = channels * norm.space;
   const Moments moments = moments_of(count, false, norm.epsilon,

@@ -1,5 +1,5 @@
-// Layer, root-mean-square and group norms: two passes over what lies in cache, the second around
-// the mean, so that the variance of nearly equal numbers has all its digits.
+// Layer, root-mean-square and group norms: two passes over data in cache. The second sums squares
+// around the mean, so that the variance of nearly equal numbers is exact.
 #include <cmath>
 
 #include "rushlight/engine/kernels/rows/moments.h"
@@ -19,7 +19,7 @@ float factor_of(double squares, double count, float epsilon) {
   return static_cast<float>(1.0 / std::sqrt(squares / count + static_cast<double>(epsilon)));
 }
 
-// One group of one image whose channels lie behind one another.
+// Normalizes one group of one image whose channels are dense.
 void normalize_dense(const GroupNorm& norm, int64_t item) {
   const NormLoops& loops = norm_loops();
   const int64_t channels = norm.channels / norm.groups;

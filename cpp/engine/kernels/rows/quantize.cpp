@@ -6,10 +6,10 @@
 namespace rushlight::engine {
 namespace {
 
-// Rows are cut into pieces, so that a single long one is shared out, too.
+// Rows are divided into pieces, so that a single long one is shared out, too.
 constexpr int64_t kPiece = 4096;
 constexpr int64_t kMostRows = 4;     // that are quantised together
-constexpr int64_t kElementWork = 8;  // multiplications that take as long as an element
+constexpr int64_t kElementWork = 8;  // the work of an element, in multiplications
 
 template <typename Body>
 void each_piece(int64_t width, int64_t begin, int64_t end, Body body) {
@@ -24,8 +24,8 @@ void convert_pieces(void* data, int64_t begin, int64_t end) {
   const Convert& job = *static_cast<const Convert*>(data);
   const QuantizeLoops& loops = quantize_loops();
   each_piece(job.width, begin, end, [&](int64_t row, int64_t column, int64_t n) {
-    const int64_t in = row * job.in_step + column;
-    const int64_t out = row * job.out_step + column;
+    const int64_t in = row * job.in_stride + column;
+    const int64_t out = row * job.out_stride + column;
     const auto* bytes = static_cast<const uint8_t*>(job.in) + in;
     auto* out_bytes = static_cast<uint8_t*>(job.out) + out;
     switch (job.kind) {
@@ -41,19 +41,19 @@ void convert_pieces(void* data, int64_t begin, int64_t end) {
   });
 }
 
-// Scale and zero point of numbers from `low` to `high`, finite and zero among them, as XNNPACK has
-// them: there integers are signed.
+// Scale and zero point of numbers from `low` to `high`, finite and zero among them, as XNNPACK
+// computes them for signed integers.
 void choose_scale(float low, float high, float* inverse, int32_t* zero_point) {
   *inverse = 255.0f / (high - low);
   if (high - low > 3e38f) *inverse = 127.5f / (0.5f * high - 0.5f * low);  // it may be infinite
-  if (!(*inverse <= 3e38f)) *inverse = 1;                                  // of zeros
+  if (!(*inverse <= 3e38f)) *inverse = 1;                                  // all elements are 0
   const float from_low = -128.0f - low * *inverse;
   const float from_high = 127.0f - high * *inverse;
   const bool low_is_closer = (-128.0f + low * *inverse) + (127.0f + high * *inverse) > 0;
   float zero = low_is_closer ? from_low : from_high;
   zero = zero < -128.0f ? -128.0f : zero;
   zero = zero > 127.0f ? 127.0f : zero;
-  // To the nearest integer, ties to even, by a number whose last bit is worth 1.
+  // Rounds to the nearest integer, ties to even, by adding a number whose last bit is worth 1.
   *zero_point = static_cast<int32_t>((zero + 12582912.0f) - 12582912.0f) + 128;
 }
 
@@ -75,7 +75,7 @@ void quantize_some_rows(void* data, int64_t begin, int64_t end) {
     RowScale scales[kMostRows];
     for (int64_t row = first; row < last; ++row) {
       RowScale& s = scales[row - first];
-      s.finite = loops.extremes(job.in + row * job.in_step, job.width, &s.low, &s.high);
+      s.finite = loops.extremes(job.in + row * job.in_stride, job.width, &s.low, &s.high);
     }
     for (int64_t row = first; row < last; ++row) {
       RowScale& s = scales[row - first];
@@ -85,8 +85,8 @@ void quantize_some_rows(void* data, int64_t begin, int64_t end) {
     }
     for (int64_t row = first; row < last; ++row) {
       const RowScale& s = scales[row - first];
-      loops.to_bytes(job.in + row * job.in_step, job.width, s.inverse, s.zero_point,
-                     job.out + row * job.out_step);
+      loops.to_bytes(job.in + row * job.in_stride, job.width, s.inverse, s.zero_point,
+                     job.out + row * job.out_stride);
     }
   }
 }

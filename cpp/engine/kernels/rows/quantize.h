@@ -8,30 +8,30 @@
 namespace rushlight::engine {
 
 // Rows of float32 as uint8, asymmetric, each with its own scale and zero point (two floats): the
-// scale takes the least and the greatest number, and 0, to 0 and 255; the zero point is rounded
-// where that costs less (XNNPACK's dynamic quantisation). A row with NaN or infinities has scale
-// NaN. Scales below what 1 / scale can be are 1.
+// scale maps the least and the greatest of the numbers and 0 to 0 and 255; the zero point is
+// rounded at the end with the smaller error (XNNPACK's dynamic quantization). A row with NaN or
+// infinities gets scale NaN. A scale so small that 1 / scale overflows becomes 1.
 struct QuantizeRows {
   int64_t rows = 0, width = 0;
-  const float* in = nullptr;  // element (i, j) at i * in_step + j
-  int64_t in_step = 0;
+  const float* in = nullptr;  // element (i, j) at i * in_stride + j
+  int64_t in_stride = 0;
   uint8_t* out = nullptr;
-  int64_t out_step = 0;
+  int64_t out_stride = 0;
   float* scales = nullptr;
 };
 void quantize_rows(const QuantizeRows& job, Workers* workers);
 
 enum class ByteConversion : uint8_t { ToBytes, ToFloats, Flip };
 
-// Rows of float32 as uint8 of one scale and zero point, or back; or of uint8 as int8 of the same
+// Rows of float32 as uint8 with one scale and zero point, or back; or of uint8 as int8 for the same
 // numbers, or back.
 struct Convert {
   ByteConversion kind = ByteConversion::Flip;
   int64_t rows = 0, width = 0;
-  const void* in = nullptr;  // steps in elements
-  int64_t in_step = 0;
+  const void* in = nullptr;  // strides in elements
+  int64_t in_stride = 0;
   void* out = nullptr;
-  int64_t out_step = 0;
+  int64_t out_stride = 0;
   float scale = 1;
   int32_t zero_point = 0;
 };

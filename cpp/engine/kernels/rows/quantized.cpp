@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kGrainBytes = int64_t{1} << 14;
 
-// Dimensions in the order of the result's memory, those that lie behind one another as one.
+// Dimensions in the order of the result's memory, with dense neighbours merged.
 struct Space {
   size_t rank = 0;
   int64_t sizes[kMaxViewRank + 1] = {};
@@ -19,11 +19,11 @@ struct Space {
     for (size_t d = 0; d < operands.rank; ++d) {
       if (operands.sizes[d] == 1) continue;
       size_t at = rank++;
-      for (; at > 0 && out[at - 1] < operands.out_steps[d]; --at) move(at - 1, at);
+      for (; at > 0 && out[at - 1] < operands.out_strides[d]; --at) move(at - 1, at);
       sizes[at] = operands.sizes[d];
-      a[at] = operands.a_steps[d];
-      b[at] = operands.b_steps[d];
-      out[at] = operands.out_steps[d];
+      a[at] = operands.a_strides[d];
+      b[at] = operands.b_strides[d];
+      out[at] = operands.out_strides[d];
     }
     join();
   }
@@ -54,7 +54,7 @@ struct Space {
   }
 };
 
-// row(…) for rows of kGrainBytes at most.
+// Calls row(…) for rows of at most kGrainBytes.
 template <typename Row>
 void for_each_row(const ByteOperands& operands, Workers* workers, Row&& row) {
   for (size_t d = 0; d < operands.rank; ++d) {

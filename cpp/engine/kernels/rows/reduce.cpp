@@ -1,5 +1,5 @@
-// Sums, means, greatest and least elements, over rows or over columns a block at a time. The loops
-// add floats: where these overflow, though the result is none too large, they are added again.
+// Sums, means, maxima and minima, over rows or over columns a block at a time. The loops add
+// floats; where a sum overflows although the result would not, it is computed again in double.
 #include <cmath>
 
 #include "rushlight/engine/kernels/rows/moments.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kGrain = int64_t{1} << 15;  // elements
 
-// Of `columns` columns, or of one row, whatever is not finite anew.
+// Computes the results that are not finite again, for `columns` columns or one row.
 void mend(const Reduce& reduce, const float* x, int64_t columns, float* out) {
   if (reduce.kind != Reduction::Sum && reduce.kind != Reduction::Mean) return;
   const double divisor = reduce.kind == Reduction::Mean ? static_cast<double>(reduce.width) : 1.0;

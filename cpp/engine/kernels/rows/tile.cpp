@@ -9,7 +9,7 @@ namespace rushlight::engine {
 namespace {
 
 constexpr int64_t kGrainTiles = 16;
-// From so many columns on a tile is of one row, which needs no copy into registers.
+// From this many columns on, a tile has a single row, which needs no copy into registers.
 constexpr int64_t kLongRow = kTileFloats / 2;
 
 struct Reads {
@@ -34,17 +34,18 @@ bool reads(const TileInstruction& instruction, uint8_t reg) {
   return false;
 }
 
-// A space as the interpreter walks it: operands whose dimensions lie behind one another in all of
-// them have these as one.
+// A space as the interpreter walks it: dimensions that are dense neighbours in every operand are
+// merged.
 struct Space {
   int64_t sizes[kTileRank];
-  int64_t steps[kTileOperands][kTileRank];
+  int64_t strides[kTileOperands][kTileRank];
   char* data[kTileOperands];
   bool is_bool[kTileOperands];
   size_t operands;
   int64_t tile_rows, tile_columns;
   int64_t row_tiles, column_tiles;
-  // Of instructions: the register may be the operand's memory itself, if that is dense in a tile.
+  // For each instruction: whether the register may be the operand's memory itself, if that is dense
+  // in a tile.
   bool direct[kTileInstructions];
 };
 
@@ -52,8 +53,8 @@ int64_t element_bytes(const Space& space, size_t operand) {
   return space.is_bool[operand] ? 1 : static_cast<int64_t>(sizeof(float));
 }
 
-// Whether what is in a register after the instruction at `from` is read after a later store, which
-// may be to the memory that it came from (operators work in place).
+// Whether a register is read after a store that follows the instruction at `from`: the store may
+// overwrite the memory that the register was loaded from (operators may work in place).
 bool outlives_store(Span<const TileInstruction> program, uint8_t reg, size_t from) {
   bool stored = false;
   for (size_t i = from + 1; i < program.size(); ++i) {
@@ -80,22 +81,22 @@ void find_direct(Span<const TileInstruction> program, Space* space) {
   }
 }
 
-// Dimension d + 1 lies behind dimension d in every operand.
+// Whether dimensions d and d + 1 are dense neighbours in every operand.
 bool behind(const Space& space, size_t d) {
   for (size_t i = 0; i < space.operands; ++i) {
-    if (space.steps[i][d] != space.steps[i][d + 1] * space.sizes[d + 1]) return false;
+    if (space.strides[i][d] != space.strides[i][d + 1] * space.sizes[d + 1]) return false;
   }
   return true;
 }
 
 void move_dimension(Space* space, size_t from, size_t to) {
   space->sizes[to] = space->sizes[from];
-  for (size_t i = 0; i < space->operands; ++i) space->steps[i][to] = space->steps[i][from];
+  for (size_t i = 0; i < space->operands; ++i) space->strides[i][to] = space->strides[i][from];
 }
 
-// Dimensions that can be joined are, and those that are left are the last ones.
+// Merges the dimensions that can be merged; the remaining ones become the last ones.
 void join_dimensions(Space* space) {
-  size_t at = kTileRank;  // of the outermost that is kept
+  size_t at = kTileRank;  // the outermost dimension that is kept
   for (size_t d = kTileRank; d-- > 0;) {
     if (space->sizes[d] == 1) continue;
     move_dimension(space, d, --at);
@@ -105,7 +106,7 @@ void join_dimensions(Space* space) {
   }
   while (at-- > 0) {
     space->sizes[at] = 1;
-    for (size_t i = 0; i < space->operands; ++i) space->steps[i][at] = 0;
+    for (size_t i = 0; i < space->operands; ++i) space->strides[i][at] = 0;
   }
 }
 
@@ -138,8 +139,8 @@ bool prepare(const TileRun& run, const int64_t* sizes, const int64_t* starts, Sp
     space->is_bool[i] = operand.dtype == DType::Bool;
     int64_t at = 0;
     for (size_t d = 0; d < kTileRank; ++d) {
-      space->steps[i][d] = operand.steps[d];
-      at += starts[d] * operand.steps[d];
+      space->strides[i][d] = operand.strides[d];
+      at += starts[d] * operand.strides[d];
     }
     space->data[i] = static_cast<char*>(operand.data) + at * element_bytes(*space, i);
   }
@@ -149,7 +150,7 @@ bool prepare(const TileRun& run, const int64_t* sizes, const int64_t* starts, Sp
   return true;
 }
 
-// One tile and its registers: each is its own memory or an operand's.
+// One tile and its registers; each is memory of its own, or an operand's.
 struct Tile {
   const Space& space;
   int64_t index[kTileRank];
@@ -158,17 +159,17 @@ struct Tile {
   const float* registers[kTileRegisters];
 
   TileBlock block(size_t operand) const {
-    const int64_t* const steps = space.steps[operand];
+    const int64_t* const strides = space.strides[operand];
     int64_t at = 0;
-    for (size_t d = 0; d < kTileRank; ++d) at += index[d] * steps[d];
+    for (size_t d = 0; d < kTileRank; ++d) at += index[d] * strides[d];
     return {space.data[operand] + at * element_bytes(space, operand), rows, columns,
-            steps[kTileRank - 2], steps[kTileRank - 1]};
+            strides[kTileRank - 2], strides[kTileRank - 1]};
   }
-  // The operand's own memory if it is a register of this tile as it lies.
+  // The operand's own memory, if it can serve as the register in this tile.
   float* memory_of(size_t operand) const {
-    const int64_t* const steps = space.steps[operand];
-    const bool dense = (columns == 1 || steps[kTileRank - 1] == 1) &&
-                       (rows == 1 || steps[kTileRank - 2] == columns);
+    const int64_t* const strides = space.strides[operand];
+    const bool dense = (columns == 1 || strides[kTileRank - 1] == 1) &&
+                       (rows == 1 || strides[kTileRank - 2] == columns);
     if (!dense || space.is_bool[operand] || padded != rows * columns) return nullptr;
     return static_cast<float*>(block(operand).data);
   }
@@ -189,7 +190,7 @@ void run_tile(Span<const TileInstruction> program, const TileLoops& loops, Tile*
                                                                       tile->memory[out]);
         break;
       case TileOp::STORE:
-        // Not if it is there already.
+        // Nothing to copy if it is there already.
         if (tile->registers[instruction.a] == tile->memory_of(out)) break;
         (space.is_bool[out] ? loops.store_bool : loops.store)(tile->registers[instruction.a],
                                                               tile->block(out));
@@ -215,7 +216,7 @@ void run_space(Span<const TileInstruction> program, const Space& space, int64_t 
   alignas(64) float memory[kTileRegisters][kRegisterFloats];
   const TileLoops& loops = tile_loops();
   Tile tile = {space, {}, 0, 0, 0, memory, {}};
-  // An operator of fewer operands gets pointers for the others that it does not read.
+  // Operators of fewer operands get pointers that they do not read.
   for (size_t r = 0; r < kTileRegisters; ++r) tile.registers[r] = memory[r];
   for (int64_t at = begin; at < end; ++at) {
     tile.index[3] = at % space.column_tiles * space.tile_columns;
@@ -247,7 +248,7 @@ bool tile_program_valid(Span<const TileInstruction> program, size_t operands) {
     for (size_t i = 0; i < read.count; ++i) {
       if (read.registers[i] >= kTileRegisters || !written[read.registers[i]]) return false;
     }
-    // Whoever runs it forms all three pointers.
+    // All three pointers are formed, even if the instruction does not use them.
     if (instruction.op >= TileOp::ADD &&
         (instruction.a >= kTileRegisters || instruction.b >= kTileRegisters ||
          instruction.c >= kTileRegisters)) {

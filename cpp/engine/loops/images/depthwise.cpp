@@ -10,22 +10,24 @@ using namespace ::rushlight::kernels::RL_ISA;
 
 constexpr int kPixels = static_cast<int>(kDepthwisePixels);
 
-// Rows of results at once: two, whose inputs overlap, if there are registers for their sums.
+// How many rows of results are computed at once: two, which share input rows, if there are enough
+// registers for the sums.
 #if defined(__AVX512F__) || defined(RL_NEON)
 constexpr int rows_at_once(int kernel) noexcept { return kernel == 3 ? 2 : 1; }
 #else
 constexpr int rows_at_once(int) noexcept { return 1; }
 #endif
 
-// What stays the same while a tile goes through its channels.
+// What is constant while a tile goes through its channels.
 struct Frame {
-  Steps column;
+  StrideMultiples column;
   int64_t seven;  // columns, in bytes
   int64_t row;    // of the input, in bytes
   int64_t tap;    // of the weights, in floats
 };
 
-// A kernel: its size, its stride, the edges it minds, and whether its channels end within a vector.
+// A kernel: its size, its stride, the edges it checks, and whether its channels end within a
+// vector.
 template <int K, int S, DepthwiseEdge kEdge, bool kPart>
 struct Kernel {
   static constexpr int R = rows_at_once(K);
@@ -39,8 +41,8 @@ struct Kernel {
     return kEdge == DepthwiseEdge::Any;
   }
 
-  // Adds what column J of row Y of the input gives to each of the sums that it belongs to, and goes
-  // on. `weights` are those of row Y of the kernel, and of the row S before it.
+  // Adds column J of row Y of the input to every sum that it belongs to, then goes on with column J
+  // + 1. `weights` are row Y of the kernel, and the row S before it.
   template <int Y, int J>
   static RL_INLINE void add_columns(const DepthwiseTile& t, const Frame& f, const char* in,
                                     int64_t part, const Vec (&weights)[R][K], Sums& sums) {
@@ -63,7 +65,7 @@ struct Kernel {
     }
   }
 
-  // Row Y of the input, with weights of which row Y of the kernel is at `w`.
+  // Adds row Y of the input; row Y of the kernel is at `w`.
   template <int Y>
   static RL_INLINE void add_row(const DepthwiseTile& t, Frame& f, const char* in, const float* w,
                                 int64_t part, Sums& sums) {
@@ -80,7 +82,8 @@ struct Kernel {
     add_columns<Y, 0>(t, f, in, part, weights, sums);
   }
 
-  // Row Y of the input and those after it; what they add to depends on Y where R is 2.
+  // Adds row Y of the input and the rows after it. With R == 2, Y decides which sums they belong
+  // to.
   template <int Y>
   static RL_INLINE void add_rows(const DepthwiseTile& t, Frame& f, const char* in, const float* w,
                                  int64_t part, Sums& sums) {
@@ -102,7 +105,7 @@ struct Kernel {
 #pragma GCC unroll 2
     for (int r = 0; r < R; ++r) {
       if (r >= t.rows) break;
-      float* out = t.out + r * t.out_row_step + c;
+      float* out = t.out + r * t.out_row_stride + c;
 #pragma GCC unroll 8
       for (int p = 0; p < kPixels; ++p) {
         if (kEdge == DepthwiseEdge::Any && p >= t.pixels) break;
@@ -112,7 +115,7 @@ struct Kernel {
         } else {
           store(out, result);
         }
-        out += t.out_step;
+        out += t.out_stride;
       }
     }
   }
@@ -138,7 +141,8 @@ __attribute__((noinline)) void last_channels(const DepthwiseTile& t, Frame f, in
 
 template <int K, int S, DepthwiseEdge kEdge>
 void tile(const DepthwiseTile& t) {
-  Frame f = {Steps(t.column_step * 4), t.column_step * 28, t.row_step * 4, t.tap_step};
+  Frame f = {StrideMultiples(t.column_stride * 4), t.column_stride * 28, t.row_stride * 4,
+             t.tap_stride};
   int64_t c = 0;
   for (; c + kLanes <= t.channels; c += kLanes) {
     Kernel<K, S, kEdge, false>::run(t, f, c, kLanes);
@@ -159,8 +163,8 @@ void point(const DepthwisePoint& t) {
     Vec sum = t.bias == nullptr ? Vec{} : load_some(t.bias + c, n);
     for (int64_t y = 0; y < t.taps_y; ++y) {
       for (int64_t x = 0; x < t.taps_x; ++x) {
-        const float* in = t.in + y * t.y_step + x * t.x_step;
-        const Vec weight = load(t.weights + y * t.weights_y_step + x * t.tap_step + c);
+        const float* in = t.in + y * t.y_stride + x * t.x_stride;
+        const Vec weight = load(t.weights + y * t.weights_y_stride + x * t.tap_stride + c);
         if (t.multiplier != 1) {
           sum += weight * load_multiplied(in, t.channel + c, n, t.multiplier);
         } else {
@@ -175,7 +179,7 @@ void point(const DepthwisePoint& t) {
 
 }  // namespace
 
-// The middle form is there for the kernel that is met most.
+// The variant for inner tiles exists only for the most frequent kernel.
 #define RL_TILES(K, S, sides) \
   {tile<K, S, DepthwiseEdge::None>, tile<K, S, sides>, tile<K, S, DepthwiseEdge::Any>}
 

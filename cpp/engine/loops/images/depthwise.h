@@ -1,5 +1,5 @@
-// Inner loops of depthwise convolutions: a few pixels of a row at once, a vector of channels after
-// the other.
+// Inner loops of depthwise convolutions: a few pixels of a row at once, one vector of channels
+// after the other.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ constexpr int64_t kDepthwisePixels = 7;
 
 // Up to kDepthwisePixels neighbouring results of a row, or of two.
 struct DepthwiseTile {
-  const float* in = nullptr;  // of the first tap of the first result; may lie outside of the image
-  int64_t row_step = 0, column_step = 0;
+  const float* in = nullptr;  // the first tap of the first result; may lie outside the image
+  int64_t row_stride = 0, column_stride = 0;
   // Bit j: row or column j of those that the tile reads is within the image.
   uint32_t rows_inside = 0, columns_inside = 0;
   const float* weights = nullptr;
-  int64_t tap_step = 0;  // from one tap to the next
+  int64_t tap_stride = 0;  // from one tap to the next
   const float* bias = nullptr;
   float* out = nullptr;
-  int64_t out_step = 0, out_row_step = 0;
+  int64_t out_stride = 0, out_row_stride = 0;
   int64_t pixels = 0, rows = 0;  // that are stored
   int64_t channels = 0;
   float low = 0, high = 0;
@@ -30,18 +30,18 @@ using DepthwiseFn = void (*)(const DepthwiseTile& tile);
 // One result with any number of taps.
 struct DepthwisePoint {
   const float* in = nullptr;
-  int64_t y_step = 0, x_step = 0;  // from tap to tap
-  int64_t taps_y = 0, taps_x = 0;  // within the image
-  const float* weights = nullptr;  // of the first of them
-  int64_t weights_y_step = 0, tap_step = 0;
+  int64_t y_stride = 0, x_stride = 0;  // from tap to tap
+  int64_t taps_y = 0, taps_x = 0;      // within the image
+  const float* weights = nullptr;      // of the first of them
+  int64_t weights_y_stride = 0, tap_stride = 0;
   const float* bias = nullptr;
   float* out = nullptr;
-  int64_t channel = 0, channels = 0;  // of the result: which, and how many
+  int64_t channel = 0, channels = 0;  // of the result: the first, and how many
   int64_t multiplier = 1;             // results of one channel of the input
   float low = 0, high = 0;
 };
 
-// By what may lie outside of the image, or not be stored.
+// Which columns may lie outside the image, and which results may not be stored.
 enum class DepthwiseEdge : uint8_t {
   None,   // all columns inside, all pixels stored
   Sides,  // all pixels stored

@@ -12,7 +12,7 @@ constexpr float kInf = __builtin_inff();
 constexpr float kLog2E = 1.44269504088896341f;
 constexpr int64_t kPanel = 2 * kLanes;
 
-// The greatest tile that stays in registers: accumulators, two vectors of b and one of a.
+// The greatest tile whose accumulators stay in registers, with two vectors of b and one of a.
 #if defined(__AVX512F__)
 constexpr int64_t kHeight = 14;
 #elif defined(__AVX__) || defined(__x86_64__)
@@ -26,13 +26,13 @@ constexpr int64_t kHeight = 4;
 // --- packing ------------------------------------------------------------------------------------
 
 // kLanes columns of a panel from as many keys, of which `count` are there.
-void pack_key_vector(const float* k, int64_t step, int64_t count, int64_t width, float* out) {
+void pack_key_vector(const float* k, int64_t stride, int64_t count, int64_t width, float* out) {
   for (int64_t w = 0; w < width; w += kLanes) {
     const int64_t left = width - w;
     Vec square[kLanes];
 #pragma GCC unroll 16
     for (int64_t i = 0; i < kLanes; ++i) {
-      square[i] = i < count ? load_some(k + i * step + w, left) : Vec{};
+      square[i] = i < count ? load_some(k + i * stride + w, left) : Vec{};
     }
     transpose(square);
     if (left >= kLanes) {
@@ -44,26 +44,26 @@ void pack_key_vector(const float* k, int64_t step, int64_t count, int64_t width,
   }
 }
 
-void pack_keys(const float* k, int64_t step, int64_t keys, int64_t width, float* panels) {
+void pack_keys(const float* k, int64_t stride, int64_t keys, int64_t width, float* panels) {
   for (int64_t j = 0; j < keys; j += kLanes) {
     const int64_t left = keys - j;
     float* const out = panels + j / kPanel * kPanel * width + j % kPanel;
-    pack_key_vector(k + j * step, step, left < kLanes ? left : kLanes, width, out);
+    pack_key_vector(k + j * stride, stride, left < kLanes ? left : kLanes, width, out);
   }
 }
 
-void pack_values(const float* v, int64_t step, int64_t keys, int64_t width, float* panels) {
+void pack_values(const float* v, int64_t stride, int64_t keys, int64_t width, float* panels) {
   for (int64_t w = 0; w < width; w += kLanes) {
     const int64_t left = width - w;
     float* const out = panels + w / kPanel * kPanel * keys + w % kPanel;
-    for (int64_t j = 0; j < keys; ++j) store(out + j * kPanel, load_some(v + j * step + w, left));
+    for (int64_t j = 0; j < keys; ++j) store(out + j * kPanel, load_some(v + j * stride + w, left));
   }
 }
 
-void scale(const float* x, int64_t step, int64_t rows, int64_t n, float factor, float* out) {
+void scale(const float* x, int64_t stride, int64_t rows, int64_t n, float factor, float* out) {
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < n; j += kLanes) {
-      store(out + i * kScoreStep + j, load_some(x + i * step + j, n - j) * factor);
+      store(out + i * kScoreStride + j, load_some(x + i * stride + j, n - j) * factor);
     }
   }
 }
@@ -71,13 +71,14 @@ void scale(const float* x, int64_t step, int64_t rows, int64_t n, float factor, 
 // --- products -----------------------------------------------------------------------------------
 
 template <int H, int V>
-void tile(const float* a, const float* b, int64_t b_step, int64_t depth, float* c, int64_t c_step,
-          bool add) {
-  Vec sums[H][V];
+void tile(const float* a, const float* b, int64_t b_stride, int64_t depth, float* c,
+          int64_t c_stride, bool add) {
+  Vec accumulators[H][V];
 #pragma GCC unroll 16
   for (int64_t i = 0; i < H; ++i) {
 #pragma GCC unroll 2
-    for (int64_t v = 0; v < V; ++v) sums[i][v] = add ? load(c + i * c_step + v * kLanes) : Vec{};
+    for (int64_t v = 0; v < V; ++v)
+      accumulators[i][v] = add ? load(c + i * c_stride + v * kLanes) : Vec{};
   }
   for (; depth > 0; --depth) {
     Vec row[V];
@@ -85,17 +86,18 @@ void tile(const float* a, const float* b, int64_t b_step, int64_t depth, float* 
     for (int64_t v = 0; v < V; ++v) row[v] = load(b + v * kLanes);
 #pragma GCC unroll 16
     for (int64_t i = 0; i < H; ++i) {
-      const Factor factor = factor_at(a + i * kScoreStep);
+      const Factor factor = factor_at(a + i * kScoreStride);
 #pragma GCC unroll 2
-      for (int64_t v = 0; v < V; ++v) sums[i][v] = add_product(sums[i][v], row[v], factor);
+      for (int64_t v = 0; v < V; ++v)
+        accumulators[i][v] = add_product(accumulators[i][v], row[v], factor);
     }
     ++a;
-    b += b_step;
+    b += b_stride;
   }
 #pragma GCC unroll 16
   for (int64_t i = 0; i < H; ++i) {
 #pragma GCC unroll 2
-    for (int64_t v = 0; v < V; ++v) store(c + i * c_step + v * kLanes, sums[i][v]);
+    for (int64_t v = 0; v < V; ++v) store(c + i * c_stride + v * kLanes, accumulators[i][v]);
   }
 }
 
@@ -115,18 +117,19 @@ constexpr TileFn kTiles[kMostTileRows][2] = {
     RL_TILES(1), RL_TILES(2), RL_TILES(3),  RL_TILES(4),  RL_TILES(5),  RL_TILES(6),  RL_TILES(7),
     RL_TILES(8), RL_TILES(9), RL_TILES(10), RL_TILES(11), RL_TILES(12), RL_TILES(13), RL_TILES(14)};
 
-void multiply(const float* a, int64_t rows, const float* b, int64_t b_step, int64_t depth,
-              int64_t columns, float* c, int64_t c_step, bool add) {
-  kTiles[rows - 1][columns > kLanes ? 1 : 0](a, b, b_step, depth, c, c_step, add);
+void multiply(const float* a, int64_t rows, const float* b, int64_t b_stride, int64_t depth,
+              int64_t columns, float* c, int64_t c_stride, bool add) {
+  kTiles[rows - 1][columns > kLanes ? 1 : 0](a, b, b_stride, depth, c, c_stride, add);
 }
 
-// kLanes keys at a time, whose products are turned so that a vector holds one of each key.
-void dot(const float* q, const float* k, int64_t step, int64_t keys, int64_t width, float* scores) {
+// kLanes keys at a time, whose products are transposed so that a vector holds one of each key.
+void dot(const float* q, const float* k, int64_t stride, int64_t keys, int64_t width,
+         float* scores) {
   for (int64_t j = 0; j < keys; j += kLanes) {
     Vec sums[kLanes] = {};
     const int64_t count = keys - j < kLanes ? keys - j : kLanes;
     for (int64_t i = 0; i < count; ++i) {
-      const float* const key = k + (j + i) * step;
+      const float* const key = k + (j + i) * stride;
       Vec even = {};
       Vec odd = {};
       int64_t w = 0;
@@ -156,23 +159,24 @@ inline IntVec lane_numbers() {
   return numbers;
 }
 
-void add_mask(float* scores, const float* mask, int64_t step, int64_t n) {
+void add_mask(float* scores, const float* mask, int64_t stride, int64_t n) {
   for (int64_t j = 0; j < n; j += kLanes) {
     const int64_t left = n - j;
     Vec m = splat(mask[0]);
-    if (step == 1) {
+    if (stride == 1) {
       m = load_some(mask + j, left);
-    } else if (step != 0) {
-      for (int64_t i = 0; i < kLanes; ++i) m[i] = i < left ? mask[(j + i) * step] : 0.0f;
+    } else if (stride != 0) {
+      for (int64_t i = 0; i < kLanes; ++i) m[i] = i < left ? mask[(j + i) * stride] : 0.0f;
     }
-    // The least numbers are not to become infinite: where they mask all, all weigh the same.
+    // The lowest finite number must not become infinite: a row that it masks as a whole weighs all
+    // keys alike.
     const Vec scaled = m * kLog2E;
     const IntVec is_least = (m > splat(-kInf)) & (scaled < splat(kLeast));
     store(scores + j, load(scores + j) + (is_least ? splat(kLeast) : scaled));
   }
 }
 
-// Puts -infinity to the scores from `seen` on, up to whole vectors of all keys.
+// Sets the scores from `seen` on to -infinity, up to the end of the last vector.
 void hide(float* scores, int64_t seen, int64_t keys) {
   int64_t j = seen / kLanes * kLanes;
   if (seen > j) {
@@ -184,8 +188,8 @@ void hide(float* scores, int64_t seen, int64_t keys) {
   for (; j < keys; j += kLanes) store(scores + j, splat(-kInf));
 }
 
-// The greatest of the first `seen` scores, beyond which -infinity fills up a vector. NaN may be
-// lost: the powers bring it back.
+// The greatest of the first `seen` scores, after which -infinity fills up the vector. A NaN may be
+// lost here: the powers bring it back.
 float greatest(const float* scores, int64_t seen) {
   Vec even = splat(-kInf);
   Vec odd = even;
@@ -218,7 +222,7 @@ float sum_of_powers(float* scores, float max, int64_t keys) {
   return sum_lanes(even + odd);
 }
 
-// What a row has seen so far was relative to the former max: factors[i] = 2^(former - new).
+// A row's sums so far are relative to its former maximum: factors[i] = 2^(former - new).
 void rescale(const ScoreBlock& block, const float* former, const float* shift) {
   constexpr int64_t kRows = (kMostTileRows + kLanes - 1) / kLanes * kLanes;
   float factors[kRows] = {};
@@ -229,7 +233,7 @@ void rescale(const ScoreBlock& block, const float* former, const float* shift) {
   for (int64_t i = 0; i < block.rows; ++i) {
     if (factors[i] == 1.0f) continue;
     block.sum[i] *= factors[i];
-    float* const out = block.out + i * block.out_step;
+    float* const out = block.out + i * block.out_stride;
     for (int64_t w = 0; w < block.width; w += kLanes) {
       store(out + w, load(out + w) * factors[i]);
     }
@@ -240,7 +244,7 @@ void soften(const ScoreBlock& block) {
   float former[kMostTileRows];
   float shift[kMostTileRows];
   for (int64_t i = 0; i < block.rows; ++i) {
-    float* const scores = block.scores + i * kScoreStep;
+    float* const scores = block.scores + i * kScoreStride;
     int64_t seen = block.seen + i < block.keys ? block.seen + i : block.keys;
     if (seen < 0) seen = 0;
     if (block.mask != nullptr) {
@@ -250,7 +254,7 @@ void soften(const ScoreBlock& block) {
     former[i] = block.first ? -kInf : block.max[i];
     const float max = greatest(scores, seen);
     block.max[i] = max > former[i] ? max : former[i];
-    // Where nothing was seen yet, 0 instead: -infinity less itself is no number.
+    // 0 where no key was seen yet: -infinity minus itself is NaN.
     shift[i] = block.max[i] == -kInf ? 0.0f : block.max[i];
   }
   if (block.first) {
@@ -259,15 +263,15 @@ void soften(const ScoreBlock& block) {
     rescale(block, former, shift);
   }
   for (int64_t i = 0; i < block.rows; ++i) {
-    block.sum[i] += sum_of_powers(block.scores + i * kScoreStep, shift[i], block.keys);
+    block.sum[i] += sum_of_powers(block.scores + i * kScoreStride, shift[i], block.keys);
   }
 }
 
-void finish(const ScoreBlock& block, float* to, int64_t step) {
+void normalize(const ScoreBlock& block, float* to, int64_t stride) {
   for (int64_t i = 0; i < block.rows; ++i) {
     const float factor = block.sum[i] == 0.0f ? 0.0f : 1.0f / block.sum[i];
-    const float* const out = block.out + i * block.out_step;
-    float* const row = to + i * step;
+    const float* const out = block.out + i * block.out_stride;
+    float* const row = to + i * stride;
     int64_t w = 0;
     for (; w + kLanes <= block.width; w += kLanes) store(row + w, load(out + w) * factor);
     if (w < block.width) store_first(row + w, load(out + w) * factor, block.width - w);
@@ -277,7 +281,7 @@ void finish(const ScoreBlock& block, float* to, int64_t step) {
 }  // namespace
 
 const AttentionLoops attention_loops = {
-    kHeight, kPanel, pack_keys, pack_values, scale, multiply, dot, soften, finish,
+    kHeight, kPanel, pack_keys, pack_values, scale, multiply, dot, soften, normalize,
 };
 
 }  // namespace rushlight::engine::RL_ISA

@@ -9,49 +9,50 @@
 
 namespace rushlight::engine {
 
-// Keys that are worked on at a time.
+// How many keys a block has.
 constexpr int64_t kKeyBlock = 256;
-// From row to row of scores and of copied queries: constant, so that a tile addresses all its rows
-// from one register, and an odd number of cache lines, so that rows do not meet in one set.
-constexpr int64_t kScoreStep = kKeyBlock + 16;
+// The stride between rows of scores and of copied queries. It is a constant, so that a tile
+// addresses all rows from one register, and an odd number of cache lines, so that rows fall into
+// different sets of the cache.
+constexpr int64_t kScoreStride = kKeyBlock + 16;
 // The greatest height of tiles and width of panels (2 vectors) of all instruction sets.
 constexpr int64_t kMostTileRows = 14;
 constexpr int64_t kMostPanel = 32;
 
 // One tile of rows against one block of keys.
 struct ScoreBlock {
-  float* scores;  // a row each kScoreStep; become e^(score - max), zeros where a key is not seen
+  float* scores;  // a row each kScoreStride; become e^(score - max), zeros where a key is not seen
   int64_t rows, keys;
   int64_t seen;  // row i sees the keys before seen + i
-  // Added to scores; element (i, j) at i * mask_row + j * mask_column. nullptr: nothing.
+  // Added to scores; element (i, j) at i * mask_row + j * mask_column. May be nullptr.
   const float* mask;
   int64_t mask_row, mask_column;
-  bool first;        // of a row's blocks: there is no max, sum and out yet
+  bool first;        // this is a row's first block: max, sum and out are not set yet
   float *max, *sum;  // of each row
-  float* out;        // what was summed up so far, `width` floats each row
-  int64_t out_step, width;
+  float* out;        // the sums so far, `width` floats for each row
+  int64_t out_stride, width;
 };
 
-// Scores are in units of ln 2, so that softmax takes powers of 2.
+// Scores are divided by ln 2, so that softmax uses powers of 2.
 struct AttentionLoops {
   int64_t tile_rows;
   int64_t panel;
   // Panels of `panel` keys: element (width w, key j) at w * panel + j % panel in panel j / panel.
-  void (*pack_keys)(const float* k, int64_t step, int64_t keys, int64_t width, float* panels);
+  void (*pack_keys)(const float* k, int64_t stride, int64_t keys, int64_t width, float* panels);
   // Panels of `panel` columns: element (key j, w) at j * panel + w % panel in panel w / panel.
-  void (*pack_values)(const float* v, int64_t step, int64_t keys, int64_t width, float* panels);
-  // out (a row each kScoreStep) = x * factor
-  void (*scale)(const float* x, int64_t step, int64_t rows, int64_t n, float factor, float* out);
-  // c = a b, or c + a b: a has a row each kScoreStep, b a row each b_step, and in c whole vectors
-  // are written for `columns` <= panel columns.
-  void (*multiply)(const float* a, int64_t rows, const float* b, int64_t b_step, int64_t depth,
-                   int64_t columns, float* c, int64_t c_step, bool add);
+  void (*pack_values)(const float* v, int64_t stride, int64_t keys, int64_t width, float* panels);
+  // out (a row each kScoreStride) = x * factor
+  void (*scale)(const float* x, int64_t stride, int64_t rows, int64_t n, float factor, float* out);
+  // c = a b, or c + a b: a has a row each kScoreStride, b a row each b_stride, and in c whole
+  // vectors are written for `columns` <= panel columns.
+  void (*multiply)(const float* a, int64_t rows, const float* b, int64_t b_stride, int64_t depth,
+                   int64_t columns, float* c, int64_t c_stride, bool add);
   // scores[j] = q . k_j, for one query and keys that are not packed.
-  void (*dot)(const float* q, const float* k, int64_t step, int64_t keys, int64_t width,
+  void (*dot)(const float* q, const float* k, int64_t stride, int64_t keys, int64_t width,
               float* scores);
   void (*soften)(const ScoreBlock& block);
   // to = out / sum of `rows` rows; 0 where the sum is 0.
-  void (*finish)(const ScoreBlock& block, float* to, int64_t step);
+  void (*normalize)(const ScoreBlock& block, float* to, int64_t stride);
 };
 
 RL_LOOPS(AttentionLoops, attention_loops)

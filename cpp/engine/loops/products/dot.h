@@ -1,6 +1,5 @@
 // Inner loops of products of uint8 with packed int8 weights, and of dense convolutions: register
-// tiles over panels of bytes (../kernels/dot_product.h). Sums are exact, whatever the instruction
-// set.
+// tiles over panels of bytes (../kernels/dot_product.h). Sums are exact on every instruction set.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +11,23 @@
 
 namespace rushlight::engine {
 
-// Sums over taps and k of A B. Rows 0..6 and the rest have each a base of their own in A, so that a
-// tile may lie on two rows of an image. Steps are in bytes.
+// Sums over taps and k of A B. Rows 0..6 and the other rows have separate bases in A, so that a
+// tile may cover two rows of an image. Strides are in bytes.
 struct DotTile {
   int64_t rows = 0;
   const uint8_t* a[2] = {};
-  int64_t a_step = 0;     // between rows
-  int64_t quad_step = 4;  // between four terms and the next four, which are neighbours each
-  int64_t depth = 0;      // terms of one tap: nothing behind them is read
+  int64_t a_stride = 0;     // between rows
+  int64_t quad_stride = 4;  // between groups of four neighbouring terms
+  int64_t depth = 0;        // terms of one tap; nothing is read beyond them
   int64_t taps_y = 1, taps_x = 1;
-  int64_t tap_y_step = 0, tap_x_step = 0;  // of A; B goes on from tap to tap, whose terms are
-                                           // filled up to whole quads there
+  int64_t tap_y_stride = 0,
+          tap_x_stride = 0;  // of A; in B the taps follow each other, each filled up to whole quads
   const void* b = nullptr;
   int64_t b_panel = 0;  // from one panel of B to the next
-  // What will be needed next, fetched into the second-level cache a few bytes with each quad.
+  // What is needed next; a few bytes of it are fetched into the second-level cache with each quad.
   const char* ahead = nullptr;
-  int64_t ahead_step = 0;
-  // Groups of terms that share a scale, of weights of 4 bits.
+  int64_t ahead_stride = 0;
+  // Weights of 4 bits only: groups of terms that share a scale.
   int64_t groups = 0;
   const void* scales = nullptr;  // of a panel: [groups, kPanel], float32 or bfloat16
   bool bfloat16_scales = false;
@@ -37,8 +36,8 @@ struct DotTile {
 // Row i of the tile's sums begins at i * panels * kPanel; all columns of the panels are written.
 using DotTileFn = void (*)(const DotTile& tile, void* sums);
 
-// The same of two whole panels, whose sums become rows from `row` on of what `c` says, without a
-// way through memory.
+// The same for two whole panels whose sums are requantized in registers: they become the rows from
+// `row` on of `c`.
 using DotBytesFn = void (*)(const DotTile& tile, const RequantizeColumns& c, int64_t row);
 
 struct DotTiles {
@@ -49,10 +48,10 @@ struct DotTiles {
   DotBytesFn bytes[kMaxTileRows];            // [rows - 1]; nullptr where there are none
 };
 
-// Of weights of 4 bits: one tap, rows of one base.
+// For weights of 4 bits: one tap, and all rows from one base.
 struct NibbleLoops {
   DotTiles integers;  // sums of 16 times the weights, int32
-  DotTiles numbers;   // each group's sum of these times its scales, added up; float
+  DotTiles numbers;   // each group's sum times its scale, added up; float
 };
 
 RL_DOT_LOOPS(DotTiles, dot_loops)

@@ -8,7 +8,8 @@
 namespace rushlight::engine::RL_ISA {
 namespace {
 
-// The greatest tile that stays in registers: sums of a group, numbers, a row of B, a quad of A.
+// The greatest tile that stays in registers: the sums of a group, the scaled sums, a row of B, a
+// quad of A.
 #if defined(__AVX512VNNI__)
 constexpr int kRows = 7;
 constexpr int kPanels = 2;
@@ -21,8 +22,8 @@ constexpr int kPanels = 1;
 #endif
 static_assert(kRows >= kLeastTileRows && kRows <= kFirstRows, "tables are too small");
 
-// The quads of a row of B's eight terms, 16 times the weights: the first four are in low nibbles,
-// the next ones in high nibbles.
+// A row of B's eight terms as two quads of 16 times the weights: the first four are in low nibbles,
+// the others in high nibbles.
 template <int V, bool kHigh>
 inline void load_quads(const char* b, int64_t b_panel, Quads (&quads)[V]) {
 #pragma GCC unroll 8
@@ -32,22 +33,22 @@ inline void load_quads(const char* b, int64_t b_panel, Quads (&quads)[V]) {
   }
 }
 
-// sums[i] += A[i] * b for row I and those after it; of `left` terms, or of four if there are more.
+// sums[i] += A[i] * b for row I and those after it; over `left` terms, at most four.
 template <int I, bool kWhole, int H, int V>
-inline void add_terms(Sums<H, V>& sums, const Quads (&b)[V], const char* a, const Steps& s,
-                      int64_t left) {
+inline void add_terms(Accumulators<H, V>& sums, const Quads (&b)[V], const char* a,
+                      const StrideMultiples& s, int64_t left) {
   if constexpr (I < H) {
     const char* at = s.at<I>(a);
     const RowQuad quad = quad_of(kWhole || left >= kQuad ? bytes_at(at) : bytes_at(at, left));
 #pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) sums.of[I][v] = add_dot(sums.of[I][v], b[v], quad);
+    for (int v = 0; v < V; ++v) sums.rows[I][v] = add_dot(sums.rows[I][v], b[v], quad);
     add_terms<I + 1, kWhole>(sums, b, a, s, left);
   }
 }
 
 template <bool kWhole, int H, int V>
-inline void add_oct(Sums<H, V>& low, Sums<H, V>& high, const char* b, int64_t b_panel,
-                    const char* a, const Steps& s, int64_t left) {
+inline void add_oct(Accumulators<H, V>& low, Accumulators<H, V>& high, const char* b,
+                    int64_t b_panel, const char* a, const StrideMultiples& s, int64_t left) {
   Quads quads[V];
   load_quads<V, false>(b, b_panel, quads);
   low.add_weights(quads);
@@ -66,19 +67,19 @@ inline Vec load_scale(const DotTile& t, int64_t group, int v) {
   return load_weights(reinterpret_cast<const float*>(panel) + at);
 }
 
-// Where the sums of a group are.
+// The addresses from which the next terms are read.
 struct Place {
   const char* a;
   const char* b;
   const char* ahead;
 };
 
-// Sums of `octs` eights of terms. kSplit: kOcts * 2 sums at once, of which too few would arise
-// otherwise to hide how long an addition takes.
+// Sums of `octs` eights of terms. With kSplit, each sum is split into kOcts * 2 accumulators, which
+// hide the latency of additions where there are few sums.
 template <int H, int V, int kOcts, bool kSplit>
-inline Sums<H, V> sum_octs(const DotTile& t, int64_t octs, Steps& s, Place* at) {
+inline Accumulators<H, V> sum_octs(const DotTile& t, int64_t octs, StrideMultiples& s, Place* at) {
   constexpr int kParts = kSplit ? 2 * kOcts : 1;
-  Sums<H, V> parts[kParts];
+  Accumulators<H, V> parts[kParts];
   int64_t o = 0;
   for (; o + kOcts <= octs; o += kOcts) {
     s.hide();
@@ -92,8 +93,8 @@ inline Sums<H, V> sum_octs(const DotTile& t, int64_t octs, Steps& s, Place* at) 
     at->b += kOcts * kQuadBytes;
     if constexpr (!kSplit) {
       __builtin_prefetch(at->ahead, 0, 2);
-      if (V > kPanelVectors) __builtin_prefetch(at->ahead + t.ahead_step / 2, 0, 2);
-      at->ahead += t.ahead_step;
+      if (V > kPanelVectors) __builtin_prefetch(at->ahead + t.ahead_stride / 2, 0, 2);
+      at->ahead += t.ahead_stride;
     }
   }
   for (; o < octs; ++o) {
@@ -109,9 +110,9 @@ inline Sums<H, V> sum_octs(const DotTile& t, int64_t octs, Steps& s, Place* at) 
 template <int H, int P, int kOcts, bool kSplit>
 void integer_tile(const DotTile& t, void* out) {
   constexpr int V = P * kPanelVectors;
-  Steps s(t.a_step);
+  StrideMultiples s(t.a_stride);
   Place at = {reinterpret_cast<const char*>(t.a[0]), static_cast<const char*>(t.b), t.ahead};
-  Sums<H, V> sums = sum_octs<H, V, kOcts, kSplit>(t, t.depth / (2 * kQuad), s, &at);
+  Accumulators<H, V> sums = sum_octs<H, V, kOcts, kSplit>(t, t.depth / (2 * kQuad), s, &at);
   const int64_t left = t.depth % (2 * kQuad);
   if (left != 0) add_oct<false>(sums, sums, at.b, t.b_panel, at.a, s, left);
   sums.store(static_cast<int32_t*>(out));
@@ -120,12 +121,12 @@ void integer_tile(const DotTile& t, void* out) {
 template <int H, int P, int kOcts, bool kSplit>
 void number_tile(const DotTile& t, void* out) {
   constexpr int V = P * kPanelVectors;
-  Steps s(t.a_step);
+  StrideMultiples s(t.a_stride);
   Place at = {reinterpret_cast<const char*>(t.a[0]), static_cast<const char*>(t.b), t.ahead};
   const int64_t octs = t.depth / (2 * kQuad) / t.groups;
   Vec numbers[H][V] = {};
   for (int64_t group = 0; group < t.groups; ++group) {
-    const Sums<H, V> sums = sum_octs<H, V, kOcts, kSplit>(t, octs, s, &at);
+    const Accumulators<H, V> sums = sum_octs<H, V, kOcts, kSplit>(t, octs, s, &at);
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
       const Vec scale = load_scale<V>(t, group, v);

@@ -7,7 +7,7 @@
 namespace rushlight::engine::RL_ISA {
 namespace {
 
-// The greatest tile that stays in registers: sums, a row of B and a quad of A.
+// The greatest tile that stays in registers, with a row of B and a quad of A.
 #if defined(__AVX512VNNI__)
 constexpr int kRows = 14;
 constexpr int kPanels = 2;
@@ -31,29 +31,29 @@ inline void load_quads(const char* b, int64_t b_panel, Quads (&quads)[V]) {
   for (int v = 0; v < V; ++v) quads[v] = quads_at(load_b<V>(b, b_panel, v));
 }
 
-// sums[i] += A[i] * b for row I and those after it; of `left` terms, or of four if kWhole.
+// sums[i] += A[i] * b for row I and those after it; over `left` terms, or four if kWhole.
 template <int I, bool kWhole, int H, int V>
-RL_INLINE void add_terms(Sums<H, V>& sums, const Quads (&b)[V], const char* first,
-                         const char* second, const Steps& s, int64_t left) {
+RL_INLINE void add_terms(Accumulators<H, V>& sums, const Quads (&b)[V], const char* first,
+                         const char* second, const StrideMultiples& s, int64_t left) {
   if constexpr (I < H) {
     const char* at = s.at<I % kFirstRows>(I < kFirstRows ? first : second);
     const RowQuad a = quad_of(kWhole ? bytes_at(at) : bytes_at(at, left));
 #pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) sums.of[I][v] = add_dot(sums.of[I][v], b[v], a);
+    for (int v = 0; v < V; ++v) sums.rows[I][v] = add_dot(sums.rows[I][v], b[v], a);
     add_terms<I + 1, kWhole>(sums, b, first, second, s, left);
   }
 }
 
-// The sums of H rows and P panels, in what registers hold already.
+// Adds the products of H rows and P panels to sums in registers.
 template <int H, int P>
-RL_INLINE void sum_terms(const DotTile& t, Sums<H, P * kPanelVectors>& sums) {
+RL_INLINE void sum_terms(const DotTile& t, Accumulators<H, P * kPanelVectors>& sums) {
   constexpr int V = P * kPanelVectors;
-  Steps s(t.a_step);
+  StrideMultiples s(t.a_stride);
   const auto* b = static_cast<const char*>(t.b);
   const char* ahead = t.ahead;
   for (int64_t y = 0; y < t.taps_y; ++y) {
     for (int64_t x = 0; x < t.taps_x; ++x) {
-      const int64_t tap = y * t.tap_y_step + x * t.tap_x_step;
+      const int64_t tap = y * t.tap_y_stride + x * t.tap_x_stride;
       const char* first = reinterpret_cast<const char*>(t.a[0]) + tap;
       const char* second = reinterpret_cast<const char*>(t.a[H > kFirstRows ? 1 : 0]) + tap;
       for (int64_t k = t.depth / kQuad; k > 0; --k) {
@@ -63,11 +63,11 @@ RL_INLINE void sum_terms(const DotTile& t, Sums<H, P * kPanelVectors>& sums) {
         sums.add_weights(quads);
         add_terms<0, true>(sums, quads, first, second, s, kQuad);
         __builtin_prefetch(ahead, 0, 2);
-        if (P == 2) __builtin_prefetch(ahead + t.ahead_step / 2, 0, 2);
-        ahead += t.ahead_step;
+        if (P == 2) __builtin_prefetch(ahead + t.ahead_stride / 2, 0, 2);
+        ahead += t.ahead_stride;
         b += kQuadBytes;
-        first += t.quad_step;
-        second += t.quad_step;
+        first += t.quad_stride;
+        second += t.quad_stride;
       }
       if (t.depth % kQuad == 0) continue;
       Quads quads[V];
@@ -81,47 +81,48 @@ RL_INLINE void sum_terms(const DotTile& t, Sums<H, P * kPanelVectors>& sums) {
 
 template <int H, int P>
 void tile(const DotTile& t, void* out) {
-  Sums<H, P * kPanelVectors> sums;
+  Accumulators<H, P * kPanelVectors> sums;
   sum_terms<H, P>(t, sums);
   sums.store(static_cast<int32_t*>(out));
 }
 
 #if defined(__AVX512F__)
 
-// Row I and the next one, and those after them; `out` and `residual` are row I's.
+// Stores row I and the rows after it, two at a time; `out` and `residual` are row I's.
 template <int I, bool kAdds, int H>
-RL_INLINE void store_bytes(const TwoPanels<kAdds>& panels, const Sums<H, 2>& sums, uint8_t* out,
-                           int64_t step, const uint8_t* residual, int64_t residual_step) {
+RL_INLINE void store_bytes(const TwoPanels<kAdds>& panels, const Accumulators<H, 2>& sums,
+                           uint8_t* out, int64_t stride, const uint8_t* residual,
+                           int64_t residual_stride) {
   if constexpr (I < H) {
     constexpr int kNext = I + 1 < H ? I + 1 : I;
-    const __m512i first = panels.narrow(reinterpret_cast<__m512i>(sums.of[I][0]),
-                                        reinterpret_cast<__m512i>(sums.of[I][1]), residual);
-    const __m512i second = panels.narrow(reinterpret_cast<__m512i>(sums.of[kNext][0]),
-                                         reinterpret_cast<__m512i>(sums.of[kNext][1]),
-                                         residual + (kNext - I) * residual_step);
-    panels.store(first, second, out, out + (kNext - I) * step);
-    store_bytes<I + 2>(panels, sums, out + 2 * step, step, residual + 2 * residual_step,
-                       residual_step);
+    const __m512i first = panels.narrow(reinterpret_cast<__m512i>(sums.rows[I][0]),
+                                        reinterpret_cast<__m512i>(sums.rows[I][1]), residual);
+    const __m512i second = panels.narrow(reinterpret_cast<__m512i>(sums.rows[kNext][0]),
+                                         reinterpret_cast<__m512i>(sums.rows[kNext][1]),
+                                         residual + (kNext - I) * residual_stride);
+    panels.store(first, second, out, out + (kNext - I) * stride);
+    store_bytes<I + 2>(panels, sums, out + 2 * stride, stride, residual + 2 * residual_stride,
+                       residual_stride);
   }
 }
 
-// Sums that become bytes before they leave the registers.
+// Sums that are requantized in registers.
 template <int H>
 void requantized(const DotTile& t, const RequantizeColumns& c, int64_t row) {
-  Sums<H, 2> sums;
+  Accumulators<H, 2> sums;
 #pragma GCC unroll 2
   for (int v = 0; v < 2; ++v) {
     const IntVec start = load_int(c.start + v * kLanes);
 #pragma GCC unroll 14
-    for (int i = 0; i < H; ++i) sums.of[i][v] = start;
+    for (int i = 0; i < H; ++i) sums.rows[i][v] = start;
   }
   sum_terms<H, 2>(t, sums);
-  uint8_t* const out = c.out + row * c.out_step;
+  uint8_t* const out = c.out + row * c.out_stride;
   if (c.residual == nullptr) {
-    return store_bytes<0>(TwoPanels<false>(c), sums, out, c.out_step, nullptr, 0);
+    return store_bytes<0>(TwoPanels<false>(c), sums, out, c.out_stride, nullptr, 0);
   }
-  store_bytes<0>(TwoPanels<true>(c), sums, out, c.out_step, c.residual + row * c.residual_step,
-                 c.residual_step);
+  store_bytes<0>(TwoPanels<true>(c), sums, out, c.out_stride, c.residual + row * c.residual_stride,
+                 c.residual_stride);
 }
 
 template <int H>
@@ -142,13 +143,14 @@ constexpr DotBytesFn requantized_or_null() noexcept {
 
 #endif
 
-// Few rows, of which too few sums arise to hide how long an addition takes: several sums for each.
+// A tile of few rows has too few sums to hide the latency of additions: each is split into several
+// accumulators.
 template <int H>
 void narrow(const DotTile& t, void* out) {
   constexpr int V = kPanelVectors;
   constexpr int kMost = kPanels * kRows * kPanelVectors / (H * V);  // that stay in registers
   constexpr int U = kMost < 1 ? 1 : (kMost < 8 ? kMost : 8);
-  Sums<H, V> parts[U];
+  Accumulators<H, V> parts[U];
   const auto* b = static_cast<const char*>(t.b);
   const auto* a = reinterpret_cast<const char*>(t.a[0]);
   const int64_t whole = t.depth / kQuad;
@@ -163,10 +165,10 @@ void narrow(const DotTile& t, void* out) {
       parts[u].add_weights(quads);
 #pragma GCC unroll 8
       for (int i = 0; i < H; ++i) {
-        const RowQuad quad = quad_of(bytes_at(a + i * t.a_step + (k + u) * kQuad));
+        const RowQuad quad = quad_of(bytes_at(a + i * t.a_stride + (k + u) * kQuad));
 #pragma GCC unroll 8
         for (int v = 0; v < V; ++v) {
-          parts[u].of[i][v] = add_dot(parts[u].of[i][v], quads[v], quad);
+          parts[u].rows[i][v] = add_dot(parts[u].rows[i][v], quads[v], quad);
         }
       }
     }
@@ -178,11 +180,11 @@ void narrow(const DotTile& t, void* out) {
     parts[0].add_weights(quads);
 #pragma GCC unroll 8
     for (int i = 0; i < H; ++i) {
-      const char* at = a + i * t.a_step + k * kQuad;
+      const char* at = a + i * t.a_stride + k * kQuad;
       const RowQuad quad = quad_of(k < whole ? bytes_at(at) : bytes_at(at, rest));
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) {
-        parts[0].of[i][v] = add_dot(parts[0].of[i][v], quads[v], quad);
+        parts[0].rows[i][v] = add_dot(parts[0].rows[i][v], quads[v], quad);
       }
     }
     b += kQuadBytes;

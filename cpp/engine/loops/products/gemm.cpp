@@ -9,7 +9,7 @@ namespace {
 
 using namespace ::rushlight::kernels::RL_ISA;
 
-// The greatest tile that stays in registers: sums, a row of B and an element of A.
+// The greatest tile that stays in registers, with a row of B and an element of A.
 #if defined(__AVX512F__)
 constexpr int kRows = 14;
 constexpr int kPanels = 2;
@@ -23,16 +23,17 @@ constexpr int kPanels = 1;
 static_assert(kRows >= kLeastTileRows && kRows <= kMaxTileRows, "tables are too small");
 constexpr int kPanelVectors = kPanel / kLanes;
 
-// sums[i] += A[i] * right for row I and those after it.
+// accumulators[i] += A[i] * right for row I and those after it.
 template <int I, int H, int V>
-inline void add_terms(Vec (&sums)[H][V], const Vec (&right)[V], const char* first,
-                      const char* second, const Steps& s) {
+inline void add_terms(Vec (&accumulators)[H][V], const Vec (&right)[V], const char* first,
+                      const char* second, const StrideMultiples& s) {
   if constexpr (I < H) {
     const char* at = s.at<I % kFirstRows>(I < kFirstRows ? first : second);
     const Factor factor = factor_at(reinterpret_cast<const float*>(at));
 #pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) sums[I][v] = add_product(sums[I][v], right[v], factor);
-    add_terms<I + 1>(sums, right, first, second, s);
+    for (int v = 0; v < V; ++v)
+      accumulators[I][v] = add_product(accumulators[I][v], right[v], factor);
+    add_terms<I + 1>(accumulators, right, first, second, s);
   }
 }
 
@@ -43,16 +44,16 @@ inline const float* b_vector(const float* b, int64_t b_panel, int v) {
 }
 
 template <int H, int V>
-inline void finish(const GemmTile& t, Vec (&sums)[H][V]) {
+inline void epilogue(const GemmTile& t, Vec (&accumulators)[H][V]) {
   const bool whole = t.columns == V * kLanes;
   if (t.residual != nullptr) {
 #pragma GCC unroll 14
     for (int i = 0; i < H; ++i) {
-      const float* row = t.residual + i * t.residual_step;
+      const float* row = t.residual + i * t.residual_stride;
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) {
         const int64_t left = t.columns - v * kLanes;
-        if (left > 0) sums[i][v] += load_some(row + v * kLanes, left);
+        if (left > 0) accumulators[i][v] += load_some(row + v * kLanes, left);
       }
     }
   }
@@ -62,18 +63,19 @@ inline void finish(const GemmTile& t, Vec (&sums)[H][V]) {
 #pragma GCC unroll 14
     for (int i = 0; i < H; ++i) {
 #pragma GCC unroll 8
-      for (int v = 0; v < V; ++v) sums[i][v] = clamp(sums[i][v], low, high);
+      for (int v = 0; v < V; ++v) accumulators[i][v] = clamp(accumulators[i][v], low, high);
     }
   }
 #pragma GCC unroll 14
   for (int i = 0; i < H; ++i) {
-    float* c = t.c + i * t.c_step;
+    float* c = t.c + i * t.c_stride;
     if (whole) {
 #pragma GCC unroll 8
-      for (int v = 0; v < V; ++v) store(c + v * kLanes, sums[i][v]);
+      for (int v = 0; v < V; ++v) store(c + v * kLanes, accumulators[i][v]);
     } else {
 #pragma GCC unroll 8
-      for (int v = 0; v < V; ++v) store_some(c + v * kLanes, sums[i][v], t.columns - v * kLanes);
+      for (int v = 0; v < V; ++v)
+        store_some(c + v * kLanes, accumulators[i][v], t.columns - v * kLanes);
     }
   }
 }
@@ -81,19 +83,19 @@ inline void finish(const GemmTile& t, Vec (&sums)[H][V]) {
 template <int H, int P>
 void tile(const GemmTile& t) {
   constexpr int V = P * kPanelVectors;
-  Vec sums[H][V];
+  Vec accumulators[H][V];
 #pragma GCC unroll 8
   for (int v = 0; v < V; ++v) {
     const Vec start = t.bias == nullptr ? Vec{} : load(t.bias + v * kLanes);
 #pragma GCC unroll 14
-    for (int i = 0; i < H; ++i) sums[i][v] = start;
+    for (int i = 0; i < H; ++i) accumulators[i][v] = start;
   }
-  Steps s(t.a_step * 4);
+  StrideMultiples s(t.a_stride * 4);
   const float* b = static_cast<const float*>(t.b);
   const char* ahead = t.ahead;
   for (int64_t y = 0; y < t.taps_y; ++y) {
     for (int64_t x = 0; x < t.taps_x; ++x) {
-      const int64_t tap = (y * t.tap_y_step + x * t.tap_x_step) * 4;
+      const int64_t tap = (y * t.tap_y_stride + x * t.tap_x_stride) * 4;
       const char* first = reinterpret_cast<const char*>(t.a[0]) + tap;
       const char* second = reinterpret_cast<const char*>(t.a[H > kFirstRows ? 1 : 0]) + tap;
       for (int64_t k = t.depth; k > 0; --k) {
@@ -101,19 +103,20 @@ void tile(const GemmTile& t) {
         Vec right[V];
 #pragma GCC unroll 8
         for (int v = 0; v < V; ++v) right[v] = load(b_vector<P>(b, t.b_panel, v));
-        add_terms<0>(sums, right, first, second, s);
+        add_terms<0>(accumulators, right, first, second, s);
         __builtin_prefetch(ahead, 0, 2);
-        ahead += t.ahead_step;
+        ahead += t.ahead_stride;
         b += kPanel;
-        first += t.k_step * 4;
-        second += t.k_step * 4;
+        first += t.k_stride * 4;
+        second += t.k_stride * 4;
       }
     }
   }
-  finish(t, sums);
+  epilogue(t, accumulators);
 }
 
-// Few rows, of which too few sums arise to hide how long an addition takes: several sums for each.
+// A tile of few rows has too few sums to hide the latency of additions: each is split into several
+// accumulators.
 template <int H, typename B>
 void narrow(const GemmTile& t) {
   constexpr int V = kPanelVectors;
@@ -131,7 +134,7 @@ void narrow(const GemmTile& t) {
         const Vec right = load_weights(b + u * kPanel + v * kLanes);
 #pragma GCC unroll 8
         for (int i = 0; i < H; ++i) {
-          const Factor factor = factor_at(t.a[0] + i * t.a_step + k + u);
+          const Factor factor = factor_at(t.a[0] + i * t.a_stride + k + u);
           parts[u][i][v] = add_product(parts[u][i][v], right, factor);
         }
       }
@@ -144,25 +147,25 @@ void narrow(const GemmTile& t) {
       const Vec right = load_weights(b + v * kLanes);
 #pragma GCC unroll 8
       for (int i = 0; i < H; ++i) {
-        const Factor factor = factor_at(t.a[0] + i * t.a_step + k);
+        const Factor factor = factor_at(t.a[0] + i * t.a_stride + k);
         parts[0][i][v] = add_product(parts[0][i][v], right, factor);
       }
     }
     b += kPanel;
   }
-  Vec sums[H][V];
+  Vec accumulators[H][V];
 #pragma GCC unroll 8
   for (int v = 0; v < V; ++v) {
     const Vec start = t.bias == nullptr ? Vec{} : load(t.bias + v * kLanes);
 #pragma GCC unroll 8
     for (int i = 0; i < H; ++i) {
-      sums[i][v] = parts[0][i][v];
+      accumulators[i][v] = parts[0][i][v];
 #pragma GCC unroll 8
-      for (int u = 1; u < U; ++u) sums[i][v] += parts[u][i][v];
-      sums[i][v] += start;
+      for (int u = 1; u < U; ++u) accumulators[i][v] += parts[u][i][v];
+      accumulators[i][v] += start;
     }
   }
-  finish(t, sums);
+  epilogue(t, accumulators);
 }
 
 void pack_rows(const float* const* row, int64_t rows, int64_t depth, float* out) {
@@ -176,7 +179,7 @@ void pack_rows(const float* const* row, int64_t rows, int64_t depth, float* out)
 #pragma GCC unroll 16
       for (int64_t i = 0; i < kLanes; ++i) square[i] = load(lane[i] + k);
       transpose(square);
-      // What is beyond `rows` is overwritten by the next k.
+      // Lanes beyond `rows` are overwritten by the next k.
 #pragma GCC unroll 16
       for (int64_t i = 0; i < kLanes; ++i) store(out + (k + i) * rows, square[i]);
     }
@@ -186,16 +189,17 @@ void pack_rows(const float* const* row, int64_t rows, int64_t depth, float* out)
   }
 }
 
-// Columns that lie one after the other in memory, turned; the rest of the panel is filled already.
-int64_t pack_turned(const float* in, int64_t column_step, int64_t depth, int64_t columns,
-                    float* out) {
+// Columns that lie one after the other in memory, transposed; the rest of the panel is filled
+// already.
+int64_t pack_transposed(const float* in, int64_t column_stride, int64_t depth, int64_t columns,
+                        float* out) {
   int64_t k = 0;
   for (; k + kLanes <= depth; k += kLanes) {
     for (int64_t j = 0; j < columns; j += kLanes) {
       const int64_t n = columns - j < kLanes ? columns - j : kLanes;
       Vec square[kLanes];
       for (int64_t i = 0; i < kLanes; ++i) {
-        square[i] = i < n ? load(in + (j + i) * column_step + k) : Vec{};
+        square[i] = i < n ? load(in + (j + i) * column_stride + k) : Vec{};
       }
       transpose(square);
       for (int64_t i = 0; i < kLanes; ++i) store(out + (k + i) * kPanel + j, square[i]);
@@ -204,23 +208,23 @@ int64_t pack_turned(const float* in, int64_t column_step, int64_t depth, int64_t
   return k;
 }
 
-void pack_panel(const float* in, int64_t row_step, int64_t column_step, int64_t depth,
+void pack_panel(const float* in, int64_t row_stride, int64_t column_stride, int64_t depth,
                 int64_t columns, float* out) {
   if (columns < kPanel) {
     for (int64_t i = 0; i < depth * kPanel; ++i) out[i] = 0;
   }
   int64_t k = 0;
-  if (row_step == 1) k = pack_turned(in, column_step, depth, columns, out);
-  if (column_step == 1 && columns == kPanel) {
+  if (row_stride == 1) k = pack_transposed(in, column_stride, depth, columns, out);
+  if (column_stride == 1 && columns == kPanel) {
     for (; k < depth; ++k) {
       for (int64_t v = 0; v < kPanel; v += kLanes) {
-        store(out + k * kPanel + v, load(in + k * row_step + v));
+        store(out + k * kPanel + v, load(in + k * row_stride + v));
       }
     }
   }
   for (; k < depth; ++k) {
     for (int64_t j = 0; j < columns; ++j) {
-      out[k * kPanel + j] = in[k * row_step + j * column_step];
+      out[k * kPanel + j] = in[k * row_stride + j * column_stride];
     }
   }
 }

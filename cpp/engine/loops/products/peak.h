@@ -8,12 +8,12 @@
 namespace rushlight::engine {
 
 struct PeakLoops {
-  // `rounds` times as many independent multiply-adds as fill the registers, which they do not
-  // leave; the floating-point operations that these were. `sink` gets a value that depends on all.
+  // Runs `rounds` rounds of independent multiply-adds in registers, and returns how many
+  // floating-point operations they were. `sink` gets a value that depends on all of them.
   int64_t (*multiply_adds)(int64_t rounds, float* sink);
 };
 
-// The same of products of bytes, four of which are added to each of a vector's sums.
+// The same for products of bytes, four of which are added to each lane.
 struct DotPeakLoops {
   int64_t (*dot_products)(int64_t rounds, int32_t* sink);
 };

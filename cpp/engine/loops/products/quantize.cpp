@@ -16,15 +16,15 @@ template <bool kAdds>
 void requantize_two_panels(const RequantizeColumns& c, const int32_t* sums, int64_t row,
                            int64_t rows) {
   const TwoPanels<kAdds> panels(c);
-  uint8_t* out = c.out + row * c.out_step;
-  const uint8_t* residual = kAdds ? c.residual + row * c.residual_step : nullptr;
-  const int64_t step = kAdds ? c.residual_step : 0;
+  uint8_t* out = c.out + row * c.out_stride;
+  const uint8_t* residual = kAdds ? c.residual + row * c.residual_stride : nullptr;
+  const int64_t stride = kAdds ? c.residual_stride : 0;
   int64_t i = 0;
 #pragma GCC unroll 1
-  for (; i + 2 <= rows; i += 2, sums += 2 * c.sums_step, out += 2 * c.out_step) {
-    panels.store(panels.row(sums, residual), panels.row(sums + c.sums_step, residual + step), out,
-                 out + c.out_step);
-    residual += 2 * step;
+  for (; i + 2 <= rows; i += 2, sums += 2 * c.sums_stride, out += 2 * c.out_stride) {
+    panels.store(panels.row(sums, residual), panels.row(sums + c.sums_stride, residual + stride),
+                 out, out + c.out_stride);
+    residual += 2 * stride;
   }
   if (i == rows) return;
   const __m512i last = panels.row(sums, residual);
@@ -43,23 +43,23 @@ void requantize_columns(const RequantizeColumns& c, const int32_t* sums, int64_t
   const SumVec sum(c.sum);
   const IntVec low = splat_int(c.sum.requantize.low);
   const IntVec high = splat_int(c.sum.requantize.high);
-  const int64_t sums_step = c.sums_step;
-  const int64_t out_step = c.out_step;
-  const int64_t residual_step = c.residual_step;
+  const int64_t sums_stride = c.sums_stride;
+  const int64_t out_stride = c.out_stride;
+  const int64_t residual_stride = c.residual_stride;
   for (int64_t j = 0; j < c.columns; j += kLanes) {
     const IntVec start = load_int(c.start + j);
     const Vec multiplier = load(c.multipliers + j);
     const int64_t left = c.columns - j;
     const int32_t* from = sums + j;
-    const uint8_t* residual = kAdds ? c.residual + row * residual_step + j : nullptr;
-    uint8_t* out = c.out + row * out_step + j;
-    for (int64_t i = 0; i < rows; ++i, from += sums_step, out += out_step) {
+    const uint8_t* residual = kAdds ? c.residual + row * residual_stride + j : nullptr;
+    uint8_t* out = c.out + row * out_stride + j;
+    for (int64_t i = 0; i < rows; ++i, from += sums_stride, out += out_stride) {
       IntVec q = requantize.apply(wrap_add(load_int(from), start), multiplier);
       if constexpr (kAdds) {
         q = sum.apply(q, load_some_from_bytes(residual, left));
         q = q < low ? low : q;
         q = q > high ? high : q;
-        residual += residual_step;
+        residual += residual_stride;
       }
       store_some_as_bytes(out, q, left);
     }
@@ -74,10 +74,10 @@ void requantize(const RequantizeColumns& c, const int32_t* sums, int64_t row, in
   }
 }
 
-// What a DequantizeColumns is of.
+// The kinds of sums that a DequantizeColumns can have.
 enum class Kind { Start, Rows, Numbers };
 
-// A vector of columns, and how its sums become numbers.
+// The constants of a vector of columns, which dequantize its sums.
 template <Kind kKind>
 struct Numbers {
   IntVec start = {};
@@ -98,7 +98,7 @@ struct Numbers {
     }
   }
   // `scale` is the row's scale and zero point, `integers` are these as integers.
-  Vec of(const void* sums, const float* scale, const int32_t* integers) const {
+  Vec dequantized(const void* sums, const float* scale, const int32_t* integers) const {
     if constexpr (kKind == Kind::Numbers) {
       const Vec number = load(static_cast<const float*>(sums)) - splat(scale[1]) * factor;
       return number * splat(scale[0] * unit) + bias;
@@ -111,10 +111,10 @@ struct Numbers {
   }
 };
 
-// Rows whose zero points are taken together.
+// Rows whose zero points are converted together.
 constexpr int64_t kRowsAtOnce = 16;
 
-// Scales and zero points as integers, whatever was given within what can be converted.
+// Scales and zero points as integers, clamped to what can be converted.
 void to_integers(const float* row_scales, int64_t rows, int32_t* integers) {
   for (int64_t k = 0; k < 2 * rows; k += kLanes) {
     const Vec v = load_some(row_scales + k, 2 * rows - k);
@@ -129,24 +129,24 @@ void dequantize_rows(const DequantizeColumns& c, const char* sums, int64_t row, 
   const float* scales = c.row_scales + kOfRow * row;
   if constexpr (kKind == Kind::Rows) to_integers(scales, rows, integers);
   const bool is_plain = c.residual == nullptr && !c.clamp;
-  const int64_t sums_step = c.sums_step * 4;
-  const int64_t out_step = c.out_step;
+  const int64_t sums_stride = c.sums_stride * 4;
+  const int64_t out_stride = c.out_stride;
   for (int64_t j = 0; j < c.columns; j += kLanes) {
     const Numbers<kKind> numbers(c, j);
     const int64_t left = c.columns - j;
     const char* from = sums + j * 4;
-    float* out = c.out + row * out_step + j;
+    float* out = c.out + row * out_stride + j;
     if (is_plain && left >= kLanes) {
 #pragma GCC unroll 2
-      for (int64_t i = 0; i < rows; ++i, from += sums_step, out += out_step) {
-        store(out, numbers.of(from, scales + kOfRow * i, integers + kOfRow * i));
+      for (int64_t i = 0; i < rows; ++i, from += sums_stride, out += out_stride) {
+        store(out, numbers.dequantized(from, scales + kOfRow * i, integers + kOfRow * i));
       }
       continue;
     }
-    for (int64_t i = 0; i < rows; ++i, from += sums_step, out += out_step) {
-      Vec number = numbers.of(from, scales + kOfRow * i, integers + kOfRow * i);
+    for (int64_t i = 0; i < rows; ++i, from += sums_stride, out += out_stride) {
+      Vec number = numbers.dequantized(from, scales + kOfRow * i, integers + kOfRow * i);
       if (c.residual != nullptr) {
-        number += load_some(c.residual + (row + i) * c.residual_step + j, left);
+        number += load_some(c.residual + (row + i) * c.residual_stride + j, left);
       }
       if (c.clamp) number = clamp(number, splat(c.low), splat(c.high));
       store_some(out, number, left);
@@ -156,7 +156,7 @@ void dequantize_rows(const DequantizeColumns& c, const char* sums, int64_t row, 
 
 void dequantize(const DequantizeColumns& c, const void* all_sums, int64_t row, int64_t rows) {
   const char* sums = static_cast<const char*>(all_sums);
-  for (int64_t i = 0; i < rows; i += kRowsAtOnce, sums += kRowsAtOnce * c.sums_step * 4) {
+  for (int64_t i = 0; i < rows; i += kRowsAtOnce, sums += kRowsAtOnce * c.sums_stride * 4) {
     const int64_t n = rows - i < kRowsAtOnce ? rows - i : kRowsAtOnce;
     if (c.row_scales == nullptr) {
       dequantize_rows<Kind::Start>(c, sums, row + i, n);
@@ -193,8 +193,8 @@ void bytes_to_floats(const uint8_t* x, int64_t n, float scale, int32_t zero_poin
 bool extremes(const float* x, int64_t n, float* least, float* greatest) {
   constexpr int64_t kChains = 4;
   Vec high[kChains] = {};
-  Vec low[kChains] = {};   // with the other sign
-  Vec zero[kChains] = {};  // NaN where something is not finite
+  Vec low[kChains] = {};   // negated
+  Vec zero[kChains] = {};  // NaN once a number was not finite
   int64_t i = 0;
   for (; i + kChains * kLanes <= n; i += kChains * kLanes) {
 #pragma GCC unroll 4

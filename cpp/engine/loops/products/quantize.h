@@ -1,5 +1,5 @@
-// Inner loops between integers and numbers: what becomes of a tile's sums, and rows of float32 as
-// uint8 and back.
+// Inner loops between integers and floats: requantization and dequantization of a tile's sums, and
+// conversion of rows between float32 and uint8.
 #pragma once
 
 #include <cstdint>
@@ -9,37 +9,38 @@
 
 namespace rushlight::engine {
 
-// How sums of integers (dot.h) of some columns become results: sum + start, times a column's
-// multiplier. What belongs to columns is there for whole panels.
+// How sums of integers (dot.h) of some columns become results: (sum + start) * multiplier. `start`
+// and `multipliers` have one element for each column, filled up to whole panels.
 struct SumColumns {
-  int64_t columns = 0;    // that are stored
-  int64_t sums_step = 0;  // from one row's sums to the next ones
+  int64_t columns = 0;      // that are stored
+  int64_t sums_stride = 0;  // from one row's sums to the next ones
   const int32_t* start = nullptr;
   const float* multipliers = nullptr;
-  int64_t out_step = 0;
+  int64_t out_stride = 0;
 };
 
 // round_half_even(number) + zero_point, from low to high.
 struct RequantizeColumns : SumColumns {
   Requantize requantize;
   uint8_t* out = nullptr;
-  // If not nullptr, what is stored is the sum of that and of this one's bytes. It may be `out`.
+  // If not nullptr, this tensor is added before the bytes are stored. It may be `out`.
   const uint8_t* residual = nullptr;
-  int64_t residual_step = 0;
+  int64_t residual_stride = 0;
   QuantizedBinary sum;
 };
 
-// Numbers + bias + residual, clamped.
+// Dequantized sums + bias + residual, clamped.
 struct DequantizeColumns : SumColumns {
-  // If A has a scale and zero point for each row: these, two floats for each. The number is
-  // (sum - zero point * start * parts) * scale * (multiplier / parts).
+  // If not nullptr, the scale and zero point of each row of A (two floats). The result is (sum -
+  // zero point * start * parts) * scale * (multiplier / parts).
   const float* row_scales = nullptr;
   int32_t parts = 1;  // a power of two
-  // If not nullptr, sums are numbers: (sum - zero point * share * parts) * (scale / parts).
+  // If not nullptr, sums are floats, and the result is (sum - zero point * share * parts) * (scale
+  // / parts).
   const float* shares = nullptr;
   const float* bias = nullptr;  // may be nullptr, as residual
   const float* residual = nullptr;
-  int64_t residual_step = 0;
+  int64_t residual_stride = 0;
   bool clamp = false;
   float low = 0, high = 0;
   float* out = nullptr;
@@ -54,9 +55,9 @@ struct QuantizeLoops {
                    uint8_t* out);
   // (x[i] - zero_point) * scale
   void (*to_floats)(const uint8_t* x, int64_t n, float scale, int32_t zero_point, float* out);
-  // The least and the greatest of the numbers and zero; false if there are infinities or NaN.
+  // The least and the greatest of the elements and zero; false if there are infinities or NaN.
   bool (*extremes)(const float* x, int64_t n, float* least, float* greatest);
-  // uint8 as int8 of the same number, or back: the highest bits turned.
+  // uint8 as int8 of the same number, or back: the highest bits flipped.
   void (*flip)(const uint8_t* x, int64_t n, uint8_t* out);
 };
 

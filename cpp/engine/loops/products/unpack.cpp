@@ -18,9 +18,9 @@ using WordsMemory = uint32_t __attribute__((vector_size(kLanes * 4), aligned(1),
 template <int kBits>
 constexpr float kTooGreat = 1.5f * (1 << kBits);
 
-// What makes such a number a weight times its scale. Where products are fused with sums, that is
-// exact but for the last rounding if the scale's last two bits are zeros: 1.5 times it has no more
-// digits then.
+// The factor and term that make such a number a weight times its scale. With fused multiply-adds
+// this is rounded only once if the scale's last two bits are zeros: then 1.5 times the scale is
+// exact.
 struct Scale {
 #if defined(__FMA__) || defined(RL_NEON)
   Vec factor, offset;
@@ -35,7 +35,8 @@ struct Scale {
 #endif
 };
 
-// The terms that lie together in a vector of words, times their scale; the first `left` of them.
+// Unpacks the terms that share a vector of words, at most `left`, and multiplies them by their
+// scale.
 template <int kBits, bool kWhole>
 inline void unpack_words(const char* packed, const Scale& scale, int64_t left, float* out) {
   constexpr int64_t kTogether = kBits == 8 ? kQuad : kOct;
@@ -55,7 +56,7 @@ inline void unpack_words(const char* packed, const Scale& scale, int64_t left, f
   }
 }
 
-// A vector's columns of the terms of one group, the first of which begins a quad or oct.
+// Unpacks the terms of one group for a vector of columns. The first term begins a quad or oct.
 template <int kBits>
 void unpack_group(const char* packed, uintptr_t next, const Scale& scale, int64_t terms,
                   float* out) {
@@ -71,41 +72,42 @@ void unpack_group(const char* packed, uintptr_t next, const Scale& scale, int64_
 }
 
 template <int kBits>
-void unpack(const PanelTerms& of) {
+void unpack(const PanelTerms& panel) {
   constexpr int64_t kTogether = kBits == 8 ? kQuad : kOct;
-  const int64_t end = of.first + of.terms;
-  for (int64_t k = of.first; k < end;) {
-    const int64_t group = k / of.group_size;
-    const int64_t last = (group + 1) * of.group_size < end ? (group + 1) * of.group_size : end;
+  const int64_t end = panel.first + panel.terms;
+  for (int64_t k = panel.first; k < end;) {
+    const int64_t group = k / panel.group_size;
+    const int64_t last =
+        (group + 1) * panel.group_size < end ? (group + 1) * panel.group_size : end;
     const auto scale_at = [&](int64_t v) {
       const int64_t at = group * kPanel + v * kLanes;
-      const Vec scale = of.bfloat16_scales
-                            ? load_weights(static_cast<const uint16_t*>(of.scales) + at)
-                            : load_weights(static_cast<const float*>(of.scales) + at);
+      const Vec scale = panel.bfloat16_scales
+                            ? load_weights(static_cast<const uint16_t*>(panel.scales) + at)
+                            : load_weights(static_cast<const float*>(panel.scales) + at);
       return Scale(scale, kTooGreat<kBits>);
     };
-    const int64_t done = k - of.first;
+    const int64_t done = k - panel.first;
     const int64_t at = done / kTogether * kQuadBytes;
-    const auto next = reinterpret_cast<uintptr_t>(of.next) + static_cast<uintptr_t>(at);
+    const auto next = reinterpret_cast<uintptr_t>(panel.next) + static_cast<uintptr_t>(at);
     for (int64_t v = 0; v < kVectors; ++v) {
-      unpack_group<kBits>(of.packed + at + v * kLanes * kQuad, next, scale_at(v), last - k,
-                          of.out + done * kPanel + v * kLanes);
+      unpack_group<kBits>(panel.packed + at + v * kLanes * kQuad, next, scale_at(v), last - k,
+                          panel.out + done * kPanel + v * kLanes);
     }
     k = last;
   }
 }
 
-// Of Half or BFloat.
+// T is Half or BFloat.
 template <typename T>
-void unpack_reals(const PanelTerms& of) {
+void unpack_reals(const PanelTerms& panel) {
   constexpr int64_t kLine = 64 / sizeof(T);
-  const auto* from = reinterpret_cast<const T*>(of.packed);
-  auto next = reinterpret_cast<uintptr_t>(of.next);
-  for (int64_t i = 0; i < of.terms * kPanel; i += kLine) {
-    const int64_t left = of.terms * kPanel - i;
+  const auto* from = reinterpret_cast<const T*>(panel.packed);
+  auto next = reinterpret_cast<uintptr_t>(panel.next);
+  for (int64_t i = 0; i < panel.terms * kPanel; i += kLine) {
+    const int64_t left = panel.terms * kPanel - i;
     __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);
     next += sizeof(T) * kLine;
-    widen_all(from + i, of.out + i, static_cast<size_t>(left < kLine ? left : kLine));
+    widen_all(from + i, panel.out + i, static_cast<size_t>(left < kLine ? left : kLine));
   }
 }
 

@@ -1,4 +1,4 @@
-// Inner loops that make float32 panels of weights of 8 or 4 bits, or in a half type.
+// Inner loops that unpack weights of 8 or 4 bits, or in a half type, into float32 panels.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace rushlight::engine {
 
-// Terms of a packed panel (../kernels/panels.h).
+// Terms of a packed panel (engine/types/panels.h).
 struct PanelTerms {
   const char* packed;  // from the first one on
-  const char* next;    // as many bytes, which are fetched meanwhile; no address is refused
+  const char* next;    // as many bytes that are prefetched meanwhile, from any address
   int64_t terms;
   float* out;  // [terms, kPanel]
-  // Of integers.
+  // For integers only.
   const void* scales;    // [groups, kPanel]
   bool bfloat16_scales;  // else float32
   int64_t group_size;    // terms that share a scale: a multiple of kOct, or all
@@ -21,10 +21,10 @@ struct PanelTerms {
 };
 
 struct UnpackLoops {
-  void (*bytes)(const PanelTerms& of);
-  void (*nibbles)(const PanelTerms& of);
-  void (*float16)(const PanelTerms& of);
-  void (*bfloat16)(const PanelTerms& of);
+  void (*bytes)(const PanelTerms& panel);
+  void (*nibbles)(const PanelTerms& panel);
+  void (*float16)(const PanelTerms& panel);
+  void (*bfloat16)(const PanelTerms& panel);
 };
 
 RL_LOOPS(UnpackLoops, unpack_loops)

@@ -8,48 +8,48 @@ namespace {
 
 using namespace ::rushlight::kernels::RL_ISA;
 
-void interleave(const uint8_t* const* planes, int64_t step, int64_t columns, uint8_t* out,
-                int64_t out_step) {
+void interleave(const uint8_t* const* planes, int64_t stride, int64_t columns, uint8_t* out,
+                int64_t out_stride) {
   int64_t x = 0;
-  if (step == 1 && out_step == 4) {
+  if (stride == 1 && out_stride == 4) {
     for (; x + 16 <= columns; x += 16) {
       interleave_sixteen(planes[0] + x, planes[1] + x, planes[2] + x, planes[3] + x, out + x * 4);
     }
   }
   for (; x < columns; ++x) {
-    for (int64_t j = 0; j < 4; ++j) out[x * out_step + j] = planes[j][x * step];
+    for (int64_t j = 0; j < 4; ++j) out[x * out_stride + j] = planes[j][x * stride];
   }
 }
 
-// A vector of a row's elements, of which `n` are there.
-inline Block load_row(const uint8_t* p, int64_t step, int64_t n) {
-  if (step == 1) return load_block(p, n);
-  if (step == 0) return splat_block(*p);
+// Loads a vector of a row's elements, of which `n` exist.
+inline Block load_row(const uint8_t* p, int64_t stride, int64_t n) {
+  if (stride == 1) return load_block(p, n);
+  if (stride == 0) return splat_block(*p);
   Block v = {};
   uint8_t* const lanes = reinterpret_cast<uint8_t*>(&v);
-  for (int64_t i = 0; i < (n < kBlock ? n : kBlock); ++i) lanes[i] = p[i * step];
+  for (int64_t i = 0; i < (n < kBlock ? n : kBlock); ++i) lanes[i] = p[i * stride];
   return v;
 }
 
-inline void store_row(uint8_t* p, int64_t step, int64_t n, Block v) {
-  if (step == 1) return store_block(p, v, n);
+inline void store_row(uint8_t* p, int64_t stride, int64_t n, Block v) {
+  if (stride == 1) return store_block(p, v, n);
   const uint8_t* const lanes = reinterpret_cast<const uint8_t*>(&v);
-  for (int64_t i = 0; i < (n < kBlock ? n : kBlock); ++i) p[i * step] = lanes[i];
+  for (int64_t i = 0; i < (n < kBlock ? n : kBlock); ++i) p[i * stride] = lanes[i];
 }
 
-// op(a, b) of four vectors of integers, in bytes within low..high.
+// Computes op(a, b) for four vectors of integers, and clamps it to bytes within low..high.
 template <typename Op>
 inline void combine_rows(const ByteRow& row, const Requantize& requantize, const Op& op) {
   const Block low = splat_block(static_cast<uint8_t>(requantize.low));
   const Block high = splat_block(static_cast<uint8_t>(requantize.high));
   for (int64_t i = 0; i < row.count; i += kBlock) {
     const int64_t n = row.count - i;
-    const Quad a = widen(load_row(row.a + i * row.a_step, row.a_step, n));
-    const Quad b = widen(load_row(row.b + i * row.b_step, row.b_step, n));
+    const Quad a = widen(load_row(row.a + i * row.a_stride, row.a_stride, n));
+    const Quad b = widen(load_row(row.b + i * row.b_stride, row.b_stride, n));
     Quad result;
 #pragma GCC unroll 4
     for (int v = 0; v < 4; ++v) result.v[v] = op(a.v[v], b.v[v]);
-    store_row(row.out + i * row.out_step, row.out_step, n,
+    store_row(row.out + i * row.out_stride, row.out_stride, n,
               min_block(max_block(narrow(result), low), high));
   }
 }
@@ -68,11 +68,11 @@ void combine(const QuantizedBinary& binary, const ByteRow& row) {
   combine_rows(row, binary.requantize, [&](IntVec a, IntVec b) { return sum.apply(a, b); });
 }
 
-// A table in registers, where there are instructions that look bytes up in them.
+// A table in registers, for processors with byte look-ups in registers.
 #if defined(__AVX512BW__)
 
 struct Table {
-  __m512i parts[16];  // sixteen bytes each, over and over
+  __m512i parts[16];  // sixteen bytes each, repeated
 
   explicit Table(const uint8_t* table) {
 #pragma GCC unroll 16
@@ -122,11 +122,11 @@ void look_up(const ByteRow& row) {
 #if defined(__AVX512BW__) || defined(RL_NEON)
   const Table table(row.b);
   for (; i < row.count; i += kBlock) {
-    const Block places = load_row(row.a + i * row.a_step, row.a_step, row.count - i);
-    store_row(row.out + i * row.out_step, row.out_step, row.count - i, table.at(places));
+    const Block places = load_row(row.a + i * row.a_stride, row.a_stride, row.count - i);
+    store_row(row.out + i * row.out_stride, row.out_stride, row.count - i, table.at(places));
   }
 #else
-  for (; i < row.count; ++i) row.out[i * row.out_step] = row.b[row.a[i * row.a_step]];
+  for (; i < row.count; ++i) row.out[i * row.out_stride] = row.b[row.a[i * row.a_stride]];
 #endif
 }
 
@@ -134,8 +134,8 @@ template <bool kWhole>
 inline Block max_of_window(const PoolWindow<uint8_t>& w, int64_t c, int64_t n) {
   Block result = {};
   for (int64_t y = 0; y < w.taps_y; ++y) {
-    const uint8_t* in = w.in + y * w.y_step + c;
-    for (int64_t x = 0; x < w.taps_x; ++x, in += w.x_step) {
+    const uint8_t* in = w.in + y * w.y_stride + c;
+    for (int64_t x = 0; x < w.taps_x; ++x, in += w.x_stride) {
       result = max_block(result, kWhole ? load_block(in) : load_block(in, n));
     }
   }
@@ -158,10 +158,10 @@ template <bool kWhole>
 inline Quad sum_of_window(const PoolWindow<uint8_t>& w, int64_t c, int64_t n) {
   Quad sum = {};
   for (int64_t y = 0; y < w.taps_y; ++y) {
-    const uint8_t* in = w.in + y * w.y_step + c;
+    const uint8_t* in = w.in + y * w.y_stride + c;
     for (int64_t left = w.taps_x; left > 0; left -= kTerms) {
       Halves part = {};
-      for (int64_t x = left < kTerms ? left : kTerms; x > 0; --x, in += w.x_step) {
+      for (int64_t x = left < kTerms ? left : kTerms; x > 0; --x, in += w.x_stride) {
         const Halves v = halve(kWhole ? load_block(in) : load_block(in, n));
         part.v[0] += v.v[0];
         part.v[1] += v.v[1];

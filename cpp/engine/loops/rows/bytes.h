@@ -9,11 +9,11 @@
 
 namespace rushlight::engine {
 
-// Elements of a row, `step` bytes apart; those of an operand may all be one.
+// A row of elements with strides in bytes; 0 repeats one element of an operand.
 struct ByteRow {
   const uint8_t *a = nullptr, *b = nullptr;
   uint8_t* out = nullptr;
-  int64_t a_step = 1, b_step = 1, out_step = 1;
+  int64_t a_stride = 1, b_stride = 1, out_stride = 1;
   int64_t count = 0;
 };
 
@@ -25,14 +25,14 @@ struct ByteAverage {
 };
 
 struct ByteLoops {
-  // out[x * out_step + j] = planes[j][x * step] for four planes.
-  void (*interleave)(const uint8_t* const* planes, int64_t step, int64_t columns, uint8_t* out,
-                     int64_t out_step);
+  // out[x * out_stride + j] = planes[j][x * stride] for four planes.
+  void (*interleave)(const uint8_t* const* planes, int64_t stride, int64_t columns, uint8_t* out,
+                     int64_t out_stride);
   void (*combine)(const QuantizedBinary& binary, const ByteRow& row);
-  void (*look_up)(const ByteRow& row);  // in the table b
-  // 0 of no taps.
+  void (*look_up)(const ByteRow& row);  // in the table `b`
+  // Without taps, 0.
   void (*max)(const PoolWindow<uint8_t>& window, int64_t channels, uint8_t* out);
-  // Of sums within 32 bits.
+  // Sums must fit in 32 bits.
   void (*average)(const PoolWindow<uint8_t>& window, const ByteAverage& average, int64_t channels,
                   uint8_t* out);
 };

@@ -15,7 +15,8 @@ namespace {
 constexpr int64_t kPiece = kLanes * 4;
 constexpr int64_t kLongRun = 1024;  // bytes from which the C library is faster
 
-// A file may let what is read and what is written overlap: nothing here relies on that they do not.
+// A file may place a copy's source and target so that they overlap: no loop here relies on the
+// opposite.
 template <int64_t N>
 void piece(const char* in, char* out) {
   char bytes[N];
@@ -23,7 +24,7 @@ void piece(const char* in, char* out) {
   std::memcpy(out, bytes, N);
 }
 
-// From N to 2 * N bytes: two pieces that may overlap.
+// Copies N to 2 * N bytes as two pieces that may overlap.
 template <int64_t N>
 void ends(const char* in, char* out, int64_t bytes) {
   char first[N];
@@ -42,11 +43,11 @@ void short_run(const char* in, char* out, int64_t bytes) {
   for (int64_t i = 0; i < bytes; ++i) out[i] = in[i];
 }
 
-void runs(const void* in, int64_t in_step, void* out, int64_t out_step, int64_t rows,
+void runs(const void* in, int64_t in_stride, void* out, int64_t out_stride, int64_t rows,
           int64_t bytes) {
   const char* from = static_cast<const char*>(in);
   char* to = static_cast<char*>(out);
-  for (int64_t r = 0; r < rows; ++r, from += in_step, to += out_step) {
+  for (int64_t r = 0; r < rows; ++r, from += in_stride, to += out_stride) {
     if (bytes >= kLongRun) {
       std::memmove(to, from, static_cast<size_t>(bytes));
     } else if (bytes < 64) {
@@ -61,18 +62,18 @@ void runs(const void* in, int64_t in_step, void* out, int64_t out_step, int64_t 
 // --- lines --------------------------------------------------------------------------------------
 
 template <typename T>
-void line(const void* in, int64_t in_step, void* out, int64_t out_step, int64_t n) {
+void line(const void* in, int64_t in_stride, void* out, int64_t out_stride, int64_t n) {
   const char* from = static_cast<const char*>(in);
   char* to = static_cast<char*>(out);
   T value;
-  if (in_step == 0 && out_step == 1) {
+  if (in_stride == 0 && out_stride == 1) {
     std::memcpy(&value, from, sizeof value);
     for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * sizeof value, &value, sizeof value);
     return;
   }
-  const int64_t from_step = in_step * static_cast<int64_t>(sizeof value);
-  const int64_t to_step = out_step * static_cast<int64_t>(sizeof value);
-  for (int64_t i = 0; i < n; ++i, from += from_step, to += to_step) {
+  const int64_t from_stride = in_stride * static_cast<int64_t>(sizeof value);
+  const int64_t to_stride = out_stride * static_cast<int64_t>(sizeof value);
+  for (int64_t i = 0; i < n; ++i, from += from_stride, to += to_stride) {
     std::memcpy(&value, from, sizeof value);
     std::memcpy(to, &value, sizeof value);
   }
@@ -80,7 +81,7 @@ void line(const void* in, int64_t in_step, void* out, int64_t out_step, int64_t 
 
 // --- transpositions -----------------------------------------------------------------------------
 
-// A vector of N elements, and squares of N of them that are turned by log2(N) perfect shuffles.
+// A vector of N elements; N of them form a square that log2(N) perfect shuffles transpose.
 template <typename T, int64_t N>
 struct Square {
   typedef T Line __attribute__((vector_size(N * sizeof(T))));
@@ -114,12 +115,12 @@ inline Vec high(Vec a, Vec b) { return interleave_high(a, b); }
 #endif
 
 template <typename T, int64_t N>
-inline void square(const T* in, int64_t in_step, T* out, int64_t out_step) {
+inline void square(const T* in, int64_t in_stride, T* out, int64_t out_stride) {
   using Line = typename Square<T, N>::Line;
   using Memory = typename Square<T, N>::Memory;
   Line lines[N];
 #pragma GCC unroll 16
-  for (int64_t i = 0; i < N; ++i) lines[i] = *reinterpret_cast<const Memory*>(in + i * in_step);
+  for (int64_t i = 0; i < N; ++i) lines[i] = *reinterpret_cast<const Memory*>(in + i * in_stride);
 #pragma GCC unroll 4
   for (int64_t round = 1; round < N; round *= 2) {
     Line next[N];
@@ -132,24 +133,25 @@ inline void square(const T* in, int64_t in_step, T* out, int64_t out_step) {
     for (int64_t i = 0; i < N; ++i) lines[i] = next[i];
   }
 #pragma GCC unroll 16
-  for (int64_t i = 0; i < N; ++i) *reinterpret_cast<Memory*>(out + i * out_step) = lines[i];
+  for (int64_t i = 0; i < N; ++i) *reinterpret_cast<Memory*>(out + i * out_stride) = lines[i];
 }
 
-// Where the end is nearer than a square, the last square is moved back over what is done already.
+// At the end, the last square is moved back and overlaps elements that are already copied.
 template <typename T, int64_t N>
-void by_squares(const T* in, int64_t in_step, T* out, int64_t out_step, int64_t rows,
+void by_squares(const T* in, int64_t in_stride, T* out, int64_t out_stride, int64_t rows,
                 int64_t columns) {
   for (int64_t i = 0; i < rows; i += N) {
     const int64_t row = i + N <= rows ? i : rows - N;
     for (int64_t j = 0; j < columns; j += N) {
       const int64_t column = j + N <= columns ? j : columns - N;
-      square<T, N>(in + column * in_step + row, in_step, out + row * out_step + column, out_step);
+      square<T, N>(in + column * in_stride + row, in_stride, out + row * out_stride + column,
+                   out_stride);
     }
   }
 }
 
 template <typename T>
-void transpose(const void* from, int64_t in_step, void* to, int64_t out_step, int64_t rows,
+void transpose(const void* from, int64_t in_stride, void* to, int64_t out_stride, int64_t rows,
                int64_t columns) {
   constexpr int64_t kSmall = 16 / static_cast<int64_t>(sizeof(T));
   const T* in = static_cast<const T*>(from);
@@ -157,18 +159,19 @@ void transpose(const void* from, int64_t in_step, void* to, int64_t out_step, in
   const int64_t least = rows < columns ? rows : columns;
 #if defined(__AVX__)
   if constexpr (sizeof(T) == 4) {
-    if (least >= kLanes) return by_squares<T, kLanes>(in, in_step, out, out_step, rows, columns);
+    if (least >= kLanes)
+      return by_squares<T, kLanes>(in, in_stride, out, out_stride, rows, columns);
   }
 #endif
-  if (least >= kSmall) return by_squares<T, kSmall>(in, in_step, out, out_step, rows, columns);
-  // Long lines inside: a few columns (rows) are read (written) in one go.
+  if (least >= kSmall) return by_squares<T, kSmall>(in, in_stride, out, out_stride, rows, columns);
+  // The longer dimension is the inner loop, so that few lines are read or written at a time.
   constexpr int64_t kSize = sizeof(T);
   if (rows >= columns) {
-    for (int64_t i = 0; i < rows; ++i) line<T>(in + i, in_step, out + i * out_step, 1, columns);
+    for (int64_t i = 0; i < rows; ++i) line<T>(in + i, in_stride, out + i * out_stride, 1, columns);
   } else {
     for (int64_t j = 0; j < columns; ++j) {
-      const char* const source = static_cast<const char*>(from) + j * in_step * kSize;
-      line<T>(source, 1, out + j, out_step, rows);
+      const char* const source = static_cast<const char*>(from) + j * in_stride * kSize;
+      line<T>(source, 1, out + j, out_stride, rows);
     }
   }
 }
@@ -178,7 +181,7 @@ void transpose(const void* from, int64_t in_step, void* to, int64_t out_step, in
 struct ToHalf {
   using From = float;
   using To = Half;
-  static To of(float x) { return narrow_half(x); }
+  static To one(float x) { return narrow_half(x); }
   static void all(const float* in, Half* out, int64_t n) {
     for (int64_t i = 0; i < n; ++i) out[i] = narrow_half(in[i]);
   }
@@ -186,7 +189,7 @@ struct ToHalf {
 struct ToBFloat {
   using From = float;
   using To = BFloat;
-  static To of(float x) { return narrow_bfloat(x); }
+  static To one(float x) { return narrow_bfloat(x); }
   static void all(const float* in, BFloat* out, int64_t n) {
     for (int64_t i = 0; i < n; ++i) out[i] = narrow_bfloat(in[i]);
   }
@@ -195,18 +198,18 @@ template <typename T>
 struct ToFloat {
   using From = T;
   using To = float;
-  static To of(T x) { return widen(x); }
+  static To one(T x) { return widen(x); }
   static void all(const T* in, float* out, int64_t n) {
     widen_all(in, out, static_cast<size_t>(n));
   }
 };
 
 template <typename C>
-void convert(const void* in, int64_t in_step, void* out, int64_t out_step, int64_t n) {
+void convert(const void* in, int64_t in_stride, void* out, int64_t out_stride, int64_t n) {
   const auto* from = static_cast<const typename C::From*>(in);
   auto* to = static_cast<typename C::To*>(out);
-  if (in_step == 1 && out_step == 1) return C::all(from, to, n);
-  for (int64_t i = 0; i < n; ++i) to[i * out_step] = C::of(from[i * in_step]);
+  if (in_stride == 1 && out_stride == 1) return C::all(from, to, n);
+  for (int64_t i = 0; i < n; ++i) to[i * out_stride] = C::one(from[i * in_stride]);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Inner loops of copies: runs of bytes, lines with steps, transpositions.
+// Inner loops of copies: runs of bytes, lines with strides, transpositions.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,22 @@
 
 namespace rushlight::engine {
 
-// Elements of 1, 2, 4 and 8 bytes; a step counts elements.
+// For elements of 1, 2, 4 and 8 bytes; strides count elements.
 constexpr size_t kCopySizes = 4;
 constexpr size_t kConversions = static_cast<size_t>(Conversion::FloatToBFloat) + 1;
 
 struct CopyLoops {
-  // `rows` runs of `bytes` bytes; the steps from run to run count bytes.
-  void (*runs)(const void* in, int64_t in_step, void* out, int64_t out_step, int64_t rows,
+  // `rows` runs of `bytes` bytes; the strides between runs count bytes.
+  void (*runs)(const void* in, int64_t in_stride, void* out, int64_t out_stride, int64_t rows,
                int64_t bytes);
-  // out[i * out_step] = in[i * in_step]
-  void (*line[kCopySizes])(const void* in, int64_t in_step, void* out, int64_t out_step, int64_t n);
-  // out[i * out_step + j] = in[j * in_step + i] for i < rows, j < columns
-  void (*transpose[kCopySizes])(const void* in, int64_t in_step, void* out, int64_t out_step,
+  // out[i * out_stride] = in[i * in_stride]
+  void (*line[kCopySizes])(const void* in, int64_t in_stride, void* out, int64_t out_stride,
+                           int64_t n);
+  // out[i * out_stride + j] = in[j * in_stride + i] for i < rows, j < columns
+  void (*transpose[kCopySizes])(const void* in, int64_t in_stride, void* out, int64_t out_stride,
                                 int64_t rows, int64_t columns);
-  // Like `line`, between elements of two types; the first is nullptr.
-  void (*convert[kConversions])(const void* in, int64_t in_step, void* out, int64_t out_step,
+  // Like `line`, with a conversion; the first entry is nullptr.
+  void (*convert[kConversions])(const void* in, int64_t in_stride, void* out, int64_t out_stride,
                                 int64_t n);
 };
 

@@ -9,9 +9,9 @@ using namespace ::rushlight::kernels::RL_ISA;
 
 namespace {
 
-// Sums of so many floats are exact enough in floats; beyond, they go to a double.
+// Sums of this many floats are exact enough in float; longer ones are added up in double.
 constexpr int64_t kSumBlock = 4096;
-constexpr int64_t kSums = 4;  // so many at once hide the latency of additions
+constexpr int64_t kSums = 4;  // accumulators, to hide the latency of additions
 
 // The sum of term(i, lanes), a vector from element i on, over n elements.
 template <typename Term>
@@ -32,7 +32,7 @@ inline double sum_terms(int64_t n, Term term) {
   return total;
 }
 
-// body(i, lanes) for a vector at each i, the last one maybe of fewer lanes.
+// Calls body(i, lanes) for each vector of n elements; the last may have fewer lanes.
 template <typename Body>
 inline void for_vectors(int64_t n, Body body) {
   int64_t i = 0;
@@ -44,7 +44,7 @@ double sum(const float* x, int64_t n) {
   return sum_terms(n, [=](int64_t i, int64_t count) { return load_some(x + i, count); });
 }
 
-// Of (x - mean)^2, if 0 is subtracted from lanes beyond the end.
+// The term (x - mean)^2; lanes beyond the end subtract 0.
 double squares(const float* x, int64_t n, float mean) {
   const Vec center = splat(mean);
   float edge[kLanes] = {};
@@ -57,8 +57,8 @@ double squares(const float* x, int64_t n, float mean) {
 }
 
 template <bool kScale, bool kShift>
-void finish(const float* x, int64_t n, float mean, float factor, const float* scale,
-            const float* shift, float* out) {
+void normalize_elements(const float* x, int64_t n, float mean, float factor, const float* scale,
+                        const float* shift, float* out) {
   for_vectors(n, [=](int64_t i, int64_t count) {
     Vec v = (load_some(x + i, count) - mean) * factor;
     if (kScale) v *= load_some(scale + i, count);
@@ -67,7 +67,7 @@ void finish(const float* x, int64_t n, float mean, float factor, const float* sc
   });
 }
 
-// False if is_exact() is.
+// False if is_exact() is false.
 bool normalize_row(const Norm& norm, int64_t row) {
   const int64_t n = norm.width;
   const float* const x = norm.in + row * n;
@@ -79,13 +79,13 @@ bool normalize_row(const Norm& norm, int64_t row) {
   const double variance = around / width;
   const float factor = static_cast<float>(1.0 / sqrt(variance + static_cast<double>(norm.epsilon)));
   if (norm.scale != nullptr && norm.shift != nullptr) {
-    finish<true, true>(x, n, mean, factor, norm.scale, norm.shift, out);
+    normalize_elements<true, true>(x, n, mean, factor, norm.scale, norm.shift, out);
   } else if (norm.scale != nullptr) {
-    finish<true, false>(x, n, mean, factor, norm.scale, x, out);
+    normalize_elements<true, false>(x, n, mean, factor, norm.scale, x, out);
   } else if (norm.shift != nullptr) {
-    finish<false, true>(x, n, mean, factor, x, norm.shift, out);
+    normalize_elements<false, true>(x, n, mean, factor, x, norm.shift, out);
   } else {
-    finish<false, false>(x, n, mean, factor, x, x, out);
+    normalize_elements<false, false>(x, n, mean, factor, x, x, out);
   }
   return true;
 }
@@ -104,18 +104,18 @@ void affine(const float* x, int64_t n, float center, float factor, float shift, 
 
 // --- columns ------------------------------------------------------------------------------------
 
-constexpr int64_t kRowBlock = 256;  // as kSumBlock, of one sum after another
+constexpr int64_t kRowBlock = 256;  // as kSumBlock, for sums with one accumulator
 
 // sums[j] = the sum of term(vector, j) over the rows, for kVecs vectors of columns at once.
 template <int kVecs, typename Term>
-inline void sum_columns(const float* x, int64_t step, int64_t rows, int64_t lanes, float* sums,
+inline void sum_columns(const float* x, int64_t stride, int64_t rows, int64_t lanes, float* sums,
                         int64_t column, Term term) {
   double wide[kVecs * kLanes] = {};
   for (int64_t start = 0; start < rows; start += kRowBlock) {
     const int64_t end = rows - start < kRowBlock ? rows : start + kRowBlock;
     Vec block[kVecs] = {};
     for (int64_t i = start; i < end; ++i) {
-      const float* const row = x + i * step + column;
+      const float* const row = x + i * stride + column;
 #pragma GCC unroll 8
       for (int64_t v = 0; v < kVecs; ++v) {
         block[v] += term(load_some(row + v * kLanes, lanes), column + v * kLanes);
@@ -128,37 +128,37 @@ inline void sum_columns(const float* x, int64_t step, int64_t rows, int64_t lane
   for (int64_t k = 0; k < kVecs * kLanes; ++k) sums[column + k] = static_cast<float>(wide[k]);
 }
 
-// `sums` has a whole block of floats.
+// `sums` has kColumnBlock floats.
 template <typename Term>
-inline void add_columns(const float* x, int64_t step, int64_t rows, int64_t columns, float* sums,
+inline void add_columns(const float* x, int64_t stride, int64_t rows, int64_t columns, float* sums,
                         Term term) {
   int64_t j = 0;
   for (; j + 4 * kLanes <= columns; j += 4 * kLanes) {
-    sum_columns<4>(x, step, rows, kLanes, sums, j, term);
+    sum_columns<4>(x, stride, rows, kLanes, sums, j, term);
   }
   for (; j + kLanes <= columns; j += kLanes) {
-    sum_columns<1>(x, step, rows, kLanes, sums, j, term);
+    sum_columns<1>(x, stride, rows, kLanes, sums, j, term);
   }
-  if (j < columns) sum_columns<1>(x, step, rows, columns - j, sums, j, term);
+  if (j < columns) sum_columns<1>(x, stride, rows, columns - j, sums, j, term);
 }
 
-void column_sums(const float* x, int64_t step, int64_t rows, int64_t columns, float* sums) {
-  add_columns(x, step, rows, columns, sums, [](Vec v, int64_t) { return v; });
+void column_sums(const float* x, int64_t stride, int64_t rows, int64_t columns, float* sums) {
+  add_columns(x, stride, rows, columns, sums, [](Vec v, int64_t) { return v; });
 }
 
-void column_squares(const float* x, int64_t step, int64_t rows, int64_t columns, const float* means,
-                    float* squares) {
-  add_columns(x, step, rows, columns, squares, [=](Vec v, int64_t j) {
+void column_squares(const float* x, int64_t stride, int64_t rows, int64_t columns,
+                    const float* means, float* squares) {
+  add_columns(x, stride, rows, columns, squares, [=](Vec v, int64_t j) {
     const Vec d = v - load(means + j);
     return d * d;
   });
 }
 
-void column_affine(const float* x, int64_t step, int64_t rows, int64_t columns,
+void column_affine(const float* x, int64_t stride, int64_t rows, int64_t columns,
                    const float* centers, const float* factors, const float* shifts, float* out) {
   for (int64_t i = 0; i < rows; ++i) {
-    const float* const row = x + i * step;
-    float* const to = out + i * step;
+    const float* const row = x + i * stride;
+    float* const to = out + i * stride;
     for_vectors(columns, [=](int64_t j, int64_t count) {
       const Vec v = load_some(row + j, count) - load(centers + j);
       store_some(to + j, v * load(factors + j) + load(shifts + j), count);

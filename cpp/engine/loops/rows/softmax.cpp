@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kUnroll = 4;
 
-// The first n lanes from memory, -infinity in the others: what adds nothing to either pass.
+// Loads the first n lanes; the others are -infinity, which changes neither the maximum nor the sum.
 inline Vec load_part(const float* p, int64_t n) {
   IntVec lanes;
 #pragma GCC unroll 16
@@ -19,7 +19,7 @@ inline Vec load_part(const float* p, int64_t n) {
   return lanes < splat_int(static_cast<int32_t>(n)) ? v : splat(-kInf);
 }
 
-// NaN may be lost: the exponentials bring it back.
+// A NaN may be lost here: the exponentials bring it back.
 float greatest(const float* x, int64_t n) {
   Vec most[kUnroll];
   for (int64_t u = 0; u < kUnroll; ++u) most[u] = splat(-kInf);
@@ -33,10 +33,10 @@ float greatest(const float* x, int64_t n) {
   return max_lanes(max_of(max_of(most[0], most[1]), max_of(most[2], most[3])));
 }
 
-// The sum of e^(x - max), whose terms are stored unless this is a logarithm.
+// The sum of e^(x - max); its terms are stored unless the logarithm is wanted.
 template <bool kLog>
 double sum_exp(const float* x, int64_t n, float max, float* out) {
-  constexpr int64_t kBlock = 4096;  // sums of so many terms are exact enough in floats
+  constexpr int64_t kBlock = 4096;  // sums of this many terms are exact enough in float
   double total = 0;
   const auto term = [=](Vec v, int64_t i) {
     const Vec e = exp_nonpositive(v - max);
@@ -73,9 +73,9 @@ void row(const float* x, int64_t n, float* out, bool log) {
   for (int64_t i = 0; i < n; ++i) out[i] *= factor;
 }
 
-// Of one vector of columns, or the first `lanes` of one.
+// Softmax of one vector of columns, or of its first `lanes` lanes.
 template <bool kWhole>
-void column_vector(const float* x, int64_t step, int64_t rows, int64_t lanes, float* out,
+void column_vector(const float* x, int64_t stride, int64_t rows, int64_t lanes, float* out,
                    bool log) {
   const auto get = [=](const float* p) { return kWhole ? load(p) : load_first(p, lanes); };
   const auto put = [=](float* p, Vec v) {
@@ -83,28 +83,28 @@ void column_vector(const float* x, int64_t step, int64_t rows, int64_t lanes, fl
     store_first(p, v, lanes);
   };
   Vec max = splat(-kInf);
-  for (int64_t i = 0; i < rows; ++i) max = max_of(get(x + i * step), max);
+  for (int64_t i = 0; i < rows; ++i) max = max_of(get(x + i * stride), max);
   Vec sum = {};
   for (int64_t i = 0; i < rows; ++i) {
-    const Vec e = exp_nonpositive(get(x + i * step) - max);
-    if (!log) put(out + i * step, e);
+    const Vec e = exp_nonpositive(get(x + i * stride) - max);
+    if (!log) put(out + i * stride, e);
     sum += e;
   }
   if (log) {
     for (int64_t k = 0; k < kLanes; ++k) sum[k] = vlog(sum[k]);
-    for (int64_t i = 0; i < rows; ++i) put(out + i * step, (get(x + i * step) - max) - sum);
+    for (int64_t i = 0; i < rows; ++i) put(out + i * stride, (get(x + i * stride) - max) - sum);
     return;
   }
   const Vec factor = 1.0f / sum;
-  for (int64_t i = 0; i < rows; ++i) put(out + i * step, get(out + i * step) * factor);
+  for (int64_t i = 0; i < rows; ++i) put(out + i * stride, get(out + i * stride) * factor);
 }
 
-void columns(const float* x, int64_t step, int64_t rows, int64_t columns, float* out, bool log) {
+void columns(const float* x, int64_t stride, int64_t rows, int64_t columns, float* out, bool log) {
   int64_t j = 0;
   for (; j + kLanes <= columns; j += kLanes) {
-    column_vector<true>(x + j, step, rows, kLanes, out + j, log);
+    column_vector<true>(x + j, stride, rows, kLanes, out + j, log);
   }
-  if (j < columns) column_vector<false>(x + j, step, rows, columns - j, out + j, log);
+  if (j < columns) column_vector<false>(x + j, stride, rows, columns - j, out + j, log);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace {
 
 inline float condition(bool x) { return x ? 1.0f : 0.0f; }
 inline bool holds(float x) { return x != 0.0f; }
-// NaN, where one of them is NaN.
+// NaN if either is NaN.
 inline float least(float x, float y) { return x < y || x != x ? x : y; }
 inline float greatest(float x, float y) { return x > y || x != x ? x : y; }
 
@@ -32,9 +32,9 @@ inline float remainder_of(float x, float y) {
 }
 
 // erf(x / sqrt 2) as a quotient of polynomials (minimax on 0 to 5.2, error 6e-9), one division
-// instead of the exponential of verf; what is lost to rounding is lost in 1 + erf, too. From -5.2
-// down, where the result is smaller than a unit in the last place of x, it is 0, as eager's; of
-// minus infinity it is eager's NaN, 0 times infinity.
+// instead of the exponential of verf; its rounding errors are those that 1 + erf has anyway. Below
+// -5.2, where the result is smaller than a unit in the last place of x, it is 0, as in eager
+// PyTorch; for minus infinity it is NaN, 0 times infinity, as there.
 inline float gelu(float x) {
   constexpr float kEnd = 5.2f;
   float t = x > kEnd ? kEnd : x;
@@ -141,7 +141,7 @@ RL_TILE_FN(MaxValue, greatest(a[i], value))
 
 using Exact = float (*)(float);
 
-// Arguments beyond the reach of the fast reduction are the C library's, element by element.
+// Arguments that are too large for the fast reduction go to the C library, element by element.
 template <TileFn kFast, Exact kExact>
 void trig(const float* a, const float*, const float*, float, float* out, int64_t n) {
   int beyond = 0;
@@ -171,39 +171,39 @@ void fill(float value, float* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = value;
 }
 
-// Writes whole vectors: what lies behind a row is the next one's, or padding.
-inline void load_row(const float* from, int64_t step, int64_t n, float* out) {
-  if (step == 1) {
+// Writes whole vectors: the floats after a row belong to the next row, or are padding.
+inline void load_row(const float* from, int64_t stride, int64_t n, float* out) {
+  if (stride == 1) {
     int64_t i = 0;
     for (; i + kLanes <= n; i += kLanes) store(out + i, kernels::RL_ISA::load(from + i));
     if (i < n) store(out + i, load_first(from + i, n - i));
-  } else if (step == 0) {
+  } else if (stride == 0) {
     for (int64_t i = 0; i < n; i += kLanes) store(out + i, splat(*from));
   } else {
-    for (int64_t i = 0; i < n; ++i) out[i] = from[i * step];
+    for (int64_t i = 0; i < n; ++i) out[i] = from[i * stride];
   }
 }
-inline void load_row(const uint8_t* from, int64_t step, int64_t n, float* out) {
-  for (int64_t i = 0; i < n; ++i) out[i] = from[i * step] != 0 ? 1.0f : 0.0f;
+inline void load_row(const uint8_t* from, int64_t stride, int64_t n, float* out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = from[i * stride] != 0 ? 1.0f : 0.0f;
 }
 
-inline void store_row(const float* in, int64_t step, int64_t n, float* to) {
-  if (step == 1) {
+inline void store_row(const float* in, int64_t stride, int64_t n, float* to) {
+  if (stride == 1) {
     int64_t i = 0;
     for (; i + kLanes <= n; i += kLanes) store(to + i, kernels::RL_ISA::load(in + i));
     if (i < n) store_first(to + i, load_first(in + i, n - i), n - i);
   } else {
-    for (int64_t i = 0; i < n; ++i) to[i * step] = in[i];
+    for (int64_t i = 0; i < n; ++i) to[i * stride] = in[i];
   }
 }
-inline void store_row(const float* in, int64_t step, int64_t n, uint8_t* to) {
-  for (int64_t i = 0; i < n; ++i) to[i * step] = in[i] != 0.0f ? 1 : 0;
+inline void store_row(const float* in, int64_t stride, int64_t n, uint8_t* to) {
+  for (int64_t i = 0; i < n; ++i) to[i * stride] = in[i] != 0.0f ? 1 : 0;
 }
 
-// Of whole vectors.
-inline void copy_rows(const float* from, int64_t from_step, int64_t rows, int64_t columns,
-                      float* to, int64_t to_step) {
-  for (int64_t r = 0; r < rows; ++r, from += from_step, to += to_step) {
+// For rows of whole vectors.
+inline void copy_rows(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
+                      float* to, int64_t to_stride) {
+  for (int64_t r = 0; r < rows; ++r, from += from_stride, to += to_stride) {
     for (int64_t i = 0; i < columns; i += kLanes) store(to + i, kernels::RL_ISA::load(from + i));
   }
 }
@@ -218,12 +218,12 @@ void load_block(const TileBlock& from, float* out) {
   const T* row = static_cast<const T*>(from.data);
   const int64_t n = from.rows * from.columns;
   if constexpr (kIsFloat<T>) {
-    if (from.column_step == 1 && from.columns % kTilePad == 0) {
-      return copy_rows(row, from.row_step, from.rows, from.columns, out, from.columns);
+    if (from.column_stride == 1 && from.columns % kTilePad == 0) {
+      return copy_rows(row, from.row_stride, from.rows, from.columns, out, from.columns);
     }
   }
-  for (int64_t r = 0; r < from.rows; ++r, row += from.row_step) {
-    load_row(row, from.column_step, from.columns, out + r * from.columns);
+  for (int64_t r = 0; r < from.rows; ++r, row += from.row_stride) {
+    load_row(row, from.column_stride, from.columns, out + r * from.columns);
   }
   pad(out, n);
 }
@@ -232,12 +232,12 @@ template <typename T>
 void store_block(const float* in, const TileBlock& to) {
   T* row = static_cast<T*>(to.data);
   if constexpr (kIsFloat<T>) {
-    if (to.column_step == 1 && to.columns % kTilePad == 0) {
-      return copy_rows(in, to.columns, to.rows, to.columns, row, to.row_step);
+    if (to.column_stride == 1 && to.columns % kTilePad == 0) {
+      return copy_rows(in, to.columns, to.rows, to.columns, row, to.row_stride);
     }
   }
-  for (int64_t r = 0; r < to.rows; ++r, row += to.row_step) {
-    store_row(in + r * to.columns, to.column_step, to.columns, row);
+  for (int64_t r = 0; r < to.rows; ++r, row += to.row_stride) {
+    store_row(in + r * to.columns, to.column_stride, to.columns, row);
   }
 }
 

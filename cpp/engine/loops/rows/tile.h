@@ -9,29 +9,29 @@
 
 namespace rushlight::engine {
 
-// Registers are filled up with zeros to a multiple of so many floats, which is one of the lanes of
-// every instruction set: each element is computed by the same code wherever it lies in a tile.
+// Registers are filled up with zeros to a multiple of this many floats, which is a multiple of
+// every instruction set's lanes: the same code computes an element wherever it lies in a tile.
 constexpr int64_t kTilePad = 16;
-// Floats that a register has room for; loads write whole vectors.
+// The capacity of a register in floats; loads write whole vectors.
 constexpr int64_t kRegisterFloats = kTileFloats + kTilePad;
 
 // out may be a, b or c; n is a multiple of kTilePad.
 using TileFn = void (*)(const float* a, const float* b, const float* c, float value, float* out,
                         int64_t n);
 
-// The elements of an operand that are in a tile: `rows` rows, which lie behind one another in the
-// register. Steps count elements.
+// The elements of an operand that are in a tile: `rows` rows, one after the other in the register.
+// Strides count elements.
 struct TileBlock {
   void* data;
   int64_t rows, columns;
-  int64_t row_step, column_step;
+  int64_t row_stride, column_stride;
 };
 
 struct TileLoops {
   // nullptr for Load, Store and Constant.
   TileFn functions[kTileOps];
   void (*fill)(float value, float* out, int64_t n);
-  // Of floats and of bools.
+  // For floats and for bools.
   void (*load)(const TileBlock& from, float* out);
   void (*load_bool)(const TileBlock& from, float* out);
   void (*store)(const float* in, const TileBlock& to);

@@ -21,7 +21,7 @@ using Block = ::rushlight::kernels::RL_ISA::VectorOf<uint8_t>::Type;
 using BlockMemory = ::rushlight::kernels::RL_ISA::VectorOf<uint8_t>::Memory;
 using Shorts = ::rushlight::kernels::RL_ISA::VectorOf<uint16_t>::Type;
 
-// Its elements as 16 and as 32 bits, in whichever order is cheapest.
+// Its elements as 16 and as 32 bits, in the order that is cheapest.
 struct Halves {
   Shorts v[2];
 };
@@ -33,7 +33,7 @@ static inline Block load_block(const uint8_t* p) {
   return *reinterpret_cast<const BlockMemory*>(p);
 }
 static inline void store_block(uint8_t* p, Block v) { *reinterpret_cast<BlockMemory*>(p) = v; }
-// The first n elements, all of them if there are no more; those beyond are zero.
+// Loads the first n elements, at most a whole block; the others are zero.
 static inline Block load_block(const uint8_t* p, int64_t n) {
   if (n >= kBlock) return load_block(p);
 #if defined(__AVX512BW__)
@@ -156,7 +156,7 @@ static inline Block narrow(const Quad& q) {
 
 static inline Quad widen(Block v) { return widen(halve(v)); }
 
-// Floats that were clamped to +-2^22 at most, to the nearest integers, ties to even.
+// Rounds floats within +-2^22 to the nearest integers, ties to even.
 static inline IntVec round_even(Vec v) {
 #if defined(__AVX512F__)
   return reinterpret_cast<IntVec>(_mm512_cvtps_epi32(v));
@@ -173,40 +173,40 @@ static inline IntVec round_even(Vec v) {
 #endif
 }
 
-// What Requantize says (kernels/quantized.h), in vectors.
+// Requantize (engine/types/quantized.h) in vectors.
 struct RequantizeVec {
   Vec low, high;  // before the zero point is added
   IntVec zero_point;
 
   template <typename Requantize>
-  explicit RequantizeVec(const Requantize& given) {
+  explicit RequantizeVec(const Requantize& requantize) {
     using namespace ::rushlight::kernels::RL_ISA;
-    low = splat(static_cast<float>(given.low - given.zero_point));
-    high = splat(static_cast<float>(given.high - given.zero_point));
-    zero_point = splat_int(given.zero_point);
+    low = splat(static_cast<float>(requantize.low - requantize.zero_point));
+    high = splat(static_cast<float>(requantize.high - requantize.zero_point));
+    zero_point = splat_int(requantize.zero_point);
   }
   IntVec apply(IntVec sum, Vec multiplier) const {
     return round(__builtin_convertvector(sum, Vec) * multiplier);
   }
-  // Of NaN, the least.
+  // NaN gives the least.
   IntVec round(Vec number) const {
     using namespace ::rushlight::kernels::RL_ISA;
     return round_even(min_of(max_of(number, low), high)) + zero_point;
   }
 };
 
-// What QuantizedBinary says of sums (kernels/quantized.h), in vectors, but for the bounds.
+// The sums of QuantizedBinary (engine/types/quantized.h) in vectors, without its bounds.
 struct SumVec {
   IntVec bias, a_multiplier, b_multiplier, zero_point;
   int32_t shift;
 
   template <typename Binary>
-  explicit SumVec(const Binary& given) : shift(given.shift) {
+  explicit SumVec(const Binary& binary) : shift(binary.shift) {
     using namespace ::rushlight::kernels::RL_ISA;
-    bias = splat_int(given.bias);
-    a_multiplier = splat_int(given.a_multiplier);
-    b_multiplier = splat_int(given.b_multiplier);
-    zero_point = splat_int(given.requantize.zero_point);
+    bias = splat_int(binary.bias);
+    a_multiplier = splat_int(binary.a_multiplier);
+    b_multiplier = splat_int(binary.b_multiplier);
+    zero_point = splat_int(binary.requantize.zero_point);
   }
   IntVec apply(IntVec a, IntVec b) const {
     return ((bias + a * a_multiplier + b * b_multiplier) >> shift) + zero_point;

@@ -1,9 +1,9 @@
 // Dot products of four uint8 with four int8 in each 32-bit lane, exact on every instruction set.
 // Included by loops files dot_*.cpp only.
 //
-// Where there is no such instruction for these signs, bytes are widened to 16 bits (x86) or A is
-// taken less 128 (NEON): then kOffset is what must be subtracted from each term of A, and sums are
-// corrected by what that makes of the weights.
+// Without an instruction for uint8 times int8, bytes are widened to 16 bits (x86), or 128 is
+// subtracted from A (NEON). Then kOffset must be subtracted from each term of A, and sums are
+// corrected by kOffset times the sum of the weights.
 #pragma once
 
 #include <cstring>
@@ -17,7 +17,7 @@
 namespace rushlight::engine::RL_ISA {
 using namespace ::rushlight::kernels::RL_ISA;
 
-// kLanes quads, wherever a file lets them lie.
+// Loads kLanes quads from any address.
 static inline IntVec load_lanes(const void* p) {
   using Memory = int32_t __attribute__((vector_size(kLanes * 4), aligned(1), may_alias));
   return *static_cast<const Memory*>(p);
@@ -27,7 +27,7 @@ static inline uint32_t bytes_at(const void* p) {
   std::memcpy(&quad, p, sizeof(quad));
   return quad;
 }
-// The first n, 1 to 3, and zeros.
+// Loads the first n bytes, 1 to 3, and zeros.
 static inline uint32_t bytes_at(const void* p, int64_t n) {
   const auto* bytes = static_cast<const uint8_t*>(p);
   uint32_t quad = bytes[0];

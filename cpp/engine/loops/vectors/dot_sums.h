@@ -1,4 +1,4 @@
-// Sums of dot products that stay in registers. Included by loops files dot_*.cpp only.
+// Accumulators of dot products, which stay in registers. Included by loops files dot_*.cpp only.
 #pragma once
 
 #include "rushlight/engine/loops/vectors/dot.h"
@@ -8,10 +8,11 @@ namespace rushlight::engine::RL_ISA {
 
 constexpr int kPanelVectors = kPanel / kLanes;
 
-// Sums of H rows and V vectors of columns, and of the weights alone where A is taken less kOffset.
+// Sums of H rows and V vectors of columns, and of the weights alone if kOffset is subtracted from
+// A.
 template <int H, int V>
-struct Sums {
-  IntVec of[H][V] = {};
+struct Accumulators {
+  IntVec rows[H][V] = {};
   IntVec weights[V] = {};
 
   void add_weights(const Quads (&b)[V]) {
@@ -20,16 +21,16 @@ struct Sums {
       for (int v = 0; v < V; ++v) weights[v] = add_dot(weights[v], b[v], quad_of(0));
     }
   }
-  void operator+=(const Sums& other) {
+  void operator+=(const Accumulators& other) {
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
       if constexpr (kOffset != 0) weights[v] += other.weights[v];
 #pragma GCC unroll 14
-      for (int i = 0; i < H; ++i) of[i][v] += other.of[i][v];
+      for (int i = 0; i < H; ++i) rows[i][v] += other.rows[i][v];
     }
   }
-  // Each term of A is kOffset greater; a zero, for `weights`, was taken as -kOffset.
-  IntVec value(int i, int v) const { return kOffset != 0 ? of[i][v] - weights[v] : of[i][v]; }
+  // Corrects for the kOffset in each term of A: `weights` are the products with -kOffset.
+  IntVec value(int i, int v) const { return kOffset != 0 ? rows[i][v] - weights[v] : rows[i][v]; }
   void store(int32_t* out) const {
 #pragma GCC unroll 14
     for (int i = 0; i < H; ++i) {
@@ -39,7 +40,7 @@ struct Sums {
   }
 };
 
-// Vector v of a row of B.
+// Loads vector v of a row of B.
 template <int V>
 inline IntVec load_b(const char* b, int64_t b_panel, int v) {
   const char* panel = V == kPanelVectors ? b : b + v / kPanelVectors * b_panel;

@@ -1,5 +1,5 @@
-// What the loops of this backend need beside vec.h: vectors of which only a part lies in memory,
-// and clamping. Included by loops files only.
+// What the engine's loops need beside vec.h: loads and stores of a part of a vector, and clamping.
+// Included by loops files only.
 #pragma once
 
 #include "rushlight/kernel/loops/half.h"
@@ -10,13 +10,13 @@ namespace rushlight::engine::RL_ISA {
 using ::rushlight::kernels::RL_ISA::kLanes;
 using ::rushlight::kernels::RL_ISA::Vec;
 
-// The first n lanes from memory, all of them if there are no more; those beyond are zero.
+// Loads the first n lanes, at most a whole vector; the others are zero.
 static inline Vec load_some(const float* p, int64_t n) {
   using namespace ::rushlight::kernels::RL_ISA;
   return n >= kLanes ? load(p) : load_first(p, n);
 }
 
-// The first n lanes to memory; n may be 0 or less, or more than there are.
+// Stores the first n lanes; n may be 0 or less, or more than a vector has.
 static inline void store_some(float* p, Vec v, int64_t n) {
   using namespace ::rushlight::kernels::RL_ISA;
   if (n >= kLanes) {
@@ -26,7 +26,7 @@ static inline void store_some(float* p, Vec v, int64_t n) {
   }
 }
 
-// A vector of weights in float32.
+// Loads a vector of weights as float32.
 static inline Vec load_weights(const float* p) { return ::rushlight::kernels::RL_ISA::load(p); }
 static inline Vec load_weights(const uint16_t* p) {
   using namespace ::rushlight::kernels::RL_ISA;

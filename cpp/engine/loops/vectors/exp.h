@@ -1,6 +1,6 @@
-// Exponentials of vectors for softmax: of what is at most 0, because the greatest was subtracted.
-// Errors are below 2 units in the last place; from 2^-125 down the result may be 0. NaN stays NaN.
-// Included by loops files only (see dispatch.h).
+// Exponentials of vectors for softmax, whose arguments are at most 0 because the maximum was
+// subtracted. Errors are below 2 units in the last place; results below 2^-125 may be 0. NaN stays
+// NaN. Included by loops files only (see dispatch.h).
 #pragma once
 
 #include "rushlight/kernel/loops/vec.h"
@@ -15,7 +15,7 @@ static inline Vec nearest(Vec x) {
 #elif defined(RL_NEON)
   return vrndnq_f32(x);
 #else
-  const Vec magic = splat(12582912.0f);  // 1.5 * 2^23: the sum has no place for a fraction
+  const Vec magic = splat(12582912.0f);  // 1.5 * 2^23: adding it leaves no bits for a fraction
   return (x + magic) - magic;
 #endif
 }

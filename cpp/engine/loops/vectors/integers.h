@@ -1,5 +1,5 @@
-// Vectors of int32 beside vec.h: sums that wrap around, and single ones as bytes in memory (whole
-// vectors of bytes: vec_bytes.h). Included by loops files only.
+// Vectors of int32 beside vec.h: sums that wrap around, and vectors whose lanes are bytes in memory
+// (vectors of bytes: bytes.h). Included by loops files only.
 #pragma once
 
 #include <cstring>
@@ -16,11 +16,11 @@ using ::rushlight::kernels::RL_ISA::IntVec;
 using ::rushlight::kernels::RL_ISA::kLanes;
 using ::rushlight::kernels::RL_ISA::Vec;
 
-// kLanes bytes.
+// Loads kLanes bytes.
 using ByteVec = uint8_t __attribute__((vector_size(kLanes)));
 using ByteVecMemory = uint8_t __attribute__((vector_size(kLanes), aligned(1), may_alias));
 
-// What is beyond 32 bits is cut off: constants of a file may be anything.
+// Overflow wraps around: a file's constants may be any number.
 using UnsignedVec = uint32_t __attribute__((vector_size(kLanes * 4)));
 static inline IntVec wrap_add(IntVec a, IntVec b) {
   return reinterpret_cast<IntVec>(reinterpret_cast<UnsignedVec>(a) +
@@ -55,7 +55,7 @@ static inline IntVec load_from_bytes(const uint8_t* p) {
   return __builtin_convertvector(*reinterpret_cast<const ByteVecMemory*>(p), IntVec);
 #endif
 }
-// Of integers from 0 to 255.
+// For integers from 0 to 255.
 static inline void store_as_bytes(uint8_t* p, IntVec v) {
 #if defined(__AVX512F__)
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
@@ -80,12 +80,12 @@ static inline void store_as_bytes(uint8_t* p, IntVec v) {
 #endif
 }
 #if defined(__AVX512BW__)
-// The first n of 16.
+// Loads the first n of 16 bytes.
 static inline __mmask16 first_bytes(int64_t n) {
   return static_cast<__mmask16>(n > 0 ? (1u << n) - 1 : 0);
 }
 #endif
-// The first n, 0 or less or more than there are.
+// Stores the first n lanes; n may be 0 or less, or more than a vector has.
 static inline IntVec load_some_from_bytes(const uint8_t* p, int64_t n) {
   if (n >= kLanes) return load_from_bytes(p);
 #if defined(__AVX512BW__)

@@ -1,5 +1,5 @@
-// Sums of two panels' columns as bytes, with AVX-512: what is beyond the bounds is cut off as
-// vectors are narrowed, two rows at a time; with residuals if kAdds. Included by loops files only.
+// Sums of two panels' columns as bytes, with AVX-512: narrowing vectors saturates them to the
+// bounds, two rows at a time; with residuals if kAdds. Included by loops files only.
 #pragma once
 
 #if defined(__AVX512F__)
@@ -23,7 +23,7 @@ class TwoPanels {
     zero_point_ = _mm512_set1_epi16(static_cast<int16_t>(last.zero_point));
     least_ = _mm512_set1_epi8(static_cast<char>(last.low));
     if constexpr (kAdds) {
-      // Of results before their zero point is added.
+      // The bounds before the zero point is added.
       const QuantizedBinary& sum = c.sum;
       low_ = _mm512_set1_epi32(r.low - r.zero_point);
       bias_ = _mm512_set1_epi32(sum.bias + r.zero_point * sum.a_multiplier);
@@ -33,7 +33,7 @@ class TwoPanels {
       most_ = _mm512_set1_epi8(static_cast<char>(last.high));
     }
   }
-  // Sums that `start` was added to, narrowed to 16 bits. `residual` is the row's.
+  // Narrows sums that include `start` to 16 bits. `residual` is the row's.
   __m512i narrow(__m512i left, __m512i right, const uint8_t* residual) const {
     left = round(left, 0);
     right = round(right, 1);
@@ -43,12 +43,12 @@ class TwoPanels {
     }
     return _mm512_adds_epi16(_mm512_packs_epi32(left, right), zero_point_);
   }
-  // Sums in memory.
+  // The same for sums in memory.
   __m512i row(const int32_t* sums, const uint8_t* residual) const {
     return narrow(_mm512_add_epi32(_mm512_loadu_si512(sums), start_[0]),
                   _mm512_add_epi32(_mm512_loadu_si512(sums + 16), start_[1]), residual);
   }
-  // Two rows of 32 bytes; they may be one.
+  // Stores two rows of 32 bytes; they may be the same row.
   void store(__m512i first, __m512i second, uint8_t* first_out, uint8_t* second_out) const {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     __m512i mixed = _mm512_max_epu8(_mm512_packus_epi16(first, second), least_);
@@ -64,7 +64,7 @@ class TwoPanels {
     const __m512 number = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), multiplier_[v]);
     return _mm512_cvtps_epi32(_mm512_min_ps(high_, number));
   }
-  // As SumVec (vec_bytes.h) does, but for the zero point.
+  // Like SumVec (bytes.h), without the zero point.
   __m512i add(__m512i result, const uint8_t* residual) const {
     const __m512i a = _mm512_mullo_epi32(_mm512_max_epi32(result, low_), a_multiplier_);
     const __m512i bytes =

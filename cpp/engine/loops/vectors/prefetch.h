@@ -1,15 +1,15 @@
-// Fetching what a loop will read: few rows use up weights faster than processors fetch them by
-// themselves. Included by loops files only.
+// Prefetches what a loop will read: a product of few rows reads weights faster than processors
+// fetch them on their own. Included by loops files only.
 #pragma once
 
 #include <cstdint>
 
 namespace rushlight::engine::RL_ISA {
 
-// As far ahead as memory needs time for: beside six rows, twice as fast as none at all.
+// How far ahead to fetch: products of six rows are twice as fast as without.
 constexpr uintptr_t kFetchAhead = 8192;
 
-// The lines so far ahead of kBytes bytes; no address is refused.
+// Fetches the cache lines that far ahead of kBytes bytes; any address is allowed.
 template <int64_t kBytes>
 static inline void fetch_ahead(const void* p) {
   constexpr int64_t kLine = 64;

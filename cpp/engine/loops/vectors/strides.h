@@ -1,23 +1,24 @@
-// Addresses at small multiples of a step, reached through addressing modes. Compilers left alone
-// keep a pointer for each and run out of registers. Included by loops files only.
+// Addresses at small multiples of a stride, formed by addressing modes. Compilers would keep a
+// pointer for each row and run out of registers. Included by loops files only.
 #pragma once
 
 #include <cstdint>
 
 namespace rushlight::engine::RL_ISA {
 
-struct Steps {
+struct StrideMultiples {
   int64_t one, three, five;
 
-  explicit Steps(int64_t bytes) : one(bytes), three(bytes * 3), five(bytes * 5) {}
-  // To be called in each iteration of a loop, whose compiler then cannot compute multiples before.
+  explicit StrideMultiples(int64_t bytes) : one(bytes), three(bytes * 3), five(bytes * 5) {}
+  // Call it in each iteration of a loop, so that the compiler cannot compute the multiples before
+  // the loop.
   void hide() {
 #if !defined(RL_NEON)  // which has registers for them
     asm("" : "+r"(one), "+r"(three), "+r"(five));
 #endif
   }
 
-  // What lies I steps, 0 to 6, after `base`.
+  // The address I strides (0 to 6) after `base`.
   template <int64_t I>
   const char* at(const char* base) const {
     static_assert(I >= 0 && I <= 6, "no such multiple");

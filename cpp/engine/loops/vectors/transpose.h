@@ -1,4 +1,4 @@
-// Bytes of four rows by turns. Included by loops files only.
+// Interleaves the bytes of four rows. Included by loops files only.
 #pragma once
 
 #include "rushlight/kernel/loops/vec.h"
@@ -9,7 +9,7 @@
 
 namespace rushlight::engine::RL_ISA {
 
-// Sixteen bytes of a, b, c and d by turns.
+// Sixteen bytes of each of a, b, c and d, interleaved.
 static inline void interleave_sixteen(const uint8_t* a, const uint8_t* b, const uint8_t* c,
                                       const uint8_t* d, uint8_t* out) {
 #if defined(__SSE2__)

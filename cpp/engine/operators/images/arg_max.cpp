@@ -7,7 +7,7 @@ namespace {
 
 class ArgMaxOperator final : public Operator {
  public:
-  Status prepare(const ArgMaxParameters& given, Setup& setup) {
+  Status prepare(const ArgMaxParameters& parameters, Setup& setup) {
     in_ = setup.input(0);
     out_ = setup.output(0);
     places_ = setup.output(1);
@@ -19,7 +19,7 @@ class ArgMaxOperator final : public Operator {
       return setup.refuse("its values are of other dtypes, or repeat elements");
     }
     Window window;
-    for (size_t d = 0; d < 2; ++d) window.kernel[d] = window.stride[d] = given.kernel[d];
+    for (size_t d = 0; d < 2; ++d) window.kernel[d] = window.stride[d] = parameters.kernel[d];
     ConvGeometry& g = arg_max_.geometry;
     RL_TRY(read_geometry(setup, *in_, *out_, window, false, &g));
     if (!is_channels_last(*in_) || !is_channels_last(*places_) || !same_sizes(*out_, *places_) ||
@@ -30,11 +30,11 @@ class ArgMaxOperator final : public Operator {
   }
 
   Status run(const Frame& frame) const override {
-    ArgMax given = arg_max_;
-    given.in = frame.at(in_);
-    given.out = frame.at(out_);
-    given.places = frame.at<int64_t>(places_);
-    arg_max(given, frame.workers);
+    ArgMax job = arg_max_;
+    job.in = frame.at(in_);
+    job.out = frame.at(out_);
+    job.places = frame.at<int64_t>(places_);
+    arg_max(job, frame.workers);
     return {};
   }
 
@@ -45,8 +45,8 @@ class ArgMaxOperator final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const ArgMaxParameters& given, Setup& setup) {
-  return setup.make<ArgMaxOperator>(given);
+Result<Operator*> make_operator(const ArgMaxParameters& parameters, Setup& setup) {
+  return setup.make<ArgMaxOperator>(parameters);
 }
 
 }  // namespace rushlight::engine

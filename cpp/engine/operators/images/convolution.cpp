@@ -9,28 +9,28 @@ namespace {
 
 class Convolve final : public Operator {
  public:
-  Status prepare(const ConvolutionParameters& given, Setup& setup) {
+  Status prepare(const ConvolutionParameters& parameters, Setup& setup) {
     RL_TRY(setup.check_floats(3, 2));
     in_ = setup.input(0);
     weights_ = setup.input(1);
     out_ = setup.output(0);
-    kind_ = given.kind;
+    kind_ = parameters.kind;
     ConvGeometry& g = convolution_.geometry;
-    RL_TRY(
-        read_geometry(setup, *in_, *out_, given.window, kind_ == ConvolutionKind::Transposed, &g));
-    RL_TRY(read_groups(setup, given.groups, kind_ == ConvolutionKind::Depthwise, &g));
+    RL_TRY(read_geometry(setup, *in_, *out_, parameters.window,
+                         kind_ == ConvolutionKind::Transposed, &g));
+    RL_TRY(read_groups(setup, parameters.groups, kind_ == ConvolutionKind::Depthwise, &g));
     if (kind_ == ConvolutionKind::Winograd && !suits_winograd(g)) {
       return setup.refuse("Winograd's algorithm is for 3 by 3 taps and whole panels of channels");
     }
     if (!is_dense(*weights_) || weights_->numel != weight_floats(g)) {
       return setup.refuse("its weights have other sizes");
     }
-    RL_TRY(read_steps(setup));
+    RL_TRY(read_strides(setup));
     setup.want_scratch(scratch(g, setup.threads));
-    RL_TRY(finish_.prepare(setup, given.finish, setup.input(2),
-                           g.batch * g.out_height * g.out_width, g.out_channels));
+    RL_TRY(epilogue_.prepare(setup, parameters.epilogue, setup.input(2),
+                             g.batch * g.out_height * g.out_width, g.out_channels));
     const bool adds = kind_ == ConvolutionKind::Dense || kind_ == ConvolutionKind::Winograd;
-    if (finish_.has_residual() && !adds) {
+    if (epilogue_.has_residual() && !adds) {
       return setup.refuse("only dense convolutions add to their results");
     }
     return {};
@@ -42,7 +42,7 @@ class Convolve final : public Operator {
     convolution.in = frame.at(in_);
     convolution.weights = frame.at(weights_);
     convolution.out = frame.at(out_);
-    convolution.finish = finish_.bind(frame, bound);
+    convolution.epilogue = epilogue_.bind(frame, bound);
     switch (kind_) {
       case ConvolutionKind::Dense:
         convolve(convolution, frame.scratch, frame.workers);
@@ -67,7 +67,7 @@ class Convolve final : public Operator {
            g.out_channels % kPanel == 0;
   }
 
-  // -1 if there are more than any view has.
+  // -1 if the product is larger than any view.
   int64_t weight_floats(const ConvGeometry& g) const {
     const int64_t inputs = g.in_channels / g.groups;
     const int64_t outputs = g.out_channels / g.groups;
@@ -82,25 +82,25 @@ class Convolve final : public Operator {
       return bounded_product({kWinogradProducts, inputs, outputs});
     }
     const int64_t columns = bounded_product({g.kernel_y, g.kernel_x, outputs});
-    // All columns of an image are there at once.
+    // All columns of an image are computed at once.
     if (bounded_product({g.in_height, g.in_width, columns}) < 0) return -1;
     return bounded_product({inputs, panels_of(columns) * kPanel, g.groups});
   }
 
-  Status read_steps(const Setup& setup) {
+  Status read_strides(const Setup& setup) {
     ConvGeometry& g = convolution_.geometry;
     if (kind_ == ConvolutionKind::Dense) {
-      convolution_.in_batch_step = in_->steps[0];
-      convolution_.in_channel_step = in_->steps[1];
-      convolution_.in_row_step = in_->steps[2];
-      convolution_.in_column_step = in_->steps[3];
+      convolution_.in_batch_stride = in_->strides[0];
+      convolution_.in_channel_stride = in_->strides[1];
+      convolution_.in_row_stride = in_->strides[2];
+      convolution_.in_column_stride = in_->strides[3];
       drop_idle_strides(&g);
       return {};
     }
     if (!is_channels_last(*in_)) return setup.refuse("its image does not lie channels last");
-    convolution_.in_column_step = g.in_channels;
-    convolution_.in_row_step = g.in_width * g.in_channels;
-    convolution_.in_batch_step = g.in_height * convolution_.in_row_step;
+    convolution_.in_column_stride = g.in_channels;
+    convolution_.in_row_stride = g.in_width * g.in_channels;
+    convolution_.in_batch_stride = g.in_height * convolution_.in_row_stride;
     return {};
   }
 
@@ -123,13 +123,13 @@ class Convolve final : public Operator {
   const View* weights_ = nullptr;
   const View* out_ = nullptr;
   Convolution convolution_;
-  FinishPlan finish_;
+  EpiloguePlan epilogue_;
 };
 
 }  // namespace
 
-Result<Operator*> make_operator(const ConvolutionParameters& given, Setup& setup) {
-  return setup.make<Convolve>(given);
+Result<Operator*> make_operator(const ConvolutionParameters& parameters, Setup& setup) {
+  return setup.make<Convolve>(parameters);
 }
 
 }  // namespace rushlight::engine

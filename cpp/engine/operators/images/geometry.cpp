@@ -44,7 +44,7 @@ bool is_channels_last(const View& image) {
   constexpr size_t kOrder[] = {0, 2, 3, 1};
   for (size_t d = 0; d < 4; ++d) {
     moved.sizes[d] = image.sizes[kOrder[d]];
-    moved.steps[d] = image.steps[kOrder[d]];
+    moved.strides[d] = image.strides[kOrder[d]];
   }
   return is_dense(moved);
 }

@@ -6,17 +6,18 @@
 
 namespace rushlight::engine {
 
-// Products of what is read have no overflow: a padded image has at most kMaxViewNumel elements.
-// Images are [N, C, H, W]. The output must lie channels last and without gaps, and have the sizes
-// that follow from the input's and the window (of a transposed convolution, the other way round:
-// output padding may make it larger by less than a stride).
+// Later products of these numbers do not overflow: a padded image has at most kMaxViewNumel
+// elements. Images are [N, C, H, W]. The output must lie channels last and without gaps, and have
+// the sizes that follow from the input's and the window (for a transposed convolution, the input's
+// follow from the output's, which output padding may make larger by less than a stride).
 Status read_geometry(const Setup& setup, const View& in, const View& out, const Window& window,
                      bool transposed, ConvGeometry* geometry);
 
-// Channels of images that were read, in so many groups; depthwise: one input channel in each.
+// Checks that the images' channels divide into `groups`; with depthwise, one input channel in each.
 Status read_groups(const Setup& setup, int64_t groups, bool depthwise, ConvGeometry* geometry);
 
-// A stride that is never taken must not be multiplied with a step of memory that is not either.
+// Sets the window's stride to 1 along a dimension with one result: nothing uses it, and multiplied
+// by a stride of memory it could overflow.
 void drop_idle_strides(ConvGeometry* geometry);
 
 // True if the memory is [N, H, W, C] without gaps.

@@ -7,28 +7,28 @@ namespace rushlight::engine {
 namespace {
 
 // What pools of floats and of bytes have in common.
-template <typename Given>
-Status read_shape(const Setup& setup, const Given& given, const View& in, const View& out,
+template <typename P>
+Status read_shape(const Setup& setup, const P& parameters, const View& in, const View& out,
                   PoolShape* shape) {
   const ConvGeometry& g = shape->geometry;
-  RL_TRY(read_geometry(setup, in, out, given.window, false, &shape->geometry));
+  RL_TRY(read_geometry(setup, in, out, parameters.window, false, &shape->geometry));
   if (!is_channels_last(in)) return setup.refuse("its image does not lie channels last");
   if (g.in_channels != g.out_channels || g.pad_top >= g.kernel_y || g.pad_left >= g.kernel_x) {
     return setup.refuse("its channels or its padding do not fit");
   }
-  shape->kind = given.average ? Pool::Average : Pool::Max;
-  shape->count_padding = given.count_padding;
-  shape->divisor = given.divisor;
+  shape->kind = parameters.average ? Pool::Average : Pool::Max;
+  shape->count_padding = parameters.count_padding;
+  shape->divisor = parameters.divisor;
   return {};
 }
 
 class PoolOperator final : public Operator {
  public:
-  Status prepare(const PoolingParameters& given, Setup& setup) {
+  Status prepare(const PoolingParameters& parameters, Setup& setup) {
     RL_TRY(setup.check_floats(1, 1));
     in_ = setup.input(0);
     out_ = setup.output(0);
-    return read_shape(setup, given, *in_, *out_, &pooling_);
+    return read_shape(setup, parameters, *in_, *out_, &pooling_);
   }
 
   Status run(const Frame& frame) const override {
@@ -47,23 +47,23 @@ class PoolOperator final : public Operator {
 
 class PoolBytes final : public Operator {
  public:
-  Status prepare(const QuantizedPoolingParameters& given, Setup& setup) {
+  Status prepare(const QuantizedPoolingParameters& parameters, Setup& setup) {
     RL_TRY(setup.check_dtypes({DType::UInt8}, DType::UInt8));
     in_ = setup.input(0);
     out_ = setup.output(0);
-    RL_TRY(read_shape(setup, given, *in_, *out_, &pooling_));
-    RL_TRY(check_requantize(setup, given.requantize));
+    RL_TRY(read_shape(setup, parameters, *in_, *out_, &pooling_));
+    RL_TRY(check_requantize(setup, parameters.requantize));
     const ConvGeometry& g = pooling_.geometry;
-    if (given.average && !sums_fit(g.kernel_y, g.kernel_x)) {
+    if (parameters.average && !sums_fit(g.kernel_y, g.kernel_x)) {
       return setup.refuse("its window is too large for sums of 32 bits");
     }
-    const bool is_valid = given.multiplier >= 0 && given.multiplier < __builtin_inff();
-    if (!is_valid || !is_byte(given.in_zero_point)) {
+    const bool is_valid = parameters.multiplier >= 0 && parameters.multiplier < __builtin_inff();
+    if (!is_valid || !is_byte(parameters.in_zero_point)) {
       return setup.refuse("its multiplier or its zero point is not valid");
     }
-    pooling_.in_zero_point = given.in_zero_point;
-    pooling_.multiplier = given.multiplier;
-    pooling_.requantize = given.requantize;
+    pooling_.in_zero_point = parameters.in_zero_point;
+    pooling_.multiplier = parameters.multiplier;
+    pooling_.requantize = parameters.requantize;
     return {};
   }
 
@@ -87,12 +87,12 @@ class PoolBytes final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const PoolingParameters& given, Setup& setup) {
-  return setup.make<PoolOperator>(given);
+Result<Operator*> make_operator(const PoolingParameters& parameters, Setup& setup) {
+  return setup.make<PoolOperator>(parameters);
 }
 
-Result<Operator*> make_operator(const QuantizedPoolingParameters& given, Setup& setup) {
-  return setup.make<PoolBytes>(given);
+Result<Operator*> make_operator(const QuantizedPoolingParameters& parameters, Setup& setup) {
+  return setup.make<PoolBytes>(parameters);
 }
 
 }  // namespace rushlight::engine

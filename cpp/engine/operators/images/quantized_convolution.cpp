@@ -10,24 +10,25 @@ namespace {
 
 class ConvolveBytes final : public Operator {
  public:
-  Status prepare(const QuantizedConvolutionParameters& given, Setup& setup) {
+  Status prepare(const QuantizedConvolutionParameters& parameters, Setup& setup) {
     RL_TRY(check_result_dtypes(setup));
     in_ = setup.input(0);
     weights_ = setup.input(1);
     const View& out = *setup.output(0);
-    depthwise_ = given.kind == ConvolutionKind::Depthwise;
-    if (given.kind != ConvolutionKind::Dense && !depthwise_) {
+    depthwise_ = parameters.kind == ConvolutionKind::Depthwise;
+    if (parameters.kind != ConvolutionKind::Dense && !depthwise_) {
       return setup.refuse("convolutions of integers are dense or depthwise");
     }
     ConvGeometry& g = convolution_.geometry;
-    RL_TRY(read_geometry(setup, *in_, out, given.window, false, &g));
-    RL_TRY(read_groups(setup, given.groups, depthwise_, &g));
+    RL_TRY(read_geometry(setup, *in_, out, parameters.window, false, &g));
+    RL_TRY(read_groups(setup, parameters.groups, depthwise_, &g));
     RL_TRY(check_weights(setup));
-    RL_TRY(read_steps(setup));
-    convolution_.padding_value = given.padding_value;
-    setup.want_scratch(depthwise_ ? quantized_depthwise_scratch(g)
-                                  : quantized_convolution_scratch(g, convolution_.in_channel_step));
-    RL_TRY(results_.prepare(setup, given, g.batch * g.out_height * g.out_width, g.out_channels,
+    RL_TRY(read_strides(setup));
+    convolution_.padding_value = parameters.padding_value;
+    setup.want_scratch(depthwise_
+                           ? quantized_depthwise_scratch(g)
+                           : quantized_convolution_scratch(g, convolution_.in_channel_stride));
+    RL_TRY(results_.prepare(setup, parameters, g.batch * g.out_height * g.out_width, g.out_channels,
                             g.out_channels));
     if (!results_.has_residual() || !depthwise_) return {};
     return setup.refuse("only dense convolutions add to their results");
@@ -64,24 +65,24 @@ class ConvolveBytes final : public Operator {
     return setup.refuse("its weights have other sizes");
   }
 
-  Status read_steps(const Setup& setup) {
+  Status read_strides(const Setup& setup) {
     ConvGeometry& g = convolution_.geometry;
     if (has_repeats(*in_)) return setup.refuse("its image repeats elements");
     if (depthwise_ && !is_channels_last(*in_)) {
       return setup.refuse("its image does not lie channels last");
     }
-    convolution_.in_batch_step = in_->steps[0];
-    convolution_.in_row_step = in_->steps[2];
-    convolution_.in_column_step = in_->steps[3];
-    convolution_.in_channel_step = g.in_channels > 1 ? in_->steps[1] : 1;
+    convolution_.in_batch_stride = in_->strides[0];
+    convolution_.in_row_stride = in_->strides[2];
+    convolution_.in_column_stride = in_->strides[3];
+    convolution_.in_channel_stride = g.in_channels > 1 ? in_->strides[1] : 1;
     if (!depthwise_) {
       drop_idle_strides(&g);
       return {};
     }
-    convolution_.in_channel_step = 1;
-    convolution_.in_column_step = g.in_channels;
-    convolution_.in_row_step = g.in_width * g.in_channels;
-    convolution_.in_batch_step = g.in_height * convolution_.in_row_step;
+    convolution_.in_channel_stride = 1;
+    convolution_.in_column_stride = g.in_channels;
+    convolution_.in_row_stride = g.in_width * g.in_channels;
+    convolution_.in_batch_stride = g.in_height * convolution_.in_row_stride;
     return {};
   }
 
@@ -94,8 +95,8 @@ class ConvolveBytes final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const QuantizedConvolutionParameters& given, Setup& setup) {
-  return setup.make<ConvolveBytes>(given);
+Result<Operator*> make_operator(const QuantizedConvolutionParameters& parameters, Setup& setup) {
+  return setup.make<ConvolveBytes>(parameters);
 }
 
 }  // namespace rushlight::engine

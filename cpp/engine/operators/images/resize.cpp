@@ -7,7 +7,7 @@ namespace {
 
 class ResizeOperator final : public Operator {
  public:
-  Status prepare(const ResizeParameters& given, Setup& setup) {
+  Status prepare(const ResizeParameters& parameters, Setup& setup) {
     RL_TRY(setup.check_floats(1, 1));
     in_ = setup.input(0);
     out_ = setup.output(0);
@@ -25,7 +25,7 @@ class ResizeOperator final : public Operator {
         (out_->numel > 0 && in_->numel == 0)) {
       return setup.refuse("the sizes of its images do not fit");
     }
-    resize_.align_corners = given.align_corners;
+    resize_.align_corners = parameters.align_corners;
     return {};
   }
 
@@ -44,8 +44,8 @@ class ResizeOperator final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const ResizeParameters& given, Setup& setup) {
-  return setup.make<ResizeOperator>(given);
+Result<Operator*> make_operator(const ResizeParameters& parameters, Setup& setup) {
+  return setup.make<ResizeOperator>(parameters);
 }
 
 }  // namespace rushlight::engine

@@ -6,20 +6,22 @@
 namespace rushlight::engine {
 namespace {
 
-HeadSteps steps_of(const View& view) { return {view.steps[0], view.steps[1], view.steps[2]}; }
+HeadStrides strides_of(const View& view) {
+  return {view.strides[0], view.strides[1], view.strides[2]};
+}
 
 constexpr int64_t kMostQueries = int64_t{1} << 31;
 
-// Rows of neighbouring elements that do not overlap, nor are one row many times: work is bounded by
-// the memory that there is. Batches and heads may repeat.
+// Whether rows are dense and do not overlap or repeat, which bounds the work by the size of the
+// memory. Batches and heads may repeat.
 bool has_rows(const View& view) {
-  return view.rank == 4 && (view.steps[3] == 1 || view.sizes[3] <= 1) &&
-         (view.steps[2] >= view.sizes[3] || view.sizes[2] <= 1);
+  return view.rank == 4 && (view.strides[3] == 1 || view.sizes[3] <= 1) &&
+         (view.strides[2] >= view.sizes[3] || view.sizes[2] <= 1);
 }
 
 class AttentionOperator final : public Operator {
  public:
-  Status prepare(const AttentionParameters& given, Setup& setup) {
+  Status prepare(const AttentionParameters& parameters, Setup& setup) {
     for (size_t i = 0; i < 3; ++i) views_[i] = setup.input(i);
     mask_ = setup.input(3);
     out_ = setup.output(0);
@@ -39,12 +41,12 @@ class AttentionOperator final : public Operator {
     a.width = q.sizes[3];
     a.value_width = v.sizes[3];
     if (!fits(k, v) || a.queries > kMostQueries) return setup.refuse("its sizes do not fit");
-    a.q_steps = steps_of(q);
-    a.k_steps = steps_of(k);
-    a.v_steps = steps_of(v);
-    a.out_steps = steps_of(*out_);
-    a.scale = given.scale;
-    a.causal = given.causal;
+    a.q_strides = strides_of(q);
+    a.k_strides = strides_of(k);
+    a.v_strides = strides_of(v);
+    a.out_strides = strides_of(*out_);
+    a.scale = parameters.scale;
+    a.causal = parameters.causal;
     RL_TRY(read_mask(setup));
     setup.want_scratch(attention_scratch(a, setup.threads));
     return {};
@@ -77,8 +79,8 @@ class AttentionOperator final : public Operator {
         mask_->sizes[1] != a.heads || mask_->sizes[2] != a.queries || mask_->sizes[3] != a.keys) {
       return setup.refuse("its mask is not [batch, heads, queries, keys] of float32");
     }
-    attention_.mask_steps = steps_of(*mask_);
-    attention_.mask_column = mask_->steps[3];
+    attention_.mask_strides = strides_of(*mask_);
+    attention_.mask_column = mask_->strides[3];
     return {};
   }
 
@@ -90,8 +92,8 @@ class AttentionOperator final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const AttentionParameters& given, Setup& setup) {
-  return setup.make<AttentionOperator>(given);
+Result<Operator*> make_operator(const AttentionParameters& parameters, Setup& setup) {
+  return setup.make<AttentionOperator>(parameters);
 }
 
 }  // namespace rushlight::engine

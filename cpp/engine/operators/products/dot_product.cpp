@@ -6,7 +6,7 @@
 namespace rushlight::engine {
 namespace {
 
-// A is rows of uint8; `out` has as many rows, and `panels` are those of its columns.
+// A is uint8 [rows, depth], `out` has as many rows, and `panels` hold the weights of its columns.
 Status prepare_sizes(const Setup& setup, const View* panels, int32_t bits,
                      QuantizedProduct* product) {
   const View* a = setup.input(0);
@@ -27,19 +27,20 @@ Status prepare_sizes(const Setup& setup, const View* panels, int32_t bits,
   product->depth = in_rows.width;
   product->bits = bits;
   product->columns = out_rows.width;
-  product->a_step = in_rows.step;
-  product->results.step = out_rows.step;
+  product->a_stride = in_rows.stride;
+  product->results.stride = out_rows.stride;
   return {};
 }
 
 class StaticProduct final : public Operator {
  public:
-  Status prepare(const QuantizedProductParameters& given, Setup& setup) {
+  Status prepare(const QuantizedProductParameters& parameters, Setup& setup) {
     RL_TRY(check_result_dtypes(setup));
     a_ = setup.input(0);
     panels_ = setup.input(1);
     RL_TRY(prepare_sizes(setup, panels_, 8, &product_));
-    return results_.prepare(setup, given, product_.rows, product_.columns, product_.results.step);
+    return results_.prepare(setup, parameters, product_.rows, product_.columns,
+                            product_.results.stride);
   }
 
   Status run(const Frame& frame) const override {
@@ -61,34 +62,35 @@ class StaticProduct final : public Operator {
 
 class DynamicProduct final : public Operator {
  public:
-  Status prepare(const DynamicProductParameters& given, Setup& setup) {
-    if (given.bits != 8 && given.bits != 4) {
+  Status prepare(const DynamicProductParameters& parameters, Setup& setup) {
+    if (parameters.bits != 8 && parameters.bits != 4) {
       return setup.refuse("its weights have neither 8 bits nor 4");
     }
-    has_groups_ = given.group_size != 0;
+    has_groups_ = parameters.group_size != 0;
     panels_ = setup.input(2);
     scales_ = setup.input(3);
     shares_ = setup.input(4);
     out_ = setup.output(0);
     const bool halves = has_groups_ && scales_ != nullptr && scales_->dtype == DType::BFloat16;
     RL_TRY(setup.check_dtypes(
-        {DType::UInt8, DType::Float32, given.bits == 8 ? DType::Int8 : DType::UInt8,
+        {DType::UInt8, DType::Float32, parameters.bits == 8 ? DType::Int8 : DType::UInt8,
          halves ? DType::BFloat16 : DType::Float32, has_groups_ ? DType::Float32 : DType::Int32,
          DType::Float32},
         {DType::Float32}, 1));
     a_ = setup.input(0);
     rows_ = setup.input(1);
-    RL_TRY(prepare_sizes(setup, panels_, given.bits, &product_));
+    RL_TRY(prepare_sizes(setup, panels_, parameters.bits, &product_));
     if (!is_dense(*rows_) || rows_->numel != 2 * product_.rows) {
       return setup.refuse("its rows' scales have other sizes");
     }
     if (has_groups_) {
-      RL_TRY(prepare_groups(setup, given));
+      RL_TRY(prepare_groups(setup, parameters));
     } else {
       RL_TRY(check_columns(setup, scales_, product_.columns));
     }
     RL_TRY(check_columns(setup, shares_, product_.columns));
-    return finish_.prepare(setup, given.finish, setup.input(5), product_.rows, product_.columns);
+    return epilogue_.prepare(setup, parameters.epilogue, setup.input(5), product_.rows,
+                             product_.columns);
   }
 
   Status run(const Frame& frame) const override {
@@ -105,15 +107,15 @@ class DynamicProduct final : public Operator {
     }
     product.results.row_scales = frame.at(rows_);
     product.results.floats = frame.at(out_);
-    product.results.finish = finish_.bind(frame, bound);
+    product.results.epilogue = epilogue_.bind(frame, bound);
     multiply(product, frame.workers);
     return {};
   }
 
  private:
-  Status prepare_groups(const Setup& setup, const DynamicProductParameters& given) {
-    const int64_t size = given.group_size;
-    if (given.bits != 4 || size < 0 || size % (2 * kQuad) != 0 || product_.depth == 0 ||
+  Status prepare_groups(const Setup& setup, const DynamicProductParameters& parameters) {
+    const int64_t size = parameters.group_size;
+    if (parameters.bits != 4 || size < 0 || size % (2 * kQuad) != 0 || product_.depth == 0 ||
         product_.depth % size != 0) {
       return setup.refuse(
           "its groups are not of 4 bits and of a multiple of 8 terms, or do not "
@@ -137,17 +139,17 @@ class DynamicProduct final : public Operator {
   const View* shares_ = nullptr;
   const View* out_ = nullptr;
   QuantizedProduct product_;
-  FinishPlan finish_;
+  EpiloguePlan epilogue_;
 };
 
 }  // namespace
 
-Result<Operator*> make_operator(const QuantizedProductParameters& given, Setup& setup) {
-  return setup.make<StaticProduct>(given);
+Result<Operator*> make_operator(const QuantizedProductParameters& parameters, Setup& setup) {
+  return setup.make<StaticProduct>(parameters);
 }
 
-Result<Operator*> make_operator(const DynamicProductParameters& given, Setup& setup) {
-  return setup.make<DynamicProduct>(given);
+Result<Operator*> make_operator(const DynamicProductParameters& parameters, Setup& setup) {
+  return setup.make<DynamicProduct>(parameters);
 }
 
 }  // namespace rushlight::engine

@@ -12,7 +12,7 @@ size_t panel_floats(int64_t depth, int64_t columns) {
 
 class PackedProduct final : public Operator {
  public:
-  Status prepare(const ProductParameters& given, Setup& setup) {
+  Status prepare(const ProductParameters& parameters, Setup& setup) {
     a_ = setup.input(0);
     panels_ = setup.input(1);
     scales_ = setup.input(3);
@@ -25,11 +25,11 @@ class PackedProduct final : public Operator {
     product_.rows = out.count;
     product_.depth = a.width;
     product_.columns = out.width;
-    product_.a_step = a.step;
-    product_.c_step = out.step;
+    product_.a_stride = a.stride;
+    product_.c_stride = out.stride;
     RL_TRY(has_scales(product_.type) ? check_scales(setup) : check_panels(setup, a.width, kPanel));
     setup.want_scratch(product_scratch(product_, setup.threads));
-    return finish_.prepare(setup, given.finish, setup.input(2), out.count, out.width);
+    return epilogue_.prepare(setup, parameters.epilogue, setup.input(2), out.count, out.width);
   }
 
   Status run(const Frame& frame) const override {
@@ -39,7 +39,7 @@ class PackedProduct final : public Operator {
     product.panels = frame.at<void>(panels_);
     product.scales.scales = frame.at<void>(scales_);
     product.c = frame.at(out_);
-    product.finish = finish_.bind(frame, bound);
+    product.epilogue = epilogue_.bind(frame, bound);
     multiply(product, frame.scratch, frame.scratch_size, frame.workers);
     return {};
   }
@@ -58,7 +58,7 @@ class PackedProduct final : public Operator {
     product_.scales.bfloat16 = halves;
     return has_repeats(*a_) ? setup.refuse("an input repeats elements") : Status();
   }
-  // Panels of `rows` rows of so many elements each.
+  // Checks panels of `rows` rows with so many elements each.
   Status check_panels(const Setup& setup, int64_t rows, int64_t elements) const {
     const int64_t numel = bounded_product({panels_of(product_.columns), rows, elements});
     if (is_dense(*panels_) && panels_->numel == numel) return {};
@@ -88,7 +88,7 @@ class PackedProduct final : public Operator {
   const View* scales_ = nullptr;  // of integers
   const View* out_ = nullptr;
   Product product_;
-  FinishPlan finish_;
+  EpiloguePlan epilogue_;
 };
 
 // [batch, rows, depth] by [batch, depth, columns]: the right matrices are packed, one by one.
@@ -104,14 +104,14 @@ class BatchProduct final : public Operator {
                       a_->sizes[1] == out_->sizes[1] && a_->sizes[2] == b_->sizes[1] &&
                       b_->sizes[2] == out_->sizes[2];
     if (!fits) return setup.refuse("the sizes of its matrices do not fit");
-    const bool rows =
-        (a_->steps[2] == 1 || a_->sizes[2] <= 1) && (out_->steps[2] == 1 || out_->sizes[2] <= 1);
+    const bool rows = (a_->strides[2] == 1 || a_->sizes[2] <= 1) &&
+                      (out_->strides[2] == 1 || out_->sizes[2] <= 1);
     if (!rows) return setup.refuse("its rows have gaps");
     product_.rows = out_->sizes[1];
     product_.depth = a_->sizes[2];
     product_.columns = out_->sizes[2];
-    product_.a_step = a_->steps[1];
-    product_.c_step = out_->steps[1];
+    product_.a_stride = a_->strides[1];
+    product_.c_stride = out_->strides[1];
     panels_ = panel_floats(product_.depth, product_.columns);
     panels_ = (panels_ + kPanel - 1) / kPanel * kPanel;
     setup.want_scratch(panels_ * sizeof(float) + product_scratch(product_, setup.threads));
@@ -124,10 +124,10 @@ class BatchProduct final : public Operator {
     const size_t used = panels_ * sizeof(float);
     for (int64_t i = 0; i < out_->sizes[0]; ++i) {
       Product product = product_;
-      product.a = frame.at(a_) + i * a_->steps[0];
+      product.a = frame.at(a_) + i * a_->strides[0];
       product.panels = panels;
-      product.c = frame.at(out_) + i * out_->steps[0];
-      pack_panels(frame.at(b_) + i * b_->steps[0], b_->steps[1], b_->steps[2], product.depth,
+      product.c = frame.at(out_) + i * out_->strides[0];
+      pack_panels(frame.at(b_) + i * b_->strides[0], b_->strides[1], b_->strides[2], product.depth,
                   product.columns, panels, frame.workers);
       multiply(product, panels + panels_, frame.scratch_size - used, frame.workers);
     }
@@ -144,12 +144,12 @@ class BatchProduct final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const ProductParameters& given, Setup& setup) {
-  return setup.make<PackedProduct>(given);
+Result<Operator*> make_operator(const ProductParameters& parameters, Setup& setup) {
+  return setup.make<PackedProduct>(parameters);
 }
 
-Result<Operator*> make_operator(const BatchProductParameters& given, Setup& setup) {
-  return setup.make<BatchProduct>(given);
+Result<Operator*> make_operator(const BatchProductParameters& parameters, Setup& setup) {
+  return setup.make<BatchProduct>(parameters);
 }
 
 }  // namespace rushlight::engine

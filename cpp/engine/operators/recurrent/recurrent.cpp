@@ -12,7 +12,7 @@ constexpr size_t kOutputs = 3;
 
 class RecurrentLayers final : public Operator {
  public:
-  Status prepare(const RecurrentParameters& given, Setup& setup) {
+  Status prepare(const RecurrentParameters& parameters, Setup& setup) {
     x_ = setup.input(0);
     weights_ = setup.input(1);
     bias_ = setup.input(2);
@@ -24,7 +24,7 @@ class RecurrentLayers final : public Operator {
     last_hidden_ = setup.output(1);
     last_cell_ = setup.output(2);
     RL_TRY(check_types(setup));
-    RL_TRY(read_sizes(given, setup));
+    RL_TRY(read_sizes(parameters, setup));
     RL_TRY(check_constants(setup));
     RL_TRY(check_states(setup));
     setup.want_scratch(recurrent_scratch(job_.sizes, setup.threads));
@@ -81,13 +81,13 @@ class RecurrentLayers final : public Operator {
     return {};
   }
 
-  Status read_sizes(const RecurrentParameters& given, const Setup& setup) {
+  Status read_sizes(const RecurrentParameters& parameters, const Setup& setup) {
     RecurrentSizes& s = job_.sizes;
-    s.cell = given.cell;
-    s.layers = given.layers;
-    s.directions = given.bidirectional ? 2 : 1;
-    s.units = given.units;
-    s.outputs = given.outputs;
+    s.cell = parameters.cell;
+    s.layers = parameters.layers;
+    s.directions = parameters.bidirectional ? 2 : 1;
+    s.units = parameters.units;
+    s.outputs = parameters.outputs;
     const bool is_lstm = s.cell == RecurrentCell::Lstm;
     if (s.layers < 1 || s.units < 1 || s.outputs < 1 || s.outputs > s.units ||
         s.units > kMaxViewNumel || s.layers > kMaxViewNumel || (s.projects() && !is_lstm)) {
@@ -102,7 +102,7 @@ class RecurrentLayers final : public Operator {
       return setup.refuse("the sizes of its sequences do not fit");
     }
     const bool rows =
-        (x_->steps[2] == 1 || s.width == 1) && (out_->steps[2] == 1 || out_->sizes[2] == 1);
+        (x_->strides[2] == 1 || s.width == 1) && (out_->strides[2] == 1 || out_->sizes[2] == 1);
     if (!rows) return setup.refuse("its rows have gaps");
     if (has_repeats(*x_) || has_repeats(*out_)) return setup.refuse("a sequence repeats elements");
     if (s.type == PanelType::Int8 &&
@@ -110,10 +110,10 @@ class RecurrentLayers final : public Operator {
          s.units > kMaxQuantizedTerms)) {
       return setup.refuse("its sums are beyond 32 bits");
     }
-    job_.x_step = x_->steps[0];
-    job_.x_row = x_->steps[1];
-    job_.out_step = out_->steps[0];
-    job_.out_row = out_->steps[1];
+    job_.x_step = x_->strides[0];
+    job_.x_row = x_->strides[1];
+    job_.out_step = out_->strides[0];
+    job_.out_row = out_->strides[1];
     return {};
   }
 
@@ -172,8 +172,8 @@ class RecurrentLayers final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const RecurrentParameters& given, Setup& setup) {
-  return setup.make<RecurrentLayers>(given);
+Result<Operator*> make_operator(const RecurrentParameters& parameters, Setup& setup) {
+  return setup.make<RecurrentLayers>(parameters);
 }
 
 }  // namespace rushlight::engine

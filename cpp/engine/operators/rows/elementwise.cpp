@@ -6,8 +6,8 @@ namespace {
 
 class Elementwise final : public Operator {
  public:
-  Status prepare(const ElementwiseParameters& given, Setup& setup) {
-    return plan_.prepare(setup, given.program);
+  Status prepare(const ElementwiseParameters& parameters, Setup& setup) {
+    return plan_.prepare(setup, parameters.program);
   }
   Status run(const Frame& frame) const override {
     BoundTiles bound;
@@ -22,8 +22,8 @@ class Elementwise final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const ElementwiseParameters& given, Setup& setup) {
-  return setup.make<Elementwise>(given);
+Result<Operator*> make_operator(const ElementwiseParameters& parameters, Setup& setup) {
+  return setup.make<Elementwise>(parameters);
 }
 
 }  // namespace rushlight::engine

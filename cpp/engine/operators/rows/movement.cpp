@@ -6,8 +6,7 @@
 namespace rushlight::engine {
 namespace {
 
-// What makes elements of one type those of the other; None for those that are equal. False if
-// nothing does.
+// The conversion from one dtype to another; None if they are equal. False if there is none.
 bool find_conversion(DType from, DType to, Conversion* conversion) {
   *conversion = Conversion::None;
   if (from == DType::Float16 && to == DType::Float32) *conversion = Conversion::HalfToFloat;
@@ -19,15 +18,15 @@ bool find_conversion(DType from, DType to, Conversion* conversion) {
 
 class GatherOperator final : public Operator {
  public:
-  Status prepare(const GatherParameters& given, Setup& setup) {
+  Status prepare(const GatherParameters& parameters, Setup& setup) {
     table_ = setup.input(0);
     indices_ = setup.input(1);
     out_ = setup.output(0);
     if (table_ == nullptr || indices_ == nullptr || out_ == nullptr) {
       return setup.refuse("a value is missing");
     }
-    if (indices_->dtype != DType::Int64) return setup.refuse("its indices are no int64");
-    const int64_t columns = given.columns;
+    if (indices_->dtype != DType::Int64) return setup.refuse("its indices are not int64");
+    const int64_t columns = parameters.columns;
     gather_.panels = columns != 0;
     int64_t width = table_->rank == 2 ? table_->sizes[1] : 0;
     gather_.rows = table_->rank == 2 ? table_->sizes[0] : 0;
@@ -45,7 +44,7 @@ class GatherOperator final : public Operator {
     } else if (table_->rank != 2) {
       return setup.refuse("its table is not [rows, width]");
     }
-    // Of halves float32, or what the table has.
+    // Float32 if the table has a half type, or else the table's dtype.
     const bool fits = table_->dtype == out_->dtype || out_->dtype == DType::Float32;
     if (!fits || !find_conversion(table_->dtype, out_->dtype, &gather_.conversion) ||
         !is_dense(*table_) || !is_dense(*indices_) || !is_dense(*out_) ||
@@ -59,16 +58,16 @@ class GatherOperator final : public Operator {
   }
 
   Status run(const Frame& frame) const override {
-    Gather given = gather_;
-    given.table = frame.at<void>(table_);
-    given.indices = frame.at<int64_t>(indices_);
-    given.out = frame.at<void>(out_);
+    Gather job = gather_;
+    job.table = frame.at<void>(table_);
+    job.indices = frame.at<int64_t>(indices_);
+    job.out = frame.at<void>(out_);
     int64_t bad = 0;
-    if (gather(given, &bad, frame.workers)) return {};
+    if (gather(job, &bad, frame.workers)) return {};
     return frame.message->fail(Code::InvalidArgument,
                                "index %lld at position %lld is not within 0..%lld",
-                               static_cast<long long>(given.indices[bad]),
-                               static_cast<long long>(bad), static_cast<long long>(given.rows - 1));
+                               static_cast<long long>(job.indices[bad]),
+                               static_cast<long long>(bad), static_cast<long long>(job.rows - 1));
   }
 
  private:
@@ -91,8 +90,8 @@ class CopyOperator final : public Operator {
     copy_.rank = in_->rank;
     for (size_t d = 0; d < in_->rank; ++d) {
       copy_.sizes[d] = in_->sizes[d];
-      copy_.in_steps[d] = in_->steps[d];
-      copy_.out_steps[d] = out_->steps[d];
+      copy_.in_strides[d] = in_->strides[d];
+      copy_.out_strides[d] = out_->strides[d];
     }
     copy_.element_size = element_size(in_->dtype);
     if (copy_.element_size > 8) return setup.refuse("its elements are too large");
@@ -115,12 +114,12 @@ class CopyOperator final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const GatherParameters& given, Setup& setup) {
-  return setup.make<GatherOperator>(given);
+Result<Operator*> make_operator(const GatherParameters& parameters, Setup& setup) {
+  return setup.make<GatherOperator>(parameters);
 }
 
-Result<Operator*> make_operator(const CopyParameters& given, Setup& setup) {
-  return setup.make<CopyOperator>(given);
+Result<Operator*> make_operator(const CopyParameters& parameters, Setup& setup) {
+  return setup.make<CopyOperator>(parameters);
 }
 
 }  // namespace rushlight::engine

@@ -6,21 +6,21 @@
 namespace rushlight::engine {
 namespace {
 
-// How the elements lie, and how many scales and shifts there are.
-Status arrange(const NormParameters& given, const View& in, const View& out, const Setup& setup,
-               Norm* norm, int64_t* channels) {
+// Reads the layout of the elements, and the number of scales and shifts.
+Status arrange(const NormParameters& parameters, const View& in, const View& out,
+               const Setup& setup, Norm* norm, int64_t* channels) {
   if (in.rank == 0) return setup.refuse("it has no rows");
   if (!same_sizes(in, out) || !is_dense(in) || !is_dense(out)) {
     return setup.refuse("its values have other sizes, or gaps");
   }
   norm->width = in.sizes[in.rank - 1];
   norm->rows = norm->width > 0 ? in.numel / norm->width : 0;
-  norm->rms = given.rms;
+  norm->rms = parameters.rms;
   *channels = norm->width;
   return {};
 }
 
-Status arrange(const GroupNormParameters& given, const View& in, const View& out,
+Status arrange(const GroupNormParameters& parameters, const View& in, const View& out,
                const Setup& setup, GroupNorm* norm, int64_t* channels) {
   if (in.rank < 2 || !same_sizes(in, out)) return setup.refuse("its values differ in size");
   norm->channels_last = !(is_dense(in) && is_dense(out));
@@ -31,7 +31,7 @@ Status arrange(const GroupNormParameters& given, const View& in, const View& out
   norm->channels = *channels = in.sizes[1];
   const int64_t images = norm->batch * norm->channels;
   norm->space = images > 0 ? in.numel / images : 0;
-  norm->groups = given.groups;
+  norm->groups = parameters.groups;
   if (norm->groups < 1 || norm->channels % norm->groups != 0) {
     return setup.refuse("its channels do not fit its groups");
   }
@@ -41,16 +41,16 @@ Status arrange(const GroupNormParameters& given, const View& in, const View& out
 template <typename Kernel, void (*kNormalize)(const Kernel&, Workers*)>
 class NormOperator final : public Operator {
  public:
-  template <typename Given>
-  Status prepare(const Given& given, Setup& setup) {
+  template <typename P>
+  Status prepare(const P& parameters, Setup& setup) {
     RL_TRY(setup.check_floats(3, 1));
     in_ = setup.input(0);
     scale_ = setup.input(1);
     shift_ = setup.input(2);
     out_ = setup.output(0);
-    norm_.epsilon = given.epsilon;
+    norm_.epsilon = parameters.epsilon;
     int64_t channels = 0;
-    RL_TRY(arrange(given, *in_, *out_, setup, &norm_, &channels));
+    RL_TRY(arrange(parameters, *in_, *out_, setup, &norm_, &channels));
     for (const View* vector : {scale_, shift_}) {
       if (vector != nullptr && !(is_dense(*vector) && vector->numel == channels)) {
         return setup.refuse("its scale or shift has other sizes");
@@ -76,12 +76,12 @@ class NormOperator final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const NormParameters& given, Setup& setup) {
-  return setup.make<NormOperator<Norm, normalize>>(given);
+Result<Operator*> make_operator(const NormParameters& parameters, Setup& setup) {
+  return setup.make<NormOperator<Norm, normalize>>(parameters);
 }
 
-Result<Operator*> make_operator(const GroupNormParameters& given, Setup& setup) {
-  return setup.make<NormOperator<GroupNorm, normalize_groups>>(given);
+Result<Operator*> make_operator(const GroupNormParameters& parameters, Setup& setup) {
+  return setup.make<NormOperator<GroupNorm, normalize_groups>>(parameters);
 }
 
 }  // namespace rushlight::engine

@@ -1,4 +1,4 @@
-// Float32 as uint8 and back.
+// Conversions from float32 to uint8 and back.
 #include "rushlight/engine/kernels/rows/quantize.h"
 
 #include <cfloat>
@@ -9,7 +9,7 @@
 namespace rushlight::engine {
 namespace {
 
-// Rows of one size, or elements in one row if there are no gaps.
+// Rows of equal width; a single row if there are no gaps.
 Status prepare_rows(const Setup& setup, const View& in, const View& out, Rows* in_rows,
                     Rows* out_rows) {
   if (!same_sizes(in, out)) return setup.refuse("its operands differ in sizes");
@@ -21,25 +21,27 @@ Status prepare_rows(const Setup& setup, const View& in, const View& out, Rows* i
 
 class ConvertOperator final : public Operator {
  public:
-  Status prepare(const ConvertParameters& given, Setup& setup) {
+  Status prepare(const ConvertParameters& parameters, Setup& setup) {
     in_ = setup.input(0);
     out_ = setup.output(0);
     if (in_ == nullptr || out_ == nullptr) return setup.refuse("it has too few values");
     RL_TRY(setup.check_dtypes({in_->dtype}, out_->dtype));
-    if (!choose_kind()) return setup.refuse("its dtypes are none that it is between");
+    if (!choose_kind()) return setup.refuse("it does not convert between these dtypes");
     if (convert_.kind != ByteConversion::Flip &&
-        (!is_byte(given.zero_point) || !(given.scale >= FLT_MIN && given.scale <= FLT_MAX))) {
-      return setup.refuse("its scale is no positive number, or its zero point not within 0..255");
+        (!is_byte(parameters.zero_point) ||
+         !(parameters.scale >= FLT_MIN && parameters.scale <= FLT_MAX))) {
+      return setup.refuse(
+          "its scale is not a positive number, or its zero point is not within 0..255");
     }
     Rows in;
     Rows out;
     RL_TRY(prepare_rows(setup, *in_, *out_, &in, &out));
-    convert_.scale = given.scale;
-    convert_.zero_point = given.zero_point;
+    convert_.scale = parameters.scale;
+    convert_.zero_point = parameters.zero_point;
     convert_.rows = in.count;
     convert_.width = in.width;
-    convert_.in_step = in.step;
-    convert_.out_step = out.step;
+    convert_.in_stride = in.stride;
+    convert_.out_stride = out.stride;
     return {};
   }
 
@@ -87,8 +89,8 @@ class QuantizeRowsOperator final : public Operator {
     }
     job_.rows = in.count;
     job_.width = in.width;
-    job_.in_step = in.step;
-    job_.out_step = out.step;
+    job_.in_stride = in.stride;
+    job_.out_stride = out.stride;
     return {};
   }
 
@@ -110,12 +112,12 @@ class QuantizeRowsOperator final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const ConvertParameters& given, Setup& setup) {
-  return setup.make<ConvertOperator>(given);
+Result<Operator*> make_operator(const ConvertParameters& parameters, Setup& setup) {
+  return setup.make<ConvertOperator>(parameters);
 }
 
-Result<Operator*> make_operator(const QuantizeRowsParameters& given, Setup& setup) {
-  return setup.make<QuantizeRowsOperator>(given);
+Result<Operator*> make_operator(const QuantizeRowsParameters& parameters, Setup& setup) {
+  return setup.make<QuantizeRowsOperator>(parameters);
 }
 
 }  // namespace rushlight::engine

@@ -6,7 +6,7 @@
 namespace rushlight::engine {
 namespace {
 
-// The operands of an operator that is made of them and of nothing else.
+// Checks the operands of an operator of `a`, `b` and `out` alone.
 class BytePlan {
  public:
   // `b` may be nullptr.
@@ -20,9 +20,9 @@ class BytePlan {
     operands_.rank = out->rank;
     for (size_t d = 0; d < out->rank; ++d) {
       operands_.sizes[d] = out->sizes[d];
-      operands_.a_steps[d] = a->steps[d];
-      operands_.b_steps[d] = b != nullptr ? b->steps[d] : 0;
-      operands_.out_steps[d] = out->steps[d];
+      operands_.a_strides[d] = a->strides[d];
+      operands_.b_strides[d] = b != nullptr ? b->strides[d] : 0;
+      operands_.out_strides[d] = out->strides[d];
     }
     return {};
   }
@@ -43,10 +43,10 @@ class BytePlan {
 
 class CombineOperator final : public Operator {
  public:
-  Status prepare(const QuantizedBinaryParameters& given, Setup& setup) {
+  Status prepare(const QuantizedBinaryParameters& parameters, Setup& setup) {
     RL_TRY(setup.check_dtypes({DType::UInt8, DType::UInt8}, DType::UInt8));
     RL_TRY(plan_.prepare(setup, setup.input(0), setup.input(1), setup.output(0)));
-    return read_binary(setup, given, &binary_);
+    return read_binary(setup, parameters, &binary_);
   }
 
   Status run(const Frame& frame) const override {
@@ -85,12 +85,12 @@ class LookupOperator final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const QuantizedBinaryParameters& given, Setup& setup) {
-  return setup.make<CombineOperator>(given);
+Result<Operator*> make_operator(const QuantizedBinaryParameters& parameters, Setup& setup) {
+  return setup.make<CombineOperator>(parameters);
 }
 
-Result<Operator*> make_operator(const LookupParameters& given, Setup& setup) {
-  return setup.make<LookupOperator>(given);
+Result<Operator*> make_operator(const LookupParameters& parameters, Setup& setup) {
+  return setup.make<LookupOperator>(parameters);
 }
 
 }  // namespace rushlight::engine

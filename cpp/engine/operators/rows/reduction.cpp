@@ -5,7 +5,7 @@
 namespace rushlight::engine {
 namespace {
 
-// The sizes before, of and behind dimensions first..last-1.
+// The products of the sizes before, in and after dimensions first..last-1.
 struct Split {
   int64_t outer = 1;
   int64_t width = 1;
@@ -22,11 +22,11 @@ Split split(const View& view, size_t first, size_t last) {
 
 class SoftmaxOperator final : public Operator {
  public:
-  Status prepare(const SoftmaxParameters& given, Setup& setup) {
+  Status prepare(const SoftmaxParameters& parameters, Setup& setup) {
     RL_TRY(setup.check_floats(1, 1));
     in_ = setup.input(0);
     out_ = setup.output(0);
-    const size_t dim = given.dim;
+    const size_t dim = parameters.dim;
     if (dim >= in_->rank || !same_sizes(*in_, *out_) || !is_dense(*in_) || !is_dense(*out_)) {
       return setup.refuse("its values have other sizes, or gaps");
     }
@@ -34,7 +34,7 @@ class SoftmaxOperator final : public Operator {
     softmax_.outer = sizes.outer;
     softmax_.width = sizes.width;
     softmax_.inner = sizes.inner;
-    softmax_.log = given.log;
+    softmax_.log = parameters.log;
     return {};
   }
 
@@ -54,17 +54,17 @@ class SoftmaxOperator final : public Operator {
 
 class ReduceOperator final : public Operator {
  public:
-  Status prepare(const ReductionParameters& given, Setup& setup) {
+  Status prepare(const ReductionParameters& parameters, Setup& setup) {
     RL_TRY(setup.check_floats(1, 1));
     in_ = setup.input(0);
     out_ = setup.output(0);
-    if (given.first >= given.last || given.last > in_->rank || !is_dense(*in_) ||
+    if (parameters.first >= parameters.last || parameters.last > in_->rank || !is_dense(*in_) ||
         !is_dense(*out_)) {
       return setup.refuse("its dimensions are wrong, or its values have gaps");
     }
-    const Split sizes = split(*in_, given.first, given.last);
+    const Split sizes = split(*in_, parameters.first, parameters.last);
     if (out_->numel != sizes.outer * sizes.inner) return setup.refuse("its result has other sizes");
-    reduce_.kind = given.kind;
+    reduce_.kind = parameters.kind;
     const bool is_extreme = reduce_.kind == Reduction::Max || reduce_.kind == Reduction::Min;
     if (is_extreme && sizes.width == 0) return setup.refuse("it has no elements to choose from");
     reduce_.outer = sizes.outer;
@@ -89,12 +89,12 @@ class ReduceOperator final : public Operator {
 
 }  // namespace
 
-Result<Operator*> make_operator(const SoftmaxParameters& given, Setup& setup) {
-  return setup.make<SoftmaxOperator>(given);
+Result<Operator*> make_operator(const SoftmaxParameters& parameters, Setup& setup) {
+  return setup.make<SoftmaxOperator>(parameters);
 }
 
-Result<Operator*> make_operator(const ReductionParameters& given, Setup& setup) {
-  return setup.make<ReduceOperator>(given);
+Result<Operator*> make_operator(const ReductionParameters& parameters, Setup& setup) {
+  return setup.make<ReduceOperator>(parameters);
 }
 
 }  // namespace rushlight::engine

@@ -17,9 +17,9 @@ namespace rushlight::kernels {
 // A tensor [batch or channels, channels, spatial…] with its strides spread to five dimensions.
 struct ConvTensor {
   const Tensor* tensor = nullptr;
-  int64_t outer_step = 0;  // of dimension 0
-  int64_t inner_step = 0;  // of dimension 1
-  int64_t step[kMaxSpatial] = {};
+  int64_t outer_stride = 0;  // of dimension 0
+  int64_t inner_stride = 0;  // of dimension 1
+  int64_t strides[kMaxSpatial] = {};
   int32_t size[kMaxSpatial] = {};
 };
 
@@ -82,9 +82,9 @@ void run_items(KernelContext& ctx, const ScratchShares& shares, int64_t items, M
     for (int64_t item = 0; item < items; ++item) worker.run(item);
     return;
   }
-  shares.run(ctx, items, [&](int64_t share, int64_t first, int64_t step) {
+  shares.run(ctx, items, [&](int64_t share, int64_t first, int64_t stride) {
     auto worker = make(shares.memory(share));
-    for (int64_t item = first; item < items; item += step) worker.run(item);
+    for (int64_t item = first; item < items; item += stride) worker.run(item);
   });
 }
 
@@ -114,9 +114,9 @@ struct ChannelBox {
 };
 void copy_box(const ConvTensor& from, const ChannelBox& box, float* to);
 
-// The pixels of a tensor lie one pixel_step() after the other.
+// The pixels of a tensor lie one pixel_stride() after the other.
 bool pixels_in_line(const ConvTensor& t);
-int64_t pixel_step(const ConvTensor& t);
+int64_t pixel_stride(const ConvTensor& t);
 
 // A tensor of 3, 4 or 5 dimensions with its strides and sizes spread.
 ConvTensor conv_tensor(const Tensor& tensor);

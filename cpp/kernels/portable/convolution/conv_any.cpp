@@ -107,7 +107,7 @@ class Convolver {
         multiply(rows, j, depth);
       }
     }
-    finish(channel, rows, pixel, pixels);
+    store_results(channel, rows, pixel, pixels);
   }
 
  private:
@@ -140,21 +140,21 @@ class Convolver {
 
   void convert_weights(int64_t channel, int64_t rows, int64_t k0, int64_t depth) {
     const ConvTensor& w = conv_.weight;
-    const int64_t in_step = conv_.transposed ? w.outer_step : w.inner_step;
-    const int64_t out_step = conv_.transposed ? w.inner_step : w.outer_step;
+    const int64_t in_stride = conv_.transposed ? w.outer_stride : w.inner_stride;
+    const int64_t out_stride = conv_.transposed ? w.inner_stride : w.outer_stride;
     const int64_t group_size = conv_.transposed ? conv_.group_in : conv_.group_out;
     if (weights_at_ != k0) {
       weights_at_ = k0;
       for (int64_t k = 0; k < depth; ++k) {
         int64_t at[kMaxSpatial];
         tap_at((k0 + k) / conv_.group_in, at);
-        weight_offsets_[k] = (k0 + k) % conv_.group_in * in_step;
-        for (size_t s = 0; s < kMaxSpatial; ++s) weight_offsets_[k] += at[s] * w.step[s];
+        weight_offsets_[k] = (k0 + k) % conv_.group_in * in_stride;
+        for (size_t s = 0; s < kMaxSpatial; ++s) weight_offsets_[k] += at[s] * w.strides[s];
       }
     }
-    const int64_t start = group_ * group_size * w.outer_step + channel * out_step;
+    const int64_t start = group_ * group_size * w.outer_stride + channel * out_stride;
     for (int64_t i = 0; i < rows; ++i) {
-      read(*w.tensor, start + i * out_step, weight_offsets_, 0, depth,
+      read(*w.tensor, start + i * out_stride, weight_offsets_, 0, depth,
            weights_ + i * blocks_.depth);
     }
   }
@@ -193,7 +193,7 @@ class Convolver {
     const int64_t count = pixels.count;
     const int64_t shift = conv_.transposed ? -tap * conv_.dilation[s] : tap * conv_.dilation[s];
     const int64_t size = conv_.input.size[s];
-    const int64_t step = conv_.input.step[s];
+    const int64_t input_stride = conv_.input.strides[s];
     const int64_t stride = conv_.transposed ? conv_.stride[s] : 1;
     for (int64_t j = 0; j < count; ++j) {
       int64_t at = pixels.at[s][j] + shift;
@@ -203,7 +203,7 @@ class Convolver {
         at /= stride;
       }
       inside = inside && at < size;
-      offsets[j] = inside ? before[j] + at * step : -1;
+      offsets[j] = inside ? before[j] + at * input_stride : -1;
     }
   }
 
@@ -260,7 +260,7 @@ class Convolver {
     keep(first, count);
     Met other;
     const int64_t start =
-        image_ * conv_.input.outer_step + group_ * conv_.group_in * conv_.input.inner_step;
+        image_ * conv_.input.outer_stride + group_ * conv_.group_in * conv_.input.inner_stride;
     int64_t tap = k0 / conv_.group_in;
     int64_t channel = k0 % conv_.group_in;
     const Met* met = nullptr;
@@ -269,7 +269,7 @@ class Convolver {
         met = conv_.taps() <= kKeptTaps ? &kept_[tap] : &other;
         if (met == &other) meet(pixels_, tap, &other);
       }
-      read_input(*met, start, channel * conv_.input.inner_step, panel_ + k * blocks_.tile);
+      read_input(*met, start, channel * conv_.input.inner_stride, panel_ + k * blocks_.tile);
       if (++channel == conv_.group_in) {
         channel = 0;
         ++tap;
@@ -290,10 +290,10 @@ class Convolver {
   void multiply(int64_t rows, int64_t column, int64_t depth) {
     ProductTile<T> t{};
     t.k = depth;
-    t.a_step = blocks_.depth;
+    t.a_stride = blocks_.depth;
     t.b = panel_;
-    t.b_step = blocks_.tile;
-    t.sums_step = blocks_.width;
+    t.b_stride = blocks_.tile;
+    t.sums_stride = blocks_.width;
     for (int64_t i = 0; i < rows; i += kProductRows) {
       t.a = weights_ + i * blocks_.depth;
       t.sums = sums_ + i * blocks_.width + column;
@@ -309,14 +309,14 @@ class Convolver {
     return bias;
   }
 
-  void finish(int64_t channel, int64_t rows, int64_t pixel, int64_t pixels) {
+  void store_results(int64_t channel, int64_t rows, int64_t pixel, int64_t pixels) {
     const ConvTensor& out = conv_.out;
     alignas(64) uint64_t raw[kTiles * kMaxTile];
     for (int64_t j = 0; outs_at_ != pixel && j < pixels; ++j) {
       int64_t rest = pixel + j;
       out_offsets_[j] = 0;
       for (size_t s = kMaxSpatial; s-- > 0;) {
-        out_offsets_[j] += rest % out.size[s] * out.step[s];
+        out_offsets_[j] += rest % out.size[s] * out.strides[s];
         rest /= out.size[s];
       }
     }
@@ -327,7 +327,7 @@ class Convolver {
       const T bias = bias_of(first + i);
       for (int64_t j = 0; j < pixels; ++j) sums[j] += bias;
       convert(sums, kSum, raw, dtype_, static_cast<size_t>(pixels));
-      const int64_t start = image_ * out.outer_step + (first + i) * out.inner_step;
+      const int64_t start = image_ * out.outer_stride + (first + i) * out.inner_stride;
       movers_.scatter(raw, out_offsets_, pixels, element_at(*out.tensor, start));
     }
   }

@@ -100,8 +100,8 @@ class BoxSums {
     ChannelBox& narrow = narrow_box_;
     wide.channels = groups_ * channels_;
     narrow.channels = groups_ * columns_;
-    wide.offset = image * g_.wide.outer_step + group_ * g_.channels + channel_;
-    narrow.offset = image * g_.narrow.outer_step + group_ * g_.columns + column_;
+    wide.offset = image * g_.wide.outer_stride + group_ * g_.channels + channel_;
+    narrow.offset = image * g_.narrow.outer_stride + group_ * g_.columns + column_;
     for (size_t s = 0; s < kMaxSpatial; ++s) {
       narrow.first[s] = at[s];
       narrow.size[s] = std::min(most_.pixels[s], g_.axes[s].out - at[s]);
@@ -156,10 +156,10 @@ class BoxSums {
     t.a = met;
     t.b = lines;
     t.a_row = 1;
-    t.a_step = g_.axes[2].stride * wide_box_.channels;
-    t.b_step = narrow_box_.channels;
+    t.a_stride = g_.axes[2].stride * wide_box_.channels;
+    t.b_stride = narrow_box_.channels;
     t.k = narrow_box_.size[2];
-    t.sums_step = columns_;
+    t.sums_stride = columns_;
     for (int64_t tap = 0; tap < g_.taps(); ++tap) {
       for (int64_t l = 0; l < count; ++l) met[l] = met_by_tap(tap, line + l);
       for (int64_t g = 0; g < groups_; ++g) {
@@ -186,17 +186,17 @@ class BoxSums {
 
   void store() {
     const ConvTensor& out = g_.result;
-    int64_t step = most_.depthwise ? groups_ : channels_ * columns_;  // from tap to tap
+    int64_t stride = most_.depthwise ? groups_ : channels_ * columns_;  // from tap to tap
     CopyBlock block;
-    block.push(groups_, most_.depthwise ? 1 : g_.taps() * step, g_.columns * out.outer_step);
+    block.push(groups_, most_.depthwise ? 1 : g_.taps() * stride, g_.columns * out.outer_stride);
     for (size_t s = kMaxSpatial; s-- > 0;) {
-      block.push(out.size[s], step, out.step[s]);
-      step *= out.size[s];
+      block.push(out.size[s], stride, out.strides[s]);
+      stride *= out.size[s];
     }
-    block.push(channels_, columns_, out.inner_step);
-    block.push(columns_, 1, out.outer_step);
+    block.push(channels_, columns_, out.inner_stride);
+    block.push(columns_, 1, out.outer_stride);
     const int64_t start =
-        (group_ * g_.columns + column_) * out.outer_step + channel_ * out.inner_step;
+        (group_ * g_.columns + column_) * out.outer_stride + channel_ * out.inner_stride;
     converting_copy(sums_, DType::Float32, element_at(*out.tensor, start), out.tensor->dtype,
                     block);
   }
@@ -219,7 +219,7 @@ class BoxSums {
 }  // namespace
 
 bool channels_gradient(KernelContext& ctx, const ScratchShares& shares, const Gradient& g) {
-  const bool beside = g.wide.inner_step == 1 && g.narrow.inner_step == 1;
+  const bool beside = g.wide.inner_stride == 1 && g.narrow.inner_stride == 1;
   if (!beside || g.result.tensor->dtype == DType::Float64) return false;
   Extent most(g);
   if (!most.fit(g, static_cast<int64_t>(share_bytes(shares) / sizeof(float)))) return false;

@@ -87,7 +87,7 @@ class Worker {
     std::fill(total_, total_ + n, 0.0);
     const int64_t end = a_.causal ? std::min(a_.keys(), a_.start + first + n) : a_.keys();
     for (int64_t k = 0; k < end; k += sizes_.keys) block(k, std::min(sizes_.keys, end - k));
-    finish();
+    store_results();
   }
 
  private:
@@ -189,11 +189,11 @@ class Worker {
   void mask_row(T* row, int64_t query, int64_t first, int64_t n) {
     const Tensor& mask = *a_.mask;
     const int64_t offset = matrix_offset(mask, *a_.out, index_) + query * stride_of(mask, 2);
-    const int64_t step = stride_of(mask, 1);
+    const int64_t stride = stride_of(mask, 1);
     for (int64_t done = 0; done < n; done += static_cast<int64_t>(kChunk)) {
       const int64_t count = std::min(static_cast<int64_t>(kChunk), n - done);
       const T* m = static_cast<const T*>(
-          mask_.read(offset + (first + done) * step, step, static_cast<size_t>(count)));
+          mask_.read(offset + (first + done) * stride, stride, static_cast<size_t>(count)));
       T* x = row + done;
       if (mask.dtype == DType::Bool) {
         constexpr T kBlocked = -std::numeric_limits<T>::infinity();
@@ -222,7 +222,7 @@ class Worker {
     softmax_loops().scale[kRow](sums_ + i * width, static_cast<size_t>(width), correction);
   }
 
-  void finish() {
+  void store_results() {
     const Tensor& out = *a_.out;
     const int64_t width = a_.value_width();
     for (int64_t i = 0; i < n_; ++i) {

@@ -13,7 +13,7 @@ namespace {
 constexpr int kOrder = 28;
 
 // The rows of a Hadamard matrix of order 28, the first column in the highest of 28 bits: a set bit
-// is +1, a clear one -1. It is the one that QuaRot and SpinQuant turn models with.
+// is +1, a clear one -1. It is the one that QuaRot and SpinQuant rotate models with.
 constexpr uint32_t kRows[kOrder] = {
     0x818694c, 0x41c14a6, 0x20e2a13, 0x1071549, 0x0838ae4, 0x041e532, 0x030d299,
     0x3d019d2, 0x1e82ca9, 0x8e43654, 0xc621b2a, 0xe210d95, 0xf00a6ca, 0x7807325,

@@ -43,13 +43,13 @@ T scalar(const EValue* value) {
 // How much of the product is worked on at a time, and the memory for it.
 template <typename T>
 struct Blocks {
-  int64_t depth;        // k's
-  int64_t height;       // rows
-  int64_t width;        // columns, a multiple of a tile's
-  T* a = nullptr;       // height x depth
-  T* b = nullptr;       // depth x a tile's width
-  T* turned = nullptr;  // the same before it is transposed
-  T* sums = nullptr;    // height x width
+  int64_t depth;           // k's
+  int64_t height;          // rows
+  int64_t width;           // columns, a multiple of a tile's
+  T* a = nullptr;          // height x depth
+  T* b = nullptr;          // depth x a tile's width
+  T* converted = nullptr;  // B in the type of the sums, not yet transposed
+  T* sums = nullptr;       // height x width
 
   Blocks(const Workspace& work, const AnyProduct& p, int64_t tile) {
     const int64_t room = work.size() / work.shares() * static_cast<int64_t>(sizeof(float)) /
@@ -76,8 +76,8 @@ struct Blocks {
   void place(const Workspace& work, int64_t tile) {
     a = reinterpret_cast<T*>(work.data());
     b = a + height * depth;
-    turned = b + depth * tile;
-    sums = turned + depth * tile;
+    converted = b + depth * tile;
+    sums = converted + depth * tile;
   }
 };
 
@@ -135,7 +135,7 @@ class Multiplier {
           }
         }
       }
-      finish(0, j0, p_.m, cols, sums, kDots);
+      store_results(0, j0, p_.m, cols, sums, kDots);
     }
   }
 
@@ -150,8 +150,8 @@ class Multiplier {
       const int64_t depth = std::min(blocks.depth, p_.k - k);
       ProductTile<T> t{};
       t.k = depth;
-      t.a_step = depth;
-      t.sums_step = padded;
+      t.a_stride = depth;
+      t.sums_stride = padded;
       converting_copy(at(p_.a, p_.dtype, i0, k), p_.dtype, blocks.a, kSum,
                       piece(rows, depth, p_.a.row, p_.a.col, depth, 1));
       for (int64_t j = 0; j < cols; j += tile) {
@@ -163,7 +163,7 @@ class Multiplier {
         }
       }
     }
-    finish(i0, j0, rows, cols, blocks.sums, padded);
+    store_results(i0, j0, rows, cols, blocks.sums, padded);
   }
 
   // The piece of b that a tile reads: with `in_place` where it lies, if it is full and lies so.
@@ -173,27 +173,28 @@ class Multiplier {
     const void* here = at(p_.b, p_.dtype, k, j);
     if (in_place && p_.dtype == kSum && p_.b.col == 1 && cols == tile) {
       t->b = static_cast<const T*>(here);
-      t->b_step = p_.b.row;
+      t->b_stride = p_.b.row;
       return;
     }
     t->b = blocks.b;
-    t->b_step = tile;
+    t->b_stride = tile;
     if (cols < tile) std::fill(blocks.b, blocks.b + depth * tile, T{0});
     if (p_.b.row != 1 || p_.dtype == kSum) {
       return converting_copy(here, p_.dtype, blocks.b, kSum,
                              piece(depth, cols, p_.b.row, p_.b.col, tile, 1));
     }
     // Long runs are converted at a time, then transposed.
-    converting_copy(here, p_.dtype, blocks.turned, kSum,
+    converting_copy(here, p_.dtype, blocks.converted, kSum,
                     piece(depth, cols, p_.b.row, p_.b.col, 1, depth));
-    strided_copy(blocks.turned, blocks.b, piece(depth, cols, 1, depth, tile, 1), sizeof(T));
+    strided_copy(blocks.converted, blocks.b, piece(depth, cols, 1, depth, tile, 1), sizeof(T));
   }
 
-  void finish(int64_t i0, int64_t j0, int64_t rows, int64_t cols, T* sums, int64_t step) const {
+  void store_results(int64_t i0, int64_t j0, int64_t rows, int64_t cols, T* sums,
+                     int64_t stride) const {
     const T alpha = scalar<T>(p_.alpha);
     const T beta = scalar<T>(p_.beta);
     for (int64_t i = 0; i < rows; ++i) {
-      T* row = sums + i * step;
+      T* row = sums + i * stride;
       if (p_.alpha != nullptr) {
         for (int64_t j = 0; j < cols; ++j) row[j] *= alpha;
       }
@@ -205,7 +206,7 @@ class Multiplier {
       }
     }
     converting_copy(sums, kSum, const_cast<void*>(at(p_.out, p_.dtype, i0, j0)), p_.dtype,
-                    piece(rows, cols, step, 1, p_.out.row, p_.out.col));
+                    piece(rows, cols, stride, 1, p_.out.row, p_.out.col));
   }
 
   void read_added(int64_t i, int64_t j, int64_t n, T* to) const {

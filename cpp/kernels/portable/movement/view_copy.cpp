@@ -43,10 +43,10 @@ void copy_reshaped(const Tensor& self, const Tensor& out) {
   if (self.is_contiguous() == flat_out) return copy_in_order(self, 0, out, 0, out.numel);
   const Tensor& shaped = flat_out ? self : out;
   int64_t flat_strides[kMaxRank];
-  int64_t step = 1;
+  int64_t stride = 1;
   for (size_t d = shaped.rank; d-- > 0;) {
-    flat_strides[d] = step;
-    step *= shaped.sizes[d];
+    flat_strides[d] = stride;
+    stride *= shaped.sizes[d];
   }
   CopyBlock block;
   for (size_t d = 0; d < shaped.rank; ++d) {

@@ -19,11 +19,11 @@ struct PoolWindow {
   int64_t count;
 };
 
-// The input positions that the taps of a window meet, `step` apart.
+// The input positions that the taps of a window meet, `spacing` apart.
 struct PoolTaps {
   int64_t begin;
   int64_t end;
-  int64_t step;
+  int64_t spacing;
 };
 
 // One spatial axis. Every number but the sizes of the tensors comes from the program.

@@ -286,7 +286,7 @@ Status check_floating(KernelContext& ctx, const Tensor& in) {
   return ctx.fail(Code::NotSupported, "input is %s, but must be floating", dtype_name(in.dtype));
 }
 
-// Each step is rounded to the half type, as the reference does.
+// Each operation is rounded to the half type, as in the reference.
 void dequantize_half(const void* const* in, void* out, size_t n, LoopArgs* args) {
   const auto dtype = static_cast<DType>(args->i[1]);
   const float* x = static_cast<const float*>(in[0]);

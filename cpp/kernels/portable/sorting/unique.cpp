@@ -432,11 +432,11 @@ Status unique(KernelContext& ctx, const Tensor& self, bool flat, size_t dim, boo
     return {};
   }
   const StridedCopy copy(block, element_size(self.dtype));
-  const int64_t step = flat ? 1 : results.values.strides[dim];
+  const int64_t stride = flat ? 1 : results.values.strides[dim];
   int64_t last = -1;
   order.each([&](int64_t slice, int64_t group) {
     if (group != last) {
-      copy.run(element_at(self, slices.start(slice)), element_at(results.values, group * step));
+      copy.run(element_at(self, slices.start(slice)), element_at(results.values, group * stride));
       if (results.with_counts) results.counts.as<int64_t>()[group] = 0;
     }
     last = group;

@@ -96,8 +96,8 @@ class RowTransform {
         rows_(out.numel / out.sizes[dim]) {}
 
   Status run(KernelContext& ctx, Memory memory) {
-    const int64_t turns = half_ ? (t_.length / 2 + 15) / 16 * 16 : 0;
-    const size_t shared = plan_.shared_bytes() + static_cast<size_t>(2 * turns) * sizeof(float);
+    const int64_t roots = half_ ? (t_.length / 2 + 15) / 16 * 16 : 0;
+    const size_t shared = plan_.shared_bytes() + static_cast<size_t>(2 * roots) * sizeof(float);
     const size_t least = shared + plan_.work_bytes(1);
     alignas(64) uint8_t stack[kStackBytes];
     if (memory.bytes < least && least <= kStackBytes) memory = {stack, kStackBytes};
@@ -116,8 +116,8 @@ class RowTransform {
     plan_.prepare(memory.data, work_);
     if (half_) {
       auto* re = reinterpret_cast<float*>(memory.data + plan_.shared_bytes());
-      fill_roots(t_.length, t_.length / 2, re, re + turns);
-      turns_ = {re, re + turns};
+      fill_roots(t_.length, t_.length / 2, re, re + roots);
+      roots_ = {re, re + roots};
     }
     run_groups(ctx);
     return {};
@@ -178,14 +178,14 @@ class RowTransform {
   struct Pairs {
     Pairs(const Rows& rows, const int64_t* offsets, int64_t lanes) {
       const bool complex = rows.is_complex();
-      step = 2 * rows.stride();
+      stride = 2 * rows.stride();
       gap = complex ? 1 : rows.stride();
       for (int64_t b = 0; b < lanes; ++b) row[b] = rows.at<float>((complex ? 2 : 1) * offsets[b]);
     }
-    bool consecutive() const { return step == 2 && gap == 1; }
+    bool consecutive() const { return stride == 2 && gap == 1; }
 
     float* row[kMostLanes];
-    int64_t step;
+    int64_t stride;
     int64_t gap;
   };
 
@@ -193,7 +193,7 @@ class RowTransform {
     const Pairs pairs(rows, from, lanes);
     if (pairs.consecutive()) return fft_loops().read_rows({pairs.row, n, lanes, x.re, x.im});
     for_each_tile(n, lanes, [&](int64_t i, int64_t b) {
-      const float* at = pairs.row[b] + i * pairs.step;
+      const float* at = pairs.row[b] + i * pairs.stride;
       x.re[i * lanes + b] = at[0];
       x.im[i * lanes + b] = at[pairs.gap];
     });
@@ -205,7 +205,7 @@ class RowTransform {
       return fft_loops().write_rows({pairs.row, n, lanes, y.re, y.im}, t_.factor);
     }
     for_each_tile(n, lanes, [&](int64_t i, int64_t b) {
-      float* at = pairs.row[b] + i * pairs.step;
+      float* at = pairs.row[b] + i * pairs.stride;
       at[0] = y.re[i * lanes + b] * t_.factor;
       at[pairs.gap] = y.im[i * lanes + b] * t_.factor;
     });
@@ -227,7 +227,7 @@ class RowTransform {
   }
 
   FftHalves halves(Lanes lanes, int64_t count) const {
-    return {lanes.re, lanes.im, t_.length / 2, count, turns_.re, turns_.im};
+    return {lanes.re, lanes.im, t_.length / 2, count, roots_.re, roots_.im};
   }
 
   // The first half of the spectrum and, if it is wanted, its mirror image; what must be real is.
@@ -277,7 +277,7 @@ class RowTransform {
   int64_t lanes_ = 1;
   size_t workers_ = 1;
   uint8_t* work_ = nullptr;
-  Roots turns_;  // exp(-2 pi i k / length) for half of them
+  Roots roots_;  // exp(-2 pi i k / length) for half of them
   std::atomic<uint64_t> taken_{0};
 };
 

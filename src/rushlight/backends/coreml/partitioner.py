@@ -7,14 +7,14 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
-import coremltools as ct
 import torch
-from coremltools.converters.mil.frontend.torch import is_torch_fx_node_supported
 from torch._ops import OpOverload
 from torch.fx import Node
 
 from rushlight.backends.coreml.preprocess import CoreMLBackend
 from rushlight.backends.coreml.specs import Options, read_specs
+from rushlight.backends.coreml.tools import coremltools as ct
+from rushlight.backends.coreml.tools import is_torch_fx_node_supported
 from rushlight.ir.spec import dim_order_of
 from rushlight.partition import (
     CompileSpec,

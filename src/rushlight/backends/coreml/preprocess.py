@@ -14,12 +14,12 @@ from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
-import coremltools as ct
 from torch.export import ExportedProgram
 from torch.fx import Node
 
 from rushlight.backends.coreml.directory import flatten
 from rushlight.backends.coreml.specs import ModelType, Options, read_specs, write_specs
+from rushlight.backends.coreml.tools import coremltools as ct
 from rushlight.errors import Code, ExportError
 from rushlight.ir.source import source_of
 from rushlight.partition import BackendDetails, CompileSpec, PreprocessResult

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
-import coremltools as ct
-
+from rushlight.backends.coreml.tools import coremltools as ct
 from rushlight.errors import Code, ExportError
 from rushlight.partition import CompileSpec, spec_texts
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch.export import ExportedProgram
 
-from rushlight.backends.cpu.build.builder import Builder
+from rushlight.backends.cpu.build.part import build_graph
 from rushlight.backends.cpu.graph.expressions import Known, Table
+from rushlight.backends.cpu.graph.operations import epilogue_of, program_of, residual_of
 from rushlight.backends.cpu.graph.rewrite import handles_of
 from rushlight.backends.cpu.graph.sizes import Size, at_bounds, limits, product, simple
 from rushlight.backends.cpu.graph.values import Graph, Step, View, lives_of
-from rushlight.backends.cpu.operators.facts import check_arguments
 from rushlight.backends.cpu.operators.table import OPERATORS
 from rushlight.backends.cpu.passes.bands import cut_into_bands
 from rushlight.backends.cpu.passes.in_place import add_in_place
@@ -29,10 +29,13 @@ from rushlight.partition import (
     PreprocessResult,
     spec_texts,
 )
+from rushlight.partition.operators import check_arguments
 from rushlight.plan import Block, plan_memory
 from rushlight.schema import cpu_engine as fb
 
 _ALIGNMENT = 64
+_PRODUCT_INPUTS = 3  # a, panels, bias; a fourth one is scales
+BFLOAT16, HALF = fb.ScalarType.BFLOAT16, fb.ScalarType.HALF
 
 
 class CpuBackend(BackendDetails):
@@ -52,7 +55,7 @@ class CpuBackend(BackendDetails):
         weights = read_weights(compile_specs)
         notes = fuse_patterns(edge_program)
         translate = {k: v.translate for k, v in OPERATORS.items()}
-        graph = Builder(edge_program, weights, translate).graph
+        graph = build_graph(edge_program, weights, translate)
         add_in_place(graph)
         cut_into_bands(graph)
         store = NamedDataStore()
@@ -106,15 +109,15 @@ class _Writer:
         """The payload; constants go to `store`."""
         graph = self._graph
         for arguments in (graph.inputs, graph.outputs):
-            check_arguments(len(arguments))
+            check_arguments(len(arguments), fb.Limit.ARGUMENTS)
         steps = [self._step(step) for step in graph.steps]
         shown = [*graph.inputs, *graph.outputs]
         for view in shown:
             self._table.numbers(view.shape if isinstance(view, View) else ())
         is_dynamic = bool(self._table.rows)
         numbers = [self._number(v) if isinstance(v, View) else -1 for v in shown if is_dynamic]
-        return fb.Graph(
-            _version(graph, is_dynamic),
+        payload = fb.Graph(
+            fb.Version.FIRST,
             self._values,
             [_constant(tensor, store) for tensor in graph.constants],
             steps,
@@ -124,6 +127,8 @@ class _Writer:
             self._table.rows or None,
             numbers or None,
         )
+        payload.version = least_version(payload)
+        return payload
 
     def _number(self, view: View | None) -> int:
         if view is None:
@@ -153,61 +158,40 @@ class _Writer:
     def _greatest(self, size: Size) -> int:
         return at_bounds(size, self._bounds)
 
-    def _step(self, step: Step) -> fb.Step:
-        finish = getattr(step.operation, "finish", None)
-        program = getattr(step.operation, "program", None) or (finish.program if finish else None)
+    def _step(self, step: Step) -> fb.Node:
+        operation = step.operation
+        program, residual = program_of(operation), residual_of(operation)
         if program is not None:
             program.operands = [self._number(v) for v in step.operands]
-        if finish is not None and finish.added:
-            [residual] = step.operands
-            finish.residual = self._number(residual)
-        added = getattr(step.operation, "residual", None)
-        if added is not None:
-            [residual] = step.operands
-            added.value = self._number(residual)
+        epilogue = epilogue_of(operation)
+        if epilogue is not None and epilogue.added:
+            [added] = step.operands
+            epilogue.residual = self._number(added)
+        if residual is not None:
+            [added] = step.operands
+            residual.value = self._number(added)
         inputs, outputs = ([self._number(v) for v in vs] for vs in (step.inputs, step.outputs))
-        return fb.Step(step.operation, inputs, outputs)
+        return fb.Node(step.operation, inputs, outputs)
 
 
-_OF_INTEGERS = (
-    fb.Convert,
-    fb.QuantizeRows,
-    fb.QuantizedProduct,
-    fb.DynamicProduct,
-    fb.QuantizedConvolution,
-    fb.QuantizedBinary,
-    fb.Lookup,
-    fb.QuantizedPooling,
-)
+def least_version(graph: fb.Graph) -> int:
+    """The least version whose readers know all that is in a payload: by its fields, as the schema
+    says, and by the dtypes of its values."""
+    return max(fb.least_version(graph), *(version for version in _versions_of_values(graph)))
 
 
-def _is_of_version_5(step: Step) -> bool:
-    """Whether a step multiplies floats by integers, has float16, or converts bfloat16."""
-    views = [view for view in (*step.inputs, *step.outputs) if view is not None]
-    dtypes = {view.meta.dtype for view in views}
-    columns = getattr(step.operation, "columns", 0)
-    moves = isinstance(step.operation, fb.Copy | fb.Gather) and not columns
-    is_product = isinstance(step.operation, fb.Product)
-    return (
-        torch.float16 in dtypes
-        or (moves and torch.bfloat16 in dtypes)
-        or (is_product and len(step.inputs) > 3)
-    )
-
-
-def _version(graph: Graph, is_dynamic: bool) -> int:
-    """The lowest version whose readers know all that is in a graph."""
-    if any(isinstance(step.operation, fb.Recurrent) for step in graph.steps):
-        return 6
-    if any(_is_of_version_5(step) for step in graph.steps):
-        return 5
-    if any(getattr(step.operation, "residual", None) for step in graph.steps):
-        return 4
-    if any(isinstance(step.operation, _OF_INTEGERS) for step in graph.steps):
-        return 3
-    kinds = {getattr(step.operation, "kind", None) for step in graph.steps}
-    has_halves = any(constant.dtype == torch.bfloat16 for constant in graph.constants)
-    return 2 if is_dynamic or has_halves or fb.ConvolutionKind.WINOGRAD in kinds else 1
+def _versions_of_values(graph: fb.Graph) -> Iterator[fb.Version]:
+    yield fb.Version.FIRST
+    if any(v.place is fb.Place.CONSTANT and v.dtype is BFLOAT16 for v in graph.values):
+        yield fb.Version.DYNAMIC
+    for node in graph.nodes:
+        operation = node.operation
+        dtypes = {graph.values[n].dtype for n in (*node.inputs, *node.outputs) if n >= 0}
+        is_gather = isinstance(operation, fb.Gather) and not operation.columns
+        moves = isinstance(operation, fb.Copy) or is_gather
+        has_scales = isinstance(operation, fb.Product) and len(node.inputs) > _PRODUCT_INPUTS
+        if HALF in dtypes or (moves and BFLOAT16 in dtypes) or has_scales:
+            yield fb.Version.HALVES
 
 
 def _constant(tensor: torch.Tensor, store: NamedDataStore) -> fb.Constant:

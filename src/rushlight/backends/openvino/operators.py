@@ -17,13 +17,13 @@ from torch.fx import Node
 
 from rushlight.backends.openvino.convert import view_of_copy
 from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
+from rushlight.partition.operators import SIZES
 
 aten = torch.ops.aten
 
 _FLOATS = frozenset({torch.float32, torch.float16})
 _MOVED = _FLOATS | {torch.bool, torch.int32, torch.int8, torch.uint8}
 _INDICES = frozenset({torch.int64, torch.int32})
-_SIZES = frozenset({operator.add, operator.sub, operator.mul, operator.floordiv, aten.sym_size.int})
 
 # Any dtype of _MOVED: no value changes.
 _MOVING = """
@@ -130,7 +130,7 @@ class OpenvinoSupport:
             return f"op_types_to_skip names {node.target}"
         if node.name in self._names:
             return f"op_names_to_skip names {node.name}"
-        if node.target in _SIZES or node.target is operator.getitem:
+        if node.target in SIZES or node.target is operator.getitem:
             return None
         if not isinstance(node.target, OpOverload):
             return "OpenVINO takes operators only, no control flow and no other functions"

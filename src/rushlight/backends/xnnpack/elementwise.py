@@ -19,7 +19,8 @@ from rushlight.backends.xnnpack.graph import (
     is_one,
     keys_of,
 )
-from rushlight.backends.xnnpack.operator_facts import Arithmetic, Operator, arguments, val_of
+from rushlight.backends.xnnpack.operator_facts import Arithmetic, Operator, arguments
+from rushlight.partition.operators import val_of
 from rushlight.schema import xnnpack as fb
 
 aten = torch.ops.aten

@@ -12,20 +12,20 @@ from rushlight.backends.xnnpack.build import Builder
 from rushlight.backends.xnnpack.graph import Stored, Value, dynamic_sizes
 from rushlight.backends.xnnpack.norms import norm_after
 from rushlight.backends.xnnpack.operator_facts import (
+    COMPUTED,
     SEVERAL_DYNAMIC,
     Arithmetic,
     Operator,
     arguments,
-    beyond_window,
     dims_of,
-    needs_constants,
     pair,
     used_results,
-    val_of,
 )
 from rushlight.backends.xnnpack.weights import IMAGES, Product, integers_of
 from rushlight.ir.quantized_values import affine_of, dequantizes, quantizes
+from rushlight.partition.operators import beyond_window, needs_constants, val_of
 from rushlight.schema import xnnpack as fb
+from rushlight.schema.cpu_engine import Limit
 
 aten = torch.ops.aten
 
@@ -50,8 +50,8 @@ def _conv_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     if source.dim() == 3 and max(map(dynamic_sizes, (source.shape, val_of(node).shape))) > 1:
         return SEVERAL_DYNAMIC
     sliding = (*args["stride"], *args["padding"], *args["dilation"])
-    return beyond_window(*val_of(args["weight"]).shape[2:], *sliding) or (
-        needs_constants(node, is_constant, "weight", "bias")
+    return beyond_window(Limit.WINDOW, *val_of(args["weight"]).shape[2:], *sliding) or (
+        needs_constants("weight", "bias", because=COMPUTED)(node, is_constant)
     )
 
 
@@ -109,7 +109,7 @@ def _without_pad(b: Builder, node: Node) -> tuple[Value, dict[str, int]]:
     if args.get("value", 1) != 0 or len(args["pad"]) > 4:
         return b.value(node), {}
     most = max(max(arguments(u)["padding"]) for u in node.users)
-    if beyond_window(max(args["pad"], default=0) + most) is not None:
+    if beyond_window(Limit.WINDOW, max(args["pad"], default=0) + most) is not None:
         return b.value(node), {}
     image = b.value(args["self"]) if form is None else b.quantized(args["self"], form)
     return image, dict(zip(_SIDES, args["pad"], strict=False))
@@ -214,7 +214,7 @@ def _pool_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     if pair(args["kernel_size"]) == [1, 1]:
         return "XNNPACK has no pools of one element"
     numbers = (pair(args[name]) for name in _SLIDING if args.get(name))
-    return beyond_window(*(n for both in numbers for n in both))
+    return beyond_window(Limit.WINDOW, *(n for both in numbers for n in both))
 
 
 def _max_pool_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
@@ -287,7 +287,11 @@ def _adaptive_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | N
     kernel = _adaptive_kernel(node)
     if kernel is None:
         return "its windows are of several sizes"
-    return "XNNPACK has no pools of one element" if kernel == [1, 1] else beyond_window(*kernel)
+    return (
+        "XNNPACK has no pools of one element"
+        if kernel == [1, 1]
+        else beyond_window(Limit.WINDOW, *kernel)
+    )
 
 
 def _adaptive(b: Builder, node: Node) -> Value:
@@ -332,7 +336,7 @@ def _reduction_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | 
         return "it reduces a size that is dynamic"
     if kernel == [1, 1]:
         return "XNNPACK has no pools of one element"
-    return beyond_window(*kernel) or _dropped_why_not(node)
+    return beyond_window(Limit.WINDOW, *kernel) or _dropped_why_not(node)
 
 
 def _dropped_why_not(node: Node) -> str | None:

@@ -22,11 +22,11 @@ from rushlight.backends.xnnpack.operator_facts import (
     Arithmetic,
     Operator,
     arguments,
-    beyond_window,
-    val_of,
 )
 from rushlight.ir.dim_order_ops import clone_dim_order, to_dim_order_copy
+from rushlight.partition.operators import beyond_window, val_of
 from rushlight.schema import xnnpack as fb
+from rushlight.schema.cpu_engine import Limit
 
 aten = torch.ops.aten
 
@@ -202,7 +202,7 @@ def _pad_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     pad = arguments(node)["pad"]
     if any(not isinstance(p, int) for p in pad):
         return "its padding is dynamic"
-    return "it cuts something off" if min(pad, default=0) < 0 else beyond_window(*pad)
+    return "it cuts something off" if min(pad, default=0) < 0 else beyond_window(Limit.WINDOW, *pad)
 
 
 KEEPS = Arithmetic.KEEPS

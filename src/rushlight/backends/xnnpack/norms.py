@@ -12,13 +12,8 @@ from torch.fx import Node
 from rushlight.backends.xnnpack.build import Builder
 from rushlight.backends.xnnpack.elementwise import binary
 from rushlight.backends.xnnpack.graph import NHWC, Value, identity
-from rushlight.backends.xnnpack.operator_facts import (
-    Operator,
-    arguments,
-    needs_constants,
-    used_results,
-    val_of,
-)
+from rushlight.backends.xnnpack.operator_facts import COMPUTED, Operator, arguments, used_results
+from rushlight.partition.operators import needs_constants, val_of
 from rushlight.schema import xnnpack as fb
 
 aten = torch.ops.aten
@@ -114,7 +109,9 @@ def _why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
         return "its statistics are used, which XNNPACK does not compute"
     if val_of(node.args[0]).dim() < 2:
         return "it has no channels"
-    return needs_constants(node, is_constant, "weight", "bias", "running_mean", "running_var")
+    return needs_constants("weight", "bias", "running_mean", "running_var", because=COMPUTED)(
+        node, is_constant
+    )
 
 
 OPERATORS = {

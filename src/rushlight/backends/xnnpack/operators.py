@@ -14,6 +14,7 @@ from rushlight.backends.xnnpack import elementwise, images, movement, norms, pro
 from rushlight.backends.xnnpack.graph import DATATYPES
 from rushlight.backends.xnnpack.integers import Forms, is_quantizing
 from rushlight.backends.xnnpack.operator_facts import Arithmetic, Operator, used_results
+from rushlight.partition.operators import SIZES
 from rushlight.schema.cpu_engine import Limit
 
 aten = torch.ops.aten
@@ -26,11 +27,6 @@ OPERATORS: dict[Any, Operator] = {
     **norms.OPERATORS,
     **slopes.OPERATORS,
 }
-
-SIZES: frozenset[Callable[..., Any]] = frozenset(
-    {operator.add, operator.sub, operator.mul, operator.floordiv, aten.sym_size.int}
-)
-"""What computes with sizes. Tensors tell theirs at run time, so nothing is written for it."""
 
 _MOST_DIMENSIONS = 6
 

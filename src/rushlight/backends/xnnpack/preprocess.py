@@ -9,7 +9,6 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from rushlight.backends.cpu.operators.facts import check_arguments
 from rushlight.backends.xnnpack.build import Builder
 from rushlight.backends.xnnpack.graph import UNLIMITED, Step, Stored
 from rushlight.backends.xnnpack.operators import OPERATORS, arithmetic_of
@@ -22,7 +21,9 @@ from rushlight.partition import (
     NamedDataStore,
     PreprocessResult,
 )
+from rushlight.partition.operators import check_arguments
 from rushlight.schema import xnnpack as fb
+from rushlight.schema.cpu_engine import Limit
 from rushlight.schema.sizes import XNNPACK_OVERREAD
 
 _NONE = 2**32 - 1
@@ -86,7 +87,7 @@ class Writer:
             steps: in order.
             arguments: how many the delegate has, results included.
         """
-        check_arguments(arguments)
+        check_arguments(arguments, Limit.ARGUMENTS)
         nodes = [self._node(step) for step in steps]
         ends = {flag: [s for s in self._numbers if s.flags == flag] for flag in (1, 2)}
         inputs, outputs = (

@@ -12,8 +12,9 @@ from rushlight.backends.xnnpack.build import Builder
 from rushlight.backends.xnnpack.elementwise import binary
 from rushlight.backends.xnnpack.graph import Elements, Stored, Value, identity
 from rushlight.backends.xnnpack.norms import norm_after
-from rushlight.backends.xnnpack.operator_facts import Operator, arguments, val_of
+from rushlight.backends.xnnpack.operator_facts import Operator, arguments
 from rushlight.backends.xnnpack.weights import ROWS, Product, integers_of
+from rushlight.partition.operators import val_of
 from rushlight.schema import xnnpack as fb
 
 aten = torch.ops.aten

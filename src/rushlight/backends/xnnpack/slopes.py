@@ -10,7 +10,8 @@ from torch.fx import Node
 
 from rushlight.backends.xnnpack.build import Builder
 from rushlight.backends.xnnpack.graph import Value
-from rushlight.backends.xnnpack.operator_facts import Operator, val_of
+from rushlight.backends.xnnpack.operator_facts import Operator
+from rushlight.partition.operators import val_of
 from rushlight.schema import xnnpack as fb
 
 aten = torch.ops.aten

@@ -25,6 +25,16 @@ function verdict() {
     runs ? "good" : "warn");
 }
 
+function remarks() {
+  const cut = report.debug_left_out || [];
+  return [
+    ...(cut.length ? [`The map to Python lines is cut to stay small: the file has no ${
+      cut.join(", ")}; debug="full" at export stores all.`] : []),
+    ...(report.quantization || []),
+    ...(report.needs || []).map((need) => `To run, a runtime needs ${need}`),
+  ].map((text) => el("p", { class: "hint" }, text));
+}
+
 function drawSummary() {
   const { method } = view;
   const planned = method.arenas.reduce((sum, arena) => sum + arena.bytes, 0);
@@ -50,6 +60,7 @@ function drawSummary() {
       tile("Instructions", count(method.instructions.length), places.filter(Boolean).join(", ")),
       verdict()),
     kindBar(),
+    ...remarks(),
     ...(report.executorch.length ? [el("details", { class: "reasons" },
       el("summary", {}, "Why ExecuTorch 1.4.1 does not run this file"),
       el("ul", {}, report.executorch.map((reason) => el("li", {}, reason))))] : [])).childNodes);
@@ -79,7 +90,7 @@ function isDark() {
 function start() {
   if (!report.methods.length) {
     byId("summary").append(el("h1", {}, report.name || "program"),
-      el("p", { class: "empty" }, "This program has no methods."), kindBar());
+      el("p", { class: "empty" }, "This program has no methods."), kindBar(), ...remarks());
     return;
   }
   new MemoryChart(byId("memory"));

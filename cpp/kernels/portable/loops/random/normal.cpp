@@ -40,10 +40,10 @@ inline float log_of(float x) {
 // Sine and cosine of an angle from 0 to 2 pi, by the octant that it is in.
 inline void sin_cos_of(float x, float* sine, float* cosine) {
   const int32_t octant = (static_cast<int32_t>(x * 1.27323954473516f) + 1) & ~1;
-  const float turns = static_cast<float>(octant);
-  float r = __builtin_fmaf(turns, -0.78515625f, x);
-  r = __builtin_fmaf(turns, -2.4187564849853515625e-4f, r);
-  r = __builtin_fmaf(turns, -3.77489497744594108e-8f, r);
+  const float octants = static_cast<float>(octant);
+  float r = __builtin_fmaf(octants, -0.78515625f, x);
+  r = __builtin_fmaf(octants, -2.4187564849853515625e-4f, r);
+  r = __builtin_fmaf(octants, -3.77489497744594108e-8f, r);
   const float z = r * r;
   float c = 2.443315711809948e-5f;
   c = __builtin_fmaf(c, z, -1.388731625493765e-3f);

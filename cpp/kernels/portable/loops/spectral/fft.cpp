@@ -7,8 +7,8 @@ namespace {
 
 void radix2(const FftPass& f) {
   for (int64_t p = 0; p < f.m; ++p) {
-    const float w_re = f.w_re[p * f.step];
-    const float w_im = f.w_im[p * f.step];
+    const float w_re = f.w_re[p * f.stride];
+    const float w_im = f.w_im[p * f.stride];
     const float* a_re = f.x_re + f.s * p;
     const float* a_im = f.x_im + f.s * p;
     const float* b_re = a_re + f.s * f.m;
@@ -33,8 +33,8 @@ void radix4(const FftPass& f) {
     float w_re[4];
     float w_im[4];
     for (int k = 1; k < 4; ++k) {
-      w_re[k] = f.w_re[p * k * f.step];
-      w_im[k] = f.w_im[p * k * f.step];
+      w_re[k] = f.w_re[p * k * f.stride];
+      w_im[k] = f.w_im[p * k * f.stride];
     }
     const float* x_re = f.x_re + s * p;
     const float* x_im = f.x_im + s * p;
@@ -69,17 +69,17 @@ void radix4(const FftPass& f) {
   }
 }
 
-// Cosines and (negative) sines of the j * k-th of r parts of a turn.
+// Cosines and (negative) sines of the angle 2 pi j k / r.
 template <int r>
-struct Turns {
+struct Rotations {
   float cosine[r / 2 + 1][r / 2 + 1];
   float sine[r / 2 + 1][r / 2 + 1];
 
-  explicit Turns(const FftPass& f) {
+  explicit Rotations(const FftPass& f) {
     for (int k = 1; k <= r / 2; ++k) {
       for (int j = 1; j <= r / 2; ++j) {
-        cosine[k][j] = f.w_re[j * k % r * f.m * f.step];
-        sine[k][j] = f.w_im[j * k % r * f.m * f.step];
+        cosine[k][j] = f.w_re[j * k % r * f.m * f.stride];
+        sine[k][j] = f.w_im[j * k % r * f.m * f.stride];
       }
     }
   }
@@ -90,14 +90,14 @@ template <int r>
 void odd_radix(const FftPass& f) {
   constexpr int kHalf = r / 2;
   const int64_t s = f.s;
-  const int64_t j_step = s * f.m;
-  const Turns<r> turns(f);
+  const int64_t j_stride = s * f.m;
+  const Rotations<r> rotations(f);
   for (int64_t p = 0; p < f.m; ++p) {
     float w_re[r];
     float w_im[r];
     for (int k = 1; k < r; ++k) {
-      w_re[k] = f.w_re[p * k * f.step];
-      w_im[k] = f.w_im[p * k * f.step];
+      w_re[k] = f.w_re[p * k * f.stride];
+      w_im[k] = f.w_im[p * k * f.stride];
     }
     const float* x_re = f.x_re + s * p;
     const float* x_im = f.x_im + s * p;
@@ -112,10 +112,10 @@ void odd_radix(const FftPass& f) {
       float all_re = x_re[q];
       float all_im = x_im[q];
       for (int j = 1; j <= kHalf; ++j) {
-        sum_re[j] = x_re[q + j * j_step] + x_re[q + (r - j) * j_step];
-        sum_im[j] = x_im[q + j * j_step] + x_im[q + (r - j) * j_step];
-        dif_re[j] = x_re[q + j * j_step] - x_re[q + (r - j) * j_step];
-        dif_im[j] = x_im[q + j * j_step] - x_im[q + (r - j) * j_step];
+        sum_re[j] = x_re[q + j * j_stride] + x_re[q + (r - j) * j_stride];
+        sum_im[j] = x_im[q + j * j_stride] + x_im[q + (r - j) * j_stride];
+        dif_re[j] = x_re[q + j * j_stride] - x_re[q + (r - j) * j_stride];
+        dif_im[j] = x_im[q + j * j_stride] - x_im[q + (r - j) * j_stride];
         all_re += sum_re[j];
         all_im += sum_im[j];
       }
@@ -127,10 +127,10 @@ void odd_radix(const FftPass& f) {
         float b_re = 0;
         float b_im = 0;
         for (int j = 1; j <= kHalf; ++j) {
-          a_re += turns.cosine[k][j] * sum_re[j];
-          a_im += turns.cosine[k][j] * sum_im[j];
-          b_re -= turns.sine[k][j] * dif_im[j];
-          b_im += turns.sine[k][j] * dif_re[j];
+          a_re += rotations.cosine[k][j] * sum_re[j];
+          a_im += rotations.cosine[k][j] * sum_im[j];
+          b_re -= rotations.sine[k][j] * dif_im[j];
+          b_im += rotations.sine[k][j] * dif_re[j];
         }
         const float c_re = a_re + b_re;
         const float c_im = a_im + b_im;
@@ -147,8 +147,8 @@ void odd_radix(const FftPass& f) {
 
 constexpr int64_t kPairs = kLanes / 2;
 
-// Squares of kLanes floats of kLanes rows are turned: their columns are real and imaginary parts by
-// turns. Returns how many elements of the rows were read.
+// Squares of kLanes floats of kLanes rows are transposed: their columns are real and imaginary
+// parts by turns. Returns how many elements of the rows were read.
 int64_t read_squares(const FftRows& f) {
   const int64_t whole = f.lanes % kLanes == 0 ? f.n / kPairs * kPairs : 0;
   for (int64_t i = 0; i < whole; i += kPairs) {
@@ -213,8 +213,8 @@ void butterfly(const FftHalves& f) {
   }
 }
 
-// Element k is the even elements' transform plus the odd ones', turned; element h - k the conjugate
-// of their difference.
+// Element k is the even elements' transform plus the odd elements', rotated; element h - k the
+// conjugate of their difference.
 void to_spectrum(const FftHalves& f) {
   butterfly(f);
   for (int64_t k = 1; k <= f.h - k; ++k) {
@@ -230,12 +230,12 @@ void to_spectrum(const FftHalves& f) {
       const float even_im = (im[b] - mirror_im[b]) * 0.5F;
       const float odd_re = im[b] + mirror_im[b];
       const float odd_im = mirror_re[b] - re[b];
-      const float turned_re = odd_re * c - odd_im * s;
-      const float turned_im = odd_re * s + odd_im * c;
-      re[b] = even_re + turned_re;
-      im[b] = even_im + turned_im;
-      mirror_re[b] = even_re - turned_re;
-      mirror_im[b] = turned_im - even_im;
+      const float rotated_re = odd_re * c - odd_im * s;
+      const float rotated_im = odd_re * s + odd_im * c;
+      re[b] = even_re + rotated_re;
+      im[b] = even_im + rotated_im;
+      mirror_re[b] = even_re - rotated_re;
+      mirror_im[b] = rotated_im - even_im;
     }
   }
 }
@@ -255,12 +255,12 @@ void from_spectrum(const FftHalves& f) {
       const float even_im = im[b] - mirror_im[b];
       const float odd_re = re[b] - mirror_re[b];
       const float odd_im = im[b] + mirror_im[b];
-      const float turned_re = odd_re * s - odd_im * c;
-      const float turned_im = odd_re * c + odd_im * s;
-      re[b] = even_re + turned_re;
-      im[b] = even_im + turned_im;
-      mirror_re[b] = even_re - turned_re;
-      mirror_im[b] = turned_im - even_im;
+      const float rotated_re = odd_re * s - odd_im * c;
+      const float rotated_im = odd_re * c + odd_im * s;
+      re[b] = even_re + rotated_re;
+      im[b] = even_im + rotated_im;
+      mirror_re[b] = even_re - rotated_re;
+      mirror_im[b] = rotated_im - even_im;
     }
   }
 }

@@ -1,4 +1,4 @@
-"""From a part of a graph to the engine's steps: values, copies, chains of elementwise calls."""
+"""What makes the engine's steps: values, copies, chains of elementwise calls."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
-from rushlight.backends.cpu.build.join import join, order_of_loads
+from rushlight.backends.cpu.build.loads import order_of_loads
 from rushlight.backends.cpu.build.origins import Origins
 from rushlight.backends.cpu.graph import panels as pack
 from rushlight.backends.cpu.graph.layout import Layout, NoViewError
+from rushlight.backends.cpu.graph.operations import AnyConvolution, WithEpilogue
 from rushlight.backends.cpu.graph.rewrite import HALVES, MANY, real
 from rushlight.backends.cpu.graph.sizes import (
     Size,
@@ -30,8 +31,6 @@ from rushlight.backends.cpu.tiles.assemble import Assembled, TooLongError, assem
 from rushlight.backends.cpu.tiles.clusters import (
     IMAGES,
     Cluster,
-    clusters_of,
-    is_elementwise,
     is_number,
 )
 from rushlight.backends.cpu.tiles.spellings import Spellings
@@ -81,11 +80,6 @@ class Builder:
                 self._data[node] = real(data)
                 if data.dtype in HALVES:
                     self._given[node] = data.dtype
-        for cluster in clusters_of(program.graph, self._data.__contains__):
-            self._build(cluster)
-        returned: Any = program.graph.output_node().args[0]
-        for i, node in enumerate(returned):
-            self._return(node, i)
 
     def _input(self, node: Node) -> None:
         val = node.meta["val"]
@@ -108,6 +102,14 @@ class Builder:
         if node not in self._values:
             self._values[node] = self.weights(node, (node,), lambda: self._data[node].contiguous())
         return self._values[node]
+
+    def set_value(self, node: Node, value: Any) -> None:
+        """Say what a node stands for."""
+        self._values[node] = value
+
+    def has_value(self, node: Node) -> bool:
+        """Whether steps that compute a node's value are made."""
+        return node in self._values
 
     def constant(self, key: tuple[Any, ...], make: Callable[[], torch.Tensor]) -> View:
         """A constant made once for each key."""
@@ -194,7 +196,9 @@ class Builder:
         """Steps that are added from now on are made of these calls."""
         self._nodes = nodes
 
-    def emit(self, operation: Any, inputs: Sequence[View | None], outputs: Sequence[View]) -> Step:
+    def emit(
+        self, operation: fb.Operation, inputs: Sequence[View | None], outputs: Sequence[View]
+    ) -> Step:
         """Add a step."""
         step = Step(operation, list(inputs), list(outputs), list(self._nodes))
         self.graph.steps.append(step)
@@ -239,40 +243,10 @@ class Builder:
 
     # --- clusters -------------------------------------------------------------------------------
 
-    def _build(self, cluster: Cluster) -> None:
+    def begin(self, cluster: Cluster) -> None:
+        """Steps that are added from now on are made of the calls of this cluster."""
         self._nodes = cluster.all
         self.origins = Origins(cluster.nodes if cluster.pieces else ())
-        if cluster.pieces:
-            try:
-                self._values[cluster.nodes[0]] = join(self, cluster)
-            except TooLongError:
-                self._build_apart(cluster)
-            return
-        if not is_elementwise(cluster.nodes[0]):
-            [node] = cluster.nodes
-            self._values[node] = self._translate[node.target](self, node)
-            return
-        try:
-            if cluster.anchor is not None:
-                self._values[cluster.nodes[-1]] = self._anchored(cluster)
-            else:
-                self._values[cluster.nodes[-1]] = self._elementwise(cluster.nodes)
-        except TooLongError:
-            self._build_apart(cluster)
-
-    def _build_apart(self, cluster: Cluster) -> None:
-        """Steps of their own for the chains of a cluster and for what they follow or make up."""
-        chains = [*cluster.pieces.values(), cluster.nodes]
-        inside = {node for chain in chains if is_elementwise(chain[0]) for node in chain[:-1]}
-        chain_of = {chain[-1]: chain for chain in chains}
-        for node in cluster.all:
-            if node in inside or node in self._values:
-                continue
-            self._nodes = chain_of.get(node, [node])
-            if is_elementwise(node):
-                self._values[node] = self._elementwise(self._nodes)
-            else:
-                self._values[node] = self._translate[node.target](self, node)
 
     def _terms(
         self, nodes: Sequence[Node], load: Callable[[View], View], result: tuple[Node, View] | None
@@ -305,7 +279,16 @@ class Builder:
         known: dict[Any, View] = {} if views is None else views
         return self._terms(nodes, lambda view: known.setdefault(view.place(), view), None)
 
-    def _elementwise(self, nodes: Sequence[Node]) -> View:
+    def translated(self, node: Node) -> Any:
+        """The value of a call that is not elementwise: a view or a list of them."""
+        return self._translate[node.target](self, node)
+
+    def elementwise(self, nodes: Sequence[Node]) -> View:
+        """The value of the last of a chain of elementwise calls.
+
+        Raises:
+            TooLongError: if its tensors have too many dimensions for one tile program.
+        """
         val = nodes[-1].meta["val"]
         return self._tiles(self.terms(nodes), shape_of(val), val.dtype)
 
@@ -352,11 +335,16 @@ class Builder:
         step = self.emit(fb.Elementwise(fb.TileProgram(program.code)), [], [])
         step.operands = [v.moved(m) for v, m in zip(program.sources, metas, strict=True)]
 
-    def _anchored(self, cluster: Cluster) -> View:
+    def anchored(self, cluster: Cluster) -> View:
+        """The value of a chain that is the epilogue of the call before it.
+
+        Raises:
+            TooLongError: if it does not fit one tile program.
+        """
         anchor = cluster.anchor
         assert anchor is not None
         last = (cluster.reshapes or [anchor])[-1]
-        view: View = self._translate[anchor.target](self, anchor)
+        view: View = self.translated(anchor)
         step = self.graph.steps[-1]
         self._values[anchor] = view
         is_image = anchor.target in IMAGES
@@ -371,7 +359,8 @@ class Builder:
         copies = self.graph.steps[mark:]
         del self.graph.steps[mark:]
         self.graph.steps[mark - 1 : mark - 1] = copies
-        step.operation.finish = self._finish(step, term, result)
+        assert isinstance(step.operation, WithEpilogue)
+        step.operation.epilogue = self._epilogue(step, term, result)
         return view if is_image else view.moved(view.meta.view(shape_of(cluster.nodes[-1])))
 
     def as_rows(self, view: View, is_image: bool) -> View:
@@ -383,9 +372,9 @@ class Builder:
             order = _pixels_last(view.meta) if is_image else range(meta.dim())
             return self.as_rows(self.in_order(view, order), is_image)
 
-    def _finish(self, step: Step, term: Term, result: View) -> fb.Finish:
+    def _epilogue(self, step: Step, term: Term, result: View) -> fb.Epilogue:
         inner, low, high = _clamped(term)
-        clamp = fb.Finish((low, high) != (-math.inf, math.inf), low, high)
+        clamp = fb.Epilogue((low, high) != (-math.inf, math.inf), low, high)
         if inner.source is result:
             return clamp
         residual = _added_to(inner, result)
@@ -395,11 +384,12 @@ class Builder:
             return clamp
         program = assemble([term], [result])
         step.operands = program.sources
-        return fb.Finish(program=fb.TileProgram(program.code))
+        return fb.Epilogue(program=fb.TileProgram(program.code))
 
     # --- results --------------------------------------------------------------------------------
 
-    def _return(self, node: Node, index: int) -> None:
+    def add_output(self, node: Node, index: int) -> None:
+        """Make a node's value a result of the part."""
         view = self.value(node)
         # Results of delegates are row-major, whatever the graph says of their strides.
         wanted = Layout.dense(view.shape, range(view.meta.dim()), view.meta.dtype)
@@ -480,7 +470,7 @@ def _added_to(term: Term, result: View) -> View | None:
     return others[0] if at_most_one(meta.shape[1]) or same(meta.steps[1], 1) else None
 
 
-def _adds(operation: Any) -> bool:
-    """Whether the step can add to its results."""
+def _adds(operation: fb.Operation) -> bool:
+    """Whether the epilogue of an operation can add a residual to its results."""
     adding = (fb.ConvolutionKind.DENSE, fb.ConvolutionKind.WINOGRAD)
-    return getattr(operation, "kind", fb.ConvolutionKind.DENSE) in adding
+    return not isinstance(operation, AnyConvolution) or operation.kind in adding

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from rushlight.capture.recurrent import recurrence_of
 from rushlight.ir.operators import arguments
 from rushlight.ir.quantized_values import (
     Constant,
@@ -19,7 +20,6 @@ from rushlight.ir.quantized_values import (
     dequantizes_constant,
     name_of,
 )
-from rushlight.ir.recurrent_ops import recurrence_of
 from rushlight.schema.cpu_engine import Limit
 
 aten = torch.ops.aten

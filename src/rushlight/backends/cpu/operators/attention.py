@@ -12,9 +12,10 @@ from torch.fx import Node
 from rushlight.backends.cpu.build.builder import Builder
 from rushlight.backends.cpu.graph.sizes import Size, all_same, at_most_one, same, shape_of, sizes_of
 from rushlight.backends.cpu.graph.values import View
-from rushlight.backends.cpu.operators.facts import REALS, Operator, val_of
+from rushlight.backends.cpu.operators.facts import REALS
 from rushlight.backends.cpu.tiles.terms import Term, constant
 from rushlight.ir.operators import arguments
+from rushlight.partition.operators import Operator, val_of
 from rushlight.schema import cpu_engine as fb
 from rushlight.schema.cpu_engine import TileOp
 

@@ -17,7 +17,8 @@ from rushlight.backends.cpu.graph.rewrite import HALVES
 from rushlight.backends.cpu.graph.sizes import shape_of as sizes_of_node
 from rushlight.backends.cpu.graph.values import View
 from rushlight.backends.cpu.integers.facts import MOVES
-from rushlight.backends.cpu.operators.facts import REALS, Operator, is_replaced, val_of
+from rushlight.backends.cpu.operators.facts import REALS, is_replaced
+from rushlight.partition.operators import Operator, val_of
 
 CAST = torch.ops.dim_order_ops._to_dim_order_copy.default
 
@@ -61,7 +62,7 @@ def _is_cast_again(node: Node) -> bool:
     return False
 
 
-OPERATORS: dict[Any, Operator] = {
+OPERATORS: dict[Any, Operator[Builder]] = {
     convert: Operator(_convert),
     CAST: Operator(is_replaced, _cast_why_not),
 }

@@ -14,15 +14,11 @@ from rushlight.backends.cpu.graph import panels as pack
 from rushlight.backends.cpu.graph.sizes import Size, greater, magnitude, shape_of, simple, sizes_of
 from rushlight.backends.cpu.graph.values import CHANNELS_LAST, View
 from rushlight.backends.cpu.integers import calls
-from rushlight.backends.cpu.operators.facts import (
-    Operator,
-    beyond_window,
-    needs_constants,
-    only_first,
-    val_of,
-)
+from rushlight.backends.cpu.operators.facts import PREPARED, only_first
 from rushlight.ir.operators import arguments
+from rushlight.partition.operators import Operator, beyond_window, needs_constants, val_of
 from rushlight.schema import cpu_engine as fb
+from rushlight.schema.cpu_engine import Limit
 
 aten = torch.ops.aten
 
@@ -34,10 +30,10 @@ def _conv_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
     if args["transposed"] and any(d != 1 for d in args["dilation"]):
         return "the engine's transposed convolutions are not dilated"
     sliding = (*args["stride"], *args["padding"], *args["dilation"])
-    reason = beyond_window(*val_of(args["weight"]).shape[2:], *sliding)
+    reason = beyond_window(Limit.WINDOW, *val_of(args["weight"]).shape[2:], *sliding)
     if reason is not None:
         return reason
-    return needs_constants("weight", "bias")(node, is_constant)
+    return needs_constants("weight", "bias", because=PREPARED)(node, is_constant)
 
 
 def _convolution(b: Builder, node: Node) -> View:
@@ -128,7 +124,7 @@ def _pads(user: Node, image: Node, zero: float) -> bool:
         return False
     padding = args[4].padding if user.target is calls.convolution else args[4]
     zeros = arguments(image)["pad"]
-    if beyond_window(max(zeros, default=0) + max(padding)) is not None:
+    if beyond_window(Limit.WINDOW, max(zeros, default=0) + max(padding)) is not None:
         return False
     if user.target is calls.convolution:
         outside: int = args[-1]
@@ -188,7 +184,7 @@ def _pool_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
         return "the engine pools images [N, C, H, W]"
     if args["ceil_mode"]:
         return "the engine's pools do not round up"
-    reason = beyond_window(*(n for numbers in window_of(args) for n in numbers))
+    reason = beyond_window(Limit.WINDOW, *(n for numbers in window_of(args) for n in numbers))
     if reason is not None:
         return reason
     return only_first(node, is_constant) if "dilation" in args else None

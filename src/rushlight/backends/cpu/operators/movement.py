@@ -13,8 +13,8 @@ from rushlight.backends.cpu.build.builder import Builder
 from rushlight.backends.cpu.graph.layout import Layout, NoViewError
 from rushlight.backends.cpu.graph.sizes import same, shape_of, simple, size_of, sizes_of
 from rushlight.backends.cpu.graph.values import View
-from rushlight.backends.cpu.operators.facts import Operator, val_of
 from rushlight.ir.operators import arguments
+from rushlight.partition.operators import Operator, val_of
 from rushlight.schema import cpu_engine as fb
 
 aten = torch.ops.aten

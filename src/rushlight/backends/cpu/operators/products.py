@@ -11,8 +11,9 @@ from torch.fx import Node
 from rushlight.backends.cpu.build.builder import Builder
 from rushlight.backends.cpu.graph.sizes import at_most_one, same, shape_of
 from rushlight.backends.cpu.graph.values import View
-from rushlight.backends.cpu.operators.facts import Operator, needs_constants, val_of
+from rushlight.backends.cpu.operators.facts import PREPARED
 from rushlight.ir.operators import arguments
+from rushlight.partition.operators import Operator, needs_constants, val_of
 from rushlight.schema import cpu_engine as fb
 
 aten = torch.ops.aten
@@ -51,7 +52,7 @@ def _addmm_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None
         return "the engine's addmm has no alpha and beta"
     if val_of(args["self"]).dim() != 1 or val_of(args["self"]).shape[0] != val_of(node).shape[1]:
         return "what it adds is not one number for each column"
-    return needs_constants("self", "mat2")(node, is_constant)
+    return needs_constants("self", "mat2", because=PREPARED)(node, is_constant)
 
 
 def _mm(b: Builder, node: Node) -> View:
@@ -81,7 +82,7 @@ def _batch_product(b: Builder, one: View, other: View, out: View) -> None:
 
 
 OPERATORS = {
-    aten.linear.default: Operator(_linear, needs_constants("weight", "bias")),
+    aten.linear.default: Operator(_linear, needs_constants("weight", "bias", because=PREPARED)),
     aten.addmm.default: Operator(_addmm, _addmm_why_not),
     aten.mm.default: Operator(_mm),
     aten.bmm.default: Operator(_bmm),

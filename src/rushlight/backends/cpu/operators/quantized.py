@@ -9,13 +9,14 @@ import torch
 from torch.fx import Node
 
 from rushlight.backends.cpu.build.builder import Builder, merged
+from rushlight.backends.cpu.graph.operations import WithResidual
 from rushlight.backends.cpu.graph.sizes import at_most_one, same, shape_of
 from rushlight.backends.cpu.graph.values import CHANNELS_LAST, Step, View
 from rushlight.backends.cpu.integers import calls, pack
 from rushlight.backends.cpu.integers.facts import Quantization, Weights
-from rushlight.backends.cpu.operators.facts import Operator, val_of
 from rushlight.backends.cpu.operators.images import zeros_around
 from rushlight.backends.cpu.operators.rows import is_without_gaps
+from rushlight.partition.operators import Operator, val_of
 from rushlight.schema import cpu_engine as fb
 
 
@@ -133,6 +134,7 @@ def _add(step: Step, node: Node, residual: View | None) -> None:
     """Let a step add a residual to its result, if there is one."""
     if residual is not None:
         pair: Any = node.kwargs["pair"]
+        assert isinstance(step.operation, WithResidual)
         step.operation.residual = fb.QuantizedResidual(sum=_operation_of(pair))
         step.operands = [residual]
 
@@ -229,7 +231,7 @@ def _pool(b: Builder, node: Node) -> View:
     return out
 
 
-OPERATORS: dict[Any, Operator] = {
+OPERATORS: dict[Any, Operator[Builder]] = {
     calls.quantize: Operator(_convert),
     calls.dequantize: Operator(_convert),
     calls.flip: Operator(_convert),

@@ -14,8 +14,8 @@ from rushlight.backends.cpu.graph.sizes import at_most_one, same
 from rushlight.backends.cpu.graph.values import View
 from rushlight.backends.cpu.integers import calls
 from rushlight.backends.cpu.integers import pack as integers
-from rushlight.backends.cpu.operators.facts import Operator, val_of
-from rushlight.ir.recurrent_ops import LAYERS, Recurrence, recurrence, recurrence_of
+from rushlight.capture.recurrent import LAYERS, Recurrence, recurrence, recurrence_of
+from rushlight.partition.operators import Operator, val_of
 from rushlight.schema import cpu_engine as fb
 
 _CELLS = {
@@ -131,6 +131,6 @@ def _rows(b: Builder, view: View) -> View:
     return view if is_row and not repeats else b.dense(view)
 
 
-WHOLE: dict[Any, Operator] = {target: Operator(_recurrent, _why_not) for target in LAYERS}
+WHOLE: dict[Any, Operator[Builder]] = {target: Operator(_recurrent, _why_not) for target in LAYERS}
 """Those that torch has."""
-OPERATORS: dict[Any, Operator] = {**WHOLE, calls.recurrent: Operator(_recurrent_of_bytes)}
+OPERATORS: dict[Any, Operator[Builder]] = {**WHOLE, calls.recurrent: Operator(_recurrent_of_bytes)}

@@ -11,16 +11,10 @@ from torch.fx import Node
 from rushlight.backends.cpu.build.builder import Builder
 from rushlight.backends.cpu.graph.sizes import Size, product, shape_of, sizes_of
 from rushlight.backends.cpu.graph.values import CHANNELS_LAST, View
-from rushlight.backends.cpu.operators.facts import (
-    REALS,
-    Operator,
-    is_replaced,
-    needs_constants,
-    only_first,
-    val_of,
-)
+from rushlight.backends.cpu.operators.facts import PREPARED, REALS, is_replaced, only_first
 from rushlight.backends.cpu.tiles.terms import Term, constant
 from rushlight.ir.operators import arguments
+from rushlight.partition.operators import Operator, needs_constants, val_of
 from rushlight.schema import cpu_engine as fb
 from rushlight.schema.cpu_engine import TileOp
 
@@ -52,7 +46,7 @@ def _of_rows(
 
 
 def _batch_norm_why_not(node: Node, is_constant: Callable[[Any], bool]) -> str | None:
-    constants = needs_constants("weight", "bias", "running_mean", "running_var")
+    constants = needs_constants("weight", "bias", "running_mean", "running_var", because=PREPARED)
     return only_first(node, is_constant) or constants(node, is_constant)
 
 

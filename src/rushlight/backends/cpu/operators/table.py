@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from rushlight.backends.cpu.build.builder import Builder
 from rushlight.backends.cpu.operators import (
     attention,
     halves,
@@ -16,11 +17,11 @@ from rushlight.backends.cpu.operators import (
     recurrent,
     rows,
 )
-from rushlight.backends.cpu.operators.facts import Operator
+from rushlight.partition.operators import Operator
 
 aten = torch.ops.aten
 
-OPERATORS: dict[Any, Operator] = {
+OPERATORS: dict[Any, Operator[Builder]] = {
     **products.OPERATORS,
     **images.OPERATORS,
     **rows.OPERATORS,

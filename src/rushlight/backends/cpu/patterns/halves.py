@@ -13,8 +13,8 @@ import torch
 from torch.fx import Node
 
 from rushlight.backends.cpu.graph.rewrite import HALVES, Rewriter, shape_of
-from rushlight.backends.cpu.operators.facts import val_of
 from rushlight.backends.cpu.operators.halves import CAST, convert
+from rushlight.partition.operators import val_of
 
 
 def widen(r: Rewriter) -> None:

@@ -25,10 +25,10 @@ from rushlight.backends.cpu.graph.sizes import (
     size_of,
     sizes_of,
 )
-from rushlight.backends.cpu.operators.facts import val_of
 from rushlight.backends.cpu.tiles.clusters import is_elementwise, is_number
 from rushlight.ir.bounds import Bounds
 from rushlight.ir.operators import arguments
+from rushlight.partition.operators import val_of
 from rushlight.partition.partitioner import TAG
 from rushlight.partition.tags import graphs_of
 from rushlight.schema.cpu_engine import Limit

@@ -21,12 +21,12 @@ from rushlight.backends.cpu.integers.facts import (
     rows_of,
     weights_of,
 )
-from rushlight.backends.cpu.operators.facts import val_of
 from rushlight.backends.cpu.patterns.integers.products import (
     why_not_dynamic,
     why_not_summed,
     why_not_weight_only,
 )
+from rushlight.capture.recurrent import recurrence_of
 from rushlight.ir.operators import arguments
 from rushlight.ir.quantized_values import (
     Constant,
@@ -37,7 +37,7 @@ from rushlight.ir.quantized_values import (
     name_of,
     quantizes,
 )
-from rushlight.ir.recurrent_ops import recurrence_of
+from rushlight.partition.operators import val_of
 from rushlight.partition.partitioner import TAG
 from rushlight.partition.tags import graphs_of
 

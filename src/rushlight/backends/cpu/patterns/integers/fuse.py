@@ -31,9 +31,9 @@ from rushlight.backends.cpu.patterns.integers.products import (
 )
 from rushlight.backends.cpu.patterns.integers.residuals import fuse_residuals
 from rushlight.backends.cpu.patterns.integers.results import fuse_result, why_not_integer
+from rushlight.capture.recurrent import recurrence_of
 from rushlight.ir.operators import arguments
 from rushlight.ir.quantized_values import dequantizes_constant, name_of, quantizes
-from rushlight.ir.recurrent_ops import recurrence_of
 
 _CONVERTING = (calls.quantize, calls.dequantize, calls.flip, calls.quantize_rows)
 

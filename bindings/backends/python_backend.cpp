@@ -1,0 +1,471 @@
+#include "backends/python_backend.h"
+
+#include <nanobind/stl/string.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "arrays/values.h"
+#include "failure.h"
+#include "gil.h"
+#include "program/session.h"
+
+namespace rushlight::python {
+
+namespace {
+
+nb::object option_value(const BackendOption& option) {
+  switch (option.kind) {
+    case BackendOption::Kind::Bool:
+      return nb::bool_(option.i != 0);
+    case BackendOption::Kind::Int:
+      return nb::int_(option.i);
+    case BackendOption::Kind::String:
+      return to_str(option.text);
+  }
+  return nb::none();
+}
+
+// Raises rushlight.RunError in a backend that asks for something impossible.
+[[noreturn]] void refuse(Code code, const std::string& text) {
+  const nb::module_ errors = nb::module_::import_("rushlight.errors");
+  const nb::object kind = errors.attr("Code")(static_cast<uint32_t>(code));
+  const nb::object error = errors.attr("RunError")(text, nb::arg("code") = kind);
+  PyErr_SetObject(error.type().ptr(), error.ptr());
+  throw nb::python_error();
+}
+
+[[noreturn]] void refuse_id(nb::handle id) {
+  refuse(Code::InvalidArgument, std::string("the id of a place inside a delegate is a text or a "
+                                            "number of 64 bits, not ") +
+                                    nb::repr(id).c_str());
+}
+
+std::string text_of_id(nb::handle id) {
+  std::string text;
+  if (!nb::try_cast(id, text)) refuse_id(id);
+  return text;
+}
+
+// Reads a shape; returns its rank, or kMaxRank + 1 for a greater one.
+size_t read_sizes(nb::handle shape, int32_t (&sizes)[kMaxRank + 1]) {
+  const bool is_shape = PySequence_Check(shape.ptr()) != 0;
+  const size_t length = is_shape ? nb::len(shape) : 0;
+  const size_t rank = length <= kMaxRank ? length : kMaxRank + 1;
+  bool fits = is_shape;
+  for (size_t i = 0; i < rank && fits; ++i) fits = nb::try_cast(nb::object(shape[i]), sizes[i]);
+  if (fits) return rank;
+  refuse(Code::InvalidArgument, std::string("a shape is a sequence of numbers of 32 bits, not ") +
+                                    nb::repr(shape).c_str());
+}
+
+bool is_kind(const nb::python_error& error, PyObject* kind) { return error.matches(kind); }
+
+// The code that fits an exception: its own, if it is one of ours.
+Code code_of(const nb::python_error& error) {
+  const nb::object own = nb::getattr(error.value(), "code", nb::none());
+  if (PyLong_Check(own.ptr())) {
+    const auto code = static_cast<Code>(PyLong_AsUnsignedLongMask(own.ptr()));
+    const bool known = std::string(code_name(code)) != "?" && code != Code::Ok;
+    if (known && code != Code::EndOfMethod) return code;
+  }
+  if (is_kind(error, PyExc_MemoryError)) return Code::DelegateMemoryAllocationFailed;
+  if (is_kind(error, PyExc_NotImplementedError)) return Code::NotSupported;
+  return Code::Internal;
+}
+
+// Empties the frames that an exception and those before it passed through: their variables may
+// show memory of this call, and whoever catches the exception may print them much later.
+void forget_frames(nb::object error) {
+  constexpr int kMost = 16;  // exceptions of a chain, which may be circular
+  try {
+    const nb::object clear = nb::module_::import_("traceback").attr("clear_frames");
+    for (int i = 0; i < kMost && !error.is_none(); ++i) {
+      const nb::object traceback = error.attr("__traceback__");
+      if (!traceback.is_none()) clear(traceback);
+      const nb::object cause = error.attr("__cause__");
+      error = cause.is_none() ? nb::object(error.attr("__context__")) : cause;
+    }
+  } catch (...) {
+    PyErr_Clear();
+  }
+}
+
+// The message becomes "ValueError: text"; the exception itself is kept for the Python face.
+Status take_error(const nb::python_error& error, Message& message) {
+  std::string kind = "an exception";
+  std::string text;
+  try {
+    kind = nb::cast<std::string>(nb::str(error.type().attr("__name__")));
+    text = nb::cast<std::string>(nb::str(error.value()));
+  } catch (...) {  // an exception whose text cannot be read
+    PyErr_Clear();
+  }
+  keep_cause(nb::borrow(error.value()));
+  forget_frames(nb::borrow(error.value()));
+  const Code code = code_of(error);
+  return message.fail(code, "%s%s%s", kind.c_str(), text.empty() ? "" : ": ", text.c_str());
+}
+
+// Exceptions that do not come from Python: a Failure, or bad_alloc.
+Status take_other(const Failure& failure, Message& message) {
+  return message.fail(failure.code, "%s", failure.message.c_str());
+}
+
+// Runs `body` with the GIL; whatever it throws becomes a Status.
+template <typename Body>
+Status guarded(Message& message, Body body) {
+  try {
+    body();
+    return {};
+  } catch (const nb::python_error& error) {
+    return take_error(error, message);
+  } catch (const Failure& failure) {
+    return take_other(failure, message);
+  } catch (const std::exception& error) {
+    return message.fail(Code::Internal, "%s", error.what());
+  }
+}
+
+// The array over an argument, kept from call to call: tensors mostly stay where they are. Backends
+// get views of it, so that none of them can change it.
+struct KeptArray {
+  Tensor as_lent;  // as it was; its arrays may have changed since
+  int32_t sizes[kMaxRank] = {};
+  bool is_writable = false;
+  LentArray lent;
+
+  bool fits(const Tensor& tensor, bool writable) const {
+    return lent.array.is_valid() && as_lent.data == tensor.data && as_lent.dtype == tensor.dtype &&
+           as_lent.rank == tensor.rank && as_lent.dim_order == tensor.dim_order &&
+           is_writable == writable &&
+           std::memcmp(sizes, tensor.sizes, tensor.rank * sizeof(int32_t)) == 0;
+  }
+  nb::object view(const Tensor& tensor, bool writable) {
+    if (!fits(tensor, writable)) {
+      lent = lend_array(tensor, writable);
+      as_lent = tensor;
+      is_writable = writable;
+      std::memcpy(sizes, tensor.sizes, tensor.rank * sizeof(int32_t));
+    }
+    return lent.give();
+  }
+};
+
+// Calls with `n` arguments; args[0] is left free, as vectorcall wants it.
+nb::object call_python(const nb::object& function, PyObject** args, size_t n) {
+  PyObject* result = or_wait([&] {
+    return PyObject_Vectorcall(function.ptr(), args + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                               nullptr);
+  });
+  if (result == nullptr) throw nb::python_error();
+  return nb::steal(result);
+}
+
+// Runs the garbage collector, which frees objects in reference cycles.
+void collect(int generation) {
+  try {
+    nb::module_::import_("gc").attr("collect")(generation);
+  } catch (const nb::python_error&) {
+    PyErr_Clear();
+  }
+}
+
+// Lets other threads run that hold references for a moment, as profilers do.
+void let_others_look() {
+  const GilRelease unlocked;
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+std::string name_of_argument(size_t k) { return "args[" + std::to_string(k) + "]"; }
+
+}  // namespace
+
+// What one call was lent. Arrays over single tensors are used again in the next call.
+struct BackendContext::Lent {
+  std::vector<KeptArray> arguments;
+  std::vector<Loan> others;  // of lists, and after resize()
+
+  nb::object lend(std::string what, const Tensor& tensor, bool writable) {
+    others.push_back({"", std::move(what), lend_array(tensor, writable)});
+    return others.back().array.give();
+  }
+  bool take_back() {
+    for (KeptArray& kept : arguments) {
+      if (!kept.lent.take_back()) return false;
+    }
+    for (Loan& loan : others) {
+      if (!loan.array.take_back()) return false;
+    }
+    return true;
+  }
+  // Names what the backend still holds.
+  std::vector<Loan> take(const std::string& backend) {
+    std::vector<Loan> out;
+    for (size_t k = 0; k < arguments.size(); ++k) {
+      if (arguments[k].lent.take_back()) continue;
+      out.push_back({backend, name_of_argument(k), std::move(arguments[k].lent)});
+      arguments[k].lent = {};
+    }
+    for (Loan& loan : others) {
+      if (!loan.array.take_back()) out.push_back({backend, loan.what, std::move(loan.array)});
+    }
+    others.clear();
+    for (Loan& loan : out) loan.array.revoke();
+    return out;
+  }
+};
+
+BackendContext::BackendContext(const BackendInit& init)
+    : method(init.method.data(), init.method.size()),
+      program_(SessionLock::innermost()->program_memory()),
+      lent_(std::make_unique<Lent>()),
+      named_data_(init.named_data) {
+  payload = lend_bytes(init.payload, program_);
+  for (const CompileSpec& spec : init.specs) {
+    specs[to_str(spec.key)] = nb::bytes(spec.value.data(), spec.value.size());
+  }
+  for (size_t i = init.options.size(); i-- > 0;) {  // the first option of a key hides the others
+    const BackendOption& option = init.options[i];
+    options[to_str(option.key)] = option_value(option);
+  }
+}
+
+nb::object BackendContext::named_data(const std::string& key) const {
+  if (named_data_ == nullptr) refuse(Code::InvalidState, "the delegate is gone");
+  const Result<Span<const uint8_t>> bytes = named_data_->get({key.data(), key.size()});
+  return bytes.ok() ? lend_bytes(bytes.value(), program_) : nb::none();
+}
+
+void BackendContext::release_payload() {
+  if (init_ == nullptr) refuse(Code::InvalidState, "release_payload() is for init()");
+  init_->keeps_payload = false;
+}
+
+void BackendContext::fail_at(nb::handle id) {
+  DelegatePlace* place = init_ != nullptr ? init_->place : run_ != nullptr ? run_->place : nullptr;
+  if (place == nullptr) refuse(Code::InvalidState, "fail_at() is for init() and execute()");
+  const std::string text = text_of_id(nb::str(id));  // of a number: its digits
+  place->set(StringView(text.data(), text.size()));
+}
+
+nb::object BackendContext::resize(size_t index, nb::handle shape) {
+  if (run_ == nullptr) refuse(Code::InvalidState, "resize() is for execute()");
+  if (index >= n_args_ || index < run_->n_inputs || !args_[index]->is_tensor()) {
+    refuse(Code::InvalidArgument, "resize(" + std::to_string(index) +
+                                      "): the outputs are arguments " +
+                                      std::to_string(run_->n_inputs) + " to " +
+                                      std::to_string(n_args_) + ", the last left out");
+  }
+  int32_t sizes[kMaxRank + 1];  // one more than fits any output
+  const size_t rank = read_sizes(shape, sizes);
+  Tensor& tensor = args_[index]->tensor();
+  const Status status = run_->resize(tensor, {sizes, rank});
+  if (!status.ok()) refuse(status.code(), run_->message->text());
+  return lent_->lend(name_of_argument(index), tensor, true);
+}
+
+BackendContext::~BackendContext() = default;
+BackendContext::BackendContext(BackendContext&&) noexcept = default;
+
+// An argument that is no tensor, as the backend sees it.
+nb::object BackendContext::plain_argument(size_t k) {
+  const EValue& value = *args_[k];
+  if (value.tag != Tag::TensorList && value.tag != Tag::OptionalTensorList) {
+    return to_python(value, false);
+  }
+  nb::list items;
+  for (size_t i = 0; i < value.size(); ++i) {
+    const Tensor* tensor = value.tensor_at(i);
+    items.append(tensor == nullptr ? nb::none()
+                                   : lent_->lend(name_of_argument(k), *tensor, is_output(k)));
+  }
+  return items;
+}
+
+nb::object BackendContext::arguments() {
+  if (lent_->arguments.size() < n_args_) lent_->arguments.resize(n_args_);
+  nb::object all = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(n_args_)));
+  if (!all.is_valid()) throw nb::python_error();
+  for (size_t k = 0; k < n_args_; ++k) {
+    nb::object item = args_[k]->is_tensor()
+                          ? lent_->arguments[k].view(args_[k]->tensor(), is_output(k))
+                          : plain_argument(k);
+    PyTuple_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(k), item.release().ptr());
+  }
+  return all;
+}
+
+std::vector<Loan> BackendContext::take_kept(const std::string& backend) {
+  constexpr int kLooks = 5;
+  if (lent_->take_back()) {
+    lent_->others.clear();
+    return {};
+  }
+  for (int generation : {0, 2}) {
+    collect(generation);
+    if (lent_->take_back()) break;
+  }
+  for (int i = 0; i < kLooks && !lent_->take_back(); ++i) let_others_look();
+  return lent_->take(backend);
+}
+
+bool BackendContext::is_traced() const { return run_ != nullptr && run_->tracer != nullptr; }
+
+void BackendContext::event(nb::handle id, uint64_t start_ns, uint64_t stop_ns) {
+  if (!is_traced()) return;
+  if (PyLong_Check(id.ptr())) {
+    int64_t number = 0;
+    if (!nb::try_cast(id, number)) refuse_id(id);
+    run_->tracer->delegate_event(nullptr, number, start_ns, stop_ns);
+  } else {
+    const std::string text = text_of_id(id);
+    run_->tracer->delegate_event(text.c_str(), 0, start_ns, stop_ns);
+  }
+}
+
+void BackendContext::begin(const BackendRun* run, EValue* const* args, size_t n_args) {
+  run_ = run;
+  args_ = args;
+  n_args_ = n_args;
+}
+
+void BackendContext::end() {
+  init_ = nullptr;
+  run_ = nullptr;
+  args_ = nullptr;
+  n_args_ = 0;
+}
+
+void BackendContext::close() {
+  end();
+  named_data_ = nullptr;
+  payload = nb::none();
+  program_.reset();
+}
+
+struct PythonBackend::Delegate {
+  nb::object context;
+  BackendContext* of_context = nullptr;
+  nb::object handle;
+  nb::object execute;
+};
+
+PythonBackend::PythonBackend(std::string id, nb::object backend)
+    : id_(std::move(id)), backend_(std::move(backend)) {}
+
+bool PythonBackend::available() const {
+  const GilAcquire locked;
+  if (!nb::hasattr(backend_, "is_available")) return true;
+  try {
+    return nb::cast<bool>(nb::bool_(backend_.attr("is_available")()));
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("is_available() of a backend");
+    return false;
+  }
+}
+
+Result<void*> PythonBackend::make(BackendInit& init) {
+  auto delegate = std::make_unique<Delegate>();
+  nb::object context = nb::cast(BackendContext(init));
+  delegate->of_context = nb::inst_ptr<BackendContext>(context);
+  delegate->context = context;
+  delegate->execute = backend_.attr("execute");
+  delegate->of_context->begin(&init);
+  ++users_;  // while init runs too: it, or another thread, may take the backend out of the table
+  try {
+    const nb::object init_method = backend_.attr("init");
+    PyObject* call[] = {nullptr, context.ptr()};
+    delegate->handle = call_python(init_method, call, 1);
+  } catch (...) {
+    delegate->of_context->close();
+    leave();
+    throw;
+  }
+  delegate->of_context->end();
+  return static_cast<void*>(delegate.release());
+}
+
+Result<void*> PythonBackend::init(BackendInit& init) {
+  const GilAcquire locked;
+  Result<void*> made = Code::Internal;
+  const Status status = guarded(*init.message, [&] { made = make(init); });
+  if (!status.ok()) return status;
+  return made;
+}
+
+Status PythonBackend::execute(const BackendRun& run, void* handle, EValue* const* args,
+                              size_t n_args) {
+  const GilAcquire locked;
+  auto& delegate = *static_cast<Delegate*>(handle);
+  delegate.of_context->begin(&run, args, n_args);
+  Status status = guarded(*run.message, [&] {
+    const nb::object views = delegate.of_context->arguments();
+    PyObject* call[] = {nullptr, delegate.context.ptr(), delegate.handle.ptr(), views.ptr()};
+    const nb::object result = call_python(delegate.execute, call, 3);
+    if (result.is_none()) return;
+    throw nb::type_error(
+        "execute() returned something: it must write its results into the last "
+        "arguments (out[...] = result) and return None");
+  });
+  std::vector<Loan> kept = delegate.of_context->take_kept(id_);
+  if (!kept.empty() && status.ok()) {
+    status = run.message->fail(Code::InvalidState,
+                               "it kept %s, which is lent to execute() for the call alone, and is "
+                               "read-only from now on: keep a copy (%s.copy()) instead",
+                               kept[0].what.c_str(), kept[0].what.c_str());
+  }
+  for (Loan& loan : kept) SessionLock::innermost()->lend(std::move(loan));
+  delegate.of_context->end();
+  return status;
+}
+
+void PythonBackend::destroy(void* handle) {
+  const GilAcquire locked;
+  const nb::error_scope kept;  // a module may go while an exception is on its way
+  const std::unique_ptr<Delegate> delegate(static_cast<Delegate*>(handle));
+  try {
+    if (nb::hasattr(backend_, "destroy")) {
+      const nb::object method = backend_.attr("destroy");
+      PyObject* call[] = {nullptr, delegate->handle.ptr()};
+      (void)call_python(method, call, 1);
+    }
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("destroy() of a backend");
+  }
+  delegate->of_context->close();
+  leave();
+}
+
+void PythonBackend::leave() {
+  --users_;
+  if (is_retired_) let_go();
+}
+
+void PythonBackend::retire() {
+  is_retired_ = true;
+  let_go();
+}
+
+void PythonBackend::let_go() {
+  if (users_ == 0) backend_ = nb::none();
+}
+
+void init_backend_context(nb::module_& m) {
+  nb::class_<BackendContext>(m, "BackendContext")
+      .def_ro("method", &BackendContext::method)
+      .def_ro("payload", &BackendContext::payload)
+      .def_ro("compile_specs", &BackendContext::specs)
+      .def_ro("options", &BackendContext::options)
+      .def_prop_ro("is_traced", &BackendContext::is_traced)
+      .def("named_data", &BackendContext::named_data, nb::arg("key"))
+      .def("release_payload", &BackendContext::release_payload)
+      .def("fail_at", &BackendContext::fail_at, nb::arg("id"))
+      .def("resize", &BackendContext::resize, nb::arg("index"), nb::arg("shape"))
+      .def("event", &BackendContext::event, nb::arg("id"), nb::arg("start_ns"), nb::arg("stop_ns"));
+}
+
+}  // namespace rushlight::python

@@ -1,0 +1,155 @@
+"""What the nodes of an XNNPACK payload do, from their sizes: operations and bytes.
+
+The runtime computes several nodes in one step, whose time it reports under the last of them.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rushlight.inspect.model import Actual, Work
+from rushlight.inspect.payloads import PayloadNode, PayloadReader
+from rushlight.schema import xnnpack as fb
+from rushlight.schema.codec import Buffer
+
+_MAGIC, _MAGIC_AT = b"XH00", 4
+_PLACE, _PLACE_AT = struct.Struct("<II"), 10  # where the graph is, and its size
+_NONE = 0xFFFFFFFF
+_TRANSPOSED = 1  # a fully connected layer's flag
+_BITS = {
+    **dict.fromkeys((fb.Datatype.FP16, fb.Datatype.BF16), 16),
+    **dict.fromkeys((fb.Datatype.QINT8, fb.Datatype.QUINT8, fb.Datatype.QCINT8), 8),
+    **dict.fromkeys((fb.Datatype.QDINT8, fb.Datatype.QPINT8), 8),
+    **dict.fromkeys((fb.Datatype.QCINT4, fb.Datatype.QBINT4), 4),
+}  # of other elements: 32
+_LAYERS = fb.FullyConnected | fb.Conv2d | fb.DepthwiseConv2d
+
+
+@dataclass(slots=True)
+class _Value:
+    """A tensor of the graph.
+
+    Attributes:
+        tensor: as it is written.
+        datatype: of its elements.
+        bytes: of them, and of the scales that a constant has.
+    """
+
+    tensor: fb.TensorValue
+    datatype: fb.Datatype
+    bytes: int
+
+
+def xnnpack_nodes(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list[PayloadNode]:
+    """The nodes of a payload.
+
+    Args:
+        inputs: what the delegate's arguments are in a run; None where that is not known. Unless
+            they are of the payload's own sizes, nothing is known of the nodes but their kinds.
+
+    Raises:
+        LoadError: it is no payload.
+    """
+    data = memoryview(payload)
+    if bytes(data[_MAGIC_AT : _MAGIC_AT + 4]) == _MAGIC and len(data) >= _PLACE_AT + _PLACE.size:
+        offset, size = _PLACE.unpack_from(data, _PLACE_AT)
+        data = data[offset : offset + size]
+    graph = fb.unpack(data)
+    values = dict(_values(graph))
+    known = all(
+        tensor.external_id < len(inputs) and _is(inputs[tensor.external_id], tensor.dims)
+        for tensor in (value.tensor for value in values.values())
+        if tensor.external_id != _NONE
+    )
+    return [_node(node.xnode_union, values if known else {}) for node in graph.xnodes]
+
+
+def _values(graph: fb.Graph) -> Iterator[tuple[int, _Value]]:
+    for one in graph.xvalues:
+        tensor, scales = one.xvalue_union, 0
+        if isinstance(tensor, fb.QuantizedTensorValue):
+            scales = _scale_bytes(tensor.quant_params)
+            tensor = tensor.tensor_value
+        if tensor is None:
+            continue
+        datatype = fb.Datatype(tensor.dq_datatype or tensor.datatype)
+        elements = math.prod(tensor.dims or ()) * _BITS.get(datatype, 32) // 8
+        yield tensor.id_out, _Value(tensor, datatype, elements + scales)
+
+
+def _scale_bytes(of: fb.QuantParams) -> int:
+    if isinstance(of, fb.PerChannelQuant):
+        return 4 * (of.num_scales or len(of.scale or ()))
+    if isinstance(of, fb.PerChannelGroupQuant):
+        return 2 * (of.num_scales or len(of.scale_bf16 or ())) or 4 * len(of.scale or ())
+    return 0
+
+
+def _is(actual: Actual | None, dims: Sequence[int] | None) -> bool:
+    """Whether an argument has these sizes, in whatever order they lie."""
+    if actual is None or isinstance(actual, int):
+        return False
+    return sorted(actual or (1,)) == sorted(dims or (1,))
+
+
+def _node(operation: object, values: Mapping[int, _Value]) -> PayloadNode:
+    kind = type(operation).__name__
+    reads, writes = _operands(operation)
+    if not values:  # the values lead from node to node all the same
+        return PayloadNode(Work(kind), dict.fromkeys(reads, 0), dict.fromkeys(writes, 0))
+    try:
+        sizes = [{v: values[v].bytes for v in numbers} for numbers in (reads, writes)]
+        flops = _flops(operation, [values[v].tensor.dims or [] for v in (*reads, *writes)])
+        is_integer = _is_integer(operation, [values[v].datatype for v in (*reads, *writes)])
+    except (KeyError, IndexError):
+        return PayloadNode(Work(kind))
+    moved = {**sizes[0], **sizes[1]}
+    return PayloadNode(Work(kind, flops, sum(moved.values()), is_integer=is_integer), *sizes)
+
+
+def _operands(operation: object) -> tuple[list[int], list[int]]:
+    """The numbers of the values that a node reads, and of those that it writes."""
+    count = {"Concatenate2": 2, "Concatenate3": 3, "Concatenate4": 4}.get(
+        type(operation).__name__, 5
+    )
+    reads, writes = [], []
+    for name in getattr(operation, "__dataclass_fields__", ()):
+        number = getattr(operation, name)
+        if not name.endswith("_id") or number == _NONE:
+            continue
+        if name.startswith("output"):
+            writes.append(number)
+        elif not (name[:5] == "input" and name[5:-3].isdigit() and int(name[5:-3]) > count):
+            reads.append(number)
+    return reads, writes
+
+
+def _is_integer(operation: object, datatypes: Sequence[fb.Datatype]) -> bool:
+    """Whether the runtime multiplies integers: not in a convolution of what is quantised at run
+    time, which it computes of the numbers that the integers stand for."""
+    if not isinstance(operation, _LAYERS) or _BITS.get(datatypes[1], 32) > 8:
+        return False
+    if datatypes[0] is fb.Datatype.QDINT8:
+        return isinstance(operation, fb.FullyConnected)
+    return datatypes[0] is datatypes[-1] is fb.Datatype.QINT8
+
+
+def _flops(operation: object, dims: Sequence[Sequence[int]]) -> int | None:
+    """Multiplications and additions of products; nothing else has a number that all agree on."""
+    out = math.prod(dims[-1])
+    if isinstance(operation, fb.FullyConnected):
+        return 2 * out * dims[1][0 if operation.flags & _TRANSPOSED else 1]
+    if isinstance(operation, fb.BatchMatrixMultiply):
+        return 2 * out * dims[0][-1]
+    if isinstance(operation, fb.Conv2d | fb.DepthwiseConv2d | fb.ConvTranspose2d):
+        taps = operation.kernel_height * operation.kernel_width
+        if isinstance(operation, fb.ConvTranspose2d):
+            return 2 * math.prod(dims[0]) * taps * operation.group_output_channels
+        return 2 * out * taps * operation.group_input_channels
+    return None
+
+
+READER = PayloadReader(xnnpack_nodes)

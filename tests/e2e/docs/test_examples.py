@@ -1,0 +1,76 @@
+"""The examples do what they say."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import rushlight as rl
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLES = ROOT / "examples"
+
+
+def _run(*command: str | Path, folder: Path) -> str:
+    done = subprocess.run(
+        [str(part) for part in command], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    assert not re.search(r"Failed to load|deprecated|Warning", done.stderr), done.stderr
+    return done.stdout
+
+
+def test_staged_api(tmp_path: Path) -> None:
+    output = _run(sys.executable, EXAMPLES / "staged_api.py", folder=tmp_path)
+    assert "aten.relu" not in output
+    numbers = [[float(n) for n in re.findall(r"-?\d\.?", line)] for line in output.splitlines()]
+    assert numbers[-2:] == [[1, -2, 3], [2, -4, 6]]
+
+
+def test_delegation(tmp_path: Path) -> None:
+    output = _run(sys.executable, EXAMPLES / "delegation.py", folder=tmp_path)
+    assert "%1 = sin %0 : 3\n" in output
+    assert "1: the payload, 1 delegate, as eager" in output
+    assert "2: one delegate, called twice, as eager" in output
+    assert "3: 2 delegates, aten.sub.Tensor stays, as eager" in output
+    assert "  aten.sub.Tensor: it has no instruction for aten.sub.Tensor" in output
+
+
+def test_semantic_search_finds_answers_and_agrees_with_eager(tmp_path: Path) -> None:
+    output = _run(sys.executable, EXAMPLES / "semantic_search.py", folder=tmp_path)
+    answers = output.split("What causes the tides?")[1].splitlines()[1:4]
+    assert "moon pulls the sea" in answers[0]
+    assert re.search(r"same order of all \d+ lines +yes", output)
+    difference = re.search(r"greatest difference from PyTorch +(\S+)", output)
+    assert difference is not None and float(difference[1]) < 1e-4
+
+
+def test_cpp_consumer_builds_against_an_installed_rushlight(tmp_path: Path) -> None:
+    cmake = shutil.which("cmake") or str(Path(sys.executable).parent / "cmake")
+    build, prefix, consumer = ROOT / "build" / "dev", tmp_path / "prefix", tmp_path / "consumer"
+    assert (build / "CMakeCache.txt").exists(), "run `make ext` first"
+    _run(cmake, "--install", build, "--prefix", prefix, folder=tmp_path)
+    _run(
+        *(cmake, "-S", EXAMPLES / "cpp_consumer", "-B", consumer),
+        *(f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release"),
+        folder=tmp_path,
+    )
+    _run(cmake, "--build", consumer, folder=tmp_path)
+
+    model = torch.nn.Linear(3, 2).eval()
+    rl.export(model, (torch.ones(1, 3),)).save(tmp_path / "model.pte", quiet=True)
+    output = _run(consumer / "consumer", "model.pte", "1", "2", "-0.5", folder=tmp_path)
+    expected = model(torch.tensor([1.0, 2.0, -0.5])).tolist()
+    assert [float(n) for n in output.split()] == pytest.approx(expected, abs=1e-5)
+
+    (tmp_path / "broken.pte").write_bytes(b"not a program")
+    refused = subprocess.run(
+        [consumer / "consumer", "broken.pte", "1"], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert refused.returncode == 1 and refused.stderr.strip()
