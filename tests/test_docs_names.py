@@ -18,13 +18,14 @@ from typing import Any
 import pytest
 
 from test_layers import CPP_LAYERS, PYTHON_LAYERS
+from test_layers_inside import ENGINE_COMPILER_LAYERS, ENGINE_LAYERS
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "rushlight"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 _SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
-_OF_OTHERS = {"--prefix", "--build", "--install", "--index-url"}  # CMake, pip
+_OF_OTHERS = {"--prefix", "--build", "--install", "--test-dir", "--index-url"}  # CMake, pip
 
 
 @dataclass
@@ -334,12 +335,17 @@ def test_each_layer_is_there() -> None:
         assert (ROOT / "cpp" / name).is_dir(), name
 
 
-@pytest.mark.parametrize("folder", ["cpp/engine", "src/rushlight/backends/cpu"])
-def test_the_folders_inside_that_are_told_are_there(folder: str) -> None:
+@pytest.mark.parametrize(
+    ("folder", "layers"),
+    [("cpp/engine", ENGINE_LAYERS), ("src/rushlight/backends/cpu", ENGINE_COMPILER_LAYERS)],
+)
+def test_the_order_inside_that_is_told_is_the_one_that_is_held(
+    folder: str, layers: tuple[tuple[str, ...], ...]
+) -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     [order] = re.findall(rf"^\| `{folder}` \| (.*) \|$", text, re.M)
-    there = {p.name for p in (ROOT / folder).iterdir() if not p.name.startswith("__")}
-    assert sorted(re.findall(r"`([\w.]+)`", order)) == sorted(there)
+    told = [set(re.findall(r"`(\w+)(?:\.py)?`", names)) for names in order.split("<")]
+    assert told == [set(names) for names in layers if names != ("__init__",)]
 
 
 # --- the test itself ------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ void run_elementwise(PoolWorkers& workers) {
   time("look up 56x56x256", 2, [&] { look_up(operands, &workers); });
 }
 
-// Of MiniLM's and GPT-2's layers.
+// The sizes of layers of MiniLM and GPT-2.
 void run_rows(int64_t rows, int64_t width, PoolWorkers& workers) {
   std::vector<float> in, out, scales;
   QuantizeRows job;

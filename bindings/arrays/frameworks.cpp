@@ -73,7 +73,7 @@ Torch* find_torch(PyObject* module) {
   return instance;
 }
 
-void delete_old_form(DLManagedTensor* old) {
+void delete_unversioned(DLManagedTensor* old) {
   auto* inner = static_cast<DLManagedTensorVersioned*>(old->context);
   inner->deleter(inner);
   delete old;
@@ -81,7 +81,7 @@ void delete_old_form(DLManagedTensor* old) {
 
 // For a torch without the table of C functions: the capsule that every version understands.
 nb::object capsule_of(DLManagedTensorVersioned* tensor) {
-  auto* old = new DLManagedTensor{tensor->tensor, tensor, delete_old_form};
+  auto* old = new DLManagedTensor{tensor->tensor, tensor, delete_unversioned};
   PyObject* capsule = PyCapsule_New(old, "dltensor", [](PyObject* self) {
     if (!PyCapsule_IsValid(self, "dltensor")) return;  // taken over and renamed by its consumer
     auto* left = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(self, "dltensor"));

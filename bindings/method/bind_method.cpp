@@ -22,10 +22,10 @@ nb::object call(MethodHandle& self, nb::handle values) {
   return result.is_valid() ? result : refused();
 }
 
-void set_form(MethodHandle& self, const std::string& form) {
-  self.runner->set_form(form == "single"  ? Form::Single
-                        : form == "tuple" ? Form::Tuple
-                                          : Form::List);
+void set_structure(MethodHandle& self, const std::string& structure) {
+  self.runner->set_structure(structure == "single"  ? OutputStructure::Single
+                             : structure == "tuple" ? OutputStructure::Tuple
+                                                    : OutputStructure::List);
 }
 
 // Fetches one fact of the method under the session's lock.
@@ -46,7 +46,7 @@ void init_method(nb::module_& m) {
             return self.runner->call_into(*self.session, values, outputs);
           },
           nb::arg("values"), nb::arg("outputs"))
-      .def("set_form", set_form, nb::arg("form"))
+      .def("set_structure", set_structure, nb::arg("structure"))
       .def(
           "narrow",
           [](MethodHandle& self, nb::list specs, size_t n_symbols) {
@@ -57,11 +57,11 @@ void init_method(nb::module_& m) {
       .def(
           "describe",
           [](MethodHandle& self, std::vector<std::string> inputs, std::vector<std::string> outputs,
-             std::vector<std::string> forms) {
+             std::vector<std::string> specs) {
             Turn turn(*self.session);
-            self.runner->describe(std::move(inputs), std::move(outputs), std::move(forms));
+            self.runner->describe(std::move(inputs), std::move(outputs), std::move(specs));
           },
-          nb::arg("inputs"), nb::arg("outputs"), nb::arg("forms"))
+          nb::arg("inputs"), nb::arg("outputs"), nb::arg("specs"))
       .def(
           "set_inputs",
           [](MethodHandle& self, nb::list values) {

@@ -33,7 +33,8 @@ struct Source {
 // The options for backends of one load, with the memory that they lie in.
 class OptionStore {
  public:
-  // Of [(backend, method or "", [(key, bool | int | str)])]. Throws a Failure if a limit is broken.
+  // From [(backend, method or "", [(key, bool | int | str)])]. Throws a Failure if a limit is
+  // broken.
   static std::shared_ptr<const OptionStore> of(nb::list options);
   const BackendOptionsMap& map() const { return map_; }
 
@@ -112,7 +113,7 @@ class Session {
   // The module is destroyed first: it points into the others.
   nb::object program_bytes_;
   nb::object external_bytes_;
-  // Those that were replaced stay: methods that are loaded may look at them.
+  // Replaced options stay, because loaded methods may refer to them.
   std::vector<std::shared_ptr<const OptionStore>> backend_options_;
   std::unique_ptr<TimingTracer> tracer_;
   std::unique_ptr<Module> module_;

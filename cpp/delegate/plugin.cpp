@@ -9,7 +9,8 @@ namespace {
 
 constexpr uint32_t kMaxStruct = 4096;  // a greater size is no size
 
-// What `context` leads to: one call of init or execute. What only the other has is nullptr.
+// What `context` points to: one call of init or execute. Fields that only the other call has are
+// nullptr.
 struct Context {
   Allocator* memory;
   Tracer* tracer;

@@ -127,7 +127,7 @@ Status MethodLoader::make_tensor(size_t i, fb::Tensor from, Tensor* to) {
   return status;
 }
 
-// Its sizes in the file mean nothing: it starts without elements, and without memory.
+// Its sizes in the file have no meaning: it starts without elements and without memory.
 Status MethodLoader::make_unbounded(size_t i, Tensor* to) {
   if (method_.options_.blocks == nullptr) {
     return message_.fail(Code::NotSupported,

@@ -63,7 +63,8 @@ Status Method::check_outputs_apart() {
   return {};
 }
 
-// After a run of a plan with tensors that may be without memory: nobody reads an output that is.
+// After a run of a plan with tensors that may have no memory: refuses outputs without memory, which
+// cannot be read.
 Status Method::check_outputs() {
   for (size_t i = 0; i < n_outputs_; ++i) {
     if (!is_bare(parts_.outputs[i].value->tensor_or_null())) continue;
@@ -199,7 +200,7 @@ Status Method::run_delegate(const Instruction& instruction) {
   return status;
 }
 
-// What a delegate writes is no constant, which may lie in memory that cannot be written.
+// A delegate's output must not be a constant, whose memory may be read-only.
 Status Method::check_delegate_outputs(const Instruction& instruction) {
   for (uint32_t k = instruction.n_inputs; k < instruction.n_args; ++k) {
     const Tensor* output = instruction.args[k]->tensor_or_null();

@@ -55,7 +55,7 @@ void Pages::use_small_pages() {
 
 void Pages::release(size_t begin, size_t end) {
   const size_t page = page_bytes();
-  if (end == size_) end = (end + page - 1) / page * page;  // nobody else is on the last page
+  if (end == size_) end = (end + page - 1) / page * page;  // nothing else lies on the last page
   if (begin < end) release_pages(data_ + begin, data_ + end);
 }
 

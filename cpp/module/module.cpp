@@ -190,7 +190,7 @@ Result<MemoryUse> Module::memory_use(StringView method) {
   return measure_method(meta.value(), options_.scratch_bytes);
 }
 
-// What methods take changes what is left for tensors without bound.
+// The memory of methods reduces what is left for tensors without bound.
 void Module::count(uint64_t in_use) {
   in_use_ = in_use;
   const uint64_t limit = options_.memory_limit != 0 ? options_.memory_limit - in_use : SIZE_MAX;

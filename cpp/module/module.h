@@ -189,7 +189,7 @@ class Module {
   PoolWorkers workers_{1};
   HeapBlocks blocks_;  // for tensors without bound
   Generator generator_;
-  StateEntry* state_ = nullptr;  // of list_state(); nullptr if it is to be made anew
+  StateEntry* state_ = nullptr;  // of list_state(); nullptr if it must be computed again
   size_t n_state_ = 0;
   uint64_t in_use_ = 0;
   Message message_;

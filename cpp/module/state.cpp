@@ -28,7 +28,7 @@ bool has_name(fb::Tensor tensor) {
   return !tensor.extra_tensor_info().fully_qualified_name().empty();
 }
 
-// Where a file has no names (ExecuTorch's by default): what operators write in place.
+// If a file has no names (ExecuTorch's default), state is what operators write in place.
 void mark_written_in_place(const MethodMeta& meta, Span<bool> marks) {
   const fb::ExecutionPlan plan = meta.plan();
   for (size_t c = 0; c < plan.chains().size(); ++c) {

@@ -1,5 +1,5 @@
-// The keys of named data in order, to find one by halves and not one after the other: backends ask
-// for each of their weights by its key.
+// The keys of named data in order, for a binary search: backends ask for each of their weights by
+// its key.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ class KeyOrder {
   void sort(const NamedData& data, uint32_t* order);
   void clear() { order_ = nullptr; }
 
-  // The first of the entries of `data` with this key; data.n_keys() if there is none. Keys that
-  // were not sorted are looked at one after the other.
+  // The first of the entries of `data` with this key; data.n_keys() if there is none. Without
+  // sort(), by a linear search.
   size_t find(const NamedData& data, StringView key) const;
 
  private:

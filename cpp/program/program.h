@@ -26,7 +26,7 @@ class Program : public NamedData {
  public:
   // Reads and verifies. A second load() replaces the first; after a failure nothing is loaded.
   Status load(DataLoader& loader);
-  // What the last load() failed with.
+  // The error of the last load().
   const Message& message() const { return message_; }
   bool loaded() const { return image_.data() != nullptr; }
 
@@ -37,8 +37,8 @@ class Program : public NamedData {
   // the method, the value or the instruction in `message`.
   Result<MethodMeta> method_meta(StringView name, Message* message = nullptr) const;
 
-  // After load(): finds the keys of named data by halves from now on. `order` has room for
-  // n_keys() numbers, which are written here and must outlive this object.
+  // After load(): get() finds keys by binary search from now on. `order` has room for n_keys()
+  // numbers, which are written here and must outlive this object.
   void sort_keys(uint32_t* order);
   // Named data (NamedData): NotFound for an unknown key.
   Result<Span<const uint8_t>> get(StringView key) const override;

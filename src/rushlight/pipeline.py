@@ -99,11 +99,8 @@ def to_edge(
     for name, program in captured.items():
         progress(f"{name}: edge")
         edge[name] = to_edge_dialect(program, config, method=name)
-    return EdgeProgramManager(edge, constant_methods, config, contracts=_contracts_of(captured))
-
-
-def _contracts_of(captured: Mapping[str, ExportedProgram]) -> dict[str, dict[str, Any]]:
-    return {name: contract_of(program) for name, program in captured.items()}
+    contracts = {name: contract_of(program) for name, program in captured.items()}
+    return EdgeProgramManager(edge, constant_methods, config, contracts=contracts)
 
 
 @names_internal_errors
@@ -131,18 +128,17 @@ def to_edge_transform_and_lower(
     captured = _captured(programs)
     chosen = partitioners_of(partitioner, captured)
     whole = {name: wanted_whole(captured[name], chosen[name], config) for name in captured}
+    turns = max(map(len, chosen.values()), default=0)
+    contracts = {name: contract_of(program) for name, program in captured.items()}
     edge: dict[str, ExportedProgram] = {}
     while True:
         for name, program in captured.items():
             if name not in edge:
                 progress(f"{name}: edge")
                 edge[name] = to_edge_dialect(program, config, method=name, whole=whole[name])
-        manager = EdgeProgramManager(
-            edge, constant_methods, config, contracts=_contracts_of(captured)
-        )
+        manager = EdgeProgramManager(edge, constant_methods, config, contracts=contracts)
         if transform_passes:
             manager = manager.transform(transform_passes)
-        turns = max(map(len, chosen.values()), default=0)
         cut = Cut({name: manager.exported_program(name) for name in captured}, {})
         for turn in range(turns):
             mine = {name: found[turn] for name, found in chosen.items() if turn < len(found)}
@@ -158,7 +154,7 @@ def to_edge_transform_and_lower(
             return manager._lowered(cut) if turns else manager
         # Whether a call is taken is known for sure only of the Edge graph, whose constants are
         # folded, and a decomposed call changes what can be folded around it: the method's graph is
-        # made anew. Its parts were not compiled yet, and other methods keep their graphs.
+        # made anew. What the last partitioner took is not compiled yet.
         for name in (name for name, names in left.items() if names):
             whole[name] -= left[name]
             del edge[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rushlight.check.fused import Fault
 from rushlight.errors import REPORT_IT, Code, LoadError, RunError
 from rushlight.ir.findings import Finding
+from rushlight.ir.torch_release import text_of
 
 _MEMORY = (Code.MEMORY_ALLOCATION_FAILED, Code.OUT_OF_RESOURCES)
 _MISSING = (Code.OPERATOR_MISSING, Code.NOT_FOUND)
@@ -16,7 +17,7 @@ def eager_fails(error: Exception) -> Finding:
     return Finding(
         "model-fails",
         f"the model itself fails on the example inputs: {type(error).__name__}: "
-        f"{' '.join(str(error).split())}",
+        f"{' '.join(text_of(error).split())}",
         "Give example inputs that it takes, or pass verify=False",
     )
 

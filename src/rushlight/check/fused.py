@@ -316,6 +316,5 @@ def _error(got: Any, wanted: Any) -> _Array:
     with np.errstate(invalid="ignore"):
         error = one - other
     is_same = (one == other) | (np.isnan(one) & np.isnan(other))
-    error[is_same] = 0
-    error[~is_same & ~(np.isfinite(one) & np.isfinite(other))] = np.inf
-    return error
+    is_finite = np.isfinite(one) & np.isfinite(other)
+    return np.where(is_same, 0.0, np.where(is_finite, error, np.inf))

@@ -36,7 +36,7 @@ class Method(NotCopied):
         self._program = owner  # for the lines of messages
         core.narrow(contract.input_specs(), len(contract.symbols))
         self._form = _form(contract.out_spec)
-        core.set_form(self._form or "list")
+        core.set_structure(self._form or "list")
         core.describe(
             [v.label for v in contract.inputs],
             [f"output {path}" if path else "the output" for path in contract.out_spec.paths()],

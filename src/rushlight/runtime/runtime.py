@@ -111,7 +111,7 @@ class Method:
 
     def __init__(self, core: _core.Method, program: _core.Program, contract: Contract, meta: Any):
         core.narrow(contract.input_specs(), len(contract.symbols))
-        core.set_form("list")
+        core.set_structure("list")
         self._core = core
         self._program = program
         self._contract = contract

@@ -330,7 +330,7 @@ void test_reduce() {
   }
 }
 
-// Sums that are none too large, though sums of some of their elements are.
+// Sums that do not overflow, although sums of some of their elements do.
 void test_reduce_extremes() {
   for (int64_t inner : {1, 7, 70}) {
     Reduce r;

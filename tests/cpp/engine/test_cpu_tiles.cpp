@@ -302,7 +302,7 @@ void test_blocks() {
 
 // --- what is refused ----------------------------------------------------------------------------
 
-// What the header promises of a valid program, said once more.
+// A second implementation of the header's rules for valid programs.
 bool sound(const Program& program, size_t operands) {
   bool written[256] = {};
   for (const TileInstruction& i : program) {
@@ -326,7 +326,7 @@ bool sound(const Program& program, size_t operands) {
   return true;
 }
 
-// What is loaded as it lies ends with its memory, however rows are cut to store them.
+// Operands that are read in place are not read past their memory, however rows are divided.
 void test_nothing_behind_an_operand_is_read() {
   Random random(5);
   const TileInstruction program[] = {{TileOp::LOAD, 0, 0, 0, 0, 0}, {TileOp::STORE, 1, 0, 0, 0, 0}};

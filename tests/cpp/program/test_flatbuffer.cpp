@@ -163,7 +163,7 @@ void test_reads_back() {
   CHECK(plan.name() == "forward");
   CHECK(plan.values()[0].val_type() == fb::KernelTypes::Int);
   CHECK(plan.values()[0].val_as_Int().int_val() == -7);
-  // What is absent reads as default or empty, at any depth.
+  // Absent fields read as default or empty, at any depth.
   CHECK(!plan.values()[0].val_as_Tensor().present());
   CHECK(plan.values()[0].val_as_Tensor().extra_tensor_info().fully_qualified_name().empty());
   CHECK(!plan.has_delegates() && plan.delegates().empty() && plan.has_values());

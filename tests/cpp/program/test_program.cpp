@@ -59,7 +59,7 @@ void test_headers() {
   CHECK(damaged(24, ~0ull, 8).code() == Code::InvalidProgram);
   std::vector<uint8_t> longer = good;
   longer.resize(good.size() + 1000);
-  CHECK(open(longer, &message).ok());  // bytes behind the end are nobody's
+  CHECK(open(longer, &message).ok());  // bytes after the end are ignored
 }
 
 void test_segments() {
@@ -91,7 +91,7 @@ void test_named_data() {
   CHECK(loaded.program.get("d").status().code() == Code::NotFound);
 }
 
-// Keys are found by halves as they are one after the other: the first of equal ones.
+// A binary search finds what a linear one does: the first of equal keys.
 void test_sorted_keys() {
   ProgramFile file;
   for (uint8_t i = 0; i < 40; ++i) {

@@ -193,8 +193,8 @@ inline uint32_t tile_word(uint32_t op, uint32_t out, uint32_t a, uint32_t b = 0)
   return op | out << 8 | a << 16 | b << 24;
 }
 
-// x [a, 4] and y [b, 4], of so many rows at most: cat(2 x, y) and the sums of the rows of 2 x,
-// which lies in scratch.
+// x [a, 4] and y [b, 4], with at most `most_x` and `most_y` rows: cat(2 x, y) and the sums of the
+// rows of 2 x, which lies in scratch.
 inline EngineGraph join_graph(int64_t most_x = 6, int64_t most_y = 5) {
   constexpr uint32_t kLoad = 0, kStore = 1, kMulValue = 54;
   constexpr uint32_t kTwo = 0x40000000;

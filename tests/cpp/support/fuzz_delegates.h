@@ -185,7 +185,7 @@ class Constants : public NamedData {
 // Gives sizes other ones, the same for equal ones.
 class Sizing {
  public:
-  // Those that there were if `seed` is 0.
+  // The original ones if `seed` is 0.
   explicit Sizing(uint32_t seed) : seed_(seed), random_(seed) {}
   int32_t operator()(int32_t size) {
     if (seed_ == 0 || size <= 0) return size;
@@ -277,7 +277,7 @@ inline void give_up(const Counts& counts, const char* what) {
   std::abort();
 }
 
-// What is dynamic also runs with other sizes of its inputs.
+// Dynamic delegates also run with other sizes of their inputs.
 template <class Tested>
 void run(const Recording& recording, const std::vector<uint8_t>& payload, bool is_dynamic,
          Workers* workers, Counts* counts) {

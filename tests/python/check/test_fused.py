@@ -140,6 +140,8 @@ def test_infinite_results_are_no_departure(model: torch.nn.Module, depends: bool
 @pytest.mark.parametrize(
     ("got", "wanted", "departure"),
     [
+        (3.0, 2.0, 0.5),
+        (torch.inf, torch.inf, 0.0),
         ([1.0, torch.inf], [1.0, torch.inf], 0.0),
         ([1.0, torch.nan], [1.0, torch.nan], 0.0),
         ([3.0, torch.inf], [2.0, torch.inf], 0.5),
@@ -149,7 +151,7 @@ def test_infinite_results_are_no_departure(model: torch.nn.Module, depends: bool
     ],
 )
 def test_how_far_infinite_values_depart(
-    got: list[float], wanted: list[float], departure: float
+    got: float | list[float], wanted: float | list[float], departure: float
 ) -> None:
     assert _departure([torch.tensor(got)], [torch.tensor(wanted)]) == departure
 

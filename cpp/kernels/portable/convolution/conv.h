@@ -68,12 +68,12 @@ void take_float_weights(KernelContext& ctx, Conv* conv, Tensor* copy);
 bool conv_tiles(KernelContext& ctx, const ScratchShares& shares, const Conv& conv);
 // One input channel per group: the types that conv_any takes.
 void conv_lines(KernelContext& ctx, const Conv& conv);
-// What a worker has of a share, or of the stack if shares are smaller.
+// A worker's memory: its share of the scratch memory, or the stack if shares are smaller.
 constexpr size_t kStackBytes = 6 * 1024;
 inline size_t share_bytes(const ScratchShares& shares) {
   return std::max(shares.bytes(), kStackBytes);
 }
-// Calls run(item) for every item, of workers that make(memory) returns: one for each share.
+// Calls run(item) for every item, on the workers that make(memory) returns, one for each share.
 template <typename Make>
 void run_items(KernelContext& ctx, const ScratchShares& shares, int64_t items, Make make) {
   if (shares.bytes() < kStackBytes) {
@@ -95,13 +95,13 @@ void conv_any(KernelContext& ctx, const ScratchShares& shares, const Conv& conv)
 void conv_weight_gradient(KernelContext& ctx, const Conv& forward, const Tensor& grad,
                           const Tensor& result);
 
-// a * b, or at least so much that it fits nowhere if that overflows.
+// a * b, or a number too large for any memory if that overflows.
 inline int64_t many(int64_t a, int64_t b) {
   constexpr int64_t kMost = int64_t{1} << 31;
   return std::min(a, kMost) * std::min(b, kMost);
 }
 
-// The input position that a tap at an output meets along one dimension, or -1.
+// The input position that a tap reads for an output along one dimension, or -1.
 int64_t met_by(const Conv& conv, size_t s, int64_t output, int64_t tap);
 
 // A box of `channels` side by side in one image as float32, channels innermost; it may stick out of

@@ -49,7 +49,7 @@ Movers movers(size_t size) {
   return {gather<uint64_t>, scatter<uint64_t>};
 }
 
-// How much is worked on at a time, in so many elements of memory.
+// The sizes of blocks, chosen to fit in the given elements of memory.
 struct Blocks {
   int64_t tile;
   int64_t depth;
@@ -61,7 +61,7 @@ struct Blocks {
         depth(std::min(kDepth, conv.group_in * conv.taps())),
         height(std::min(kHeight, conv.group_out)),
         width(std::min(kTiles, (conv.pixels() + tile - 1) / tile) * tile) {
-    // The groups share what is known of one tile's pixels.
+    // All groups share the offsets of a tile's pixels.
     if (conv.groups > 1 && conv.taps() <= kKeptTaps) width = tile;
     const auto fits = [&] { return height * depth + depth * tile + height * width <= room; };
     while (!fits() && width > tile) width = (width / tile + 1) / 2 * tile;
@@ -159,7 +159,7 @@ class Convolver {
     }
   }
 
-  // Where the pixels of a tile meet the input, before a tap's own shift.
+  // The input positions of a tile's pixels, without the shift of a tap.
   struct Pixels {
     int64_t count;
     int64_t at[kMaxSpatial][kMaxTile];
@@ -178,8 +178,9 @@ class Convolver {
     }
   }
 
-  // What a tap meets at the pixels of a tile: the offset of each, or -1 where there is nothing, as
-  // the bits of `outside` say, too. If the rest lie in a row, so that pixel j meets `base` + j.
+  // The input elements that a tap reads for the pixels of a tile: the offset of each, or -1 outside
+  // the input, which the bits of `outside` mark, too. If the others are dense, pixel j reads `base`
+  // + j.
   struct Met {
     int64_t offsets[kMaxTile];
     int64_t base = 0;
@@ -187,7 +188,7 @@ class Convolver {
     uint32_t outside = 0;
   };
 
-  // Adds to the offsets what a tap's coordinate along one dimension says.
+  // Adds a tap's shift along one dimension to the offsets.
   void meet_along(const Pixels& pixels, size_t s, int64_t tap, const int64_t* before,
                   int64_t* offsets) const {
     const int64_t count = pixels.count;
@@ -234,7 +235,7 @@ class Convolver {
     find_row(pixels.count, met);
   }
 
-  // Keeps what all taps meet at a tile's pixels, if they are few.
+  // Keeps the offsets of all taps for a tile's pixels, if there are few taps.
   void keep(int64_t first, int64_t count) {
     if (kept_at_ == first) return;
     kept_at_ = first;
@@ -342,7 +343,7 @@ class Convolver {
   T* sums_;
   int64_t group_ = 0;
   int64_t image_ = 0;
-  // What is kept, and for which first k or pixel it holds.
+  // What is kept between blocks, and the first k or pixel that it belongs to.
   int64_t weights_at_ = -1;
   int64_t kept_at_ = -1;
   int64_t outs_at_ = -1;

@@ -66,7 +66,7 @@ void fill_zeros(const Tensor& tensor) {
   std::fill(bytes, bytes + tensor.nbytes(), uint8_t{0});
 }
 
-// What is asked for, and what of; an out that is not asked for is nullptr.
+// The gradients to compute, and their operands; an out that is not wanted is nullptr.
 struct Gradients {
   Conv forward;
   const Tensor& grad;

@@ -1,5 +1,5 @@
 // The gradient of a convolution's weights where channels lie side by side: boxes of pixels are
-// copied as float32, padding included, so that a tap meets a line of the copy as it lies.
+// copied as float32, padding included, so that a tap reads a line of the copy in place.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/convolution/conv_gradient.h"
@@ -9,8 +9,9 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kBlock = 32;    // channels of a box, on either side
-constexpr int64_t kPixels = 128;  // that meet a tap at a time: lines of so many lie in L1
+constexpr int64_t kBlock = 32;  // channels of a box, on either side
+constexpr int64_t kPixels =
+    128;  // pixels that a tap takes at a time: lines of this length stay in L1
 constexpr int64_t kMaxLines = 32;
 
 int64_t blocks(int64_t n, int64_t each) { return (n + each - 1) / each; }
@@ -18,7 +19,7 @@ int64_t blocks(int64_t n, int64_t each) { return (n + each - 1) / each; }
 // Floats of a copy, with what may be read behind it, in whole lines of cache.
 int64_t floats(int64_t n) { return blocks(n + kChannelSlack, 16) * 16; }
 
-// What is worked on at a time: some whole groups, or some channels and columns of one.
+// A block of work: some whole groups, or some channels and columns of one.
 struct Extent {
   int64_t groups;
   int64_t channels;
@@ -122,7 +123,7 @@ class BoxSums {
     }
   }
 
-  // What tap t meets at the first pixel of a line.
+  // The input that tap t reads for the first pixel of a line.
   const float* met_by_tap(int64_t t, int64_t line) const {
     const PoolAxis* axes = g_.axes;
     const int64_t k = t % axes[2].kernel;

@@ -123,7 +123,7 @@ int64_t count_tiles(const Conv& conv, const Tile& tile) {
   return n;
 }
 
-// Where a tile starts, and how much of it there is.
+// The start and the size of a tile, which is smaller at the edges.
 struct Place {
   int64_t image;
   int64_t group;

@@ -29,7 +29,7 @@ void join_lines(Gradient* g) {
   g->narrow.strides[2] = pixel_stride(g->narrow);
 }
 
-// How much is worked on at a time, in so many elements of memory.
+// The sizes of blocks, chosen to fit in the given elements of memory.
 struct Blocks {
   int64_t tile;
   int64_t pixels;
@@ -118,7 +118,7 @@ class Multiplier {
     }
   }
 
-  // What one tap meets in n channels, the first of which starts at `from`.
+  // The input that one tap reads in n channels, the first of which starts at `from`.
   void unfold_tap(int64_t tap, int64_t from, int64_t n, int64_t first, int64_t count, T* to) {
     const PoolAxis* axes = g_.axes;
     const int64_t k = tap % axes[2].kernel;
@@ -184,7 +184,7 @@ class Multiplier {
     strided_copy(from, to, transposition, sizeof(T));
   }
 
-  // Where a pixel of a channel of `narrow` lies.
+  // The offset of a pixel of a channel of `narrow`.
   int64_t narrow_offset(int64_t image, int64_t column, int64_t d, int64_t h, int64_t w) const {
     return image * g_.narrow.outer_stride +
            (group_ * g_.columns + column) * g_.narrow.inner_stride + d * g_.narrow.strides[0] +

@@ -117,7 +117,7 @@ T load(const Tensor& tensor, int64_t offset) {
   return static_cast<T>(double_at(tensor, offset));
 }
 
-// What one thread works with.
+// One thread's buffers.
 template <typename T>
 class Sampler {
  public:

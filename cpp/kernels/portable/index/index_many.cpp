@@ -172,7 +172,7 @@ Status broadcast_indices(KernelContext& ctx, Plan* plan) {
   return {};
 }
 
-// Where the common shape goes, and with it the shape of the result.
+// Computes the shape of the result, and where the common shape lies in it.
 Status shape_result(KernelContext& ctx, const Tensor& self, Plan* plan, bool* indexed) {
   bool neighbours = true;
   for (size_t k = 0; k < plan->n; ++k) {

@@ -147,7 +147,7 @@ void move(void* table_in, const int64_t* places, void* other_in, int64_t stride,
   }
 }
 
-// Those of elements of a size in bytes: 1, 2, 4, 8, or 16.
+// The function for elements of 1, 2, 4, 8 or 16 bytes.
 using MoveFn = void (*)(void* table, const int64_t* places, void* other, int64_t stride, int64_t n);
 template <bool kScatter>
 MoveFn move_of(size_t size) {
@@ -202,7 +202,8 @@ Tensor one_element(DType dtype, void* element) {
   return scalar;
 }
 
-// `index` has the rank of `tensor` (0-d counts as 1-d) and, but for `dim`, is nowhere longer.
+// `index` has the rank of `tensor` (0-d counts as 1-d), and is no longer in any dimension except
+// `dim`.
 Status check_index_shape(KernelContext& ctx, const Tensor& index, const char* name,
                          const Tensor& tensor, size_t dim) {
   bool fits = std::max<int>(index.rank, 1) == std::max<int>(tensor.rank, 1);
@@ -389,7 +390,7 @@ Status check_foldable(KernelContext& ctx, FoldFn fold, const Tensor& out) {
                   dtype_name(out.dtype));
 }
 
-// What a fold starts from: joining it with an element gives the element.
+// The neutral element of a fold.
 void neutral_element(Fold fold, DType dtype, void* element) {
   const double infinity = std::numeric_limits<double>::infinity();
   int64_t number = fold == Fold::Multiply ? 1 : 0;
@@ -438,7 +439,8 @@ Status fold_into(KernelContext& ctx, const Tensor& index, size_t dim, const Tens
                     fold_elements(fold, out.dtype), out);
 }
 
-// Folds src into a copy of self; unless self counts too, the places that it goes to start anew.
+// Folds src into a copy of self; unless self counts too, the places that it goes to start from the
+// fold's neutral element.
 Status scatter_fold(KernelContext& ctx, EValue* const* args, Fold fold, bool include_self,
                     Tensor& out) {
   const Tensor& index = args[2]->tensor();

@@ -10,8 +10,9 @@
 
 namespace rushlight::kernels {
 
-// What int8 elements stand for: (element - zero) * scale, with one scale and zero for each row of
-// the last dimension. The tensors lie like the one they belong to, without its last dimension.
+// The numbers that int8 elements stand for: (element - zero) * scale, with one scale and zero for
+// each row of the last dimension. The tensors lie like the one they belong to, without its last
+// dimension.
 struct RowQuantization {
   const float* scales = nullptr;
   const int8_t* zeros = nullptr;

@@ -106,7 +106,7 @@ struct Options {
   const EValue& dropout;
   const EValue& causal;
   const EValue& scale;
-  // What goes into the caches of keys and values first, once all is checked; or nullptr.
+  // The keys and values that are written to the caches first, after all checks; or nullptr.
   const Tensor* pieces[2] = {};
 };
 

@@ -179,7 +179,7 @@ Status batch_shape(KernelContext& ctx, const Tensor& a, const Tensor& b, Shape* 
   return {};
 }
 
-// Where batch `i`, counted in row-major order over `out`'s batch dimensions, starts in `t`.
+// The offset in `t` of batch `i`, counted in row-major order over `out`'s batch dimensions.
 int64_t batch_offset(const Tensor& t, const Tensor& out, int64_t i) {
   int64_t offset = 0;
   for (size_t d = out.rank - size_t{2}; d-- > 0;) {

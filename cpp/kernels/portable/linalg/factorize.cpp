@@ -37,7 +37,7 @@ Shape batch_shape(const Tensor& t) {
   return shape;
 }
 
-// Calls body(index) for all matrices of `out`, of which each costs so many multiplications.
+// Calls body(index) for all matrices of `out`; `each` is the multiplications of one.
 template <typename Body>
 void for_matrices(KernelContext& ctx, const Tensor& out, int64_t each, Body body) {
   ctx.parallel(matrices(out), matrix_grain(each), [&](int64_t begin, int64_t end) {

@@ -256,7 +256,7 @@ void multiply_dots(KernelContext& ctx, const Product& p) {
 }
 
 // Few rows (at most wide_height), and B's columns are consecutive: tiles as wide as registers
-// allow, B read as it lies.
+// allow, B is read in place.
 void multiply_wide(const Workspace& work, const Product& p) {
   const GemmLoops& loops = gemm_loops();
   const int64_t height = p.m;

@@ -47,7 +47,7 @@ struct Factor {
   bool columns_lie_flat() const { return plain() && i_stride == 1; }
 };
 
-// Where the columns of C lie if they are pixels of a grid with gaps.
+// The layout of C's columns if they are pixels of a grid with gaps.
 struct Grid {
   int64_t size[kMaxSpatial];
   int64_t strides[kMaxSpatial];
@@ -82,7 +82,7 @@ class Shares {
  public:
   static constexpr int kMost = 8;
   explicit Shares(int count) : count_(count) {}
-  // The number of a piece that nobody has; waits for one if need be.
+  // The number of a free piece; waits for one if necessary.
   int take();
   void give(int share) { taken_.fetch_and(~(1u << share), std::memory_order_release); }
 

@@ -21,7 +21,7 @@ struct Matrix {
 
   T& operator()(int64_t i, int64_t j) const { return data[i * row + j * col]; }
   Matrix transposed() const { return {data, cols, rows, col, row}; }
-  // So many rows and columns from these on.
+  // `n_rows` rows and `n_cols` columns from (i, j) on.
   Matrix part(int64_t i, int64_t n_rows, int64_t j, int64_t n_cols) const {
     return {data + i * row + j * col, n_rows, n_cols, row, col};
   }
@@ -73,7 +73,7 @@ Status check_matrices(KernelContext& ctx, const char* name, const Tensor& tensor
 // The same, and InvalidArgument unless its matrices are square.
 Status check_square(KernelContext& ctx, const char* name, const Tensor& tensor);
 
-// Multiplications that are worth a run of KernelContext::parallel(), by so many a matrix.
+// The grain for KernelContext::parallel(), in matrices of this many multiplications.
 inline int64_t matrix_grain(int64_t each) { return (int64_t{1} << 18) / (each + 1) + 1; }
 
 // Solves a x = b in place of b, `a` being triangular: its other half is not read, nor, if `unit`,

@@ -10,7 +10,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// Where the element lies that is number `n` in row-major order.
+// The offset of element `n` in row-major order.
 int64_t offset_of(const Tensor& tensor, int64_t n) {
   int64_t offset = 0;
   for (size_t d = tensor.rank; d-- > 0;) {

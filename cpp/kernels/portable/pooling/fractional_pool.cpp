@@ -19,7 +19,7 @@ struct Axis {
   int64_t out = 1;
   int64_t kernel = 1;
 
-  // Where window i starts: fractions of the input, moved by the sample.
+  // The start of window i: a fraction of the input, moved by the sample.
   template <typename T>
   int64_t start(int64_t i, T sample) const {
     if (i == out - 1) return in - kernel;

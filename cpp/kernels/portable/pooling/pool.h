@@ -83,10 +83,10 @@ struct PoolLine {
 PoolLine channel_line(const Pooling& p, int64_t i);
 PoolLine pixel_line(const Pooling& p, int64_t i);
 
-// How many lines to work on at a time, each of so many elements of work.
+// How many lines to take at a time, each with this many elements of work.
 int64_t pool_grain(int64_t line_work);
 
-// What a pooling is given; `dilation` may be nullptr.
+// The arguments of a pooling; `dilation` may be nullptr.
 struct PoolArguments {
   const EValue& kernel;
   const EValue& stride;

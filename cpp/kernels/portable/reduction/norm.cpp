@@ -36,7 +36,7 @@ class ChannelNormalizer {
     run_ = pixels_.take_run(run_strides_);
   }
 
-  // What is worked on at once: a group, or a chunk of channels, of one batch or of all.
+  // A piece of work: a group, or a chunk of channels, of one batch or of all.
   int64_t items() const { return (norm_.per_batch ? norm_.in->sizes[0] : 1) * pieces(); }
 
   void run(int64_t begin, int64_t end) {
@@ -96,8 +96,7 @@ class ChannelNormalizer {
     store_value(*norm_.rstd_out, place(*norm_.rstd_out), rstd);
   }
 
-  // --- one channel after the other
-  // ----------------------------------------------------------------
+  // --- one channel after the other --------------------------------------------------------------
 
   double fold_channels(ReduceOp op, int64_t first, int64_t n, const double* mean) {
     const ReduceRowFn fold = reduce_loops().row[static_cast<size_t>(op)][type_];
@@ -145,8 +144,7 @@ class ChannelNormalizer {
     }
   }
 
-  // --- channels side by side
-  // ----------------------------------------------------------------------
+  // --- channels side by side --------------------------------------------------------------------
 
   void fold_pixels(ReduceOp op, int64_t first, size_t n, double* acc, const double* mean) {
     const ReduceColumnFn fold = reduce_loops().column[static_cast<size_t>(op)][type_];
@@ -169,7 +167,7 @@ class ChannelNormalizer {
     return std::min(static_cast<int64_t>(kChunk) / size, run_);
   }
 
-  // What holds for n channels, for each of those pixels.
+  // Repeats the values of n channels for each of those pixels.
   void repeat(double* values, size_t n) const {
     for (size_t i = n; i < static_cast<size_t>(together(n)) * n; ++i) values[i] = values[i - n];
   }

@@ -177,7 +177,7 @@ class _Writer:
 def least_version(graph: fb.Graph) -> int:
     """The least version whose readers know all that is in a payload: by its fields, as the schema
     says, and by the dtypes of its values."""
-    return max(fb.least_version(graph), *(version for version in _versions_of_values(graph)))
+    return max(fb.least_version(graph), *_versions_of_values(graph))
 
 
 def _versions_of_values(graph: fb.Graph) -> Iterator[fb.Version]:

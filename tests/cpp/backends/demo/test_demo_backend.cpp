@@ -351,7 +351,7 @@ void test_damage(int rounds) {
   const std::string whole = kAll;
   size_t loaded = 0;
   for (size_t n = 0; n < whole.size(); ++n) {
-    // What is cut behind an output's line is a program of one output.
+    // Text that is cut after an output's line is a program of one output.
     CHECK(survives(whole.substr(0, n)) == (n == whole.rfind("out")));
   }
   std::minstd_rand random(seed_for(0));

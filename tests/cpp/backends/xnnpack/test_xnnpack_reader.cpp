@@ -1,5 +1,5 @@
-// What payloads of XNNPACK's delegate are refused for, and why; and that the forms that they come
-// in, old and new, are read.
+// The reasons for which payloads of XNNPACK's delegate are refused; and that the forms that they
+// come in, old and new, are read.
 #include <cstring>
 #include <string>
 #include <vector>

@@ -9,7 +9,7 @@ namespace rushlight::kernels {
 
 constexpr int64_t kMaxChannelRows = 8;
 constexpr int64_t kMaxChannelVectors = 2;
-// Vectors are read whole: so many floats must be readable beyond each operand's end.
+// Vectors are read whole: this many floats must be readable after each operand's end.
 constexpr int64_t kChannelSlack = kMaxChannelVectors * 16;
 
 // sums[i][j] += sum over terms t and k of a[t][i][k] b[t][k][j], for j < columns.

@@ -26,7 +26,7 @@ using GemmTileFn = void (*)(const GemmTile& tile);
 
 constexpr int kMaxTileHeight = 14;
 constexpr int64_t kPanelVectors = 2;  // width of a full panel of B, in vectors
-constexpr int kMaxWideHeight = 6;     // rows of A for which B is read as it lies
+constexpr int kMaxWideHeight = 6;     // rows of A for which B is read in place
 constexpr int64_t kMaxTileFloats = int64_t{28} * 16;
 constexpr int64_t kMaxPanelWidth = int64_t{2} * 16;
 constexpr int64_t kDotRows = 4;  // most rows of one call of `dot`, on either side

@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kWidth = kPanelVectors * kLanes;
 constexpr int kCachedTaps = 27;
 
-// What one tap meets at each pixel of a panel, relative to the origin of a channel.
+// The input that one tap reads for each pixel of a panel, relative to the origin of a channel.
 struct Tap {
   int64_t delta;                // of the tap against the first one
   int32_t index[kWidth];        // offset, 0 where it lies outside
@@ -129,7 +129,7 @@ void pack_taps(const Window& w, int64_t first, int count, int64_t k0, int64_t n,
   }
 }
 
-// What pixels meet in the padding, a piece of a channel run at a time.
+// Writes the padding that pixels read, a piece of a run of channels at a time.
 constexpr int64_t kZeroRun = 256;
 constexpr float kZeros[kZeroRun] = {};
 
