@@ -208,6 +208,22 @@ class Listener(nn.Module):
         return self.gru(self.lstm(x)[0])[0][-1]
 
 
+class Reader(nn.Module):
+    """Recurrent layers of every kind over a sequence that is too long to be written out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(4, 6, num_layers=2, bidirectional=True, proj_size=3, batch_first=True)
+        self.gru = nn.GRU(6, 5, batch_first=True)
+        self.rnn = nn.RNN(5, 4, bias=False, batch_first=True)
+        self.last = nn.RNN(4, 4, nonlinearity="relu", bidirectional=True, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y, (hidden, cell) = self.lstm(x)
+        y, state = self.gru(y)
+        return self.last(self.rnn(y)[0])[0], hidden, cell, state
+
+
 class NonZero(nn.Module):
     def forward(self, x: torch.Tensor) -> Any:
         found = torch.nonzero(x > 0)
@@ -298,6 +314,7 @@ CASES: dict[str, FlowCase] = {
         lambda: [(torch.randn(n, 2, 4),) for n in (3, 8, 1)],
         ({0: Dim("n", min=1, max=8)},),
     ),
+    "recurrent_fixed": FlowCase(Reader, lambda: [(torch.randn(2, 20, 4),)]),
     "nonzero": FlowCase(NonZero, lambda: _signs(3, 4)),
     "masked_rows": FlowCase(RowsThatMatch, lambda: _signs(5, 4)),
     "item_in_shape": FlowCase(

@@ -4,10 +4,11 @@ NAME...`.
 Every later runtime must load them. Those of version 1 hold together every operation that it has,
 those of version 2 Winograd's algorithm, weights in bfloat16, and sizes that follow from the inputs'
 sizes, those of version 3 every operation on integers, that of version 4 integers that products add
-to their results, those of version 5 products of floats with integers, and float16. A new version of
-the payload gets files of its own: these stay as they are. Eager PyTorch's outputs for inputs of
-ones, of quantised programs their graph's, go to expected.json, for several sizes of the inputs
-where these are dynamic: "name.method 2,3 4" is that of inputs [2, 3] and [4].
+to their results, those of version 5 products of floats with integers, and float16, those of version
+6 recurrent layers. A new version of the payload gets files of its own: these stay as they are.
+Eager PyTorch's outputs for inputs of ones, of quantised programs their graph's, go to
+expected.json, for several sizes of the inputs where these are dynamic: "name.method 2,3 4" is that
+of inputs [2, 3] and [4].
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import pathlib
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,6 +28,7 @@ from torchao.quantization.granularity import PerAxis, PerGroup
 
 import rushlight as rl
 from rushlight.backends.cpu import CpuPartitioner
+from rushlight.capture import capture
 from rushlight.quantization import (
     CpuQuantizer,
     QuantizationConfig,
@@ -289,10 +292,69 @@ class Float16(nn.Module):
         return self.last(y).float(), self.last(y.mean(1)).float()
 
 
+class Recurrent(nn.Module):
+    """Recurrent layers of every kind: stacked, both ways, projected, with first states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(5, 6, 2, batch_first=True, bidirectional=True, proj_size=3)
+        self.gru = nn.GRU(6, 17)
+        self.tanh, self.relu = nn.RNN(17, 4, 2), nn.RNN(17, 4, nonlinearity="relu", bias=False)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y, (hidden, cell) = self.lstm(x)
+        y, last = self.gru(
+            y.transpose(0, 1), torch.tanh(x[:, :1, :1]).transpose(0, 1).expand(1, -1, 17)
+        )
+        return self.tanh(y)[0] + self.relu(y)[0], hidden, cell, last
+
+
+class QuantizedRecurrent(nn.Module):
+    """A layer whose products are of rows that are quantised at run time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Buffer(torch.randn(9))
+        self.gru = nn.GRU(9, 17)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.gru(x * self.scale)  # type: ignore[no-any-return]
+
+
+def by_steps(exported: torch.export.ExportedProgram, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """What the quantised layer computes, a step at a time: torch has no such layer."""
+    ops = torch.ops.quantized_decomposed
+    held = {**exported.constants, **exported.state_dict}
+    [layer] = exported.graph.find_nodes(op="call_function", target=torch.ops.aten.gru.input)
+    names = {s.arg.name: str(s.target) for s in exported.graph_signature.input_specs}
+
+    def data(node: torch.fx.Node) -> torch.Tensor:
+        if node.op == "placeholder":
+            return held[names[node.name]].detach()
+        args = [data(a) if isinstance(a, torch.fx.Node) else a for a in node.args]
+        return node.target(*args, **node.kwargs)  # type: ignore[operator, no-any-return]
+
+    def rows(x: torch.Tensor) -> torch.Tensor:
+        scales = ops.choose_qparams_per_token_asymmetric(x, torch.int8)
+        how = (*scales, -128, 127, torch.int8)
+        return ops.dequantize_per_token(ops.quantize_per_token(x, *how), *how, torch.float32)
+
+    into, own, into_bias, own_bias = map(data, layer.args[2])
+    x = x * next(held[n] for n in held if "scale" in n and held[n].shape == (9,))
+    hidden, results = torch.zeros(x.shape[1], own.shape[1]), []
+    for given in F.linear(rows(x), into, into_bias):
+        a, b = given.chunk(3, -1), F.linear(rows(hidden), own, own_bias).chunk(3, -1)
+        reset, update = torch.sigmoid(a[0] + b[0]), torch.sigmoid(a[1] + b[1])
+        hidden = torch.lerp(torch.tanh(a[2] + reset * b[2]), hidden, update)
+        results.append(hidden)
+    return torch.stack(results), hidden[None]
+
+
 QUANTIZERS = {
     "cpu_engine_v3_images": images_quantizer,
     "cpu_engine_v3_rows": rows_quantizer,
     "cpu_engine_v4_residuals": lambda: CpuQuantizer(static_config()),
+    "cpu_engine_v6_recurrent_bytes": lambda: CpuQuantizer(dynamic_config()),
 }
 
 
@@ -301,7 +363,7 @@ def program_of(
 ) -> torch.export.ExportedProgram:
     """What is lowered; `sizes` are the dynamic ones."""
     if name not in QUANTIZERS:
-        return torch.export.export(model.eval(), inputs, dynamic_shapes=sizes)
+        return capture(model.eval(), inputs, dynamic_shapes=sizes)
     return quantize(
         model.eval(), inputs, calibrate=[inputs], recipe=QUANTIZERS[name](), dynamic_shapes=sizes
     )
@@ -352,6 +414,16 @@ def main(names: list[str]) -> None:
         ),
         "cpu_engine_v5_halves": (Float16, [[(1, 64, 9)]], None),
         "cpu_engine_v5_weights": (WeightOnly, [[(n, 64)] for n in (1, 12, 8)], ({0: many},)),
+        "cpu_engine_v6_recurrent": (
+            Recurrent,
+            [[(3, 9, 5)], [(1, 2, 5)], [(2, 7, 5)]],
+            ({0: images, 1: length},),
+        ),
+        "cpu_engine_v6_recurrent_bytes": (
+            QuantizedRecurrent,
+            [[(9, 3, 9)], [(2, 1, 9)], [(7, 2, 9)]],
+            ({0: length, 1: images},),
+        ),
     }
     for name in names:
         make, shapes, sizes = programs[name]
@@ -361,6 +433,7 @@ def main(names: list[str]) -> None:
         write(name, exported)
         # Of halves the same in float32, as the engine computes it.
         eager = model.float() if name.endswith("_halves") else exported.module()
+        eager = partial(by_steps, exported) if name.endswith("recurrent_bytes") else eager
         for case in shapes:
             with torch.no_grad():
                 outputs = eager(*(torch.ones(shape) for shape in case))

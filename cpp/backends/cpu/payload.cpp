@@ -76,6 +76,7 @@ class Reader {
   Status read_quantized_binary(schema::QuantizedBinary from, QuantizedBinaryParameters* to);
   template <typename Table>
   Status read_residual(const Table& from, QuantizedResidualParameters* to);
+  Status read_recurrent(schema::Recurrent from, Parameters* to);
 
   Status refuse(const char* why) {
     return message_.fail(Code::DelegateInvalidCompatibility, "%s", why);
@@ -296,6 +297,8 @@ Status Reader::read_integers(schema::Node from, Parameters* to) {
       return {};
     case Operation::QuantizedPooling:
       return read_quantized_pooling(from.operation_as_QuantizedPooling(), to);
+    case Operation::Recurrent:
+      return read_recurrent(from.operation_as_Recurrent(), to);
     default:
       return refuse("its kind is unknown to this runtime; update the runtime");
   }
@@ -383,6 +386,13 @@ Status Reader::read_residual(const Table& from, QuantizedResidualParameters* to)
   if (!from.has_residual()) return {};
   to->value = from.residual().value();
   return read_quantized_binary(from.residual().sum(), &to->sum);
+}
+
+Status Reader::read_recurrent(schema::Recurrent from, Parameters* to) {
+  if (from.cell() > schema::RecurrentCell::RNN_RELU) return refuse("it is of an unknown kind");
+  *to = RecurrentParameters{static_cast<RecurrentCell>(from.cell()), from.layers(),
+                            from.bidirectional(), from.units(), from.outputs()};
+  return {};
 }
 
 }  // namespace

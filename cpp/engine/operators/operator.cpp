@@ -23,8 +23,7 @@ const View* Setup::named(Span<const int32_t> numbers, size_t i) const {
 }
 
 Status Setup::check_floats(size_t inputs, size_t needed, size_t outputs, size_t weights) const {
-  if (node_->inputs.size() > inputs || node_->outputs.size() > outputs)
-    return refuse("it has too many values");
+  if (!has_values(inputs, outputs)) return refuse("it has too many values");
   for (size_t i = 0; i < inputs; ++i) {
     const View* view = input(i);
     if (view == nullptr && i < needed) return refuse("an input is missing");

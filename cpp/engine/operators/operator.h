@@ -69,6 +69,10 @@ class Setup {
   // False for inputs and constants.
   bool may_write(const View& view) const { return view.base >= first_writable_; }
 
+  // Whether there are at most so many inputs and outputs.
+  bool has_values(size_t inputs, size_t outputs) const {
+    return node_->inputs.size() <= inputs && node_->outputs.size() <= outputs;
+  }
   // Ok if there are at most `inputs` inputs and `outputs` outputs, the first `needed` inputs and
   // the first output are present, and all are float32 without repeated elements. `weights` is the
   // index of an input that may also have a half type; 0 for none.
@@ -140,5 +144,6 @@ Result<Operator*> make_operator(const ConvertParameters& parameters, Setup& setu
 Result<Operator*> make_operator(const QuantizeRowsParameters& parameters, Setup& setup);
 Result<Operator*> make_operator(const QuantizedProductParameters& parameters, Setup& setup);
 Result<Operator*> make_operator(const DynamicProductParameters& parameters, Setup& setup);
+Result<Operator*> make_operator(const RecurrentParameters& parameters, Setup& setup);
 
 }  // namespace rushlight::engine

@@ -19,6 +19,7 @@ enum class Version : uint32_t {
   INTEGERS = 3,
   RESIDUALS = 4,
   HALVES = 5,
+  RECURRENT = 6,
 };
 
 // Where the elements of a value lie.
@@ -143,7 +144,15 @@ enum class QuantizedBinaryKind : uint8_t {
   MULTIPLY = 2,
 };
 
-constexpr uint32_t kVersion = 5;  // the newest that is read
+// What a recurrent layer computes in each step.
+enum class RecurrentCell : uint8_t {
+  LSTM = 0,
+  GRU = 1,
+  RNN_TANH = 2,
+  RNN_RELU = 3,
+};
+
+constexpr uint32_t kVersion = 6;  // the newest that is read
 
 // What a node does.
 enum class Operation : uint8_t {
@@ -168,6 +177,7 @@ enum class Operation : uint8_t {
   QuantizedBinary = 18,
   Lookup = 19,
   QuantizedPooling = 20,
+  Recurrent = 21,
 };
 
 // Division and modulo round as Python's // and % do. Since version 2.
@@ -509,6 +519,28 @@ class QuantizedPooling : public Table {
   bool has_requantize() const { return field(9) != nullptr; }
 };
 
+// Recurrent layers over a sequence, one above the other, as torch has them. Inputs: x [steps,
+// batch, width], weights, bias, first hidden state [layers * directions, batch, outputs], first
+// cell state [layers * directions, batch, units] (LSTM), scales and shares (of int8 weights). Only
+// x and weights are needed; states that are left out are zeros. Outputs: [steps, batch, directions
+// * outputs], and the last states (may be left out), which lie as the first ones.  Weights are one
+// vector with the matrices of each layer and direction, forward first: of the input [width, gates *
+// units], of the hidden state [outputs, gates * units] and, if outputs < units, of the projection
+// [units, outputs]. They are packed as of a Product (float32, bfloat16, float16) or of a
+// DynamicProduct (int8; scales and shares have what belongs to all columns of each matrix, in the
+// same order). Gates are in torch's order. Bias is one vector, too: for each layer and direction
+// what is added to the gates, filled up with zeros to whole panels; of a GRU then what is added to
+// the hidden state's share of the new gate, likewise. Since version 6.
+class Recurrent : public Table {
+ public:
+  using Table::Table;
+  RecurrentCell cell() const { return scalar<RecurrentCell>(0, RecurrentCell::LSTM); }
+  uint32_t layers() const { return scalar<uint32_t>(1, 0); }
+  bool bidirectional() const { return scalar<bool>(2, false); }
+  int64_t units() const { return scalar<int64_t>(3, 0); }
+  int64_t outputs() const { return scalar<int64_t>(4, 0); }
+};
+
 // One fused operator. Errors and events name it by its index.
 class Node : public Table {
  public:
@@ -570,6 +602,9 @@ class Node : public Table {
   }
   QuantizedPooling operation_as_QuantizedPooling() const {
     return QuantizedPooling(member(0, static_cast<uint8_t>(Operation::QuantizedPooling)));
+  }
+  Recurrent operation_as_Recurrent() const {
+    return Recurrent(member(0, static_cast<uint8_t>(Operation::Recurrent)));
   }
   bool has_operation() const { return field(1) != nullptr; }
   // Values; -1 for one that is left out.
@@ -640,7 +675,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 3},  // a
     {FieldKind::Scalar, 3},  // b
     // Product
-    {FieldKind::Table, 25},  // epilogue
+    {FieldKind::Table, 26},  // epilogue
     // BatchProduct
     // Convolution
     {FieldKind::Scalar, 0},  // kind
@@ -649,7 +684,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Vector, 3},  // padding
     {FieldKind::Vector, 3},  // dilation
     {FieldKind::Scalar, 3},  // groups
-    {FieldKind::Table, 25},  // epilogue
+    {FieldKind::Table, 26},  // epilogue
     // Pooling
     {FieldKind::Scalar, 0},  // average
     {FieldKind::Vector, 3},  // kernel
@@ -659,7 +694,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 0},  // count_padding
     {FieldKind::Scalar, 3},  // divisor
     // Elementwise
-    {FieldKind::Table, 26},  // program
+    {FieldKind::Table, 27},  // program
     // Norm
     {FieldKind::Scalar, 0},  // rms
     {FieldKind::Scalar, 2},  // epsilon
@@ -684,13 +719,13 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 2},  // zero_point
     // QuantizeRows
     // QuantizedProduct
-    {FieldKind::Table, 27},  // requantize
-    {FieldKind::Table, 25},  // epilogue
-    {FieldKind::Table, 28},  // residual
+    {FieldKind::Table, 28},  // requantize
+    {FieldKind::Table, 26},  // epilogue
+    {FieldKind::Table, 29},  // residual
     // DynamicProduct
     {FieldKind::Scalar, 0},  // bits
     {FieldKind::Scalar, 3},  // group_size
-    {FieldKind::Table, 25},  // epilogue
+    {FieldKind::Table, 26},  // epilogue
     // QuantizedConvolution
     {FieldKind::Scalar, 0},  // kind
     {FieldKind::Vector, 3},  // kernel
@@ -699,9 +734,9 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Vector, 3},  // dilation
     {FieldKind::Scalar, 3},  // groups
     {FieldKind::Scalar, 0},  // padding_value
-    {FieldKind::Table, 27},  // requantize
-    {FieldKind::Table, 25},  // epilogue
-    {FieldKind::Table, 28},  // residual
+    {FieldKind::Table, 28},  // requantize
+    {FieldKind::Table, 26},  // epilogue
+    {FieldKind::Table, 29},  // residual
     // QuantizedBinary
     {FieldKind::Scalar, 0},  // kind
     {FieldKind::Scalar, 2},  // a_scale
@@ -709,7 +744,7 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 2},  // b_scale
     {FieldKind::Scalar, 2},  // b_zero_point
     {FieldKind::Scalar, 2},  // scale
-    {FieldKind::Table, 27},  // requantize
+    {FieldKind::Table, 28},  // requantize
     // Lookup
     // QuantizedPooling
     {FieldKind::Scalar, 0},  // average
@@ -721,12 +756,18 @@ inline constexpr FieldLayout kFields[] = {
     {FieldKind::Scalar, 3},  // divisor
     {FieldKind::Scalar, 2},  // in_zero_point
     {FieldKind::Scalar, 2},  // multiplier
-    {FieldKind::Table, 27},  // requantize
+    {FieldKind::Table, 28},  // requantize
+    // Recurrent
+    {FieldKind::Scalar, 0},  // cell
+    {FieldKind::Scalar, 2},  // layers
+    {FieldKind::Scalar, 0},  // bidirectional
+    {FieldKind::Scalar, 3},  // units
+    {FieldKind::Scalar, 3},  // outputs
     // Epilogue
     {FieldKind::Scalar, 0},  // clamped
     {FieldKind::Scalar, 2},  // low
     {FieldKind::Scalar, 2},  // high
-    {FieldKind::Table, 26},  // program
+    {FieldKind::Table, 27},  // program
     {FieldKind::Scalar, 2},  // residual
     {FieldKind::Scalar, 0},  // added
     // TileProgram
@@ -766,13 +807,14 @@ inline constexpr TableLayout kTables[] = {
     {73, 7},   // 22 QuantizedBinary
     {80, 0},   // 23 Lookup
     {80, 10},  // 24 QuantizedPooling
-    {90, 6},   // 25 Epilogue
-    {96, 2},   // 26 TileProgram
-    {98, 3},   // 27 Requantize
-    {101, 2},  // 28 QuantizedResidual
+    {90, 5},   // 25 Recurrent
+    {95, 6},   // 26 Epilogue
+    {101, 2},  // 27 TileProgram
+    {103, 3},  // 28 Requantize
+    {106, 2},  // 29 QuantizedResidual
 };
 inline constexpr UnionLayout kUnions[] = {
-    {0, 20},  // Operation
+    {0, 21},  // Operation
 };
 inline constexpr uint8_t kMembers[] = {
     5,   // Product
@@ -795,6 +837,7 @@ inline constexpr uint8_t kMembers[] = {
     22,  // QuantizedBinary
     23,  // Lookup
     24,  // QuantizedPooling
+    25,  // Recurrent
 };
 inline constexpr Layout kGraph = {kFields, kTables, kUnions, kMembers};
 

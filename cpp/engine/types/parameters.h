@@ -8,6 +8,7 @@
 
 #include "rushlight/core/span.h"
 #include "rushlight/engine/types/quantized.h"
+#include "rushlight/engine/types/recurrent.h"
 #include "rushlight/engine/types/rows.h"
 #include "rushlight/engine/types/tile.h"
 
@@ -185,6 +186,17 @@ struct DynamicProductParameters {
   EpilogueParameters epilogue;
 };
 
+// Recurrent layers over a sequence. Inputs: x [steps, batch, width], weights, bias, first hidden
+// and cell states, scales and shares of int8 weights. Outputs: the sequence, last hidden and cell
+// states. How they lie: types/recurrent.h.
+struct RecurrentParameters {
+  RecurrentCell cell = RecurrentCell::Lstm;
+  int64_t layers = 1;
+  bool bidirectional = false;
+  int64_t units = 0;
+  int64_t outputs = 0;
+};
+
 using Parameters =
     std::variant<ProductParameters, BatchProductParameters, ConvolutionParameters,
                  PoolingParameters, ArgMaxParameters, ResizeParameters, ElementwiseParameters,
@@ -192,7 +204,7 @@ using Parameters =
                  GatherParameters, CopyParameters, AttentionParameters, QuantizedBinaryParameters,
                  LookupParameters, QuantizedPoolingParameters, ConvertParameters,
                  QuantizeRowsParameters, QuantizedProductParameters, DynamicProductParameters,
-                 QuantizedConvolutionParameters>;
+                 QuantizedConvolutionParameters, RecurrentParameters>;
 
 // One fused operator.
 struct Node {

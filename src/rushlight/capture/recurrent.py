@@ -1,128 +1,157 @@
-"""LSTM, GRU and RNN over a sequence whose length varies.
+"""Recurrent layers as single operators: which they are, their sizes, and their parameters.
 
-torch unrolls a recurrent layer over the length of its example, so `torch.export` fixes that length.
-While `scanned_recurrence` is active, a layer whose sequence length is symbolic is captured as a
-`scan` over the steps instead; one of fixed length is captured as ever. The input's part of all
-gates is one product before the loop (as in Appleyard et al., https://arxiv.org/abs/1604.01946).
+torch knows no more of their results than what it gets by unrolling them, which fixes the length of
+the sequence. While `whole_recurrence` is active their results' sizes are computed at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor
-from torch._higher_order_ops.scan import scan
-from torch.nn.functional import linear
+from torch._C import DispatchKey
+from torch._decomp import decomposition_table
+from torch._ops import OpOverload
+from torch.fx import Node
 
-# From a step's share of the gates, the state and the weights to the new state, output first.
-Cell = Callable[[Tensor, Sequence[Tensor], Sequence[Tensor]], tuple[Tensor, ...]]
+from rushlight.ir.operators import arguments
 
+aten = torch.ops.aten
 
-def _lstm_cell(
-    given: Tensor, state: Sequence[Tensor], weights: Sequence[Tensor]
-) -> tuple[Tensor, ...]:
-    hidden, memory = state
-    gates = given + linear(hidden, weights[0], weights[1] if weights[1].numel() else None)
-    admit, forget, new, show = gates.split(memory.shape[-1], -1)
-    memory = torch.sigmoid(forget) * memory + torch.sigmoid(admit) * torch.tanh(new)
-    hidden = torch.sigmoid(show) * torch.tanh(memory)
-    return (linear(hidden, weights[2]) if len(weights) > 2 else hidden), memory
-
-
-def _gru_cell(
-    given: Tensor, state: Sequence[Tensor], weights: Sequence[Tensor]
-) -> tuple[Tensor, ...]:
-    (hidden,) = state
-    own = linear(hidden, weights[0], weights[1] if weights[1].numel() else None)
-    given_reset, given_update, given_new = given.split(hidden.shape[-1], -1)
-    own_reset, own_update, own_new = own.split(hidden.shape[-1], -1)
-    update = torch.sigmoid(given_update + own_update)
-    new = torch.tanh(given_new + torch.sigmoid(given_reset + own_reset) * own_new)
-    return ((1 - update) * new + update * hidden,)
-
-
-def _rnn_cell(squash: Callable[[Tensor], Tensor]) -> Cell:
-    def cell(
-        given: Tensor, state: Sequence[Tensor], weights: Sequence[Tensor]
-    ) -> tuple[Tensor, ...]:
-        bias = weights[1] if weights[1].numel() else None
-        return (squash(given + linear(state[0], weights[0], bias)),)
-
-    return cell
-
-
-_CELLS: dict[str, Cell] = {
-    "lstm": _lstm_cell,
-    "gru": _gru_cell,
-    "rnn_tanh": _rnn_cell(torch.tanh),
-    "rnn_relu": _rnn_cell(torch.relu),
+LAYERS: dict[OpOverload, str] = {
+    aten.lstm.input: "lstm",
+    aten.gru.input: "gru",
+    aten.rnn_tanh.input: "rnn_tanh",
+    aten.rnn_relu.input: "rnn_relu",
 }
+"""The operators, and the kind of each."""
+
+_UNROLLING = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd)
+"""By which keys torch has the rules that unroll them."""
 
 
-def _direction(
-    cell: Cell, x: Tensor, state: list[Tensor], weights: Sequence[Tensor], reverse: bool
-) -> tuple[list[Tensor], Tensor]:
-    """One layer in one direction: the state after it, and its outputs (length, batch, size)."""
-    into, own, *rest = weights
-    biased = len(rest) >= 2
-    given = linear(x, into, rest[0] if biased else None)
-    none = x.new_zeros(0)
-    kept = [own, rest[1] if biased else none, *(rest[2:] if biased else rest)]
-
-    def step(state: list[Tensor], given: Tensor) -> tuple[list[Tensor], Tensor]:
-        new = cell(given, state, kept)
-        return [s.clone() for s in new], new[0].clone()
-
-    last, outputs = scan(step, state, given, dim=0, reverse=reverse)
-    return list(last), outputs
+def _results(x: Tensor, hx: Sequence[Tensor], bidirectional: bool) -> tuple[Tensor, ...]:
+    width = hx[0].shape[-1] * (2 if bidirectional else 1)
+    states = (h.new_empty(h.shape) for h in hx)
+    return (x.new_empty((*x.shape[:-1], width)), *states)
 
 
-def _scanned(cell: Cell, x: Tensor, hx: Sequence[Tensor], options: Sequence[Any]) -> Any:
-    weights, _, layers, _, _, bidirectional, batch_first = options
-    directions = 2 if bidirectional else 1
-    per = len(weights) // (layers * directions)
-    x = x.transpose(0, 1) if batch_first else x
-    finals: list[list[Tensor]] = []
-    for layer in range(layers):
-        outputs = []
-        for direction in range(directions):
-            at = layer * directions + direction
-            state = [h[at] for h in hx]
-            mine = weights[at * per : (at + 1) * per]
-            last, output = _direction(cell, x, state, mine, reverse=direction == 1)
-            finals.append(last)
-            outputs.append(output)
-        x = torch.cat(outputs, -1) if directions == 2 else outputs[0]
-    stacked = [torch.stack(parts) for parts in zip(*finals, strict=True)]
-    return (x.transpose(0, 1) if batch_first else x, *stacked)
+def _lstm(x: Tensor, hx: Sequence[Tensor], params: Any, *options: Any) -> tuple[Tensor, ...]:
+    return _results(x, hx, options[4])
 
 
-def _replacement(name: str) -> Callable[..., Any]:
-    original = getattr(torch._VF, name)
-
-    def call(x: Tensor, hx: Any, *options: Any) -> Any:
-        packed = len(options) != 7 or not isinstance(options[0], list | tuple)
-        fixed = packed or isinstance(x.shape[1 if options[6] else 0], int)
-        if fixed or (options[4] and options[3] > 0):  # dropout between layers, in training
-            return original(x, hx, *options)
-        return _scanned(_CELLS[name], x, [hx] if isinstance(hx, Tensor) else hx, options)
-
-    return call
+def _other(x: Tensor, hx: Tensor, params: Any, *options: Any) -> tuple[Tensor, ...]:
+    return _results(x, [hx], options[4])
 
 
 @contextmanager
-def scanned_recurrence() -> Iterator[None]:
-    """While active, recurrent layers of symbolic length are captured as `scan`.
+def whole_recurrence() -> Iterator[None]:
+    """While active, recurrent layers are traced as one call, whatever their sequence's length.
 
-    `torch.nn.LSTM` and its like call `torch._VF`, and offer no other place to step in.
+    One thread at a time: tables of torch's are changed.
     """
-    for name in _CELLS:
-        setattr(torch._VF, name, _replacement(name))
-    try:
+
+    with ExitStack() as stack:
+        for target in LAYERS:
+            rule = _lstm if target is aten.lstm.input else _other
+            stack.enter_context(mock.patch.dict(decomposition_table, {target: rule}))
+            stack.enter_context(_ruled(target, rule))
         yield
+
+
+@contextmanager
+def _ruled(target: OpOverload, rule: Callable[..., Any]) -> Iterator[None]:
+    """While active, an operator that torch unrolls by a rule in Python has another rule."""
+    rules = {key: rule for key in _UNROLLING if key in target.py_kernels}
+    try:
+        with mock.patch.dict(target.py_kernels, rules):
+            target._dispatch_cache.clear()
+            yield
     finally:
-        for name in _CELLS:
-            delattr(torch._VF, name)
+        target._dispatch_cache.clear()
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The parameters of one layer in one direction; None for those that it does not have."""
+
+    input: Any
+    hidden: Any
+    input_bias: Any
+    hidden_bias: Any
+    projection: Any
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """A call of one of the operators.
+
+    Attributes:
+        kind: which.
+        x: the sequence.
+        states: the first hidden state, and of an LSTM the first cell state.
+        layers: the parameters of each layer, forward first.
+        count: layers, directions apart.
+        directions: 1 or 2.
+        batch_first: whether the first dimension of sequences is the batch.
+        drops: whether elements between layers are dropped, as in training.
+    """
+
+    kind: str
+    x: Node
+    states: tuple[Node, ...]
+    layers: tuple[Parameters, ...]
+    count: int
+    directions: int
+    batch_first: bool
+    drops: bool
+
+    @property
+    def matrices(self) -> list[Any]:
+        """The weights of all layers, each with those of its input first."""
+        found = [(one.input, one.hidden, one.projection) for one in self.layers]
+        return [one for three in found for one in three if one is not None]
+
+    @property
+    def biases(self) -> list[Any]:
+        """The biases of all layers, each with that of its input first."""
+        found = [(one.input_bias, one.hidden_bias) for one in self.layers]
+        return [one for pair in found for one in pair if one is not None]
+
+
+def recurrence_of(node: Node) -> Recurrence | None:
+    """What a call of a recurrent operator has for arguments; None of another node."""
+    if node.op != "call_function" or node.target not in LAYERS:
+        return None
+    return recurrence(node.target, arguments(node))
+
+
+def recurrence(target: OpOverload, args: Mapping[str, Any]) -> Recurrence:
+    """The same of the operator's arguments by name."""
+    kind = LAYERS[target]
+    states = args["hx"] if kind == "lstm" else [args["hx"]]
+    count, directions = args["num_layers"], 2 if args["bidirectional"] else 1
+    params = list(args["params"])
+    per = len(params) // (count * directions)
+    layers = [params[i : i + per] for i in range(0, len(params), per)]
+    return Recurrence(
+        kind,
+        args["input"],
+        tuple(states),
+        tuple(_parameters(layer, args["has_biases"]) for layer in layers),
+        count,
+        directions,
+        bool(args["batch_first"]),
+        bool(args["train"]) and args["dropout"] > 0,
+    )
+
+
+def _parameters(layer: Sequence[Any], has_biases: bool) -> Parameters:
+    into, own, *rest = layer
+    biases, rest = (rest[:2], rest[2:]) if has_biases else ([None, None], rest)
+    return Parameters(into, own, biases[0], biases[1], rest[0] if rest else None)

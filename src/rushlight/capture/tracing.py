@@ -17,7 +17,7 @@ import torch.export._trace
 from torch._subclasses.fake_impls import op_implementations_dict
 
 from rushlight.capture.lines import lines_of_functions
-from rushlight.capture.recurrent import scanned_recurrence
+from rushlight.capture.recurrent import whole_recurrence
 from rushlight.ir.quiet import quiet
 
 _MASKED_SELECT = torch.ops.aten.masked_select.default
@@ -56,7 +56,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 @contextmanager
 def tracing() -> Iterator[None]:
-    """While active, `torch.export` captures without gradients, recurrent layers as scans; one
+    """While active, `torch.export` captures without gradients, recurrent layers whole; one
     thread at a time.
 
     Dynamo, which captures the bodies of control flow, would take sizes that it saw in an earlier
@@ -66,7 +66,7 @@ def tracing() -> Iterator[None]:
     patched = (
         quiet(warned=_FLAT_WEIGHTS, logged=_LOGGED),
         _no_printed_graphs(),
-        scanned_recurrence(),
+        whole_recurrence(),
         broadcast_counts(),
         lines_of_functions(),
         _deeper_calls(),

@@ -18,6 +18,7 @@ from torch.export.graph_signature import (
 )
 
 from rushlight.capture.contract import symbol_names
+from rushlight.capture.recurrent import whole_recurrence
 from rushlight.capture.tracing import broadcast_counts
 from rushlight.edge.config import EdgeCompileConfig
 from rushlight.edge.constants import BranchConstants, Constants
@@ -35,6 +36,7 @@ from rushlight.edge.passes.simplify import simplify
 from rushlight.edge.passes.views_to_copies import views_to_copies
 from rushlight.edge.prepare_branches import prepare_branches
 from rushlight.edge.prepare_state import prepare_state
+from rushlight.edge.recurrence import recurrence_to_loops
 from rushlight.errors import ExportError, internal_error, raised_by_us
 from rushlight.ir.bounds import Bounds, example_outside, input_sizes, told_symbols
 from rushlight.ir.branches import branches
@@ -79,9 +81,10 @@ def to_core_aten(
         hide(program.graph, whole)
     with quiet(warned=LEAF_SPECS):
         try:
-            with broadcast_counts(), comparing_without_guards():
-                prepared = prepare_branches(prepare_state(program))
-                decomposed = prepared.run_decompositions(decomposition_table(keep, own))
+            table = decomposition_table(keep, own)  # with torch's rules, which unroll
+            with broadcast_counts(), whole_recurrence(), comparing_without_guards():
+                prepared = recurrence_to_loops(prepare_branches(prepare_state(program)))
+                decomposed = prepared.run_decompositions(table)
         except ExportError:
             raise
         except Exception as error:  # torch raises many kinds: all mean that there is no graph

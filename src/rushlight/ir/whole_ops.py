@@ -2,12 +2,13 @@
 
 `scaled_dot_product_attention` and `rms_norm` are decomposed unless
 `EdgeCompileConfig(preserve_ops=...)` names them; whole, they run as `rushlight::*.out`, which real
-ExecuTorch does not have.
+ExecuTorch does not have. Recurrent layers are whole only for a backend: no kernel runs them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch._ops import OpOverload
@@ -20,6 +21,12 @@ _SCHEMAS = (
     "rms_norm.out(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, "
     "float? eps=None, *, Tensor(a!) out) -> Tensor(a!)",
 )
+# All of a recurrent layer's arguments but its states, which an LSTM has two of.
+_RECURRENT = (
+    "(Tensor input, {hx}, Tensor[] params, bool has_biases, int num_layers, float dropout, "
+    "bool train, bool bidirectional, bool batch_first, *, {outs}) -> ({results})"
+)
+_RECURRENT_OPS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
 
 def _attention_out(
@@ -51,6 +58,22 @@ def _rms_norm_out(
     return out.copy_(torch.nn.functional.rms_norm(input, list(normalized_shape), weight, eps))
 
 
+def _recurrent_out(name: str) -> OpOverload:
+    """The out-variant of a recurrent operator."""
+    hx, count = ("Tensor[] hx", 3) if name == "lstm" else ("Tensor hx", 2)
+    results = [f"Tensor({letter}!)" for letter in "abc"[:count]]
+    outs = ", ".join(f"{result} out{i}" for i, result in enumerate(results))
+    _LIB.define(f"{name}.out" + _RECURRENT.format(hx=hx, outs=outs, results=", ".join(results)))
+
+    def run(*args: Any, **outs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        results = getattr(torch.ops.aten, name).input(*args)
+        return tuple(out.copy_(one) for out, one in zip(outs.values(), results, strict=True))
+
+    _LIB.impl(f"{name}.out", run, "CompositeExplicitAutograd")
+    found: OpOverload = getattr(torch.ops.rushlight, name).out
+    return found
+
+
 for _schema in _SCHEMAS:
     _LIB.define(_schema)
 _LIB.impl("scaled_dot_product_attention.out", _attention_out, "CompositeExplicitAutograd")
@@ -62,4 +85,5 @@ OUT_VARIANTS: dict[OpOverload, OpOverload] = {
         torch.ops.rushlight.scaled_dot_product_attention.out
     ),
     torch.ops.aten.rms_norm.default: torch.ops.rushlight.rms_norm.out,
+    **{getattr(torch.ops.aten, name).input: _recurrent_out(name) for name in _RECURRENT_OPS},
 }

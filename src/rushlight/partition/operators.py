@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import torch
+import torch.utils._pytree as pytree
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
@@ -122,7 +123,8 @@ def may_take(
     def accepts(node: Node) -> bool:
         known = operators.get(node.target)
         is_known_against = known is not None and known.why_not(node, is_constant) is not None
-        return val_of(node).dtype in dtypes and not is_known_against
+        results = pytree.tree_leaves(node.meta["val"])
+        return all(one.dtype in dtypes for one in results) and not is_known_against
 
     return accepts
 

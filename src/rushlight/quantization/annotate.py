@@ -28,7 +28,13 @@ from torchao.quantization.pt2e.quantizer import (
 )
 from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
 
-from rushlight.quantization.config import channel_weight, group_size_of, is_per_token
+from rushlight.capture.recurrent import LAYERS, recurrence_of
+from rushlight.quantization.config import (
+    channel_weight,
+    group_size_of,
+    is_per_token,
+    row_activation,
+)
 from rushlight.quantization.layers import layer_of
 
 aten = torch.ops.aten
@@ -111,6 +117,8 @@ class Annotator:
             return False  # until the join is
         if node.target in CONVOLUTIONS or node.target is LINEAR:
             return self._product(node, config)
+        if node.target in LAYERS:
+            return self._recurrent(node, config)
         rule = self._rule(node.target)
         spec = config.input_activation
         if rule is None or spec is None or spec.is_dynamic or not _is_float(node):
@@ -170,6 +178,30 @@ class Annotator:
             self.quantised.setdefault(x, config.input_activation)
         if output is not None:
             self.quantised[last] = output
+        return True
+
+    def _recurrent(self, node: Node, config: QuantizationConfig) -> bool:
+        """Recurrent layers with constant weights: rows of the sequence, as those of the states
+        inside, get their scales at run time, whatever activations around them have."""
+        layer = recurrence_of(node)
+        assert layer is not None
+        activation, weight = config.input_activation, config.weight
+        parameters = [*layer.matrices, *layer.biases]
+        if activation is None or weight is None or activation.dtype != torch.int8 or config.is_qat:
+            return False
+        if not all(p.op == "get_attr" for p in parameters) or not _is_float(node):
+            return False
+        if not isinstance(layer.x, Node):
+            return False
+        is_integer = self._is_integer(layer.x, config)
+        inputs: dict[Node, QuantizationSpecBase | None] = {
+            layer.x: self.quantised[layer.x] if is_integer else row_activation()
+        }
+        spec = channel_weight() if group_size_of(weight) else weight
+        inputs.update(dict.fromkeys(layer.matrices, spec))
+        self._write(node, inputs, None)
+        for value in parameters:
+            mark(value)
         return True
 
     def _arithmetic(self, node: Node, config: QuantizationConfig) -> bool:

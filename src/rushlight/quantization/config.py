@@ -8,6 +8,7 @@ is what float32 can still invert; `scales.py` keeps the products of two scales n
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -48,15 +49,19 @@ def dynamic_config(*, weight_bits: int = 8, group_size: int = 32) -> Quantizatio
         weight_bits: 8, with a scale for each output channel, or 4, with one for each group.
         group_size: how many weights of a row have one scale, if they have 4 bits.
     """
-    activation = QuantizationSpec(
+    activation = replace(row_activation(), is_dynamic=True)
+    weight = grouped_weight(group_size) if weight_bits == 4 else channel_weight()
+    return QuantizationConfig(activation, None, weight, None)
+
+
+def row_activation() -> QuantizationSpec:
+    """int8 with a scale and zero point for each row, found at run time."""
+    return QuantizationSpec(  # no qscheme, so that no static scale is shared with it
         dtype=torch.int8,
         quant_min=-128,
         quant_max=127,
-        is_dynamic=True,  # and no qscheme, so that no static scale is shared with it
         observer_or_fake_quant_ctr=PerTokenObserver.with_args(),
     )
-    weight = grouped_weight(group_size) if weight_bits == 4 else channel_weight()
-    return QuantizationConfig(activation, None, weight, None)
 
 
 def channel_weight() -> QuantizationSpec:

@@ -76,7 +76,7 @@ _ALL = (
     _static("int8-per-tensor", "Static, with one scale for each weight.", is_per_channel=False),
     Recipe(
         "int8-dynamic",
-        "Linear layers: int8 weights, activations to int8 at run time, row by row.",
+        "Linear and recurrent layers: int8 weights, activations to int8 at run time, row by row.",
         quantizer=lambda: CpuQuantizer(dynamic_config()),
     ),
     Recipe(

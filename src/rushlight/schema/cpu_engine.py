@@ -27,6 +27,7 @@ class Version(IntEnum):
     INTEGERS = 3
     RESIDUALS = 4
     HALVES = 5
+    RECURRENT = 6
 
 
 class Place(IntEnum):
@@ -160,6 +161,15 @@ class QuantizedBinaryKind(IntEnum):
     ADD = 0
     SUBTRACT = 1
     MULTIPLY = 2
+
+
+class RecurrentCell(IntEnum):
+    """What a recurrent layer computes in each step."""
+
+    LSTM = 0
+    GRU = 1
+    RNN_TANH = 2
+    RNN_RELU = 3
 
 
 @dataclass(slots=True)
@@ -492,6 +502,31 @@ class QuantizedPooling:
     requantize: Requantize | None = None
 
 
+@dataclass(slots=True)
+class Recurrent:
+    """Recurrent layers over a sequence, one above the other, as torch has them.
+
+    Inputs: x [steps, batch, width], weights, bias, first hidden state [layers * directions, batch,
+    outputs], first cell state [layers * directions, batch, units] (LSTM), scales and shares (of
+    int8 weights). Only x and weights are needed; states that are left out are zeros. Outputs:
+    [steps, batch, directions * outputs], and the last states (may be left out), which lie as the
+    first ones.  Weights are one vector with the matrices of each layer and direction, forward
+    first: of the input [width, gates * units], of the hidden state [outputs, gates * units] and, if
+    outputs < units, of the projection [units, outputs]. They are packed as of a Product (float32,
+    bfloat16, float16) or of a DynamicProduct (int8; scales and shares have what belongs to all
+    columns of each matrix, in the same order). Gates are in torch's order. Bias is one vector, too:
+    for each layer and direction what is added to the gates, filled up with zeros to whole panels;
+    of a GRU then what is added to the hidden state's share of the new gate, likewise. Since version
+    6.
+    """
+
+    cell: RecurrentCell = RecurrentCell.LSTM
+    layers: int = 0
+    bidirectional: bool = False
+    units: int = 0
+    outputs: int = 0
+
+
 # What a node does.
 Operation = (
     Product
@@ -514,6 +549,7 @@ Operation = (
     | QuantizedBinary
     | Lookup
     | QuantizedPooling
+    | Recurrent
 )
 
 
@@ -598,6 +634,7 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
                 QuantizedBinary,
                 Lookup,
                 QuantizedPooling,
+                Recurrent,
             ),
         ),
         codec.Numbers("inputs", 2, "i"),
@@ -701,6 +738,13 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
         codec.Scalar("multiplier", 8, "f", 1.0),
         codec.Child("requantize", 9, Requantize, optional=True),
     ),
+    Recurrent: (
+        codec.Scalar("cell", 0, "B", RecurrentCell.LSTM, RecurrentCell),
+        codec.Scalar("layers", 1, "I", 0),
+        codec.Scalar("bidirectional", 2, "?", False),
+        codec.Scalar("units", 3, "q", 0),
+        codec.Scalar("outputs", 4, "q", 0),
+    ),
     Epilogue: (
         codec.Scalar("clamped", 0, "?", False),
         codec.Scalar("low", 1, "f", 0.0),
@@ -742,6 +786,7 @@ _SINCE = {
     (QuantizedConvolution, "residual"): 4,
     (Lookup, ""): 3,
     (QuantizedPooling, ""): 3,
+    (Recurrent, ""): 6,
     (Graph, "expressions"): 2,
     (Graph, "arguments"): 2,
 }

@@ -29,7 +29,7 @@ def test_a_folder_of_the_user_may_have_any_name(file: str) -> None:
     "file",
     [
         str(Path(torch.__file__).parent / "nn" / "modules" / "linear.py"),
-        str(Path(rushlight.__file__).parent / "capture" / "recurrent.py"),
+        str(Path(rushlight.__file__).parent / "edge" / "recurrence.py"),
         "/usr/lib/python3/dist-packages/torch/nn/functional.py",
         "<eval_with_key>.1",
         "",

@@ -18,6 +18,9 @@ _PRODUCTS = fb.Product | fb.BatchProduct | fb.QuantizedProduct | fb.DynamicProdu
 _CONVOLUTIONS = fb.Convolution | fb.QuantizedConvolution
 _INTEGER = fb.QuantizedProduct | fb.DynamicProduct | fb.QuantizedConvolution
 
+_GATES = {fb.RecurrentCell.LSTM: 4, fb.RecurrentCell.GRU: 3}
+_SCALES = 5  # which input of recurrent layers they are
+
 _OPERATORS: Mapping[fb.ExpressionKind, Callable[[int, int], int]] = {
     fb.ExpressionKind.ADD: operator.add,
     fb.ExpressionKind.MULTIPLY: operator.mul,
@@ -84,14 +87,22 @@ def _work(graph: fb.Graph, node: fb.Node) -> Work:
     name = type(operation).__name__ + ("+" if more else "")
     try:
         flops, moved = _flops(graph, node), _bytes(graph, node)
-        return Work(name, flops, moved, is_integer=isinstance(operation, _INTEGER))
+        is_integer = isinstance(operation, _INTEGER) or _has_bytes(node)
+        return Work(name, flops, moved, is_integer=is_integer)
     except (IndexError, ValueError):  # sizes that vary, or are not the operation's
         return Work(name)
+
+
+def _has_bytes(node: fb.Node) -> bool:
+    """Whether recurrent layers have integers for weights, whose scales are an input."""
+    return isinstance(node.operation, fb.Recurrent) and len(node.inputs) > _SCALES
 
 
 def _flops(graph: fb.Graph, node: fb.Node) -> int | None:
     """Multiplications and additions of products; nothing else has a number that all agree on."""
     operation = node.operation
+    if isinstance(operation, fb.Recurrent):
+        return _recurrent_flops(operation, _sizes(graph, node.inputs[0]))
     if not isinstance(operation, _PRODUCTS | _CONVOLUTIONS | fb.Attention):
         return None
     inputs = [_sizes(graph, number) for number in node.inputs]
@@ -109,6 +120,18 @@ def _flops(graph: fb.Graph, node: fb.Node) -> int | None:
         full = min(queries, keys)
         pairs = full * (full + 1) // 2 + (queries - full) * keys
     return 2 * batch * heads * pairs * (width + value_width)
+
+
+def _recurrent_flops(operation: fb.Recurrent, sequence: Sequence[int]) -> int:
+    steps, batch, width = sequence
+    units, outputs = operation.units, operation.outputs
+    directions = 2 if operation.bidirectional else 1
+    gates = units * _GATES.get(operation.cell, 1)
+    widths = [width] + [directions * outputs] * (operation.layers - 1)
+    terms = sum(gates * (one + outputs) for one in widths)
+    if outputs < units:
+        terms += operation.layers * units * outputs
+    return 2 * steps * batch * directions * terms
 
 
 def _bytes(graph: fb.Graph, node: fb.Node) -> int:

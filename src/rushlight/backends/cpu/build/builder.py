@@ -35,9 +35,12 @@ from rushlight.backends.cpu.tiles.clusters import (
 )
 from rushlight.backends.cpu.tiles.spellings import Spellings
 from rushlight.backends.cpu.tiles.terms import Term, constant, term_of
+from rushlight.ir.operators import arguments
 from rushlight.ir.spec import dim_order_of
 from rushlight.schema import cpu_engine as fb
 from rushlight.schema.cpu_engine import TileLimit, TileOp
+
+aten = torch.ops.aten
 
 Translate = Callable[["Builder", Node], Any]
 
@@ -152,17 +155,29 @@ class Builder:
         view = self.constant(key, lambda: torch.full((1,), value).to(dtype))
         return view.moved(view.meta.expand(sizes))
 
+    def stored(self, key: tuple[Any, ...], make: Callable[[], torch.Tensor], node: Node) -> View:
+        """Packed weights in the dtype in which weights of products are stored: that of the constant
+        `node`, if it is given in a half type."""
+        dtype = self._half_dtypes.get(node, self._weights)
+        return self.constant(key, lambda: make().to(dtype))
+
+    def is_zero(self, node: Node) -> bool:
+        """Whether a value is known to be zero in all elements."""
+        data = self.data(node)
+        if data is not None:
+            return not bool(data.any())
+        is_filled = node.target in (aten.full.default, aten.full_like.default)
+        return is_filled and arguments(node)["fill_value"] == 0
+
     def linear_weight(self, node: Node) -> View:
         """The panels of a constant matrix [columns, depth], as a linear layer has it."""
         data = self._data[node]
-        dtype = self._half_dtypes.get(node, self._weights)
-        return self.constant((node, "rows"), lambda: pack.panels(data.t()).to(dtype))
+        return self.stored((node, "rows"), lambda: pack.panels(data.t()), node)
 
     def matrix(self, node: Node) -> View:
         """The panels of a constant matrix [depth, columns]."""
         data = self._data[node]
-        dtype = self._half_dtypes.get(node, self._weights)
-        return self.constant((node, "columns"), lambda: pack.panels(data).to(dtype))
+        return self.stored((node, "columns"), lambda: pack.panels(data), node)
 
     def bias(self, node: Any) -> View | None:
         """A constant bias as products read it; None for none."""

@@ -94,6 +94,16 @@ def weight_only_product(x: Node, weight: Node, weights: Any, bias: Node | None) 
     """A product of float32 with weights of 8 or 4 bits, each times its scale; float32."""
 
 
+def recurrent(target: Any, weights: Any, args: dict[str, Any]) -> Any:
+    """Recurrent layers with weights of 8 bits and rows that are quantised at run time; float32.
+
+    Args:
+        target: the operator that they are in torch.
+        weights: the quantised weights of all layers.
+        args: its arguments by name, with the integers for weights.
+    """
+
+
 @dataclass(frozen=True)
 class Pair:
     """How the bytes of a binary call's operands and result stand for numbers."""

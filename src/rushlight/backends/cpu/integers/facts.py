@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from rushlight.capture.recurrent import recurrence_of
 from rushlight.ir.operators import arguments
 from rushlight.ir.quantized_values import (
     Constant,
@@ -19,6 +20,7 @@ from rushlight.ir.quantized_values import (
     dequantizes_constant,
     name_of,
 )
+from rushlight.schema.cpu_engine import Limit
 
 aten = torch.ops.aten
 
@@ -188,6 +190,30 @@ def constant_of(node: Any, data: Constant) -> torch.Tensor | None:
     kwargs = {k: data(arg) if isinstance(arg, Node) else arg for k, arg in node.kwargs.items()}
     made: torch.Tensor = node.target(*args, **kwargs)
     return made
+
+
+def recurrent_weights(
+    node: Node, data: Constant, *, of_bytes: bool = False
+) -> list[Weights] | None:
+    """The weights of recurrent layers that the engine multiplies with rows of bytes; None of other
+    calls, and of layers that it computes in float32.
+
+    Whoever quantises the sequence has the hidden states quantised, too.
+
+    Args:
+        node: the call.
+        data: constants.
+        of_bytes: whether the sequence is known to be bytes.
+    """
+    layer = recurrence_of(node)
+    if layer is None:
+        return None
+    if not of_bytes and rows_of(layer.x) is None and not is_static(layer.x, data):
+        return None
+    found = [weights_of(one, data) for one in layer.matrices]
+    terms = int(Limit.QUANTIZED_TERMS)
+    fits = all(one and not one.group_size and one.data.shape[1] <= terms for one in found)
+    return [one for one in found if one] if fits else None
 
 
 _WHOLE = {

@@ -112,7 +112,7 @@ def _transpose(m: Layout, node: Node) -> Layout:
     return m.transpose(args["dim0"], args["dim1"])
 
 
-def _full_like(b: Builder, node: Node) -> View:
+def _full(b: Builder, node: Node) -> View:
     return b.filled(arguments(node)["fill_value"], shape_of(node), val_of(node).dtype)
 
 
@@ -124,7 +124,8 @@ def _squeeze(m: Layout, node: Node) -> Layout:
 OPERATORS = {
     aten.as_strided_copy.default: Operator(_as_strided),
     aten.embedding.default: Operator(_embedding, _embedding_why_not),
-    aten.full_like.default: Operator(_full_like),
+    aten.full.default: Operator(_full),
+    aten.full_like.default: Operator(_full),
     aten.cat.default: Operator(_cat),
     aten.view_copy.default: Operator(_viewed(lambda m, node: m.view(shape_of(node)))),
     aten.permute_copy.default: Operator(

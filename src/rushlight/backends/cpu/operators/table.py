@@ -14,6 +14,7 @@ from rushlight.backends.cpu.operators import (
     movement,
     products,
     quantized,
+    recurrent,
     rows,
 )
 from rushlight.partition.operators import Operator
@@ -26,6 +27,7 @@ OPERATORS: dict[Any, Operator[Builder]] = {
     **rows.OPERATORS,
     **movement.OPERATORS,
     **attention.OPERATORS,
+    **recurrent.OPERATORS,
     **quantized.OPERATORS,
     **halves.OPERATORS,
 }
@@ -42,5 +44,6 @@ KEPT_WHOLE = [
     aten.scaled_dot_product_attention.default,
     aten.rms_norm.default,
     aten.std.correction,
+    *recurrent.WHOLE,
 ]
 """Operators that the engine computes in one node where their decomposition takes several."""

@@ -46,6 +46,7 @@ _TAKE_NUMBERS = {
     aten.native_layer_norm.default,
     aten.native_group_norm.default,
     aten.rms_norm.default,
+    aten.full.default,
 }
 """Operators among whose arguments may be sizes that are known only when the delegate runs."""
 

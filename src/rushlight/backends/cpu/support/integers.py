@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
@@ -16,6 +17,7 @@ from rushlight.backends.cpu.integers.facts import (
     is_transposed,
     operands_of,
     read,
+    recurrent_weights,
     rows_of,
     weights_of,
 )
@@ -24,6 +26,7 @@ from rushlight.backends.cpu.patterns.integers.products import (
     why_not_summed,
     why_not_weight_only,
 )
+from rushlight.capture.recurrent import recurrence_of
 from rushlight.ir.operators import arguments
 from rushlight.ir.quantized_values import (
     Constant,
@@ -89,6 +92,9 @@ def _why_not_rows(node: Node, data: Constant) -> str | None:
     if rows_of(node) is None:
         return "it is quantised in a way that the engine does not have at run time"
     for user in node.users:
+        layer = recurrence_of(user)
+        if layer is not None and layer.x is node and recurrent_weights(user, data) is not None:
+            continue
         operands = operands_of(user)
         if operands is None or operands.x is not node:
             return "the engine quantises at run time what is multiplied with quantised weights"
@@ -100,6 +106,9 @@ def _why_not_rows(node: Node, data: Constant) -> str | None:
 
 def _why_not_constant(node: Node, data: Constant) -> str | None:
     for user in node.users:
+        layer = recurrence_of(user)
+        if layer is not None and node in layer.matrices:
+            continue  # it may be computed in float32
         operands = operands_of(user)
         if operands is None or node not in (operands.weight, operands.bias):
             if is_static(node, data) and val_of(node.args[0]).dtype in (torch.int8, torch.uint8):
@@ -141,14 +150,13 @@ def cut_patterns(program: ExportedProgram, data: Constant) -> dict[Node, str]:
     cut: dict[Node, None] = {}
     for module in graphs_of(program):
         for node in module.graph.nodes:
-            operands = operands_of(node) if TAG in node.meta else None
-            if operands is None or not dequantizes_constant(operands.weight, data):
+            x, weights = _multiplied(node, data) if TAG in node.meta else (None, [])
+            if not weights:
                 continue
-            rows = _rows(operands.x)
-            tags = {one.meta.get(TAG) for one in (node, operands.weight, *rows)}
+            rows = _rows(x)
+            tags = {one.meta.get(TAG) for one in (node, *weights, *rows)}
             if len(tags) > 1:
-                cut.update(dict.fromkeys((node, *rows)))
-                cut[operands.weight] = None
+                cut.update(dict.fromkeys((node, *rows, *weights)))
     # Weights stay in a partition with those of their products that are there.
     for node in [one for one in cut if dequantizes_constant(one, data)]:
         if any(u not in cut and TAG in u.meta for u in node.users):
@@ -156,8 +164,17 @@ def cut_patterns(program: ExportedProgram, data: Constant) -> dict[Node, str]:
     return {node: reason for node in cut if TAG in node.meta}
 
 
-def _rows(x: Node) -> list[Node]:
-    """The calls that quantise a value's rows at run time and dequantise them; [] if none do."""
+def _multiplied(node: Node, data: Constant) -> tuple[Any, list[Any]]:
+    """What a call multiplies with weights that are dequantised, and these."""
+    operands, layer = operands_of(node), recurrence_of(node)
+    weights = [] if operands is None else [operands.weight]
+    weights = weights if layer is None else layer.matrices
+    x = layer.x if layer is not None else operands and operands.x
+    return x, [one for one in weights if dequantizes_constant(one, data)]
+
+
+def _rows(x: Any) -> list[Node]:
+    """The calls that quantise a value by rows at run time, and dequantise it; [] if none do."""
     chosen = chosen_of(x) if rows_of(x) is not None else None
     calls = () if chosen is None else chosen.calls
     return [call for call in calls if call.target is not operator.getitem]

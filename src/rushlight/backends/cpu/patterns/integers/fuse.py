@@ -20,6 +20,8 @@ from rushlight.backends.cpu.integers.facts import (
     constant_of,
     operands_of,
     read,
+    recurrent_weights,
+    rows_of,
 )
 from rushlight.backends.cpu.patterns.integers.moves import dequantize_late, quantize_early
 from rushlight.backends.cpu.patterns.integers.products import (
@@ -29,6 +31,8 @@ from rushlight.backends.cpu.patterns.integers.products import (
 )
 from rushlight.backends.cpu.patterns.integers.residuals import fuse_residuals
 from rushlight.backends.cpu.patterns.integers.results import fuse_result, why_not_integer
+from rushlight.capture.recurrent import recurrence_of
+from rushlight.ir.operators import arguments
 from rushlight.ir.quantized_values import dequantizes_constant, name_of, quantizes
 
 _CONVERTING = (calls.quantize, calls.dequantize, calls.flip, calls.quantize_rows)
@@ -52,7 +56,10 @@ def fuse_quantized(r: Rewriter) -> dict[str, str]:
     r.clean()
     for node in list(r.graph.nodes):
         new = (
-            product(r, node, node, None) or dynamic_product(r, node) or weight_only_product(r, node)
+            product(r, node, node, None)
+            or dynamic_product(r, node)
+            or weight_only_product(r, node)
+            or recurrent(r, node)
         )
         if new is not None:
             r.replace(node, new)
@@ -62,6 +69,23 @@ def fuse_quantized(r: Rewriter) -> dict[str, str]:
     _once(r)
     fuse_residuals(r)
     return notes
+
+
+def recurrent(r: Rewriter, node: Node) -> Node | None:
+    """A call in place of recurrent layers, if their sequence and weights are quantised."""
+    layer = recurrence_of(node)
+    if layer is None:
+        return None
+    weights = recurrent_weights(node, r.data, of_bytes=layer.x.target is calls.dequantize)
+    if weights is None:
+        return None
+    args = arguments(node)
+    integers = dict(zip(layer.matrices, (one.node for one in weights), strict=True))
+    args["input"] = rows_of(layer.x) or layer.x
+    args["params"] = [integers.get(one, one) for one in args["params"]]
+    new = r.call(node, calls.recurrent, node.target, tuple(weights), args, shape=())
+    new.meta["val"] = node.meta["val"]
+    return new
 
 
 def _in_float32(r: Rewriter) -> Iterator[tuple[Node, str]]:
@@ -109,6 +133,9 @@ def _not_as_weights(r: Rewriter, node: Node) -> Iterator[Node]:
     """The users of a dequantised value, except those that read constant weights or a bias."""
     is_constant = dequantizes_constant(node, r.data)
     for user in list(node.users):
+        layer = recurrence_of(user) if is_constant else None
+        if layer is not None and node in layer.matrices:
+            continue
         operands = operands_of(user) if is_constant else None
         if operands is None or node not in (operands.weight, operands.bias):
             yield user
