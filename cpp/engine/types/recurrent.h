@@ -23,7 +23,7 @@ constexpr int64_t gates_of(RecurrentCell cell) {
 struct RecurrentSizes {
   RecurrentCell cell = RecurrentCell::Lstm;
   PanelType type = PanelType::Float32;  // of weights: not Int4
-  int64_t steps = 0;
+  int64_t length = 0;
   int64_t batch = 0;
   int64_t width = 0;    // of an element of the sequence
   int64_t units = 0;    // of the cell state
@@ -39,9 +39,9 @@ struct RecurrentSizes {
 
 struct Recurrent {
   RecurrentSizes sizes;
-  // Element (step, row, i) of the sequence at step * x_step + row * x_row + i.
+  // Element (t, row, i) of the sequence at t * x_stride + row * x_row + i.
   const float* x = nullptr;
-  int64_t x_step = 0, x_row = 0;
+  int64_t x_stride = 0, x_row = 0;
   const void* weights = nullptr;
   // What is added to the gates of each layer, filled up with zeros to whole panels; of a GRU then
   // what is added to the hidden state's share of the new gate. May be nullptr.
@@ -54,8 +54,8 @@ struct Recurrent {
   // nullptr: zeros.
   const float* hidden = nullptr;
   const float* cell = nullptr;
-  float* out = nullptr;  // [steps, batch, directions * outputs], as x lies
-  int64_t out_step = 0, out_row = 0;
+  float* out = nullptr;  // [length, batch, directions * outputs], as x lies
+  int64_t out_stride = 0, out_row = 0;
   float* last_hidden = nullptr;  // may be nullptr
   float* last_cell = nullptr;
 };

@@ -31,10 +31,10 @@ Cell = Callable[[Sequence[Tensor], Tensor, Sequence[Tensor]], tuple[Tensor, ...]
 
 
 def _lstm_cell(
-    state: Sequence[Tensor], given: Tensor, weights: Sequence[Tensor]
+    state: Sequence[Tensor], share: Tensor, weights: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
     hidden, memory = state
-    gates = given + linear(hidden, weights[0])
+    gates = share + linear(hidden, weights[0])
     admit, forget, new, show = gates.split(memory.shape[-1], -1)
     memory = torch.sigmoid(forget) * memory + torch.sigmoid(admit) * torch.tanh(new)
     hidden = torch.sigmoid(show) * torch.tanh(memory)
@@ -42,22 +42,22 @@ def _lstm_cell(
 
 
 def _gru_cell(
-    state: Sequence[Tensor], given: Tensor, weights: Sequence[Tensor]
+    state: Sequence[Tensor], share: Tensor, weights: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
     (hidden,) = state
     own = linear(hidden, *weights)
-    given_reset, given_update, given_new = given.split(hidden.shape[-1], -1)
+    input_reset, input_update, input_new = share.split(hidden.shape[-1], -1)
     own_reset, own_update, own_new = own.split(hidden.shape[-1], -1)
-    update = torch.sigmoid(given_update + own_update)
-    new = torch.tanh(given_new + torch.sigmoid(given_reset + own_reset) * own_new)
+    update = torch.sigmoid(input_update + own_update)
+    new = torch.tanh(input_new + torch.sigmoid(input_reset + own_reset) * own_new)
     return (new + update * (hidden - new),)
 
 
 def _rnn_cell(squash: Callable[[Tensor], Tensor]) -> Cell:
     def cell(
-        state: Sequence[Tensor], given: Tensor, weights: Sequence[Tensor]
+        state: Sequence[Tensor], share: Tensor, weights: Sequence[Tensor]
     ) -> tuple[Tensor, ...]:
-        return (squash(given + linear(state[0], *weights)),)
+        return (squash(share + linear(state[0], *weights)),)
 
     return cell
 
@@ -158,11 +158,11 @@ class _Loops:
             bias = self._call(aten.add.Tensor, bias, params.hidden_bias)
         if params.projection is not None:
             weights.append(params.projection)
-        given = self._call(aten.linear.default, x, params.input, bias)
+        share = self._call(aten.linear.default, x, params.input, bias)
         if reverse:
-            given = self._call(aten.flip.default, given, [0])
+            share = self._call(aten.flip.default, share, [0])
         scan = torch.ops.higher_order.scan
-        both = self._call(scan, self._body(kind, weights, state), state, [given], tuple(weights))
+        both = self._call(scan, self._body(kind, weights, state), state, [share], tuple(weights))
         *last, out = (self._call(operator.getitem, both, i) for i in range(len(state) + 1))
         return last, self._call(aten.flip.default, out, [0]) if reverse else out
 
@@ -171,8 +171,8 @@ class _Loops:
         cell = _CELLS[kind]
 
         def step(*args: Tensor) -> list[Tensor]:
-            own, given, rest = args[: len(state)], args[len(state)], args[len(state) + 1 :]
-            new = cell(own, given, rest)
+            own, share, rest = args[: len(state)], args[len(state)], args[len(state) + 1 :]
+            new = cell(own, share, rest)
             return [*(s.clone() for s in new), new[0].clone()]
 
         vals = [weight.meta["val"] for weight in weights]

@@ -70,8 +70,8 @@ def _recurrent_out(name: str) -> OpOverload:
         return tuple(out.copy_(one) for out, one in zip(outs.values(), results, strict=True))
 
     _LIB.impl(f"{name}.out", run, "CompositeExplicitAutograd")
-    found: OpOverload = getattr(torch.ops.rushlight, name).out
-    return found
+    operator: OpOverload = getattr(torch.ops.rushlight, name).out
+    return operator
 
 
 for _schema in _SCHEMAS:

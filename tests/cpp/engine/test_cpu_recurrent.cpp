@@ -95,10 +95,10 @@ Numbers wanted(const Recurrent& job, Weights& weights) {
   const RecurrentSizes& s = job.sizes;
   const auto outputs = static_cast<size_t>(s.outputs);
   const auto units = static_cast<size_t>(s.units);
-  const int64_t rows = s.steps * s.batch;
+  const int64_t rows = s.length * s.batch;
   std::vector<Numbers> sequence(static_cast<size_t>(rows));
   for (int64_t i = 0; i < rows; ++i) {
-    const float* x = job.x + i / s.batch * job.x_step + i % s.batch * job.x_row;
+    const float* x = job.x + i / s.batch * job.x_stride + i % s.batch * job.x_row;
     sequence[static_cast<size_t>(i)].assign(x, x + s.width);
   }
   Numbers hiddens, cells;
@@ -115,9 +115,9 @@ Numbers wanted(const Recurrent& job, Weights& weights) {
         const int64_t at = (layer * s.directions + direction) * s.batch + b;
         Numbers hidden(job.hidden + at * s.outputs, job.hidden + (at + 1) * s.outputs);
         Numbers cell(units, 0.0);
-        for (int64_t t = 0; t < s.steps; ++t) {
-          const int64_t step = direction == 0 ? t : s.steps - 1 - t;
-          const auto row = static_cast<size_t>(step * s.batch + b);
+        for (int64_t t = 0; t < s.length; ++t) {
+          const int64_t time = direction == 0 ? t : s.length - 1 - t;
+          const auto row = static_cast<size_t>(time * s.batch + b);
           one.step(sequence[row], hidden, cell);
           results[row].insert(results[row].end(), hidden.begin(), hidden.end());
         }
@@ -136,22 +136,22 @@ Numbers wanted(const Recurrent& job, Weights& weights) {
 
 void test_layers(const RecurrentSizes& sizes, bool batch_first, uint64_t seed) {
   Random random(seed);
-  const std::vector<float> x = random.reals(sizes.steps * sizes.batch * sizes.width, -1, 1);
+  const std::vector<float> x = random.reals(sizes.length * sizes.batch * sizes.width, -1, 1);
   const int64_t number = sizes.layers * sizes.directions * sizes.batch;
   const std::vector<float> hidden = random.reals(number * sizes.outputs, -1, 1);
   Weights weights(sizes, seed + 1);
   Recurrent job;
   job.sizes = sizes;
   job.x = x.data();
-  job.x_step = batch_first ? sizes.width : sizes.batch * sizes.width;
-  job.x_row = batch_first ? sizes.steps * sizes.width : sizes.width;
+  job.x_stride = batch_first ? sizes.width : sizes.batch * sizes.width;
+  job.x_row = batch_first ? sizes.length * sizes.width : sizes.width;
   job.hidden = hidden.data();
   const Numbers expected = wanted(job, weights);
   job.weights = weights.packed.data();
   job.bias = weights.bias.data();
   job.out_row = sizes.directions * sizes.outputs;
-  job.out_step = sizes.batch * job.out_row;
-  const int64_t sequence = sizes.steps * job.out_step;
+  job.out_stride = sizes.batch * job.out_row;
+  const int64_t sequence = sizes.length * job.out_stride;
   const size_t bytes = recurrent_scratch(sizes, 2);
   everywhere<float>(
       static_cast<int64_t>(expected.size()),
@@ -179,7 +179,7 @@ void test_all_layers() {
         for (int64_t steps : {1, 7, 60}) {
           if (batch * steps > 600) continue;
           sizes.batch = batch;
-          sizes.steps = steps;
+          sizes.length = steps;
           sizes.width = 1 + static_cast<int64_t>(seed % 19);
           sizes.layers = 1 + static_cast<int64_t>(seed % 3);
           sizes.directions = 1 + static_cast<int64_t>(seed / 3 % 2);

@@ -41,9 +41,9 @@ int64_t layer_weights(const RecurrentSizes& s, int64_t layer) {
   return input < 0 || hidden < 0 || projection < 0 ? -1 : input + hidden + projection;
 }
 
-int64_t steps_at_once(const RecurrentSizes& s) {
-  const int64_t steps = s.batch >= kRowsAtOnce ? 1 : kRowsAtOnce / (s.batch > 0 ? s.batch : 1);
-  return least(steps, s.steps);
+int64_t iterations_at_once(const RecurrentSizes& s) {
+  const int64_t count = s.batch >= kRowsAtOnce ? 1 : kRowsAtOnce / (s.batch > 0 ? s.batch : 1);
+  return least(count, s.length);
 }
 
 // The sequence between two layers lies in the result, which one direction overwrites behind itself.
@@ -51,20 +51,20 @@ bool needs_sequence(const RecurrentSizes& s) { return s.layers > 1 && s.directio
 
 // Where everything lies in the scratch memory, in bytes.
 struct Places {
-  size_t given, own, unprojected, states[2], cell, sequence, bytes, row_scales, product;
+  size_t input_share, own, unprojected, states[2], cell, sequence, bytes, row_scales, product;
 
   explicit Places(const RecurrentSizes& s) {
-    const int64_t rows = steps_at_once(s) * s.batch;
+    const int64_t rows = iterations_at_once(s) * s.batch;
     const bool is_int8 = s.type == PanelType::Int8;
     int64_t widest = s.width_of(0) > s.width_of(1) ? s.width_of(0) : s.width_of(1);
     if (s.units > widest) widest = s.units;
-    given = take(rows * s.columns() * 4);
+    input_share = take(rows * s.columns() * 4);
     own = take(s.batch * s.columns() * 4);
     unprojected = take(s.projects() ? s.batch * s.units * 4 : 0);
     for (size_t& state : states) state = take(s.batch * s.outputs * 4);
     cell = take(s.batch * s.units * 4);
-    sequence = take(needs_sequence(s) ? s.steps * s.batch * s.directions * s.outputs * 4 : 0);
-    // Of a step, the rows of the whole batch.
+    sequence = take(needs_sequence(s) ? s.length * s.batch * s.directions * s.outputs * 4 : 0);
+    // An iteration quantises the rows of the whole batch.
     const int64_t quantized = rows > s.batch ? rows : s.batch;
     bytes = take(is_int8 ? quantized * widest + kQuadBytes : 0);
     row_scales = take(is_int8 ? quantized * 2 * 4 : 0);
@@ -88,12 +88,12 @@ struct Matrix {
   int64_t depth = 0, columns = 0;
 };
 
-// Rows that lie in steps: row i of step t at data + t * step + i * row.
-struct Steps {
+// The rows of a sequence: row i of iteration t at data + t * stride + i * row.
+struct SequenceRows {
   float* data = nullptr;
-  int64_t step = 0, row = 0;
+  int64_t stride = 0, row = 0;
 
-  float* at(int64_t t) const { return data + t * step; }
+  float* at(int64_t t) const { return data + t * stride; }
 };
 
 class Layers {
@@ -111,14 +111,14 @@ class Layers {
         bias_(job.bias) {}
 
   void run() {
-    // Only read of the first layer.
-    Steps in = {const_cast<float*>(job_.x), job_.x_step, job_.x_row};
-    const Steps result = {job_.out, job_.out_step, job_.out_row};
+    // The first layer only reads it.
+    SequenceRows in = {const_cast<float*>(job_.x), job_.x_stride, job_.x_row};
+    const SequenceRows result = {job_.out, job_.out_stride, job_.out_row};
     const int64_t row = s_.directions * s_.outputs;
-    const Steps between = {at<float>(places_.sequence), s_.batch * row, row};
+    const SequenceRows between = {at<float>(places_.sequence), s_.batch * row, row};
     for (int64_t layer = 0; layer < s_.layers; ++layer) {
       const bool is_between = needs_sequence(s_) && (s_.layers - layer) % 2 == 0;
-      const Steps out = is_between ? between : result;
+      const SequenceRows out = is_between ? between : result;
       for (int64_t direction = 0; direction < s_.directions; ++direction) {
         run_layer(layer, direction, in, out);
       }
@@ -151,7 +151,7 @@ class Layers {
   }
 
   // One layer in one direction.
-  void run_layer(int64_t layer, int64_t direction, const Steps& in, Steps out) {
+  void run_layer(int64_t layer, int64_t direction, const SequenceRows& in, SequenceRows out) {
     const int64_t width = s_.width_of(layer);
     const Matrix input = next_matrix(width, s_.columns());
     hidden_weights_ = next_matrix(s_.outputs, s_.columns());
@@ -161,17 +161,17 @@ class Layers {
     const int64_t number = layer * s_.directions + direction;
     out.data += direction * s_.outputs;
     start(number);
-    const int64_t most = steps_at_once(s_);
-    for (int64_t done = 0; done < s_.steps; done += most) {
-      const int64_t count = least(most, s_.steps - done);
-      const int64_t first = direction == 0 ? done : s_.steps - done - count;
-      share_input(input, bias, {in.at(first), in.step, in.row}, count);
+    const int64_t most = iterations_at_once(s_);
+    for (int64_t done = 0; done < s_.length; done += most) {
+      const int64_t count = least(most, s_.length - done);
+      const int64_t first = direction == 0 ? done : s_.length - done - count;
+      share_input(input, bias, {in.at(first), in.stride, in.row}, count);
       for (int64_t i = 0; i < count; ++i) {
         const int64_t of_these = direction == 0 ? i : count - 1 - i;
-        step(done + i, of_these, out.at(first + of_these), out.row);
+        iterate(done + i, of_these, out.at(first + of_these), out.row);
       }
     }
-    finish(number);
+    store_last(number);
   }
 
   void start(int64_t number) const {
@@ -187,11 +187,11 @@ class Layers {
       std::memcpy(to, from + number * static_cast<int64_t>(n), n * sizeof(float));
     }
   }
-  void finish(int64_t number) const {
+  void store_last(int64_t number) const {
     const int64_t hidden = s_.batch * s_.outputs;
     const int64_t cell = s_.batch * s_.units;
     if (job_.last_hidden != nullptr) {
-      std::memcpy(job_.last_hidden + number * hidden, state(s_.steps),
+      std::memcpy(job_.last_hidden + number * hidden, state(s_.length),
                   static_cast<size_t>(hidden) * sizeof(float));
     }
     if (job_.last_cell != nullptr) {
@@ -200,34 +200,36 @@ class Layers {
     }
   }
 
-  // The input's share of the gates of some steps.
-  void share_input(const Matrix& matrix, const float* bias, const Steps& in, int64_t count) const {
-    float* given = at<float>(places_.given);
+  // The input's share of the gates of `count` iterations.
+  void share_input(const Matrix& matrix, const float* bias, const SequenceRows& in,
+                   int64_t count) const {
+    float* input_share = at<float>(places_.input_share);
     const int64_t columns = s_.columns();
-    if (s_.batch == 1) return multiply_rows(matrix, bias, in.data, in.step, count, given, columns);
-    if (in.step == s_.batch * in.row) {
-      return multiply_rows(matrix, bias, in.data, in.row, count * s_.batch, given, columns);
+    if (s_.batch == 1)
+      return multiply_rows(matrix, bias, in.data, in.stride, count, input_share, columns);
+    if (in.stride == s_.batch * in.row) {
+      return multiply_rows(matrix, bias, in.data, in.row, count * s_.batch, input_share, columns);
     }
     if (count < s_.batch) {
       for (int64_t t = 0; t < count; ++t) {
-        multiply_rows(matrix, bias, in.at(t), in.row, s_.batch, given + t * s_.batch * columns,
-                      columns);
+        multiply_rows(matrix, bias, in.at(t), in.row, s_.batch,
+                      input_share + t * s_.batch * columns, columns);
       }
       return;
     }
     for (int64_t b = 0; b < s_.batch; ++b) {
-      multiply_rows(matrix, bias, in.data + b * in.row, in.step, count, given + b * columns,
+      multiply_rows(matrix, bias, in.data + b * in.row, in.stride, count, input_share + b * columns,
                     s_.batch * columns);
     }
   }
 
-  // Step `number`, counted as they are computed, with the shares of the one `of_these`.
-  void step(int64_t number, int64_t of_these, float* out, int64_t out_row) const {
+  // Iteration `number` in the order of computation; its shares are those of `of_these`.
+  void iterate(int64_t number, int64_t of_these, float* out, int64_t out_row) const {
     const float* before = state(number);
     float* after = state(number + 1);
     float* own = at<float>(places_.own);
     multiply_rows(hidden_weights_, nullptr, before, s_.outputs, s_.batch, own, s_.columns());
-    const float* given = at<float>(places_.given) + of_these * s_.batch * s_.columns();
+    const float* input_share = at<float>(places_.input_share) + of_these * s_.batch * s_.columns();
     float* fresh = s_.projects() ? at<float>(places_.unprojected) : after;
     float* cells = at<float>(places_.cell);
     const auto run_cell = cell_loops().row[static_cast<size_t>(s_.cell)];
@@ -236,7 +238,7 @@ class Layers {
       row.units = s_.units;
       row.bias = new_bias_;
       for (int64_t i = begin; i < end; ++i) {
-        row.given = given + i * s_.columns();
+        row.input = input_share + i * s_.columns();
         row.own = own + i * s_.columns();
         row.hidden = before + i * s_.outputs;
         row.cell = cells + i * s_.units;
@@ -349,7 +351,7 @@ int64_t recurrent_scales(const RecurrentSizes& s) {
 size_t recurrent_scratch(const RecurrentSizes& s, size_t threads) {
   const size_t own = Places(s).product;
   if (s.type == PanelType::Int8) return own;
-  const int64_t rows = steps_at_once(s) * s.batch;
+  const int64_t rows = iterations_at_once(s) * s.batch;
   size_t most = 0;
   for (const Product& product : {product_of(s, rows, s.width_of(0), s.columns()),
                                  product_of(s, rows, s.width_of(1), s.columns()),

@@ -9,16 +9,16 @@ namespace {
 
 void lstm(const CellRow& r) {
   const int64_t n = r.units;
-  const float* given = r.given;
+  const float* input = r.input;
   const float* own = r.own;
   float* cell = r.cell;
   float* out = r.out;
   RL_VECTORIZE
   for (int64_t i = 0; i < n; ++i) {
-    const float in = vsigmoid(given[i] + own[i]);
-    const float forget = vsigmoid(given[n + i] + own[n + i]);
-    const float fresh = vtanh(given[2 * n + i] + own[2 * n + i]);
-    const float show = vsigmoid(given[3 * n + i] + own[3 * n + i]);
+    const float in = vsigmoid(input[i] + own[i]);
+    const float forget = vsigmoid(input[n + i] + own[n + i]);
+    const float fresh = vtanh(input[2 * n + i] + own[2 * n + i]);
+    const float show = vsigmoid(input[3 * n + i] + own[3 * n + i]);
     const float next = forget * cell[i] + in * fresh;
     cell[i] = next;
     out[i] = show * vtanh(next);
@@ -28,17 +28,17 @@ void lstm(const CellRow& r) {
 template <bool kBias>
 void gru_row(const CellRow& r) {
   const int64_t n = r.units;
-  const float* given = r.given;
+  const float* input = r.input;
   const float* own = r.own;
   const float* bias = r.bias;
   const float* hidden = r.hidden;
   float* out = r.out;
   RL_VECTORIZE
   for (int64_t i = 0; i < n; ++i) {
-    const float reset = vsigmoid(given[i] + own[i]);
-    const float update = vsigmoid(given[n + i] + own[n + i]);
+    const float reset = vsigmoid(input[i] + own[i]);
+    const float update = vsigmoid(input[n + i] + own[n + i]);
     const float share = kBias ? own[2 * n + i] + bias[i] : own[2 * n + i];
-    const float fresh = vtanh(given[2 * n + i] + reset * share);
+    const float fresh = vtanh(input[2 * n + i] + reset * share);
     out[i] = fresh + update * (hidden[i] - fresh);
   }
 }
@@ -46,20 +46,20 @@ void gru_row(const CellRow& r) {
 void gru(const CellRow& r) { r.bias != nullptr ? gru_row<true>(r) : gru_row<false>(r); }
 
 void rnn_tanh(const CellRow& r) {
-  const float* given = r.given;
+  const float* input = r.input;
   const float* own = r.own;
   float* out = r.out;
   RL_VECTORIZE
-  for (int64_t i = 0; i < r.units; ++i) out[i] = vtanh(given[i] + own[i]);
+  for (int64_t i = 0; i < r.units; ++i) out[i] = vtanh(input[i] + own[i]);
 }
 
 void rnn_relu(const CellRow& r) {
-  const float* given = r.given;
+  const float* input = r.input;
   const float* own = r.own;
   float* out = r.out;
   RL_VECTORIZE
   for (int64_t i = 0; i < r.units; ++i) {
-    const float sum = given[i] + own[i];
+    const float sum = input[i] + own[i];
     out[i] = sum < 0.0f ? 0.0f : sum;  // NaN stays NaN
   }
 }

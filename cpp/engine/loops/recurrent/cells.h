@@ -11,8 +11,8 @@ namespace rushlight::engine {
 // One row of a batch. A gate has `units` numbers, and gates lie one after the other.
 struct CellRow {
   int64_t units = 0;
-  const float* given = nullptr;   // the input's share of all gates
-  const float* own = nullptr;     // that of the hidden state
+  const float* input = nullptr;   // the input's share of all gates
+  const float* own = nullptr;     // the hidden state's share
   const float* bias = nullptr;    // of a GRU: added to `own` of the new gate; may be nullptr
   const float* hidden = nullptr;  // of a GRU: the state before
   float* cell = nullptr;          // of an LSTM: the cell state, which is replaced

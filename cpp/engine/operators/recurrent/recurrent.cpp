@@ -94,10 +94,10 @@ class RecurrentLayers final : public Operator {
       return setup.refuse("its layers, units or outputs are not valid");
     }
     if (x_->rank != 3 || out_->rank != 3) return setup.refuse("its sequences are not of rank 3");
-    s.steps = x_->sizes[0];
+    s.length = x_->sizes[0];
     s.batch = x_->sizes[1];
     s.width = x_->sizes[2];
-    if (s.width < 1 || out_->sizes[0] != s.steps || out_->sizes[1] != s.batch ||
+    if (s.width < 1 || out_->sizes[0] != s.length || out_->sizes[1] != s.batch ||
         out_->sizes[2] != s.directions * s.outputs) {
       return setup.refuse("the sizes of its sequences do not fit");
     }
@@ -110,9 +110,9 @@ class RecurrentLayers final : public Operator {
          s.units > kMaxQuantizedTerms)) {
       return setup.refuse("its sums are beyond 32 bits");
     }
-    job_.x_step = x_->strides[0];
+    job_.x_stride = x_->strides[0];
     job_.x_row = x_->strides[1];
-    job_.out_step = out_->strides[0];
+    job_.out_stride = out_->strides[0];
     job_.out_row = out_->strides[1];
     return {};
   }

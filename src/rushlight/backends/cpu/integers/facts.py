@@ -210,10 +210,10 @@ def recurrent_weights(
         return None
     if not of_bytes and rows_of(layer.x) is None and not is_static(layer.x, data):
         return None
-    found = [weights_of(one, data) for one in layer.matrices]
+    matrices = [weights_of(one, data) for one in layer.matrices]
     terms = int(Limit.QUANTIZED_TERMS)
-    fits = all(one and not one.group_size and one.data.shape[1] <= terms for one in found)
-    return [one for one in found if one] if fits else None
+    fits = all(one and not one.group_size and one.data.shape[1] <= terms for one in matrices)
+    return [one for one in matrices if one] if fits else None
 
 
 _WHOLE = {

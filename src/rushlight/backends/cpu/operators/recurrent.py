@@ -55,16 +55,16 @@ def _packed(b: Builder, layer: Recurrence) -> torch.Tensor:
 
 def _recurrent_of_bytes(b: Builder, node: Node) -> list[View]:
     """The same with quantised weights."""
-    given: Any = node.args
-    target, matrices, args = given
+    call: Any = node.args
+    target, matrices, args = call
     layer = recurrence(target, args)
     key = (*layer.matrices, "bytes")
     weights = b.constant(
         (*key, "weights"), lambda: torch.cat([integers.panels(one.data.t()) for one in matrices])
     )
-    found = [integers.scales_of(one) for one in matrices]
-    scales = b.constant((*key, "scales"), lambda: torch.cat([one.scales for one in found]))
-    shares = b.constant((*key, "shares"), lambda: torch.cat([one.shares for one in found]))
+    scaled = [integers.scales_of(one) for one in matrices]
+    scales = b.constant((*key, "scales"), lambda: torch.cat([one.scales for one in scaled]))
+    shares = b.constant((*key, "shares"), lambda: torch.cat([one.shares for one in scaled]))
     return _step(b, layer, matrices[1].data.shape, weights, scales, shares)
 
 
