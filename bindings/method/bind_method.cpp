@@ -22,10 +22,10 @@ nb::object call(MethodHandle& self, nb::handle values) {
   return result.is_valid() ? result : refused();
 }
 
-void set_form(MethodHandle& self, const std::string& form) {
-  self.runner->set_form(form == "single"  ? Form::Single
-                        : form == "tuple" ? Form::Tuple
-                                          : Form::List);
+void set_structure(MethodHandle& self, const std::string& structure) {
+  self.runner->set_structure(structure == "single"  ? Structure::Single
+                             : structure == "tuple" ? Structure::Tuple
+                                                    : Structure::List);
 }
 
 // Fetches one fact of the method under the session's lock.
@@ -46,7 +46,7 @@ void init_method(nb::module_& m) {
             return self.runner->call_into(*self.session, values, outputs);
           },
           nb::arg("values"), nb::arg("outputs"))
-      .def("set_form", set_form, nb::arg("form"))
+      .def("set_structure", set_structure, nb::arg("structure"))
       .def(
           "narrow",
           [](MethodHandle& self, nb::list specs, size_t n_symbols) {

@@ -195,13 +195,14 @@ void MethodRunner::run(Session& session, std::vector<Argument>& arguments) {
 
 nb::object MethodRunner::results(bool as_torch) {
   const size_t n = method_->n_outputs();
-  if (form_ == Form::Single && n == 1) return to_python(method_->output(0), as_torch);
+  if (structure_ == Structure::Single && n == 1) return to_python(method_->output(0), as_torch);
   const auto length = static_cast<Py_ssize_t>(n);
-  nb::object all = nb::steal(form_ == Form::Tuple ? PyTuple_New(length) : PyList_New(length));
+  nb::object all =
+      nb::steal(structure_ == Structure::Tuple ? PyTuple_New(length) : PyList_New(length));
   if (!all.is_valid()) throw nb::python_error();
   for (size_t k = 0; k < n; ++k) {
     PyObject* item = to_python(method_->output(k), as_torch).release().ptr();
-    if (form_ == Form::Tuple) {
+    if (structure_ == Structure::Tuple) {
       PyTuple_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(k), item);
     } else {
       PyList_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(k), item);

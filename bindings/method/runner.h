@@ -15,7 +15,7 @@ namespace rushlight::python {
 class Session;
 
 // What a call returns for several outputs.
-enum class Form : uint8_t { List, Tuple, Single };
+enum class Structure : uint8_t { List, Tuple, Single };
 
 // An array of the caller's that a result is written to.
 struct Target {
@@ -36,7 +36,7 @@ class MethodRunner {
 
   const std::string& name() const { return name_; }
   Expectation& expectation() { return expectation_; }
-  void set_form(Form form) { form_ = form; }
+  void set_structure(Structure structure) { structure_ = structure; }
   // The session was closed: the method is gone. Returns what set_inputs() kept.
   std::vector<Argument>& detach();
   // The same method of a new module, whose inputs were not set.
@@ -84,7 +84,7 @@ class MethodRunner {
   TimingTracer* tracer_;
   const FileGuard* guard_;
   Expectation expectation_;
-  Form form_ = Form::List;
+  Structure structure_ = Structure::List;
   std::vector<std::string> input_names_;
   std::vector<std::string> output_names_;
   std::vector<std::string> output_forms_;

@@ -31,7 +31,7 @@ class Method:
         """Run, and write results into writable arrays (None: not wanted); False if the values are
         not what the method takes."""
 
-    def set_form(self, form: str) -> None:
+    def set_structure(self, structure: str) -> None:
         """What `call` returns: "single" (of one output), "tuple" or "list"."""
 
     def narrow(self, specs: list[Any], n_symbols: int) -> None:
