@@ -17,7 +17,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 from torchao.quantization.pt2e.quantizer import QuantizationConfig
 
-from rushlight.accuracy.search import FLOAT, Found, Space, search
+from rushlight.accuracy.search import FLOAT, SearchResult, Space, search
 from rushlight.accuracy.trials import Metric, Task, Trials, measured
 from rushlight.api import export
 from rushlight.capture import Model, capture
@@ -86,8 +86,8 @@ class Budgeted:
     @property
     def blocking(self) -> tuple[LayerChoice, ...]:
         """Layers that have no lower precision, the most sensitive first."""
-        found = (layer for layer in self.layers if layer.blocked)
-        return tuple(sorted(found, key=lambda layer: -layer.drop))
+        blocked = (layer for layer in self.layers if layer.blocked)
+        return tuple(sorted(blocked, key=lambda layer: -layer.drop))
 
     def __str__(self) -> str:
         console = Console(width=120, color_system=None)
@@ -189,14 +189,14 @@ def quantize_within(
         raise _wrong(f"the metric of the float model is {baseline}: it must be a finite number")
     space = Space(tuple(weights), tuple(names), _bytes_of(weights, configs))
     trials = Trials(task, workers=workers, ray=ray, resume=resume, progress=say)
-    found = search(space, baseline - max_drop, trials)
+    result = search(space, baseline - max_drop, trials)
     say("measure the layers")
-    quantized = task.quantized(found.mix)
+    quantized = task.quantized(result.mix)
     seconds = _times(quantized, checked[0], backend)
-    layers = tuple(_choice(name, space, found, baseline, seconds) for name in space.layers)
+    layers = tuple(_choice(name, space, result, baseline, seconds) for name in space.layers)
     return Budgeted(
-        quantized, baseline, found.outcome.metric, max_drop, space.size(found.mix),
-        space.size({}), layers, found.trials,
+        quantized, baseline, result.outcome.metric, max_drop, space.size(result.mix),
+        space.size({}), layers, result.trials,
     )  # fmt: skip
 
 
@@ -211,15 +211,15 @@ def layers_of(program: ExportedProgram) -> dict[str, list[torch.Tensor]]:
         ExportError: there is none.
     """
     names = program.graph_signature.inputs_to_parameters
-    found: dict[str, list[torch.Tensor]] = defaultdict(list)
+    weights: dict[str, list[torch.Tensor]] = defaultdict(list)
     for node in program.graph.nodes:
         weight = _weight(node)
         if weight is not None and weight.name in names:
             tensor = program.state_dict[names[weight.name]]
-            found[source_of(node).module].append(tensor)
-    if not found:
+            weights[source_of(node).module].append(tensor)
+    if not weights:
         raise _wrong("the model has no linear layer and no convolution with a weight of its own")
-    return dict(found)
+    return dict(weights)
 
 
 def _weight(node: Node) -> Node | None:
@@ -280,12 +280,12 @@ def _times(program: ExportedProgram, item: Item, backend: Backend) -> dict[str, 
     args, kwargs = pytree.tree_map_only(
         torch.Tensor, lambda t: t.detach().numpy(), (item.args, item.kwargs)
     )
-    found = profile_of(
+    profile = profile_of(
         made.buffer, module, "forward", lambda: module(*args, **kwargs), runs=_RUNS,
         peaks=measure_peaks(1),
     )  # fmt: skip
     seconds: dict[str, float] = defaultdict(float)
-    for operator_time in found.operators:
+    for operator_time in profile.operators:
         modules = {source.module for source in operator_time.sources}
         for name in modules:
             seconds[name] += operator_time.ns * 1e-9 / len(modules)
@@ -293,16 +293,16 @@ def _times(program: ExportedProgram, item: Item, backend: Backend) -> dict[str, 
 
 
 def _choice(
-    name: str, space: Space, found: Found, baseline: float, seconds: Mapping[str, float]
+    name: str, space: Space, result: SearchResult, baseline: float, seconds: Mapping[str, float]
 ) -> LayerChoice:
-    precision = found.mix.get(name, FLOAT)
-    lowest = found.alone[name, space.levels[0]]
+    precision = result.mix.get(name, FLOAT)
+    lowest = result.alone[name, space.levels[0]]
     sqnr = -10 * math.log10(lowest.noise) if lowest.noise > 0 else math.inf
     blocked = ""
     levels = space.all_levels()
     if precision != levels[0]:
         below = levels[levels.index(precision) - 1]
-        drop = baseline - found.alone[name, below].metric
+        drop = baseline - result.alone[name, below].metric
         blocked = f"at {below} alone the metric drops by {drop:.4g}"
     size = space.bytes(name, precision)
     return LayerChoice(

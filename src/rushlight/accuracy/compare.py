@@ -80,8 +80,8 @@ def compare(
         floats, integers = (_run(program, item) for program in programs)
         n = len(taps)
         ends = ends or [Sums(None) for _ in floats[n:]]
-        for found, exact, value in zip([*sums, *ends], floats, integers, strict=True):
-            found.add(exact, value)
+        for total, exact, value in zip([*sums, *ends], floats, integers, strict=True):
+            total.add(exact, value)
     names = {tap.name for tap, _, _ in taps}
     return LossReport(
         tuple(_layers([tap for tap, _, _ in taps], sums)),
@@ -185,13 +185,13 @@ class Sums:
 
 
 def _layers(taps: Sequence[Tap], sums: Sequence[Sums]) -> list[Layer]:
-    shares = shares_of_noise(taps, [found.noise_to_signal for found in sums])
+    shares = shares_of_noise(taps, [total.noise_to_signal for total in sums])
     layers = []
-    for tap, found, blame in zip(taps, sums, shares, strict=True):
+    for tap, total, blame in zip(taps, sums, shares, strict=True):
         layers.append(
             Layer(
-                tap, found.sqnr, blame, found.max_error, found.max_value, found.saturation,
-                found.histogram, found.reach,
+                tap, total.sqnr, blame, total.max_error, total.max_value, total.saturation,
+                total.histogram, total.reach,
             )
         )  # fmt: skip
     return sorted(layers, key=lambda layer: -layer.blame)

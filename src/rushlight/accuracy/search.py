@@ -58,7 +58,7 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search ends with.
 
     Attributes:
@@ -74,7 +74,7 @@ class Found:
     trials: int
 
 
-def search(space: Space, least: float, evaluate: Evaluate) -> Found:
+def search(space: Space, least: float, evaluate: Evaluate) -> SearchResult:
     """The smallest mix found whose metric is `least` or more.
 
     Args:
@@ -99,7 +99,7 @@ def search(space: Space, least: float, evaluate: Evaluate) -> Found:
 
     mix = _first(_raised(space, alone), are_good)
     mix = _lowered(space, mix, are_good)
-    return Found(mix, tried([mix])[0], alone, len(known))
+    return SearchResult(mix, tried([mix])[0], alone, len(known))
 
 
 _PROBES = 4  # tried at a time, whatever number can run at a time
@@ -109,8 +109,8 @@ def _first(mixes: Sequence[dict[str, str]], are_good: AreGood) -> dict[str, str]
     """The first good one, where those after a good one are good; the last is good in any case."""
     low, high = 0, len(mixes) - 1
     while low < high:
-        step = max((high - low) // (_PROBES + 1), 1)
-        probes = list(range(low, high, step))[:_PROBES]
+        distance = max((high - low) // (_PROBES + 1), 1)
+        probes = list(range(low, high, distance))[:_PROBES]
         good = are_good([mixes[i] for i in probes])
         if any(good):
             at = good.index(True)
@@ -159,8 +159,8 @@ def _lowered(space: Space, mix: dict[str, str], are_good: AreGood) -> dict[str, 
             saved = space.bytes(layer, levels[i]) - space.bytes(layer, levels[i - 1])
             lower.append((saved, layer, levels[i - 1]))
     good = are_good([{**mix, layer: level} for _, layer, level in lower])
-    kept = [step for step, fits in zip(lower, good, strict=True) if fits]
+    kept = [change for change, fits in zip(lower, good, strict=True) if fits]
     mixes = [mix]
-    for _, layer, level in sorted(kept, key=lambda step: (-step[0], step[1])):
+    for _, layer, level in sorted(kept, key=lambda change: (-change[0], change[1])):
         mixes.append({**mixes[-1], layer: level})
     return _first(mixes[::-1], are_good)

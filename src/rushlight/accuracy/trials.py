@@ -142,14 +142,14 @@ class Trials:
         known = self._journal.known if self._journal else {}
         keys = [_key(mix) for mix in mixes]
         fresh = [(key, mix) for key, mix in zip(keys, mixes, strict=True) if key not in known]
-        found = dict(known)
+        outcomes = dict(known)
         if fresh:
             self._say(f"{len(fresh)} trials")
             for (key, _), outcome in zip(fresh, self._run([m for _, m in fresh]), strict=True):
-                found[key] = outcome
+                outcomes[key] = outcome
                 if self._journal:
                     self._journal.add(key, outcome)
-        return [found[key] for key in keys]
+        return [outcomes[key] for key in keys]
 
     def _run(self, mixes: Sequence[Mix]) -> Iterator[Outcome]:
         """Outcomes as they come, so that what is finished is written down."""
@@ -187,8 +187,8 @@ def _run_one(task: str | bytes, mix: Mix) -> Outcome:
 @lru_cache(maxsize=1)
 def _loaded(task: str | bytes) -> Task:
     data = task if isinstance(task, bytes) else Path(task).read_bytes()
-    found: Task = cloudpickle.loads(data)
-    return found
+    loaded: Task = cloudpickle.loads(data)
+    return loaded
 
 
 def _register_ray() -> None:
@@ -243,9 +243,9 @@ class Journal:
                 code=Code.INVALID_ARGUMENT,
             )
         for line in lines[1:]:
-            found = _parsed(line)
-            if found.keys() == {"mix", "metric", "noise"}:  # the last line may be cut
-                self.known[found["mix"]] = Outcome(found["metric"], found["noise"])
+            trial = _parsed(line)
+            if trial.keys() == {"mix", "metric", "noise"}:  # the last line may be cut
+                self.known[trial["mix"]] = Outcome(trial["metric"], trial["noise"])
         rows = [head, *(_row(key, outcome) for key, outcome in self.known.items())]
         write_text(self._path, "".join(json.dumps(row) + "\n" for row in rows))
 
@@ -262,7 +262,7 @@ def _row(key: str, outcome: Outcome) -> dict[str, Any]:
 
 def _parsed(line: str) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        row = json.loads(line)
     except json.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return row if isinstance(row, dict) else {}

@@ -28,8 +28,8 @@ def eager_results(
     values = placeholder_values(program, clone(flat_inputs(program, args, kwargs)))
     kinds = [spec.kind for spec in program.graph_signature.output_specs]
     with as_after_loading(program):
-        found = Interpreter(program.graph_module).run(*values)
-        results = zip(found, kinds, strict=True)
+        outputs = Interpreter(program.graph_module).run(*values)
+        results = zip(outputs, kinds, strict=True)
         # Copies, since a result may be a view of a buffer.
         return [clone(value) for value, kind in results if kind == OutputKind.USER_OUTPUT]
 

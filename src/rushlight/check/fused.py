@@ -31,7 +31,7 @@ _Array = np.ndarray[Any, np.dtype[Any]]
 Runs = Callable[[ExportedProgram, Sequence[Any]], list[Any]]
 """Lowers a captured program, runs it in the runtime on flat inputs, and gives its flat results."""
 
-_STEP = Tolerance(steps=1)  # of values that the graph quantises
+_ONE_UNIT = Tolerance(units=1)  # of values that the graph quantises
 _CHOSEN = Tolerance(relative=5e-2)  # of products whose inputs are quantised by what they hold
 _SAMPLES = ((1, 0), (-1, 0), (1, 1))  # runs of eager with other roundings: sign, places further
 _SHARE = 1e-3  # of the values at each cut that are rounded the other way in any case
@@ -73,15 +73,15 @@ def fault_in_quantised(
     pieces, recorded = whole.pieces()
     results = run(pieces, [*flat, *recorded])
     noise = {}
-    for node, wanted, found in zip(whole.cuts, recorded, results, strict=False):
-        tolerance = _STEP if quantizes(node) else _CHOSEN
-        reason = difference(found, wanted, tolerance)
+    for node, wanted, result in zip(whole.cuts, recorded, results, strict=False):
+        tolerance = _ONE_UNIT if quantizes(node) else _CHOSEN
+        reason = difference(result, wanted, tolerance)
         if reason is not None:
             return _fault_of(node, reason)
-        noise[node] = as_array(found).astype(np.float64) - as_array(wanted)
+        noise[node] = as_array(result).astype(np.float64) - as_array(wanted)
     exact = [v for v in whole.results if isinstance(v, torch.Tensor)]
-    for i, (wanted, found) in enumerate(zip(exact, results[len(recorded) :], strict=True)):
-        reason = difference(found, wanted, _CHOSEN)
+    for i, (wanted, result) in enumerate(zip(exact, results[len(recorded) :], strict=True)):
+        reason = difference(result, wanted, _CHOSEN)
         if reason is not None:
             return Fault(
                 f"What computes output {i} departs on eager's own inputs: {reason}", Source()
@@ -175,8 +175,8 @@ class _Whole:
     def _run(self, change: Callable[[Node, torch.Tensor], torch.Tensor]) -> list[Any]:
         with as_after_loading(self._program):
             interpreter = _Changing(self._module, set(self.cuts), change)
-            found = interpreter.run(*clone(self._flat), enable_io_processing=False)
-            return pytree.tree_leaves(clone(found))
+            results = interpreter.run(*clone(self._flat), enable_io_processing=False)
+            return pytree.tree_leaves(clone(results))
 
 
 class _Changing(Interpreter):
@@ -217,8 +217,8 @@ def _cuts(graph: Graph) -> Iterator[Node]:
 
 
 def _is_chosen(node: Node) -> bool:
-    found = affine_of(node)
-    return found is not None and found.chosen is not None
+    affine = affine_of(node)
+    return affine is not None and affine.chosen is not None
 
 
 def _product_of(node: Node) -> Node:
@@ -239,16 +239,16 @@ def _in_pieces(graph: Graph, cuts: Sequence[Node]) -> Graph:
     values: dict[Node, Node] = {}
     for node in graph.find_nodes(op="placeholder"):
         values[node] = pieces.node_copy(node)
-    given = {node: pieces.placeholder(f"given_{node.name}") for node in cuts}
+    inputs = {node: pieces.placeholder(f"input_{node.name}") for node in cuts}
     ends = []
     for node in graph.nodes:
         if node.op in ("placeholder", "output"):
             continue
         values[node] = pieces.node_copy(node, values.__getitem__)
-        if node in given:
+        if node in inputs:
             ends.append(values[node])
             # A copy, since what follows may write it in place.
-            values[node] = pieces.call_function(torch.ops.aten.clone.default, (given[node],))
+            values[node] = pieces.call_function(torch.ops.aten.clone.default, (inputs[node],))
     returned = [n for n in pytree.tree_leaves(graph.output_node().args[0]) if isinstance(n, Node)]
     tensors = [n for n in returned if isinstance(n.meta.get("val"), torch.Tensor)]
     pieces.output((*ends, *(values[n] for n in tensors)))
@@ -280,8 +280,8 @@ class _Rounding:
         """One step up or down for some of the elements; of real numbers a little of all."""
         shape, draw = tuple(value.shape), self._generator
         if quantizes(node):
-            steps: _Array = draw.choice((-1, 1), shape)
-            return np.where(draw.random(shape) < _SHARE, steps, 0)
+            changes: _Array = draw.choice((-1, 1), shape)
+            return np.where(draw.random(shape) < _SHARE, changes, 0)
         magnitude = float(value.double().square().mean().sqrt()) if value.numel() else 0.0
         return draw.standard_normal(shape) * (_SHARE * magnitude)
 

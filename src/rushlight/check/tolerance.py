@@ -14,12 +14,12 @@ from torch.export import ExportedProgram
 class Tolerance:
     """Largest allowed difference: absolute, and relative to the largest magnitude of the value.
 
-    Integers may differ by `steps`.
+    Integers may differ by `units`, the smallest amount.
     """
 
     absolute: float = 1e-5
     relative: float = 1e-4
-    steps: int = 0
+    units: int = 0
 
     def exceeded(self, got: np.ndarray, wanted: np.ndarray) -> str | None:
         """Why `got` is not `wanted`, or None."""
@@ -30,8 +30,8 @@ class Tolerance:
             )
         if not np.issubdtype(wanted.dtype, np.inexact):
             different = got != wanted
-            if self.steps and wanted.dtype != np.bool_:
-                different = np.abs(got.astype(np.int64) - wanted.astype(np.int64)) > self.steps
+            if self.units and wanted.dtype != np.bool_:
+                different = np.abs(got.astype(np.int64) - wanted.astype(np.int64)) > self.units
             wrong = int(different.sum())
             return f"{wrong} of {wanted.size} values differ" if wrong else None
         finite = np.isfinite(wanted)
@@ -51,7 +51,7 @@ class Tolerance:
 # Of the largest value: some steps of the last bit of half precisions, which sums in another order
 # round otherwise, and some of 8 bits, of which one that is rounded otherwise moves all behind it.
 _RELATIVE = {torch.float16: 1e-2, torch.bfloat16: 5e-2}
-_QUANTISED = Tolerance(relative=5e-2, steps=2)
+_QUANTISED = Tolerance(relative=5e-2, units=2)
 
 
 def tolerance_of(program: ExportedProgram) -> Tolerance:
