@@ -35,20 +35,20 @@ from rushlight.quantization.taps import operator
 from rushlight.runtime.load import load
 from rushlight.runtime.peaks import measure_peaks
 
-_RUNS = 20  # of the finished program, for the times of its layers
+_RUNS = 20  # timed runs of the finished program
 
 
 @dataclass(frozen=True)
 class LayerChoice:
-    """What was chosen for a layer.
+    """The precision that was chosen for a layer.
 
     Attributes:
         name: the module's path.
         precision: a recipe, or "float".
-        sqnr: dB of the model's outputs with this layer alone at the lowest precision.
-        drop: of the metric, with this layer alone at the lowest precision.
-        bytes: of its weights as chosen.
-        seconds: of one run of the finished program, on one thread.
+        sqnr: dB of the model's outputs if only this layer has the lowest precision.
+        drop: the drop of the metric if only this layer has the lowest precision.
+        bytes: the size of its weights at the chosen precision.
+        seconds: its time in one run of the finished program, on one thread.
         blocked: why it has no lower precision; "" if it has the lowest.
     """
 
@@ -63,15 +63,15 @@ class LayerChoice:
 
 @dataclass(frozen=True)
 class Budgeted:
-    """What a search within a budget found. Prints as a table.
+    """The result of a search within a budget. Prints as a table.
 
     Attributes:
         program: the quantised program, which `rushlight.export` takes.
-        baseline, metric: of the float and of the quantised model.
+        baseline, metric: the metric of the float model and of the quantised one.
         max_drop: the budget.
-        bytes, float_bytes: of the layers' weights, as chosen and in float.
+        bytes, float_bytes: the size of the layers' weights, as chosen and in float.
         layers: the layers in the model's order.
-        trials: how many mixes were tried.
+        trials: the number of mixes that were tried.
     """
 
     program: ExportedProgram
@@ -205,10 +205,10 @@ def _wrong(why: str) -> ExportError:
 
 
 def layers_of(program: ExportedProgram) -> dict[str, list[torch.Tensor]]:
-    """The modules that multiply by weights, by path, and these weights.
+    """The weights of the linear and convolution modules, by the module's path.
 
     Raises:
-        ExportError: there is none.
+        ExportError: the model has no such module.
     """
     names = program.graph_signature.inputs_to_parameters
     weights: dict[str, list[torch.Tensor]] = defaultdict(list)
@@ -247,7 +247,7 @@ def _config(name: str) -> QuantizationConfig:
 
 
 def _elsewhere(configs: Mapping[str, QuantizationConfig]) -> QuantizationConfig | None:
-    """Of operators between the layers: they stay integer where a recipe is static."""
+    """The configuration of operators between the layers: that of the first static recipe."""
     for config in configs.values():
         activation = config.input_activation
         if activation is not None and not activation.is_dynamic:
@@ -265,7 +265,7 @@ def _bytes_of(
                 total += weight.numel() * weight.element_size()
                 continue
             size = group_size_of(configs[level].weight)
-            # Groups that do not divide a row are not made: it has 8 bits.
+            # A row that groups do not divide has 8 bits instead.
             bits = 4 if size is not None and weight.shape[-1] % size == 0 else 8
             total += math.ceil(weight.numel() * bits / 8)
         return total

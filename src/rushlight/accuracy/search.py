@@ -1,10 +1,10 @@
 """The smallest mix of precisions whose metric stays within a budget.
 
-Each layer's precisions are tried alone first; their noise is about additive, so the noise that a
-mix makes is foretold as the sum. From the lowest precision everywhere, layers are raised one by
-one where a byte takes away the most noise (the greedy solution of the knapsack); how many of these
-steps the metric needs is found by bisection, for it is what counts. Then layers are lowered again
-as far as the budget allows. Batches of trials do not depend on how many run at a time.
+Each layer's precisions are tried alone first. Their noise is about additive, so the noise of a mix
+is estimated as the sum. From the lowest precision everywhere, layers are raised one by one, always
+the one that removes the most noise per byte (the greedy solution of the knapsack problem); the
+number of raises that the metric needs is found by bisection. Then layers are lowered again as far
+as the budget allows. Batches of trials do not depend on how many run at a time.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ FLOAT = "float"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a trial gave.
+    """The result of a trial.
 
     Attributes:
-        metric: of the quantised model, greater is better.
-        noise: noise to signal ratio of its outputs, beside the float model's.
+        metric: the metric of the quantised model; greater is better.
+        noise: the noise to signal ratio of its outputs, relative to the float model's.
     """
 
     metric: float
@@ -36,12 +36,12 @@ AreGood = Callable[[Sequence[Mix]], list[bool]]
 
 @dataclass(frozen=True)
 class Space:
-    """What can be chosen.
+    """The layers and precisions to choose from.
 
     Attributes:
         layers: names, in the order of the model.
         levels: recipes from the lowest precision to the highest; then comes float.
-        bytes: of a layer's weights at a level.
+        bytes: computes the size of a layer's weights at a level.
     """
 
     layers: tuple[str, ...]
@@ -59,13 +59,13 @@ class Space:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search ends with.
+    """The result of a search.
 
     Attributes:
         mix: the precision of each layer that is not float.
-        outcome: of that mix.
-        alone: of each layer at each level, the rest in float.
-        trials: how many mixes were tried.
+        outcome: the outcome of that mix.
+        alone: the outcomes of each layer at each level, the rest in float.
+        trials: the number of mixes that were tried.
     """
 
     mix: dict[str, str]
@@ -78,9 +78,9 @@ def search(space: Space, least: float, evaluate: Evaluate) -> SearchResult:
     """The smallest mix found whose metric is `least` or more.
 
     Args:
-        space: layers and levels.
-        least: the metric must not be below it.
-        evaluate: tries mixes; the same mix always gives the same outcome.
+        space: the layers and levels.
+        least: the least metric that is allowed.
+        evaluate: tries mixes; the same mix always has the same outcome.
     """
     known: dict[tuple[tuple[str, str], ...], Outcome] = {}
 
@@ -106,7 +106,7 @@ _PROBES = 4  # tried at a time, whatever number can run at a time
 
 
 def _first(mixes: Sequence[dict[str, str]], are_good: AreGood) -> dict[str, str]:
-    """The first good one, where those after a good one are good; the last is good in any case."""
+    """The first good mix. All mixes after a good one are good, and so is the last one."""
     low, high = 0, len(mixes) - 1
     while low < high:
         distance = max((high - low) // (_PROBES + 1), 1)
@@ -145,12 +145,12 @@ def _noise(alone: Mapping[tuple[str, str], Outcome], layer: str, level: str) -> 
     if level == FLOAT:
         return 0.0
     noise = alone[layer, level].noise
-    return noise if noise == noise else float("inf")  # what is not a number is the worst
+    return noise if noise == noise else float("inf")  # NaN counts as the worst
 
 
 def _lowered(space: Space, mix: dict[str, str], are_good: AreGood) -> dict[str, str]:
-    """The mix with layers a level lower: those that the budget allows alone, as many together as it
-    allows, largest savings first."""
+    """The mix with some layers one level lower: of the layers that the budget allows to lower
+    alone, as many as it allows together, the largest savings first."""
     levels = space.all_levels()
     lower: list[tuple[int, str, str]] = []
     for layer in space.layers:

@@ -1,4 +1,4 @@
-"""What the nodes of a cpu backend's payload do, from their sizes: operations and bytes."""
+"""Operations and bytes of the nodes of a cpu backend's payload, computed from their sizes."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ def engine_work(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list[W
     """The work of each node of a payload.
 
     Args:
-        inputs: what the delegate's inputs are in a run; None where that is not known. Without
-            them, nodes whose sizes follow from the inputs' have none.
+        payload: the payload's bytes.
+        inputs: the sizes or numbers of the delegate's inputs in a run; None if not known. Without
+            them, nodes with dynamic sizes have no operations and bytes.
 
     Raises:
-        LoadError: it is no payload.
+        LoadError: `payload` is not a payload of the cpu backend.
     """
     graph = fb.unpack(payload)
     known = _evaluate(graph.expressions or (), inputs)
@@ -50,14 +51,14 @@ def engine_work(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list[W
 def _evaluate(
     expressions: Sequence[fb.Expression], inputs: Sequence[Actual | None]
 ) -> list[int | None]:
-    """What each expression gives; None for one that cannot be told."""
-    found: list[int | None] = []
+    """The value of each expression; None if it is not known."""
+    results: list[int | None] = []
     for one in expressions:
         try:
-            found.append(_value_of(one, found, inputs))
+            results.append(_value_of(one, results, inputs))
         except (IndexError, TypeError, ZeroDivisionError):
-            found.append(None)
-    return found
+            results.append(None)
+    return results
 
 
 def _value_of(
@@ -66,8 +67,8 @@ def _value_of(
     if one.kind is fb.ExpressionKind.CONSTANT:
         return one.a
     if one.kind is fb.ExpressionKind.INPUT_SIZE:
-        given: Any = inputs[one.a]
-        return int(given) if one.b < 0 else int(given[one.b])
+        actual: Any = inputs[one.a]
+        return int(actual) if one.b < 0 else int(actual[one.b])
     a, b = before[one.a], before[one.b]
     return None if a is None or b is None else _OPERATORS[one.kind](a, b)
 
@@ -83,12 +84,12 @@ def _work(graph: fb.Graph, node: fb.Node) -> Work:
     try:
         flops, moved = _flops(graph, node), _bytes(graph, node)
         return Work(name, flops, moved, is_integer=isinstance(operation, _INTEGER))
-    except (IndexError, ValueError):  # sizes that vary, or are not the operation's
+    except (IndexError, ValueError):  # the sizes are dynamic, or do not fit the operation
         return Work(name)
 
 
 def _flops(graph: fb.Graph, node: fb.Node) -> int | None:
-    """Multiplications and additions of products; nothing else has a number that all agree on."""
+    """Multiplications and additions of products; other operators have no agreed number."""
     operation = node.operation
     if not isinstance(operation, _PRODUCTS | _CONVOLUTIONS | fb.Attention):
         return None
@@ -110,7 +111,7 @@ def _flops(graph: fb.Graph, node: fb.Node) -> int | None:
 
 
 def _bytes(graph: fb.Graph, node: fb.Node) -> int:
-    """Each value that the node reads or writes, once; of a gather's table the rows it takes."""
+    """Bytes of each value that the node reads or writes, once; a gather reads only some rows."""
     operation = node.operation
     if isinstance(operation, fb.Gather):
         out, indices = graph.values[node.outputs[0]], graph.values[node.inputs[1]]
@@ -122,7 +123,7 @@ def _bytes(graph: fb.Graph, node: fb.Node) -> int:
     if epilogue is not None and epilogue.added:
         numbers.add(epilogue.residual)
     moved = sum(_value_bytes(graph.values[number]) for number in numbers)
-    # It may lie where the result does, and is both read and written then.
+    # The residual may share its memory with the result, and is then read as well as written.
     residual = getattr(operation, "residual", None)
     return moved if residual is None else moved + _value_bytes(graph.values[residual.value])
 
@@ -135,7 +136,7 @@ def _fixed(value: fb.Value) -> fb.Value:
     """The value, if its sizes are known.
 
     Raises:
-        ValueError: they follow from inputs that are not.
+        ValueError: the sizes are dynamic and not known.
     """
     if any(expression >= 0 for expression in value.dynamic_sizes or ()):
         raise ValueError("the sizes vary")
@@ -143,7 +144,7 @@ def _fixed(value: fb.Value) -> fb.Value:
 
 
 def _value_bytes(value: fb.Value) -> int:
-    """Of its elements, those that repeat counted once."""
+    """The bytes of its elements; those repeated by a stride of 0 count once."""
     value = _fixed(value)
     counted = [n for n, stride in zip(value.sizes, value.strides, strict=True) if stride != 0]
     return math.prod(counted) * ELEMENT_SIZE[value.dtype]

@@ -1,4 +1,4 @@
-"""What delegates allocate beside their payloads, as far as payloads say it."""
+"""The scratch memory that delegates need, as far as their payloads say it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _SCRATCH: dict[str, Callable[[Buffer], int]] = {
 
 
 def scratch_of(backend: str, payload: Buffer) -> int:
-    """Bytes that a delegate needs for what lies between its steps.
+    """The bytes that a delegate needs for values between its nodes.
 
     Args:
-        backend: its id.
-        payload: its bytes; of a damaged one nothing is known.
+        backend: the backend's id.
+        payload: the payload's bytes.
 
     Returns:
-        the bytes; 0 if the backend's payloads do not say it.
+        The bytes; 0 if the payload does not say it or is damaged.
     """
     read = _SCRATCH.get(backend)
     try:

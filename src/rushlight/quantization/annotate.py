@@ -180,8 +180,8 @@ class Annotator:
             return False
         last = fused_with(node)
         output = config.output_activation
-        given = {x: self._spec_of(x, config) for x in inputs}
-        self._write(node, given, output if last is node else None)
+        specs = {x: self._spec_of(x, config) for x in inputs}
+        self._write(node, specs, output if last is node else None)
         if last is not node:
             self._write(last, {}, output)
         self._remember(last, output)
@@ -191,8 +191,8 @@ class Annotator:
         inputs = node.all_input_nodes[:1]
         if not self._all_quantised(inputs, config):
             return False
-        given = {inputs[0]: self._spec_of(inputs[0], config)}
-        self._write(node, given, config.output_activation)
+        specs = {inputs[0]: self._spec_of(inputs[0], config)}
+        self._write(node, specs, config.output_activation)
         self._remember(node, config.output_activation)
         return True
 
@@ -234,9 +234,9 @@ class Annotator:
                 self._remember(x, config.output_activation)
         first = inputs[0]
         shared = SharedQuantizationSpec((first, node))
-        given: dict[Node, QuantizationSpecBase | None] = dict.fromkeys(inputs, shared)
-        spec = given[first] = config.input_activation
-        self._write(node, given, shared)
+        specs: dict[Node, QuantizationSpecBase | None] = dict.fromkeys(inputs, shared)
+        spec = specs[first] = config.input_activation
+        self._write(node, specs, shared)
         self._remember(node, spec)
         return True
 

@@ -100,24 +100,24 @@ def calibration(
 
 def _arranged(item: Item, names: list[str], positional: int) -> Item:
     """The item with its inputs given by position or by name as the example's are."""
-    given = {**dict(zip(names, item.args, strict=False)), **item.kwargs}
-    if set(given) != set(names) or len(given) != len(item.args) + len(item.kwargs):
+    values = {**dict(zip(names, item.args, strict=False)), **item.kwargs}
+    if set(values) != set(names) or len(values) != len(item.args) + len(item.kwargs):
         return item
     args, rest = names[:positional], names[positional:]
-    return Item(tuple(given[n] for n in args), {n: given[n] for n in rest})
+    return Item(tuple(values[n] for n in args), {n: values[n] for n in rest})
 
 
 def _varying(captured: ExportedProgram) -> list[set[int]]:
     """The dimensions of each input that may have another size than the example's."""
     names = set(captured.graph_signature.user_inputs)
-    found = []
+    varying = []
     for node in captured.graph.nodes:
         if node.op == "placeholder" and node.name in names:
             value = node.meta.get("val")
             sizes = value.shape if isinstance(value, torch.Tensor) else ()
-            found.append({i for i, s in enumerate(sizes) if isinstance(s, torch.SymInt)})
-    missing = len(pytree.tree_leaves(captured.example_inputs)) - len(found)
-    return found + [set()] * missing
+            varying.append({i for i, s in enumerate(sizes) if isinstance(s, torch.SymInt)})
+    missing = len(pytree.tree_leaves(captured.example_inputs)) - len(varying)
+    return varying + [set()] * missing
 
 
 def _fault(example: Any, value: Any, free: set[int]) -> str:
@@ -192,14 +192,14 @@ def _of_parameters(
 ) -> set[torch.nn.Module]:
     """The observers that see parameters and nothing else."""
     parameters = {name for name, _ in prepared.named_parameters(remove_duplicate=False)}
-    found: dict[torch.nn.Module, bool] = {}
+    only_parameters: dict[torch.nn.Module, bool] = {}
     for node, module in observers:
         source = node.args[0]
         assert isinstance(source, Node)
         is_parameter = source.op == "get_attr" and str(source.target) in parameters
         is_plain = isinstance(module, ObserverBase) and not isinstance(module, RangeObserver)
-        found[module] = found.get(module, True) and is_parameter and is_plain
-    return {module for module, is_weight in found.items() if is_weight}
+        only_parameters[module] = only_parameters.get(module, True) and is_parameter and is_plain
+    return {module for module, is_weight in only_parameters.items() if is_weight}
 
 
 def _same(value: torch.Tensor) -> torch.Tensor:

@@ -83,11 +83,11 @@ def _scale(observer: Any) -> float:
 
 
 def _replace(prepared: GraphModule, module: torch.nn.Module, by: torch.nn.Module) -> None:
-    for name, found in list(prepared.named_modules(remove_duplicate=False)):
-        if found is module:
+    for name, child in list(prepared.named_modules(remove_duplicate=False)):
+        if child is module:
             prepared.set_submodule(name, by)
-        elif isinstance(found, DerivedObserverOrFakeQuantize):
-            found.obs_or_fqs = [by if one is module else one for one in found.obs_or_fqs]
+        elif isinstance(child, DerivedObserverOrFakeQuantize):
+            child.obs_or_fqs = [by if one is module else one for one in child.obs_or_fqs]
 
 
 def requantise_joined(converted: GraphModule) -> None:

@@ -76,8 +76,8 @@ def loss_of(model: ExportedProgram, quantised: ExportedProgram) -> Loss | None:
         return None
     compared = [(a, b) for _, a, b in taps] + pairs
     exact = _run(one, [a for a, _ in compared], args, kwargs)
-    found = _run(other, [b for _, b in compared], args, kwargs)
-    squares = [_squares(a, b) for a, b in zip(exact, found, strict=True)]
+    rounded = _run(other, [b for _, b in compared], args, kwargs)
+    squares = [_squares(a, b) for a, b in zip(exact, rounded, strict=True)]
     ratios = [_ratio(noise, signal) for noise, signal in squares]
     shares = shares_of_noise([tap for tap, _, _ in taps], ratios[: len(taps)])
     layers = sorted(zip((tap for tap, _, _ in taps), shares, strict=True), key=lambda x: -x[1])
@@ -111,10 +111,10 @@ def _run(
         return list(tapped(module, nodes)(*args, **kwargs))
 
 
-def _squares(exact: torch.Tensor, found: torch.Tensor) -> tuple[float, float]:
+def _squares(exact: torch.Tensor, rounded: torch.Tensor) -> tuple[float, float]:
     """The sums of squares of the noise, and of the signal."""
     noise, signal = (
-        float(torch.linalg.vector_norm(x, dtype=torch.float64)) for x in (found - exact, exact)
+        float(torch.linalg.vector_norm(x, dtype=torch.float64)) for x in (rounded - exact, exact)
     )
     return noise * noise, signal * signal
 

@@ -32,8 +32,8 @@ class PerTokenObserver(ObserverBase):  # type: ignore[misc]  # torchao has no ty
         """`x` as it is; what weights are fitted to is summed up, if they want that."""
         if self.wants_moments:
             rows = x.detach().reshape(-1, x.shape[-1]).float()
-            found = rows.T @ rows
-            self.moments = found if self.moments is None else self.moments + found
+            moments = rows.T @ rows
+            self.moments = moments if self.moments is None else self.moments + moments
         return x
 
     def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -103,8 +103,8 @@ class GroupedWeightObserver(ObserverBase):  # type: ignore[misc]
         high, low = groups.amax(-1), groups.amin(-1)
         full = torch.maximum(high / self.quant_max, low / self.quant_min).clamp_min(self.floor)
         best, least = full, torch.full_like(full, torch.inf)
-        for step in range(_CLIPS):
-            scale = full * (1 - step / (2 * _CLIPS))
+        for clip in range(_CLIPS):
+            scale = full * (1 - clip / (2 * _CLIPS))
             numbers = self._round(groups, scale)
             error = (numbers * scale.unsqueeze(-1) - groups).square().sum(-1)
             best = torch.where(error < least, scale, best)

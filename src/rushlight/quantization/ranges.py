@@ -18,9 +18,9 @@ from torchao.quantization.pt2e.observer import UniformQuantizationObserverBase
 _BINS = 4096
 _CHUNK = 1 << 16  # values that are counted at a time, so that they stay in a processor's cache
 _NARROWEST = -100  # of the exponents of widths, so that one over it is a float32
-_STEPS_TO_HALF = 12
+_TRIES_TO_HALF = 12
 _CHOSEN = 24  # of the tried ends, whose rounding is looked at more closely
-_TRIED = torch.exp2(-torch.arange(8 * _STEPS_TO_HALF, dtype=torch.float64) / _STEPS_TO_HALF)
+_TRIED = torch.exp2(-torch.arange(8 * _TRIES_TO_HALF, dtype=torch.float64) / _TRIES_TO_HALF)
 
 
 class RangeObserver(UniformQuantizationObserverBase):  # type: ignore[misc]  # torchao has no types
@@ -29,7 +29,7 @@ class RangeObserver(UniformQuantizationObserverBase):  # type: ignore[misc]  # t
     def __init__(self, dtype: torch.dtype = torch.int8, **options: Any) -> None:
         super().__init__(dtype=dtype, **options)
         self._seen = Histogram()
-        self._found: tuple[int, tuple[float, float]] | None = None  # of so many values
+        self._best: tuple[int, tuple[float, float]] | None = None  # of so many values
 
     @property
     def min_val(self) -> torch.Tensor:
@@ -57,11 +57,11 @@ class RangeObserver(UniformQuantizationObserverBase):  # type: ignore[misc]  # t
         seen = self._seen
         ends = seen.low, seen.high
         if seen.is_finite:
-            if self._found is None or self._found[0] != seen.total:
+            if self._best is None or self._best[0] != seen.total:
                 is_symmetric = self.qscheme == torch.per_tensor_symmetric
-                found = best_range(seen, self.quant_max - self.quant_min, is_symmetric)
-                self._found = seen.total, found
-            ends = self._found[1]
+                best = best_range(seen, self.quant_max - self.quant_min, is_symmetric)
+                self._best = seen.total, best
+            ends = self._best[1]
         scale, zero_point = self._calculate_qparams(*map(torch.tensor, ends))
         return scale, zero_point
 
@@ -129,7 +129,7 @@ class Histogram:
         self._exponent, self._first = exponent, first
 
 
-def best_range(seen: Histogram, steps: int, is_symmetric: bool) -> tuple[float, float]:
+def best_range(seen: Histogram, intervals: int, is_symmetric: bool) -> tuple[float, float]:
     """The ends between which so many equal steps lose the least of what was seen."""
     low, high = min(seen.low, 0.0), max(seen.high, 0.0)
     if is_symmetric:
@@ -142,16 +142,16 @@ def best_range(seen: Histogram, steps: int, is_symmetric: bool) -> tuple[float, 
     sums = torch.nn.functional.pad(moments.cumsum(1), (1, 0))
     below = sums[:, seen.bins_below(lows)]
     above = sums[:, -1:] - sums[:, seen.bins_below(highs)]
-    step = (highs - lows) / steps
-    above_zero, below_zero = seen.bins_below(step / 2), seen.bins_below(-step / 2)
+    scale = (highs - lows) / intervals
+    above_zero, below_zero = seen.bins_below(scale / 2), seen.bins_below(-scale / 2)
     in_zero, of_zero = (moment[above_zero] - moment[below_zero] for moment in sums[::2])
     spread = seen.total - below[0] - above[0] - in_zero
-    error = spread * step.square() / 12 + of_zero
+    error = spread * scale.square() / 12 + of_zero
     error += _distance(below, lows) + _distance(above, highs)
     lows, highs = (end.broadcast_to(error.shape).flatten() for end in (lows, highs))
     chosen = error.flatten().topk(min(_CHOSEN, error.numel()), largest=False).indices
     lows, highs = (torch.cat([end[:1], end[chosen]]) for end in (lows, highs))  # all, and the best
-    at = int(_rounding(counts, centres, lows, highs, steps).argmin())
+    at = int(_rounding(counts, centres, lows, highs, intervals).argmin())
     return float(lows[at]), float(highs[at])
 
 
@@ -160,14 +160,14 @@ def _rounding(
     centres: torch.Tensor,
     lows: torch.Tensor,
     highs: torch.Tensor,
-    steps: int,
+    intervals: int,
 ) -> torch.Tensor:
     """The error of each pair of ends, as integers round."""
-    step = ((highs - lows) / steps).clamp_min(torch.finfo(torch.float64).tiny).unsqueeze(1)
-    first = torch.round(lows.unsqueeze(1) / step)
+    scale = ((highs - lows) / intervals).clamp_min(torch.finfo(torch.float64).tiny).unsqueeze(1)
+    first = torch.round(lows.unsqueeze(1) / scale)
     used = counts > 0
-    rounded = torch.round(centres[used] / step)
-    lost = torch.minimum(rounded.maximum(first), first + steps).mul_(step).sub_(centres[used])
+    rounded = torch.round(centres[used] / scale)
+    lost = torch.minimum(rounded.maximum(first), first + intervals).mul_(scale).sub_(centres[used])
     return lost.square_() @ counts[used]
 
 

@@ -105,8 +105,8 @@ def _mend_weight(source: Node, observer: Any) -> None:
 
 def _fit_product(prepared: GraphModule, node: Node) -> None:
     """Raise the floor of a weight's scales so that their products with the input's are normal."""
-    given = [arg for arg in node.args[:2] if isinstance(arg, Node) and arg.op == "call_module"]
-    observers = [_observer(prepared.get_submodule(str(arg.target))) for arg in given]
+    quantised = [arg for arg in node.args[:2] if isinstance(arg, Node) and arg.op == "call_module"]
+    observers = [_observer(prepared.get_submodule(str(arg.target))) for arg in quantised]
     if len(observers) < 2 or not all(hasattr(one, "eps") for one in observers):
         return
     x, weight = observers

@@ -21,7 +21,7 @@ _MOVEMENT = frozenset(
 )
 _BATCH_NORMS = frozenset({"batch_norm", "_native_batch_norm_legit_no_training"})
 # What a backend does to results of the operator before, in the same step.
-_FOLLOWS = frozenset("relu relu_ relu6 relu6_ hardtanh hardtanh_ clamp clamp_".split())
+_ACTIVATIONS = frozenset("relu relu_ relu6 relu6_ hardtanh hardtanh_ clamp clamp_".split())
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ def find_taps(model: GraphModule, quantized: GraphModule) -> list[tuple[Tap, Nod
     chosen: dict[Node, tuple[Node, list[Node]]] = {}
     for node in model.graph.nodes:
         twin = _twin(node, there)
-        if twin is None or not _is_computed(node) or _goes_on(twin):
+        if twin is None or not _is_computed(node) or _is_fused_with_next(twin):
             continue
-        chosen[node] = (_given(twin), _chain(node, there))
+        chosen[node] = (_dequantized(twin), _chain(node, there))
     taps: list[tuple[Tap, Node, Node]] = []
     for node, (twin, chain) in chosen.items():
         first = chain[0]
@@ -129,15 +129,15 @@ def _quantizes(node: Node) -> bool:
     return operator(node).startswith("quantize_per_t")
 
 
-def _goes_on(node: Node) -> bool:
+def _is_fused_with_next(node: Node) -> bool:
     """The next operator runs in the same step."""
     if len(node.users) != 1:
         return False
     [user] = node.users
-    return user.op == "call_function" and operator(user) in _FOLLOWS and user.args[0] is node
+    return user.op == "call_function" and operator(user) in _ACTIVATIONS and user.args[0] is node
 
 
-def _given(node: Node) -> Node:
+def _dequantized(node: Node) -> Node:
     """The node whose value the program has: what integers say, where the value is quantised."""
     for user in node.users:
         if user.op == "call_function" and _quantizes(user):
@@ -149,16 +149,16 @@ def _given(node: Node) -> Node:
 
 def _chain(node: Node, there: dict[str, Node]) -> list[Node]:
     """The operators that run in one step, the last of them `node`."""
-    found = [node]
+    chain = [node]
     while True:
-        before = found[0].args[0] if found[0].args else None
+        before = chain[0].args[0] if chain[0].args else None
         if not isinstance(before, Node) or before.op != "call_function":
-            return found
+            return chain
         twin = _twin(before, there)
-        folded = operator(found[0]) in _BATCH_NORMS and twin is None
-        if not folded and (twin is None or not _goes_on(twin) or len(before.users) != 1):
-            return found
-        found.insert(0, before)
+        folded = operator(chain[0]) in _BATCH_NORMS and twin is None
+        if not folded and (twin is None or not _is_fused_with_next(twin) or len(before.users) != 1):
+            return chain
+        chain.insert(0, before)
 
 
 def _range(node: Node, quantized: GraphModule) -> Range | None:
