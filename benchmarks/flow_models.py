@@ -210,8 +210,8 @@ class Listener(nn.Module):
 
 class NonZero(nn.Module):
     def forward(self, x: torch.Tensor) -> Any:
-        found = torch.nonzero(x > 0)
-        return found * 2, found.shape[0], x[x > 0] + 1
+        indices = torch.nonzero(x > 0)
+        return indices * 2, indices.shape[0], x[x > 0] + 1
 
 
 class RowsThatMatch(nn.Module):

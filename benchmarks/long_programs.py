@@ -101,7 +101,7 @@ def main() -> None:
     options.add_argument(
         "--backends", type=lambda text: text.split(","), default=["portable", "cpu", "xnnpack"]
     )
-    given = options.parse_args()
+    arguments = options.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     report = common.Report(
@@ -109,13 +109,13 @@ def main() -> None:
         ["shape", "calls", "backend", *STAGES, "total", f"x of torch (goal {GOAL:.0f})"],
     )
     _torch(Chain(4))
-    for backend in given.backends:  # imports and caches
+    for backend in arguments.backends:  # imports and caches
         _ours(Chain(4), backend)
-    for shape in given.shapes:
-        for calls in given.calls:
+    for shape in arguments.shapes:
+        for calls in arguments.calls:
             model = SHAPES[shape](calls).eval()
             theirs = _torch(model)
-            for backend in given.backends:
+            for backend in arguments.backends:
                 spent = _ours(model, backend)
                 total = sum(spent.values())
                 report.add(
@@ -128,7 +128,7 @@ def main() -> None:
                     torch=theirs,
                     stages=spent,
                 )
-    report.finish(given.json)
+    report.finish(arguments.json)
 
 
 def _torch(model: nn.Module) -> float:

@@ -75,9 +75,9 @@ def letter(type_name: str) -> str:
 
 def argument_letter(argument: Any) -> str:
     """Returns the letter of one argument: ``w`` and ``W`` for tensors that the operator writes."""
-    found = letter(str(argument.type))
+    code = letter(str(argument.type))
     written = argument.alias_info is not None and argument.alias_info.is_write
-    return {"t": "w", "T": "W"}[found] if written else found
+    return {"t": "w", "T": "W"}[code] if written else code
 
 
 def schema_of(row: dict[str, Any]) -> Any:

@@ -69,14 +69,14 @@ def table(entries: Iterable[Entry]) -> Iterator[str]:
 
 def core_operators() -> list[OpOverload]:
     """All functional operators that torch tags as core."""
-    found = []
+    operators = []
     for name in dir(torch.ops.aten):
         packet = getattr(torch.ops.aten, name)
         for overload in packet.overloads() if hasattr(packet, "overloads") else ():
             operator = getattr(packet, overload)
             if torch.Tag.core in operator.tags and not operator._schema.is_mutable:
-                found.append(operator)
-    return sorted(found, key=runtime_name)
+                operators.append(operator)
+    return sorted(operators, key=runtime_name)
 
 
 def kernel_of(operator: OpOverload) -> str | None:

@@ -103,8 +103,8 @@ def executorch_outputs(program: str, calibration: str, tests: str, outputs: str)
     exported = torch.export.load(program)
     quantised = _with_xnnpack_quantizer(exported, calibration)[0]
     with torch.no_grad():
-        found = [quantised(*map(torch.from_numpy, call)) for call in _calls(tests, 1)]
-    np.savez(outputs, **{f"out{i}": value.numpy() for i, value in enumerate(found)})
+        results = [quantised(*map(torch.from_numpy, call)) for call in _calls(tests, 1)]
+    np.savez(outputs, **{f"out{i}": value.numpy() for i, value in enumerate(results)})
 
 
 # --- ONNX Runtime, and OpenVINO by way of it ------------------------------------------------------
@@ -167,8 +167,8 @@ def onnxruntime_outputs(
         # What further levels fuse computes zeros of EfficientNet-B0; the quantizer is compared.
         options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         session = runtime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-        found = [session.run(None, {names[0]: call[0]})[0] for call in _calls(tests, 1)]
-    np.savez(outputs, **{f"out{i}": value for i, value in enumerate(found)})
+        results = [session.run(None, {names[0]: call[0]})[0] for call in _calls(tests, 1)]
+    np.savez(outputs, **{f"out{i}": value for i, value in enumerate(results)})
 
 
 def onnxruntime_dynamic(onnx: str, file: str) -> None:

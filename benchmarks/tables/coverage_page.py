@@ -53,9 +53,9 @@ SUITE = """
 """
 
 
-def counted(found: Outcomes) -> Counter[str]:
+def counted(outcomes: Outcomes) -> Counter[str]:
     """Calls by outcome: passes, refused, or how they fail."""
-    return Counter(kind_of(o) for some in found.values() for o in some)
+    return Counter(kind_of(o) for some in outcomes.values() for o in some)
 
 
 def kind_of(outcome: Outcome) -> str:
@@ -76,8 +76,8 @@ def calls_table(sides: Mapping[str, Outcomes]) -> str:
     """One row per runtime: its calls by outcome."""
     kinds = ("passes", "refused", "error", "another result", "crash or hang")
     rows = []
-    for title, found in sides.items():
-        counts = counted(found)
+    for title, outcomes in sides.items():
+        counts = counted(outcomes)
         total = counts.total()
         share = f"{counts['passes'] / max(total, 1):.1%}"
         rows.append([title, total, share, *(counts[k] for k in kinds)])
@@ -87,8 +87,8 @@ def calls_table(sides: Mapping[str, Outcomes]) -> str:
 def operators_table(sides: Mapping[str, Outcomes]) -> str:
     """One row per runtime: its operators by how many of their calls pass."""
     rows = []
-    for title, found in sides.items():
-        passing = [[o.kind == "passes" for o in some] for some in found.values() if some]
+    for title, outcomes in sides.items():
+        passing = [[o.kind == "passes" for o in some] for some in outcomes.values() if some]
         whole = sum(map(all, passing))
         part = sum(map(any, passing)) - whole
         rows.append([title, len(passing), whole, part, len(passing) - whole - part])
@@ -100,11 +100,11 @@ def dtypes_table(sides: Mapping[str, Outcomes]) -> str:
     counts = {
         title: Counter(
             (o.dtype, passing)
-            for some in found.values()
+            for some in outcomes.values()
             for o in some
             for passing in {o.kind == "passes", None}
         )
-        for title, found in sides.items()
+        for title, outcomes in sides.items()
     }
     first = next(iter(counts.values()))
     dtypes = sorted({d for d, _ in first}, key=lambda d: -first[d, None])
@@ -112,10 +112,10 @@ def dtypes_table(sides: Mapping[str, Outcomes]) -> str:
     return table(["dtype", "calls", *(f"pass in {t}" for t in sides)], rows)
 
 
-def refused_table(found: Outcomes) -> str:
+def refused_table(outcomes: Outcomes) -> str:
     """Refused operators and calls by the reasons of opinfo_refused.yaml."""
     by: dict[str, Counter[str]] = {}
-    for some in found.values():
+    for some in outcomes.values():
         refused = [o for o in some if o.kind == "refused"]
         for reason, calls in Counter(map(reason_of, refused)).items():
             counts = by.setdefault(reason, Counter())

@@ -80,8 +80,8 @@ class _Tokens:
         return self._items[self._at][3]
 
     def take(self, kind: str) -> str:
-        found, text, _, _ = self._items[self._at]
-        if found != kind:
+        token, text, _, _ = self._items[self._at]
+        if token != kind:
             raise self.fail(f"expected a {kind}, found {text!r}")
         self._at += 1
         return text

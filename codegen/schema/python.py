@@ -221,12 +221,12 @@ def _format(schema: Schema, code: str) -> Iterator[str]:
 
 def _sharing(schema: Schema) -> dict[str, list[str]]:
     """Of each table that members of unions share under names of their own: those names."""
-    found: dict[str, list[str]] = {}
+    members: dict[str, list[str]] = {}
     for union in schema.unions.values():
         for member, table in union.members.items():
             if member != table:
-                found.setdefault(table, []).append(member)
-    return found
+                members.setdefault(table, []).append(member)
+    return members
 
 
 def _entry(schema: Schema, f: Field) -> Iterator[str]:

@@ -158,8 +158,8 @@ def export(
     floats: dict[str, ExportedProgram | None] = {}
     if quantize is not None:
         made_of = _quantized(model, args, kwargs, dynamic_shapes, quantize, calibrate, progress)
-        captured = {name: found.program for name, found in made_of.items()}
-        floats = {name: found.model for name, found in made_of.items()}
+        captured = {name: notes.program for name, notes in made_of.items()}
+        floats = {name: notes.model for name, notes in made_of.items()}
     elif isinstance(model, Mapping):
         captured = {name: capture(program, name=name) for name, program in model.items()}
     else:
@@ -184,12 +184,12 @@ def export(
     check_contracts(manager)
     if not verify:
         return Program(manager)
-    found = []
+    notes = []
     for name, program in captured.items():
         for form in (f for f in forms if f.name in made):
-            found += _verify(manager, name, program, form, compile_config, is_fat, say)
-        found += _losses(name, floats.get(name), program)
-    return Program(manager, found)
+            notes += _verify(manager, name, program, form, compile_config, is_fat, say)
+        notes += _losses(name, floats.get(name), program)
+    return Program(manager, notes)
 
 
 _ROUNDED = (

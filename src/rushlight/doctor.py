@@ -208,18 +208,18 @@ def _behind(attempt: Attempt, calls: Calls, *, part: bool) -> tuple[list[Finding
 
 def _of_children(module: torch.nn.Module, calls: Calls) -> list[Finding]:
     """The findings of every part of a module, each captured by itself on the inputs it got."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for child in module.children():
         if child not in calls:  # a list of modules, or one that is not used
-            found += _of_children(child, calls)
+            findings += _of_children(child, calls)
             continue
         attempt = Attempt(child, *calls[child])
         try:
-            found += _of_program(_export(attempt), stage="part")
+            findings += _of_program(_export(attempt), stage="part")
         except Exception as error:
-            found += [f for f in diagnose(error, attempt) if f.kind != "wrong-dynamic-shapes"]
-            found += _behind(attempt, calls, part=True)[0]
-    return found
+            findings += [f for f in diagnose(error, attempt) if f.kind != "wrong-dynamic-shapes"]
+            findings += _behind(attempt, calls, part=True)[0]
+    return findings
 
 
 def _calls(attempt: Attempt) -> Calls:
@@ -272,7 +272,7 @@ def _graph_breaks(attempt: Attempt) -> list[Finding]:
         return []
     finally:
         torch._dynamo.reset()
-    found = []
+    findings = []
     for reason in explained.break_reasons:
         frames = [f for f in reason.user_stack or [] if Source(file=f.filename).is_users]
         if not frames:
@@ -281,8 +281,8 @@ def _graph_breaks(attempt: Attempt) -> list[Finding]:
         function = re.sub(r"^torch_dynamo_resume_in_(\w+?)_at_\d+$", r"\1", last.name)
         source = Source(last.filename, last.lineno or 0, function, last.line or "")
         text = str(reason.reason).strip().splitlines()[0]
-        found.append(graph_break(text, source, str(reason.reason)))
-    return found
+        findings.append(graph_break(text, source, str(reason.reason)))
+    return findings
 
 
 def _python_state(attempt: Attempt) -> list[Finding]:
@@ -295,15 +295,15 @@ def _python_state(attempt: Attempt) -> list[Finding]:
             model(*inputs[0], **inputs[1])
     except Exception:  # reported when it is captured
         return []
-    found = []
+    findings = []
     for name, module in model.named_modules():
         old = before.get(name, {})
         for key, value in _plain(module).items():
             if key in old and repr(old[key]) == repr(value):
                 continue
             path = f"{name}.{key}" if name else key
-            found.append(_changed(path, old.get(key), value))
-    return found
+            findings.append(_changed(path, old.get(key), value))
+    return findings
 
 
 @dataclass(frozen=True)
@@ -353,24 +353,24 @@ def _of_program(program: ExportedProgram, *, stage: str = "whole") -> list[Findi
         stage: "whole"; "draft", whose sizes are not the model's; "part", nor are its inputs.
     """
     whole = stage == "whole"
-    found = [] if stage == "part" else refused_writes(program)
+    findings = [] if stage == "part" else refused_writes(program)
     if whole:
-        found += _missing_bounds(program)
+        findings += _missing_bounds(program)
     config = EdgeCompileConfig(_check_ir_validity=False)
     try:
         edge = to_edge_dialect(program, config)
     except Exception as error:
-        if whole and not found:
-            found += _not_lowered(error)
-        return found
+        if whole and not findings:
+            findings += _not_lowered(error)
+        return findings
     for graph in (edge.graph, *(module.graph for module in branches(edge.graph_module))):
-        found += _unsupported(graph)
-    if whole and not any(f.blocks for f in found):
+        findings += _unsupported(graph)
+    if whole and not any(f.blocks for f in findings):
         try:
             _check(program)
         except Error as error:
-            found += _not_lowered(error)
-    return found
+            findings += _not_lowered(error)
+    return findings
 
 
 def _check(program: ExportedProgram) -> None:
@@ -409,13 +409,13 @@ def _missing_bounds(program: ExportedProgram) -> list[Finding]:
     def unbounded(size: Any) -> bool:
         return isinstance(size, torch.SymInt) and bounds.interval(size)[1] is None
 
-    found = [
+    findings = [
         bounds.unbounded(place.size, place.text)
         for place in input_places(program)
         if "size" in place.text and unbounded(place.size)
     ]
-    if found:
-        return found
+    if findings:
+        return findings
     for node in program.graph.nodes:
         value = node.meta.get("val")
         for d, size in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
@@ -427,15 +427,17 @@ def _missing_bounds(program: ExportedProgram) -> list[Finding]:
 def _unsupported(graph: Graph) -> list[Finding]:
     """All operators without a kernel, and all dtypes that a program cannot hold."""
     have = operator_registry.operator_names
-    found = []
+    findings = []
     for node in graph.nodes:
         for value in pytree.tree_leaves(node.meta.get("val")):
             if isinstance(value, torch.Tensor) and value.dtype not in SCALAR_TYPES:
-                found.append(unsupported_dtype(node, value.dtype))
+                findings.append(unsupported_dtype(node, value.dtype))
         reason = _missing_kernel(node, have)
         if reason is not None:
-            found.append(Finding("unsupported-operator", reason, OTHER_OPERATORS, source_of(node)))
-    return found
+            findings.append(
+                Finding("unsupported-operator", reason, OTHER_OPERATORS, source_of(node))
+            )
+    return findings
 
 
 def _missing_kernel(node: Node, have: Any) -> str | None:

@@ -67,8 +67,10 @@ def forms_of(backend: Backend | Sequence[Backend]) -> list[Form]:
 
 def _form(backend: Backend) -> Form:
     parts = backend if isinstance(backend, tuple) else (backend,)
-    found = [_partitioner(part) for part in parts]
-    return Form("+".join(n for n, _ in found), tuple(p for _, p in found if p is not None))
+    partitioners = [_partitioner(part) for part in parts]
+    return Form(
+        "+".join(n for n, _ in partitioners), tuple(p for _, p in partitioners if p is not None)
+    )
 
 
 def _partitioner(backend: str | Partitioner) -> tuple[str, Partitioner | None]:
@@ -170,8 +172,8 @@ def index(
 def backends_of(manager: ExecutorchProgramManager, plan: str) -> list[str]:
     """The ids of the backends that a method of the file calls."""
     plans = manager.executorch_program.execution_plan
-    found = next(p for p in plans if p.name == plan)
-    return sorted({delegate.id for delegate in found.delegates})
+    method = next(p for p in plans if p.name == plan)
+    return sorted({delegate.id for delegate in method.delegates})
 
 
 def _known_answer(contract: Mapping[str, Any], program: ExportedProgram) -> dict[str, Any] | None:
@@ -210,13 +212,13 @@ def _describe(leaf: Any) -> dict[str, Any]:
 
 def _sample(result: torch.Tensor) -> dict[str, Any]:
     flat = result.detach().to(torch.float64).flatten().numpy()
-    step = max(1, flat.size // SAMPLES)
-    values = flat[::step]
+    stride = max(1, flat.size // SAMPLES)
+    values = flat[::stride]
     finite = flat[np.isfinite(flat)]
     largest = float(np.abs(finite).max()) if finite.size else 0.0
     return {
         "shape": list(result.shape),
-        "step": step,
+        "step": stride,
         "largest": largest,
         "values": [float(v) for v in values] if np.isfinite(values).all() else [],
     }

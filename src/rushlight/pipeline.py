@@ -142,7 +142,7 @@ def to_edge_transform_and_lower(
         if transform_passes:
             manager = manager.transform(transform_passes)
         for turn in range(max(map(len, chosen.values()), default=0)):
-            mine = {name: found[turn] for name, found in chosen.items() if turn < len(found)}
+            mine = {name: listed[turn] for name, listed in chosen.items() if turn < len(listed)}
             progress(f"partition: {', '.join(sorted({type(p).__name__ for p in mine.values()}))}")
             manager = manager.to_backend(mine)
         left = {

@@ -84,9 +84,9 @@ class _Lowering:
 
     def _node(self, node: Node) -> None:
         if node.op == "get_attr":
-            found = attribute(node)
-            is_tensor = isinstance(found, torch.Tensor)
-            self.values[node] = self._inner_constant(node) if is_tensor else found
+            value = attribute(node)
+            is_tensor = isinstance(value, torch.Tensor)
+            self.values[node] = self._inner_constant(node) if is_tensor else value
         elif node.target is executorch_call_delegate:
             self._delegate(node)
         elif isinstance(node.target, HigherOrderOperator):
@@ -193,9 +193,9 @@ class _Lowering:
 
     def _delegate(self, node: Node) -> None:
         """A call of a lowered module: its results are tensors, in any structure."""
-        module, *given = node.args
+        module, *operands = node.args
         module = self._map(module)
-        inputs = [self._as_captured(node, one) for one in pytree.tree_leaves(given)]
+        inputs = [self._as_captured(node, one) for one in pytree.tree_leaves(operands)]
         leaves, structure = pytree.tree_flatten(node.meta["val"])
         outs = [self.alloc(node, self.specs.of_value(node, value)) for value in leaves]
         call = self.emit(node, call_delegate, (module, inputs, outs), {})
@@ -203,17 +203,17 @@ class _Lowering:
         self.values[node] = pytree.tree_unflatten(outs, structure)
 
     def _as_captured(self, call: Node, value: Any) -> Any:
-        """A delegate's input in the layout that its backend was shown."""
-        given = self._map(value)
-        spec = spec_of(given) if isinstance(given, Node) else None
+        """A delegate's operand in the layout that its backend was shown."""
+        operand = self._map(value)
+        spec = spec_of(operand) if isinstance(operand, Node) else None
         if spec is None:
-            return given
+            return operand
         order = dim_order_of(value.meta["val"])
         if order == spec.dim_order:
-            return given
-        name = f"{given.name}_laid_out"
+            return operand
+        name = f"{operand.name}_laid_out"
         new = replace(spec, dim_order=order, const=False, alias_of=None, name=name)
-        return self._clone(call, given, new)
+        return self._clone(call, operand, new)
 
     def _clone(self, like: Node, value: Node, spec: TensorSpec) -> Node:
         out = self.alloc(like, spec)

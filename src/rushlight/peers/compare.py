@@ -101,7 +101,7 @@ def find_peers(pythons: Sequence[str], names: Sequence[str]) -> list[Peer]:
     Raises:
         RunError: one does not run.
     """
-    found: dict[str, Peer] = {}
+    peers: dict[str, Peer] = {}
     for python in pythons:
         try:
             with _side("", python, 1) as side:
@@ -113,9 +113,9 @@ def find_peers(pythons: Sequence[str], names: Sequence[str]) -> list[Peer]:
                 code=Code.NOT_FOUND,
             ) from error
         for name in names:
-            if name in installed and name not in found:
-                found[name] = Peer(name, python, installed[name])
-    return [found[name] for name in names if name in found]
+            if name in installed and name not in peers:
+                peers[name] = Peer(name, python, installed[name])
+    return [peers[name] for name in names if name in peers]
 
 
 def lower_for(
@@ -181,13 +181,13 @@ def compare(
         progress("time by turns")
         turns = min(_TURNS, repeat)
         times = take_turns(sides, turns, warmup=warmup, least=-(-repeat // turns))
-    for name, found in times.items():
-        rows[int(name)].seconds = [seconds for turn in found for seconds in turn]
+    for name, turns in times.items():
+        rows[int(name)].seconds = [seconds for turn in turns for seconds in turn]
     return rows
 
 
 def _open(candidate: Candidate, row: Row, side: Side, data: str, threads: int) -> None:
-    found = side.call(
+    opened = side.call(
         "open",
         runtime=candidate.runtime,
         file=candidate.file,
@@ -195,7 +195,7 @@ def _open(candidate: Candidate, row: Row, side: Side, data: str, threads: int) -
         threads=threads,
         **candidate.options,
     )
-    row.load, row.memory = found["seconds"], found.get("run_peak")
+    row.load, row.memory = opened["seconds"], opened.get("run_peak")
     with np.load(data) as expected:
         if "out0" not in expected:
             return
@@ -205,16 +205,16 @@ def _open(candidate: Candidate, row: Row, side: Side, data: str, threads: int) -
             row.error = _difference(expected, outputs)
 
 
-def _difference(expected: Any, found: Any) -> float:
+def _difference(expected: Any, results: Any) -> float:
     """The greatest difference of any output, of the greatest number that was expected in it.
 
     It is infinite where one of them alone is infinite or no number, or has another shape.
     """
     worst = 0.0
     for name in (name for name in expected if name.startswith("out")):
-        if name not in found or found[name].shape != expected[name].shape:
+        if name not in results or results[name].shape != expected[name].shape:
             return math.inf
-        a, b = (np.asarray(x[name], np.complex128) for x in (expected, found))
+        a, b = (np.asarray(x[name], np.complex128) for x in (expected, results))
         differ = ~((a == b) | (np.isnan(a) & np.isnan(b)))
         if not np.isfinite([a[differ], b[differ]]).all():
             return math.inf

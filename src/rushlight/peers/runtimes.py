@@ -84,9 +84,9 @@ def _open_rushlight(file: str, threads: int, inputs: Sequence[Array], **options:
     spec = method.contract.out_spec
 
     def arrays(result: Any) -> list[Array]:
-        found = [x for x in spec.leaves(result) if isinstance(x, np.ndarray)]
+        values = [x for x in spec.leaves(result) if isinstance(x, np.ndarray)]
         # What only ml_dtypes has, such as bfloat16, is of NumPy's kind V.
-        return [x.astype(np.float32) if x.dtype.kind == "V" else x for x in found]
+        return [x.astype(np.float32) if x.dtype.kind == "V" else x for x in values]
 
     return Opened(lambda: method.call(args, kwargs), arrays)
 
@@ -225,9 +225,9 @@ def _open_openvino(file: str, threads: int, inputs: Sequence[Array]) -> Opened:
     }
     compiled = openvino.Core().compile_model(file, "CPU", properties)
     request = compiled.create_infer_request()
-    given = list(inputs)
+    arrays = list(inputs)
     return Opened(
-        lambda: request.infer(given, share_inputs=True, share_outputs=True),
+        lambda: request.infer(arrays, share_inputs=True, share_outputs=True),
         lambda result: [result[output] for output in compiled.outputs],
     )
 
@@ -280,11 +280,11 @@ def installed() -> dict[str, str]:
     """The runtimes whose packages are installed here, with their versions; imports none."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {}
+    versions = {}
     for name, runtime in RUNTIMES.items():
         with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(runtime.package).partition("+")[0]
-    return found
+            versions[name] = version(runtime.package).partition("+")[0]
+    return versions
 
 
 def start(runtime: str) -> None:
@@ -319,15 +319,15 @@ def open_program(
     """
     global _open
     _open = None
-    found = RUNTIMES[runtime]
-    found.start()
+    chosen = RUNTIMES[runtime]
+    chosen.start()
     inputs = side.read_inputs(data)
     if cold:
-        side.drop_pages(found.files(file))
+        side.drop_pages(chosen.files(file))
 
     def load() -> Callable[[], Any]:
         global _open
-        _open = found.open(file, threads, inputs, **options)
+        _open = chosen.open(file, threads, inputs, **options)
         return _open.call
 
     return dict(side.measure_load(load))
@@ -337,8 +337,8 @@ def outputs(path: str) -> None:
     """Run the open program and write its outputs ``out0`` ..."""
     import numpy as np
 
-    found = _current().arrays(_current().call())
-    arrays: dict[str, Any] = {f"out{i}": np.asarray(x) for i, x in enumerate(found)}
+    results = _current().arrays(_current().call())
+    arrays: dict[str, Any] = {f"out{i}": np.asarray(x) for i, x in enumerate(results)}
     np.savez(path, **arrays)
 
 

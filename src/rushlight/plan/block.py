@@ -103,11 +103,11 @@ def live_bytes(group: Sequence[Block]) -> list[tuple[int, int]]:
     for block, size in zip(group, padded_sizes(group), strict=True):
         change[block.start] += size
         change[block.end + 1] -= size
-    live, steps = 0, []
+    live, changes = 0, []
     for instruction, delta in sorted(change.items()):
         live += delta
-        steps.append((instruction, live))
-    return steps
+        changes.append((instruction, live))
+    return changes
 
 
 def lower_bound(blocks: Iterable[Block]) -> dict[int, int]:

@@ -69,13 +69,13 @@ class Placement:
         Returns:
             the offset of every block by index, or None if it gave up.
         """
-        found = self.new_offsets() if offsets is None else offsets
+        placed = self.new_offsets() if offsets is None else offsets
         for index in order:
-            offset = self._gap(index, found, fit)
+            offset = self._gap(index, placed, fit)
             if limit is not None and offset + self.sizes[index] > limit:
                 return None
-            found[index] = offset
-        return found
+            placed[index] = offset
+        return placed
 
     def top(self, offsets: Sequence[int]) -> int:
         """Bytes that the memory needs for these offsets."""

@@ -102,8 +102,8 @@ def _plan_group(
         if best.size <= enough or budget == 0:
             break
         offsets = improve(placement, start.offsets, enough, int(budget * share))
-        found = _Attempt(placement.top(offsets), f"search from {start.strategy}", offsets)
-        best = min(best, found, key=lambda attempt: attempt.size)
+        improved = _Attempt(placement.top(offsets), f"search from {start.strategy}", offsets)
+        best = min(best, improved, key=lambda attempt: attempt.size)
     return {b.id: o for b, o in zip(group, best.offsets, strict=True)}, best.strategy
 
 

@@ -48,7 +48,7 @@ class MemoryReport:
 
     def at_peak(self) -> tuple[PlacedBlock, ...]:
         """The blocks that are live at the first of the most crowded instructions, largest first."""
-        instruction, _ = max(self.live, key=lambda step: step[1], default=(0, 0))
+        instruction, _ = max(self.live, key=lambda entry: entry[1], default=(0, 0))
         crowd = (b for b in self.blocks if b.start <= instruction <= b.end)
         return tuple(sorted(crowd, key=lambda b: -b.size))
 

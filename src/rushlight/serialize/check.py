@@ -16,7 +16,7 @@ from rushlight.serialize.file import PTEFile
 from rushlight.serialize.segments import as_bytes
 
 _MAX_RANK = 16
-_MAX_STEP = 2**31 - 1
+_MAX_STRIDE = 2**31 - 1
 
 
 def check_program(pte: PTEFile) -> None:
@@ -95,8 +95,10 @@ class _MethodCheck:
         except ValueError as error:
             raise _error(where, str(error)) from error
         is_fixed = tensor.shape_dynamism is fb.TensorShapeDynamism.STATIC
-        if (is_fixed or tensor.allocation_info is not None) and _longest_step(tensor) > _MAX_STEP:
-            raise _error(where, f"its sizes {list(tensor.sizes)} are too great: steps take 32 bits")
+        has_strides = is_fixed or tensor.allocation_info is not None
+        if has_strides and _greatest_stride(tensor) > _MAX_STRIDE:
+            sizes = list(tensor.sizes)
+            raise _error(where, f"its sizes {sizes} are too great: strides take 32 bits")
         if tensor.allocation_info is not None:
             self._planned(where, tensor.allocation_info, size)
         extra = tensor.extra_tensor_info
@@ -173,7 +175,7 @@ class _MethodCheck:
                 raise _error(where, f"it refers to value {index}, there are {count}")
 
 
-def _longest_step(tensor: fb.Tensor) -> int:
+def _greatest_stride(tensor: fb.Tensor) -> int:
     """Elements from one index of the outermost dimension to the next; a size of 0 counts as 1."""
     return math.prod(max(tensor.sizes[dim], 1) for dim in tensor.dim_order[1:])
 

@@ -74,6 +74,6 @@ def _digest(key: str, entry: NamedTensor) -> bytes:
     if layout is not None:
         order = list(layout.dim_order)
         shape = f"{int(layout.scalar_type)} {list(layout.sizes)} {order}"
-    found = hashlib.blake2b(f"{len(name)} {shape}\n".encode() + name, digest_size=_BYTES)
-    found.update(as_bytes(entry.data))
-    return found.digest()
+    hasher = hashlib.blake2b(f"{len(name)} {shape}\n".encode() + name, digest_size=_BYTES)
+    hasher.update(as_bytes(entry.data))
+    return hasher.digest()

@@ -90,5 +90,5 @@ def read_debug(data: bytes | memoryview | None) -> DebugMap:
 
 def _only_lines(lines: MethodLines) -> DebugMethod:
     unknown = (DebugNode(),)
-    nodes = [(found or unknown)[0] for found in lines.instructions]
+    nodes = [(listed or unknown)[0] for listed in lines.instructions]
     return DebugMethod(nodes, delegates=[*lines.delegates])

@@ -37,8 +37,8 @@ def write_details(
     for method in debug.methods.values():
         places = [_places(nodes, one.values()) for one in method.delegates]
         entry: dict[str, Any] = {
-            "instructions": _steps([nodes(node) for node in method.instructions]),
-            "values": [_steps(list(method.values)), list(method.values.values())],
+            "instructions": _differences([nodes(node) for node in method.instructions]),
+            "values": [_differences(list(method.values)), list(method.values.values())],
             "places": places,
         }
         if coverage:
@@ -54,7 +54,7 @@ def write_details(
             "number": numbers,
             "operator": [strings(node.operator) for node in nodes.listed],
             "module": [strings(node.module) for node in nodes.listed] if modules else [],
-            "line": _steps([table.get(brief(node.line), 0) for node in nodes.listed]),
+            "line": _differences([table.get(brief(node.line), 0) for node in nodes.listed]),
         },
         "strings": strings.listed,
     }
@@ -76,14 +76,14 @@ class _Numbers(Generic[T]):
         return list(self._numbers)
 
 
-def _steps(numbers: Sequence[int]) -> list[int]:
+def _differences(numbers: Sequence[int]) -> list[int]:
     """Each number less the one before, which repeat where numbers rise evenly."""
     return [number - before for before, number in zip([0, *numbers], numbers, strict=False)]
 
 
 def _places(nodes: _Numbers[DebugNode], places: Iterable[Sequence[DebugNode]]) -> list[list[int]]:
     listed = [[nodes(node) for node in place] for place in places]
-    return [[len(place) for place in listed], _steps(list(chain.from_iterable(listed)))]
+    return [[len(place) for place in listed], _differences(list(chain.from_iterable(listed)))]
 
 
 def _coverage(
@@ -91,9 +91,9 @@ def _coverage(
 ) -> dict[str, Any]:
     reasons = _Numbers[tuple[tuple[str, str], ...]]()
     return {
-        "node": _steps([nodes(call.node) for call in calls]),
+        "node": _differences([nodes(call.node) for call in calls]),
         "backend": [strings(call.backend) for call in calls],
-        "part": _steps([call.part for call in calls]),
+        "part": _differences([call.part for call in calls]),
         "cost": [call.cost for call in calls],
         "reasons": [reasons(call.reasons) for call in calls],
         "listed": [[[strings(b), strings(why)] for b, why in one] for one in reasons.listed],
@@ -106,8 +106,8 @@ def _split(nodes: Sequence[DebugNode]) -> tuple[list[str], list[int]]:
     stems, numbers = [], []
     last: dict[str, int] = {}
     for node in nodes:
-        found = _NUMBERED.fullmatch(node.name)
-        stem, number = (found[1], int(found[2])) if found else (node.name, -1)
+        match = _NUMBERED.fullmatch(node.name)
+        stem, number = (match[1], int(match[2])) if match else (node.name, -1)
         stems.append(stem)
         numbers.append(number - last.get(stem, -1))
         last[stem] = number
@@ -144,7 +144,7 @@ def read_details(data: memoryview, table: Table) -> dict[str, DebugMethod]:
 def _read_nodes(
     columns: Any, strings: Sequence[str], lines: Sequence[DebugLine]
 ) -> _Column[DebugNode]:
-    found = []
+    nodes = []
     last: dict[int, int] = {}
     left = MOST  # characters of all names: a stem stands once, in the names of any number of nodes
     known = _Column([DebugLine(), *lines])
@@ -159,15 +159,15 @@ def _read_nodes(
         modules,
         strict=True,
     )
-    for stem, step, operator, line, module in rows:
-        number = last[stem] = last.get(stem, -1) + step
+    for stem, difference, operator, line, module in rows:
+        number = last[stem] = last.get(stem, -1) + difference
         left -= len(words[stem])
         if left < 0 or number >= _MOST_NUMBER:
             raise ValueError("names that are longer than any program's")
         name = words[stem] if number < 0 else f"{words[stem]}_{number:d}"
         path = "" if module is None else words[module]
-        found.append(DebugNode(name, words[operator], known[line], path))
-    return _Column(found)
+        nodes.append(DebugNode(name, words[operator], known[line], path))
+    return _Column(nodes)
 
 
 class _Column(Generic[T]):

@@ -19,13 +19,13 @@ def read_json_map(data: bytes) -> DebugMap:
             return DebugMap()
     except _DAMAGED:
         return DebugMap()
-    found = DebugMap()
+    debug = DebugMap()
     for part, read in _PARTS.items():
         methods = document.get(part)
         for name, rows in methods.items() if isinstance(methods, dict) else ():
             with suppress(*_DAMAGED):
-                read(found.methods.setdefault(name, DebugMethod()), rows, files)
-    return found
+                read(debug.methods.setdefault(name, DebugMethod()), rows, files)
+    return debug
 
 
 _DAMAGED = (

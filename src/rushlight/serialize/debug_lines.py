@@ -49,8 +49,8 @@ def line_table(debug: DebugMap, brief: Brief) -> dict[DebugLine, int]:
             for listed in places.values():
                 nodes.update(dict.fromkeys(listed))
         nodes.update(dict.fromkeys(call.node for call in method.coverage))
-    found = {brief(line) for line in {node.line for node in nodes}}
-    known = (line for line in found if line.file)
+    lines = {brief(line) for line in {node.line for node in nodes}}
+    known = (line for line in lines if line.file)
     ordered = sorted(known, key=lambda x: (x.file, x.function, x.number, x.text))
     return {line: number for number, line in enumerate(ordered, start=1)}
 
@@ -235,12 +235,12 @@ def read_lines(data: memoryview) -> tuple[Table, int]:
             number += sets.signed()
             listed.append(_at(nodes, number - 1))
         known.append(tuple(listed))
-    found, sequences = Table(lines), Sequences()
+    table, sequences = Table(lines), Sequences()
     methods = reader.sized()
     while methods:
         name = _at(strings, methods.number())
-        found.methods[name] = _read_method(methods.sized(), strings, known, sequences)
-    return found, reader.position
+        table.methods[name] = _read_method(methods.sized(), strings, known, sequences)
+    return table, reader.position
 
 
 def _at(items: Sequence[T], index: int) -> T:
@@ -250,7 +250,7 @@ def _at(items: Sequence[T], index: int) -> T:
 
 
 def _read_strings(reader: Reader) -> list[str]:
-    before, found, total = b"", [""], 0
+    before, strings, total = b"", [""], 0
     while reader:
         shared = reader.number()
         if shared > len(before):
@@ -259,32 +259,32 @@ def _read_strings(reader: Reader) -> list[str]:
         total += len(before)
         if total > MOST_TEXT:
             raise ValueError("strings that are longer than any program's")
-        found.append(before.decode("utf-8", "replace"))
-    return found
+        strings.append(before.decode("utf-8", "replace"))
+    return strings
 
 
 def _read_blocks(reader: Reader, strings: Sequence[str]) -> list[DebugLine]:
-    found = []
+    lines = []
     while reader:
         file, function = _at(strings, reader.number()), _at(strings, reader.number())
         number = 0
         for _ in range(reader.number()):
             number += reader.signed()
-            found.append(DebugLine(file, number, function, _at(strings, reader.number())))
-    return found
+            lines.append(DebugLine(file, number, function, _at(strings, reader.number())))
+    return lines
 
 
 def _read_method(
     reader: Reader, strings: Sequence[str], known: Sequence[Nodes], sequences: Sequences
 ) -> MethodLines:
-    found = MethodLines([_at(known, i) for i in sequences.read(reader.sized())])
+    lines = MethodLines([_at(known, i) for i in sequences.read(reader.sized())])
     while reader:
         delegate = reader.sized()
         ids = list(_read_ids(delegate.sized(), strings, sequences))
         nodes = [_at(known, i) for i in sequences.read(delegate)]
         sequences.count(sum(map(len, nodes)))
-        found.delegates.append(dict(zip(ids, nodes, strict=True)))
-    return found
+        lines.delegates.append(dict(zip(ids, nodes, strict=True)))
+    return lines
 
 
 def _read_ids(reader: Reader, strings: Sequence[str], sequences: Sequences) -> Iterator[str]:

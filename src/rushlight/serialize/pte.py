@@ -144,7 +144,7 @@ def _place_named_data(
     constants = program.constant_segment
     finder = PartFinder(pte.constants, constants.offsets)
     known: dict[int, list[int]] = {}
-    found = []
+    entries = []
     for key, data in pte.named_data.items():
         alignment = alignments.get(key, 1)
         at = finder.find(data, alignment)
@@ -152,8 +152,8 @@ def _place_named_data(
             index = area.add_once(data, known, alignment)
         else:
             index = area.add_inside(constants.segment_index, at, len(as_bytes(data)))
-        found.append(fb.NamedData(key, index))
-    return found
+        entries.append(fb.NamedData(key, index))
+    return entries
 
 
 def _place_delegates(
@@ -227,8 +227,8 @@ def _split(view: memoryview) -> tuple[memoryview, memoryview]:
     if len(view) < _MIN_FILE_BYTES:
         raise _error(f"it has {len(view)} bytes, a .pte file has at least {_MIN_FILE_BYTES}")
     if not is_pte(view):
-        found = bytes(view[4:8])
-        raise _error(f"not a .pte file: bytes 4 to 7 are {found!r} instead of b'ET12'")
+        identifier = bytes(view[4:8])
+        raise _error(f"not a .pte file: bytes 4 to 7 are {identifier!r} instead of b'ET12'")
     magic, length, program_bytes, base, data_bytes = _HEADER.unpack_from(view, HEAD_BYTES)
     if magic != _MAGIC:
         return view, view[:0]
@@ -262,11 +262,11 @@ def _parts(
     place: fb.SubsegmentOffsets, segments: SegmentReader, sizes: dict[int, int], what: str
 ) -> list[Data]:
     following = _next_offsets(place.offsets)
-    found: list[Data] = [b""]
+    parts: list[Data] = [b""]
     for i in range(1, len(place.offsets)):
         size = sizes.get(i, following[i])
-        found.append(segments.part(place.segment_index, place.offsets[i], size, f"{what} {i}"))
-    return found
+        parts.append(segments.part(place.segment_index, place.offsets[i], size, f"{what} {i}"))
+    return parts
 
 
 def _next_offsets(offsets: list[int]) -> list[int | None]:

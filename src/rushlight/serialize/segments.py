@@ -87,17 +87,17 @@ class SegmentArea:
 
     def table(self) -> list[DataSegment]:
         """Where each segment lies, relative to the start of the area."""
-        found: list[DataSegment] = []
+        places: list[DataSegment] = []
         end = 0
         for segment in self._segments:
             if segment.inside is not None:
                 outer, inner = segment.inside
-                found.append(DataSegment(found[outer].offset + inner, segment.size))
+                places.append(DataSegment(places[outer].offset + inner, segment.size))
                 continue
             offset = aligned(end, math.lcm(self.alignment, segment.alignment))
-            found.append(DataSegment(offset, segment.size))
+            places.append(DataSegment(offset, segment.size))
             end = offset + segment.size
-        return found
+        return places
 
     @property
     def size(self) -> int:

@@ -56,10 +56,10 @@ def _entries(numbers: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
 def _run(numbers: Sequence[int], at: int) -> tuple[int, int]:
     """How many numbers from `at` on are the same, or rise by 1."""
     end = at + 1
-    step = int(end < len(numbers) and numbers[end] == numbers[at] + 1)
-    while end < len(numbers) and numbers[end] == numbers[end - 1] + step:
+    rise = int(end < len(numbers) and numbers[end] == numbers[at] + 1)
+    while end < len(numbers) and numbers[end] == numbers[end - 1] + rise:
         end += 1
-    return end - at, RISING if step else SAME
+    return end - at, RISING if rise else SAME
 
 
 def _alike(numbers: Sequence[int], before: int, at: int) -> int:
@@ -89,21 +89,21 @@ class Sequences:
 
     def read(self, reader: Reader) -> list[int]:
         """The numbers up to the end of the reader's data."""
-        found: list[int] = []
+        numbers: list[int] = []
         last = 0
         while reader:
             head = reader.number()
             count, kind = self.count(head >> 2), head & 3
             if kind == COPY:
                 back = reader.number()
-                if not 0 < back <= len(found):
+                if not 0 < back <= len(numbers):
                     raise ValueError("a copy of what is not there")
-                source = found[-back:] if back >= count else found[-back:] * (count // back + 1)
-                found += source[:count]
+                source = numbers[-back:] if back >= count else numbers[-back:] * (count // back + 1)
+                numbers += source[:count]
             elif kind in (SAME, RISING):
                 first = last + reader.signed()
-                found += range(first, first + count) if kind == RISING else [first] * count
+                numbers += range(first, first + count) if kind == RISING else [first] * count
                 last = first + max(count - 1, 0) * kind
             else:
                 raise ValueError("an entry of no kind")
-        return found
+        return numbers
