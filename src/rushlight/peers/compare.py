@@ -179,8 +179,8 @@ def compare(
             except SideError as error:
                 row.reason = error.reason
         progress("time by turns")
-        turns = min(_TURNS, repeat)
-        times = take_turns(sides, turns, warmup=warmup, least=-(-repeat // turns))
+        count = min(_TURNS, repeat)
+        times = take_turns(sides, count, warmup=warmup, least=-(-repeat // count))
     for name, turns in times.items():
         rows[int(name)].seconds = [seconds for turn in turns for seconds in turn]
     return rows

@@ -1,5 +1,5 @@
-"""Which values of a quantised graph are compared with those of the float graph, and graphs that
-give them out."""
+"""The values of a quantised graph that are compared with the float graph's, and graphs that return
+them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ _MOVEMENT = frozenset(
     "view".split()
 )
 _BATCH_NORMS = frozenset({"batch_norm", "_native_batch_norm_legit_no_training"})
-# What a backend does to results of the operator before, in the same step.
+# Activations that a backend fuses with the operator before.
 _ACTIVATIONS = frozenset("relu relu_ relu6 relu6_ hardtanh hardtanh_ clamp clamp_".split())
 
 
 @dataclass(frozen=True)
 class Range:
-    """What integers of a quantised value can say: scale * (low - zero_point) to
-    scale * (high - zero_point)."""
+    """The range of a quantised value: scale * (low - zero_point) to scale * (high - zero_point)."""
 
     scale: float
     zero_point: int
@@ -36,7 +35,7 @@ class Range:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The least and the greatest number, half a step further for what rounds to them."""
+        """The least and the greatest number that round to an integer in the range."""
         low, high = self.low - 0.5 - self.zero_point, self.high + 0.5 - self.zero_point
         return self.scale * low, self.scale * high
 
@@ -47,11 +46,11 @@ class Tap:
 
     Attributes:
         name: the node of the float graph, and of the quantised one if `quantized` is that node.
-        op: the operators that made it, as "conv2d, relu".
-        module: the path of the module that the first of them is in.
-        source: its Python line.
-        range: of its integers; None of a value that stays float.
-        inputs: names of the taps that it is computed from.
+        op: the operators that compute it, such as "conv2d, relu".
+        module: the path of the first operator's module.
+        source: the Python line of the first operator.
+        range: the range of its integers; None for a value that stays float.
+        inputs: the names of the taps that it is computed from.
     """
 
     name: str
@@ -73,12 +72,13 @@ def operator(node: Node) -> str:
 def find_taps(model: GraphModule, quantized: GraphModule) -> list[tuple[Tap, Node, Node]]:
     """The taps in the order of the float graph, each with its node there and in the other graph.
 
-    Compared are results of computations, not what only moves elements. Between an operator and the
-    activation that runs in its step nothing is taken: it would not be there in the program.
+    Results of computations are compared, but not those of operators that only move elements. A
+    value between an operator and an activation that is fused with it has no tap, because the
+    program does not compute it separately.
 
     Args:
         model: the float graph.
-        quantized: the graph with q/dq that was made from it, whose nodes kept their names.
+        quantized: the quantised graph that was made from it, whose nodes kept their names.
     """
     there = {n.name: n for n in quantized.graph.nodes if n.op == "call_function"}
     chosen: dict[Node, tuple[Node, list[Node]]] = {}
@@ -104,7 +104,8 @@ def find_taps(model: GraphModule, quantized: GraphModule) -> list[tuple[Tap, Nod
 
 
 def _twin(node: Node, there: dict[str, Node]) -> Node | None:
-    """The node with the same value; a convolution's has that of the batch norm that it took in."""
+    """The node with the same value in the other graph, where batch norms are folded into
+    convolutions."""
     if operator(node) in _BATCH_NORMS and node.name not in there:
         before = node.args[0]
         return there.get(before.name) if isinstance(before, Node) else None
@@ -130,7 +131,7 @@ def _quantizes(node: Node) -> bool:
 
 
 def _is_fused_with_next(node: Node) -> bool:
-    """The next operator runs in the same step."""
+    """Whether the only user is an activation that is fused with the node."""
     if len(node.users) != 1:
         return False
     [user] = node.users
@@ -138,7 +139,7 @@ def _is_fused_with_next(node: Node) -> bool:
 
 
 def _dequantized(node: Node) -> Node:
-    """The node whose value the program has: what integers say, where the value is quantised."""
+    """The node whose value the program has: the dequantised one, if the value is quantised."""
     for user in node.users:
         if user.op == "call_function" and _quantizes(user):
             for back in user.users:
@@ -148,7 +149,7 @@ def _dequantized(node: Node) -> Node:
 
 
 def _chain(node: Node, there: dict[str, Node]) -> list[Node]:
-    """The operators that run in one step, the last of them `node`."""
+    """The operators that are fused with `node`, which is the last."""
     chain = [node]
     while True:
         before = chain[0].args[0] if chain[0].args else None
@@ -176,7 +177,7 @@ def _range(node: Node, quantized: GraphModule) -> Range | None:
 
 
 def _before(chain: Sequence[Node], chosen: dict[Node, tuple[Node, list[Node]]]) -> Iterator[Node]:
-    """The taps that the operators of a step are computed from."""
+    """The taps that a chain of fused operators is computed from."""
     waiting = [n for node in chain for n in node.all_input_nodes if n not in chain]
     seen: set[Node] = set(waiting)
     while waiting:

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from rushlight.accuracy.search import FLOAT, SearchResult, Outcome, Space, search
+from rushlight.accuracy.search import FLOAT, Outcome, SearchResult, Space, search
 
 LEVELS = ("int4", "int8")
 _BITS = {"int4": 4, "int8": 8, FLOAT: 32}
