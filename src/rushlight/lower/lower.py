@@ -40,9 +40,9 @@ def lower(
     """Lower one Edge program, which is not changed.
 
     Args:
-        program: of the Edge dialect.
-        method: its name in the file.
-        remove_view_copy: let views share their base's memory where no byte moves.
+        program: a program of the Edge dialect.
+        method: the method's name in the file.
+        remove_view_copy: let views share their base's memory if no byte moves.
 
     Raises:
         ExportError: if a value has no bound, an unsupported dtype, or an input is written.
@@ -157,13 +157,13 @@ class _Lowering:
         return node
 
     def alloc(self, like: Node, spec: TensorSpec) -> Node:
-        """Append a tensor."""
+        """Append the allocation of a tensor."""
         node = self.emit(like, alloc, (spec,), {})
         node.meta["spec"] = spec
         return node
 
     def erase(self, node: Node) -> None:
-        """Take out a node that nothing uses."""
+        """Remove a node without users."""
         self.graph.erase_node(node)
         self.written.remove(node)
 
@@ -184,7 +184,7 @@ class _Lowering:
         outs = [self.alloc(node, s) for s in (result if isinstance(result, list) else [result])]
         names = out_arguments(variant)
         if isinstance(variant._schema.arguments[-1].type, torch.ListType):
-            kwargs[names[0]] = outs  # one argument holds all results, be it only one
+            kwargs[names[0]] = outs  # one argument holds all results, even a single one
         else:
             kwargs.update(zip(names, outs, strict=True))
         call = self.emit(node, variant, args, kwargs)
@@ -203,7 +203,7 @@ class _Lowering:
         self.values[node] = pytree.tree_unflatten(outs, structure)
 
     def _as_captured(self, call: Node, value: Any) -> Any:
-        """A delegate's operand in the layout that its backend was shown."""
+        """A delegate's input in the layout that it had when its backend compiled the partition."""
         operand = self._map(value)
         spec = spec_of(operand) if isinstance(operand, Node) else None
         if spec is None:
@@ -223,7 +223,7 @@ class _Lowering:
         return out
 
     def _share(self, node: Node, args: tuple[Any, ...], result: TensorSpec) -> bool:
-        """Make the result a view of its input's memory if that is right; True if it was."""
+        """Make the result a view of its input's memory, if possible; True if so."""
         if not self.remove_view_copy or not args or not isinstance(args[0], Node):
             return False
         base = spec_of(args[0])
@@ -264,7 +264,7 @@ class _Lowering:
         self.graph.output(tuple(self.method.outputs))
 
     def _detach(self, node: Node, value: Any) -> Any:
-        """The Out value of a returned one; a buffer's old value is saved before it is written."""
+        """The Out value for a returned value; a buffer's old value is copied before a write."""
         new = self.values[value] if isinstance(value, Node) else value
         if new not in self.method.buffers:
             return new
@@ -281,5 +281,5 @@ def _specs(value: Any) -> list[TensorSpec]:
 
 
 def _is_user_free(node: Node) -> bool:
-    """A run-time view must not feed an output: the caller may own that memory."""
+    """Whether no user is the graph's output, whose memory may be the caller's: no view fits there."""
     return all(u.op != "output" for u in node.users)

@@ -1,6 +1,6 @@
 """The second half of the debug map: names, operators, module paths, coverage; compressed columns.
 
-Only tools read it, as a whole. `docs/file-format.md` has the form.
+Only tools read it, as a whole. `docs/file-format.md` describes the format.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rushlight.schema.debug import DebugCall, DebugLine, DebugMap, DebugMethod, 
 from rushlight.serialize.debug_lines import Brief, MethodLines, Table
 
 T = TypeVar("T")
-MOST = 1 << 25  # bytes of the columns: few compressed ones may claim any number
+MOST = 1 << 25  # bytes of the columns: a few compressed bytes may claim any number
 _MOST_NUMBER = 10**15
 _NUMBERED = re.compile(r"(.*)_(0|[1-9][0-9]{0,14})", re.DOTALL)
 
@@ -24,13 +24,13 @@ _NUMBERED = re.compile(r"(.*)_(0|[1-9][0-9]{0,14})", re.DOTALL)
 def write_details(
     debug: DebugMap, table: Mapping[DebugLine, int], brief: Brief, *, modules: bool, coverage: bool
 ) -> bytes | None:
-    """The details; None if they have more bytes than are read.
+    """The details; None if they have more bytes than a reader accepts.
 
     Args:
         debug: the map.
         table: the numbers of its lines.
-        brief: from a line of the map to that of the table.
-        modules, coverage: with these.
+        brief: maps a line of `debug` to one of the table.
+        modules, coverage: whether to write these.
     """
     nodes, strings = _Numbers[DebugNode](), _Numbers[str]()
     methods = []
@@ -63,7 +63,7 @@ def write_details(
 
 
 class _Numbers(Generic[T]):
-    """Numbers things from 0, equal ones once."""
+    """Numbers distinct items from 0."""
 
     def __init__(self) -> None:
         self._numbers: dict[T, int] = {}
@@ -77,7 +77,7 @@ class _Numbers(Generic[T]):
 
 
 def _differences(numbers: Sequence[int]) -> list[int]:
-    """Each number less the one before, which repeat where numbers rise evenly."""
+    """The difference of each number to the one before; evenly rising numbers compress well so."""
     return [number - before for before, number in zip([0, *numbers], numbers, strict=False)]
 
 
@@ -101,8 +101,8 @@ def _coverage(
 
 
 def _split(nodes: Sequence[DebugNode]) -> tuple[list[str], list[int]]:
-    """Stems of the nodes' names, and their numbers less those before of the same stem; a name
-    without a number counts as -1."""
+    """The stem of each node's name, and the difference of its number to the previous one with this
+    stem; a name without a number has -1."""
     stems, numbers = [], []
     last: dict[str, int] = {}
     for node in nodes:
@@ -115,11 +115,11 @@ def _split(nodes: Sequence[DebugNode]) -> tuple[list[str], list[int]]:
 
 
 def read_details(data: memoryview, table: Table) -> dict[str, DebugMethod]:
-    """All that is known of each method.
+    """The debug map of each method.
 
     Args:
         data: the details.
-        table: the lines, which they refer to.
+        table: the lines that the details refer to.
 
     Raises:
         ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError:
@@ -146,7 +146,7 @@ def _read_nodes(
 ) -> _Column[DebugNode]:
     nodes = []
     last: dict[int, int] = {}
-    left = MOST  # characters of all names: a stem stands once, in the names of any number of nodes
+    left = MOST  # characters of all names, since many nodes may have one long stem
     known = _Column([DebugLine(), *lines])
     words = _Column(strings)
     stems = columns["stem"]
@@ -171,7 +171,7 @@ def _read_nodes(
 
 
 class _Column(Generic[T]):
-    """A list that is not indexed from its end."""
+    """A list that cannot be indexed from its end."""
 
     def __init__(self, items: Sequence[T]) -> None:
         self._items = items

@@ -36,7 +36,7 @@ class NamedTensor:
     Attributes:
         data: the bytes, in the layout's dim order.
         layout: dtype, sizes and dim order; None for bytes that only a backend understands.
-        alignment: what the position in the file is a multiple of, beyond the segments' own.
+        alignment: the position in the file is a multiple of this, and of the segments' alignment.
     """
 
     data: Data
@@ -91,7 +91,7 @@ def _check(key: str, tensor: NamedTensor) -> None:
         )
     if sorted(layout.dim_order) != list(range(len(layout.sizes))):
         raise ExportError(
-            f"dim order {layout.dim_order} is no order of {len(layout.sizes)} dimensions",
+            f"dim order {layout.dim_order} is not an order of {len(layout.sizes)} dimensions",
             code=Code.INVALID_ARGUMENT,
             where=key,
         )

@@ -1,8 +1,8 @@
-"""The `.pte` program file, written and read.
+"""Writes and reads the `.pte` program file.
 
-What is only bookkeeping of the file (segments, offsets, where a name's bytes lie) is made when it
-is written and gone when it was read: :class:`PTEFile` has none of it. Data are kept as views and
-written once, so that a large model is not copied around.
+:class:`PTEFile` has none of the file's own tables (segments, offsets, places of named data): they
+are made by the writer and resolved by the reader. Data are kept as views and written once, so that
+a large model is not copied.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def write_pte(
     """The bytes of the program file.
 
     Args:
-        pte: what to write; it is not changed.
+        pte: the program and its data; not changed.
         constant_alignment: the position of each constant is a multiple of this.
         segment_alignment: likewise for every segment, from the start of the file.
         delegate_alignment: likewise for the payloads of delegates, inside the flatbuffer and out.
@@ -140,7 +140,7 @@ def _add_parts(area: SegmentArea, parts: list[Data], alignment: int) -> fb.Subse
 def _place_named_data(
     pte: PTEFile, area: SegmentArea, program: fb.Program, alignments: Mapping[str, int]
 ) -> list[fb.NamedData]:
-    """Stores what is not there yet: equal values once, and those that are a constant as it."""
+    """Store named data: equal values once, and a value that equals a constant as that constant."""
     constants = program.constant_segment
     finder = PartFinder(pte.constants, constants.offsets)
     known: dict[int, list[int]] = {}
@@ -159,7 +159,7 @@ def _place_named_data(
 def _place_delegates(
     pte: PTEFile, area: SegmentArea, alignment: int
 ) -> tuple[list[fb.ExecutionPlan], list[fb.BackendDelegateInlineData]]:
-    """Puts the payloads where their delegates want them, equal ones once.
+    """Store the payloads inline or in segments, as their delegates say, equal ones once.
 
     Returns:
         The plans, with references into the file, and the payloads inside the flatbuffer.
@@ -191,18 +191,18 @@ def _place_delegates(
 
 
 def is_pte(data: Buffer) -> bool:
-    """Whether `data` begins like a program file of the version that is read here."""
+    """Whether `data` begins like a program file of a version that can be read."""
     return bytes(memoryview(data).cast("B")[4:8]) == fb.PROGRAM.identifier
 
 
 def read_pte(data: Buffer) -> PTEFile:
     """The program in `data`, its constants and other data as views of `data`.
 
-    The size of a constant is that of the largest tensor that uses it; where none does, it reaches
-    up to the next one. Old files that hold their constants in the flatbuffer are read too.
+    The size of a constant is that of the largest tensor that uses it; an unused constant reaches up
+    to the next one. Old files that hold their constants in the flatbuffer are read too.
 
     Raises:
-        LoadError: `data` is not a program file, or is damaged; says what is wrong with it.
+        LoadError: `data` is not a program file, or is damaged.
     """
     view = memoryview(data).cast("B")
     flatbuffer, area = _split(view)
@@ -243,7 +243,7 @@ def _split(view: memoryview) -> tuple[memoryview, memoryview]:
 
 
 def _read_parts(program: fb.Program, segments: SegmentReader) -> tuple[list[Data], list[Data]]:
-    """The constants and the first contents of mutable tensors."""
+    """The constants and the initial contents of mutable tensors."""
     constant_bytes, mutable_bytes = _sizes_in_use(program)
     if not program.constant_segment.offsets and program.constant_buffer:
         constants: list[Data] = [buffer.storage for buffer in program.constant_buffer]
@@ -270,14 +270,14 @@ def _parts(
 
 
 def _next_offsets(offsets: list[int]) -> list[int | None]:
-    """For each part the bytes up to the next greater offset; None if it is the last."""
+    """For each part the number of bytes up to the next greater offset; None for the last part."""
     order = sorted(set(offsets))
     following = dict(itertools.pairwise(order))
     return [following[o] - o if o in following else None for o in offsets]
 
 
 def _sizes_in_use(program: fb.Program) -> tuple[dict[int, int], dict[int, int]]:
-    """Index -> bytes, of the constants and of the mutable data that tensors use."""
+    """The sizes of the constants, and of the mutable data, that tensors use, by index."""
     constant: dict[int, int] = {}
     mutable: dict[int, int] = {}
     for plan in program.execution_plan:
