@@ -281,5 +281,5 @@ def _specs(value: Any) -> list[TensorSpec]:
 
 
 def _is_user_free(node: Node) -> bool:
-    """Whether no user is the graph's output, whose memory may be the caller's: no view fits there."""
+    """Whether no user is the graph's output, which may be in the caller's memory."""
     return all(u.op != "output" for u in node.users)

@@ -24,8 +24,8 @@ Brief = Callable[[DebugLine], DebugLine]
 
 @dataclass
 class MethodLines:
-    """A method's instructions and the places in its delegates, with their lines; each line is a node
-    with no other field set."""
+    """A method's instructions and the places in its delegates, with their lines: each line is a
+    node with no other field."""
 
     instructions: list[Nodes] = field(default_factory=list)
     delegates: list[dict[str, Nodes]] = field(default_factory=list)
