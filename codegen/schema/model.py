@@ -1,4 +1,4 @@
-"""What an .fbs file says, as data."""
+"""The definitions of an .fbs file, as data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCALAR_BYTES = {
 
 
 class Kind(Enum):
-    """What a field holds."""
+    """The kind of a field."""
 
     SCALAR = auto()  # a number or an enum, in the table itself
     STRING = auto()
@@ -89,7 +89,7 @@ class Table:
 
     @property
     def slots(self) -> int:
-        """How many field ids the table takes."""
+        """The number of field ids of the table."""
         return sum(2 if f.kind is Kind.UNION else 1 for f in self.fields)
 
 

@@ -42,11 +42,11 @@ _TOKEN = re.compile(
 
 
 class SchemaError(ValueError):
-    """An .fbs file is wrong, or uses what this parser does not know."""
+    """An .fbs file is wrong, or uses a part of the language that this parser does not support."""
 
 
 class _Tokens:
-    """The tokens of a file, with the `///` lines before each kept apart."""
+    """The tokens of a file, each with the `///` lines before it."""
 
     def __init__(self, path: Path, text: str) -> None:
         self._path = path
@@ -264,7 +264,7 @@ class _Parser:
 
 
 class _RawField:
-    """A field as it is written, before its type is looked up."""
+    """A field before its type is looked up."""
 
     def __init__(
         self,

@@ -199,7 +199,7 @@ _ROUNDED = (
 
 
 def _losses(name: str, model: ExportedProgram | None, program: ExportedProgram) -> list[str]:
-    """What a method loses by quantization, in words; nothing if that is not known."""
+    """The loss of a method by quantization, in words; empty if it is not known."""
     if model is None:
         return []
     from rushlight.quantization.loss import loss_of
@@ -237,7 +237,7 @@ def _quantized(
 
 
 def _limit(strict: bool | float) -> float | None:
-    """The share of the cost that `strict` allows to fall back; None: any."""
+    """The share of the cost that `strict` allows on portable kernels; None for any share."""
     if isinstance(strict, bool):
         return 0.01 if strict else None
     if not isinstance(strict, int | float) or not 0 <= strict <= 1:
@@ -249,7 +249,7 @@ def _limit(strict: bool | float) -> float | None:
 
 
 def _without_empty(made: dict[str, EdgeProgramManager]) -> dict[str, EdgeProgramManager]:
-    """The forms but those in which a backend takes nothing: they would be portable once more."""
+    """The forms without those in which a backend takes nothing, which would equal "portable"."""
     kept = {n: m for n, m in made.items() if n == PORTABLE or takes_anything(m)}
     for name in made.keys() - kept.keys():
         warnings.warn(
@@ -261,7 +261,7 @@ def _without_empty(made: dict[str, EdgeProgramManager]) -> dict[str, EdgeProgram
 
 
 def _lowering(form: Form, config: EdgeCompileConfig | None) -> Lower:
-    """What lowers a program as a form of the model is lowered."""
+    """A function that lowers a program in the same way as a form of the model."""
 
     def lower(program: ExportedProgram) -> ExecutorchProgramManager:
         edge = to_edge_transform_and_lower(program, None, form.partitioners, None, config)
@@ -279,7 +279,7 @@ def _verify(
     is_fat: bool,
     say: Callable[[str], None],
 ) -> list[str]:
-    """Check one form of a method; returns what is to be said of it."""
+    """Check one form of a method; returns notes for the report."""
     say(f"{name}: verify" + (f" {form.name}" if is_fat else ""))
     if program.example_inputs is None:
         raise ExportError(

@@ -1,8 +1,8 @@
 """Every blocker of a model in one run, each with its line and a rewrite.
 
-Where torch.export stops at the first, a draft export goes on with the example's values; where that
-stops too, every part of the model is captured by itself. What was captured is lowered as far as it
-goes, and all operators and dtypes that the runtime lacks are listed together.
+If torch.export stops at a first blocker, a draft export continues with the example's values; if
+that stops too, every part of the model is captured by itself. Captured programs are lowered as far
+as possible, and all operators and dtypes that the runtime lacks are listed together.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ Calls = dict[torch.nn.Module, tuple[tuple[Any, ...], dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What the doctor found.
+    """The result of an examination.
 
     Attributes:
         findings: blockers first, then warnings.
-        signature: what was proven about inputs and results; "" if nothing was captured.
+        signature: the inputs and results with their ranges; "" if the model was not captured.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Diagnosis:
         return [f for f in self.findings if f.blocks]
 
     def to_json(self) -> dict[str, Any]:
-        """For machines."""
+        """The diagnosis as JSON."""
         return {
             "exports": not self.blockers,
             "signature": self.signature,
@@ -93,7 +93,7 @@ def examine(
     *,
     dynamic_shapes: Any = None,
 ) -> Diagnosis:
-    """Everything that keeps a model from being exported; the model is not changed.
+    """Find everything that keeps a model from being exported; the model is not changed.
 
     Args:
         model: a module, or a program that was captured before.
@@ -126,7 +126,8 @@ def _export(attempt: Attempt) -> ExportedProgram:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without torch's warnings and logs, which the findings say, and what the model prints."""
+    """While active, suppresses the model's output, and torch's warnings and logs, which findings
+    replace."""
     logger = logging.getLogger("torch")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -173,7 +174,7 @@ def _meta(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _beyond(error: Exception, attempt: Attempt) -> list[Finding]:
-    """What the error says, and what is found by going on behind it."""
+    """The findings of the error, and those of code after it."""
     findings = diagnose(error, attempt)
     if any(f.kind in ("model-fails", "wrong-dynamic-shapes") for f in findings):
         return findings
@@ -240,7 +241,7 @@ def _calls(attempt: Attempt) -> Calls:
 
 
 def _draft_findings(report: Any) -> Iterator[Finding]:
-    """The failures that a draft export went over. What it says of guards torch.export said."""
+    """The failures that a draft export ignored, except guards, which torch.export has reported."""
     files = {number: name for name, number in INTERN_TABLE.items()}
     for failure in report.failures if report is not None else ():
         data = failure.data
@@ -286,14 +287,14 @@ def _graph_breaks(attempt: Attempt) -> list[Finding]:
 
 
 def _python_state(attempt: Attempt) -> list[Finding]:
-    """Attributes of modules that one call changes: a program keeps what it was at export."""
+    """Attributes of modules that one call changes; a program keeps their values at export."""
     model = copy.deepcopy(attempt.model)
     before = {name: _plain(m) for name, m in model.named_modules()}
     try:
         with torch.no_grad():
             inputs = copy.deepcopy((attempt.args, dict(attempt.kwargs)))
             model(*inputs[0], **inputs[1])
-    except Exception:  # reported when it is captured
+    except Exception:  # the capture will report it
         return []
     findings = []
     for name, module in model.named_modules():
@@ -308,7 +309,7 @@ def _python_state(attempt: Attempt) -> list[Finding]:
 
 @dataclass(frozen=True)
 class _Container:
-    """A list, dict or set, as far as it is looked at."""
+    """The kind and length of a list, dict or set."""
 
     kind: str
     length: int
@@ -342,15 +343,16 @@ def _plain(module: torch.nn.Module) -> dict[str, Any]:
     return {**plain, **{k: _Container(type(v).__name__, len(v)) for k, v in held.items()}}
 
 
-# Of a program that was captured.
+# The findings of a captured program.
 
 
 def _of_program(program: ExportedProgram, *, stage: str = "whole") -> list[Finding]:
     """The findings of a captured program.
 
     Args:
-        program: of the ATen dialect.
-        stage: "whole"; "draft", whose sizes are not the model's; "part", nor are its inputs.
+        program: a program of the ATen dialect.
+        stage: "whole" for the model; "draft" for a draft export, whose sizes are not the model's;
+            "part" for a part of the model, whose inputs are not the model's either.
     """
     whole = stage == "whole"
     findings = [] if stage == "part" else refused_writes(program)
@@ -374,7 +376,7 @@ def _of_program(program: ExportedProgram, *, stage: str = "whole") -> list[Findi
 
 
 def _check(program: ExportedProgram) -> None:
-    """Make the program and run it on its example inputs, as an export does."""
+    """Lower the program and run it on its example inputs, as an export does."""
     manager = to_edge(program).to_executorch()
     check_kernels({name: manager.lowered_method(name) for name in manager.methods}, manifest())
     check_contracts(manager)

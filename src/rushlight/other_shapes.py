@@ -21,13 +21,13 @@ Chosen = dict[sympy.Symbol, int]
 
 
 def other_inputs(program: ExportedProgram, accepts: Callable[[Inputs], bool]) -> Iterator[Inputs]:
-    """Inputs whose dynamic sizes differ from the example's: one set of other sizes, and one of
-    ones, on which programs depend most easily, where a size may be one.
+    """Inputs whose dynamic sizes differ from the example's: one set with other sizes, and one with
+    sizes of one where these are allowed, for which programs are wrong most often.
 
     Args:
         program: a captured program.
-        accepts: whether the finished program takes these inputs: sizes depend on each other in ways
-            that only its contract tells.
+        accepts: whether the finished program takes these inputs, since only its contract knows how
+            sizes depend on each other.
     """
     if not program.range_constraints or program.example_inputs is None:
         return
@@ -50,7 +50,7 @@ def _pairs(program: ExportedProgram) -> list[tuple[Any, Any]]:
 
 
 def _examples(program: ExportedProgram) -> Chosen:
-    """The example's value of every symbol that is a size, or an integer, of its own."""
+    """The example's value of every symbol that stands alone as a size or an integer."""
     values: Chosen = {}
     for value, example in _pairs(program):
         sizes: Any = zip(value.shape, example.shape, strict=True) if _is_tensor(value) else ()
@@ -61,7 +61,7 @@ def _examples(program: ExportedProgram) -> Chosen:
 
 
 def _others(examples: Chosen, bounds: Bounds) -> Iterator[Chosen]:
-    """The least sizes above one, then the greatest, then the first few that go up together."""
+    """The least sizes above one, then the greatest, then a few in which all sizes rise by one."""
     ranges = {s: bounds.interval_of(s) for s in examples}
     least = {s: max(low, 2) for s, (low, _) in ranges.items()}
     greatest = {s: least[s] if high is None else high for s, (_, high) in ranges.items()}
@@ -81,7 +81,7 @@ def _ones(examples: Chosen, bounds: Bounds) -> Iterator[Chosen]:
 
 
 def _inputs(program: ExportedProgram, chosen: Chosen) -> Inputs | None:
-    """The example's values at the chosen sizes; None if a size has no value or all are too many."""
+    """The example's values at the chosen sizes; None if a size has no value or is too large."""
     inputs: list[Any] = []
     try:
         for value, example in _pairs(program):
