@@ -39,6 +39,9 @@ KEY := $(shell cksum <pyproject.toml | tr -cs '0-9\n' -)
 # Tools of the C++ build: those on PATH, else the ones from the package index, in .venv.
 CMAKE := $(or $(shell command -v cmake),$(VENV)/bin/cmake)
 CTEST := $(or $(shell command -v ctest),$(VENV)/bin/ctest)
+# Neighbours run in one process, as fixtures of a file are made once for each, and a process that is
+# done takes over from another. The slowest are told.
+PYTEST_FLAGS = -n $(JOBS) --dist worksteal --durations=25
 # A test that hangs is named and ended, in seconds.
 CTEST_FLAGS = --output-on-failure --timeout 600 -j $(JOBS)
 NINJA = $(or $(shell command -v ninja),$(wildcard $(VENV)/bin/ninja))
@@ -146,11 +149,11 @@ test-riscv64:
 
 .PHONY: test-python
 test-python: ext peer ## Python tests
-	@$(call timed,Python tests,$(PY) -m pytest -n $(JOBS) -m "not full" $(ARGS))
+	@$(call timed,Python tests,$(PY) -m pytest $(PYTEST_FLAGS) -m "not full" $(ARGS))
 
 .PHONY: test-all
 test-all: ext peer
-	@$(call timed,Python tests with the long ones,$(PY) -m pytest -n $(JOBS) $(ARGS))
+	@$(call timed,Python tests with the long ones,$(PY) -m pytest $(PYTEST_FLAGS) $(ARGS))
 
 .PHONY: interop
 interop: ext peer ## Every model, both ways, against real ExecuTorch
@@ -178,8 +181,9 @@ lint: ext ## ruff, mypy, clang-format, clang-tidy
 	@$(call timed,ruff,$(PY) -m ruff check $(PY_CODE); $(PY) -m ruff format --check $(PY_CODE))
 	@$(call timed,mypy,$(PY) -m mypy)
 	@$(call timed,clang-format,$(VENV)/bin/clang-format --dry-run -Werror $(CPP_CODE))
-	@$(call timed,clang-tidy,printf '%s\n' $(TIDY_CODE) | xargs -P $(JOBS) -n 1 \
-	  $(VENV)/bin/clang-tidy -p $(DEV) --quiet --warnings-as-errors='*')
+	@$(call timed,clang-tidy,$(PY) cmake/tidy_commands.py $(DEV) build/tidy; \
+	  printf '%s\n' $(TIDY_CODE) | xargs -P $(JOBS) -n 1 \
+	  $(VENV)/bin/clang-tidy -p build/tidy --quiet --warnings-as-errors='*')
 
 .PHONY: format
 format: $(ENV) ## Put Python and C++ into the house's form

@@ -1,10 +1,12 @@
 """What programs of many calls cost: CPU seconds of an export by stage, as they grow.
 
-Every step of the compiler is linear, so that a program of twice as many calls takes twice as long.
-The last column is the whole, verification included, over what `torch.export.export` and
-`run_decompositions` of the same model take in the same process.
+Every step of the compiler is linear, so that a program of twice as many calls takes twice as long;
+so are loading it and its first run. The last column is the whole export, verification included,
+over what `torch.export.export` and `run_decompositions` of the same model take in the same process
+(of `quantized`, of the model before; of `methods`, of one method times their number).
 
   python -m benchmarks long_programs --shapes chain,stack --calls 1000,2000
+  python -m benchmarks long_programs --shapes quantized,conds --calls 300,1200
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from torch import nn
 import rushlight as rl
 
 GOAL = 2.0
-STAGES = ("capture", "edge", "partition", "lower", "plan memory", "emit", "verify")
+STAGES = ("capture", "quantise", "edge", "partition", "lower", "plan memory", "emit", "verify")
+LAST = ("total", "load", "first run")
 
 
 class Chain(nn.Module):
@@ -81,13 +84,26 @@ class Linears(nn.Module):
         return result
 
 
+class Conds(Chain):
+    """Branches, one after the other."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for limit in range(2 * self.times):
+            x = torch.cond(x.sum() > limit, lambda t: t + 1, lambda t: t - 1, (x,))
+        return x
+
+
 SHAPES: dict[str, type[nn.Module]] = {
     "chain": Chain,
     "residual": Residual,
     "alternating": Alternating,
     "stack": Stack,
     "linears": Linears,
+    "quantized": Linears,
+    "conds": Conds,
+    "methods": Chain,
 }
+CALLS_OF_METHOD = 16  # of the shape "methods", whose calls are those of all its methods
 
 
 def main() -> None:
@@ -106,22 +122,22 @@ def main() -> None:
     torch.set_num_threads(1)
     report = common.Report(
         "Export of long programs, CPU seconds on one thread",
-        ["shape", "calls", "backend", *STAGES, "total", f"x of torch (goal {GOAL:.0f})"],
+        ["shape", "calls", "backend", *STAGES, *LAST, f"x of torch (goal {GOAL:.0f})"],
     )
-    _torch(Chain(4))
+    _torch("chain", 4)
     for backend in arguments.backends:  # imports and caches
-        _ours(Chain(4), backend)
+        _ours("quantized", 4, backend)
     for shape in arguments.shapes:
         for calls in arguments.calls:
-            model = SHAPES[shape](calls).eval()
-            theirs = _torch(model)
+            theirs = _torch(shape, calls)
             for backend in arguments.backends:
-                spent = _ours(model, backend)
-                total = sum(spent.values())
+                spent = _ours(shape, calls, backend)
+                total = sum(spent.get(stage, 0) for stage in STAGES)
                 report.add(
                     *(shape, str(calls), backend),
                     *(f"{spent.get(stage, 0):.2f}" for stage in STAGES),
-                    *(f"{total:.2f}", common.ratio(total, theirs)),
+                    *(f"{total:.2f}", f"{spent['load']:.2f}", f"{spent['first run']:.2f}"),
+                    common.ratio(total, theirs),
                     shape=shape,
                     calls=calls,
                     backend=backend,
@@ -131,28 +147,51 @@ def main() -> None:
     report.finish(arguments.json)
 
 
-def _torch(model: nn.Module) -> float:
+def _input() -> torch.Tensor:
+    return torch.randn(8, 8)
+
+
+def _model(shape: str, calls: int) -> tuple[nn.Module, int]:
+    """A model, and how many methods are made of it."""
+    if shape == "methods":
+        return Chain(CALLS_OF_METHOD).eval(), calls // CALLS_OF_METHOD
+    return SHAPES[shape](calls).eval(), 1
+
+
+def _torch(shape: str, calls: int) -> float:
     """CPU seconds that torch takes to capture and decompose a model."""
+    model, times = _model(shape, calls)
     gc.collect()
     start = time.process_time()
-    torch.export.export(model, (torch.randn(8, 8),)).run_decompositions()
-    return time.process_time() - start
+    torch.export.export(model, (_input(),)).run_decompositions()
+    return (time.process_time() - start) * times
 
 
-def _ours(model: nn.Module, backend: str) -> dict[str, float]:
-    """CPU seconds by stage."""
+def _ours(shape: str, calls: int, backend: str) -> dict[str, float]:
+    """CPU seconds by stage, of loading, and of the first run."""
+    model, times = _model(shape, calls)
     gc.collect()
     marks: list[tuple[str, float]] = []
 
     def mark(stage: str) -> None:
         marks.append((stage, time.process_time()))
 
-    program: Any = rl.export(model, (torch.randn(8, 8),), backend=backend, progress=mark)
+    recipe = "int8-dynamic" if shape == "quantized" else None
+    x = _input()
+    what: Any = model
+    if shape == "methods":
+        mark("capture")
+        what = {f"method{i}": torch.export.export(model, (x,)) for i in range(times)}
+    args = () if shape == "methods" else (x,)
+    program = rl.export(what, args, backend=backend, quantize=recipe, progress=mark)
+    mark("load")
+    module = rl.load(program.buffer, methods=list(program.methods)[:1] if times > 1 else None)
+    mark("first run")
+    module[next(iter(module.methods))](x.numpy())
     mark("end")
-    del program
     spent: dict[str, float] = {}
     for (stage, start), (_, end) in itertools.pairwise(marks):
-        name = next(known for known in STAGES if known in stage)
+        name = next((known for known in STAGES if known in stage), stage)
         spent[name] = spent.get(name, 0) + end - start
     return spent
 

@@ -3,9 +3,10 @@
 Each quantises the same model with the same calibration images, and computes the same other images:
 ours by the recipe int8, in our runtime with the cpu backend; ExecuTorch's XNNPACKQuantizer as the
 graph that it makes; ONNX Runtime's `quantize_static` with its defaults, and with a scale for each
-channel of weights. The figures are the signal to noise of the outputs beside eager float32, in dB.
-Weights are random and batch norms settled. ONNX Runtime runs without its extended fusions, by
-which EfficientNet computes zeros.
+channel of weights. The figures are the signal to noise of the outputs beside eager float32, in dB:
+the mean over `--draws` of the calibration images, and their range. Deep models of random weights
+amplify roundings, so that the draw alone may make 4 dB. Weights are random and batch norms settled.
+ONNX Runtime runs without its extended fusions, by which EfficientNet computes zeros.
 
 `--ranges` measures something else: the CPU time that finding our ranges takes, beside that of the
 model's own runs on the same images.
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -42,6 +44,9 @@ def main() -> None:
     options = common.parser(__doc__, models=list(models.VISION), repeat=8)
     options.add_argument(
         "--calibration", type=int, default=4, help="images that calibrate (default: %(default)s)"
+    )
+    options.add_argument(
+        "--draws", type=int, default=3, help="of calibration images (default: %(default)s)"
     )
     options.add_argument(
         "--peers",
@@ -82,21 +87,32 @@ def _compare(
     columns: Sequence[str],
     report: common.Report,
 ) -> None:
-    calibration = _images(work, f"{name}.calibration", name, arguments.calibration, seed=1)
     tests = _images(work, f"{name}.tests", name, arguments.repeat, seed=2)
     exact = _eager(work, name, tests)
-    figures: dict[str, float] = {}
-    for column in columns:
-        outputs = work.folder / "outputs.npz"
-        try:
-            _QUANTIZERS[column](work, pythons, name, calibration, tests, outputs)
-            figures[column] = _sqnr(exact, _outputs(outputs))
-        except SideError as error:
-            print(f"  {column} cannot: {error.reason}", file=sys.stderr, flush=True)
-    peers = [value for column, value in figures.items() if column != "ours"]
-    ahead = figures["ours"] - max(peers) if peers else math.nan
-    cells = [f"{figures[column]:.1f}" if column in figures else "-" for column in columns]
+    figures: dict[str, list[float]] = {}
+    for draw in range(arguments.draws):
+        stem = f"{name}.calibration{draw}"
+        calibration = _images(work, stem, name, arguments.calibration, seed=2 * draw + 1)
+        for column in columns:
+            outputs = work.folder / "outputs.npz"
+            try:
+                _QUANTIZERS[column](work, pythons, name, calibration, tests, outputs)
+                figures.setdefault(column, []).append(_sqnr(exact, _outputs(outputs)))
+            except SideError as error:
+                print(f"  {column} cannot: {error.reason}", file=sys.stderr, flush=True)
+    means = {column: statistics.mean(values) for column, values in figures.items()}
+    peers = [value for column, value in means.items() if column != "ours"]
+    ahead = means["ours"] - max(peers) if peers else math.nan
+    cells = [_cell(figures.get(column, [])) for column in columns]
     report.add(name, *cells, f"{ahead:+.1f}" if peers else "-", model=name, **figures)
+
+
+def _cell(values: Sequence[float]) -> str:
+    """The mean and the range."""
+    if not values:
+        return "-"
+    mean = f"{statistics.mean(values):.1f}"
+    return mean if len(values) == 1 else f"{mean} ({min(values):.1f} to {max(values):.1f})"
 
 
 def _images(work: common.Workshop, stem: str, name: str, count: int, seed: int) -> Path:

@@ -12,7 +12,7 @@ void bind_kernels(nanobind::module_& m);  // kernels.cpp
 }
 
 NB_MODULE(_core, m) {
-  // Objects that outlive the interpreter are the operating system's to clean up; no words on it.
+  // The operating system frees objects that outlive the interpreter; nanobind need not warn.
   nanobind::set_leak_warnings(false);
   rushlight::python::init_log(m);
   rushlight::python::init_failure(m);

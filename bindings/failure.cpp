@@ -27,7 +27,7 @@ void translate(const std::exception_ptr& thrown, void*) {
   } catch (const Failure& f) {
     if (f.cause.is_valid() && !PyErr_GivenExceptionMatches(f.cause.ptr(), PyExc_Exception)) {
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(f.cause.ptr())), f.cause.ptr());
-      return;  // KeyboardInterrupt and its like are nobody's error
+      return;  // KeyboardInterrupt and the like are no error of a backend
     }
     nb::object args = nb::make_tuple(static_cast<uint32_t>(f.code), text(f.message), text(f.method),
                                      f.instruction, text(f.name), missing_to_python(f.missing),

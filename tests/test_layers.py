@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,6 @@ CPP_LAYERS = (
     ("engine",),
     ("method",),
     ("kernels", "backends"),
-    ("trace",),
     ("module",),
     ("runner",),
 )
@@ -307,6 +307,7 @@ def _cpp_functions(path: Path) -> Iterator[tuple[str, int, int]]:
             yield signature[-60:], text.count("\n", start, match.end()) + 1, depth
 
 
+@cache
 def _size_faults() -> dict[tuple[str, str], list[str]]:
     faults: dict[tuple[str, str], list[str]] = {}
 

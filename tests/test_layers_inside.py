@@ -5,6 +5,7 @@
 * Backends do not use each other.
 * The engine and its compiler have layers of their own (``ENGINE_LAYERS``,
   ``ENGINE_COMPILER_LAYERS``): a folder uses only earlier ones.
+* Nothing on the path names a backend.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from test_layers import _INCLUDE, PACKAGE, ROOT, _name, _python_imports, _ranks
+from test_layers import _INCLUDE, PACKAGE, PYTHON_LAYERS, ROOT, _name, _python_imports, _ranks
 
 # From the first to the last, as above; `partitioner` and `preprocess` are files.
 ENGINE_LAYERS = (("types",), ("loops",), ("kernels",), ("operators",), ("graph",))
 ENGINE_COMPILER_LAYERS = (
     *(("graph",), ("integers",), ("tiles",), ("build",), ("operators",), ("patterns",)),
-    *(("passes", "support"), ("preprocess",), ("partitioner",), ("__init__",)),
+    *(("passes", "support", "payload_reader"), ("preprocess",), ("partitioner",), ("__init__",)),
+)
+FACTS_OF_FORMATS = (
+    "src/rushlight/schema/sizes.py",  # ExecuTorch's XNNPACK reads beyond its tensors
+    "src/rushlight/inspect/interop.py",  # the backends that ExecuTorch's own wheel has
 )
 Files = dict[str, set[str]]
 
@@ -155,6 +160,25 @@ def test_backends_do_not_use_each_other() -> None:
                 for other, part in found.items()
                 if own not in (None, "__init__") and part not in (None, "__init__", own)
             ]
+    assert not faults, "\n".join(faults)
+
+
+def test_nothing_on_the_path_names_a_backend() -> None:
+    """Backends are found by their entry points: what is no leaf names none."""
+    names = {p.name for p in (PACKAGE / "backends").iterdir() if (p / "__init__.py").exists()}
+    leaf = next(rank for rank, layer in enumerate(PYTHON_LAYERS) if "backends" in layer)
+    path_folders = {name for layer in PYTHON_LAYERS[:leaf] for name in layer}
+    faults = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = _name(path)
+        if path.relative_to(PACKAGE).parts[0].removesuffix(".py") not in path_folders:
+            continue
+        if name in FACTS_OF_FORMATS:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and text.lower().removesuffix("backend") in names:
+                faults.append(f"{name}:{node.lineno}: names {text!r}")
     assert not faults, "\n".join(faults)
 
 

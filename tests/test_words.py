@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -83,11 +84,12 @@ def _python_names(text: str) -> Iterator[tuple[int, str, bool]]:
             yield node.lineno, node.attr, False
 
 
-def _names_in(path: Path) -> Iterator[tuple[int, str, bool]]:
+@cache
+def _names_in(path: Path) -> list[tuple[int, str, bool]]:
     text = path.read_text(encoding="utf-8")
     if any(_MADE_BY_CODEGEN.search(line) for line in text.splitlines()[:6]):
-        return
-    yield from _python_names(text) if path.suffix == ".py" else _cpp_names(text)
+        return []
+    return list(_python_names(text) if path.suffix == ".py" else _cpp_names(text))
 
 
 def _faults(word: Word) -> list[str]:

@@ -75,7 +75,7 @@ double copy_rate(void* to, const void* from, size_t bytes) {
   return kRepeat * 2.0 * static_cast<double>(bytes) / (now(1) - start);
 }
 
-// Of a residual of ResNet-50, beside a copy: bytes that are read and written.
+// The sum with a residual of ResNet-50, beside a copy; in bytes that are read and written.
 void run_elementwise(PoolWorkers& workers) {
   constexpr int64_t kCount = int64_t{56} * 56 * 256;
   std::vector<float> a, b, out;
@@ -101,7 +101,7 @@ void run_elementwise(PoolWorkers& workers) {
   time("look up 56x56x256", 2, [&] { look_up(operands, &workers); });
 }
 
-// Of MiniLM's and GPT-2's layers.
+// The sizes of layers of MiniLM and GPT-2.
 void run_rows(int64_t rows, int64_t width, PoolWorkers& workers) {
   std::vector<float> in, out, scales;
   QuantizeRows job;

@@ -61,7 +61,8 @@ constexpr PanelCase kPanelTypes[] = {{PanelType::Float32, "", 32, 0},
                                      {PanelType::Int8, " int8", 8, 0},
                                      {PanelType::Int4, " int4", 4, 32}};
 
-void run_product(const ProductCase& test, bool cold, const PanelCase& of, PoolWorkers& workers) {
+void run_product(const ProductCase& test, bool cold, const PanelCase& panel_case,
+                 PoolWorkers& workers) {
   std::vector<float> a, b, c, scales, scratch;
   Product p;
   p.rows = test.rows;
@@ -70,9 +71,9 @@ void run_product(const ProductCase& test, bool cold, const PanelCase& of, PoolWo
   p.a = aligned(a, static_cast<size_t>(p.rows * p.depth));
   p.a_stride = p.depth;
   const auto weights = static_cast<size_t>(panels_of(p.columns) * kPanel * p.depth);
-  p.type = of.type;
-  const size_t size = weights * static_cast<size_t>(of.bits) / 8;  // bytes
-  p.scales.groups = of.group > 0 ? p.depth / of.group : 1;
+  p.type = panel_case.type;
+  const size_t size = weights * static_cast<size_t>(panel_case.bits) / 8;  // bytes
+  p.scales.groups = panel_case.group > 0 ? p.depth / panel_case.group : 1;
   p.scales.scales = aligned(scales, weights / static_cast<size_t>(p.depth / p.scales.groups));
   const size_t copies = cold ? kColdBytes / size + 2 : 1;
   const char* panels = reinterpret_cast<const char*>(aligned(b, size * copies / 4));
@@ -87,7 +88,7 @@ void run_product(const ProductCase& test, bool cold, const PanelCase& of, PoolWo
     multiply(p, room, bytes, &workers);
   });
   char name[64];
-  std::snprintf(name, sizeof(name), "%s%s%s", test.name, of.name, cold ? " cold" : "");
+  std::snprintf(name, sizeof(name), "%s%s%s", test.name, panel_case.name, cold ? " cold" : "");
   print(name, flops, t);
 }
 
@@ -134,10 +135,10 @@ int main(int argc, char** argv) {
   std::printf("%s, %zu threads\n", kernels::isa_name(kernels::current_isa()), threads);
   for (const ProductCase& test : kProducts) {
     if (std::strstr(test.name, word) == nullptr) continue;
-    for (const PanelCase& of : kPanelTypes) {
-      if (of.group > 0 && test.depth % of.group != 0) continue;
-      run_product(test, false, of, workers);
-      run_product(test, true, of, workers);
+    for (const PanelCase& panel_case : kPanelTypes) {
+      if (panel_case.group > 0 && test.depth % panel_case.group != 0) continue;
+      run_product(test, false, panel_case, workers);
+      run_product(test, true, panel_case, workers);
     }
   }
   for (const ConvCase& test : kConvolutions) {

@@ -51,7 +51,7 @@ constexpr ProductCase kProducts[] = {
     {"rows 32x768x3072", 32, 768, 3072},     {"rows 1x4096x4096", 1, 4096, 4096},
 };
 
-// Sums with a residual, which they replace. Of nibbles: one scale for a column, or for each 32
+// Sums with a residual, which they replace. Nibbles have one scale for a column, or for each 32
 // terms.
 enum class Output { Bytes, Sums, Numbers, Dynamic, Nibbles, Groups };
 constexpr const char* kOutputs[] = {"u8", "u8+", "f32", "dyn", "4 bits", "4 bits g32"};
@@ -104,7 +104,7 @@ void run_product(const ProductCase& test, Output output, bool cold, PoolWorkers&
   std::snprintf(name, sizeof(name), "%s %s%s", test.name, kOutputs[static_cast<int>(output)],
                 cold ? " cold" : "");
   if (!cold) return print(name, operations, measure_dot(operations, workers.count(), run));
-  // Of weights that are in no cache, the share of what is read at most.
+  // With weights that are in no cache: the share of the memory's peak rate.
   const double bytes = static_cast<double>(size * 4) +
                        static_cast<double>(group_scales == nullptr ? 0 : columns * groups * 4);
   print_bytes(name, bytes, measure_read(bytes, workers.count(), run));

@@ -43,7 +43,7 @@ inline double peak_flops(int64_t rounds) {
   return static_cast<double>(operations) / (now(1) - start);
 }
 
-// The same of products of bytes and their additions.
+// The same for products of bytes and their additions.
 inline double peak_dot_ops(int64_t rounds) {
   int32_t sink = 0;
   const double start = now(1);

@@ -33,32 +33,32 @@ bool dtype_of_format(const char* format, Py_ssize_t item_size, DType* dtype) {
   if (complex) ++format;
   if (*format == '\0' || format[1] != '\0') return false;
   const auto bytes = static_cast<size_t>(item_size);
-  DType found;
+  DType type;
   if (complex) {
-    found = bytes == 8 ? DType::Complex64 : DType::Complex128;
+    type = bytes == 8 ? DType::Complex64 : DType::Complex128;
   } else if (*format == '?') {
-    found = DType::Bool;
+    type = DType::Bool;
   } else if (std::strchr("bhilq", *format) != nullptr) {
-    found = bytes == 1   ? DType::Int8
-            : bytes == 2 ? DType::Int16
-            : bytes == 4 ? DType::Int32
-                         : DType::Int64;
+    type = bytes == 1   ? DType::Int8
+           : bytes == 2 ? DType::Int16
+           : bytes == 4 ? DType::Int32
+                        : DType::Int64;
   } else if (std::strchr("BHILQ", *format) != nullptr) {
-    found = bytes == 1   ? DType::UInt8
-            : bytes == 2 ? DType::UInt16
-            : bytes == 4 ? DType::UInt32
-                         : DType::UInt64;
+    type = bytes == 1   ? DType::UInt8
+           : bytes == 2 ? DType::UInt16
+           : bytes == 4 ? DType::UInt32
+                        : DType::UInt64;
   } else if (*format == 'e') {
-    found = DType::Float16;
+    type = DType::Float16;
   } else if (*format == 'f') {
-    found = DType::Float32;
+    type = DType::Float32;
   } else if (*format == 'd') {
-    found = DType::Float64;
+    type = DType::Float64;
   } else {
     return false;
   }
-  *dtype = found;
-  return element_size(found) == bytes;
+  *dtype = type;
+  return element_size(type) == bytes;
 }
 
 bool dtype_of_dlpack(const DLDataType& type, DType* dtype) {

@@ -9,7 +9,7 @@ namespace rushlight::python {
 
 namespace {
 
-// (dtype, sizes) of an array; a str that says why an array cannot be passed; None for what is no
+// (dtype, sizes) of an array; a str that says why an array cannot be passed; None if it is not an
 // array.
 nb::object describe(nb::handle object) {
   ArrayRef array;

@@ -45,7 +45,7 @@ struct DLTensor {
   uint64_t byte_offset;
 };
 
-// The form before 1.0, in capsules named "dltensor".
+// The layout before 1.0, in capsules named "dltensor".
 struct DLManagedTensor {
   DLTensor tensor;
   void* context;

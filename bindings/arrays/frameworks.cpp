@@ -32,21 +32,21 @@ constexpr Name kExtraNames[] = {
 
 Numpy* import_numpy() {
   nb::module_ np = nb::module_::import_("numpy");
-  auto* found = new Numpy{};  // lives as long as the process
-  found->empty = nb::object(np.attr("empty")).release().ptr();
+  auto* instance = new Numpy{};  // lives as long as the process
+  instance->empty = nb::object(np.attr("empty")).release().ptr();
   const auto type = [&np](const char* name) {
     return reinterpret_cast<PyTypeObject*>(nb::object(np.attr(name)).release().ptr());
   };
-  found->array = type("ndarray");
-  found->scalar = type("generic");
-  found->boolean = type("bool_");
-  found->integer = type("integer");
-  found->floating = type("floating");
+  instance->array = type("ndarray");
+  instance->scalar = type("generic");
+  instance->boolean = type("bool_");
+  instance->integer = type("integer");
+  instance->floating = type("floating");
   for (const Name& n : kNumpyNames) {
     nb::object dtype = np.attr("dtype")(n.name);
-    found->dtypes[static_cast<size_t>(n.dtype)] = dtype.release().ptr();
+    instance->dtypes[static_cast<size_t>(n.dtype)] = dtype.release().ptr();
   }
-  return found;
+  return instance;
 }
 
 const char* extra_name(DType dtype) {
@@ -61,19 +61,19 @@ Torch* find_torch(PyObject* module) {
   nb::object nn = nb::getattr(nb::handle(module), "nn", nb::none());
   nb::object parameter = nb::getattr(nn, "Parameter", nb::none());
   if (!PyType_Check(type.ptr()) || !PyType_Check(parameter.ptr())) return nullptr;  // half imported
-  auto* found = new Torch{};  // lives as long as the process
+  auto* instance = new Torch{};  // lives as long as the process
   nb::object capsule = nb::getattr(type, "__dlpack_c_exchange_api__", nb::none());
   if (PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api")) {
     auto* api = static_cast<const DLExchangeApi*>(
         PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
-    if (api->version.major == 1 && api->view != nullptr) found->api = api;
+    if (api->version.major == 1 && api->view != nullptr) instance->api = api;
   }
-  found->tensor = reinterpret_cast<PyTypeObject*>(type.release().ptr());
-  found->parameter = reinterpret_cast<PyTypeObject*>(parameter.release().ptr());
-  return found;
+  instance->tensor = reinterpret_cast<PyTypeObject*>(type.release().ptr());
+  instance->parameter = reinterpret_cast<PyTypeObject*>(parameter.release().ptr());
+  return instance;
 }
 
-void delete_old_form(DLManagedTensor* old) {
+void delete_unversioned(DLManagedTensor* old) {
   auto* inner = static_cast<DLManagedTensorVersioned*>(old->context);
   inner->deleter(inner);
   delete old;
@@ -81,9 +81,9 @@ void delete_old_form(DLManagedTensor* old) {
 
 // For a torch without the table of C functions: the capsule that every version understands.
 nb::object capsule_of(DLManagedTensorVersioned* tensor) {
-  auto* old = new DLManagedTensor{tensor->tensor, tensor, delete_old_form};
+  auto* old = new DLManagedTensor{tensor->tensor, tensor, delete_unversioned};
   PyObject* capsule = PyCapsule_New(old, "dltensor", [](PyObject* self) {
-    if (!PyCapsule_IsValid(self, "dltensor")) return;  // taken over, and renamed by who did
+    if (!PyCapsule_IsValid(self, "dltensor")) return;  // taken over and renamed by its consumer
     auto* left = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(self, "dltensor"));
     left->deleter(left);
   });
@@ -97,9 +97,9 @@ nb::object capsule_of(DLManagedTensorVersioned* tensor) {
 }  // namespace
 
 const Numpy& numpy() {
-  static Numpy* found = nullptr;
-  if (found == nullptr) found = import_numpy();
-  return *found;
+  static Numpy* instance = nullptr;
+  if (instance == nullptr) instance = import_numpy();
+  return *instance;
 }
 
 PyObject* numpy_dtype(DType dtype) {
@@ -127,28 +127,28 @@ PyObject* numpy_dtype(DType dtype) {
 PyObject* numpy_view_dtype(DType dtype) {
   const auto index = static_cast<size_t>(dtype);
   if (index >= kDTypes) fail(Code::NotSupported, "NumPy has no dtype for an unknown type");
-  PyObject*& found = const_cast<Numpy&>(numpy()).view_dtypes[index];
-  if (found != nullptr) return found;
+  PyObject*& cached = const_cast<Numpy&>(numpy()).view_dtypes[index];
+  if (cached != nullptr) return cached;
   try {
-    found = numpy_dtype(dtype);
+    cached = numpy_dtype(dtype);
   } catch (const Failure&) {
     const size_t bytes = element_size(dtype);
-    found = numpy_dtype(bytes == 1   ? DType::UInt8
-                        : bytes == 2 ? DType::UInt16
-                        : bytes == 4 ? DType::UInt32
-                                     : DType::UInt64);
+    cached = numpy_dtype(bytes == 1   ? DType::UInt8
+                         : bytes == 2 ? DType::UInt16
+                         : bytes == 4 ? DType::UInt32
+                                      : DType::UInt64);
   }
-  return found;
+  return cached;
 }
 
 const Torch* torch() {
-  static Torch* found = nullptr;
-  if (found != nullptr) return found;
+  static Torch* instance = nullptr;
+  if (instance != nullptr) return instance;
   PyObject* modules = PyImport_GetModuleDict();  // borrowed
   PyObject* module = PyDict_GetItemString(modules, "torch");
   if (module == nullptr || module == Py_None) return nullptr;
-  found = find_torch(module);
-  return found;
+  instance = find_torch(module);
+  return instance;
 }
 
 bool is_torch_tensor(PyObject* object) {

@@ -26,7 +26,7 @@ nb::object lend(void* data, size_t bytes, bool writable, std::shared_ptr<const v
   return nb::cast(LentMemory{bytes != 0 ? data : &nothing, bytes, writable, std::move(owner)});
 }
 
-nb::object shape_of(const Tensor& tensor) {
+nb::object shape_tuple(const Tensor& tensor) {
   nb::object shape = nb::steal(PyTuple_New(tensor.rank));
   if (!shape.is_valid()) throw nb::python_error();
   for (size_t i = 0; i < tensor.rank; ++i) {
@@ -37,7 +37,19 @@ nb::object shape_of(const Tensor& tensor) {
   return shape;
 }
 
+void make_read_only(nb::handle array) {
+  if (array.is_valid()) array.attr("setflags")(nb::arg("write") = false);
+}
+
 }  // namespace
+
+nb::object LentArray::give() {
+  static PyObject* const name = PyUnicode_InternFromString("view");
+  PyObject* made = PyObject_CallMethodNoArgs(array.ptr(), name);
+  if (made == nullptr) throw nb::python_error();
+  view = nb::steal(made);
+  return view;
+}
 
 bool LentArray::is_back() const {
   if (!array.is_valid()) return true;
@@ -45,10 +57,27 @@ bool LentArray::is_back() const {
   return Py_REFCNT(array.ptr()) == 1 && Py_REFCNT(memory.ptr()) == 2;
 }
 
+bool LentArray::take_back() {
+  if (view.is_valid() && Py_REFCNT(view.ptr()) == 1) view.reset();
+  return is_back();
+}
+
+void LentArray::revoke() noexcept {
+  // NumPy lets an array be made writable again only if what it lies over is.
+  nb::inst_ptr<LentMemory>(memory)->writable = false;
+  try {
+    make_read_only(array);
+    make_read_only(view);
+  } catch (...) {  // out of memory: what was kept stays writable, and safe
+    PyErr_Clear();
+  }
+  view.reset();
+}
+
 LentArray lend_array(const Tensor& tensor, bool writable) {
   LentArray lent;
   lent.memory = lend(tensor.data, tensor.nbytes(), writable, nullptr);
-  nb::object shape = shape_of(tensor);
+  nb::object shape = shape_tuple(tensor);
   auto* type = reinterpret_cast<PyObject*>(numpy().array);
   PyObject* dtype = numpy_view_dtype(tensor.dtype);
   if (tensor.is_contiguous()) {

@@ -8,16 +8,16 @@ namespace rushlight::python {
 
 namespace {
 
-// The bytes of an array: blocks without gaps, at all sums of steps.
+// The bytes of an array: dense blocks, one at each sum of multiples of the dimensions' strides.
 struct Blocks {
-  struct Steps {
+  struct Dim {
     uint64_t stride;
     uint64_t count;  // 2 or more
   };
-  uintptr_t begin = 0;       // of the first block
-  uint64_t bytes = 0;        // of one
-  std::vector<Steps> steps;  // from the smallest stride
-  uint64_t extent = 0;       // from the first byte to the last
+  uintptr_t begin = 0;    // of the first block
+  uint64_t bytes = 0;     // of one
+  std::vector<Dim> dims;  // from the smallest stride
+  uint64_t extent = 0;    // from the first byte to the last
 
   uintptr_t end() const { return begin + extent; }
 };
@@ -31,17 +31,17 @@ Blocks blocks_of(const Layout& array) {
     if (more == 0) continue;
     const int64_t stride = array.strides[d];
     if (stride < 0) blocks.begin -= more * static_cast<uint64_t>(-stride);
-    blocks.steps.push_back({static_cast<uint64_t>(stride < 0 ? -stride : stride), more + 1});
+    blocks.dims.push_back({static_cast<uint64_t>(stride < 0 ? -stride : stride), more + 1});
   }
-  std::sort(blocks.steps.begin(), blocks.steps.end(),
-            [](const Blocks::Steps& a, const Blocks::Steps& b) { return a.stride < b.stride; });
+  std::sort(blocks.dims.begin(), blocks.dims.end(),
+            [](const Blocks::Dim& a, const Blocks::Dim& b) { return a.stride < b.stride; });
   size_t dense = 0;
-  while (dense < blocks.steps.size() && blocks.steps[dense].stride == blocks.bytes) {
-    blocks.bytes *= blocks.steps[dense++].count;
+  while (dense < blocks.dims.size() && blocks.dims[dense].stride == blocks.bytes) {
+    blocks.bytes *= blocks.dims[dense++].count;
   }
-  blocks.steps.erase(blocks.steps.begin(), blocks.steps.begin() + static_cast<ptrdiff_t>(dense));
+  blocks.dims.erase(blocks.dims.begin(), blocks.dims.begin() + static_cast<ptrdiff_t>(dense));
   blocks.extent = blocks.bytes;
-  for (const Blocks::Steps& s : blocks.steps) blocks.extent += s.stride * (s.count - 1);
+  for (const Blocks::Dim& s : blocks.dims) blocks.extent += s.stride * (s.count - 1);
   return blocks;
 }
 
@@ -66,7 +66,7 @@ Range range_of(const Layout& array) {
   return range;
 }
 
-// Every dimension steps over all that those behind it reach: most arrays that are lent.
+// Every stride exceeds what the inner dimensions span, as in most arrays that are lent.
 bool is_nested(const Layout& array) {
   uint64_t inner = element_size(array.dtype);
   for (size_t d = array.rank; d-- > 0;) {
@@ -79,18 +79,18 @@ bool is_nested(const Layout& array) {
 
 // Calls `visit(begin, end)` for each block until it returns true, and returns whether it did.
 template <class Visit>
-bool any_block(const Blocks& blocks, uintptr_t at, size_t n_steps, const Visit& visit) {
-  if (n_steps == 0) return visit(at, at + blocks.bytes);
-  const Blocks::Steps& outer = blocks.steps[n_steps - 1];
+bool any_block(const Blocks& blocks, uintptr_t at, size_t n_dims, const Visit& visit) {
+  if (n_dims == 0) return visit(at, at + blocks.bytes);
+  const Blocks::Dim& outer = blocks.dims[n_dims - 1];
   for (uint64_t i = 0; i < outer.count; ++i, at += outer.stride) {
-    if (any_block(blocks, at, n_steps - 1, visit)) return true;
+    if (any_block(blocks, at, n_dims - 1, visit)) return true;
   }
   return false;
 }
 
 template <class Visit>
 bool any_block(const Blocks& blocks, const Visit& visit) {
-  return any_block(blocks, blocks.begin, blocks.steps.size(), visit);
+  return any_block(blocks, blocks.begin, blocks.dims.size(), visit);
 }
 
 // Which bytes of a stretch of memory have been seen.
@@ -107,9 +107,9 @@ class Seen {
     return again;
   }
   bool has(uintptr_t from, uintptr_t to) const {
-    bool found = false;
-    for_part(from, to, [&](size_t i) { found = found || bytes_[i]; });
-    return found;
+    bool overlaps = false;
+    for_part(from, to, [&](size_t i) { overlaps = overlaps || bytes_[i]; });
+    return overlaps;
   }
 
  private:
@@ -124,12 +124,12 @@ class Seen {
   std::vector<bool> bytes_;
 };
 
-// All strides are multiples of one number, and the blocks lie in other parts of what it measures:
-// rows or columns by turns, halves of rows, real and imaginary parts.
-bool take_turns(const Blocks& a, const Blocks& b) {
+// All strides are multiples of one number, and the blocks of a and b lie in different parts of each
+// such period: alternate rows or columns, halves of rows, real and imaginary parts.
+bool interleave(const Blocks& a, const Blocks& b) {
   uint64_t period = 0;
   for (const Blocks* blocks : {&a, &b}) {
-    for (const Blocks::Steps& s : blocks->steps) period = std::gcd(period, s.stride);
+    for (const Blocks::Dim& s : blocks->dims) period = std::gcd(period, s.stride);
   }
   if (period == 0) return false;
   const bool a_first = a.begin <= b.begin;
@@ -147,7 +147,7 @@ bool overlaps_itself(const Layout& array) {
   if (blocks.extent < array.nbytes()) return true;
   uint64_t inner = blocks.bytes;  // what the dimensions so far reach over
   bool nested = true;
-  for (const Blocks::Steps& s : blocks.steps) {
+  for (const Blocks::Dim& s : blocks.dims) {
     nested = nested && s.stride >= inner;
     inner += s.stride * (s.count - 1);
   }
@@ -163,8 +163,8 @@ bool overlap(const Layout& a, const Layout& b) {
   if (begin >= end) return false;
   const Blocks x = blocks_of(a);
   const Blocks y = blocks_of(b);
-  if (take_turns(x, y)) return false;
-  if (x.begin == y.begin || (x.steps.empty() && y.steps.empty())) return true;
+  if (interleave(x, y)) return false;
+  if (x.begin == y.begin || (x.dims.empty() && y.dims.empty())) return true;
   Seen seen(begin, end);
   (void)any_block(x, [&](uintptr_t from, uintptr_t to) {
     (void)seen.add(from, to);

@@ -1,4 +1,4 @@
-// Whether arrays that somebody laid out share memory, exactly: interleaved arrays do not.
+// Whether arrays with any strides share memory. The answer is exact: interleaved arrays do not.
 #pragma once
 
 #include "arrays/arrays.h"

@@ -75,11 +75,11 @@ std::vector<std::string> register_library(nb::bytes path) {
 }
 
 bool unregister(const std::string& id) {
-  Backend* found = backend_table().find(view(id));
-  if (found == nullptr) return false;
+  Backend* registered = backend_table().find(view(id));
+  if (registered == nullptr) return false;
   (void)backend_table().remove(view(id));
   for (PythonBackend* backend : owned().python) {
-    if (backend == found) backend->retire();
+    if (backend == registered) backend->retire();
   }
   return true;
 }

@@ -29,7 +29,7 @@ nb::object option_value(const BackendOption& option) {
   return nb::none();
 }
 
-// What a backend gets that asks for what cannot be: rushlight.RunError.
+// Raises rushlight.RunError in a backend that asks for something impossible.
 [[noreturn]] void refuse(Code code, const std::string& text) {
   const nb::module_ errors = nb::module_::import_("rushlight.errors");
   const nb::object kind = errors.attr("Code")(static_cast<uint32_t>(code));
@@ -80,7 +80,7 @@ Code code_of(const nb::python_error& error) {
 // Empties the frames that an exception and those before it passed through: their variables may
 // show memory of this call, and whoever catches the exception may print them much later.
 void forget_frames(nb::object error) {
-  constexpr int kMost = 16;  // of a chain, which may be a ring
+  constexpr int kMost = 16;  // exceptions of a chain, which may be circular
   try {
     const nb::object clear = nb::module_::import_("traceback").attr("clear_frames");
     for (int i = 0; i < kMost && !error.is_none(); ++i) {
@@ -101,7 +101,7 @@ Status take_error(const nb::python_error& error, Message& message) {
   try {
     kind = nb::cast<std::string>(nb::str(error.type().attr("__name__")));
     text = nb::cast<std::string>(nb::str(error.value()));
-  } catch (...) {  // an exception whose text cannot be had
+  } catch (...) {  // an exception whose text cannot be read
     PyErr_Clear();
   }
   keep_cause(nb::borrow(error.value()));
@@ -110,7 +110,7 @@ Status take_error(const nb::python_error& error, Message& message) {
   return message.fail(code, "%s%s%s", kind.c_str(), text.empty() ? "" : ": ", text.c_str());
 }
 
-// What does not come from Python: a Failure, memory.
+// Exceptions that do not come from Python: a Failure, or bad_alloc.
 Status take_other(const Failure& failure, Message& message) {
   return message.fail(failure.code, "%s", failure.message.c_str());
 }
@@ -133,31 +133,29 @@ Status guarded(Message& message, Body body) {
 // The array over an argument, kept from call to call: tensors mostly stay where they are. Backends
 // get views of it, so that none of them can change it.
 struct KeptArray {
-  Tensor of;  // as it was; its arrays may have changed since
+  Tensor as_lent;  // as it was; its arrays may have changed since
   int32_t sizes[kMaxRank] = {};
   bool is_writable = false;
   LentArray lent;
 
   bool fits(const Tensor& tensor, bool writable) const {
-    return lent.array.is_valid() && of.data == tensor.data && of.dtype == tensor.dtype &&
-           of.rank == tensor.rank && of.dim_order == tensor.dim_order && is_writable == writable &&
+    return lent.array.is_valid() && as_lent.data == tensor.data && as_lent.dtype == tensor.dtype &&
+           as_lent.rank == tensor.rank && as_lent.dim_order == tensor.dim_order &&
+           is_writable == writable &&
            std::memcmp(sizes, tensor.sizes, tensor.rank * sizeof(int32_t)) == 0;
   }
   nb::object view(const Tensor& tensor, bool writable) {
-    static PyObject* const name = PyUnicode_InternFromString("view");
     if (!fits(tensor, writable)) {
       lent = lend_array(tensor, writable);
-      of = tensor;
+      as_lent = tensor;
       is_writable = writable;
       std::memcpy(sizes, tensor.sizes, tensor.rank * sizeof(int32_t));
     }
-    PyObject* made = PyObject_CallMethodNoArgs(lent.array.ptr(), name);
-    if (made == nullptr) throw nb::python_error();
-    return nb::steal(made);
+    return lent.give();
   }
 };
 
-// Calls with `n` arguments, behind a place that is left free.
+// Calls with `n` arguments; args[0] is left free, as vectorcall wants it.
 nb::object call_python(const nb::object& function, PyObject** args, size_t n) {
   PyObject* result = or_wait([&] {
     return PyObject_Vectorcall(function.ptr(), args + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET,
@@ -167,7 +165,7 @@ nb::object call_python(const nb::object& function, PyObject** args, size_t n) {
   return nb::steal(result);
 }
 
-// Runs the garbage collector, for what hangs in a ring of references.
+// Runs the garbage collector, which frees objects in reference cycles.
 void collect(int generation) {
   try {
     nb::module_::import_("gc").attr("collect")(generation);
@@ -176,7 +174,7 @@ void collect(int generation) {
   }
 }
 
-// Lets other threads go on that look at all frames for a moment, as profilers do.
+// Lets other threads run that hold references for a moment, as profilers do.
 void let_others_look() {
   const GilRelease unlocked;
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -193,29 +191,30 @@ struct BackendContext::Lent {
 
   nb::object lend(std::string what, const Tensor& tensor, bool writable) {
     others.push_back({"", std::move(what), lend_array(tensor, writable)});
-    return nb::object(others.back().array.array.attr("view")());
+    return others.back().array.give();
   }
-  bool is_back() const {
-    for (const KeptArray& kept : arguments) {
-      if (!kept.lent.is_back()) return false;
+  bool take_back() {
+    for (KeptArray& kept : arguments) {
+      if (!kept.lent.take_back()) return false;
     }
-    for (const Loan& loan : others) {
-      if (!loan.array.is_back()) return false;
+    for (Loan& loan : others) {
+      if (!loan.array.take_back()) return false;
     }
     return true;
   }
-  // What is not back.
+  // Names what the backend still holds.
   std::vector<Loan> take(const std::string& backend) {
     std::vector<Loan> out;
     for (size_t k = 0; k < arguments.size(); ++k) {
-      if (arguments[k].lent.is_back()) continue;
+      if (arguments[k].lent.take_back()) continue;
       out.push_back({backend, name_of_argument(k), std::move(arguments[k].lent)});
       arguments[k].lent = {};
     }
     for (Loan& loan : others) {
-      if (!loan.array.is_back()) out.push_back({backend, loan.what, std::move(loan.array)});
+      if (!loan.array.take_back()) out.push_back({backend, loan.what, std::move(loan.array)});
     }
     others.clear();
+    for (Loan& loan : out) loan.array.revoke();
     return out;
   }
 };
@@ -229,7 +228,7 @@ BackendContext::BackendContext(const BackendInit& init)
   for (const CompileSpec& spec : init.specs) {
     specs[to_str(spec.key)] = nb::bytes(spec.value.data(), spec.value.size());
   }
-  for (size_t i = init.options.size(); i-- > 0;) {  // the first hides the others of its key
+  for (size_t i = init.options.size(); i-- > 0;) {  // the first option of a key hides the others
     const BackendOption& option = init.options[i];
     options[to_str(option.key)] = option_value(option);
   }
@@ -237,8 +236,8 @@ BackendContext::BackendContext(const BackendInit& init)
 
 nb::object BackendContext::named_data(const std::string& key) const {
   if (named_data_ == nullptr) refuse(Code::InvalidState, "the delegate is gone");
-  const Result<Span<const uint8_t>> found = named_data_->get({key.data(), key.size()});
-  return found.ok() ? lend_bytes(found.value(), program_) : nb::none();
+  const Result<Span<const uint8_t>> bytes = named_data_->get({key.data(), key.size()});
+  return bytes.ok() ? lend_bytes(bytes.value(), program_) : nb::none();
 }
 
 void BackendContext::release_payload() {
@@ -302,15 +301,15 @@ nb::object BackendContext::arguments() {
 
 std::vector<Loan> BackendContext::take_kept(const std::string& backend) {
   constexpr int kLooks = 5;
-  if (lent_->is_back()) {
+  if (lent_->take_back()) {
     lent_->others.clear();
     return {};
   }
   for (int generation : {0, 2}) {
     collect(generation);
-    if (lent_->is_back()) break;
+    if (lent_->take_back()) break;
   }
-  for (int i = 0; i < kLooks && !lent_->is_back(); ++i) let_others_look();
+  for (int i = 0; i < kLooks && !lent_->take_back(); ++i) let_others_look();
   return lent_->take(backend);
 }
 
@@ -414,11 +413,10 @@ Status PythonBackend::execute(const BackendRun& run, void* handle, EValue* const
   });
   std::vector<Loan> kept = delegate.of_context->take_kept(id_);
   if (!kept.empty() && status.ok()) {
-    status =
-        run.message->fail(Code::InvalidState,
-                          "it kept %s, which is lent to execute() for the call alone: keep a copy "
-                          "(%s.copy()) instead",
-                          kept[0].what.c_str(), kept[0].what.c_str());
+    status = run.message->fail(Code::InvalidState,
+                               "it kept %s, which is lent to execute() for the call alone, and is "
+                               "read-only from now on: keep a copy (%s.copy()) instead",
+                               kept[0].what.c_str(), kept[0].what.c_str());
   }
   for (Loan& loan : kept) SessionLock::innermost()->lend(std::move(loan));
   delegate.of_context->end();

@@ -131,8 +131,8 @@ class Call {
   nb::tuple results() const {
     nb::object scalar = nb::none();
     nb::list shapes;
-    for (size_t i = 0; i < n_given_; ++i) shapes.append(shape_of(*args_[i]));
-    if (args_.size() > n_given_) scalar = scalar_of(*args_.back());
+    for (size_t i = 0; i < n_passed_; ++i) shapes.append(sizes_of(*args_[i]));
+    if (args_.size() > n_passed_) scalar = scalar_of(*args_.back());
     return nb::make_tuple(scalar, shapes);
   }
 
@@ -160,7 +160,7 @@ class Call {
     }
   }
 
-  static nb::object shape_of(const EValue& value) {
+  static nb::object sizes_of(const EValue& value) {
     nb::list sizes;
     if (value.tag == Tag::Tensor) {
       for (int32_t size : value.t->shape()) sizes.append(size);
@@ -171,13 +171,13 @@ class Call {
       EValue item;
       item.tag = Tag::Tensor;
       item.t = value.tensor_at(k);
-      sizes.append(shape_of(item));
+      sizes.append(sizes_of(item));
     }
     return sizes;
   }
 
   void build(const nb::list& args) {
-    size_t given = 0;
+    size_t passed = 0;
     for (const char* letter = kernel_->signature; *letter != '\0'; ++letter) {
       if (*letter == '?') continue;
       if (*letter == '=') {
@@ -189,11 +189,11 @@ class Call {
         args_.back()->set_int(0);
         continue;
       }
-      if (given == args.size()) throw nb::value_error("too few arguments");
-      args_.push_back(value_of(*letter, args[given++]));
+      if (passed == args.size()) throw nb::value_error("too few arguments");
+      args_.push_back(value_of(*letter, args[passed++]));
     }
-    n_given_ = given;
-    if (given != args.size()) throw nb::value_error("too many arguments");
+    n_passed_ = passed;
+    if (passed != args.size()) throw nb::value_error("too many arguments");
   }
 
   EValue* add() { return &values_.emplace_back(); }
@@ -283,7 +283,7 @@ class Call {
 
   const Kernel* kernel_ = nullptr;
   std::vector<EValue*> args_;
-  size_t n_given_ = 0;
+  size_t n_passed_ = 0;
   std::deque<EValue> values_;
   std::deque<OwnedTensor> tensors_;
   std::deque<std::string> strings_;

@@ -23,9 +23,9 @@ nb::object call(MethodHandle& self, nb::handle values) {
 }
 
 void set_structure(MethodHandle& self, const std::string& structure) {
-  self.runner->set_structure(structure == "single"  ? Structure::Single
-                             : structure == "tuple" ? Structure::Tuple
-                                                    : Structure::List);
+  self.runner->set_structure(structure == "single"  ? OutputStructure::Single
+                             : structure == "tuple" ? OutputStructure::Tuple
+                                                    : OutputStructure::List);
 }
 
 // Fetches one fact of the method under the session's lock.
@@ -57,11 +57,11 @@ void init_method(nb::module_& m) {
       .def(
           "describe",
           [](MethodHandle& self, std::vector<std::string> inputs, std::vector<std::string> outputs,
-             std::vector<std::string> forms) {
+             std::vector<std::string> specs) {
             Turn turn(*self.session);
-            self.runner->describe(std::move(inputs), std::move(outputs), std::move(forms));
+            self.runner->describe(std::move(inputs), std::move(outputs), std::move(specs));
           },
-          nb::arg("inputs"), nb::arg("outputs"), nb::arg("forms"))
+          nb::arg("inputs"), nb::arg("outputs"), nb::arg("specs"))
       .def(
           "set_inputs",
           [](MethodHandle& self, nb::list values) {

@@ -18,7 +18,7 @@ bool any_torch(const std::vector<Argument>& arguments) {
 }
 
 // "float32[2, 3]"
-std::string form_of(const Layout& array) {
+std::string spec_of(const Layout& array) {
   std::string text = std::string(dtype_name(array.dtype)) + "[";
   for (size_t d = 0; d < array.rank; ++d) {
     text += (d == 0 ? "" : ", ") + std::to_string(array.sizes[d]);
@@ -38,13 +38,13 @@ std::string MethodRunner::output_name(size_t index) const {
   return name_of(output_names_, "output", index);
 }
 
-std::string MethodRunner::output_form(size_t index) const {
-  return index < output_forms_.size() ? output_forms_[index] : "a tensor";
+std::string MethodRunner::output_spec(size_t index) const {
+  return index < output_specs_.size() ? output_specs_[index] : "a tensor";
 }
 
 void MethodRunner::wrong_target(const Layout& array, size_t index) const {
-  fail(Code::InvalidArgument, output_name(index) + " is " + output_form(index) +
-                                  ", but the array given for it is " + form_of(array) +
+  fail(Code::InvalidArgument, output_name(index) + " is " + output_spec(index) +
+                                  ", but the array given for it is " + spec_of(array) +
                                   ", of another dtype or shape");
 }
 
@@ -55,12 +55,13 @@ void MethodRunner::check_result(const EValue& value, const Target& target, size_
   bool same = from.dtype == to.dtype && from.rank == to.rank;
   for (size_t d = 0; same && d < from.rank; ++d) same = from.sizes[d] == to.sizes[d];
   if (same) return;
-  fail(Code::InvalidArgument, output_name(index) + " came out as " + form_of(from) +
-                                  ", but the array given for it is " + form_of(to) +
+  fail(Code::InvalidArgument, output_name(index) + " came out as " + spec_of(from) +
+                                  ", but the array given for it is " + spec_of(to) +
                                   ", of another dtype or shape");
 }
 
-// What can be told before the run, which may write the method's state: all but the sizes that vary.
+// What can be checked before the run, which may write the method's state: everything but the sizes
+// that vary.
 void MethodRunner::check_target(const ValueMeta& meta, const Target& target, size_t index) const {
   if (meta.tag != Tag::Tensor) {
     fail(Code::InvalidType, output_name(index) + " is not a tensor: pass None in its place");
@@ -84,7 +85,7 @@ void MethodRunner::borrow_targets(nb::handle outputs, std::vector<Target>& targe
         break;
       case Borrowed::NotAnArray:
         fail(Code::InvalidType, name() + ": got an object of type " + type_of(object) +
-                                    ", expected a writable array to write " + output_form(k) +
+                                    ", expected a writable array to write " + output_spec(k) +
                                     " to, or None");
       case Borrowed::Unsupported:
         fail(Code::InvalidType, "the array for " + name() + ": " + why);
@@ -97,7 +98,7 @@ void MethodRunner::borrow_targets(nb::handle outputs, std::vector<Target>& targe
   }
 }
 
-// Where memory stands for two elements, one of them would be lost.
+// If two elements share memory, one of them would be lost.
 void MethodRunner::check_overlaps(const std::vector<Argument>& arguments,
                                   const std::vector<Target>& targets) const {
   for (size_t k = 0; k < targets.size(); ++k) {
@@ -135,10 +136,10 @@ void MethodRunner::attach(Method& method) {
 }
 
 void MethodRunner::describe(std::vector<std::string> inputs, std::vector<std::string> outputs,
-                            std::vector<std::string> forms) {
+                            std::vector<std::string> specs) {
   input_names_ = std::move(inputs);
   output_names_ = std::move(outputs);
-  output_forms_ = std::move(forms);
+  output_specs_ = std::move(specs);
 }
 
 void MethodRunner::start() {
@@ -195,14 +196,15 @@ void MethodRunner::run(Session& session, std::vector<Argument>& arguments) {
 
 nb::object MethodRunner::results(bool as_torch) {
   const size_t n = method_->n_outputs();
-  if (structure_ == Structure::Single && n == 1) return to_python(method_->output(0), as_torch);
+  const bool is_single = structure_ == OutputStructure::Single && n == 1;
+  if (is_single) return to_python(method_->output(0), as_torch);
   const auto length = static_cast<Py_ssize_t>(n);
   nb::object all =
-      nb::steal(structure_ == Structure::Tuple ? PyTuple_New(length) : PyList_New(length));
+      nb::steal(structure_ == OutputStructure::Tuple ? PyTuple_New(length) : PyList_New(length));
   if (!all.is_valid()) throw nb::python_error();
   for (size_t k = 0; k < n; ++k) {
     PyObject* item = to_python(method_->output(k), as_torch).release().ptr();
-    if (structure_ == Structure::Tuple) {
+    if (structure_ == OutputStructure::Tuple) {
       PyTuple_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(k), item);
     } else {
       PyList_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(k), item);

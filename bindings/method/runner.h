@@ -15,7 +15,7 @@ namespace rushlight::python {
 class Session;
 
 // What a call returns for several outputs.
-enum class Structure : uint8_t { List, Tuple, Single };
+enum class OutputStructure : uint8_t { List, Tuple, Single };
 
 // An array of the caller's that a result is written to.
 struct Target {
@@ -36,14 +36,14 @@ class MethodRunner {
 
   const std::string& name() const { return name_; }
   Expectation& expectation() { return expectation_; }
-  void set_structure(Structure structure) { structure_ = structure; }
+  void set_structure(OutputStructure structure) { structure_ = structure; }
   // The session was closed: the method is gone. Returns what set_inputs() kept.
   std::vector<Argument>& detach();
   // The same method of a new module, whose inputs were not set.
   void attach(Method& method);
-  // What messages call the inputs and outputs, and what they say that each output is.
+  // The names of inputs and outputs in messages, and each output's dtype and shape as text.
   void describe(std::vector<std::string> inputs, std::vector<std::string> outputs,
-                std::vector<std::string> forms);
+                std::vector<std::string> specs);
 
   // One whole call: reads `values`, runs, returns new results. An invalid object if the values are
   // not what the method expects: nothing was changed then. Throws a Failure if the run fails.
@@ -52,7 +52,7 @@ class MethodRunner {
   // shape, or None, per output.
   bool call_into(Session& session, nb::handle values, nb::handle outputs);
 
-  // For tools, one thing at a time. The arguments are kept until they are set anew.
+  // For tools, one operation at a time. The arguments are kept until they are set again.
   bool set_inputs(Session& session, nb::handle values);
   void execute(Session& session);
   // Runs one instruction and returns its index over all chains; -1 if none was left.
@@ -69,7 +69,7 @@ class MethodRunner {
   void check_overlaps(const std::vector<Argument>& arguments,
                       const std::vector<Target>& targets) const;
   std::string output_name(size_t index) const;
-  std::string output_form(size_t index) const;
+  std::string output_spec(size_t index) const;
   void check_target(const ValueMeta& meta, const Target& target, size_t index) const;
   void check_result(const EValue& value, const Target& target, size_t index) const;
   [[noreturn]] void wrong_target(const Layout& array, size_t index) const;
@@ -84,10 +84,10 @@ class MethodRunner {
   TimingTracer* tracer_;
   const FileGuard* guard_;
   Expectation expectation_;
-  Structure structure_ = Structure::List;
+  OutputStructure structure_ = OutputStructure::List;
   std::vector<std::string> input_names_;
   std::vector<std::string> output_names_;
-  std::vector<std::string> output_forms_;
+  std::vector<std::string> output_specs_;
   std::vector<Argument> kept_;  // of set_inputs
   bool kept_torch_ = false;
   bool inputs_gone_ = false;  // a call borrowed its inputs' memory, which is gone

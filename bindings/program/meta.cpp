@@ -70,9 +70,9 @@ nb::tuple containers(const MethodMeta& meta) {
 
 nb::dict method_meta(const Module& module, StringView name) {
   Message message;
-  Result<MethodMeta> found = module.program().method_meta(name, &message);
-  if (!found.ok()) fail(found.status().code(), message);
-  const MethodMeta& meta = found.value();
+  Result<MethodMeta> result = module.program().method_meta(name, &message);
+  if (!result.ok()) fail(result.status().code(), message);
+  const MethodMeta& meta = result.value();
   nb::list inputs, outputs, arenas, operators, backends;
   for (size_t k = 0; k < meta.n_inputs(); ++k) inputs.append(value_meta(meta.input(k)));
   for (size_t k = 0; k < meta.n_outputs(); ++k) outputs.append(value_meta(meta.output(k)));

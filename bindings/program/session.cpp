@@ -261,7 +261,7 @@ void Session::check_ready() {
                                "go of it");
 }
 
-// What was closed while backends still looked at it; never destroyed itself.
+// Modules that were closed while backends still used them. The list itself is never destroyed.
 std::vector<std::unique_ptr<Session>>& Session::graves() {
   static auto* const all = new std::vector<std::unique_ptr<Session>>;
   return *all;

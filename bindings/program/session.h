@@ -6,8 +6,8 @@
 // method runs, so the two cannot wait for each other.
 //
 // Forks. A module that another thread ran when the process was forked is made anew in the child, as
-// clone() makes one, when it is used there first; what was half-way is never touched again. Only
-// its state is lost, and is to be set before it runs.
+// clone() makes one, when it is used there first; what that thread was doing is never touched
+// again. Only its state is lost, and is to be set before it runs.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -33,7 +33,8 @@ struct Source {
 // The options for backends of one load, with the memory that they lie in.
 class OptionStore {
  public:
-  // Of [(backend, method or "", [(key, bool | int | str)])]. Throws a Failure if a limit is broken.
+  // From [(backend, method or "", [(key, bool | int | str)])]. Throws a Failure if a limit is
+  // broken.
   static std::shared_ptr<const OptionStore> of(nb::list options);
   const BackendOptionsMap& map() const { return map_; }
 
@@ -112,7 +113,7 @@ class Session {
   // The module is destroyed first: it points into the others.
   nb::object program_bytes_;
   nb::object external_bytes_;
-  // Those that were replaced stay: methods that are loaded may look at them.
+  // Replaced options stay, because loaded methods may refer to them.
   std::vector<std::shared_ptr<const OptionStore>> backend_options_;
   std::unique_ptr<TimingTracer> tracer_;
   std::unique_ptr<Module> module_;

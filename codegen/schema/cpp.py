@@ -62,6 +62,9 @@ def _comment(text: str, indent: str = "") -> Iterator[str]:
 def _definitions(schema: Schema) -> Iterator[str]:
     for enum in schema.enums.values():
         yield from _enum(enum)
+    if "Version" in schema.enums:
+        yield f"constexpr uint32_t kVersion = {schema.newest};  // the newest that is read"
+        yield ""
     for union in schema.unions.values():
         yield from _union(union)
     for table in schema.in_order():

@@ -37,12 +37,17 @@ class Kind(Enum):
 
 @dataclass
 class EnumDef:
-    """An enum; `members` in the order of the file."""
+    """An enum; `members` in the order of the file.
+
+    Attributes:
+        since: for members that came later, the version of the file that they came with.
+    """
 
     name: str
     base: str
     members: dict[str, int]
     doc: str = ""
+    since: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -67,6 +72,7 @@ class Field:
         default: of a scalar; an enum's member by name.
         optional: None in Python when absent.
         align: of a byte vector, in bytes.
+        since: the version of the file that it came with.
     """
 
     name: str
@@ -77,15 +83,17 @@ class Field:
     optional: bool = False
     align: int = 1
     doc: str = ""
+    since: int = 1
 
 
 @dataclass
 class Table:
-    """A table with its fields in the order of their ids."""
+    """A table with its fields in the order of their ids; `since` is as of a field."""
 
     name: str
     fields: list[Field]
     doc: str = ""
+    since: int = 1
 
     @property
     def slots(self) -> int:
@@ -121,6 +129,21 @@ class Schema:
         """The table of this name, here or in an included file."""
         table: Table | None = self._find("tables", name)
         return table
+
+    @property
+    def newest(self) -> int:
+        """The greatest member of the enum `Version`; 1 if the schema has none."""
+        versions = self.enums.get("Version")
+        return max(versions.members.values()) if versions is not None else 1
+
+    def since(self) -> Iterator[tuple[str, str, int]]:
+        """(table or enum, field or member, version) of what came after version 1; a table as a
+        whole has "" in the place of the field."""
+        for enum in self.enums.values():
+            yield from ((enum.name, member, version) for member, version in enum.since.items())
+        for table in self.tables.values():
+            listed = [("", table.since), *((f.name, f.since) for f in table.fields)]
+            yield from ((table.name, name, version) for name, version in listed if version > 1)
 
     def _find(self, what: str, name: str) -> Any:
         for schema in (self, *self.includes):

@@ -1,9 +1,10 @@
 """A parser for the part of the .fbs language that our schemas use.
 
 Known: include, namespace, attribute, file_identifier, file_extension, root_type, enum, union and
-table, with `///` documentation. Structs, fixed arrays, vectors of strings, services and tables
-that contain themselves are refused: nothing here needs them, and the verifier's stack is bounded
-because types do not recurse.
+table, with `///` documentation. The attribute `since` of a table, a field or a member of an enum is
+the version of the file that it came with, one of the enum `Version`. Structs, fixed arrays, vectors
+of strings, services and tables that contain themselves are refused: nothing here needs them, and
+the verifier's stack is bounded because types do not recurse.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ class _Parser:
     def __init__(self, path: Path, text: str) -> None:
         self._schema = Schema(path=path, doc=_head(text))
         self._tokens = _Tokens(path, text)
-        self._attributes = {"force_align"}
+        self._known_attributes = {"force_align"}
         self._raw: list[tuple[Table, list[_RawField]]] = []
 
     def parse(self) -> Schema:
@@ -133,7 +134,7 @@ class _Parser:
             elif word == "namespace":
                 schema.namespace = tokens.take("word")
             elif word == "attribute":
-                self._attributes.add(tokens.take("string").strip('"'))
+                self._known_attributes.add(tokens.take("string").strip('"'))
             elif word == "file_identifier":
                 schema.identifier = tokens.take("string").strip('"')
             elif word == "file_extension":
@@ -149,6 +150,7 @@ class _Parser:
         for table, raw in self._raw:
             self._resolve(table, raw)
         _refuse_recursion(schema)
+        _refuse_unknown_versions(schema)
         return schema
 
     def _enum(self, doc: str) -> None:
@@ -157,6 +159,7 @@ class _Parser:
         tokens.expect(":")
         base = tokens.take("word")
         members: dict[str, int] = {}
+        since: dict[str, int] = {}
         following = 0
         tokens.expect("{")
         while not tokens.accept("}"):
@@ -165,13 +168,16 @@ class _Parser:
                 following = int(tokens.take("number"))
             members[member] = following
             following += 1
+            attributes = self._attributes()
+            if "since" in attributes:
+                since[member] = int(attributes["since"])
             if not tokens.accept(","):
                 tokens.expect("}")
                 break
         base = _ALIASES.get(base, base)
         if base not in SCALAR_BYTES:
             raise tokens.fail(f"{base!r} cannot be the type of enum {name}")
-        self._schema.enums[name] = EnumDef(name, base, members, doc)
+        self._schema.enums[name] = EnumDef(name, base, members, doc, since)
 
     def _union(self, doc: str) -> None:
         tokens = self._tokens
@@ -189,6 +195,8 @@ class _Parser:
     def _table(self, doc: str) -> None:
         tokens = self._tokens
         table = Table(tokens.take("word"), [], doc)
+        table.since = int(self._attributes().get("since", "1"))
+        table.doc = _with_version(doc, table.since)
         raw: list[_RawField] = []
         tokens.expect("{")
         while not tokens.accept("}"):
@@ -206,16 +214,22 @@ class _Parser:
         if vector:
             tokens.expect("]")
         default = tokens.value() if tokens.accept("=") else None
+        attributes = self._attributes()
+        tokens.expect(";")
+        return _RawField(name, type_name, vector, default, attributes, doc)
+
+    def _attributes(self) -> dict[str, str]:
+        """What stands in parentheses: (optional, since: 2)."""
+        tokens = self._tokens
         attributes: dict[str, str] = {}
         if tokens.accept("("):
             while not tokens.accept(")"):
                 attribute = tokens.take("word")
-                if attribute not in self._attributes:
+                if attribute not in self._known_attributes:
                     raise tokens.fail(f"attribute {attribute!r} is not declared")
                 attributes[attribute] = tokens.value() if tokens.accept(":") else ""
                 tokens.accept(",")
-        tokens.expect(";")
-        return _RawField(name, type_name, vector, default, attributes, doc)
+        return attributes
 
     def _resolve(self, table: Table, raw: list[_RawField]) -> None:
         """Gives the fields their kinds and ids, now that all names are known."""
@@ -223,7 +237,8 @@ class _Parser:
         for r in raw:
             where = f"{self._schema.path}: {table.name}.{r.name}"
             kind, type_name = self._kind(r, where)
-            field = Field(r.name, at, kind, type_name, doc=r.doc)
+            since = int(r.attributes.get("since", "1"))
+            field = Field(r.name, at, kind, type_name, doc=_with_version(r.doc, since), since=since)
             field.optional = "optional" in r.attributes
             field.align = int(r.attributes.get("force_align", "1"))
             if kind is Kind.SCALAR:
@@ -290,6 +305,11 @@ def _member_of_zero(enum: EnumDef, where: str) -> str:
     raise SchemaError(f"{where}: {enum.name} has no member 0, so a default must be given")
 
 
+def _with_version(doc: str, since: int) -> str:
+    """The documentation of what came with a version."""
+    return f"{doc} Since version {since}.".strip() if since > 1 else doc
+
+
 def _head(text: str) -> str:
     """The first paragraph of the comment at the top of a file."""
     lines: list[str] = []
@@ -320,3 +340,13 @@ def _refuse_recursion(schema: Schema) -> None:
 
     for name in schema.tables:
         visit(name)
+
+
+def _refuse_unknown_versions(schema: Schema) -> None:
+    for owner, name, version in schema.since():
+        if version > schema.newest:
+            where = f"{owner}.{name}" if name else owner
+            raise SchemaError(
+                f"{schema.path}: {where} is of version {version}, and the enum Version ends at "
+                f"{schema.newest}"
+            )

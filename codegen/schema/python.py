@@ -64,7 +64,8 @@ def _head(schema: Schema, command: str, module: Callable[[Path], str]) -> Iterat
     if schema.root:
         yield ""
         yield "from rushlight.errors import Code"
-        yield "from rushlight.schema import codec"
+        used = "codec, versions" if any(schema.since()) else "codec"
+        yield f"from rushlight.schema import {used}"
     for included in schema.includes:
         for name in sorted((*included.enums, *included.tables)):
             yield f"from {module(included.path)} import {name} as {name}"
@@ -202,7 +203,14 @@ def _format(schema: Schema, code: str) -> Iterator[str]:
         yield f"    _TABLES[_member] = _TABLES[{table_name}]"
     name = schema.path.stem.upper()
     yield ""
-    yield f'{name} = codec.Format({schema.root}, b"{schema.identifier}", _TABLES, Code.{code})'
+    since = list(schema.since())
+    if since:
+        yield "_SINCE = {"
+        yield from (f'    ({owner}, "{field}"): {version},' for owner, field, version in since)
+        yield "}"
+        yield ""
+    facts = f'{schema.root}, b"{schema.identifier}", _TABLES, Code.{code}'
+    yield f"{name} = codec.Format({facts}{', _SINCE' if since else ''})"
     yield ""
     root, variable = schema.root, schema.path.stem
     yield ""
@@ -217,6 +225,12 @@ def _format(schema: Schema, code: str) -> Iterator[str]:
     yield f"    assert isinstance({variable}, {root})"
     yield f"    return {variable}"
     yield ""
+    if since:
+        yield ""
+        yield f"def least_version({variable}: {root}) -> int:"
+        yield f'    """The least version that has all fields which `{variable}` uses."""'
+        yield f"    return versions.least_version({name}, {variable})"
+        yield ""
 
 
 def _sharing(schema: Schema) -> dict[str, list[str]]:

@@ -37,7 +37,7 @@ enum class DType : int8_t {
 
 // Bytes of one element; 0 for a number that is not a type this runtime can hold.
 size_t element_size(DType dtype);
-// What the address of an element must be a multiple of; of types that can be held.
+// The alignment of an element, for types that can be held.
 size_t element_alignment(DType dtype);
 // "float32", "int64", …; "?" for an unknown number.
 const char* dtype_name(DType dtype);

@@ -44,12 +44,13 @@ void put_unsigned(Sink& sink, uint64_t value, unsigned base) {
 
 void put_signed(Sink& sink, int64_t value) {
   if (value < 0) sink.put('-');
-  // The magnitude of the least number is no int64.
+  // The magnitude of the lowest int64 does not fit in an int64.
   put_unsigned(sink, value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value),
                10);
 }
 
-// `digits` holds six of them, the first before the point; zeros at the end are left out.
+// `digits` is a number of six digits, of which the first stands before the point; trailing zeros
+// are left out.
 void put_digits(Sink& sink, const char* digits, int n_before_point) {
   int last = 5;
   while (last >= n_before_point && digits[last] == '0') --last;
@@ -178,7 +179,7 @@ size_t format_to(char* buffer, size_t size, const char* format, std::va_list arg
         --at;  // a lone % ends the format
         break;
       default:
-        sink.put(*at);  // %% and what the formatter does not know
+        sink.put(*at);  // %% and conversions that the formatter does not know
     }
   }
   sink.close();
@@ -199,7 +200,7 @@ Status Message::vfail(Code code, const char* format, std::va_list args) {
   return code;
 }
 
-// A text that fills the buffer is taken for one that was cut.
+// A text that fills the buffer counts as one that was cut.
 void Message::mark_cut() {
   if (std::strlen(text_) == kCapacity - 1) std::memcpy(text_ + kCapacity - 4, "...", 3);
 }

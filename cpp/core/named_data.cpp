@@ -13,8 +13,8 @@ StringView MergedData::duplicate() const {
 
 Result<Span<const uint8_t>> MergedData::get(StringView key) const {
   if (first_ != nullptr) {
-    Result<Span<const uint8_t>> found = first_->get(key);
-    if (found.ok() || second_ == nullptr) return found;
+    Result<Span<const uint8_t>> bytes = first_->get(key);
+    if (bytes.ok() || second_ == nullptr) return bytes;
   }
   if (second_ == nullptr) return Code::NotFound;
   return second_->get(key);

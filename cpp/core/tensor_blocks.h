@@ -1,5 +1,5 @@
-// Memory for tensors without upper bound: a block for each, of the caller's allocator, that is
-// changed for another when a result does not fit into it.
+// Memory for tensors without upper bound: each has a block from the caller's allocator, which is
+// replaced when a result does not fit.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class BlockAllocator {
  public:
   // At least 16-byte aligned; nullptr if there is not so much.
   virtual void* allocate(size_t bytes) = 0;
-  // `bytes` as they were asked for.
+  // `bytes` must be the number that was asked for.
   virtual void free(void* block, size_t bytes) = 0;
 
  protected:

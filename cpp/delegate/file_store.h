@@ -13,7 +13,7 @@ namespace rushlight {
 
 class FileStore {
  public:
-  // A file's bytes, which nobody may write. They start at a multiple of 64.
+  // A file's bytes, which must not be written. They start at a multiple of 64.
   struct File {
     Span<const uint8_t> bytes;
     void* handle = nullptr;  // the store's own

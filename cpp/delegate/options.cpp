@@ -38,8 +38,8 @@ Status check_options(StringView backend, Span<const BackendOption> options, Mess
 }  // namespace
 
 const BackendOption* BackendOptions::find(StringView key) const {
-  const BackendOption* found = find_key(of_method_, key);
-  return found != nullptr ? found : find_key(of_backend_, key);
+  const BackendOption* option = find_key(of_method_, key);
+  return option != nullptr ? option : find_key(of_backend_, key);
 }
 
 const BackendOptionsMap::Entry* BackendOptionsMap::find(StringView backend,
@@ -69,8 +69,8 @@ Status BackendOptionsMap::set(StringView backend, Span<const BackendOption> opti
                         kMaxId, backend.size());
   }
   RL_TRY(check_options(backend, options, message));
-  const Entry* found = find(backend, method);
-  const size_t at = found != nullptr ? static_cast<size_t>(found - entries_) : size_;
+  const Entry* entry = find(backend, method);
+  const size_t at = entry != nullptr ? static_cast<size_t>(entry - entries_) : size_;
   if (count_backends(backend) > kMaxBackends || at == kMaxEntries) {
     return message.fail(Code::InvalidArgument,
                         "options for %.*s: there are options for %zu backends or %zu pairs of "
@@ -78,7 +78,7 @@ Status BackendOptionsMap::set(StringView backend, Span<const BackendOption> opti
                         backend.len(), backend.data(), kMaxBackends, kMaxEntries);
   }
   entries_[at] = {backend, method, options};
-  size_ += found != nullptr ? 0 : 1;
+  size_ += entry != nullptr ? 0 : 1;
   return {};
 }
 

@@ -1,7 +1,7 @@
-// Options that whoever loads a program gives to backends: a key with a bool, an integer or a text,
-// for one backend and all methods of a program or for one of its methods. The limits are
-// ExecuTorch's. Nothing is copied: keys, texts and spans belong to the caller, who keeps them for
-// as long as methods are loaded with them.
+// Options that an application gives to backends when it loads a program: a key with a bool, an
+// integer or a text, for one backend and all methods of a program or for one of its methods. The
+// limits are ExecuTorch's. Nothing is copied: keys, texts and spans belong to the caller, who keeps
+// them for as long as methods are loaded with them.
 #pragma once
 
 #include <cstddef>
@@ -33,14 +33,14 @@ struct BackendOption {
   StringView text;
 };
 
-// What one delegate is given: the options of its method hide those of its backend of the same key.
+// The options of one delegate: those of its method hide its backend's with the same key.
 class BackendOptions {
  public:
   BackendOptions() = default;
   BackendOptions(Span<const BackendOption> of_method, Span<const BackendOption> of_backend)
       : of_method_(of_method), of_backend_(of_backend) {}
 
-  // nullptr if nobody set it.
+  // nullptr if it was not set.
   const BackendOption* find(StringView key) const;
   // All, those of the method first; one that is hidden counts too. find() is what decides.
   size_t size() const { return of_method_.size() + of_backend_.size(); }

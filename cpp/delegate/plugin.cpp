@@ -9,7 +9,8 @@ namespace {
 
 constexpr uint32_t kMaxStruct = 4096;  // a greater size is no size
 
-// What `context` leads to: one call of init or execute. What only the other has is nullptr.
+// What `context` points to: one call of init or execute. Fields that only the other call has are
+// nullptr.
 struct Context {
   Allocator* memory;
   Tracer* tracer;
@@ -21,7 +22,7 @@ struct Context {
   size_t n_args;
 };
 
-Context& of(void* context) { return *static_cast<Context*>(context); }
+Context& context_of(void* context) { return *static_cast<Context*>(context); }
 
 StringView view(rl_text_v1 text) {
   return text.data != nullptr ? StringView(text.data, text.size) : StringView();
@@ -47,22 +48,22 @@ bool is_struct(const void* pointer, uint32_t size) {
 
 void explain(void* context, rl_text_v1 text) {
   const StringView words = view(text);
-  of(context).message->clear();
-  of(context).message->append("%.*s", words.len(), words.data());
+  context_of(context).message->clear();
+  context_of(context).message->append("%.*s", words.len(), words.data());
 }
 
-void fail_at_number(void* context, int64_t id) { of(context).place->set(id); }
+void fail_at_number(void* context, int64_t id) { context_of(context).place->set(id); }
 
-void fail_at_text(void* context, rl_text_v1 id) { of(context).place->set(view(id)); }
+void fail_at_text(void* context, rl_text_v1 id) { context_of(context).place->set(view(id)); }
 
 void* allocate(void* context, size_t bytes, size_t alignment) {
   const bool is_power = alignment != 0 && (alignment & (alignment - 1)) == 0;
-  Allocator* memory = of(context).memory;
+  Allocator* memory = context_of(context).memory;
   return is_power && memory != nullptr ? memory->allocate(bytes, alignment) : nullptr;
 }
 
 void event(void* context, rl_text_v1 id, int64_t number, uint64_t start, uint64_t stop) {
-  Tracer* tracer = of(context).tracer;
+  Tracer* tracer = context_of(context).tracer;
   if (tracer == nullptr) return;
   DelegatePlace name;  // tracers take texts with a closing NUL
   name.set(view(id));
@@ -72,31 +73,31 @@ void event(void* context, rl_text_v1 id, int64_t number, uint64_t start, uint64_
 uint64_t clock_ns() { return now_ns(); }
 
 int32_t named_data(void* context, rl_text_v1 key, rl_bytes_v1* data) {
-  const BackendInit* init = of(context).init;
+  const BackendInit* init = context_of(context).init;
   if (init == nullptr || data == nullptr) return RL_INVALID_ARGUMENT;
-  const Result<Span<const uint8_t>> found = init->named_data->get(view(key));
-  if (!found.ok()) return static_cast<int32_t>(found.status().code());
-  *data = {found.value().data(), found.value().size()};
+  const Result<Span<const uint8_t>> bytes = init->named_data->get(view(key));
+  if (!bytes.ok()) return static_cast<int32_t>(bytes.status().code());
+  *data = {bytes.value().data(), bytes.value().size()};
   return RL_OK;
 }
 
 int32_t option(void* context, rl_text_v1 key, rl_option_v1* to) {
-  const BackendInit* init = of(context).init;
+  const BackendInit* init = context_of(context).init;
   if (init == nullptr || to == nullptr || !is_struct(to, to->size)) return RL_INVALID_ARGUMENT;
-  const BackendOption* found = init->options.find(view(key));
-  if (found == nullptr) return RL_NOT_FOUND;
+  const BackendOption* option = init->options.find(view(key));
+  if (option == nullptr) return RL_NOT_FOUND;
   rl_option_v1 from = {};
-  from.kind = found->kind == BackendOption::Kind::Bool  ? RL_BOOL
-              : found->kind == BackendOption::Kind::Int ? RL_INT
-                                                        : RL_STRING;
-  from.i = found->i;
-  from.text = text_of(found->text);
+  from.kind = option->kind == BackendOption::Kind::Bool  ? RL_BOOL
+              : option->kind == BackendOption::Kind::Int ? RL_INT
+                                                         : RL_STRING;
+  from.i = option->i;
+  from.text = text_of(option->text);
   hand_over(from, to);
   return RL_OK;
 }
 
 void release_payload(void* context) {
-  if (of(context).init != nullptr) of(context).init->keeps_payload = false;
+  if (context_of(context).init != nullptr) context_of(context).init->keeps_payload = false;
 }
 
 rl_value_v1 value_of(const EValue& value) {
@@ -138,7 +139,7 @@ rl_value_v1 value_of(const EValue& value) {
 }
 
 int32_t value(void* context, size_t index, rl_value_v1* to) {
-  const Context& call = of(context);
+  const Context& call = context_of(context);
   if (call.run == nullptr || to == nullptr || !is_struct(to, to->size)) return RL_INVALID_ARGUMENT;
   if (index >= call.n_args) return RL_INVALID_ARGUMENT;
   hand_over(value_of(*call.args[index]), to);
@@ -146,7 +147,7 @@ int32_t value(void* context, size_t index, rl_value_v1* to) {
 }
 
 int32_t resize(void* context, size_t index, const int32_t* sizes, uint32_t rank) {
-  const Context& call = of(context);
+  const Context& call = context_of(context);
   if (call.run == nullptr || (sizes == nullptr && rank > 0)) return RL_INVALID_ARGUMENT;
   if (index < call.run->n_inputs || index >= call.n_args || !call.args[index]->is_tensor()) {
     explain(context, text_of("resize() is for outputs"));

@@ -50,7 +50,7 @@ bool harms(const Tensor& written, char letter, const EValue& value) {
 // The first argument that writing `written` harms; n_args if there is none.
 size_t find_harmed(const Kernel& kernel, EValue* const* args, size_t n_args,
                    const Tensor& written) {
-  // In place (`index_put_`): what is written is what is read, and only indices matter.
+  // In place (`index_put_`): the same tensor is read and written, so only indices matter.
   const bool in_place = kernel.signature[0] == 'w';
   const char* at = kernel.signature;
   for (size_t i = 0; *at != '\0'; ++i) {

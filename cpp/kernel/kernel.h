@@ -1,6 +1,6 @@
-// What a kernel is: a name, the kinds of its arguments, and a function; and the table that a method
-// looks names up in. The table is filled by explicit calls (no static initialisers), has a fixed
-// capacity, and refuses a second kernel of the same name and key.
+// A kernel is a name, the kinds of its arguments, and a function. Here is also the table that a
+// method looks names up in. The table is filled by explicit calls (no static initialisers), has a
+// fixed capacity, and refuses a second kernel of the same name and key.
 //
 // A signature has one letter per argument, in schema order, the out arguments where the schema has
 // them; `?` before a letter allows None as well:
@@ -9,9 +9,9 @@
 //   i int       I int[]      d float       D float[]
 //   b bool      B bool[]     S string      s Scalar (int, float or bool)
 //   r a scalar that the kernel writes      = the return alias, which kernels ignore
-// `aten::add.out(Tensor self, Tensor other, *, Scalar alpha, Tensor(a!) out)` is "ttsw=".
-// A method's loader refuses an instruction whose arguments do not fit, so a kernel may read
-// pointers by kind without a test; dtypes, shapes and values it must check by itself.
+// `aten::add.out(Tensor self, Tensor other, *, Scalar alpha, Tensor(a!) out)` is "ttsw=". A
+// method's loader refuses an instruction whose arguments do not fit, so a kernel may read pointers
+// by kind without a test; dtypes, shapes and values it must check by itself.
 //
 // A key narrows a kernel to dtypes and dim orders of its tensor arguments, in ExecuTorch's form
 // ("v1/6;0,1|6;0,1|6;0,1"); a kernel without one serves what no key matches.
@@ -98,7 +98,7 @@ class KernelContext {
   bool resized_ = false;
 };
 
-// What a run of parallel() is worth: about so many elements.
+// The grain of parallel(): a run has about this many elements.
 constexpr int64_t kGrain = int64_t{1} << 15;
 
 using KernelFn = Status (*)(KernelContext& ctx, EValue* const* args);
@@ -134,11 +134,11 @@ class KernelTable {
 // Ok, or InvalidProgram with the argument that does not fit in `message`.
 Status check_arguments(const Kernel& kernel, EValue* const* args, size_t n_args, Message& message);
 
-// Ok, or InvalidProgram if what the kernel writes could pull the ground from under what it reads:
-// an output whose sizes may change that is an input as well, or one that shares bytes with an input
-// of integers or bools, which kernels check as indices before they use them. The arguments must
-// have passed check_arguments. Kernels that work in place, and those that return nothing (views),
-// are written for it.
+// Ok, or InvalidProgram if the kernel would write to memory that it reads to decide: an output
+// whose sizes may change that is an input as well, or one that shares bytes with an input of
+// integers or bools, which kernels check as indices before they use them. The arguments must have
+// passed check_arguments. Kernels that work in place, and those that return nothing (views), are
+// written for it.
 Status check_written(const Kernel& kernel, EValue* const* args, size_t n_args, Message& message);
 
 }  // namespace rushlight

@@ -100,7 +100,7 @@ bool DelegateGuard::is_unchanged(size_t i) const {
   return difference == 0;
 }
 
-// What of argument `i` is not as it must be; nullptr if all is.
+// Which property of argument `i` changed although it must not; nullptr if none did.
 const char* DelegateGuard::find_change(size_t i, const ArgumentSeal& seal) const {
   const EValue& now = *args_[i];
   if (seal.value.is_scalar()) return now.is_scalar() ? nullptr : "the kind";
@@ -145,7 +145,7 @@ void DelegateGuard::restore(size_t i) {
   *args_[i] = seal.value;
   Tensor* tensor = seal.value.tensor_or_null();
   if (tensor == nullptr) return;
-  if (tensor->grows && seal.tensor.grows) {  // its block may be another one by now
+  if (tensor->grows && seal.tensor.grows) {  // its block may have been replaced
     tensor->shrink_to_nothing();
     return;
   }
@@ -154,7 +154,7 @@ void DelegateGuard::restore(size_t i) {
   strides_of(tensor->shape(), tensor->dim_order, tensor->strides);
 }
 
-// What the outputs hold now is as it should be.
+// Takes the outputs' bytes as they are now as the expected ones.
 void DelegateGuard::accept_output(const Tensor& output) {
   uint8_t* shadow = shadow_;
   for (size_t k = 0; k < arenas_.size(); shadow += arenas_[k++].size()) {

@@ -1,6 +1,5 @@
-// What a method checks about the call of a delegate. A backend is code that nobody here wrote: what
-// it did to its arguments is looked at after every call, and on request also whether it wrote
-// anything but its outputs.
+// What a method checks about the call of a delegate. A backend is foreign code: after every call
+// its arguments are checked, and on request also that it wrote nothing but its outputs.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +34,8 @@ class DelegateGuard {
         shadow_(shadow) {}
 
   void seal();
-  // Ok, or Internal with what the backend changed unlawfully in `message`; it is undone, as far as
-  // it was seen. *resized becomes true if an output has another number of elements.
+  // Ok, or Internal with what the backend changed against the rules in `message`; the changes that
+  // were seen are undone. *resized becomes true if an output has another number of elements.
   Status check(Message& message, bool* resized);
 
  private:

@@ -12,7 +12,7 @@ bool MethodLoader::is_given(const EValue& value) const {
 }
 
 void MethodLoader::mark_given(const EValue& value) {
-  if (is_given(value)) return;  // and so are its items
+  if (is_given(value)) return;  // so are its items
   parts_.is_given[&value - parts_.values] = 1;
   if (value.tag != Tag::TensorList && value.tag != Tag::OptionalTensorList) return;
   const auto* items = static_cast<const EValue* const*>(value.list.items);
@@ -117,7 +117,7 @@ Status MethodLoader::init_delegate(size_t i, size_t* next_spec) {
   init.workers = method_.options_.workers;
   DelegateSlot& slot = parts_.delegates[i];
   slot.backend = method_.options_.backends->find(delegate.id());
-  // It was there a moment ago, but asking whether it is available may have run anything.
+  // The call that asks whether a backend is available may have removed it.
   if (slot.backend == nullptr) return message_.fail(Code::NotFound, "it has just been removed");
   Result<void*> handle = slot.backend->init(init);
   if (!handle.ok()) return handle.status();

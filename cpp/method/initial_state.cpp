@@ -7,7 +7,7 @@
 namespace rushlight {
 namespace {
 
-// Only of tensors that have bytes: their size has been checked.
+// Call it only for tensors that have bytes, whose sizes have been checked.
 size_t bytes_of(fb::Tensor tensor) {
   size_t bytes = element_size(static_cast<DType>(tensor.scalar_type()));
   for (size_t i = 0; i < tensor.sizes().size(); ++i) {
@@ -65,12 +65,12 @@ Status write_initial_state(const MethodMeta& meta, size_t k, Span<uint8_t> arena
     if (tensor.allocation_info().memory_id() != k + 1) continue;
     Span<const uint8_t> bytes;
     if (is_external(tensor)) {
-      Result<Span<const uint8_t>> found = external_bytes(tensor, external, message);
-      if (!found.ok()) {
+      Result<Span<const uint8_t>> external_data = external_bytes(tensor, external, message);
+      if (!external_data.ok()) {
         message.prepend("%.*s: value %zu: ", meta.name().len(), meta.name().data(), i);
-        return found.status();
+        return external_data.status();
       }
-      bytes = found.value();
+      bytes = external_data.value();
     } else {
       bytes = meta.program().mutable_state(tensor.data_buffer_idx());
     }

@@ -19,7 +19,7 @@ Result<Span<const uint8_t>> external_bytes(fb::Tensor tensor, const NamedData* e
                                            Message& message);
 
 // Writes the first content of all of the method's tensors that lie in arena `k`. For arenas that
-// several methods share, whoever owns them calls it once for each method before any is loaded.
+// several methods share, their owner calls it once for each method before any is loaded.
 Status write_initial_state(const MethodMeta& meta, size_t k, Span<uint8_t> arena,
                            const NamedData* external, Message& message);
 

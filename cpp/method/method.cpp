@@ -60,7 +60,7 @@ Status Method::load(const Program& program, StringView name, const MethodMemory&
   const Status status = MethodLoader(*this, memory).load();
   if (tracer_ != nullptr) tracer_->end("Method::init");
   if (!status.ok()) {
-    destroy_delegates();  // now: who asks what failed may keep this object for long
+    destroy_delegates();  // now, because callers may keep a failed method for long
     message_.prepend("%.*s: ", this->name().len(), this->name().data());
     return status;
   }
@@ -98,7 +98,7 @@ bool Method::next_missing_backend(uint32_t* cursor, MissingBackend* missing) con
 }
 
 Method::Place Method::place_of(uint32_t pc) const {
-  uint32_t low = 0;  // the first chain that ends behind pc
+  uint32_t low = 0;  // the first chain that ends after pc
   uint32_t high = static_cast<uint32_t>(meta_.sizes().chains) - 1;
   while (low < high) {
     const uint32_t middle = (low + high) / 2;
@@ -115,8 +115,8 @@ uint32_t Method::delegate_of(uint32_t chain, uint32_t instruction) const {
   if (state_ != State::Ready || chain >= meta_.sizes().chains) return kNoDelegate;
   const uint32_t start = chain == 0 ? 0 : parts_.chain_ends[chain - 1];
   if (instruction >= parts_.chain_ends[chain] - start) return kNoDelegate;
-  const Instruction& found = parts_.instructions[start + instruction];
-  return found.kind == InstructionKind::Delegate ? found.target : kNoDelegate;
+  const Instruction& failed = parts_.instructions[start + instruction];
+  return failed.kind == InstructionKind::Delegate ? failed.target : kNoDelegate;
 }
 
 StringView Method::instruction_name(uint32_t pc) const {

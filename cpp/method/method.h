@@ -199,10 +199,10 @@ class Method {
   Status check_files() {
     return options_.guard != nullptr ? options_.guard->check(message_) : Status();
   }
-  Status check_input(size_t i, Tag given);
+  Status check_input(size_t i, Tag tag);
   [[gnu::format(printf, 4, 5)]] Status fail_input(size_t i, Code code, const char* format, ...);
   Tag tag_of_input(size_t i) const;
-  Status check_tensor(size_t i, const Tensor& given);
+  Status check_tensor(size_t i, const Tensor& tensor);
   void mark_set(size_t i);
   Status check_ready();
   Status check_outputs();

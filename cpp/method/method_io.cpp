@@ -9,12 +9,12 @@ namespace rushlight {
 namespace {
 
 // What counts as the traced value of a Double input.
-bool close(double given, double traced) {
-  if (given == traced) return true;
-  if (given != given || traced != traced) return given != given && traced != traced;
+bool close(double number, double traced) {
+  if (number == traced) return true;
+  if (number != number || traced != traced) return number != number && traced != traced;
   const double limit = 1.7976931348623157e308;  // an infinity equals only itself
-  if (given > limit || given < -limit || traced > limit || traced < -limit) return false;
-  const double difference = given > traced ? given - traced : traced - given;
+  if (number > limit || number < -limit || traced > limit || traced < -limit) return false;
+  const double difference = number > traced ? number - traced : traced - number;
   const double size = traced < 0 ? -traced : traced;
   return difference <= 1e-4 + 1e-5 * size;
 }
@@ -53,7 +53,7 @@ Status Method::fail_input(size_t i, Code code, const char* format, ...) {
   return status;
 }
 
-Status Method::check_input(size_t i, Tag given) {
+Status Method::check_input(size_t i, Tag tag) {
   if (state_ != State::Ready) {
     return message_.fail(Code::InvalidState, "the method is not loaded");
   }
@@ -67,13 +67,13 @@ Status Method::check_input(size_t i, Tag given) {
     return fail_input(i, Code::InvalidArgument, "the method has %zu inputs", n_inputs_);
   }
   const Tag wanted = tag_of_input(i);
-  if (given == wanted) return {};
-  return fail_input(i, Code::InvalidArgument, "got %s, the method takes %s", with_article(given),
+  if (tag == wanted) return {};
+  return fail_input(i, Code::InvalidArgument, "got %s, the method takes %s", with_article(tag),
                     with_article(wanted));
 }
 
 Tag Method::tag_of_input(size_t i) const {
-  // Of the plan: a run may have given a number another tag.
+  // Reads the plan, because a run may have changed the tag of a scalar.
   const fb::ExecutionPlan plan = meta_.plan();
   return tag_of(plan.values()[static_cast<size_t>(plan.inputs()[i])].val_type());
 }
@@ -84,61 +84,61 @@ void Method::mark_set(size_t i) {
   --n_unset_inputs_;
 }
 
-Status Method::check_tensor(size_t i, const Tensor& given) {
+Status Method::check_tensor(size_t i, const Tensor& tensor) {
   const TensorMeta meta = meta_.input(i).tensor;
-  if (given.dtype != meta.dtype) {
+  if (tensor.dtype != meta.dtype) {
     return fail_input(i, Code::InvalidArgument, "got %s, the method takes %s",
-                      dtype_name(given.dtype), dtype_name(meta.dtype));
+                      dtype_name(tensor.dtype), dtype_name(meta.dtype));
   }
   const bool is_static = meta.dynamism == Dynamism::Static;
-  bool fits = given.rank == meta.rank;
+  bool fits = tensor.rank == meta.rank;
   for (size_t k = 0; fits && k < meta.rank; ++k) {
-    const int32_t size = given.sizes[k];
+    const int32_t size = tensor.sizes[k];
     fits = is_static ? size == meta.sizes[k] : size >= 0 && size <= meta.sizes[k];
   }
   if (!fits) {
-    return fail_input(i, Code::NotSupported, "got sizes %s, %s %s", ShapeText(given.shape()).text(),
-                      is_static ? "the method takes" : "allowed are at most",
-                      ShapeText(meta.shape()).text());
+    return fail_input(
+        i, Code::NotSupported, "got sizes %s, %s %s", ShapeText(tensor.shape()).text(),
+        is_static ? "the method takes" : "allowed are at most", ShapeText(meta.shape()).text());
   }
-  if (given.numel == 0) return {};
-  if (given.data == nullptr) {
+  if (tensor.numel == 0) return {};
+  if (tensor.data == nullptr) {
     return fail_input(i, Code::InvalidArgument, "its data is nullptr");
   }
   const Tensor& own = *parts_.inputs[i].tensor;
   if (own.planned) return {};
-  if (!is_aligned(given.data, meta.dtype)) {
+  if (!is_aligned(tensor.data, meta.dtype)) {
     return fail_input(i, Code::InvalidArgument,
                       "its data is read where it lies and must be aligned for %s",
                       dtype_name(meta.dtype));
   }
   int32_t strides[kMaxRank];
-  bool same_order = strides_of(given.shape(), own.dim_order, strides);
+  bool same_order = strides_of(tensor.shape(), own.dim_order, strides);
   for (size_t k = 0; same_order && k < meta.rank; ++k) {
-    same_order = given.sizes[k] <= 1 || strides[k] == given.strides[k];
+    same_order = tensor.sizes[k] <= 1 || strides[k] == tensor.strides[k];
   }
   if (same_order) return {};
   return fail_input(i, Code::InvalidArgument,
                     "its data is read where it lies and must have the dim order of the program");
 }
 
-Status Method::set_input(size_t i, const Tensor& given) {
+Status Method::set_input(size_t i, const Tensor& tensor) {
   RL_TRY(check_input(i, Tag::Tensor));
-  RL_TRY(check_tensor(i, given));
+  RL_TRY(check_tensor(i, tensor));
   InputSlot& slot = parts_.inputs[i];
   Tensor& own = *slot.tensor;
   slot.value->tag = Tag::Tensor;
   slot.value->t = slot.tensor;
-  resized_ = resized_ || own.numel != given.numel;
-  if (own.rank > 0) std::memcpy(own.sizes, given.sizes, own.rank * sizeof(int32_t));
+  resized_ = resized_ || own.numel != tensor.numel;
+  if (own.rank > 0) std::memcpy(own.sizes, tensor.sizes, own.rank * sizeof(int32_t));
   strides_of(own.shape(), own.dim_order, own.strides);
   count_elements(own.shape(), &own.numel);
   if (own.planned) {
-    copy_elements(given, own);
+    copy_elements(tensor, own);
   } else {
-    own.data = given.data;
+    own.data = tensor.data;
     own.capacity = own.numel;  // there is room for no more
-    own.read_only = given.read_only;
+    own.read_only = tensor.read_only;
   }
   mark_set(i);
   return {};
@@ -210,7 +210,7 @@ Status Method::set_output_data(size_t i, void* data, size_t bytes) {
   if (!slot.needs_data || stepping_) {
     return message_.fail(Code::InvalidState, "%.*s: output %zu: %s", method.len(), method.data(), i,
                          stepping_ ? "cannot change between steps; finish and reset() first"
-                                   : "has memory of its own, or is no tensor");
+                                   : "has memory of its own, or is not a tensor");
   }
   const TensorMeta meta = meta_.output(i).tensor;
   const size_t room = bytes / element_size(meta.dtype);

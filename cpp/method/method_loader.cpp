@@ -127,7 +127,7 @@ Status MethodLoader::make_tensor(size_t i, fb::Tensor from, Tensor* to) {
   return status;
 }
 
-// Its sizes in the file mean nothing: it starts without elements, and without memory.
+// Its sizes in the file have no meaning: it starts without elements and without memory.
 Status MethodLoader::make_unbounded(size_t i, Tensor* to) {
   if (method_.options_.blocks == nullptr) {
     return message_.fail(Code::NotSupported,
@@ -153,10 +153,10 @@ Status MethodLoader::place_data(fb::Tensor from, Tensor* to) {
   if (!has_file_data(from)) return {};
   Span<const uint8_t> bytes;
   if (is_external(from)) {
-    Result<Span<const uint8_t>> found =
+    Result<Span<const uint8_t>> external_data =
         external_bytes(from, method_.options_.external_data, message_);
-    if (!found.ok()) return found.status();
-    bytes = found.value();
+    if (!external_data.ok()) return external_data.status();
+    bytes = external_data.value();
     if (!is_aligned(bytes.data(), to->dtype)) {
       return message_.fail(Code::InvalidExternalData,
                            "its external data is not aligned for %s; give the data file at an "

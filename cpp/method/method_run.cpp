@@ -46,7 +46,8 @@ Status Method::check_ready() {
   return has_new_output_data_ ? check_outputs_apart() : Status();
 }
 
-// Of the memory that set_output_data() gave; not when it is given, since outputs may trade places.
+// Checks that outputs set by set_output_data() do not overlap. This is checked at the run, because
+// two calls may exchange the memory of two outputs.
 Status Method::check_outputs_apart() {
   for (size_t i = 0; i < n_outputs_; ++i) {
     for (size_t k = 0; k < i && parts_.outputs[i].needs_data; ++k) {
@@ -62,7 +63,8 @@ Status Method::check_outputs_apart() {
   return {};
 }
 
-// After a run of a plan with tensors that may be without memory: nobody reads an output that is.
+// After a run of a plan with tensors that may have no memory: refuses outputs without memory, which
+// cannot be read.
 Status Method::check_outputs() {
   for (size_t i = 0; i < n_outputs_; ++i) {
     if (!is_bare(parts_.outputs[i].value->tensor_or_null())) continue;
@@ -198,7 +200,7 @@ Status Method::run_delegate(const Instruction& instruction) {
   return status;
 }
 
-// What a delegate writes is no constant, which may lie in memory that cannot be written.
+// A delegate's output must not be a constant, whose memory may be read-only.
 Status Method::check_delegate_outputs(const Instruction& instruction) {
   for (uint32_t k = instruction.n_inputs; k < instruction.n_args; ++k) {
     const Tensor* output = instruction.args[k]->tensor_or_null();

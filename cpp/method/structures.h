@@ -27,7 +27,7 @@ struct Instruction {
 
 struct InputSlot {
   EValue* value;
-  Tensor* tensor;  // that the value denoted at load: a move may have changed the value since
+  Tensor* tensor;  // the value's tensor at load; a move may have changed the value since
   bool is_set;
 };
 

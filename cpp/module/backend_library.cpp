@@ -53,13 +53,13 @@ Status BackendLibrary::open(const char* path, Message& message) {
 Status BackendLibrary::adopt_all(const char* path, rl_get_backend_v1_fn get, Message& message) {
   size_t n = 0;
   for (;; ++n) {
-    const rl_backend_v1* found = get(static_cast<uint32_t>(n));
-    if (found == nullptr) break;
+    const rl_backend_v1* backend = get(static_cast<uint32_t>(n));
+    if (backend == nullptr) break;
     Status status;
     if (n == kCapacity) {
       status = message.fail(Code::OutOfResources, "it has more than %zu backends", kCapacity);
     } else {
-      status = backends_[n].adopt(found, message);
+      status = backends_[n].adopt(backend, message);
     }
     if (status.ok()) continue;
     message.prepend("%s: ", path);

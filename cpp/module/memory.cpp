@@ -55,7 +55,7 @@ void Pages::use_small_pages() {
 
 void Pages::release(size_t begin, size_t end) {
   const size_t page = page_bytes();
-  if (end == size_) end = (end + page - 1) / page * page;  // nobody else is on the last page
+  if (end == size_) end = (end + page - 1) / page * page;  // nothing else lies on the last page
   if (begin < end) release_pages(data_ + begin, data_ + end);
 }
 
@@ -146,8 +146,8 @@ void HeapBlocks::free(void* block, size_t bytes) {
 }
 
 void* HeapAllocator::allocate(size_t bytes, size_t alignment) {
-  void* found = bump(bytes, alignment);
-  if (found != nullptr) return found;
+  void* block = bump(bytes, alignment);
+  if (block != nullptr) return block;
   if (bytes > SIZE_MAX - alignment || !grow(bytes + alignment)) return nullptr;
   return bump(bytes, alignment);
 }

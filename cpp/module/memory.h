@@ -46,7 +46,7 @@ class HeapAllocator : public Allocator {
   HeapAllocator(const HeapAllocator&) = delete;
   HeapAllocator& operator=(const HeapAllocator&) = delete;
 
-  // What a block takes at most beside what it was made for.
+  // The most that a block takes beyond the bytes that it was made for.
   static constexpr size_t kOverhead = 2 * kAlignment + sizeof(void*);
 
   // No more than `bytes` in all; SIZE_MAX at first.

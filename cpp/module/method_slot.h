@@ -33,7 +33,7 @@ struct MethodSlot {
 // does, and there is more than one.
 bool is_shared_arena(const MethodMeta& meta, size_t k);
 
-// What a method takes, all arenas included.
+// The memory of a method, with all arenas.
 MemoryUse measure_method(const MethodMeta& meta, size_t scratch_bytes);
 
 // Takes the memory, loads the method, gives memory to unplanned outputs. The method's message says

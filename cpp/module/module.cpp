@@ -64,7 +64,14 @@ Status Module::open_memory(const void* data, size_t size, const ModuleOptions& o
 Status Module::open_shared(SharedProgram* shared, const ModuleOptions& options) {
   Status status = shared->program.load(shared->loader);
   if (!status.ok()) message_ = shared->program.message();
-  if (status.ok()) status = adopt(shared, options);
+  if (status.ok()) {
+    shared->order = new (std::nothrow) uint32_t[shared->program.n_keys()];
+    if (shared->order == nullptr) status = out_of_memory();
+  }
+  if (status.ok()) {
+    shared->program.sort_keys(shared->order);
+    status = adopt(shared, options);
+  }
   if (!status.ok()) {
     shared->release();
     return status;
@@ -183,7 +190,7 @@ Result<MemoryUse> Module::memory_use(StringView method) {
   return measure_method(meta.value(), options_.scratch_bytes);
 }
 
-// What methods take changes what is left for tensors without bound.
+// The memory of methods reduces what is left for tensors without bound.
 void Module::count(uint64_t in_use) {
   in_use_ = in_use;
   const uint64_t limit = options_.memory_limit != 0 ? options_.memory_limit - in_use : SIZE_MAX;

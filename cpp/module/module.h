@@ -37,7 +37,8 @@ bool checks_backends_by_default();
 struct ModuleOptions {
   const KernelTable* kernels = nullptr;    // nullptr: the portable kernels, if they are linked in
   const BackendTable* backends = nullptr;  // nullptr: the default_backends(), if there are any
-  // Of the backends; like the table, for as long as the module and its clones load methods.
+  // Options of the backends. Like the table, they must live as long as the module and its clones
+  // load methods.
   const BackendOptionsMap* backend_options = nullptr;
   // See MethodOptions.
   bool check_backends = checks_backends_by_default();
@@ -121,7 +122,7 @@ class Module {
   // Bytes that the loaded methods and the shared arenas take at most, and what tensors without
   // bound take now.
   uint64_t memory_in_use() const { return in_use_ + blocks_.taken(); }
-  // Of these, the bytes that have been touched and were not given back since. Asks the system.
+  // The part of memory_in_use() that was touched and not released since. Asks the system.
   uint64_t memory_resident() const;
 
   // Loads a method if it is not. OutOfResources if the memory limit does not allow it.
@@ -188,7 +189,7 @@ class Module {
   PoolWorkers workers_{1};
   HeapBlocks blocks_;  // for tensors without bound
   Generator generator_;
-  StateEntry* state_ = nullptr;  // of list_state(); nullptr if it is to be made anew
+  StateEntry* state_ = nullptr;  // of list_state(); nullptr if it must be computed again
   size_t n_state_ = 0;
   uint64_t in_use_ = 0;
   Message message_;

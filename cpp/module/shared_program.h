@@ -43,6 +43,7 @@ struct DataFile {
 
 struct SharedProgram final : FileGuard {
   ~SharedProgram() {
+    delete[] order;
     while (data != nullptr) {
       DataFile* previous = data->previous;
       delete data;
@@ -70,7 +71,8 @@ struct SharedProgram final : FileGuard {
   FileMap file;
   ImageLoader loader;
   Program program;
-  DataFile* data = nullptr;  // the last that was added
+  uint32_t* order = nullptr;  // of the keys of `program`
+  DataFile* data = nullptr;   // the last that was added
   std::atomic<int> users{1};
 };
 

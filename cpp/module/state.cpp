@@ -28,7 +28,7 @@ bool has_name(fb::Tensor tensor) {
   return !tensor.extra_tensor_info().fully_qualified_name().empty();
 }
 
-// Where a file has no names (ExecuTorch's by default): what operators write in place.
+// If a file has no names (ExecuTorch's default), state is what operators write in place.
 void mark_written_in_place(const MethodMeta& meta, Span<bool> marks) {
   const fb::ExecutionPlan plan = meta.plan();
   for (size_t c = 0; c < plan.chains().size(); ++c) {
@@ -60,15 +60,15 @@ void mark_state(const MethodMeta& meta, Span<bool> marks) {
   if (!named) mark_written_in_place(meta, marks);
 }
 
-// Calls found(i) for each value of a method that is state; false if there is no memory for that.
-template <class Found>
-bool each_state(const MethodMeta& meta, Found found) {
+// Calls visit(i) for each value of a method that is state; false if there is no memory for that.
+template <class Visit>
+bool each_state(const MethodMeta& meta, Visit visit) {
   const size_t n = meta.n_values();
   bool* marks = new (std::nothrow) bool[n + 1]();
   if (marks == nullptr) return false;
   mark_state(meta, {marks, n});
   for (size_t i = 0; i < n; ++i) {
-    if (marks[i]) found(i);
+    if (marks[i]) visit(i);
   }
   delete[] marks;
   return true;
@@ -180,18 +180,18 @@ Result<Span<const StateEntry>> Module::state() {
 Result<const StateEntry*> Module::find_state(StringView name) {
   Result<Span<const StateEntry>> entries = state();
   if (!entries.ok()) return entries.status();
-  const StateEntry* found = nullptr;
+  const StateEntry* match = nullptr;
   for (const StateEntry& entry : entries.value()) {
     if (!(entry.name == name)) continue;
-    if (found != nullptr) {
+    if (match != nullptr) {
       return message_.fail(Code::InvalidArgument,
                            "%.*s and %.*s have each a state of their own called '%.*s'",
-                           found->method.len(), found->method.data(), entry.method.len(),
+                           match->method.len(), match->method.data(), entry.method.len(),
                            entry.method.data(), name.len(), name.data());
     }
-    found = &entry;
+    match = &entry;
   }
-  if (found != nullptr) return found;
+  if (match != nullptr) return match;
   return message_.fail(Code::NotFound, "no loaded method has a state called '%.*s'", name.len(),
                        name.data());
 }

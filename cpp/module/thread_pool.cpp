@@ -74,9 +74,9 @@ uint64_t float_mode() { return 0; }
 void set_float_mode(uint64_t) {}
 #endif
 
-// What all threads look at, in one word, so that one compare-and-swap joins a region only while it
-// is open: whether the threads shall end, the region's number, how many threads may work on it
-// (none when it is closed), and how many of the pool's have joined it.
+// The state that all threads share, in one word, so that one compare-and-swap joins a region only
+// while it is open: whether the threads shall end, the region's number, how many threads may work
+// on it (none when it is closed), and how many of the pool's have joined it.
 constexpr uint64_t kEnd = uint64_t{1} << 63;
 constexpr uint64_t kOneRegion = uint64_t{1} << 32;
 constexpr uint64_t kOneSeat = uint64_t{1} << 16;
@@ -106,9 +106,10 @@ struct Region {
   }
 };
 
-// What a thread has begun of its share of the chunks; those who have done theirs take from others'.
-// A thread that always begins with the same part of the items finds in its own cache what it wrote
-// in the region before. Each has a cache line of its own, as all that one thread writes.
+// How far a thread has got in its share of the chunks; threads that have finished take chunks from
+// others' shares. A thread that always begins with the same part of the items finds in its own
+// cache what it wrote in the region before. Each has a cache line of its own, as all that one
+// thread writes.
 class alignas(kCacheLine) Share {
  public:
   // False if none is left of the region's chunks from `begin` to `end`.

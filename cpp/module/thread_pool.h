@@ -33,8 +33,8 @@ class PoolWorkers final : public Workers {
   size_t count_;
 };
 
-// How many threads a user gets who asks for so many; 0: usable_cores(). A line of the log, the
-// first time, says if these are more than usable_cores(), or than kMaxThreads.
+// How many threads a user gets who asks for this many; 0 means usable_cores(). A line of the log,
+// the first time, says if these are more than usable_cores(), or than kMaxThreads.
 size_t threads_for(size_t asked);
 
 // The physical cores that this process may use: of its CPU affinity, and no more than its control

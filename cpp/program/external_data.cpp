@@ -1,6 +1,5 @@
 #include "rushlight/program/external_data.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "rushlight/program/flat_tensor_fb.h"
@@ -34,18 +33,11 @@ bool is_layout(ft::TensorLayout layout) {
          is_permutation(dim_order.data(), rank);
 }
 
-// Less than 0 where `a` comes first; 0 if they are equal.
-int compare(StringView a, StringView b) {
-  const int order = std::memcmp(a.data(), b.data(), a.size() < b.size() ? a.size() : b.size());
-  if (order != 0 || a.size() == b.size()) return order;
-  return a.size() < b.size() ? -1 : 1;
-}
-
 }  // namespace
 
 Status ExternalData::load(DataLoader& loader) {
   message_.clear();
-  order_ = nullptr;
+  order_.clear();
   image_ = flatbuffer_ = segments_ = {};
   Result<Span<const uint8_t>> image = loader.load(0, loader.size());
   if (!image.ok()) return message_.fail(image.status().code(), "the data file cannot be read");
@@ -106,15 +98,7 @@ Status ExternalData::verify(Message& message) {
                       "the data file is damaged: its keys take more bytes than it has");
 }
 
-void ExternalData::sort_keys(uint32_t* order) {
-  const size_t n = n_keys();
-  for (size_t i = 0; i < n; ++i) order[i] = static_cast<uint32_t>(i);
-  std::sort(order, order + n, [this](uint32_t a, uint32_t b) {
-    const int keys = compare(key(a), key(b));
-    return keys != 0 ? keys < 0 : a < b;
-  });
-  order_ = order;
-}
+void ExternalData::sort_keys(uint32_t* order) { order_.sort(*this, order); }
 
 size_t ExternalData::n_keys() const {
   return flatbuffer_.empty() ? 0 : root(flatbuffer_).named_data().size();
@@ -122,21 +106,8 @@ size_t ExternalData::n_keys() const {
 
 StringView ExternalData::key(size_t i) const { return root(flatbuffer_).named_data()[i].key(); }
 
-size_t ExternalData::find(StringView key) const {
-  const size_t n = n_keys();
-  size_t i = 0;
-  if (order_ == nullptr) {
-    while (i < n && this->key(i) != key) ++i;
-    return i;
-  }
-  const uint32_t* const place = std::lower_bound(
-      order_, order_ + n, key,
-      [this](uint32_t a, StringView wanted) { return compare(this->key(a), wanted) < 0; });
-  return place != order_ + n && this->key(*place) == key ? *place : n;
-}
-
 Result<Span<const uint8_t>> ExternalData::get(StringView key) const {
-  const size_t i = find(key);
+  const size_t i = order_.find(*this, key);
   if (i == n_keys()) return Code::NotFound;
   const ft::FlatTensor tables = root(flatbuffer_);
   const fb::DataSegment segment = tables.segments()[tables.named_data()[i].segment_index()];
@@ -145,7 +116,7 @@ Result<Span<const uint8_t>> ExternalData::get(StringView key) const {
 }
 
 Result<TensorLayout> ExternalData::layout(StringView key) const {
-  const size_t i = find(key);
+  const size_t i = order_.find(*this, key);
   if (i == n_keys()) return Code::NotFound;
   const ft::NamedData entry = root(flatbuffer_).named_data()[i];
   if (!entry.has_tensor_layout()) return Code::NotImplemented;

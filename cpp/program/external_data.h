@@ -3,6 +3,7 @@
 
 #include "rushlight/core/message.h"
 #include "rushlight/core/named_data.h"
+#include "rushlight/program/key_order.h"
 #include "rushlight/program/loader.h"
 
 namespace rushlight {
@@ -25,13 +26,11 @@ class ExternalData : public NamedData {
 
  private:
   Status verify(Message& message);
-  // The first of the equal ones; n_keys() if there is none.
-  size_t find(StringView key) const;
 
   Span<const uint8_t> image_;
   Span<const uint8_t> flatbuffer_;
   Span<const uint8_t> segments_;
-  const uint32_t* order_ = nullptr;
+  KeyOrder order_;
   Message message_;
 };
 

@@ -1,4 +1,4 @@
-// Reading flatbuffers that nobody vouches for: verify once, then read unchecked.
+// Reads flatbuffers from untrusted sources: they are verified once, then read without checks.
 //
 // verify_flatbuffer walks a buffer along a description of its tables (generated from schema/*.fbs)
 // and tests every offset, vtable, vector, string and union in it. Afterwards the view classes below
@@ -35,7 +35,7 @@ inline bool read<bool>(const uint8_t* at) {
   return *at != 0;
 }
 
-// What lies at the end of the offset stored at `at`.
+// The target of the offset stored at `at`.
 inline const uint8_t* follow(const uint8_t* at) { return at + read<uint32_t>(at); }
 
 // A vector of numbers or enums.
@@ -84,7 +84,7 @@ class Table {
   bool present() const { return data_ != nullptr; }
 
  protected:
-  // Where field `id` lies; nullptr if it is absent.
+  // The address of field `id`; nullptr if it is absent.
   const uint8_t* field(unsigned id) const {
     if (data_ == nullptr) return nullptr;
     const uint8_t* vtable = data_ - read<int32_t>(data_);
@@ -98,7 +98,7 @@ class Table {
     const uint8_t* at = field(id);
     return at != nullptr ? read<T>(at) : fallback;
   }
-  // What the offset in field `id` leads to; nullptr if the field is absent.
+  // The target of the offset in field `id`; nullptr if the field is absent.
   const uint8_t* target(unsigned id) const {
     const uint8_t* at = field(id);
     return at != nullptr ? follow(at) : nullptr;

@@ -13,13 +13,14 @@ constexpr char kHeaderMagic[] = "eh00";
 
 char printable(uint8_t byte) { return byte >= 0x20 && byte < 0x7f ? static_cast<char>(byte) : '?'; }
 
-Status fail_identifier(const uint8_t* found, Message& message) {
+Status fail_identifier(const uint8_t* identifier, Message& message) {
   const char* hint = "";
-  if (std::memcmp(found, "FT01", 4) == 0) hint = "; this is a data file (.ptd)";
-  if (found[0] == 'E' && found[1] == 'T') hint = "; it has another version of the format";
-  return message.fail(
-      Code::InvalidProgram, "not a .pte program: the identifier is '%c%c%c%c', not 'ET12'%s",
-      printable(found[0]), printable(found[1]), printable(found[2]), printable(found[3]), hint);
+  if (std::memcmp(identifier, "FT01", 4) == 0) hint = "; this is a data file (.ptd)";
+  if (identifier[0] == 'E' && identifier[1] == 'T') hint = "; it has another version of the format";
+  return message.fail(Code::InvalidProgram,
+                      "not a .pte program: the identifier is '%c%c%c%c', not 'ET12'%s",
+                      printable(identifier[0]), printable(identifier[1]), printable(identifier[2]),
+                      printable(identifier[3]), hint);
 }
 
 // True if [offset, offset + size) lies in `limit` bytes.
@@ -57,6 +58,7 @@ Status check_parts(const Program& program, fb::SubsegmentOffsets table, const ch
 
 Status Program::load(DataLoader& loader) {
   message_.clear();
+  order_.clear();
   image_ = flatbuffer_ = segments_ = {};
   Result<Span<const uint8_t>> image = loader.load(0, loader.size());
   if (!image.ok()) return message_.fail(image.status().code(), "the program cannot be read");
@@ -189,8 +191,8 @@ void Program::release(Span<const uint8_t> bytes) const {
 }
 
 void Program::release(StringView key) const {
-  const Result<Span<const uint8_t>> found = get(key);
-  if (found.ok()) release(found.value());
+  const Result<Span<const uint8_t>> bytes = get(key);
+  if (bytes.ok()) release(bytes.value());
 }
 
 Span<const uint8_t> Program::constant(size_t index) const {
@@ -208,13 +210,12 @@ Span<const uint8_t> Program::mutable_state(size_t index) const {
 }
 
 Result<Span<const uint8_t>> Program::get(StringView key) const {
-  if (!loaded()) return Code::NotFound;
-  const fb::Tables<fb::NamedData> entries = root().named_data();
-  for (size_t i = 0; i < entries.size(); ++i) {
-    if (entries[i].key() == key) return segment(entries[i].segment_index());
-  }
-  return Code::NotFound;
+  const size_t i = order_.find(*this, key);
+  if (i == n_keys()) return Code::NotFound;
+  return segment(root().named_data()[i].segment_index());
 }
+
+void Program::sort_keys(uint32_t* order) { order_.sort(*this, order); }
 
 size_t Program::n_keys() const { return loaded() ? root().named_data().size() : 0; }
 

@@ -12,6 +12,7 @@
 #include "rushlight/core/named_data.h"
 #include "rushlight/core/span.h"
 #include "rushlight/core/status.h"
+#include "rushlight/program/key_order.h"
 #include "rushlight/program/loader.h"
 #include "rushlight/program/method_meta.h"
 
@@ -25,7 +26,7 @@ class Program : public NamedData {
  public:
   // Reads and verifies. A second load() replaces the first; after a failure nothing is loaded.
   Status load(DataLoader& loader);
-  // What the last load() failed with.
+  // The error of the last load().
   const Message& message() const { return message_; }
   bool loaded() const { return image_.data() != nullptr; }
 
@@ -36,6 +37,9 @@ class Program : public NamedData {
   // the method, the value or the instruction in `message`.
   Result<MethodMeta> method_meta(StringView name, Message* message = nullptr) const;
 
+  // After load(): get() finds keys by binary search from now on. `order` has room for n_keys()
+  // numbers, which are written here and must outlive this object.
+  void sort_keys(uint32_t* order);
   // Named data (NamedData): NotFound for an unknown key.
   Result<Span<const uint8_t>> get(StringView key) const override;
   size_t n_keys() const override;
@@ -64,6 +68,7 @@ class Program : public NamedData {
   Span<const uint8_t> image_;
   Span<const uint8_t> flatbuffer_;
   Span<const uint8_t> segments_;  // the area that segment offsets are relative to
+  KeyOrder order_;
   Message message_;
 };
 

@@ -39,8 +39,8 @@ class Method:
         for a tensor; one such tuple for an int that may vary; True for another scalar that may
         vary; None for what stays as it is."""
 
-    def describe(self, inputs: list[str], outputs: list[str], forms: list[str]) -> None:
-        """What messages call the inputs and outputs, and what they say that each output is."""
+    def describe(self, inputs: list[str], outputs: list[str], specs: list[str]) -> None:
+        """The names of inputs and outputs in messages, and each output's dtype and shape."""
 
     def set_inputs(self, values: list[Any]) -> bool:
         """Set inputs for `execute` and `step`, and keep them; False if they do not fit."""

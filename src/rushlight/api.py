@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
 
 class Program:
-    """A finished program.
+    """A finished program. `rushlight.export` makes it.
 
     Attributes:
         manager: the staged API's view of it (`executorch_program`, `debug_handle_map`, …).
-        quantization: what the verification of a quantised program found, in words: how much each
-            method loses and where.
+        quantization: sentences about what quantization costs, from the verification of a quantised
+            program: the signal-to-noise ratio of each method, in dB, and where the noise arises.
     """
 
     def __init__(self, manager: ExecutorchProgramManager, quantization: Sequence[str] = ()) -> None:
@@ -57,28 +57,36 @@ class Program:
 
     @property
     def buffer(self) -> bytes:
-        """The bytes of the .pte file."""
+        """The bytes of the .pte file, without external data. `rushlight.load` takes them."""
         return self.manager.buffer
 
     @property
     def methods(self) -> list[str]:
-        """Names of the methods, traced ones first."""
+        """The names of the methods: traced ones sorted, then constant ones as they were given."""
         return [*sorted(self.manager.methods), *self.manager.config_methods_in_order]
 
     def save(self, path: str | os.PathLike[str], *, quiet: bool = False) -> None:
-        """Write the file (and external data files beside it), and print the report.
+        """Write the file, and external data files (.ptd) beside it, and print the report.
+
+        Files are replaced as a whole: modules that were loaded from old ones keep those, and a
+        write that fails leaves them.
 
         Args:
-            path: must end in .pte.
+            path: where to; it must end in .pte.
             quiet: print nothing.
+
+        Raises:
+            ExportError: the name does not end in .pte, or a file cannot be written.
         """
         self.manager.save(path)
         if not quiet:
             print(self.report())
 
     def report(self) -> ProgramReport:
-        """What runs where, bytes by kind, the memory plan; prints as a table. It knows the Python
-        line of everything, whatever `debug` lets the file tell."""
+        """What runs where, bytes by kind, the memory plan; prints as a table.
+
+        It has the Python line of each operator, however little of that the file has (`debug=`).
+        """
         from rushlight.inspect.program import report_of
 
         report = report_of(self.buffer, debug=self.manager.debug_map)
@@ -86,7 +94,13 @@ class Program:
 
     @property
     def memory(self) -> dict[str, dict[str, int]]:
-        """Bytes per method: `arenas` (planned tensors), `constants`, `scratch`, `peak`."""
+        """Bytes that each method takes, by its name.
+
+        `arenas` is planned memory for tensors, `constants` the weights that the method uses,
+        `delegates` the payloads of its delegates, `scratch` what backends ask for beside it, `io`
+        inputs and outputs that the caller provides, and `peak` the sum of all. With dynamic sizes
+        these are the upper bounds.
+        """
         from rushlight.inspect.program import memory_of
 
         return memory_of(self.buffer)
@@ -115,40 +129,53 @@ def export(
     debug: str = "lines",
     progress: Callable[[str], None] | None = None,
 ) -> Program:
-    """Turn a model into a program. Threads that call it wait for each other.
+    """Turn a model into a program, and check that it computes what the model computes.
+
+    Threads that call it wait for each other.
 
     Args:
-        model: an `nn.Module`, an `ExportedProgram`, a file that `torch.export.save` wrote (a path
-            or an open binary file), or a mapping of method names to the latter two.
-        args, kwargs: example inputs of the module; of an `ExportedProgram` its own are used.
-        dynamic_shapes: sizes that may vary, as `torch.export.export` takes them.
-        backend: where it runs: a name ("portable" is the CPU kernels that every device has), a
-            `Partitioner`, or a tuple of several that take their parts in that order. What no
-            backend takes stays on the portable kernels. A list makes a fat program with one form
-            for each, in order of preference, of which `rushlight.load` chooses one.
-        quantize: a recipe that `rushlight recipes` lists, or torchao's `Quantizer`; see
-            `rushlight.quantize`. Default: nothing is quantised.
-        calibrate: inputs that show the ranges of values, for recipes that need them: an iterable
-            of tuples of arguments; of several methods a mapping of their names to such iterables.
+        model: an `nn.Module`, best in eval mode; an `ExportedProgram`; a file that
+            `torch.export.save` wrote (a path or an open binary file); or a mapping of method names
+            to programs and files, which makes one program with several methods.
+        args, kwargs: example inputs of an `nn.Module`: positional and keyword arguments, tensors
+            and Python numbers in any nesting of tuples, lists and dicts. Dtypes and ranks are fixed
+            by them, and so are sizes unless `dynamic_shapes` lets them vary. The others bring their
+            own example inputs.
+        dynamic_shapes: sizes that may vary, as `torch.export.export` takes them, such as
+            `({0: Dim("batch", min=1, max=8)},)`. Each needs a maximum, since memory is planned for
+            it.
+        backend: where the program runs: a name ("portable" is the CPU kernels that every runtime
+            has), a `Partitioner`, or a tuple of several that take their parts in that order. What
+            no backend takes stays on the portable kernels. A list makes a fat program with one form
+            for each entry, in order of preference, of which `rushlight.load` chooses one.
+        quantize: the name of a recipe that `rushlight recipes` lists, a torchao `Quantizer` or a
+            configuration of torchao's `quantize_`, as `rushlight.quantize` takes it as `recipe`.
+            Default: nothing is quantised.
+        calibrate: inputs like the real ones, for recipes that find ranges of values with them, as
+            `rushlight.quantize` takes them; with several methods, a mapping of their names to
+            such iterables.
         constant_methods: methods without inputs: their names to the values that they return.
-        verify: run the program in the runtime on the example inputs (and on another shape, if
-            shapes may vary) and compare with eager.
-        strict: refuse a program if what the (preferred) backend leaves to the portable kernels
-            has more than this share of the estimated cost; True allows 1 %.
+        verify: run the program in the runtime on the example inputs (and on other shapes, if
+            sizes may vary) and compare its results with eager's.
+        strict: refuse a program if the calls that the (preferred) backend leaves to the portable
+            kernels have more than this share of the estimated cost, from 0 to 1; True is 0.01,
+            False allows any.
         memory: options of the memory planner.
         compile_config: what to keep whole and what to decompose, with which rules.
-        ops_manifest: what the runtime has that the program is for, if that is another one than
-            this: a file that `rushlight ops --json` or `rushlight_runner --ops` wrote.
-        debug: how much the file tells of where it came from, for errors, profiles and reports:
-            "lines" keeps that under 2 % of the file or 16 KiB, whichever is more, and leaves
-            source text and module paths out first; "full" stores all, "none" nothing.
+        ops_manifest: the operators of the runtime that the program is for, if it is not this one:
+            a file that `rushlight ops --json` or `rushlight_runner --ops` wrote.
+        debug: how much of the map to Python lines, which errors, profiles and reports use, is
+            stored in the file: "lines" at most 2 % of the file or 16 KiB, whichever is more, source
+            text and module paths being left out first; "full" all of it; "none" nothing.
         progress: called with each stage's name before it starts.
 
     Returns:
-        The checked program.
+        The program; `save` writes it, `rushlight.load` takes its `buffer`.
 
     Raises:
-        ExportError: what cannot be exported, why, the Python line it comes from and what to do.
+        ExportError: the model cannot be exported, or its program does not compute what eager
+            computes: why, the Python line that it comes from, and what to do.
+        TypeError: an argument that `export` does not take.
     """
     say = progress or (lambda stage: None)
     planning = memory or MemoryPlanningPass()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO, TypedDict
 
 import torch
@@ -37,9 +37,8 @@ from rushlight.ir.verify import verify
 from rushlight.lower import LoweredMethod, lower
 from rushlight.lower.check_kernels import operators_of
 from rushlight.partition import LoweredBackendModule, Partitioner
-from rushlight.partition.lowered import set_saver
 from rushlight.partition.partitioner import partitioners_of
-from rushlight.partition.to_backend import lower_partitions
+from rushlight.partition.to_backend import Cut, cut_partitions, lower_cut
 from rushlight.partition.whole import left_whole, wanted_whole
 from rushlight.plan.methods import plan_methods
 from rushlight.schema import program as schema
@@ -47,7 +46,7 @@ from rushlight.schema.debug import DebugMap
 from rushlight.schema.flat_tensor import TensorLayout
 from rushlight.serialize.data_files import DataFiles
 from rushlight.serialize.debug_limit import with_debug
-from rushlight.serialize.file import PTEFile
+from rushlight.serialize.file import PTEFile, check_program_path
 from rushlight.serialize.ptd import NamedTensor
 from rushlight.serialize.pte import write_pte, write_pte_to
 from rushlight.serialize.segments import Data
@@ -91,23 +90,15 @@ def to_edge(
         constant_methods: values that methods without inputs return, by name.
         compile_config: what to keep whole and what to check.
         progress: called with each stage's name before it starts.
+
+    Raises:
+        ExportError: for what cannot be exported, with its line of Python and what to do.
     """
     config = compile_config or EdgeCompileConfig()
-    return _edge(_captured(programs), constant_methods, config, progress, {})
-
-
-def _edge(
-    captured: Mapping[str, ExportedProgram],
-    constant_methods: Mapping[str, Any] | None,
-    config: EdgeCompileConfig,
-    progress: Progress,
-    whole: Mapping[str, Collection[str]],
-) -> EdgeProgramManager:
-    """`to_edge` for captured programs; `whole` names the calls of each method that stay whole."""
-    edge = {}
+    captured, edge = _captured(programs), {}
     for name, program in captured.items():
         progress(f"{name}: edge")
-        edge[name] = to_edge_dialect(program, config, method=name, whole=whole.get(name, ()))
+        edge[name] = to_edge_dialect(program, config, method=name)
     contracts = {name: contract_of(program) for name, program in captured.items()}
     return EdgeProgramManager(edge, constant_methods, config, contracts=contracts)
 
@@ -137,21 +128,36 @@ def to_edge_transform_and_lower(
     captured = _captured(programs)
     chosen = partitioners_of(partitioner, captured)
     whole = {name: wanted_whole(captured[name], chosen[name], config) for name in captured}
+    turns = max(map(len, chosen.values()), default=0)
+    contracts = {name: contract_of(program) for name, program in captured.items()}
+    edge: dict[str, ExportedProgram] = {}
     while True:
-        manager = _edge(captured, constant_methods, config, progress, whole)
+        for name, program in captured.items():
+            if name not in edge:
+                progress(f"{name}: edge")
+                edge[name] = to_edge_dialect(program, config, method=name, whole=whole[name])
+        manager = EdgeProgramManager(edge, constant_methods, config, contracts=contracts)
         if transform_passes:
             manager = manager.transform(transform_passes)
-        for i in range(max(map(len, chosen.values()), default=0)):
+        cut = Cut({name: manager.exported_program(name) for name in captured}, {})
+        for i in range(turns):
             mine = {name: listed[i] for name, listed in chosen.items() if i < len(listed)}
             progress(f"partition: {', '.join(sorted({type(p).__name__ for p in mine.values()}))}")
-            manager = manager.to_backend(mine)
+            cut = manager._cut(mine)
+            if i < turns - 1:
+                manager = manager._lowered(cut)
         left = {
-            name: names & left_whole(captured[name], manager.exported_program(name), names)
+            name: names & left_whole(captured[name], cut.tagged(name), names)
             for name, names in whole.items()
         }
         if not any(left.values()):
-            return manager
-        whole = {name: names - left[name] for name, names in whole.items()}
+            return manager._lowered(cut) if turns else manager
+        # Whether a call is taken is known for sure only of the Edge graph, whose constants are
+        # folded, and a decomposed call changes what can be folded around it: the method's graph is
+        # made anew. What the last partitioner took is not compiled yet.
+        for name in (name for name, names in left.items() if names):
+            whole[name] -= left[name]
+            del edge[name]
 
 
 class EdgeProgramManager:
@@ -183,7 +189,7 @@ class EdgeProgramManager:
         return set(self._constant_methods)
 
     def exported_program(self, method_name: str = "forward") -> ExportedProgram:
-        """The Edge program of one method."""
+        """The Edge program of the method `method_name`; ExportError if there is none."""
         if method_name not in self._programs:
             raise ExportError(
                 f"there is no method {method_name!r}; there are {sorted(self._programs)}",
@@ -192,7 +198,7 @@ class EdgeProgramManager:
         return self._programs[method_name]
 
     def with_forms(self, forms: Mapping[str, ExportedProgram]) -> EdgeProgramManager:
-        """A new manager with further forms of its methods; forms have no contracts of their own."""
+        """A new manager that also has `forms` of its methods, without contracts of their own."""
         return EdgeProgramManager(
             {**self._programs, **forms},
             self._constant_methods,
@@ -245,7 +251,13 @@ class EdgeProgramManager:
             if isinstance(partitioner, Mapping)
             else dict.fromkeys(self._programs, partitioner)
         )
-        programs = lower_partitions(self._programs, mine)
+        return self._lowered(self._cut(mine))
+
+    def _cut(self, partitioners: Mapping[str, Partitioner]) -> Cut:
+        return cut_partitions(self._programs, partitioners)
+
+    def _lowered(self, cut: Cut) -> EdgeProgramManager:
+        programs = lower_cut(cut)
         for name, program in programs.items():
             if self._config._check_ir_validity:
                 excepted = self._config._core_aten_ops_exception_list
@@ -258,7 +270,15 @@ class EdgeProgramManager:
     def to_executorch(
         self, config: ExecutorchBackendConfig | None = None, *, progress: Progress = _quiet
     ) -> ExecutorchProgramManager:
-        """Lower to out-variants, plan memory, emit and serialize."""
+        """Lower to out-variants, plan memory and emit.
+
+        Args:
+            config: options of all three; default: `ExecutorchBackendConfig()`.
+            progress: called with each stage's name before it starts.
+
+        Raises:
+            ExportError: for what cannot be lowered, with the nodes and their lines of Python.
+        """
         config = config or ExecutorchBackendConfig()
         lowered: dict[str, LoweredMethod] = {}
         for name, program in self._programs.items():
@@ -333,11 +353,11 @@ class ExecutorchProgramManager:
         return self._emitted.instruction_nodes
 
     def lowered_method(self, method_name: str = "forward") -> LoweredMethod:
-        """The planned out-variant graph of one method."""
+        """The planned out-variant graph of the method `method_name`."""
         return self._methods[method_name]
 
     def exported_program(self, method_name: str = "forward") -> ExportedProgram:
-        """The method with its graph of out-variants, for inspection only."""
+        """The method `method_name` with its graph of out-variants, for inspection only."""
         method = self._methods[method_name]
         shown = copy.copy(method.program)
         shown._graph_module = GraphModule(torch.nn.Module(), method.graph)
@@ -357,11 +377,11 @@ class ExecutorchProgramManager:
 
     @property
     def debug_map(self) -> DebugMap:
-        """The whole map from instructions to Python lines, of which the file may have only a part."""
+        """The whole map from instructions to Python lines; the file may have only a part of it."""
         return self._emitted.debug
 
     def add_named_data(self, key: str, value: Data) -> None:
-        """Add bytes to the file under a key of their own."""
+        """Add the bytes `value` to the file, under `key` in its named data."""
         self._more[key] = value
         self._buffer = None
 
@@ -405,14 +425,14 @@ class ExecutorchProgramManager:
         return self._buffer
 
     def write_to_file(self, open_file: BinaryIO) -> None:
-        """Write the .pte to a file opened for binary writing."""
+        """Write the .pte to `open_file`, which is open for binary writing."""
         if self._buffer is not None:
             open_file.write(self._buffer)
         else:  # directly from the tensors, without a copy of the weights
             write_pte_to(open_file, self._file(), **self._alignments())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the .pte, and each external data file beside it.
+        """Write the .pte to `path`, and each external data file beside it.
 
         Modules loaded from old files keep these; if a file cannot be written, all old files stay.
 
@@ -432,7 +452,7 @@ class ExecutorchProgramManager:
             ) from error
 
     def write_tensor_data_to_file(self, directory: str | os.PathLike[str]) -> None:
-        """Write one `<tag>.ptd` into `directory` for every tag of external constants."""
+        """Write one `<tag>.ptd` into `directory` for each tag of external constants."""
         external = self._data_files()
         with replacing_all(external.paths(directory)) as files:
             external.write_to(files)
@@ -458,17 +478,6 @@ class ExecutorchProgramManager:
         return self._external
 
 
-def check_program_path(path: str | os.PathLike[str]) -> None:
-    """Check that a program may have this file name.
-
-    Raises:
-        ExportError: if it does not end in .pte.
-    """
-    if not os.fspath(path).endswith(".pte"):
-        problem = f"{os.fspath(path)!r}: a program's file name must end in .pte"
-        raise ExportError(problem, code=Code.INVALID_ARGUMENT)
-
-
 class _Alignments(TypedDict):
     segment_alignment: int
     constant_alignment: int
@@ -477,14 +486,11 @@ class _Alignments(TypedDict):
 
 
 def _named_tensor(tensor: torch.Tensor) -> NamedTensor:
-    layout = TensorLayout(
-        SCALAR_TYPES[tensor.dtype], list(tensor.shape), list(dim_order_of(tensor))
-    )
+    dim_order = list(dim_order_of(tensor))
+    layout = TensorLayout(SCALAR_TYPES[tensor.dtype], list(tensor.shape), dim_order)
     return NamedTensor(raw_bytes(tensor), layout, alignment=16)
 
 
-def _save_lowered(module: LoweredBackendModule, config: ExecutorchBackendConfig | None) -> bytes:
+def lowered_to_file(module: LoweredBackendModule, config: ExecutorchBackendConfig | None) -> bytes:
+    """The `.pte` file of a lowered module; `LoweredBackendModule.buffer` finds it as a stage."""
     return EdgeProgramManager({"forward": module.program()}).to_executorch(config).buffer
-
-
-set_saver(_save_lowered)

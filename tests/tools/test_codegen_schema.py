@@ -35,6 +35,36 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
+VERSIONED = """
+attribute "since";
+attribute "optional";
+/// Versions.
+enum Version : uint32 { FIRST = 1, SECOND = 2, THIRD = 3 }
+enum E : ubyte { P, Q (since: 2), R }
+/// New.
+table New (since: 3) {}
+table Root { a: int; b: [int] (optional, since: 2); e: E; new: New (optional); }
+root_type Root;
+file_identifier "SMAL";
+"""
+
+
+def test_what_came_later_says_since_when(tmp_path: Path) -> None:
+    schema = parse(written(tmp_path, VERSIONED))
+    assert list(schema.since()) == [("E", "Q", 2), ("New", "", 3), ("Root", "b", 2)]
+    assert schema.newest == 3
+    assert schema.tables["New"].doc == "New. Since version 3."
+    header = cpp.emit(schema, "it", lambda path: path.name)
+    assert "constexpr uint32_t kVersion = 3;" in header and "// New. Since version 3." in header
+    module = python.emit(schema, "it", lambda path: path.stem, "INVALID_PROGRAM")
+    assert '(E, "Q"): 2,' in module and "def least_version(small: Root) -> int:" in module
+
+
+def test_a_version_that_is_not_named_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match=r"Root\.b is of version 4, and .* ends at 3"):
+        parse(written(tmp_path, VERSIONED.replace("optional, since: 2", "optional, since: 4")))
+
+
 def test_field_ids_count_a_union_twice(tmp_path: Path) -> None:
     path = written(
         tmp_path,

@@ -111,11 +111,11 @@ Status Reader::read(GraphParts* parts) {
     return refuse("the payload is cut or damaged; export the model again");
   }
   const schema::Graph graph = schema::root_Graph(data);
-  if (graph.version() == 0 || graph.version() > kVersion) {
+  if (graph.version() == 0 || graph.version() > schema::kVersion) {
     return message_.fail(
         Code::DelegateInvalidCompatibility,
         "the payload has version %u, this runtime reads 1 to %u; update the runtime",
-        graph.version(), kVersion);
+        graph.version(), schema::kVersion);
   }
   parts->n_inputs = graph.n_inputs();
   parts->n_outputs = graph.n_outputs();

@@ -6,8 +6,6 @@
 
 namespace rushlight::cpu {
 
-constexpr uint32_t kVersion = 5;  // the newest payload that is read
-
 // Everything but constants is copied into init's allocator. DelegateInvalidCompatibility for a
 // payload that is damaged or of a newer version, or whose constants are not among the named data.
 Status read_payload(BackendInit& init, engine::GraphParts* parts);

@@ -36,7 +36,7 @@ class Words {
   size_t at_ = 0;
 };
 
-// A number that fits 31 bits; -1 if the word is none.
+// A number that fits 31 bits; -1 if the word is not one.
 int64_t number(StringView word) {
   int64_t value = 0;
   if (word.empty() || word.size() > 10) return -1;

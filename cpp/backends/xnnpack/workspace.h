@@ -18,7 +18,7 @@ class Workspace {
   void grow_from(Allocator* allocator) { parent_ = allocator; }
   // Makes all blocks free, for the next delegate.
   void begin();
-  // The smallest free block of so many bytes, aligned to 64; nullptr if there is none.
+  // The smallest free block with at least this many bytes, aligned to 64; nullptr if there is none.
   void* take(size_t bytes);
 
   PackedCache& cache() { return cache_; }

@@ -219,7 +219,7 @@ Status Graph::bind(EValue& arg, size_t number, bool is_input, Message& message) 
   const char* kind = is_input ? "input" : "output";
   const size_t shown = is_input ? number : number - n_inputs_;
   if (!arg.is_tensor()) {
-    return message.fail(Code::InvalidArgument, "%s %zu is no tensor", kind, shown);
+    return message.fail(Code::InvalidArgument, "%s %zu is not a tensor", kind, shown);
   }
   const Tensor& tensor = arg.tensor();
   if (tensor.dtype != wanted.dtype || tensor.nbytes() < wanted.bytes) {

@@ -166,7 +166,7 @@ Status Sizes::take_input(size_t i, const EValue& arg, Message& message) {
   Input& input = inputs_[i];
   if (input.is_number) {
     if (!arg.is_scalar()) {
-      return message.fail(Code::InvalidArgument, "input %zu is no number, but %s", i,
+      return message.fail(Code::InvalidArgument, "input %zu is not a number, but %s", i,
                           tag_name(arg.tag));
     }
     input.sizes[0] = arg.to_int();
@@ -174,7 +174,7 @@ Status Sizes::take_input(size_t i, const EValue& arg, Message& message) {
   }
   if (own(i) == nullptr) return {};
   if (!arg.is_tensor()) {
-    return message.fail(Code::InvalidArgument, "input %zu is no tensor, but %s", i,
+    return message.fail(Code::InvalidArgument, "input %zu is not a tensor, but %s", i,
                         tag_name(arg.tag));
   }
   const Tensor& tensor = arg.tensor();

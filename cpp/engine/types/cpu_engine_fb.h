@@ -11,6 +11,16 @@ namespace rushlight {
 namespace fb {
 namespace cpu_engine {
 
+// What the versions of the payload brought, beside tables, fields and members that say it
+// themselves.
+enum class Version : uint32_t {
+  FIRST = 1,
+  DYNAMIC = 2,
+  INTEGERS = 3,
+  RESIDUALS = 4,
+  HALVES = 5,
+};
+
 // Where the elements of a value lie.
 enum class Place : uint8_t {
   INPUT = 0,
@@ -31,7 +41,7 @@ enum class ExpressionKind : uint8_t {
   MINIMUM = 7,
 };
 
-// The greatest numbers that a reader takes of a payload. What has more is cut, or not taken.
+// The limits of a payload. The compiler does not exceed them, and a reader refuses what does.
 enum class Limit : uint64_t {
   RANK = 8,
   NODE_VALUES = 16,
@@ -41,7 +51,7 @@ enum class Limit : uint64_t {
   ELEMENTS = 1099511627776,
 };
 
-// The greatest numbers that a reader takes of a tile program.
+// The limits of a tile program.
 enum class TileLimit : uint32_t {
   RANK = 4,
   REGISTERS = 8,
@@ -110,7 +120,7 @@ enum class TileOp : uint8_t {
   MAX_VALUE = 56,
 };
 
-// How a convolution's weights are packed, and which way it goes.
+// How a convolution is computed, and how its weights are packed.
 enum class ConvolutionKind : uint8_t {
   DENSE = 0,
   DEPTHWISE = 1,
@@ -126,12 +136,14 @@ enum class ReductionKind : uint8_t {
   MIN = 3,
 };
 
-// What an elementwise operator of two integers computes.
+// What an elementwise operator of two integer operands computes.
 enum class QuantizedBinaryKind : uint8_t {
   ADD = 0,
   SUBTRACT = 1,
   MULTIPLY = 2,
 };
+
+constexpr uint32_t kVersion = 5;  // the newest that is read
 
 // What a node does.
 enum class Operation : uint8_t {
@@ -158,13 +170,13 @@ enum class Operation : uint8_t {
   QuantizedPooling = 20,
 };
 
-// Rounding is that of Python's // and %.
+// Division and modulo round as Python's // and % do. Since version 2.
 class Expression : public Table {
  public:
   using Table::Table;
   ExpressionKind kind() const { return scalar<ExpressionKind>(0, ExpressionKind::CONSTANT); }
-  // `a` and `b` number earlier expressions. Of CONSTANT, a is the value. Of INPUT_SIZE, a is the
-  // input and b its dimension, or -1 where the input itself is the integer.
+  // `a` and `b` are indices of earlier expressions. For CONSTANT, a is the value. For INPUT_SIZE, a
+  // is the input and b its dimension, or -1 if the input itself is the integer.
   int64_t a() const { return scalar<int64_t>(1, 0); }
   int64_t b() const { return scalar<int64_t>(2, 0); }
 };
@@ -178,7 +190,7 @@ class Value : public Table {
   // Elements of each dimension.
   Vector<int64_t> sizes() const { return Vector<int64_t>(target(1)); }
   bool has_sizes() const { return field(1) != nullptr; }
-  // Elements from one to the next in each dimension.
+  // The distance in elements from one index to the next, for each dimension.
   Vector<int64_t> strides() const { return Vector<int64_t>(target(2)); }
   bool has_strides() const { return field(2) != nullptr; }
   Place place() const { return scalar<Place>(3, Place::SCRATCH); }
@@ -186,12 +198,14 @@ class Value : public Table {
   uint32_t index() const { return scalar<uint32_t>(4, 0); }
   // Bytes from the start of the input, output, constant or scratch.
   uint64_t offset() const { return scalar<uint64_t>(5, 0); }
-  // An expression for each dimension, -1 where the above holds whatever the inputs' sizes; empty if
-  // it does in all. Of the offset, in bytes.
+  // An expression for each dimension, or -1 if the number above holds for all inputs. Empty if all
+  // do. The offset's expression is in bytes. Since version 2.
   Vector<int32_t> dynamic_sizes() const { return Vector<int32_t>(target(6)); }
   bool has_dynamic_sizes() const { return field(6) != nullptr; }
+  // Since version 2.
   Vector<int32_t> dynamic_strides() const { return Vector<int32_t>(target(7)); }
   bool has_dynamic_strides() const { return field(7) != nullptr; }
+  // Since version 2.
   int32_t dynamic_offset() const { return scalar<int32_t>(8, -1); }
 };
 
@@ -205,27 +219,27 @@ class Constant : public Table {
   uint64_t size() const { return scalar<uint64_t>(1, 0); }
 };
 
-// Elementwise instructions, run on a tile at a time: see cpp/engine/kernels/rows/tile.h.
+// Elementwise instructions, which run on one tile at a time: see cpp/engine/kernels/rows/tile.h.
 class TileProgram : public Table {
  public:
   using Table::Table;
   // Three words for each instruction: op (a TileOp), out, a, b (one byte each, the lowest first);
-  // c; the bits of a float32.
+  // then c; then value, as the bits of a float32.
   Vector<uint32_t> code() const { return Vector<uint32_t>(target(0)); }
   bool has_code() const { return field(0) != nullptr; }
-  // The values that Load and Store number.
+  // The values to which LOAD and STORE refer by index.
   Vector<uint32_t> operands() const { return Vector<uint32_t>(target(1)); }
   bool has_operands() const { return field(1) != nullptr; }
 };
 
-// What is done to results of a product or convolution before they leave the cache.
+// What is done to results of a product or convolution while they are in cache.
 class Epilogue : public Table {
  public:
   using Table::Table;
   bool clamped() const { return scalar<bool>(0, false); }
   float low() const { return scalar<float>(1, 0.0); }
   float high() const { return scalar<float>(2, 0.0); }
-  // Over the rows and columns of the result, which is among its operands.
+  // Runs over the rows and columns of the result, which is one of its operands.
   TileProgram program() const { return TileProgram(target(3)); }
   bool has_program() const { return field(3) != nullptr; }
   // A value [rows, columns] that is added before the clamp, if `added` is set.
@@ -233,9 +247,9 @@ class Epilogue : public Table {
   bool added() const { return scalar<bool>(5, false); }
 };
 
-// A matrix product with packed weights. Inputs: a, panels, bias, and since version 5, in which
-// panels may be float16, too, scales, if the panels are int8, or uint8 of 4 bits: as of a
-// DynamicProduct, with groups or without.
+// A matrix product with packed weights. Inputs: a, panels, bias, and since version 5 scales, if the
+// panels are int8, or uint8 with 4 bits, as in a DynamicProduct, with groups or without. Since
+// version 5 panels may also be float16.
 class Product : public Table {
  public:
   using Table::Table;
@@ -283,11 +297,12 @@ class Pooling : public Table {
   Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }
   bool has_dilation() const { return field(4) != nullptr; }
   bool count_padding() const { return scalar<bool>(5, false); }
-  // Of averages, if not 0.
+  // An average divides by it, if it is not 0.
   int64_t divisor() const { return scalar<int64_t>(6, 0); }
 };
 
-// Elementwise operators. Its operands are in the program; the first Store has the sizes of all.
+// Elementwise operators. The program has the operands; the operand of its first STORE has the sizes
+// of all.
 class Elementwise : public Table {
  public:
   using Table::Table;
@@ -324,17 +339,18 @@ class Reduction : public Table {
  public:
   using Table::Table;
   ReductionKind kind() const { return scalar<ReductionKind>(0, ReductionKind::SUM); }
-  // Reduced are first..last-1.
+  // Dimensions first..last-1 are reduced.
   uint32_t first() const { return scalar<uint32_t>(1, 0); }
   uint32_t last() const { return scalar<uint32_t>(2, 0); }
 };
 
-// Rows of a table. Inputs: table, indices. The result is of the table's dtype, or, since version 5
-// of any table in a half type, float32.
+// Rows of a table. Inputs: table, indices. The result has the table's dtype or, since version 5 for
+// tables in half types, float32.
 class Gather : public Table {
  public:
   using Table::Table;
-  // Of a table in panels, whose columns are taken: how many there are. 0 of a table [rows, width].
+  // The number of columns of a table in panels, of which columns are taken. 0 for a table [rows,
+  // width].
   int64_t columns() const { return scalar<int64_t>(0, 0); }
 };
 
@@ -352,8 +368,8 @@ class Attention : public Table {
   bool causal() const { return scalar<bool>(1, false); }
 };
 
-// From float32 to uint8 or back, number = scale * (integer - zero_point); or between int8 and
-// uint8, whose zero points are 128 apart: the same numbers. Since version 3, as all that follows.
+// Converts float32 to uint8 or back, number = scale * (integer - zero_point); or int8 to uint8 or
+// back, with zero points 128 apart, so that the numbers stay the same. Since version 3.
 class Convert : public Table {
  public:
   using Table::Table;
@@ -361,14 +377,14 @@ class Convert : public Table {
   int32_t zero_point() const { return scalar<int32_t>(1, 0); }
 };
 
-// Rows of float32 as uint8, each with a scale and zero point of its own. Inputs: x. Outputs: the
-// integers, and float32 [rows, 2]: scale and zero point.
+// Quantizes each row of float32 to uint8 with its own scale and zero point. Inputs: x. Outputs: the
+// integers, and float32 [rows, 2]: scale and zero point. Since version 3.
 class QuantizeRows : public Table {
  public:
   using Table::Table;
 };
 
-// What becomes of a sum: round_half_even(sum * multiplier) + zero_point, clamped.
+// From a sum to uint8: round_half_even(sum * multiplier) + zero_point, clamped. Since version 3.
 class Requantize : public Table {
  public:
   using Table::Table;
@@ -377,7 +393,7 @@ class Requantize : public Table {
   int32_t high() const { return scalar<int32_t>(2, 255); }
 };
 
-// Of uint8 a and b, which are repeated as elementwise operators do.
+// An elementwise operator of uint8 a and b, which are broadcast. Since version 3.
 class QuantizedBinary : public Table {
  public:
   using Table::Table;
@@ -393,20 +409,20 @@ class QuantizedBinary : public Table {
   bool has_requantize() const { return field(6) != nullptr; }
 };
 
-// What is added to uint8 results before they are stored. Since version 4.
+// A value that is added to uint8 results before they are stored. Since version 4.
 class QuantizedResidual : public Table {
  public:
   using Table::Table;
   // A value [rows, columns] of uint8; it may lie where the result does.
   uint32_t value() const { return scalar<uint32_t>(0, 0); }
-  // ADD or SUBTRACT. a is the result as `requantize` makes it, b the value.
+  // ADD or SUBTRACT; a is the requantized result, b the value.
   QuantizedBinary sum() const { return QuantizedBinary(target(1)); }
   bool has_sum() const { return field(1) != nullptr; }
 };
 
-// A matrix product of uint8 rows with packed int8 weights. Inputs: a, panels, start (int32: what
-// each column's sum starts from), multipliers (float32, one for each column). The result is uint8,
-// or float32: sum * multiplier, then the epilogue.
+// A matrix product of uint8 rows with packed int8 weights. Inputs: a, panels, start (int32: the
+// start of each column's sum), multipliers (float32, one for each column). The result is uint8, or
+// float32: sum * multiplier, then the epilogue. Since version 3.
 class QuantizedProduct : public Table {
  public:
   using Table::Table;
@@ -414,6 +430,7 @@ class QuantizedProduct : public Table {
   bool has_requantize() const { return field(0) != nullptr; }
   Epilogue epilogue() const { return Epilogue(target(1)); }
   bool has_epilogue() const { return field(1) != nullptr; }
+  // Since version 4.
   QuantizedResidual residual() const { return QuantizedResidual(target(2)); }
   bool has_residual() const { return field(2) != nullptr; }
 };
@@ -422,8 +439,9 @@ class QuantizedProduct : public Table {
 // (uint8), rows (float32 [rows, 2]: scale and zero point), panels (int8, or uint8 of 4 bits),
 // scales, shares, bias (float32; may be left out). Scales are float32, one for each column, and
 // shares int32: for each column the sum of its weights. With groups (of 4 bits), scales are float32
-// or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. What belongs to
-// columns is filled up with zeros to whole panels. The result is float32.
+// or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. Arrays with one
+// element for each column are filled up with zeros to whole panels. The result is float32. Since
+// version 3.
 class DynamicProduct : public Table {
  public:
   using Table::Table;
@@ -434,8 +452,8 @@ class DynamicProduct : public Table {
   bool has_epilogue() const { return field(2) != nullptr; }
 };
 
-// A convolution of uint8 images. Inputs: images, weights, start, multipliers, as of a product. What
-// lies outside an image is `padding_value`. DENSE or DEPTHWISE.
+// A convolution of uint8 images. Inputs: images, weights, start, multipliers, as for a product.
+// Pixels outside the image are `padding_value`. DENSE or DEPTHWISE. Since version 3.
 class QuantizedConvolution : public Table {
  public:
   using Table::Table;
@@ -455,18 +473,19 @@ class QuantizedConvolution : public Table {
   bool has_requantize() const { return field(7) != nullptr; }
   Epilogue epilogue() const { return Epilogue(target(8)); }
   bool has_epilogue() const { return field(8) != nullptr; }
+  // Since version 4.
   QuantizedResidual residual() const { return QuantizedResidual(target(9)); }
   bool has_residual() const { return field(9) != nullptr; }
 };
 
-// Each uint8 replaced by what a table of 256 bytes says. Inputs: x, table.
+// Replaces each uint8 by its entry in a table of 256 bytes. Inputs: x, table. Since version 3.
 class Lookup : public Table {
  public:
   using Table::Table;
 };
 
-// Pooling of uint8 images. Inputs: images [N, C, H, W]. Averages are requantised; a maximum is what
-// it was.
+// Pooling of uint8 images. Inputs: images [N, C, H, W]. Averages are requantized, maxima are not.
+// Since version 3.
 class QuantizedPooling : public Table {
  public:
   using Table::Table;
@@ -481,16 +500,16 @@ class QuantizedPooling : public Table {
   Vector<int64_t> dilation() const { return Vector<int64_t>(target(4)); }
   bool has_dilation() const { return field(4) != nullptr; }
   bool count_padding() const { return scalar<bool>(5, false); }
-  // Of averages, if not 0.
+  // An average divides by it, if it is not 0.
   int64_t divisor() const { return scalar<int64_t>(6, 0); }
   int32_t in_zero_point() const { return scalar<int32_t>(7, 0); }
-  // Scale of the input over that of the result.
+  // The input's scale divided by the result's.
   float multiplier() const { return scalar<float>(8, 1.0); }
   Requantize requantize() const { return Requantize(target(9)); }
   bool has_requantize() const { return field(9) != nullptr; }
 };
 
-// One fused operator. Its number is what errors and events are reported under.
+// One fused operator. Errors and events name it by its index.
 class Node : public Table {
  public:
   using Table::Table;
@@ -575,12 +594,11 @@ class Graph : public Table {
   uint32_t n_outputs() const { return scalar<uint32_t>(5, 0); }
   // Bytes of the memory that values in scratch share.
   uint64_t scratch_size() const { return scalar<uint64_t>(6, 0); }
-  // Sizes that follow from the inputs' sizes: since version 2. Without any, all is as the values
-  // say.
+  // Sizes that follow from the inputs' sizes. Without any, all sizes are fixed. Since version 2.
   Tables<Expression> expressions() const { return Tables<Expression>(target(7)); }
   bool has_expressions() const { return field(7) != nullptr; }
-  // For each input, then each output: the value that has its own sizes, which are those at the
-  // upper bounds; -1 for a number. There where there are expressions.
+  // For each input, then each output: the value that has its sizes (those at the upper bounds), or
+  // -1 for a number. Empty if there are no expressions. Since version 2.
   Vector<int32_t> arguments() const { return Vector<int32_t>(target(8)); }
   bool has_arguments() const { return field(8) != nullptr; }
 };

@@ -1,5 +1,5 @@
 // The parts of a graph as read from a payload, not yet checked. backends/cpu/payload.h reads them
-// from the engine's own payload; Graph::load checks and takes them, whoever read them.
+// from the engine's own payload; Graph::load checks and takes them, from any reader.
 #pragma once
 
 #include "rushlight/engine/types/parameters.h"

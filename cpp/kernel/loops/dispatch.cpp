@@ -94,7 +94,7 @@ bool has(Isa) { return false; }
 
 #endif
 
-// What is wished for, or the best instead; *refusal says why.
+// The instruction set that was asked for, or the best one instead; *refusal says why.
 Isa choose(const char* wish, const char** refusal) {
   Isa isa;
   if (wish == nullptr || *wish == '\0') return best_isa();

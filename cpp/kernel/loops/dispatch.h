@@ -28,7 +28,7 @@
 namespace rushlight::kernels {
 
 enum class Isa : uint8_t { Plain, Avx2, Avx512, Avx512Vnni, Neon, NeonDot, NeonI8mm };
-// Of those that a processor has the last is the best.
+// In ascending order: the last one that a processor has is the best.
 constexpr Isa kIsas[] = {Isa::Plain, Isa::Avx2,    Isa::Avx512,  Isa::Avx512Vnni,
                          Isa::Neon,  Isa::NeonDot, Isa::NeonI8mm};
 
@@ -128,7 +128,7 @@ bool isa_by_name(StringView name, Isa* isa);
 #define RL_VECTORIZE
 #endif
 
-// Of functions whose arguments stay in registers: those of a tile.
+// For functions whose arguments must stay in registers, such as those of a tile.
 #if defined(__GNUC__)
 #define RL_INLINE inline __attribute__((always_inline))
 #else

@@ -112,7 +112,7 @@ static inline double vlog(double x) {
   p = p * z + 6.666666666666735130e-01;
   const double square = 0.5 * f * f;
   double result = k * kLn2High - ((square - (s * (square + p * z) + k * kLn2Low)) - f);
-  // What this does not give for numbers that are not finite and positive.
+  // Corrects the result for numbers that are not finite and positive.
   result = x == kDoubleInf ? kDoubleInf : result;
   result = x == 0.0 ? -kDoubleInf : result;
   return x >= 0.0 ? result : __builtin_nan("");

@@ -139,7 +139,7 @@ static inline Mantissa split(float x) {
   return {static_cast<float>(n) - (tiny ? 25.0f : 0.0f), m - 1.0f};
 }
 
-// What ln(1 + f) has beyond f - f^2 / 2.
+// ln(1 + f) minus its first terms f - f^2 / 2.
 static inline float log1p_tail(float f) {
   float p = 7.0376836292e-2f;
   p = p * f - 1.1514610310e-1f;

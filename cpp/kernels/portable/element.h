@@ -14,7 +14,7 @@ struct Truth {
   uint8_t byte;
 };
 
-// What an element in memory compares as.
+// The type in which an element in memory is compared.
 template <typename T>
 T number(T x) {
   return x;
@@ -43,7 +43,7 @@ inline float float_at(const Tensor& tensor, int64_t offset) {
   return static_cast<float>(double_at(tensor, offset));
 }
 
-// The same of an integer or bool tensor.
+// The same for an integer or bool tensor.
 inline int64_t int64_at(const Tensor& tensor, int64_t offset) {
   if (tensor.dtype == DType::Int64) return tensor.as<int64_t>()[offset];
   if (tensor.dtype == DType::Int32) return tensor.as<int32_t>()[offset];

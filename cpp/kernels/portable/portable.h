@@ -1,4 +1,7 @@
-// The portable kernels: every operator in plain C++, with loops that the compiler vectorises.
+// The portable kernels compute every operator of ops/ops.yaml, for all dtypes that it lists.
+// "Portable" is ExecuTorch's name for this kernel set, which every build has; it does not mean
+// scalar code. The loops in loops/ are compiled once for each instruction set and chosen at run
+// time.
 #pragma once
 
 #include "rushlight/core/status.h"

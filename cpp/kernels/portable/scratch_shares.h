@@ -17,7 +17,7 @@ class ScratchShares {
   void* memory(int64_t share) const {
     return static_cast<uint8_t*>(memory_) + static_cast<size_t>(share) * bytes_;
   }
-  // Calls body(share, first, step) for every share: it works on items first, first + step, …
+  // Calls body(share, first, stride) for every share: it works on items first, first + stride, …
   template <typename Body>
   void run(KernelContext& ctx, int64_t items, Body&& body) const {
     const int64_t used = items < count_ ? items : count_;

@@ -5,10 +5,10 @@
 namespace rushlight {
 namespace {
 
-constexpr uint8_t kMagic[] = {'R', 'L', 'D', 'M', 2};  // and the version
-constexpr size_t kHeader = sizeof(kMagic) + 1;         // and what is left out
+constexpr uint8_t kMagic[] = {'R', 'L', 'D', 'M', 2};  // the last byte is the version
+constexpr size_t kHeader = sizeof(kMagic) + 1;         // and a byte that says what is left out
 constexpr size_t kMaxDigits = 15;                      // of an id that is a number
-constexpr int kMaxCopies = 16;                         // of copies
+constexpr int kMaxCopies = 16;                         // the greatest depth of nested copies
 
 // The number that an id is written as; false if it is another text.
 bool is_number(StringView id, uint64_t* number) {
@@ -24,8 +24,8 @@ bool is_number(StringView id, uint64_t* number) {
   return true;
 }
 
-// What stands at `index` of a sequence: runs of equal numbers, runs of numbers that rise by 1, and
-// copies of what stands before, which have such in turn. 0 behind the end.
+// The number at `index` of a sequence, 0 after its end. A sequence has runs of equal numbers, runs
+// of numbers that rise by 1, and copies of earlier parts, which may contain copies.
 uint64_t number_at(VarintReader sequence, uint64_t index) {
   enum Kind : uint64_t { kSame, kRising, kCopy };
   for (int copies = 0; copies <= kMaxCopies; ++copies) {
@@ -83,8 +83,8 @@ Span<const uint8_t> VarintReader::bytes(uint64_t size) {
 }
 
 VarintReader VarintReader::sized() {
-  const Span<const uint8_t> found = bytes(number());
-  return {found.data(), found.data() + found.size()};
+  const Span<const uint8_t> block = bytes(number());
+  return {block.data(), block.data() + block.size()};
 }
 
 DebugLines::DebugLines(Span<const uint8_t> map) {
@@ -100,7 +100,7 @@ DebugLines::DebugLines(Span<const uint8_t> map) {
 size_t DebugLines::text(uint64_t number, char* buffer, size_t size) const {
   if (size == 0) return 0;
   VarintReader strings = strings_;
-  uint64_t length = 0;  // of all of it, of which the buffer holds the beginning
+  uint64_t length = 0;  // of the whole text; the buffer holds its beginning
   const uint64_t room = size - 1;
   for (; number > 0 && strings.more(); --number) {
     const uint64_t shared = strings.number();
@@ -122,7 +122,7 @@ size_t DebugLines::text(uint64_t number, char* buffer, size_t size) const {
 uint64_t DebugLines::find(StringView text) const {
   VarintReader strings = strings_;
   uint64_t length = 0;
-  size_t same = 0;  // how much the string before has in common with the text
+  size_t same = 0;  // how many bytes the string has in common with the one before
   for (uint64_t number = 1; strings.more(); ++number) {
     const uint64_t shared = strings.number();
     const Span<const uint8_t> rest = strings.bytes(strings.number());
@@ -139,7 +139,7 @@ uint64_t DebugLines::find(StringView text) const {
   return 0;
 }
 
-uint64_t DebugLines::line(uint64_t number, Line* found) const {
+uint64_t DebugLines::line(uint64_t number, Line* out) const {
   VarintReader blocks = lines_;
   uint64_t seen = 0;
   while (blocks.more()) {
@@ -151,15 +151,15 @@ uint64_t DebugLines::line(uint64_t number, Line* found) const {
       line.number += blocks.difference();
       line.text = blocks.number();
       if (blocks.failed()) return seen;
-      if (seen++ == number) *found = line;
+      if (seen++ == number) *out = line;
     }
   }
   return seen;
 }
 
-size_t DebugLines::lines(uint64_t reference, Line* found, size_t most) const {
+size_t DebugLines::lines(uint64_t reference, Line* lines, size_t most) const {
   if (reference == 0 || most == 0) return 0;
-  const uint64_t there = line(reference - 1, found);
+  const uint64_t there = line(reference - 1, lines);
   if (reference <= there) return 1;
   VarintReader sets = sets_;
   for (uint64_t set = there + 1; sets.more(); ++set) {
@@ -169,7 +169,7 @@ size_t DebugLines::lines(uint64_t reference, Line* found, size_t most) const {
     for (uint64_t i = 0; i < count && sets.more(); ++i) {
       number += sets.difference();
       const bool is_there = number > 0 && number <= there;
-      if (set == reference && n < most && is_there) line(number - 1, &found[n++]);
+      if (set == reference && n < most && is_there) line(number - 1, &lines[n++]);
     }
     if (set == reference) return sets.failed() ? 0 : n;
   }

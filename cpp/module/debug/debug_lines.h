@@ -1,7 +1,7 @@
 // A view of the half of a debug map that is read in place (named data `rushlight/debug` from
 // version 2 on, docs/file-format.md): which lines of Python instructions and places in delegates
-// come from. Takes no memory and trusts nothing: what is damaged is a line that is not known. Every
-// question is answered in one pass over the bytes that it concerns.
+// come from. It allocates nothing and trusts nothing: a damaged line is an unknown line. Every
+// query is one pass over the bytes that it concerns.
 #pragma once
 
 #include <cstddef>
@@ -46,20 +46,20 @@ class DebugLines {
 
   explicit DebugLines(Span<const uint8_t> map);
 
-  // Whether it is such a map; of one that is not, nothing is known.
+  // Whether the bytes are such a map; otherwise all queries answer "unknown".
   bool present() const { return present_; }
   // What an instruction, or a place inside a delegate, refers to: 0 is nothing.
   uint64_t instruction(StringView method, size_t index) const;
   uint64_t place(StringView method, size_t delegate, StringView id) const;
   // The lines that a reference stands for, at most `most`; returns how many.
-  size_t lines(uint64_t reference, Line* found, size_t most) const;
+  size_t lines(uint64_t reference, Line* lines, size_t most) const;
   // Writes a text, cut to `size` between characters and closed with a NUL; returns its length.
   size_t text(uint64_t number, char* buffer, size_t size) const;
 
  private:
   uint64_t find(StringView text) const;
   // Finds a line, counted from 0, if it is there; returns how many lines there are.
-  uint64_t line(uint64_t number, Line* found) const;
+  uint64_t line(uint64_t number, Line* out) const;
   VarintReader method(StringView name) const;
 
   bool present_ = false;

@@ -105,17 +105,17 @@ void put_lines(const Method& method, const DebugLines& map, Writer& out) {
   if (reference == 0 && method.failed_instruction() != Method::kNoInstruction) {
     reference = map.instruction(method.name(), method.failed_instruction());
   }
-  DebugLines::Line found[kMaxLines];
-  const size_t n = map.lines(reference, found, kMaxLines);
+  DebugLines::Line lines[kMaxLines];
+  const size_t n = map.lines(reference, lines, kMaxLines);
   char text[kMaxText];
   for (size_t i = 0; i < n; ++i) {
     LineWriter line(out);
-    if (map.text(found[i].file, text, sizeof(text)) == 0) continue;
+    if (map.text(lines[i].file, text, sizeof(text)) == 0) continue;
     line.file(text);
-    line.number(found[i].number);
-    map.text(found[i].function, text, sizeof(text));
+    line.number(lines[i].number);
+    map.text(lines[i].function, text, sizeof(text));
     line.function(text);
-    map.text(found[i].text, text, sizeof(text));
+    map.text(lines[i].text, text, sizeof(text));
     line.code(text);
   }
 }

@@ -22,8 +22,8 @@ const char* skip_string(const char* at, const char* end) {
   return nullptr;
 }
 
-// Behind the value that starts at `at`; nullptr if there is none. Goes over nested ones without
-// recursion, so that no depth is too much.
+// Behind the value that starts at `at`; nullptr if there is none. Skips nested values without
+// recursion, so that any depth is safe.
 const char* skip_value(const char* at, const char* end) {
   if (at == nullptr) return nullptr;
   size_t depth = 0;

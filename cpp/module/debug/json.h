@@ -1,6 +1,6 @@
 // A view of JSON text, for the little that the runtime reads of a program's named data: finds
-// values by key and index, without memory and without trust. What is no JSON, or not there, is a
-// value that is not present, and everything of that is empty.
+// values by key and index, without memory and without trust. Text that is not JSON, or a missing
+// key, gives a value that is not present, whose members are not present either.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@ class Json {
   explicit Json(StringView text);
 
   bool present() const { return at_ != nullptr; }
-  // Of an object; the first of that key.
+  // The first member of an object with this key.
   Json operator[](StringView key) const;
-  // Of an array.
+  // An element of an array.
   Json operator[](size_t index) const;
   // How many items an array has; 0 for anything else.
   size_t size() const;
-  // Of a whole number; -1 for anything else.
+  // The value of a whole number; -1 for anything else.
   int64_t number() const;
   // Writes the text of a string, escapes undone, cut to `size` and closed with a NUL; returns its
   // length.

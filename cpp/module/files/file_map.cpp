@@ -39,7 +39,7 @@ Status out_of_memory(Message& message) {
 
 namespace {
 
-// A clock tick of the system, and some: two writes within it may leave one time.
+// More than a tick of the system's clock, within which two writes may leave the same time.
 constexpr int64_t kTick = 20'000'000;
 
 #if defined(__APPLE__)
@@ -86,7 +86,7 @@ Status check_kind(const struct stat& info, Message& message) {
   return message.fail(Code::MemoryAllocationFailed, "it is too large for this system");
 }
 
-// Opens a file, and nothing that is none: to open a device may do something, to open a pipe wait.
+// Opens regular files only: opening a device may have effects, and opening a pipe may block.
 Status open_file(const char* path, int* file, struct stat* info, Message& message) {
   if (::stat(path, info) != 0) return fail_with_errno(message);
   RL_TRY(check_kind(*info, message));
@@ -97,7 +97,7 @@ Status open_file(const char* path, int* file, struct stat* info, Message& messag
 
 }  // namespace
 
-// What is known of a guarded file, and what it is asked by.
+// What is remembered of a guarded file, and how it is queried.
 struct FileMap::Watch {
   int file = -1;
   struct stat info = {};
@@ -109,7 +109,7 @@ struct FileMap::Watch {
   }
 
   Status start(const char* name, Message& message) {
-    // Of a file that was written this moment, the next write could leave the same time.
+    // Wait if the file was written just now: another write could leave the same time.
     for (int i = 0; i < 5 && (since(modified(info)) < kTick || since(changed(info)) < kTick); ++i) {
       const timespec pause = {0, kTick};
       ::nanosleep(&pause, nullptr);
@@ -183,7 +183,7 @@ Status FileMap::check_unchanged(Message& message) const {
         static_cast<long long>(before.st_size), static_cast<long long>(now.st_size), kAdvice);
   }
   const bool is_written = !same(modified(now), modified(before));
-  // Another file was renamed over it: nobody can open it any more, and its bytes stay.
+  // Another file was renamed over it: the old one cannot be opened any more, so its bytes stay.
   const bool is_gone = now.st_nlink == 0;
   if (!is_written && (is_gone || same(changed(now), changed(before)))) return {};
   return message.fail(Code::AccessFailed, "%s was changed after it was loaded: %s; %s",

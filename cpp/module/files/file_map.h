@@ -1,8 +1,8 @@
 // A file's bytes in memory: mapped where the system can map, read otherwise.
 //
-// A mapped file must stay as it is while it is used: what others write to it shows, and reading
-// behind an end that was cut off ends the process. Who cannot promise that reads it instead
-// (`map`), or has it watched (`guard`). A file that is renamed over keeps its bytes.
+// A mapped file must stay as it is while it is used: others' writes to it are visible, and reading
+// past a truncated end kills the process. Callers that cannot promise that read it instead (`map`),
+// or have it watched (`guard`). A file that is renamed over keeps its bytes.
 #pragma once
 
 #include <cstddef>

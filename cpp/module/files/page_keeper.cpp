@@ -6,7 +6,7 @@
 namespace rushlight {
 namespace {
 
-// The bytes that places cover which come in the order of their starts.
+// The number of bytes covered by places, which come in the order of their starts.
 struct Cover {
   size_t bytes = 0;
   size_t end = 0;

@@ -1,5 +1,5 @@
-// Gives back the pages that the tensors of a method have touched and need no more, so that its
-// memory follows the sizes of its tensors, not their bounds.
+// Releases the pages that the tensors of a method have touched and no longer need, so that its
+// memory follows the sizes of its tensors and not their bounds.
 //
 // Tensors lie where the plan of the bounds puts them, and a tensor of n bytes touches the first n
 // bytes of its place. After a run with other sizes than the one before, the keeper adds up what the

@@ -33,7 +33,7 @@ from rushlight.capture.tracing import tracing
 from rushlight.ir.findings import Finding, distinct
 from rushlight.ir.source import Source, source_in
 from rushlight.ir.symbols import in_words
-from rushlight.ir.torch_release import guards_of
+from rushlight.ir.torch_release import guards_of, text_of
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _model_fails(error: Exception, message: str, attempt: Attempt) -> Iterator[F
         yield Finding(
             "model-fails",
             f"the model itself fails on the example inputs: {type(eager).__name__}: "
-            f"{_first_line(str(eager))}",
+            f"{_first_line(text_of(eager))}",
             "Run model(*args, **kwargs) and mend that first",
             line_of(eager),
             torch=message,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rushlight.check.fused import Fault
 from rushlight.errors import REPORT_IT, Code, LoadError, RunError
 from rushlight.ir.findings import Finding
+from rushlight.ir.torch_release import text_of
 
 _MEMORY = (Code.MEMORY_ALLOCATION_FAILED, Code.OUT_OF_RESOURCES)
 _MISSING = (Code.OPERATOR_MISSING, Code.NOT_FOUND)
@@ -16,7 +17,7 @@ def eager_fails(error: Exception) -> Finding:
     return Finding(
         "model-fails",
         f"the model itself fails on the example inputs: {type(error).__name__}: "
-        f"{' '.join(str(error).split())}",
+        f"{' '.join(text_of(error).split())}",
         "Give example inputs that it takes, or pass verify=False",
     )
 
@@ -66,10 +67,16 @@ def departs(output: int, reason: str, fault: Fault) -> Finding:
         fault: the first node or fused operator that departs.
     """
     until = "write the line with other operators" if fault.source.file else "pass verify=False"
-    other = ", or export with backend='portable'" if fault.is_delegated else ""
+    whose, other = _OURS, ""
+    if fault.backend:
+        whose = (
+            f"This is an error of the backend {fault.backend}, of a library that it uses, or of "
+            f"Rushlight: {REPORT_IT}"
+        )
+        other = ", or export with backend='portable'"
     return Finding(
         "not-lowered",
         f"the program does not compute what eager does: output {output}: {reason}. {fault.text}",
-        f"{_OURS}; until it is mended, {until}{other}",
+        f"{whose}; until it is mended, {until}{other}",
         fault.source,
     )

@@ -45,12 +45,12 @@ class Fault:
     Attributes:
         text: a sentence.
         source: the user's line; empty if no single operator is to blame.
-        is_delegated: whether a backend computes it.
+        backend: the id of the backend that computes it; "" if none does, or any may.
     """
 
     text: str
     source: Source
-    is_delegated: bool = False
+    backend: str = ""
 
 
 def fault_in_quantised(
@@ -79,7 +79,7 @@ def fault_in_quantised(
         reason = difference(result, wanted, tolerance)
         if reason is not None:
             return _fault_of(node, reason)
-        noise[node] = as_array(result).astype(np.float64) - as_array(wanted)
+        noise[node] = _error(result, wanted)
     exact = [v for v in whole.results if isinstance(v, torch.Tensor)]
     for i, (wanted, result) in enumerate(zip(exact, results[len(recorded) :], strict=True)):
         reason = difference(result, wanted, _CHOSEN)
@@ -284,7 +284,8 @@ class _Rounding:
         if quantizes(node):
             changes: _Array = draw.choice((-1, 1), shape)
             return np.where(draw.random(shape) < _SHARE, changes, 0)
-        magnitude = float(value.double().square().mean().sqrt()) if value.numel() else 0.0
+        finite = value[value.isfinite()]
+        magnitude = float(finite.double().square().mean().sqrt()) if finite.numel() else 0.0
         return draw.standard_normal(shape) * (_SHARE * magnitude)
 
 
@@ -297,12 +298,25 @@ def _within(node: Node, values: _Array) -> Any:
 
 
 def _departure(got: Sequence[Any], wanted: Sequence[Any]) -> float:
-    """The norm of the difference of all results, relative to the norm of `wanted`."""
+    """The norm of the difference of all results, relative to the norm of the finite values of
+    `wanted`."""
     pairs = [
-        (as_array(one).astype(np.float64), as_array(other).astype(np.float64))
+        (one, other)
         for one, other in zip(got, wanted, strict=True)
         if isinstance(other, torch.Tensor)
     ]
-    noise = sum(float(np.square(one - other).sum()) for one, other in pairs)
-    signal = sum(float(np.square(other).sum()) for _, other in pairs)
+    noise = sum(float(np.square(_error(one, other)).sum()) for one, other in pairs)
+    values = [as_array(other).astype(np.float64) for _, other in pairs]
+    signal = sum(float(np.square(value[np.isfinite(value)]).sum()) for value in values)
     return float(np.sqrt(noise / signal)) if signal else float(np.sqrt(noise))
+
+
+def _error(got: Any, wanted: Any) -> _Array:
+    """The difference of values: 0 where both are the same infinity or NaN, infinite where only one
+    of them is finite."""
+    one, other = (as_array(value).astype(np.float64) for value in (got, wanted))
+    with np.errstate(invalid="ignore"):
+        error = one - other
+    is_same = (one == other) | (np.isnan(one) & np.isnan(other))
+    is_finite = np.isfinite(one) & np.isfinite(other)
+    return np.where(is_same, 0.0, np.where(is_finite, error, np.inf))

@@ -149,7 +149,7 @@ def check_method(
         raise refusal(advice.eager_fails(error), where=method) from error
     varies = bool(program.range_constraints)
     try:
-        module = load_to_compare(manager.buffer, form)
+        module = load_to_compare(manager.buffer, method, form)
     except LoadError as error:
         finding = advice.cannot_load(error, has_varying_sizes=varies)
         raise refusal(finding, code=error.code, where=method) from error
@@ -237,7 +237,7 @@ def first_departure(
                 what = f"a delegate of {backend}" if backend else str(node.target)
                 text = f"The first node that departs is {name} ({what}): {reason}"
                 source = source_of(node)
-                return Fault(text, source if source.is_users else Source(), bool(backend))
+                return Fault(text, source if source.is_users else Source(), backend)
     text = "No single node departs from the Edge graph: a stage before it changed the result"
     return Fault(text, Source())
 

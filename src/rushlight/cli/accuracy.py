@@ -118,7 +118,7 @@ def main(
         from rushlight.accuracy import compare
         from rushlight.api import export
         from rushlight.cli.target import read_data, read_target
-        from rushlight.pipeline import check_program_path
+        from rushlight.serialize.file import check_program_path
 
         if output is not None:
             check_program_path(output)

@@ -27,7 +27,8 @@ from rushlight.errors import Code, RunError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rushlight.runtime.module import Module, TraceEvent
+    from rushlight.runtime.measures import TraceEvent
+    from rushlight.runtime.module import Module
 
 NAME = "bench"
 HELP = help_text(

@@ -107,7 +107,7 @@ def main(
         stages("import PyTorch")
         from rushlight.api import export
         from rushlight.cli.target import default_output, read_data, read_target
-        from rushlight.pipeline import check_program_path
+        from rushlight.serialize.file import check_program_path
 
         path = output or default_output(model)
         check_program_path(path)  # now, and not after an export of minutes

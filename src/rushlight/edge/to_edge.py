@@ -41,7 +41,7 @@ from rushlight.ir.branches import branches
 from rushlight.ir.dialect import ATEN, CORE_ATEN, EDGE
 from rushlight.ir.findings import Finding, refusal
 from rushlight.ir.programs import copy_program
-from rushlight.ir.quiet import quiet
+from rushlight.ir.quiet import LEAF_SPECS, quiet
 from rushlight.ir.rewrite import remove_dead
 from rushlight.ir.source import (
     carry_debug_handles,
@@ -77,7 +77,7 @@ def to_core_aten(
     if whole:
         program = copy_program(program)
         hide(program.graph, whole)
-    with quiet(warned="LeafSpec.* is deprecated"):  # torch's own, about its own tree specs
+    with quiet(warned=LEAF_SPECS):
         try:
             with broadcast_counts(), comparing_without_guards():
                 prepared = prepare_branches(prepare_state(program))

@@ -10,7 +10,7 @@ from rushlight.inspect.filebytes import same_place
 from rushlight.inspect.memory import arenas_of
 from rushlight.inspect.model import Delegate, Instruction, Method, Slot, Value
 from rushlight.inspect.origin import Row, Signature, coverage_of, rows_of
-from rushlight.inspect.scratch import scratch_of
+from rushlight.inspect.payloads import scratch_of
 from rushlight.inspect.values import describe_values, name_results, name_the_rest
 from rushlight.schema import program as fb
 from rushlight.schema.debug import DebugMethod

@@ -13,7 +13,8 @@ from typing import Any
 
 from rushlight.inspect.model import Source, Work
 from rushlight.inspect.work import InstructionWork, Sizes, work_of
-from rushlight.runtime.module import Module, TraceEvent
+from rushlight.runtime.measures import TraceEvent
+from rushlight.runtime.module import Module
 from rushlight.runtime.peaks import Peaks
 from rushlight.schema.codec import Buffer
 

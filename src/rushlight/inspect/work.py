@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rushlight.errors import Error, LoadError
-from rushlight.inspect.engine_work import engine_work
+from rushlight.errors import Error
 from rushlight.inspect.model import Actual, Instruction, Value, Work
 from rushlight.inspect.origin import Row, delegate_rows, unique_sources
+from rushlight.inspect.payloads import PayloadNode, joined, nodes_of
 from rushlight.inspect.program import methods_of
-from rushlight.inspect.xnnpack_work import Node, joined, xnnpack_nodes
 from rushlight.runtime.stepping import Stepper
 from rushlight.schema.codec import Buffer
-from rushlight.serialize.segments import Data, as_bytes
-
-
-def _engine_nodes(payload: Buffer, inputs: Sequence[Actual | None]) -> list[Node]:
-    return [Node(work) for work in engine_work(payload, inputs)]
-
-
-# For each backend whose payloads can be read, a function that lists the nodes of one in order.
-_PAYLOADS: dict[str, Callable[[Buffer, Sequence[Actual | None]], list[Node]]] = {
-    "CpuBackend": _engine_nodes,
-    "XnnpackBackend": xnnpack_nodes,
-}
+from rushlight.serialize.segments import as_bytes
 
 # Products: the positions of the left and of the right matrix [..., depth, columns].
 _PRODUCTS = {
@@ -44,7 +32,7 @@ class InstructionWork:
     """The work of an instruction, and of the nodes of a delegate by the ids in its events."""
 
     whole: Work
-    nodes: dict[str, Node] = field(default_factory=dict)
+    nodes: dict[str, PayloadNode] = field(default_factory=dict)
 
     @property
     def inside(self) -> dict[str, Work]:
@@ -88,7 +76,7 @@ def work_of(
             payload = pte.delegate_blobs[delegate.processed.index]
             actual = [_actual(method.values[i]) for i in instruction.args]
             rows = delegate_rows(debug.method(method.name), instruction.delegate)
-            nodes = _with_rows(_nodes_of(delegate.id, payload, actual), rows)
+            nodes = _with_rows(nodes_of(delegate.id, as_bytes(payload), actual), rows)
             works.append(InstructionWork(Work(instruction.op), nodes))
         works_by_method[method.name] = works
     return works_by_method
@@ -153,22 +141,14 @@ def flops_of(source: str | os.PathLike[str] | Buffer, method: str = "forward") -
     return total
 
 
-def _nodes_of(backend: str, payload: Data, inputs: Sequence[Actual | None]) -> list[Node]:
-    reader = _PAYLOADS.get(backend)
-    if reader is None:
-        return []
-    try:
-        return reader(as_bytes(payload), inputs)
-    except LoadError:
-        return []
-
-
-def _with_rows(nodes: Sequence[Node], rows: Mapping[str, Sequence[Row]]) -> dict[str, Node]:
+def _with_rows(
+    nodes: Sequence[PayloadNode], rows: Mapping[str, Sequence[Row]]
+) -> dict[str, PayloadNode]:
     """The nodes of a delegate by the ids in its events, with the model's operators and lines; nodes
     of a backend whose payloads cannot be read have no work."""
     by_id = {str(i): node for i, node in enumerate(nodes)}
     for place, listed in rows.items():
-        work = by_id.setdefault(place, Node(Work(place))).work
+        work = by_id.setdefault(place, PayloadNode(Work(place))).work
         work.nodes = list(dict.fromkeys(row.name for row in listed))
         work.sources = unique_sources(listed)
     return by_id

@@ -20,15 +20,15 @@ KINDS = {
     "missing-fake": "a custom operator without a fake implementation",
     "model-fails": "the model itself fails on the example inputs",
     "mutated-input": "the model writes its input",
-    "narrower-range": "the model takes fewer sizes than dynamic_shapes says",
+    "narrower-range": "the model takes fewer sizes than dynamic_shapes allows",
     "not-lowered": "the program cannot be lowered",
     "python-state": "a Python attribute changes from call to call",
-    "related-sizes": "sizes that are declared apart are tied to each other",
+    "related-sizes": "two sizes with different names must be equal",
     "specialised-size": "a size that should vary is fixed by the model",
     "tensor-to-python": "a tensor's value becomes a Python number",
     "unsupported-dtype": "a dtype that a program cannot hold",
     "unsupported-operator": "an operator without a kernel",
-    "unsupported-output": "a returned object that is no container of tensors",
+    "unsupported-output": "a returned object that is not a container of tensors",
     "wrong-dynamic-shapes": "dynamic_shapes does not fit the inputs",
 }
 GALLERY = "docs/gallery"

@@ -6,19 +6,25 @@ shown, and nothing stays filtered afterwards.
 
 from __future__ import annotations
 
+import copy
 import logging
 import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
+from typing import TypeVar
 
 # torchao says which of its libraries for GPUs do not load here, and torch what it thinks of the
 # way in which torchao registers its types.
-_OF_TORCHAO = {
+OF_TORCHAO = {
     "torchao": r"Failed to load .* Could not load this library|Skipping import of cpp extensions",
     "torch.utils._pytree": r"register_constant\(\) on Enum subclasses is deprecated",
 }
+
+Module = TypeVar("Module")
+LEAF_SPECS = "LeafSpec.* is deprecated"
+"""What torch warns of when it copies tree specs of its own."""
 
 
 @contextmanager
@@ -51,11 +57,17 @@ def _log_without(name: str, pattern: str) -> Iterator[None]:
         logger.removeFilter(is_shown)
 
 
+def deep_copy(module: Module) -> Module:
+    """A deep copy of a module, without what torch says of the tree specs in graphs of its own."""
+    with quiet(warned=LEAF_SPECS):
+        return copy.deepcopy(module)
+
+
 def import_torchao() -> None:
     """Import what we use of torchao, without what it says of its own build.
 
     Raises:
         ImportError: torchao is not installed, or does not fit torch.
     """
-    with quiet(logged=_OF_TORCHAO):
+    with quiet(logged=OF_TORCHAO):
         import_module("torchao.quantization.pt2e.quantize_pt2e")

@@ -40,6 +40,12 @@ def guards_of(program: ExportedProgram) -> list[str]:
     return [re.sub(r"\btorch\.sym_(min|max)\(", r"\1(", guard) for guard in found]
 
 
+def text_of(error: Exception) -> str:
+    """What an error of torch says. Where shapes do not fit, 2.15 begins with the operator that it
+    made of the call ("addmm: mat1 and mat2 shapes …"), which is no word of the model's."""
+    return re.sub(r"\A\w+: (?=mat1 and mat2 shapes )", "", str(error))
+
+
 @contextmanager
 def comparing_without_guards() -> Iterator[None]:
     """While active, AOT Autograd of torch 2.15, which asks whether an output that is a view has the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -20,16 +20,8 @@ from rushlight.ir.source import Source, source_of
 from rushlight.partition.debug_map import numbered_calls
 from rushlight.partition.flat import flatten
 from rushlight.partition.named_data import NamedDataStoreOutput
+from rushlight.partition.registry import find_stage
 from rushlight.schema.program import CompileSpec
-
-Saver = Callable[["LoweredBackendModule", "ExecutorchBackendConfig | None"], bytes]
-_saver: Saver | None = None
-
-
-def set_saver(saver: Saver) -> None:
-    """Set who turns a lowered module into a file: the stages that do so come after this one."""
-    global _saver
-    _saver = saver
 
 
 class LoweredBackendModule(torch.nn.Module):
@@ -131,8 +123,8 @@ class LoweredBackendModule(torch.nn.Module):
 
     def buffer(self, config: ExecutorchBackendConfig | None = None) -> bytes:
         """The module as a `.pte` file with one method, `forward`."""
-        assert _saver is not None, "rushlight.pipeline sets it"
-        return _saver(self, config)
+        file: bytes = find_stage("lowered_to_file")(self, config)
+        return file
 
     def set_places(self, numbers: Mapping[int | str, int | Iterable[int]]) -> None:
         """Note which calls the backend's own instructions were made of.

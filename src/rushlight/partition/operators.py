@@ -7,11 +7,13 @@ calls `translate`. What else a backend knows of an operator it adds in a subclas
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
 from rushlight.errors import Code, ExportError
@@ -98,3 +100,49 @@ def check_arguments(count: int, most: int) -> None:
             f"possible: export with backend='portable', or pass fewer, larger tensors",
             code=Code.NOT_SUPPORTED,
         )
+
+
+def may_take(
+    operators: Mapping[Any, Operator[Any]], dtypes: Container[torch.dtype], program: ExportedProgram
+) -> Callable[[Node], bool]:
+    """Tells for a call of a captured program whether the backend may take it, for
+    `Partitioner.ops_to_not_decompose`: a call that surely is not taken is decomposed at once, and
+    the program need not be lowered a second time.
+
+    Args:
+        operators: the backend's table; an operator that is not in it may be taken.
+        dtypes: those that results of the calls may have.
+        program: of the ATen dialect.
+    """
+    computed = _computed(program)
+
+    def is_constant(node: Any) -> bool:  # or may become one, once constants are folded
+        return isinstance(node, Node) and node not in computed
+
+    def accepts(node: Node) -> bool:
+        known = operators.get(node.target)
+        is_known_against = known is not None and known.why_not(node, is_constant) is not None
+        return val_of(node).dtype in dtypes and not is_known_against
+
+    return accepts
+
+
+def _computed(program: ExportedProgram) -> set[Node]:
+    """The nodes whose values depend on the values of the inputs, not only on their sizes."""
+    specs = {s.arg.name: s for s in program.graph_signature.input_specs}
+    computed: set[Node] = set()
+    for node in program.graph.nodes:
+        if node.op == "placeholder":
+            is_computed = specs[node.name].kind == InputKind.USER_INPUT
+        else:
+            is_computed = not computed.isdisjoint(node.all_input_nodes) and not _has_sizes_of(node)
+        if is_computed:
+            computed.add(node)
+    return computed
+
+
+def _has_sizes_of(node: Node) -> bool:
+    """Whether a call takes of its first argument no more than sizes and dtype."""
+    packet = getattr(node.target, "overloadpacket", node.target)
+    name = str(getattr(packet, "__name__", packet))
+    return name.endswith("_like") or name.startswith(("new_", "sym_"))

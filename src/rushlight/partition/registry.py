@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -11,9 +12,11 @@ from rushlight.partition.partitioner import Partitioner
 GROUP = "rushlight.backends"
 """The group of entry points: a backend's name, to its `Partitioner` class (or a function that
 returns a partitioner)."""
-_EXTRAS = ("coreml", "openvino")  # of our backends, those that need a package of their own
 DETAILS = "rushlight.backend_details"
 """The group of entry points: a backend's id, to its `BackendDetails` class."""
+
+STAGES = "rushlight.stages"
+"""The group of entry points: a stage that runs after this one, to its function."""
 
 
 def installed() -> list[str]:
@@ -33,7 +36,7 @@ def find_partitioner(name: str) -> Partitioner:
             f"unknown backend {name!r}; installed are {', '.join(installed())}",
             code=Code.NOT_FOUND,
         )
-    made = _load(points[name])()
+    made = _load(points[name], f"backend {name!r}")()
     if not isinstance(made, Partitioner):
         raise ExportError(
             f"the entry point {points[name].value} gives {type(made).__name__}, not a Partitioner",
@@ -43,17 +46,22 @@ def find_partitioner(name: str) -> Partitioner:
     return made
 
 
-def _load(point: EntryPoint) -> Any:
+def _load(point: EntryPoint, where: str) -> Any:
     try:
         return point.load()
     except ImportError as error:
-        ours = point.value.removeprefix("rushlight.backends.").partition(":")[0].partition(".")[0]
         raise ExportError(
-            f"its package cannot be imported: {error}. Install what is missing"
-            + (f": pip install 'rushlight[{ours}]'" if ours in _EXTRAS else ""),
+            f"its package cannot be imported: {error}. Install what is missing{_extra_of(point)}",
             code=Code.NOT_FOUND,
-            where=f"backend {point.name!r}",
+            where=where,
         ) from error
+
+
+def _extra_of(point: EntryPoint) -> str:
+    """How to install the extra of the backend's package that has the name of its module."""
+    extras = () if point.dist is None else point.dist.metadata.get_all("Provides-Extra") or ()
+    named = [extra for extra in extras if extra in point.value.partition(":")[0].split(".")]
+    return f": pip install '{point.dist.name}[{named[0]}]'" if point.dist and named else ""
 
 
 def import_details(id: str) -> None:
@@ -64,4 +72,20 @@ def import_details(id: str) -> None:
         ExportError: if it cannot be imported; says what is missing.
     """
     for point in entry_points(group=DETAILS, name=id):
-        _load(point)
+        _load(point, f"backend {point.name!r}")
+
+
+def find_stage(name: str) -> Callable[..., Any]:
+    """A stage that runs after this one, and that this one therefore does not import.
+
+    Raises:
+        ExportError: if it is not installed, or cannot be imported.
+    """
+    for point in entry_points(group=STAGES, name=name):
+        stage: Callable[..., Any] = _load(point, f"stage {name!r}")
+        return stage
+    raise ExportError(
+        f"no installed package has the stage {name!r}: install rushlight again, so that its entry "
+        f"points are those of its sources",
+        code=Code.NOT_FOUND,
+    )

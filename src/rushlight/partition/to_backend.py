@@ -174,13 +174,27 @@ class _Method:
         return [part for graph in self.graphs for part in graph.parts]
 
 
-def lower_partitions(
-    programs: Mapping[str, ExportedProgram], partitioners: Mapping[str, Partitioner]
-) -> dict[str, ExportedProgram]:
-    """Partition methods, compile the parts, and replace them by calls.
+@dataclass
+class Cut:
+    """Programs whose partitions were checked and cut out; no backend has compiled them yet.
 
-    All partitions of all methods are checked before the first `preprocess` runs, and nothing is
-    replaced before the last one has.
+    Attributes:
+        programs: as they were given, by method.
+        methods: those that a partitioner was given for.
+    """
+
+    programs: Mapping[str, ExportedProgram]
+    methods: Mapping[str, _Method]
+
+    def tagged(self, name: str) -> ExportedProgram:
+        """A method whose nodes in partitions are tagged."""
+        return self.methods[name].program if name in self.methods else self.programs[name]
+
+
+def cut_partitions(
+    programs: Mapping[str, ExportedProgram], partitioners: Mapping[str, Partitioner]
+) -> Cut:
+    """Partition methods and cut the parts out.
 
     Args:
         programs: Edge programs by method; not changed.
@@ -195,12 +209,35 @@ def lower_partitions(
         )
     for name, partitioner in partitioners.items():
         check_partitioner(partitioner, name)
-    methods = {
-        name: _cut(name, programs[name], partitioner) for name, partitioner in partitioners.items()
-    }
-    modules = _compile(methods)
-    new = {name: _replace(method, modules) for name, method in methods.items()}
-    return {name: new.get(name, program) for name, program in programs.items()}
+    return Cut(
+        programs,
+        {
+            name: _cut(name, programs[name], partitioner)
+            for name, partitioner in partitioners.items()
+        },
+    )
+
+
+def lower_cut(cut: Cut) -> dict[str, ExportedProgram]:
+    """Compile the parts that were cut out, and replace them by calls."""
+    modules = _compile(cut.methods)
+    new = {name: _replace(method, modules) for name, method in cut.methods.items()}
+    return {name: new.get(name, program) for name, program in cut.programs.items()}
+
+
+def lower_partitions(
+    programs: Mapping[str, ExportedProgram], partitioners: Mapping[str, Partitioner]
+) -> dict[str, ExportedProgram]:
+    """Partition methods, compile the parts, and replace them by calls.
+
+    All partitions of all methods are checked before the first `preprocess` runs, and nothing is
+    replaced before the last one has.
+
+    Args:
+        programs: Edge programs by method; not changed.
+        partitioners: by method.
+    """
+    return lower_cut(cut_partitions(programs, partitioners))
 
 
 def _cut(name: str, program: ExportedProgram, partitioner: Partitioner) -> _Method:

@@ -10,7 +10,7 @@ from rushlight.edge.config import EdgeCompileConfig
 from rushlight.edge.decompositions import decomposition_table
 from rushlight.ir.branches import branches
 from rushlight.ir.source import debug_handles
-from rushlight.partition.partitioner import Partitioner
+from rushlight.partition.partitioner import TAG, Partitioner
 
 
 def wanted_whole(
@@ -38,11 +38,11 @@ def wanted_whole(
 def left_whole(
     captured: ExportedProgram, edge: ExportedProgram, names: Collection[str]
 ) -> set[str]:
-    """Those of the calls that stayed whole and are in no delegate.
+    """Those of the calls that stayed whole and are in no delegate and no partition.
 
     Args:
         captured: the program before it was lowered.
-        edge: the program with its delegates.
+        edge: the program with its delegates, and the tags of the last partitioner.
         names: of calls in `captured`.
     """
     targets = {node.name: node.target for node in captured.graph.nodes if node.name in names}
@@ -53,4 +53,5 @@ def left_whole(
         for node in module.graph.nodes
         if (handle := node.meta.get("debug_handle")) in handles
         and node.target is targets[handles[handle]]
+        and TAG not in node.meta
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,6 +13,7 @@ from torchao.quantization import FqnToConfig, quantize_
 from torchao.quantization.granularity import PerGroup
 
 from rushlight.errors import Code, ExportError
+from rushlight.ir.quiet import deep_copy
 from rushlight.quantization.recipes import Recipe, eight_bit_weights
 
 
@@ -29,7 +29,7 @@ def change_modules(model: Any, recipe: Recipe) -> torch.nn.Module:
             f"{type(model).__name__}: pass the nn.Module itself with its example inputs",
             code=Code.INVALID_ARGUMENT,
         )
-    changed = copy.deepcopy(model)
+    changed = deep_copy(model)
     if recipe.dtype is not None:
         return changed.to(recipe.dtype)
     assert recipe.weights is not None

@@ -7,7 +7,6 @@ program = convert(prepared)
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +22,7 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 
 from rushlight.capture import capture
 from rushlight.errors import Code, ExportError
+from rushlight.ir.quiet import deep_copy
 from rushlight.quantization.recipes import qat_quantizer_of
 from rushlight.quantization.transform import part_norms
 from rushlight.quantization.workflow import Examples, converted
@@ -65,7 +65,7 @@ def prepare_qat(
             code=Code.INVALID_ARGUMENT,
         )
     quantizer = qat_quantizer_of(recipe)
-    captured = capture(copy.deepcopy(model).train(), args, kwargs, dynamic_shapes=dynamic_shapes)
+    captured = capture(deep_copy(model).train(), args, kwargs, dynamic_shapes=dynamic_shapes)
     module: Any = captured.module(check_guards=False)
     part_norms(module)
     prepared = prepare_qat_pt2e(module, quantizer)
@@ -106,6 +106,6 @@ def convert(prepared: GraphModule) -> torch.export.ExportedProgram:
             f"quantised without training by rushlight.quantize",
             code=Code.INVALID_ARGUMENT,
         )
-    trained = copy.deepcopy(prepared)
+    trained = deep_copy(prepared)
     move_exported_model_to_eval(trained)
     return converted(trained, examples, is_qat=True)

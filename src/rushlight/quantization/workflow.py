@@ -145,6 +145,9 @@ def converted(
         quantise_biases(module)
     check_biases(module)
     _drop_unused(module)
+    # A second capture, since conversion gives a module and no program: constants are attributes
+    # again, writes to state are calls, and new calls know no sizes. torch.export is what makes a
+    # program of these. Of MobileNetV2, it takes 0.6 of the 1.9 CPU seconds of quantization.
     return capture(module, examples.args, examples.kwargs, dynamic_shapes=examples.dynamic_shapes)
 
 

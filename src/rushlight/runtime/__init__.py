@@ -12,10 +12,12 @@ from rushlight.runtime.backends import (
     unregister_backend,
 )
 from rushlight.runtime.load import load
-from rushlight.runtime.module import Memory, Method, Module, TraceEvent
+from rushlight.runtime.measures import Memory, TraceEvent
+from rushlight.runtime.module import Method, Module
 from rushlight.runtime.registries import backend_registry, operator_registry
 from rushlight.runtime.runtime import Program, Runtime, Verification
 from rushlight.runtime.signature import Signature
+from rushlight.runtime.state import Snapshot, State
 from rushlight.runtime.stepping import Stepper
 
 __all__ = [
@@ -27,6 +29,8 @@ __all__ = [
     "Program",
     "Runtime",
     "Signature",
+    "Snapshot",
+    "State",
     "Stepper",
     "TraceEvent",
     "Verification",

@@ -39,44 +39,45 @@ def load(
     """Load a program (.pte). Needs no torch.
 
     Args:
-        program: a path; the bytes of a file, in anything that has a buffer: `bytes` are used where
-            they lie, all else (a bytearray, an array, an mmap) is copied; or an open binary file,
-            which is read from where it stands.
-        threads: how many threads kernels may use, the caller's among them; None: as many as there
-            are physical cores that this process may use. 1: none beside the caller's. All modules
-            share one pool of threads, and a call that finds it at work does its own work itself.
-            Results do not depend on the number. `Module.threads` tells it. A number below 1, or
-            above that of the cores, is used as well as it can be, with a RuntimeWarning, and so is
-            one for which the system does not start as many threads.
-        backend: of a fat program, the form to use; None chooses the first whose backends are here
-            and whose known answer comes out right. `Module.forms` says what was chosen and why.
-        data: a data file (.ptd) with the weights that the program leaves out: as for `program`. One
+        program: a path; the content of a file, as `bytes`, which are used without a copy, or in
+            another object with a buffer (a bytearray, an array, an mmap), which is copied; or an
+            open binary file, which is read from its current position.
+        threads: how many threads kernels may use, the caller's included; None: as many as there
+            are physical cores that this process may use. All modules share one pool of threads; a
+            call that finds it busy computes on its own thread alone. Results do not depend on the
+            number. `Module.threads` is the number that is used: one below 1, above that of the
+            cores, or for which the system does not start as many threads is corrected, with a
+            RuntimeWarning.
+        backend: the form of a fat program to use; None chooses the first whose backends are
+            available and whose known answer comes out right. `Module.forms` says what was chosen
+            and why.
+        data: a data file (.ptd) with the weights that are not in the program, as for `program`. One
             that belongs to another program is refused.
         trace: record how long each instruction takes, for `Module.trace`.
         memory_limit: bytes that arenas, structures and scratch of all methods may take together;
             a program that needs more is refused.
-        map: map the files, so that loading takes no time and modules share their memory. Mapped
-            files must not be written to while a module lives; replacing them by renaming others
-            over them, as `save` does, is safe. False: read them into memory, and nothing that is
-            done to them matters any more.
-        guard: before each call, ask the system whether a mapped file has another size or time than
-            when it was loaded: RunError if so. What changes it during a call is not noticed.
+        map: map the files into memory, so that loading takes no time and processes share them.
+            A mapped file must not be written to while a module lives; to replace it by renaming
+            another over it, as `save` does, is safe. False: read the files, so that later changes
+            of them have no effect.
+        guard: before each call, compare the size and times of each mapped file with those when it
+            was loaded: RunError if one has changed. A change during a call is not noticed.
         methods: the names of the methods to load; None loads all.
-        backend_options: what backends are told when they load: a backend's id, or a pair of a
-            method and an id, to a dict of keys to bool, int or str. What is given for a method
-            comes before what is given for all. At most 8 backends; keys have up to 63 bytes, texts
-            up to 255. Which keys there are says the backend.
-        check_backends: after every call of a delegate, compare the method's memory with what it
-            held before, so that a backend that writes anything but its outputs is found. Slow, and
+        backend_options: options of backends, which they get when they load: a mapping of a
+            backend's id, or of a pair of a method and an id, to a dict of keys to bool, int or str.
+            Options for a method win over options for all. At most 8 backends, keys of at most 63
+            bytes, texts of at most 255. Each backend documents its keys.
+        check_backends: after every call of a delegate, compare the method's memory with its
+            content before, which finds a backend that writes anything but its outputs. Slow, and
             takes as much memory again as the arenas. None: only in a build with assertions.
 
     Returns:
-        A module with all its methods loaded.
+        A module with its methods loaded.
 
     Raises:
-        LoadError: if the file is not a sound program, or needs what this runtime does not have. Of
-            missing operators and backends all are named; backends that installed packages offer
-            are found by themselves (`rushlight.runtime.backends`). Nothing stays loaded.
+        LoadError: the file is damaged, cannot be read, or needs what this runtime does not have:
+            all missing operators and backends are named. Backends of installed packages are found
+            without being registered (`rushlight.runtime.register_backend` does that for others).
     """
     _check_methods(methods)
     where = describe_source(program)
@@ -103,8 +104,8 @@ def load(
             warnings.warn(line, RuntimeWarning, stacklevel=2)
 
 
-def load_to_compare(program: bytes, form: str | None) -> Module:
-    """Load a program without a check of known answers, to compare its results with eager's.
+def load_to_compare(program: bytes, method: str, form: str | None) -> Module:
+    """Load one method without a check of known answers, to compare its results with eager's.
 
     Raises:
         LoadError: as `load` does.
@@ -112,7 +113,7 @@ def load_to_compare(program: bytes, form: str | None) -> Module:
     where = describe_source(program)
     core = open_program(program)
     try:
-        return _load_methods(core, where, None, form, None, known_answers=False)
+        return _load_methods(core, where, [method], form, None, known_answers=False)
     finally:
         for line in _core.take_log():
             warnings.warn(line, RuntimeWarning, stacklevel=2)

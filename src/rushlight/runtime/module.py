@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 from rushlight import _core
 from rushlight.errors import Code, RunError
@@ -21,58 +20,10 @@ from rushlight.runtime.failures import (
     run_error,
 )
 from rushlight.runtime.forms import FormChoice
+from rushlight.runtime.measures import Memory, TraceEvent
 from rushlight.runtime.signature import Signature
 from rushlight.runtime.state import State
 from rushlight.runtime.tree import Tree, TreeError
-
-
-class TraceEvent(NamedTuple):
-    """One instruction of the last call, as `Module.trace` gives it.
-
-    Attributes:
-        method: the method that ran.
-        instruction: its index.
-        kind: "kernel", "delegate", "move", "jump" or "free".
-        name: the operator or the backend; "" for the other kinds.
-        ns: nanoseconds that it took.
-        line: the Python line that it comes from; "" if the program does not tell. Of a stretch
-            inside a delegate that comes from several lines, the first.
-        inside: for a stretch inside a delegate that its backend reported, the backend's id for it;
-            such events follow that of the whole instruction. "" for an instruction.
-    """
-
-    method: str
-    instruction: int
-    kind: str
-    name: str
-    ns: int
-    line: str
-    inside: str = ""
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Bytes that a module takes; the program itself is mapped from its file.
-
-    Attributes:
-        arenas: method name to the sizes of its arenas, the first for memory id 1: the bound of
-            what tensors take; pages count only once they are touched.
-        structures: method name to what its values and instructions take.
-        scratch: method name to scratch memory for kernels.
-        constants: weights, in the file.
-        file: the whole program.
-        peak: arenas, structures, scratch and outputs of all loaded methods together.
-        resident: what of that has been touched, in whole pages. With dynamic shapes it follows the
-            sizes of the last call: a call of much smaller inputs gives pages back.
-    """
-
-    arenas: Mapping[str, tuple[int, ...]]
-    structures: Mapping[str, int]
-    scratch: Mapping[str, int]
-    constants: int
-    file: int
-    peak: int
-    resident: int
 
 
 class Method(NotCopied):
@@ -303,10 +254,24 @@ class Module(NotCopied):
         self._call = forward.call if forward is not None else self._no_forward
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the method `forward`."""
+        """Call the method `forward`.
+
+        Args:
+            args, kwargs: its inputs, as the model takes them: tensors of the dtypes, ranks and
+                sizes that `signature` tells. One in another layout is copied.
+
+        Returns:
+            What eager returns: tensors in its structure, torch tensors if any input was one, NumPy
+            arrays otherwise. They own their memory.
+
+        Raises:
+            RunError: an input is not what the method takes, and nothing has changed; or the run
+                fails.
+        """
         return self._call(args, kwargs)
 
     def __getitem__(self, name: str) -> Method:
+        """The method `name`; RunError if it is not loaded."""
         try:
             return self._methods[name]
         except KeyError:
@@ -347,12 +312,13 @@ class Module(NotCopied):
         return tuple(self._methods)
 
     def signature(self, method: str = "forward") -> Signature:
-        """What a method takes and returns: names, dtypes, and sizes with their allowed ranges."""
+        """What the method of the name `method` takes and returns: names, dtypes, and sizes with
+        their ranges; RunError if it is not loaded."""
         return self[method].signature
 
     @property
     def memory(self) -> Memory:
-        """What the module takes, in bytes."""
+        """The memory that the module takes, in bytes, by what it is for."""
         try:
             uses = {name: self._core.memory_use(plan) for name, plan in self._plans}
             metas = {name: self._core.meta(plan) for name, plan in self._plans}
@@ -395,7 +361,11 @@ class Module(NotCopied):
         self[method].call_into(outputs, args, kwargs)
 
     def trace(self) -> list[TraceEvent]:
-        """How long each instruction of the last call took, of a module loaded with trace=True."""
+        """How long each instruction of the last call took, in nanoseconds, in the order of the run.
+
+        Raises:
+            RunError: the module was not loaded with trace=True, or is closed.
+        """
         try:
             events = self._core.trace()
         except _core.Failure as failure:
@@ -419,7 +389,7 @@ class Module(NotCopied):
             seed: from -2**63 to 2**64 - 1, as torch takes it.
 
         Raises:
-            RunError: if the seed is no integer or out of range, or the module is closed.
+            RunError: the seed is not an integer or out of range, or the module is closed.
         """
         if not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
             raise RunError(
@@ -433,7 +403,11 @@ class Module(NotCopied):
             raise run_error(failure, self._core) from None
 
     def clone(self) -> Module:
-        """A module on the same program with arenas and state of its own, as after loading."""
+        """A module on the same program with arenas and state of its own, as after loading.
+
+        Raises:
+            RunError: there is no memory for it, or this module is closed.
+        """
         try:
             core = self._core.clone()
         except _core.Failure as failure:

@@ -118,13 +118,15 @@ Field = Scalar | Text | Bytes | Numbers | Child | Children | Union
 class Format:
     """A schema: its root class, the four characters of its files, and the fields of each class.
 
-    `code` is what an error about a bad file carries.
+    `code` is what an error about a bad file carries. `since` is the version that a table (class,
+    ""), a field (class, name) or a member of an enum (class, name) came with, but for the first.
     """
 
     root: type
     identifier: bytes
     tables: Mapping[type, tuple[Field, ...]]
     code: Code = Code.INVALID_PROGRAM
+    since: Mapping[tuple[type, str], int] = field(default_factory=dict)
     slots: Mapping[type, int] = field(init=False)
 
     def __post_init__(self) -> None:

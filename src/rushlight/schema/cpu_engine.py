@@ -12,9 +12,21 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from rushlight.errors import Code
-from rushlight.schema import codec
+from rushlight.schema import codec, versions
 from rushlight.schema.common import DataSegment as DataSegment
 from rushlight.schema.common import ScalarType as ScalarType
+
+
+class Version(IntEnum):
+    """What the versions of the payload brought, beside tables, fields and members that say it
+    themselves.
+    """
+
+    FIRST = 1
+    DYNAMIC = 2
+    INTEGERS = 3
+    RESIDUALS = 4
+    HALVES = 5
 
 
 class Place(IntEnum):
@@ -40,7 +52,10 @@ class ExpressionKind(IntEnum):
 
 
 class Limit(IntEnum):
-    """The greatest numbers that a reader takes of a payload. What has more is cut, or not taken."""
+    """The limits of a payload.
+
+    The compiler does not exceed them, and a reader refuses what does.
+    """
 
     RANK = 8
     NODE_VALUES = 16
@@ -51,7 +66,7 @@ class Limit(IntEnum):
 
 
 class TileLimit(IntEnum):
-    """The greatest numbers that a reader takes of a tile program."""
+    """The limits of a tile program."""
 
     RANK = 4
     REGISTERS = 8
@@ -122,7 +137,7 @@ class TileOp(IntEnum):
 
 
 class ConvolutionKind(IntEnum):
-    """How a convolution's weights are packed, and which way it goes."""
+    """How a convolution is computed, and how its weights are packed."""
 
     DENSE = 0
     DEPTHWISE = 1
@@ -140,7 +155,7 @@ class ReductionKind(IntEnum):
 
 
 class QuantizedBinaryKind(IntEnum):
-    """What an elementwise operator of two integers computes."""
+    """What an elementwise operator of two integer operands computes."""
 
     ADD = 0
     SUBTRACT = 1
@@ -149,11 +164,11 @@ class QuantizedBinaryKind(IntEnum):
 
 @dataclass(slots=True)
 class Expression:
-    """Rounding is that of Python's // and %."""
+    """Division and modulo round as Python's // and % do. Since version 2."""
 
     kind: ExpressionKind = ExpressionKind.CONSTANT
-    #: `a` and `b` number earlier expressions. Of CONSTANT, a is the value. Of INPUT_SIZE, a is the
-    #: input and b its dimension, or -1 where the input itself is the integer.
+    #: `a` and `b` are indices of earlier expressions. For CONSTANT, a is the value. For INPUT_SIZE,
+    #: a is the input and b its dimension, or -1 if the input itself is the integer.
     a: int = 0
     b: int = 0
 
@@ -169,17 +184,19 @@ class Value:
     dtype: ScalarType = ScalarType.FLOAT
     #: Elements of each dimension.
     sizes: list[int] = field(default_factory=list)
-    #: Elements from one to the next in each dimension.
+    #: The distance in elements from one index to the next, for each dimension.
     strides: list[int] = field(default_factory=list)
     place: Place = Place.SCRATCH
     #: Which input, output or constant.
     index: int = 0
     #: Bytes from the start of the input, output, constant or scratch.
     offset: int = 0
-    #: An expression for each dimension, -1 where the above holds whatever the inputs' sizes; empty
-    #: if it does in all. Of the offset, in bytes.
+    #: An expression for each dimension, or -1 if the number above holds for all inputs. Empty if
+    #: all do. The offset's expression is in bytes. Since version 2.
     dynamic_sizes: list[int] | None = None
+    #: Since version 2.
     dynamic_strides: list[int] | None = None
+    #: Since version 2.
     dynamic_offset: int = -1
 
 
@@ -194,23 +211,25 @@ class Constant:
 
 @dataclass(slots=True)
 class TileProgram:
-    """Elementwise instructions, run on a tile at a time: see cpp/engine/kernels/rows/tile.h."""
+    """Elementwise instructions, which run on one tile at a time: see
+    cpp/engine/kernels/rows/tile.h.
+    """
 
     #: Three words for each instruction: op (a TileOp), out, a, b (one byte each, the lowest first);
-    #: c; the bits of a float32.
+    #: then c; then value, as the bits of a float32.
     code: list[int] = field(default_factory=list)
-    #: The values that Load and Store number.
+    #: The values to which LOAD and STORE refer by index.
     operands: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Epilogue:
-    """What is done to results of a product or convolution before they leave the cache."""
+    """What is done to results of a product or convolution while they are in cache."""
 
     clamped: bool = False
     low: float = 0.0
     high: float = 0.0
-    #: Over the rows and columns of the result, which is among its operands.
+    #: Runs over the rows and columns of the result, which is one of its operands.
     program: TileProgram | None = None
     #: A value [rows, columns] that is added before the clamp, if `added` is set.
     residual: int = 0
@@ -221,8 +240,9 @@ class Epilogue:
 class Product:
     """A matrix product with packed weights.
 
-    Inputs: a, panels, bias, and since version 5, in which panels may be float16, too, scales, if
-    the panels are int8, or uint8 of 4 bits: as of a DynamicProduct, with groups or without.
+    Inputs: a, panels, bias, and since version 5 scales, if the panels are int8, or uint8 with 4
+    bits, as in a DynamicProduct, with groups or without. Since version 5 panels may also be
+    float16.
     """
 
     epilogue: Epilogue | None = None
@@ -258,7 +278,7 @@ class Pooling:
     padding: list[int] = field(default_factory=list)
     dilation: list[int] = field(default_factory=list)
     count_padding: bool = False
-    #: Of averages, if not 0.
+    #: An average divides by it, if it is not 0.
     divisor: int = 0
 
 
@@ -266,7 +286,7 @@ class Pooling:
 class Elementwise:
     """Elementwise operators.
 
-    Its operands are in the program; the first Store has the sizes of all.
+    The program has the operands; the operand of its first STORE has the sizes of all.
     """
 
     program: TileProgram = field(default_factory=TileProgram)
@@ -301,7 +321,7 @@ class Reduction:
     """A reduction over neighbouring dimensions."""
 
     kind: ReductionKind = ReductionKind.SUM
-    #: Reduced are first..last-1.
+    #: Dimensions first..last-1 are reduced.
     first: int = 0
     last: int = 0
 
@@ -310,11 +330,11 @@ class Reduction:
 class Gather:
     """Rows of a table.
 
-    Inputs: table, indices. The result is of the table's dtype, or, since version 5 of any table in
-    a half type, float32.
+    Inputs: table, indices. The result has the table's dtype or, since version 5 for tables in half
+    types, float32.
     """
 
-    #: Of a table in panels, whose columns are taken: how many there are. 0 of a table [rows,
+    #: The number of columns of a table in panels, of which columns are taken. 0 for a table [rows,
     #: width].
     columns: int = 0
 
@@ -334,10 +354,10 @@ class Attention:
 
 @dataclass(slots=True)
 class Convert:
-    """From float32 to uint8 or back, number = scale * (integer - zero_point); or between int8 and
-    uint8, whose zero points are 128 apart: the same numbers.
+    """Converts float32 to uint8 or back, number = scale * (integer - zero_point); or int8 to uint8
+    or back, with zero points 128 apart, so that the numbers stay the same.
 
-    Since version 3, as all that follows.
+    Since version 3.
     """
 
     scale: float = 1.0
@@ -346,15 +366,18 @@ class Convert:
 
 @dataclass(slots=True)
 class QuantizeRows:
-    """Rows of float32 as uint8, each with a scale and zero point of its own.
+    """Quantizes each row of float32 to uint8 with its own scale and zero point.
 
-    Inputs: x. Outputs: the integers, and float32 [rows, 2]: scale and zero point.
+    Inputs: x. Outputs: the integers, and float32 [rows, 2]: scale and zero point. Since version 3.
     """
 
 
 @dataclass(slots=True)
 class Requantize:
-    """What becomes of a sum: round_half_even(sum * multiplier) + zero_point, clamped."""
+    """From a sum to uint8: round_half_even(sum * multiplier) + zero_point, clamped.
+
+    Since version 3.
+    """
 
     zero_point: int = 0
     low: int = 0
@@ -363,7 +386,7 @@ class Requantize:
 
 @dataclass(slots=True)
 class QuantizedBinary:
-    """Of uint8 a and b, which are repeated as elementwise operators do."""
+    """An elementwise operator of uint8 a and b, which are broadcast. Since version 3."""
 
     kind: QuantizedBinaryKind = QuantizedBinaryKind.ADD
     a_scale: float = 0.0
@@ -376,11 +399,11 @@ class QuantizedBinary:
 
 @dataclass(slots=True)
 class QuantizedResidual:
-    """What is added to uint8 results before they are stored. Since version 4."""
+    """A value that is added to uint8 results before they are stored. Since version 4."""
 
     #: A value [rows, columns] of uint8; it may lie where the result does.
     value: int = 0
-    #: ADD or SUBTRACT. a is the result as `requantize` makes it, b the value.
+    #: ADD or SUBTRACT; a is the requantized result, b the value.
     sum: QuantizedBinary = field(default_factory=QuantizedBinary)
 
 
@@ -388,12 +411,14 @@ class QuantizedResidual:
 class QuantizedProduct:
     """A matrix product of uint8 rows with packed int8 weights.
 
-    Inputs: a, panels, start (int32: what each column's sum starts from), multipliers (float32, one
-    for each column). The result is uint8, or float32: sum * multiplier, then the epilogue.
+    Inputs: a, panels, start (int32: the start of each column's sum), multipliers (float32, one for
+    each column). The result is uint8, or float32: sum * multiplier, then the epilogue. Since
+    version 3.
     """
 
     requantize: Requantize | None = None
     epilogue: Epilogue | None = None
+    #: Since version 4.
     residual: QuantizedResidual | None = None
 
 
@@ -404,8 +429,9 @@ class DynamicProduct:
     Inputs: a (uint8), rows (float32 [rows, 2]: scale and zero point), panels (int8, or uint8 of 4
     bits), scales, shares, bias (float32; may be left out). Scales are float32, one for each column,
     and shares int32: for each column the sum of its weights. With groups (of 4 bits), scales are
-    float32 or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. What
-    belongs to columns is filled up with zeros to whole panels. The result is float32.
+    float32 or bfloat16 [panels, groups, 16], and shares float32: the sum of scale * weight. Arrays
+    with one element for each column are filled up with zeros to whole panels. The result is
+    float32. Since version 3.
     """
 
     bits: int = 8
@@ -418,8 +444,8 @@ class DynamicProduct:
 class QuantizedConvolution:
     """A convolution of uint8 images.
 
-    Inputs: images, weights, start, multipliers, as of a product. What lies outside an image is
-    `padding_value`. DENSE or DEPTHWISE.
+    Inputs: images, weights, start, multipliers, as for a product. Pixels outside the image are
+    `padding_value`. DENSE or DEPTHWISE. Since version 3.
     """
 
     kind: ConvolutionKind = ConvolutionKind.DENSE
@@ -432,19 +458,23 @@ class QuantizedConvolution:
     padding_value: int = 0
     requantize: Requantize | None = None
     epilogue: Epilogue | None = None
+    #: Since version 4.
     residual: QuantizedResidual | None = None
 
 
 @dataclass(slots=True)
 class Lookup:
-    """Each uint8 replaced by what a table of 256 bytes says. Inputs: x, table."""
+    """Replaces each uint8 by its entry in a table of 256 bytes.
+
+    Inputs: x, table. Since version 3.
+    """
 
 
 @dataclass(slots=True)
 class QuantizedPooling:
     """Pooling of uint8 images.
 
-    Inputs: images [N, C, H, W]. Averages are requantised; a maximum is what it was.
+    Inputs: images [N, C, H, W]. Averages are requantized, maxima are not. Since version 3.
     """
 
     average: bool = False
@@ -454,10 +484,10 @@ class QuantizedPooling:
     padding: list[int] = field(default_factory=list)
     dilation: list[int] = field(default_factory=list)
     count_padding: bool = False
-    #: Of averages, if not 0.
+    #: An average divides by it, if it is not 0.
     divisor: int = 0
     in_zero_point: int = 0
-    #: Scale of the input over that of the result.
+    #: The input's scale divided by the result's.
     multiplier: float = 1.0
     requantize: Requantize | None = None
 
@@ -489,7 +519,7 @@ Operation = (
 
 @dataclass(slots=True)
 class Node:
-    """One fused operator. Its number is what errors and events are reported under."""
+    """One fused operator. Errors and events name it by its index."""
 
     operation: Operation
     #: Values; -1 for one that is left out.
@@ -509,11 +539,10 @@ class Graph:
     n_outputs: int = 0
     #: Bytes of the memory that values in scratch share.
     scratch_size: int = 0
-    #: Sizes that follow from the inputs' sizes: since version 2. Without any, all is as the values
-    #: say.
+    #: Sizes that follow from the inputs' sizes. Without any, all sizes are fixed. Since version 2.
     expressions: list[Expression] | None = None
-    #: For each input, then each output: the value that has its own sizes, which are those at the
-    #: upper bounds; -1 for a number. There where there are expressions.
+    #: For each input, then each output: the value that has its sizes (those at the upper bounds),
+    #: or -1 for a number. Empty if there are no expressions. Since version 2.
     arguments: list[int] | None = None
 
 
@@ -695,7 +724,29 @@ _TABLES: Mapping[type, tuple[codec.Field, ...]] = {
     ),
 }
 
-CPU_ENGINE = codec.Format(Graph, b"RC01", _TABLES, Code.DELEGATE_INVALID_COMPATIBILITY)
+_SINCE = {
+    (ConvolutionKind, "WINOGRAD"): 2,
+    (Expression, ""): 2,
+    (Value, "dynamic_sizes"): 2,
+    (Value, "dynamic_strides"): 2,
+    (Value, "dynamic_offset"): 2,
+    (Convert, ""): 3,
+    (QuantizeRows, ""): 3,
+    (Requantize, ""): 3,
+    (QuantizedBinary, ""): 3,
+    (QuantizedResidual, ""): 4,
+    (QuantizedProduct, ""): 3,
+    (QuantizedProduct, "residual"): 4,
+    (DynamicProduct, ""): 3,
+    (QuantizedConvolution, ""): 3,
+    (QuantizedConvolution, "residual"): 4,
+    (Lookup, ""): 3,
+    (QuantizedPooling, ""): 3,
+    (Graph, "expressions"): 2,
+    (Graph, "arguments"): 2,
+}
+
+CPU_ENGINE = codec.Format(Graph, b"RC01", _TABLES, Code.DELEGATE_INVALID_COMPATIBILITY, _SINCE)
 
 
 def pack(cpu_engine: Graph, alignments: Mapping[type, int] | None = None) -> bytes:
@@ -708,3 +759,8 @@ def unpack(data: codec.Buffer) -> Graph:
     cpu_engine = codec.unpack(CPU_ENGINE, data)
     assert isinstance(cpu_engine, Graph)
     return cpu_engine
+
+
+def least_version(cpu_engine: Graph) -> int:
+    """The least version that has all fields which `cpu_engine` uses."""
+    return versions.least_version(CPU_ENGINE, cpu_engine)

@@ -73,7 +73,7 @@ class PerChannelGroupQuant:
     scale: list[float] = field(default_factory=list)
     channel_dim: int = 0
     group_size: int = 0
-    #: Of old payloads.
+    #: In old payloads only.
     scale_bf16: list[int] = field(default_factory=list)
     #: Where the scales are a constant, of bfloat16: its index, else 0.
     scale_buffer_idx: int = 0
@@ -99,7 +99,7 @@ class TensorValue:
     flags: int = 0
     #: The number by which nodes name it.
     id_out: int = 0
-    #: Of old payloads: what an external input is quantised to.
+    #: In old payloads only: the quantization of an external input.
     dq_datatype: Datatype = Datatype.INVALID
 
 
@@ -111,7 +111,7 @@ class QuantizedTensorValue:
     quant_params: QuantParams = field(kw_only=True)
 
 
-# What a value is.
+# The kind of a value.
 ValueKind = TensorValue | QuantizedTensorValue
 
 
@@ -311,7 +311,7 @@ class ELU:
 
 @dataclass(slots=True)
 class ScaledDotProductAttention:
-    """Attention; no runtime has it."""
+    """Attention; no runtime implements it."""
 
     query_id: int = 0
     key_id: int = 0
@@ -561,7 +561,7 @@ NodeKind = (
 
 @dataclass(slots=True)
 class OutputMinMax:
-    """What a node's results are limited to."""
+    """The limits of a node's results."""
 
     output_min: float = 0.0
     output_max: float = 0.0
@@ -590,7 +590,7 @@ class ConstantDataOffset:
     #: Bytes from the start of the payload's constants; not read if there is a name.
     offset: int = 0
     size: int = 0
-    #: Of the program's named data. That the field is there, be it empty, makes it count.
+    #: The key in the program's named data. If the field is present, even empty, it is used.
     named_key: str | None = None
 
 

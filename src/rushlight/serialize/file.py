@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
+from rushlight.errors import Code, ExportError
 from rushlight.schema import program as fb
 from rushlight.serialize.segments import Data
 
@@ -29,3 +31,14 @@ class PTEFile:
     mutable_data: list[Data] = field(default_factory=lambda: [b""])
     named_data: dict[str, Data] = field(default_factory=dict)
     delegate_blobs: list[Data] = field(default_factory=list)
+
+
+def check_program_path(path: str | os.PathLike[str]) -> None:
+    """Check that a program may have this file name.
+
+    Raises:
+        ExportError: if it does not end in .pte.
+    """
+    if not os.fspath(path).endswith(".pte"):
+        problem = f"{os.fspath(path)!r}: a program's file name must end in .pte"
+        raise ExportError(problem, code=Code.INVALID_ARGUMENT)

@@ -16,6 +16,7 @@ from rushlight.serialize.segments import (
     HEAD_BYTES,
     HEADER_ALIGNMENT,
     Data,
+    Key,
     SegmentArea,
     SegmentReader,
     aligned,
@@ -62,7 +63,7 @@ def write_ptd_to(
 
 def _image(tensors: Mapping[str, NamedTensor], segment_alignment: int) -> Iterator[Buffer]:
     area = SegmentArea(segment_alignment)
-    known: dict[int, list[int]] = {}
+    known: dict[Key, list[int]] = {}
     entries: list[NamedData] = []
     for key, tensor in tensors.items():
         _check(key, tensor)

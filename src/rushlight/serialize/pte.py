@@ -23,6 +23,7 @@ from rushlight.serialize.segments import (
     HEAD_BYTES,
     HEADER_ALIGNMENT,
     Data,
+    Key,
     PartFinder,
     SegmentArea,
     SegmentReader,
@@ -143,7 +144,7 @@ def _place_named_data(
     """Store named data: equal values once, and a value that equals a constant as that constant."""
     constants = program.constant_segment
     finder = PartFinder(pte.constants, constants.offsets)
-    known: dict[int, list[int]] = {}
+    known: dict[Key, list[int]] = {}
     entries = []
     for key, data in pte.named_data.items():
         alignment = alignments.get(key, 1)
@@ -164,7 +165,7 @@ def _place_delegates(
     Returns:
         The plans, with references into the file, and the payloads inside the flatbuffer.
     """
-    known: dict[int, list[int]] = {}
+    known: dict[Key, list[int]] = {}
     inline: list[fb.BackendDelegateInlineData] = []
     inline_index: dict[bytes, int] = {}
 

@@ -22,7 +22,10 @@ HEAD_BYTES = 8
 # The size of a header inserted after the head is a multiple of this, so that alignments inside the
 # flatbuffer do not change.
 HEADER_ALIGNMENT = 16
-_SAMPLE = 64  # bytes of either end that must agree before two parts are compared whole
+_SAMPLE = 64  # bytes of the start, middle and end that agree before parts are compared whole
+
+#: The size of some data, and a sample of it.
+Key = tuple[int, bytes]
 
 
 def as_bytes(data: Data) -> memoryview:
@@ -31,6 +34,13 @@ def as_bytes(data: Data) -> memoryview:
         data = np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
     view = memoryview(data)
     return view.cast("B") if view.nbytes else memoryview(b"")
+
+
+def key_of(view: memoryview) -> Key:
+    """What data that are equal have in common, and others most likely have not."""
+    middle = len(view) // 2
+    parts = (view[:_SAMPLE], view[middle : middle + _SAMPLE], view[-_SAMPLE:])
+    return len(view), b"".join(parts)
 
 
 def aligned(size: int, alignment: int) -> int:
@@ -63,21 +73,21 @@ class SegmentArea:
         self._segments.append(_Segment(views, sum(map(len, views)), alignment))
         return len(self._segments) - 1
 
-    def add_once(self, data: Data, known: dict[int, list[int]], alignment: int = 1) -> int:
+    def add_once(self, data: Data, known: dict[Key, list[int]], alignment: int = 1) -> int:
         """Like `add`, but returns the index of a segment in `known` that has the same bytes.
 
         Args:
-            known: the indices of the segments to search, by size; a new segment is added.
+            known: the indices of the segments to search, by key; a new segment is added.
         """
         view = as_bytes(data)
-        same_size = known.setdefault(len(view), [])
-        for index in same_size:
+        alike = known.setdefault(key_of(view), [])
+        for index in alike:
             segment = self._segments[index]
             if segment.parts[0] == view:
                 segment.alignment = math.lcm(segment.alignment, alignment)
                 return index
         index = self.add([view], alignment)
-        same_size.append(index)
+        alike.append(index)
         return index
 
     def add_inside(self, outer: int, offset: int, size: int) -> int:
@@ -153,18 +163,14 @@ class PartFinder:
     """
 
     def __init__(self, parts: Sequence[Data], offsets: Sequence[int]) -> None:
-        self._places: dict[tuple[int, bytes], list[tuple[memoryview, int]]] = {}
+        self._places: dict[Key, list[tuple[memoryview, int]]] = {}
         for part, offset in zip(map(as_bytes, parts), offsets, strict=True):
-            self._places.setdefault(self._key(part), []).append((part, offset))
-
-    @staticmethod
-    def _key(view: memoryview) -> tuple[int, bytes]:
-        return len(view), bytes(view[:_SAMPLE]) + bytes(view[-_SAMPLE:])
+            self._places.setdefault(key_of(part), []).append((part, offset))
 
     def find(self, data: Data, alignment: int) -> int | None:
         """The offset of a part of the same bytes at a multiple of `alignment`, if there is one."""
         view = as_bytes(data)
-        places = self._places.get(self._key(view), ()) if len(view) else ()
+        places = self._places.get(key_of(view), ()) if len(view) else ()
         return next((at for v, at in places if at % alignment == 0 and v == view), None)
 
 

@@ -55,7 +55,7 @@ void add_mask(Random& random, Case* c) {
   if (of_batch) span *= std::max<int64_t>(a.batch, 1);
   c->mask = random.reals(span, -3, 3);
   const int64_t hidden = random.whole(2, 4);
-  // Where the least number masks a whole row, all keys weigh the same.
+  // If the lowest number masks a whole row, all keys weigh the same.
   const float hiding = random.chance(3) ? -3.4028234663852886e38f : -kInfinity;
   for (float& m : c->mask) m = random.chance(hidden) ? hiding : m;
   if (of_row && random.chance(2)) {  // a row, or more, that sees nothing
@@ -125,7 +125,7 @@ std::vector<double> scores_of(const Attention& a, int64_t b, int64_t h, int64_t 
   return scores;
 }
 
-// What one query gets: a number for each of value_width columns.
+// The result of one query: a number for each of value_width columns.
 std::vector<double> row_of(const Attention& a, int64_t b, int64_t h, int64_t i) {
   std::vector<double> row(static_cast<size_t>(a.value_width), 0.0);
   std::vector<double> scores = scores_of(a, b, h, i);

@@ -277,8 +277,8 @@ void test_pointwise(PoolWorkers& two) {
   }
 }
 
-// What networks are made of: the widths that tiles fit, pairs of rows, strided 1 by 1, first layers
-// whose input is channels first, every depthwise kernel.
+// Convolutions as networks have them: the widths that tiles fit, pairs of rows, strided 1 by 1,
+// first layers whose input is channels first, every depthwise kernel.
 void test_network_geometries(PoolWorkers& two) {
   for (int64_t size : {7, 8, 14, 15, 28}) {
     check_case(square(Kind::Dense, size, 20, 40, 3, 1, 1), 1, two);

@@ -109,10 +109,10 @@ std::vector<float> run(const Case& test, Operands& operands, bool scratch, Worke
   p.type = test.type;
   if (test.halves()) p.panels = operands.halves.data();
   if (has_scales(test.type)) {
-    const Integers& of = operands.integers;
-    p.panels = of.panels.data();
-    p.scales = {test.groups(), of.scales.data(), test.scales_as_halves};
-    if (test.scales_as_halves) p.scales.scales = of.halves.data();
+    const Integers& integers = operands.integers;
+    p.panels = integers.panels.data();
+    p.scales = {test.groups(), integers.scales.data(), test.scales_as_halves};
+    if (test.scales_as_halves) p.scales.scales = integers.halves.data();
   }
   p.c_stride = test.columns + test.c_gap;
   const int64_t size = test.rows == 0 ? 0 : (test.rows - 1) * p.c_stride + test.columns;

@@ -62,8 +62,8 @@ void check_rows(int64_t rows, int64_t width, int64_t gap, const std::vector<floa
         for (int64_t i = 0; i < rows; ++i) {
           const float* row = in.data() + i * job.in_stride;
           const Scale scale = scale_of(row, width);
-          const float given = scales[2 * i];
-          CHECK(given == scale.scale || (std::isnan(given) && std::isnan(scale.scale)));
+          const float stored = scales[2 * i];
+          CHECK(stored == scale.scale || (std::isnan(stored) && std::isnan(scale.scale)));
           CHECK(scales[2 * i + 1] == static_cast<float>(scale.zero_point));
           for (int64_t j = 0; j < width; ++j) {
             CHECK(out[i * job.out_stride + j] == byte_of(row[j], scale.inverse, scale.zero_point));

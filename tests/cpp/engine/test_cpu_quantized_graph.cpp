@@ -39,7 +39,7 @@ struct Run {
             dynamic.value(), nibbles.value(), real8.value(), real4.value()};
   }
 
-  // What w is as bytes.
+  // Element i of w as a byte.
   int32_t byte(int64_t i) const {
     const float q = std::nearbyint(w.tensor().as<float>()[i] * (1.0f / Graph::kScale)) + 128;
     return static_cast<int32_t>(std::fmin(std::fmax(q, 0), 255));

@@ -40,7 +40,7 @@ Bytes to_bytes(EngineTensor& tensor) {
   return bytes;
 }
 
-// What the kernels make of a run's arguments.
+// The results of the kernels for a run's arguments.
 class Expected {
  public:
   explicit Expected(Run& run) : bytes_(to_bytes(run.w)), panels_(bytes_), height_(run.height) {

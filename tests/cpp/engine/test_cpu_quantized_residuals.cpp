@@ -21,7 +21,7 @@ struct Rows {
   int64_t bytes() const { return count == 0 ? 0 : (count - 1) * stride + columns; }
 };
 
-// What belongs to columns, filled up to whole panels, and a residual.
+// Constants of columns, filled up to whole panels, and a residual.
 struct Operands {
   std::vector<int32_t> start;
   std::vector<float> multipliers;

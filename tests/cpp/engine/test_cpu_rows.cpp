@@ -137,33 +137,34 @@ void test_norm_of_nan() {
       });
 }
 
-void check_group_norm(const GroupNorm& given, const std::vector<float>& in) {
-  const int64_t n = given.batch * given.channels * given.space;
+void check_group_norm(const GroupNorm& group_norm, const std::vector<float>& in) {
+  const int64_t n = group_norm.batch * group_norm.channels * group_norm.space;
   Doubles expected(in.begin(), in.end());
-  const int64_t group = given.channels / given.groups;
+  const int64_t group = group_norm.channels / group_norm.groups;
   const auto index = [&](int64_t b, int64_t c, int64_t s) {
-    const int64_t within = given.channels_last ? s * given.channels + c : c * given.space + s;
-    return static_cast<size_t>(b * given.channels * given.space + within);
+    const int64_t within =
+        group_norm.channels_last ? s * group_norm.channels + c : c * group_norm.space + s;
+    return static_cast<size_t>(b * group_norm.channels * group_norm.space + within);
   };
-  for (int64_t item = 0; item < given.batch * given.groups; ++item) {
-    const int64_t b = item / given.groups;
-    const int64_t first = item % given.groups * group;
+  for (int64_t item = 0; item < group_norm.batch * group_norm.groups; ++item) {
+    const int64_t b = item / group_norm.groups;
+    const int64_t first = item % group_norm.groups * group;
     std::vector<size_t> at;
-    at.reserve(static_cast<size_t>(group * given.space));
-    for (int64_t i = 0; i < group * given.space; ++i) {
-      at.push_back(index(b, first + i / given.space, i % given.space));
+    at.reserve(static_cast<size_t>(group * group_norm.space));
+    for (int64_t i = 0; i < group * group_norm.space; ++i) {
+      at.push_back(index(b, first + i / group_norm.space, i % group_norm.space));
     }
-    normalize_reference(&expected, at, false, given.epsilon);
+    normalize_reference(&expected, at, false, group_norm.epsilon);
     for (size_t i = 0; i < at.size(); ++i) {
-      const int64_t c = first + static_cast<int64_t>(i) / given.space;
-      if (given.scale != nullptr) expected[at[i]] *= static_cast<double>(given.scale[c]);
-      if (given.shift != nullptr) expected[at[i]] += static_cast<double>(given.shift[c]);
+      const int64_t c = first + static_cast<int64_t>(i) / group_norm.space;
+      if (group_norm.scale != nullptr) expected[at[i]] *= static_cast<double>(group_norm.scale[c]);
+      if (group_norm.shift != nullptr) expected[at[i]] += static_cast<double>(group_norm.shift[c]);
     }
   }
   everywhere<float>(
       n,
       [&](float* out, Workers* workers) {
-        GroupNorm norm = given;
+        GroupNorm norm = group_norm;
         norm.in = in.data();
         norm.out = out;
         normalize_groups(norm, workers);
@@ -329,7 +330,7 @@ void test_reduce() {
   }
 }
 
-// Sums that are none too large, though sums of some of their elements are.
+// Sums that do not overflow, although sums of some of their elements do.
 void test_reduce_extremes() {
   for (int64_t inner : {1, 7, 70}) {
     Reduce r;
@@ -385,9 +386,9 @@ void test_gather() {
         n,
         [&](unsigned char* out, Workers* workers) {
           g.out = out;
-          int64_t found = -1;
-          CHECK(gather(g, &found, workers) == !bad);
-          CHECK(found == bad_at);
+          int64_t position = -1;
+          CHECK(gather(g, &position, workers) == !bad);
+          CHECK(position == bad_at);
         },
         [&](const unsigned char* out) {
           for (int64_t i = 0; i < g.count; ++i) {

@@ -23,7 +23,7 @@ bool near_enough(TileOp op, float value, double expected, double input, double p
   double absolute = 2e-38;
   if (op == TileOp::MUL_ADD) {
     if (std::fabs(product) > float_max) return true;  // where there is no fused form, it overflows
-    absolute = 2e-7 * std::fabs(product);
+    absolute = std::fmax(absolute, 2e-7 * std::fabs(product));
   }
   if (gate) absolute = op == TileOp::GELU ? 1e-6 : 5e-7;  // some units of 1 + erf, times x / 2
   if (op == TileOp::SIN || op == TileOp::COS) absolute = 1e-7;

@@ -115,7 +115,7 @@ void test_arguments() {
   }
 }
 
-// What an operator writes must not be what it reads for a decision.
+// An operator must not write what it reads to decide.
 void test_written() {
   int64_t memory[8] = {};
   int32_t sizes[] = {4};

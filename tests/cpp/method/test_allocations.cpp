@@ -161,7 +161,7 @@ void test_delegates() {
   }
 }
 
-// What a graph of the cpu backend has for one pair of sizes is made anew for another.
+// A graph of the cpu backend prepares its operators again for another pair of sizes.
 void test_dynamic_sizes() {
   PoolWorkers two(2);
   for (Workers* workers : {static_cast<Workers*>(nullptr), static_cast<Workers*>(&two)}) {

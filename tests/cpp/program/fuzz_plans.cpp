@@ -3,7 +3,7 @@
 // whether the loader and the kernels withstand what it cannot refuse. Worth most with
 // RUSHLIGHT_SANITIZE=ON.
 //
-// Usage: fuzz_plans ROUNDS [SEED]: prints how many plans loaded and how many instructions
+// Usage: fuzz_plans ROUNDS: prints how many plans loaded and how many instructions
 // succeeded.
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +14,7 @@
 
 #include "program_builder.h"
 #include "rushlight/module/module.h"
+#include "seed.h"
 #include "test_kernels.h"
 
 namespace {
@@ -217,9 +218,8 @@ void run(const std::vector<uint8_t>& file, const KernelTable& kernels, Counts* c
 
 int main(int argc, char** argv) {
   const size_t rounds = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 1000;
-  const unsigned seed = argc > 2 ? static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10)) : 1;
   const KernelTable& kernels = default_kernels() != nullptr ? *default_kernels() : test_kernels();
-  PlanMaker maker(seed, kernels);
+  PlanMaker maker(seed_for(0), kernels);
   Counts counts;
   for (size_t round = 0; round < rounds; ++round) run(maker.make(), kernels, &counts);
   std::printf("%zu plans, %zu loaded, %zu instructions succeeded (%x)\n", counts.plans,

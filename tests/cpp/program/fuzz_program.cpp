@@ -13,6 +13,7 @@
 
 #include "delegates.h"
 #include "rushlight/module/module.h"
+#include "seed.h"
 #include "test_kernels.h"
 
 namespace {
@@ -236,7 +237,7 @@ bool fuzz(const char* name, const std::vector<uint8_t>& file, size_t rounds) {
   for (size_t size = 0; rounds > 0 && size < file.size(); size += stride) {
     run({file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size)}, &counts);
   }
-  std::mt19937 random(12345);
+  std::mt19937 random(test::seed_for(0));
   for (size_t round = 0; round < rounds; ++round) {
     std::vector<uint8_t> mutant = file;
     damage(mutant, random);

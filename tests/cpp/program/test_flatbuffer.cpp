@@ -18,6 +18,7 @@
 #include "program_walk.h"
 #include "rushlight/program/flat_tensor_fb.h"
 #include "rushlight/program/program_fb.h"
+#include "seed.h"
 
 namespace {
 
@@ -162,7 +163,7 @@ void test_reads_back() {
   CHECK(plan.name() == "forward");
   CHECK(plan.values()[0].val_type() == fb::KernelTypes::Int);
   CHECK(plan.values()[0].val_as_Int().int_val() == -7);
-  // What is absent reads as default or empty, at any depth.
+  // Absent fields read as default or empty, at any depth.
   CHECK(!plan.values()[0].val_as_Tensor().present());
   CHECK(plan.values()[0].val_as_Tensor().extra_tensor_info().fully_qualified_name().empty());
   CHECK(!plan.has_delegates() && plan.delegates().empty() && plan.has_values());
@@ -392,7 +393,7 @@ void test_damaged(const char* path, long rounds) {
   const std::vector<uint8_t> good = read_file(path);
   const Exact exact(good);
   CHECK(fb::verify_Program(exact.data(), exact.size()));
-  std::mt19937 random(static_cast<unsigned>(good.size()));
+  std::mt19937 random(rushlight::test::seed_for(good.size()));
   long passed = 0;
   uint64_t total = 0;
   for (long i = 0; i < rounds; ++i) {

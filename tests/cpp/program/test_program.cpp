@@ -59,7 +59,7 @@ void test_headers() {
   CHECK(damaged(24, ~0ull, 8).code() == Code::InvalidProgram);
   std::vector<uint8_t> longer = good;
   longer.resize(good.size() + 1000);
-  CHECK(open(longer, &message).ok());  // bytes behind the end are nobody's
+  CHECK(open(longer, &message).ok());  // bytes after the end are ignored
 }
 
 void test_segments() {
@@ -89,6 +89,28 @@ void test_named_data() {
   CHECK(loaded.program.named_data_key(0) == "a/b");
   CHECK(loaded.program.get("c")->size() == 3 && (*loaded.program.get("a/b"))[0] == 4);
   CHECK(loaded.program.get("d").status().code() == Code::NotFound);
+}
+
+// A binary search finds what a linear one does: the first of equal keys.
+void test_sorted_keys() {
+  ProgramFile file;
+  for (uint8_t i = 0; i < 40; ++i) {
+    file.segments.push_back({i});
+    file.named.emplace_back("weights/" + std::to_string(i * 7 % 20), i);
+  }
+  Loaded loaded(file.bytes());
+  CHECK(loaded.opened.ok());
+  std::vector<uint32_t> order(loaded.program.n_keys());
+  for (const bool is_sorted : {false, true}) {
+    if (is_sorted) loaded.program.sort_keys(order.data());
+    for (uint8_t i = 0; i < 20; ++i) {
+      Result<Span<const uint8_t>> found = loaded.program.get(file.named[i].first.c_str());
+      CHECK(found.ok() && found->size() == 1 && (*found)[0] == i);
+    }
+    for (const char* key : {"", "weights/", "weights/20", "weights/00", "z"}) {
+      CHECK(loaded.program.get(key).status().code() == Code::NotFound);
+    }
+  }
 }
 
 struct Case {
@@ -337,6 +359,7 @@ int main() {
   test_headers();
   test_segments();
   test_named_data();
+  test_sorted_keys();
   check_cases(tensor_cases());
   check_cases(plan_cases());
   test_other_methods_load();

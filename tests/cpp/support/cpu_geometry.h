@@ -40,7 +40,8 @@ inline engine::ConvGeometry drawn_geometry(Random& random, int64_t widest) {
   return g;
 }
 
-// Of dense convolutions, grouped ones among them; some have one tap, and of these some no padding.
+// Geometries of dense and grouped convolutions; some have a single tap, and some of these no
+// padding.
 inline engine::ConvGeometry drawn_dense_geometry(Random& random, int i) {
   engine::ConvGeometry g = drawn_geometry(random, 35);
   if (i % 4 == 0) g.kernel_y = g.kernel_x = 1;

@@ -14,6 +14,7 @@
 #include "rushlight/engine/kernels/products/product.h"
 #include "rushlight/kernel/loops/dispatch.h"
 #include "rushlight/module/thread_pool.h"
+#include "seed.h"
 
 namespace rushlight {
 namespace test {
@@ -21,9 +22,12 @@ namespace test {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
 
+// Draws of the test's own seed; `generator` tells one sequence from another.
 class Random {
  public:
-  explicit Random(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}
+  explicit Random(uint64_t generator) : state_(uint64_t{seed_for(generator)} << 32 | 1) {
+    for (int i = 0; i < 8; ++i) next();  // the first bits follow the seed's
+  }
   uint64_t next() {
     state_ ^= state_ << 13;
     state_ ^= state_ >> 7;

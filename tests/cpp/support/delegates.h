@@ -16,7 +16,7 @@ inline std::vector<uint8_t> scale_payload(float factor) {
   return payload;
 }
 
-// y = delegate(x) over float32 [2]; a tensor that nobody may touch lies behind y.
+// y = delegate(x) over float32 [2]; a tensor that must not be touched lies after y.
 inline std::vector<uint8_t> one_delegate_file(const std::string& id,
                                               const std::vector<uint8_t>& payload,
                                               bool dynamic = false) {

@@ -6,10 +6,10 @@
 namespace rushlight {
 namespace test {
 
-// Of images x [1, h, 7, 20], h at most 9, as bytes: a depthwise convolution, its sum with them,
-// looked up in a table, a dense convolution to 24 channels, another one that is added to that, and
-// averages of 3 by 3 with stride 2.
-// Weights, constants of columns and the table are made of the input w [5760].
+// A graph over images x [1, h, 7, 20] (h at most 9), as bytes: a depthwise convolution, its sum
+// with them, looked up in a table, a dense convolution to 24 channels, another one that is added to
+// that, and averages of 3 by 3 with stride 2. Weights, constants of columns and the table are
+// computed from the input w [5760].
 struct ImageGraph : EngineGraph {
   enum Number { kX, kW, kBytes, kPanels, kRows, kImage, kDepthwise, kSum, kLooked };
   enum { kDense = kLooked + 1, kPooled, kPooledRows, kOut, kTaps, kStart, kColumns, kTable };
@@ -98,7 +98,7 @@ struct ImageGraph : EngineGraph {
     table.scalar<int32_t>(7, 100).scalar<float>(8, 1.5f).ref(9, requantize.node());
     return table;
   }
-  // Of `kernel` by `kernel` taps around their middle.
+  // A window of `kernel` by `kernel` taps with padding on all sides.
   static void window(Table& table, unsigned field, int64_t kernel, int64_t stride) {
     const int64_t pad = kernel / 2;
     table.ref(field, vector_of<int64_t>({kernel, kernel}));

@@ -193,8 +193,8 @@ inline uint32_t tile_word(uint32_t op, uint32_t out, uint32_t a, uint32_t b = 0)
   return op | out << 8 | a << 16 | b << 24;
 }
 
-// x [a, 4] and y [b, 4], of so many rows at most: cat(2 x, y) and the sums of the rows of 2 x,
-// which lies in scratch.
+// x [a, 4] and y [b, 4], with at most `most_x` and `most_y` rows: cat(2 x, y) and the sums of the
+// rows of 2 x, which lies in scratch.
 inline EngineGraph join_graph(int64_t most_x = 6, int64_t most_y = 5) {
   constexpr uint32_t kLoad = 0, kStore = 1, kMulValue = 54;
   constexpr uint32_t kTwo = 0x40000000;
@@ -337,7 +337,7 @@ struct QuantizedGraph : EngineGraph {
   static constexpr float kScale = 0.01f;  // of the weights
 
  private:
-  // Of two dimensions, the first one is the number of rows.
+  // With two dimensions, the first one is dynamic: the number of rows.
   void add(const std::vector<int64_t>& sizes, Place place, uint32_t index, uint64_t offset,
            DType dtype) {
     EngineValue value;

@@ -390,6 +390,7 @@ class TestNames:
     ) -> None:
         value = "rushlight.backends.openvino.no_such_module:Partitioner"
         point = metadata.EntryPoint("other", value, registry.GROUP)
+        point = point._for(metadata.distribution("rushlight"))
         monkeypatch.setattr(registry, "entry_points", lambda group: [point])
         with pytest.raises(rl.ExportError, match=r"pip install 'rushlight\[openvino\]'$"):
             rl.export(model, ARGS, backend="other")

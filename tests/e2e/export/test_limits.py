@@ -10,8 +10,11 @@ import torch.nn.functional as F
 from torch import nn
 
 import rushlight as rl
+from rushlight.backends.cpu import CpuPartitioner
+from rushlight.backends.xnnpack import XnnpackPartitioner
 from rushlight.errors import ExportError
 from rushlight.partition.operators import check_arguments
+from rushlight.partition.partitioner import Partitioner
 from rushlight.schema.cpu_engine import Limit
 
 BEYOND = int(Limit.WINDOW) + 1
@@ -67,6 +70,28 @@ def test_sizes_whose_steps_no_file_can_say_are_refused_at_export(backend: str) -
     huge = torch.zeros(0, 1 << 21, 1 << 20)
     with pytest.raises(ExportError, match="strides take 32 bits"):
         _ = rl.export(Does(lambda x: x + 1), (huge,), backend=backend, verify=False).buffer
+
+
+class Wide(nn.Module):
+    """Computes with so many copies of each element, and gives their sums."""
+
+    def __init__(self, copies: int) -> None:
+        super().__init__()
+        self.copies = copies
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x.expand(x.shape[0], self.copies) * 2).amax(1)
+
+
+@pytest.mark.parametrize("partitioner", [CpuPartitioner(), XnnpackPartitioner()])
+def test_values_with_too_many_elements_are_left_out_by_name(partitioner: Partitioner) -> None:
+    copies = 1 << 30
+    for rows, fits in ((int(Limit.ELEMENTS) // copies, True), (2048, False)):
+        program = torch.export.export(Wide(copies), (torch.zeros(rows, 1),))
+        result = partitioner.partition(rl.to_edge(program).exported_program())
+        said = [why for why in result.declined.values() if "elements" in why]
+        assert (said == []) == fits
+        assert all(f"has more than {int(Limit.ELEMENTS)} elements" in why for why in said)
 
 
 def test_parts_with_too_many_arguments_are_refused() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from torch import nn
 import rushlight as rl
 from rushlight.backends.cpu import CpuPartitioner
 from rushlight.backends.xnnpack import XnnpackPartitioner
+from rushlight.check import method
 from rushlight.partition.partitioner import Partitioner
 
 BACKENDS: dict[str, list[Partitioner]] = {
@@ -78,3 +80,26 @@ def test_no_walk_is_as_deep_as_the_program_is_long(backend: str) -> None:
         file = bytes(edge.to_executorch().buffer)
     for got, wanted in zip(rl.load(file)(*args), Deep()(*args), strict=True):
         torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_each_method_is_loaded_alone_to_be_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading all of them for each would take the square of their number."""
+    loaded: list[list[str]] = []
+    load = method.load_to_compare
+
+    def counted(*args: Any) -> rl.Module:
+        module = load(*args)
+        loaded.append(list(module.methods))
+        return module
+
+    monkeypatch.setattr(method, "load_to_compare", counted)
+    x = torch.randn(3, 8)
+    captured = {f"scale{i}": torch.export.export(Chain(2 * i), (x,)) for i in range(1, 5)}
+    for backend in ("portable", ["cpu", "portable"]):
+        loaded.clear()
+        program = rl.export(captured, backend=backend)
+        forms = 1 if isinstance(backend, str) else len(backend)
+        assert sorted(loaded) == sorted([name] for name in captured for _ in range(forms))
+        module = rl.load(program.buffer)
+        for name, one in captured.items():
+            torch.testing.assert_close(module[name](x), one.module()(x))

@@ -18,6 +18,7 @@ import rushlight as rl
 from delegates import Interpretation, Interpreter, taking
 from rushlight import check, runtime
 from rushlight.check import method as check_method
+from rushlight.check.fused import _departure, amplifies_roundings
 from rushlight.runtime.forms import KEY
 
 DATA = [(torch.randn(1, 3, 8, 8, generator=torch.Generator().manual_seed(i)),) for i in range(4)]
@@ -40,8 +41,19 @@ class Layers(torch.nn.Module):
         return y
 
 
+class Masked(Layers):
+    """Some of its results are infinite, whatever the roundings."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = super().forward(x)
+        mask = torch.arange(y.shape[-1]) > 4
+        return y.masked_fill(mask, -torch.inf)
+
+
 CHAOS = Layers(10, 400.0).eval()
 CALM = Layers(3, 1.0).eval()
+MASKED = Masked(3, 1.0).eval()
+MASKED_CHAOS = Masked(10, 400.0).eval()
 
 
 class Dynamic(torch.nn.Module):
@@ -117,6 +129,33 @@ def test_a_fat_program_has_no_known_answer_that_roundings_change(
         assert chosen == ["cpu"]
 
 
+@pytest.mark.parametrize(("model", "depends"), [(MASKED, False), (MASKED_CHAOS, True)])
+def test_infinite_results_are_no_departure(model: torch.nn.Module, depends: bool) -> None:
+    quantised = rl.quantize(model, recipe="int16x8", calibrate=DATA)
+    assert amplifies_roundings(quantised, DATA[0], {}, allowed=0.05) == depends
+    program = rl.export(quantised, backend="cpu")
+    assert any("depend on how single" in text for text in program.quantization) == depends
+
+
+@pytest.mark.parametrize(
+    ("got", "wanted", "departure"),
+    [
+        (3.0, 2.0, 0.5),
+        (torch.inf, torch.inf, 0.0),
+        ([1.0, torch.inf], [1.0, torch.inf], 0.0),
+        ([1.0, torch.nan], [1.0, torch.nan], 0.0),
+        ([3.0, torch.inf], [2.0, torch.inf], 0.5),
+        ([2.0, torch.inf], [2.0, -torch.inf], torch.inf),
+        ([2.0, 1.0], [2.0, torch.inf], torch.inf),
+        ([2.0, torch.nan], [2.0, 1.0], torch.inf),
+    ],
+)
+def test_how_far_infinite_values_depart(
+    got: float | list[float], wanted: float | list[float], departure: float
+) -> None:
+    assert _departure([torch.tensor(got)], [torch.tensor(wanted)]) == departure
+
+
 def test_a_model_that_is_quantised_by_its_values_is_exported() -> None:
     x = torch.randn(4, 32, generator=torch.Generator().manual_seed(0))
     rl.export(Dynamic(400.0).eval(), (x,), quantize="int8-dynamic", backend="cpu")
@@ -130,7 +169,7 @@ def test_pieces_are_made_only_if_the_whole_departs(monkeypatch: pytest.MonkeyPat
 EVERYTHING = ("quantized_decomposed", "aten")
 
 
-@pytest.mark.parametrize("model", [CALM, CHAOS], ids=["calm", "chaotic"])
+@pytest.mark.parametrize("model", [CALM, CHAOS, MASKED], ids=["calm", "chaotic", "masked"])
 def test_an_operator_that_is_computed_wrongly_is_named(model: torch.nn.Module) -> None:
     """Every conversion to integers is 40 steps off, in a backend that takes one call at a time."""
     taken = taking("quantized_decomposed.quantize_per_tensor")
@@ -152,7 +191,8 @@ def test_the_line_of_the_operator_is_named() -> None:
     assert "torch.sin(self.gain * torch.relu(layer(y)))" in str(caught.value)
 
 
-def test_a_fault_that_no_single_operator_shows_is_found() -> None:
+@pytest.mark.parametrize("model", [CALM, MASKED], ids=["calm", "masked"])
+def test_a_fault_that_no_single_operator_shows_is_found(model: torch.nn.Module) -> None:
     """The backend is right about the pieces and wrong about the whole model, which is calm."""
 
     def is_whole(program: dict[str, Any]) -> bool:
@@ -163,7 +203,7 @@ def test_a_fault_that_no_single_operator_shows_is_found() -> None:
             results = Interpreter.run(self, handle, inputs, at)
             return [r + 1 for r in results] if self.only(handle.program) else results
 
-    program = rl.quantize(CALM, recipe="int8", calibrate=DATA)
+    program = rl.quantize(model, recipe="int8", calibrate=DATA)
     with registered(Shifted("", 0, is_whole)), pytest.raises(rl.ExportError) as caught:
         rl.export(program, backend=taking(*EVERYTHING))
     text = str(caught.value)

@@ -15,8 +15,8 @@ from torch import nn
 from typer.testing import CliRunner
 
 import rushlight as rl
+from rushlight.backends.cpu.payload_reader import engine_nodes
 from rushlight.cli import app
-from rushlight.inspect.engine_work import engine_work
 from rushlight.inspect.model import Work
 from rushlight.inspect.profile import OperatorTime
 from rushlight.inspect.work import flops_of, work_of
@@ -411,10 +411,16 @@ def test_sizes_of_a_payload_follow_from_what_its_inputs_are() -> None:
     def product(rows: int) -> list[Work]:
         return [Work("Product", 2 * rows * 16 * 16, (2 * rows * 16 + 256) * 4)]
 
-    assert engine_work(payload([-1, -1])) == product(8)
-    assert engine_work(payload([4, -1])) == [Work("Product")]
-    assert engine_work(payload([4, -1]), [(1, 17), 2]) == product(5)
-    assert engine_work(payload([4, -1]), [(1, 17), 7]) == product(7)
-    assert engine_work(payload([4, -1]), [(1, 17), None]) == [Work("Product")]
-    assert engine_work(payload([5, -1]), [(1, 17), 0]) == [Work("Product")]  # nothing by zero
-    assert engine_work(payload([99, -1]), [(1, 17), 2]) == [Work("Product")]
+    assert [node.work for node in engine_nodes(payload([-1, -1]))] == product(8)
+    assert [node.work for node in engine_nodes(payload([4, -1]))] == [Work("Product")]
+    assert [node.work for node in engine_nodes(payload([4, -1]), [(1, 17), 2])] == product(5)
+    assert [node.work for node in engine_nodes(payload([4, -1]), [(1, 17), 7])] == product(7)
+    assert [node.work for node in engine_nodes(payload([4, -1]), [(1, 17), None])] == [
+        Work("Product")
+    ]
+    assert [node.work for node in engine_nodes(payload([5, -1]), [(1, 17), 0])] == [
+        Work("Product")
+    ]  # nothing by zero
+    assert [node.work for node in engine_nodes(payload([99, -1]), [(1, 17), 2])] == [
+        Work("Product")
+    ]

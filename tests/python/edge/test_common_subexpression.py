@@ -1,28 +1,41 @@
 """common_subexpression: equal operators on equal arguments are computed once."""
 
 import torch
-from graphs import core, operators, run
+from expecttest import assert_expected_inline
+from graphs import core
+from pass_text import text, traced
 
 from rushlight.edge.passes.common_subexpression import common_subexpression
 
 
 def test_equal_calls_merge_transitively() -> None:
-    def model(x: torch.Tensor) -> torch.Tensor:
-        return torch.exp(x.sin()) * torch.exp(x.sin())
-
-    x = torch.randn(5)
-    program = core(model, x)
+    program = traced(lambda x: torch.exp(x.sin()) * torch.exp(x.sin()), torch.ones(5))
     assert common_subexpression(program.graph) == 2
-    assert operators(program.graph) == ["sin.default", "exp.default", "mul.Tensor"]
-    assert torch.equal(run(program, x)[0], model(x))
+    assert_expected_inline(
+        text(program),
+        """\
+x: float32[5]
+%1: float32[5] = sin(x)
+%2: float32[5] = exp(%1)
+%3: float32[5] = mul.Tensor(%2, %2)
+return [%3]
+""",
+    )
 
 
 def test_arguments_that_only_look_equal_keep_calls_apart() -> None:
-    def model(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        return torch.mul(x, 1), torch.mul(x, 1.0), torch.mul(x, True)
-
-    program = core(model, torch.ones(3, dtype=torch.int64))
+    program = traced(lambda x: (x * 1, x * 1.0, x * True), torch.ones(3, dtype=torch.int64))
     assert common_subexpression(program.graph) == 0
+    assert_expected_inline(
+        text(program),
+        """\
+x: int64[3]
+%1: int64[3] = mul.Tensor(x, 1)
+%2: float32[3] = mul.Tensor(x, 1.0)
+%3: int64[3] = mul.Tensor(x, True)
+return [%1, %2, %3]
+""",
+    )
 
 
 def test_random_calls_stay_apart() -> None:

@@ -2,41 +2,53 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import torch.ao.quantization.fx._decomposed
-from graphs import captured
-from torch import nn
+from expecttest import assert_expected_inline
+from graphs import run
+from pass_text import text, traced
 
-import rushlight as rl
+from rushlight.edge.constants import Constants
+from rushlight.edge.passes.drop_zero_points import drop_zero_points
 
 quantized = torch.ops.quantized_decomposed
+HOW = -8, 7, torch.int8, 4, torch.float32
 
 
-class Groups(nn.Module):
-    """A matrix of int8 with a scale and zero point for each group of 8."""
-
-    def __init__(self, zero: int) -> None:
-        super().__init__()
-        self.register_buffer("weight", torch.randint(-8, 7, (64, 512), dtype=torch.int8))
-        self.register_buffer("scales", torch.rand(64, 64) + 0.5)
-        zeros = torch.zeros(64, 64, dtype=torch.int8)
-        zeros[3, 5] = zero
-        self.register_buffer("zeros", zeros)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        zeros = self.zeros.to(torch.int64).reshape(64, 64)
-        how = (-8, 7, torch.int8, 8, torch.float32)
-        return x + quantized.dequantize_per_channel_group(self.weight, self.scales, zeros, *how)
+def groups(x: torch.Tensor, w: Any, scales: Any, zeros: Any) -> torch.Tensor:
+    zeros = zeros.to(torch.int64).view(2, 2)
+    return x + quantized.dequantize_per_channel_group(w, scales, zeros, *HOW)
 
 
 @pytest.mark.parametrize("zero", [0, 1])
-def test_zero_points_are_stored_where_one_is_not_zero(zero: int) -> None:
-    model, x = Groups(zero), torch.randn(64, 512)
-    edge = rl.to_edge(captured(model, x))
-    [call] = [n for n in edge.exported_program().graph.nodes if "group" in str(n.target)]
-    assert (call.args[2] is None) == (zero == 0)
-    buffer = edge.to_executorch().buffer
-    assert torch.equal(rl.load(buffer)(x), model(x))
-    stored = 64 * 512 + 4 * 64 * 64 + (8 * 64 * 64 if zero else 0)
-    assert stored < len(buffer) < stored + 4096
+def test_zero_points_stay_where_one_is_not_zero(zero: int) -> None:
+    zeros = torch.tensor([0, 0, 0, zero], dtype=torch.int8)
+    weights = {"w": torch.ones(2, 8, dtype=torch.int8), "scales": torch.rand(2, 2), "zeros": zeros}
+    x = torch.randn(2, 8)
+    program = traced(groups, x, **weights)
+    assert drop_zero_points(Constants(program)) == 1 - zero
+    assert torch.equal(run(program, x)[0], groups(x, **weights))
+
+
+def test_none_stands_for_zeros() -> None:
+    zeros = torch.zeros(4, dtype=torch.int8)
+    weights = {"w": torch.ones(2, 8, dtype=torch.int8), "scales": torch.ones(2, 2), "zeros": zeros}
+    program = traced(groups, torch.ones(2, 8), **weights)
+    drop_zero_points(Constants(program))
+    assert_expected_inline(
+        text(program),
+        """\
+x: float32[2, 8]
+w: int8[2, 8] = constant
+scales: float32[2, 2] = [[1, 1], [1, 1]]
+zeros: int8[4] = [0, 0, 0, 0]
+%1: int64[4] = _to_copy(zeros, dtype=int64)
+%2: int64[2, 2] = view(%1, [2, 2])
+%3: float32[2, 8] = dequantize_per_channel_group(w, scales, None, -8, 7, int8, 4, float32)
+%4: float32[2, 8] = add.Tensor(x, %3)
+return [%4]
+""",
+    )

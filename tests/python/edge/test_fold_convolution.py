@@ -1,12 +1,19 @@
 """fold_convolution: padding and batch norm go into the convolution's own arguments."""
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
+from expecttest import assert_expected_inline
 from graphs import core, operators, run
+from pass_text import text, traced
 
 from rushlight.edge.constants import Constants
 from rushlight.edge.passes.fold_convolution import fold_convolution
+from rushlight.ir.rewrite import remove_dead
+
+aten = torch.ops.aten
 
 
 class _Block(torch.nn.Module):
@@ -20,6 +27,38 @@ class _Block(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.relu(self.norm(self.conv(F.pad(x, self.pads))))
+
+
+def _written_out(
+    x: torch.Tensor, w: Any, b: Any, gain: Any, shift: Any, mean: Any, var: Any
+) -> Any:
+    padded = aten.constant_pad_nd.default(x, [1, 1, 2, 2], 0.0)
+    y = aten.convolution.default(padded, w, b, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+    norm = aten._native_batch_norm_legit_no_training.default(y, gain, shift, mean, var, 0.1, 0.0)
+    return norm[0].relu()
+
+
+def test_padding_and_norm_become_arguments_of_the_convolution() -> None:
+    numbers = {"b": 1.0, "gain": 2.0, "shift": 3.0, "mean": 0.5, "var": 4.0}
+    constants = {name: torch.tensor([value]) for name, value in numbers.items()}
+    program = traced(_written_out, torch.ones(1, 1, 4, 4), w=torch.ones(1, 1, 1, 2), **constants)
+    remove_dead(program.graph)
+    own = Constants(program)
+    assert fold_convolution(own) == 2
+    remove_dead(program.graph)
+    own.drop_unused()
+    # The scale is gain / sqrt(var) = 1; the bias 1.0 - mean + shift.
+    assert_expected_inline(
+        text(program),
+        """\
+c0: float32[1] = [3.5]
+c1: float32[1, 1, 1, 2] = [[[[1, 1]]]]
+x: float32[1, 1, 4, 4]
+%1: float32[1, 1, 8, 5] = convolution(x, c1, c0, [1, 1], [2, 1], [1, 1], False, [0, 0], 1)
+%2: float32[1, 1, 8, 5] = relu(%1)
+return [%2]
+""",
+    )
 
 
 @pytest.mark.parametrize("bias", [True, False])

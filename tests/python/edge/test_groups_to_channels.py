@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.ao.quantization.fx._decomposed
+from expecttest import assert_expected_inline
 from graphs import captured
+from pass_text import text, traced
 from torch import nn
 
 import rushlight as rl
 from rushlight.edge.passes.groups_to_channels import groups_to_channels
-from rushlight.ir.quantized_values import name_of
 
 quantized = torch.ops.quantized_decomposed
 ROWS, COLUMNS, GROUP = 64, 128, 32
@@ -50,15 +51,30 @@ def test_results_stay_and_the_weight_is_there_once(dtype: torch.dtype, zero: int
     assert len(manager.buffer) < 2 * ROWS * COLUMNS + 8000
 
 
-def test_backends_see_groups_and_the_program_stays_as_it_was() -> None:
-    edge = rl.to_edge(captured(Tied(torch.float32, 0), torch.randn(2, COLUMNS))).exported_program()
-    before = [name_of(node) for node in edge.graph.nodes]
-    assert "dequantize_per_channel_group" in before
-    new = groups_to_channels(edge)
-    assert [name_of(node) for node in edge.graph.nodes] == before
-    assert "dequantize_per_channel_group" not in [name_of(node) for node in new.graph.nodes]
+def test_a_group_of_a_row_becomes_a_channel() -> None:
+    def model(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        how = -8, 7, torch.int8, 2, torch.float32
+        return x + quantized.dequantize_per_channel_group(w, scale, None, *how)
+
+    integers = torch.arange(8, dtype=torch.int8).view(2, 4)
+    scale = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    program = traced(model, torch.ones(2, 4), w=integers, scale=scale)
+    before = text(program)
+    assert_expected_inline(
+        text(groups_to_channels(program)),
+        """\
+c0: int8[4, 2] = [[0, 1], [2, 3], [4, 5], [6, 7]]
+c1: float32[4] = [1, 2, 3, 4]
+x: float32[2, 4]
+%1: float32[4, 2] = dequantize_per_channel(c0, c1, None, 0, -8, 7, int8)
+%2: float32[2, 4] = view_copy(%1, [2, 4])
+%3: float32[2, 4] = add.Tensor(x, %2)
+return [%3]
+""",
+    )
+    assert text(program) == before
 
 
 def test_a_program_without_groups_is_returned_as_it_is() -> None:
-    edge = rl.to_edge(captured(nn.Linear(4, 4), torch.randn(2, 4))).exported_program()
-    assert groups_to_channels(edge) is edge
+    program = traced(lambda x: x + 1.0, torch.ones(2))
+    assert groups_to_channels(program) is program

@@ -2,7 +2,9 @@
 
 import pytest
 import torch
-from graphs import core, run
+from expecttest import assert_expected_inline
+from graphs import run
+from pass_text import text, traced
 
 from rushlight.edge.constants import Constants
 from rushlight.edge.passes.scalar_to_tensor import scalar_to_tensor
@@ -22,7 +24,7 @@ def test_a_number_takes_the_dtype_of_the_result(
     dtype: torch.dtype, scalar: float, wanted: torch.dtype
 ) -> None:
     x = torch.ones(3).to(dtype)
-    program = core(lambda x: x * scalar, x)
+    program = traced(lambda x: x * scalar, x)
     constants = Constants(program)
     scalar_to_tensor(constants)
     (added,) = constants.nodes()
@@ -34,25 +36,34 @@ def test_a_number_takes_the_dtype_of_the_result(
 
 
 def test_equal_numbers_are_one_constant() -> None:
-    program = core(lambda x: (x + 2.0) * 2.0 - 3.0, torch.ones(3))
-    constants = Constants(program)
-    scalar_to_tensor(constants)
-    assert sorted(constants.value(n).item() for n in constants.nodes()) == [2.0, 3.0]
+    program = traced(lambda x: (x + 2.0) * 2.0 - 3.0, torch.ones(3))
+    scalar_to_tensor(Constants(program))
+    assert_expected_inline(
+        text(program),
+        """\
+c0: float32[] = 3
+c1: float32[] = 2
+x: float32[3]
+%1: float32[3] = add.Tensor(x, c1)
+%2: float32[3] = mul.Tensor(%1, c1)
+%3: float32[3] = sub.Tensor(%2, c0)
+return [%3]
+""",
+    )
 
 
 def test_a_symbolic_number_becomes_a_scalar_tensor() -> None:
-    class Scale(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x * x.shape[0]
-
-    from rushlight.edge.to_edge import to_core_aten
-
-    batch = torch.export.Dim("batch", min=2, max=9)
-    program = to_core_aten(
-        torch.export.export(Scale(), (torch.randn(3, 4),), dynamic_shapes={"x": {0: batch}})
-    )
+    program = traced(lambda x: x * x.shape[0], torch.randn(3, 4), dynamic=True)
     scalar_to_tensor(Constants(program))
-    targets = [n.target for n in program.graph.nodes]
-    assert torch.ops.aten.scalar_tensor.default in targets
+    assert_expected_inline(
+        text(program),
+        """\
+x: float32[s0, s1]
+%1: SymInt = sym_size.int(x, 0)
+%2: float32[] = scalar_tensor(%1, dtype=float32)
+%3: float32[s0, s1] = mul.Tensor(x, %2)
+return [%3]
+""",
+    )
     x = torch.randn(5, 4)
     assert torch.equal(run(program, x)[0], x * 5)

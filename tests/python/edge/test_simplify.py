@@ -4,12 +4,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 from graphs import core, operators, run
+from pass_text import text, traced
 
 from rushlight.edge.constants import Constants
 from rushlight.edge.passes.constant_fold import constant_fold
 from rushlight.edge.passes.remove_noops import remove_noops
 from rushlight.edge.passes.scalar_to_tensor import scalar_to_tensor
 from rushlight.edge.passes.simplify import simplify
+from rushlight.ir.rewrite import remove_dead
 
 _LOWEST = torch.finfo(torch.float32).min
 
@@ -23,12 +25,29 @@ def _simplified(function, *args):  # type: ignore[no-untyped-def]
     return program, simplify(constants)
 
 
-def test_a_mask_that_is_all_true_goes() -> None:
-    x = torch.randn(3, 4)
-    program, dropped = _simplified(lambda x: torch.where(torch.ones(3, 4) > 0, x.sin(), x.cos()), x)
-    assert dropped == 1
-    assert operators(program.graph) == ["sin.default"]
-    assert torch.equal(run(program, x)[0], x.sin())
+@pytest.mark.parametrize("chosen", [True, False])
+def test_a_selection_under_a_mask_of_one_value_goes(chosen: bool) -> None:
+    def model(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return torch.where(mask, x.sin(), x.cos())
+
+    program = traced(model, torch.ones(2, 3), mask=torch.full((2, 3), chosen))
+    assert simplify(Constants(program)) == 1
+    remove_dead(program.graph)
+    expected = """
+x: float32[2, 3]
+mask: bool[2, 3] = CHOSEN
+%1: float32[2, 3] = FUNCTION(x)
+return [%1]
+"""
+    expected = expected.replace("CHOSEN", str([[chosen] * 3] * 2))
+    assert text(program) == expected.replace("FUNCTION", "sin" if chosen else "cos").lstrip()
+
+
+def test_a_selection_that_broadcasts_stays() -> None:
+    program = traced(
+        lambda x, mask: torch.where(mask, x, x.sum()), torch.ones(2), mask=torch.zeros(2) > 0
+    )
+    assert simplify(Constants(program)) == 0
 
 
 def test_a_causal_mask_keeps_one_selection() -> None:

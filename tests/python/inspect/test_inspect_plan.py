@@ -36,5 +36,7 @@ def test_no_live_blocks_overlap_in_programs_with_jumps(name: str) -> None:
     exported = rl.export(
         case.model().eval(), case.calls()[0], dynamic_shapes=case.dynamic_shapes, verify=False
     )
-    for arena in report_of(exported.buffer).methods[0].arenas:
+    arenas = report_of(exported.buffer).methods[0].arenas
+    assert arenas
+    for arena in arenas:
         assert arena.overlap == []

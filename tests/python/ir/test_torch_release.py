@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from rushlight.ir.torch_release import TESTED, guards_of, known_operators, warn_if_untested
+from rushlight.ir.torch_release import (
+    TESTED,
+    guards_of,
+    known_operators,
+    text_of,
+    warn_if_untested,
+)
 
 MAKEFILE = Path(__file__).resolve().parents[3] / "Makefile"
 
@@ -41,3 +47,11 @@ def test_guards_have_the_names_that_all_releases_wrote() -> None:
 
     guards = guards_of(Captured())  # type: ignore[arg-type]
     assert guards == ["min(10, L['x'].size()[0]) > max(1, 4)", "a != b"]
+
+
+@pytest.mark.parametrize("layer", [torch.nn.Linear(4, 2), torch.nn.Linear(4, 2, bias=False)])
+def test_shapes_that_do_not_fit_are_told_alike(layer: torch.nn.Linear) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        layer(torch.ones(3, 5))
+    assert text_of(caught.value).startswith("mat1 and mat2 shapes cannot be multiplied (3x5 and")
+    assert text_of(ValueError("layer: mat1 is missing")) == "layer: mat1 is missing"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import pytest
@@ -40,3 +41,29 @@ def test_package_of_a_backend_that_cannot_be_imported(package: Package) -> None:
         ExportError, match="cannot be imported: No module named 'what_is_not_there'"
     ):
         find_backend("BrokenBackend")
+
+
+def test_a_stage_after_this_one_is_found_and_a_missing_one_is_named() -> None:
+    assert registry.find_stage("lowered_to_file").__module__ == "rushlight.pipeline"
+    with pytest.raises(ExportError, match="no installed package has the stage 'missing'"):
+        registry.find_stage("missing")
+
+
+def test_a_lowered_module_is_written_where_nobody_imported_the_pipeline() -> None:
+    code = """
+import sys
+import torch
+from rushlight.edge import EdgeCompileConfig, to_edge_dialect
+from rushlight.partition import to_backend
+
+class Add(torch.nn.Module):
+    def forward(self, x):
+        return x + x
+
+program = torch.export.export(Add(), (torch.ones(2),))
+lowered = to_backend("CpuBackend", to_edge_dialect(program, EdgeCompileConfig()), [])
+assert "rushlight.pipeline" not in sys.modules
+print(lowered.buffer()[4:8])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "b'ET12'", done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -178,3 +179,29 @@ def test_what_cannot_be_trained(net: Net) -> None:
 def test_recipes_for_modules_refuse_programs(net: Net) -> None:
     error = refused(torch.export.export(net, (X,)), recipe="float16")
     assert "changes a model's modules" in str(error)
+
+
+class Masked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, *, mask: torch.Tensor) -> torch.Tensor:
+        return self.layer(x) * mask
+
+
+def test_data_with_positional_and_keyword_arguments_is_a_dict() -> None:
+    net, x, mask = Masked().eval(), torch.randn(2, 4), torch.ones(2, 4)
+    program = rushlight.quantize(net, (x,), {"mask": mask}, calibrate=[{"x": x, "mask": mask}])
+    assert program.module()(x, mask=mask).shape == (2, 4)
+    with pytest.raises(ExportError, match="or a dict that has all inputs by name"):
+        rushlight.quantize(net, (x,), {"mask": mask}, calibrate=[((x,), {"mask": mask})])
+
+
+def test_graphs_are_copied_without_torchs_warnings() -> None:
+    prepared = prepare_qat(nn.Linear(4, 4), (torch.randn(2, 4),))
+    prepared(torch.randn(2, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        program = convert(prepared)
+        rushlight.quantize(program.module(), (torch.randn(2, 4),), recipe="float16")

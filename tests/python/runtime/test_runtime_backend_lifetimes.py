@@ -192,13 +192,75 @@ def test_what_was_kept_may_be_touched_after_the_module(planned: bool, close: boo
     gc.collect()
     [(given, out)] = backend.kept
     assert (given == 3).all() and (out == 4).all()
-    out[...] = 5
-    assert (out == 5).all()
+    with pytest.raises(ValueError, match="read-only"):
+        out[...] = 5
+    assert (out == 4).all()
     assert backend.destroyed == []
     del given, out
     backend.kept.clear()
     rl.load(DEMO_DATA)  # the next load frees what was let go of
     assert backend.destroyed == ["handle"]
+
+
+# How what is kept of an output is written to afterwards.
+REVOKED: dict[str, tuple[Any, Any]] = {
+    "an output": (lambda args: args[1], lambda kept: kept.fill(7)),
+    "a later slice": (lambda args: args[1], lambda kept: kept[1:].fill(7)),
+    "a later buffer": (lambda args: args[1], lambda kept: memoryview(kept).cast("B")[:1]),
+    "what a view lies over": (lambda args: args[1].base, lambda kept: kept.fill(7)),
+    "the memory": (
+        lambda args: args[1].base.base,
+        lambda kept: np.frombuffer(kept, np.uint8).fill(7),
+    ),
+    "made writable again": (lambda args: args[1], lambda kept: kept.setflags(write=True)),
+}
+SAFE: dict[str, tuple[Any, Any]] = {
+    "a slice": (lambda args: args[1][1:], lambda kept: kept.fill(7)),
+    "another type": (lambda args: args[1].view(np.int32), lambda kept: kept.fill(7)),
+    "a buffer": (
+        lambda args: memoryview(args[1]).cast("B"),
+        lambda kept: kept.__setitem__(slice(None), bytes(len(kept))),
+    ),
+    "a tensor of torch": (lambda args: torch.from_numpy(args[1]), lambda kept: kept.fill_(7)),
+}
+
+
+@pytest.mark.parametrize("what", [*REVOKED, *SAFE])
+@pytest.mark.parametrize("close", [True, False])
+def test_writing_to_what_was_kept(what: str, close: bool) -> None:
+    keep, write = {**REVOKED, **SAFE}[what]
+    count = 1 << 18
+    data = program(delegated("Test", count), blobs=[b"payload"])
+    backend = Keeper(lambda context, args: keep(args))
+    with registered("Test", backend):
+        module, other = rl.load(data), rl.load(DEMO_DATA)
+    before = other(ONES)
+    with pytest.raises(rl.RunError, match="read-only from now on"):
+        module(np.zeros(count, np.float32))
+    if close:
+        del module
+        gc.collect()
+    more = [np.zeros(count, np.float32) for _ in range(4)]  # where freed memory would be
+    if what in REVOKED and what != "a later buffer":
+        with pytest.raises(ValueError, match=r"read-only|cannot set WRITEABLE"):
+            write(backend.kept[0])
+    elif what in REVOKED:
+        assert write(backend.kept[0]).readonly
+    else:
+        write(backend.kept[0])
+    assert not any(array.any() for array in more)
+    assert (other(ONES) == before).all()
+
+
+def test_arrays_are_writable_again_in_the_next_call() -> None:
+    backend = Keeper(lambda context, args: args[1])
+    module = _load(backend)
+    with pytest.raises(rl.RunError, match="read-only from now on"):
+        module(ONES)
+    backend.kept.clear()
+    backend.keep = lambda context, args: None
+    for _ in range(2):
+        assert module(ONES).tolist() == [2, 2]
 
 
 def test_what_was_kept_of_a_call_that_raises() -> None:

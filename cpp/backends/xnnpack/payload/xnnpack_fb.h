@@ -38,7 +38,7 @@ enum class QuantParams : uint8_t {
   PerChannelGroupQuant = 4,
 };
 
-// What a value is.
+// The kind of a value.
 enum class ValueKind : uint8_t {
   NONE = 0,
   TensorValue = 1,
@@ -133,7 +133,7 @@ class PerChannelGroupQuant : public Table {
   bool has_scale() const { return field(0) != nullptr; }
   int32_t channel_dim() const { return scalar<int32_t>(1, 0); }
   int32_t group_size() const { return scalar<int32_t>(2, 0); }
-  // Of old payloads.
+  // In old payloads only.
   Vector<uint16_t> scale_bf16() const { return Vector<uint16_t>(target(3)); }
   bool has_scale_bf16() const { return field(3) != nullptr; }
   // Where the scales are a constant, of bfloat16: its index, else 0.
@@ -157,7 +157,7 @@ class TensorValue : public Table {
   uint32_t flags() const { return scalar<uint32_t>(5, 0); }
   // The number by which nodes name it.
   uint32_t id_out() const { return scalar<uint32_t>(6, 0); }
-  // Of old payloads: what an external input is quantised to.
+  // In old payloads only: the quantization of an external input.
   Datatype dq_datatype() const { return scalar<Datatype>(7, Datatype::INVALID); }
 };
 
@@ -392,7 +392,7 @@ class ELU : public Table {
   uint32_t flags() const { return scalar<uint32_t>(3, 0); }
 };
 
-// Attention; no runtime has it.
+// Attention; no runtime implements it.
 class ScaledDotProductAttention : public Table {
  public:
   using Table::Table;
@@ -405,7 +405,7 @@ class ScaledDotProductAttention : public Table {
   uint32_t flags() const { return scalar<uint32_t>(6, 0); }
 };
 
-// What a node's results are limited to.
+// The limits of a node's results.
 class OutputMinMax : public Table {
  public:
   using Table::Table;
@@ -571,7 +571,7 @@ class ConstantDataOffset : public Table {
   // Bytes from the start of the payload's constants; not read if there is a name.
   uint64_t offset() const { return scalar<uint64_t>(0, 0); }
   uint64_t size() const { return scalar<uint64_t>(1, 0); }
-  // Of the program's named data. That the field is there, be it empty, makes it count.
+  // The key in the program's named data. If the field is present, even empty, it is used.
   StringView named_key() const { return string(2); }
   bool has_named_key() const { return field(2) != nullptr; }
 };

@@ -1,6 +1,6 @@
 // Packs weights of XNNPACK graphs in the layout of the engine's kernels: see
 // engine/types/{product,convolution}.h, and src/rushlight/backends/cpu/graph/panels.py for the same
-// ahead of time.
+// at export.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ struct Plan {
   void (*run_bands)(const DepthwiseBands& bands) = nullptr;  // of whole panels
   int64_t quads;                                             // quads of the kernel's rows
   int64_t rows;   // of results from the same interleaved bytes
-  int64_t bands;  // of so many rows, of one image
+  int64_t bands;  // of `rows` rows, in one image
   int64_t at_once;
   int64_t chunk_panels, chunks;
   int64_t pixels;  // of a row of results that are summed up before they are requantized

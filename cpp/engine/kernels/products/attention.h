@@ -1,6 +1,9 @@
 // Scaled dot product attention in float32 without the whole matrix of scores: softmax(scale * Q K^T
 // + mask) V, a block of queries at a time over blocks of keys with a running maximum and sum
-// (online softmax: Milakov and Gimelshein 2018; FlashAttention: Dao et al. 2022).
+// (online softmax: Milakov and Gimelshein 2018; FlashAttention: Dao et al. 2022). The portable
+// kernels have an attention of their own (kernels/portable/linalg/attention.h) for other dtypes and
+// layouts; this one is limited to float32 rows, and packs keys and values for register tiles of its
+// own.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,8 @@
 // Float32 matrix products whose right operand was packed ahead of time: linear layers, and the
-// inner part of convolutions.
+// inner part of convolutions. The portable kernels have a product of their own
+// (kernels/portable/linalg/gemm.h) for operands that are known only at run time, with any strides.
+// Here the left operand is read in place, weights may be integers or half types, and an epilogue
+// runs on results in cache.
 #pragma once
 
 #include <cstddef>

@@ -15,8 +15,7 @@ constexpr int kPixels = 8;
 constexpr int kPixels = 4;
 #endif
 
-// --- four rows, interleaved
-// -------------------------------------------------------------------------
+// --- four rows, interleaved ---------------------------------------------------------------------
 
 // Interleaves kPanel bytes of each of four rows.
 #if defined(__AVX512BW__)

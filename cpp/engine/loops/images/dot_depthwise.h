@@ -59,7 +59,7 @@ struct DotDepthwiseLoops {
   // are zeros.
   void (*interleave)(const QuadRows& rows, uint8_t* out);
   void (*sum)(const DepthwiseSums& sums);
-  void (*bands[2])(const DepthwiseBands& bands);  // by stride - 1; nullptr if there is none
+  void (*bands[2])(const DepthwiseBands& bands);  // index: stride - 1; nullptr if there is none
 };
 
 RL_DOT_LOOPS(DotDepthwiseLoops, dot_depthwise_loops)

@@ -73,11 +73,12 @@ void scale(const float* x, int64_t stride, int64_t rows, int64_t n, float factor
 template <int H, int V>
 void tile(const float* a, const float* b, int64_t b_stride, int64_t depth, float* c,
           int64_t c_stride, bool add) {
-  Vec sums[H][V];
+  Vec accumulators[H][V];
 #pragma GCC unroll 16
   for (int64_t i = 0; i < H; ++i) {
 #pragma GCC unroll 2
-    for (int64_t v = 0; v < V; ++v) sums[i][v] = add ? load(c + i * c_stride + v * kLanes) : Vec{};
+    for (int64_t v = 0; v < V; ++v)
+      accumulators[i][v] = add ? load(c + i * c_stride + v * kLanes) : Vec{};
   }
   for (; depth > 0; --depth) {
     Vec row[V];
@@ -87,7 +88,8 @@ void tile(const float* a, const float* b, int64_t b_stride, int64_t depth, float
     for (int64_t i = 0; i < H; ++i) {
       const Factor factor = factor_at(a + i * kScoreStride);
 #pragma GCC unroll 2
-      for (int64_t v = 0; v < V; ++v) sums[i][v] = add_product(sums[i][v], row[v], factor);
+      for (int64_t v = 0; v < V; ++v)
+        accumulators[i][v] = add_product(accumulators[i][v], row[v], factor);
     }
     ++a;
     b += b_stride;
@@ -95,7 +97,7 @@ void tile(const float* a, const float* b, int64_t b_stride, int64_t depth, float
 #pragma GCC unroll 16
   for (int64_t i = 0; i < H; ++i) {
 #pragma GCC unroll 2
-    for (int64_t v = 0; v < V; ++v) store(c + i * c_stride + v * kLanes, sums[i][v]);
+    for (int64_t v = 0; v < V; ++v) store(c + i * c_stride + v * kLanes, accumulators[i][v]);
   }
 }
 

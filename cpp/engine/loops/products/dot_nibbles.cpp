@@ -35,20 +35,20 @@ inline void load_quads(const char* b, int64_t b_panel, Quads (&quads)[V]) {
 
 // sums[i] += A[i] * b for row I and those after it; over `left` terms, at most four.
 template <int I, bool kWhole, int H, int V>
-inline void add_terms(Sums<H, V>& sums, const Quads (&b)[V], const char* a,
+inline void add_terms(Accumulators<H, V>& sums, const Quads (&b)[V], const char* a,
                       const StrideMultiples& s, int64_t left) {
   if constexpr (I < H) {
     const char* at = s.at<I>(a);
     const RowQuad quad = quad_of(kWhole || left >= kQuad ? bytes_at(at) : bytes_at(at, left));
 #pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) sums.sums[I][v] = add_dot(sums.sums[I][v], b[v], quad);
+    for (int v = 0; v < V; ++v) sums.rows[I][v] = add_dot(sums.rows[I][v], b[v], quad);
     add_terms<I + 1, kWhole>(sums, b, a, s, left);
   }
 }
 
 template <bool kWhole, int H, int V>
-inline void add_oct(Sums<H, V>& low, Sums<H, V>& high, const char* b, int64_t b_panel,
-                    const char* a, const StrideMultiples& s, int64_t left) {
+inline void add_oct(Accumulators<H, V>& low, Accumulators<H, V>& high, const char* b,
+                    int64_t b_panel, const char* a, const StrideMultiples& s, int64_t left) {
   Quads quads[V];
   load_quads<V, false>(b, b_panel, quads);
   low.add_weights(quads);
@@ -77,9 +77,9 @@ struct Place {
 // Sums of `octs` eights of terms. With kSplit, each sum is split into kOcts * 2 accumulators, which
 // hide the latency of additions where there are few sums.
 template <int H, int V, int kOcts, bool kSplit>
-inline Sums<H, V> sum_octs(const DotTile& t, int64_t octs, StrideMultiples& s, Place* at) {
+inline Accumulators<H, V> sum_octs(const DotTile& t, int64_t octs, StrideMultiples& s, Place* at) {
   constexpr int kParts = kSplit ? 2 * kOcts : 1;
-  Sums<H, V> parts[kParts];
+  Accumulators<H, V> parts[kParts];
   int64_t o = 0;
   for (; o + kOcts <= octs; o += kOcts) {
     s.hide();
@@ -112,7 +112,7 @@ void integer_tile(const DotTile& t, void* out) {
   constexpr int V = P * kPanelVectors;
   StrideMultiples s(t.a_stride);
   Place at = {reinterpret_cast<const char*>(t.a[0]), static_cast<const char*>(t.b), t.ahead};
-  Sums<H, V> sums = sum_octs<H, V, kOcts, kSplit>(t, t.depth / (2 * kQuad), s, &at);
+  Accumulators<H, V> sums = sum_octs<H, V, kOcts, kSplit>(t, t.depth / (2 * kQuad), s, &at);
   const int64_t left = t.depth % (2 * kQuad);
   if (left != 0) add_oct<false>(sums, sums, at.b, t.b_panel, at.a, s, left);
   sums.store(static_cast<int32_t*>(out));
@@ -126,7 +126,7 @@ void number_tile(const DotTile& t, void* out) {
   const int64_t octs = t.depth / (2 * kQuad) / t.groups;
   Vec numbers[H][V] = {};
   for (int64_t group = 0; group < t.groups; ++group) {
-    const Sums<H, V> sums = sum_octs<H, V, kOcts, kSplit>(t, octs, s, &at);
+    const Accumulators<H, V> sums = sum_octs<H, V, kOcts, kSplit>(t, octs, s, &at);
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
       const Vec scale = load_scale<V>(t, group, v);

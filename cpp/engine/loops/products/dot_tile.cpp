@@ -33,20 +33,20 @@ inline void load_quads(const char* b, int64_t b_panel, Quads (&quads)[V]) {
 
 // sums[i] += A[i] * b for row I and those after it; over `left` terms, or four if kWhole.
 template <int I, bool kWhole, int H, int V>
-RL_INLINE void add_terms(Sums<H, V>& sums, const Quads (&b)[V], const char* first,
+RL_INLINE void add_terms(Accumulators<H, V>& sums, const Quads (&b)[V], const char* first,
                          const char* second, const StrideMultiples& s, int64_t left) {
   if constexpr (I < H) {
     const char* at = s.at<I % kFirstRows>(I < kFirstRows ? first : second);
     const RowQuad a = quad_of(kWhole ? bytes_at(at) : bytes_at(at, left));
 #pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) sums.sums[I][v] = add_dot(sums.sums[I][v], b[v], a);
+    for (int v = 0; v < V; ++v) sums.rows[I][v] = add_dot(sums.rows[I][v], b[v], a);
     add_terms<I + 1, kWhole>(sums, b, first, second, s, left);
   }
 }
 
 // Adds the products of H rows and P panels to sums in registers.
 template <int H, int P>
-RL_INLINE void sum_terms(const DotTile& t, Sums<H, P * kPanelVectors>& sums) {
+RL_INLINE void sum_terms(const DotTile& t, Accumulators<H, P * kPanelVectors>& sums) {
   constexpr int V = P * kPanelVectors;
   StrideMultiples s(t.a_stride);
   const auto* b = static_cast<const char*>(t.b);
@@ -81,7 +81,7 @@ RL_INLINE void sum_terms(const DotTile& t, Sums<H, P * kPanelVectors>& sums) {
 
 template <int H, int P>
 void tile(const DotTile& t, void* out) {
-  Sums<H, P * kPanelVectors> sums;
+  Accumulators<H, P * kPanelVectors> sums;
   sum_terms<H, P>(t, sums);
   sums.store(static_cast<int32_t*>(out));
 }
@@ -90,14 +90,15 @@ void tile(const DotTile& t, void* out) {
 
 // Stores row I and the rows after it, two at a time; `out` and `residual` are row I's.
 template <int I, bool kAdds, int H>
-RL_INLINE void store_bytes(const TwoPanels<kAdds>& panels, const Sums<H, 2>& sums, uint8_t* out,
-                           int64_t stride, const uint8_t* residual, int64_t residual_stride) {
+RL_INLINE void store_bytes(const TwoPanels<kAdds>& panels, const Accumulators<H, 2>& sums,
+                           uint8_t* out, int64_t stride, const uint8_t* residual,
+                           int64_t residual_stride) {
   if constexpr (I < H) {
     constexpr int kNext = I + 1 < H ? I + 1 : I;
-    const __m512i first = panels.narrow(reinterpret_cast<__m512i>(sums.sums[I][0]),
-                                        reinterpret_cast<__m512i>(sums.sums[I][1]), residual);
-    const __m512i second = panels.narrow(reinterpret_cast<__m512i>(sums.sums[kNext][0]),
-                                         reinterpret_cast<__m512i>(sums.sums[kNext][1]),
+    const __m512i first = panels.narrow(reinterpret_cast<__m512i>(sums.rows[I][0]),
+                                        reinterpret_cast<__m512i>(sums.rows[I][1]), residual);
+    const __m512i second = panels.narrow(reinterpret_cast<__m512i>(sums.rows[kNext][0]),
+                                         reinterpret_cast<__m512i>(sums.rows[kNext][1]),
                                          residual + (kNext - I) * residual_stride);
     panels.store(first, second, out, out + (kNext - I) * stride);
     store_bytes<I + 2>(panels, sums, out + 2 * stride, stride, residual + 2 * residual_stride,
@@ -108,12 +109,12 @@ RL_INLINE void store_bytes(const TwoPanels<kAdds>& panels, const Sums<H, 2>& sum
 // Sums that are requantized in registers.
 template <int H>
 void requantized(const DotTile& t, const RequantizeColumns& c, int64_t row) {
-  Sums<H, 2> sums;
+  Accumulators<H, 2> sums;
 #pragma GCC unroll 2
   for (int v = 0; v < 2; ++v) {
     const IntVec start = load_int(c.start + v * kLanes);
 #pragma GCC unroll 14
-    for (int i = 0; i < H; ++i) sums.sums[i][v] = start;
+    for (int i = 0; i < H; ++i) sums.rows[i][v] = start;
   }
   sum_terms<H, 2>(t, sums);
   uint8_t* const out = c.out + row * c.out_stride;
@@ -149,7 +150,7 @@ void narrow(const DotTile& t, void* out) {
   constexpr int V = kPanelVectors;
   constexpr int kMost = kPanels * kRows * kPanelVectors / (H * V);  // that stay in registers
   constexpr int U = kMost < 1 ? 1 : (kMost < 8 ? kMost : 8);
-  Sums<H, V> parts[U];
+  Accumulators<H, V> parts[U];
   const auto* b = static_cast<const char*>(t.b);
   const auto* a = reinterpret_cast<const char*>(t.a[0]);
   const int64_t whole = t.depth / kQuad;
@@ -167,7 +168,7 @@ void narrow(const DotTile& t, void* out) {
         const RowQuad quad = quad_of(bytes_at(a + i * t.a_stride + (k + u) * kQuad));
 #pragma GCC unroll 8
         for (int v = 0; v < V; ++v) {
-          parts[u].sums[i][v] = add_dot(parts[u].sums[i][v], quads[v], quad);
+          parts[u].rows[i][v] = add_dot(parts[u].rows[i][v], quads[v], quad);
         }
       }
     }
@@ -183,7 +184,7 @@ void narrow(const DotTile& t, void* out) {
       const RowQuad quad = quad_of(k < whole ? bytes_at(at) : bytes_at(at, rest));
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) {
-        parts[0].sums[i][v] = add_dot(parts[0].sums[i][v], quads[v], quad);
+        parts[0].rows[i][v] = add_dot(parts[0].rows[i][v], quads[v], quad);
       }
     }
     b += kQuadBytes;

@@ -23,16 +23,17 @@ constexpr int kPanels = 1;
 static_assert(kRows >= kLeastTileRows && kRows <= kMaxTileRows, "tables are too small");
 constexpr int kPanelVectors = kPanel / kLanes;
 
-// sums[i] += A[i] * right for row I and those after it.
+// accumulators[i] += A[i] * right for row I and those after it.
 template <int I, int H, int V>
-inline void add_terms(Vec (&sums)[H][V], const Vec (&right)[V], const char* first,
+inline void add_terms(Vec (&accumulators)[H][V], const Vec (&right)[V], const char* first,
                       const char* second, const StrideMultiples& s) {
   if constexpr (I < H) {
     const char* at = s.at<I % kFirstRows>(I < kFirstRows ? first : second);
     const Factor factor = factor_at(reinterpret_cast<const float*>(at));
 #pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) sums[I][v] = add_product(sums[I][v], right[v], factor);
-    add_terms<I + 1>(sums, right, first, second, s);
+    for (int v = 0; v < V; ++v)
+      accumulators[I][v] = add_product(accumulators[I][v], right[v], factor);
+    add_terms<I + 1>(accumulators, right, first, second, s);
   }
 }
 
@@ -43,7 +44,7 @@ inline const float* b_vector(const float* b, int64_t b_panel, int v) {
 }
 
 template <int H, int V>
-inline void epilogue(const GemmTile& t, Vec (&sums)[H][V]) {
+inline void epilogue(const GemmTile& t, Vec (&accumulators)[H][V]) {
   const bool whole = t.columns == V * kLanes;
   if (t.residual != nullptr) {
 #pragma GCC unroll 14
@@ -52,7 +53,7 @@ inline void epilogue(const GemmTile& t, Vec (&sums)[H][V]) {
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) {
         const int64_t left = t.columns - v * kLanes;
-        if (left > 0) sums[i][v] += load_some(row + v * kLanes, left);
+        if (left > 0) accumulators[i][v] += load_some(row + v * kLanes, left);
       }
     }
   }
@@ -62,7 +63,7 @@ inline void epilogue(const GemmTile& t, Vec (&sums)[H][V]) {
 #pragma GCC unroll 14
     for (int i = 0; i < H; ++i) {
 #pragma GCC unroll 8
-      for (int v = 0; v < V; ++v) sums[i][v] = clamp(sums[i][v], low, high);
+      for (int v = 0; v < V; ++v) accumulators[i][v] = clamp(accumulators[i][v], low, high);
     }
   }
 #pragma GCC unroll 14
@@ -70,10 +71,11 @@ inline void epilogue(const GemmTile& t, Vec (&sums)[H][V]) {
     float* c = t.c + i * t.c_stride;
     if (whole) {
 #pragma GCC unroll 8
-      for (int v = 0; v < V; ++v) store(c + v * kLanes, sums[i][v]);
+      for (int v = 0; v < V; ++v) store(c + v * kLanes, accumulators[i][v]);
     } else {
 #pragma GCC unroll 8
-      for (int v = 0; v < V; ++v) store_some(c + v * kLanes, sums[i][v], t.columns - v * kLanes);
+      for (int v = 0; v < V; ++v)
+        store_some(c + v * kLanes, accumulators[i][v], t.columns - v * kLanes);
     }
   }
 }
@@ -81,12 +83,12 @@ inline void epilogue(const GemmTile& t, Vec (&sums)[H][V]) {
 template <int H, int P>
 void tile(const GemmTile& t) {
   constexpr int V = P * kPanelVectors;
-  Vec sums[H][V];
+  Vec accumulators[H][V];
 #pragma GCC unroll 8
   for (int v = 0; v < V; ++v) {
     const Vec start = t.bias == nullptr ? Vec{} : load(t.bias + v * kLanes);
 #pragma GCC unroll 14
-    for (int i = 0; i < H; ++i) sums[i][v] = start;
+    for (int i = 0; i < H; ++i) accumulators[i][v] = start;
   }
   StrideMultiples s(t.a_stride * 4);
   const float* b = static_cast<const float*>(t.b);
@@ -101,7 +103,7 @@ void tile(const GemmTile& t) {
         Vec right[V];
 #pragma GCC unroll 8
         for (int v = 0; v < V; ++v) right[v] = load(b_vector<P>(b, t.b_panel, v));
-        add_terms<0>(sums, right, first, second, s);
+        add_terms<0>(accumulators, right, first, second, s);
         __builtin_prefetch(ahead, 0, 2);
         ahead += t.ahead_stride;
         b += kPanel;
@@ -110,7 +112,7 @@ void tile(const GemmTile& t) {
       }
     }
   }
-  epilogue(t, sums);
+  epilogue(t, accumulators);
 }
 
 // A tile of few rows has too few sums to hide the latency of additions: each is split into several
@@ -151,19 +153,19 @@ void narrow(const GemmTile& t) {
     }
     b += kPanel;
   }
-  Vec sums[H][V];
+  Vec accumulators[H][V];
 #pragma GCC unroll 8
   for (int v = 0; v < V; ++v) {
     const Vec start = t.bias == nullptr ? Vec{} : load(t.bias + v * kLanes);
 #pragma GCC unroll 8
     for (int i = 0; i < H; ++i) {
-      sums[i][v] = parts[0][i][v];
+      accumulators[i][v] = parts[0][i][v];
 #pragma GCC unroll 8
-      for (int u = 1; u < U; ++u) sums[i][v] += parts[u][i][v];
-      sums[i][v] += start;
+      for (int u = 1; u < U; ++u) accumulators[i][v] += parts[u][i][v];
+      accumulators[i][v] += start;
     }
   }
-  epilogue(t, sums);
+  epilogue(t, accumulators);
 }
 
 void pack_rows(const float* const* row, int64_t rows, int64_t depth, float* out) {

@@ -1,4 +1,4 @@
-// Sums of dot products that stay in registers. Included by loops files dot_*.cpp only.
+// Accumulators of dot products, which stay in registers. Included by loops files dot_*.cpp only.
 #pragma once
 
 #include "rushlight/engine/loops/vectors/dot.h"
@@ -11,8 +11,8 @@ constexpr int kPanelVectors = kPanel / kLanes;
 // Sums of H rows and V vectors of columns, and of the weights alone if kOffset is subtracted from
 // A.
 template <int H, int V>
-struct Sums {
-  IntVec sums[H][V] = {};
+struct Accumulators {
+  IntVec rows[H][V] = {};
   IntVec weights[V] = {};
 
   void add_weights(const Quads (&b)[V]) {
@@ -21,16 +21,16 @@ struct Sums {
       for (int v = 0; v < V; ++v) weights[v] = add_dot(weights[v], b[v], quad_of(0));
     }
   }
-  void operator+=(const Sums& other) {
+  void operator+=(const Accumulators& other) {
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
       if constexpr (kOffset != 0) weights[v] += other.weights[v];
 #pragma GCC unroll 14
-      for (int i = 0; i < H; ++i) sums[i][v] += other.sums[i][v];
+      for (int i = 0; i < H; ++i) rows[i][v] += other.rows[i][v];
     }
   }
   // Corrects for the kOffset in each term of A: `weights` are the products with -kOffset.
-  IntVec value(int i, int v) const { return kOffset != 0 ? sums[i][v] - weights[v] : sums[i][v]; }
+  IntVec value(int i, int v) const { return kOffset != 0 ? rows[i][v] - weights[v] : rows[i][v]; }
   void store(int32_t* out) const {
 #pragma GCC unroll 14
     for (int i = 0; i < H; ++i) {

@@ -17,9 +17,9 @@ namespace rushlight::kernels {
 // A tensor [batch or channels, channels, spatial…] with its strides spread to five dimensions.
 struct ConvTensor {
   const Tensor* tensor = nullptr;
-  int64_t outer_step = 0;  // of dimension 0
-  int64_t inner_step = 0;  // of dimension 1
-  int64_t step[kMaxSpatial] = {};
+  int64_t outer_stride = 0;  // of dimension 0
+  int64_t inner_stride = 0;  // of dimension 1
+  int64_t strides[kMaxSpatial] = {};
   int32_t size[kMaxSpatial] = {};
 };
 
@@ -68,12 +68,12 @@ void take_float_weights(KernelContext& ctx, Conv* conv, Tensor* copy);
 bool conv_tiles(KernelContext& ctx, const ScratchShares& shares, const Conv& conv);
 // One input channel per group: the types that conv_any takes.
 void conv_lines(KernelContext& ctx, const Conv& conv);
-// What a worker has of a share, or of the stack if shares are smaller.
+// A worker's memory: its share of the scratch memory, or the stack if shares are smaller.
 constexpr size_t kStackBytes = 6 * 1024;
 inline size_t share_bytes(const ScratchShares& shares) {
   return std::max(shares.bytes(), kStackBytes);
 }
-// Calls run(item) for every item, of workers that make(memory) returns: one for each share.
+// Calls run(item) for every item, on the workers that make(memory) returns, one for each share.
 template <typename Make>
 void run_items(KernelContext& ctx, const ScratchShares& shares, int64_t items, Make make) {
   if (shares.bytes() < kStackBytes) {
@@ -82,9 +82,9 @@ void run_items(KernelContext& ctx, const ScratchShares& shares, int64_t items, M
     for (int64_t item = 0; item < items; ++item) worker.run(item);
     return;
   }
-  shares.run(ctx, items, [&](int64_t share, int64_t first, int64_t step) {
+  shares.run(ctx, items, [&](int64_t share, int64_t first, int64_t stride) {
     auto worker = make(shares.memory(share));
-    for (int64_t item = first; item < items; item += step) worker.run(item);
+    for (int64_t item = first; item < items; item += stride) worker.run(item);
   });
 }
 
@@ -95,13 +95,13 @@ void conv_any(KernelContext& ctx, const ScratchShares& shares, const Conv& conv)
 void conv_weight_gradient(KernelContext& ctx, const Conv& forward, const Tensor& grad,
                           const Tensor& result);
 
-// a * b, or at least so much that it fits nowhere if that overflows.
+// a * b, or a number too large for any memory if that overflows.
 inline int64_t many(int64_t a, int64_t b) {
   constexpr int64_t kMost = int64_t{1} << 31;
   return std::min(a, kMost) * std::min(b, kMost);
 }
 
-// The input position that a tap at an output meets along one dimension, or -1.
+// The input position that a tap reads for an output along one dimension, or -1.
 int64_t met_by(const Conv& conv, size_t s, int64_t output, int64_t tap);
 
 // A box of `channels` side by side in one image as float32, channels innermost; it may stick out of
@@ -114,9 +114,9 @@ struct ChannelBox {
 };
 void copy_box(const ConvTensor& from, const ChannelBox& box, float* to);
 
-// The pixels of a tensor lie one pixel_step() after the other.
+// The pixels of a tensor lie one pixel_stride() after the other.
 bool pixels_in_line(const ConvTensor& t);
-int64_t pixel_step(const ConvTensor& t);
+int64_t pixel_stride(const ConvTensor& t);
 
 // A tensor of 3, 4 or 5 dimensions with its strides and sizes spread.
 ConvTensor conv_tensor(const Tensor& tensor);

@@ -49,7 +49,7 @@ Movers movers(size_t size) {
   return {gather<uint64_t>, scatter<uint64_t>};
 }
 
-// How much is worked on at a time, in so many elements of memory.
+// The sizes of blocks, chosen to fit in the given elements of memory.
 struct Blocks {
   int64_t tile;
   int64_t depth;
@@ -61,7 +61,7 @@ struct Blocks {
         depth(std::min(kDepth, conv.group_in * conv.taps())),
         height(std::min(kHeight, conv.group_out)),
         width(std::min(kTiles, (conv.pixels() + tile - 1) / tile) * tile) {
-    // The groups share what is known of one tile's pixels.
+    // All groups share the offsets of a tile's pixels.
     if (conv.groups > 1 && conv.taps() <= kKeptTaps) width = tile;
     const auto fits = [&] { return height * depth + depth * tile + height * width <= room; };
     while (!fits() && width > tile) width = (width / tile + 1) / 2 * tile;
@@ -140,26 +140,26 @@ class Convolver {
 
   void convert_weights(int64_t channel, int64_t rows, int64_t k0, int64_t depth) {
     const ConvTensor& w = conv_.weight;
-    const int64_t in_step = conv_.transposed ? w.outer_step : w.inner_step;
-    const int64_t out_step = conv_.transposed ? w.inner_step : w.outer_step;
+    const int64_t in_stride = conv_.transposed ? w.outer_stride : w.inner_stride;
+    const int64_t out_stride = conv_.transposed ? w.inner_stride : w.outer_stride;
     const int64_t group_size = conv_.transposed ? conv_.group_in : conv_.group_out;
     if (weights_at_ != k0) {
       weights_at_ = k0;
       for (int64_t k = 0; k < depth; ++k) {
         int64_t at[kMaxSpatial];
         tap_at((k0 + k) / conv_.group_in, at);
-        weight_offsets_[k] = (k0 + k) % conv_.group_in * in_step;
-        for (size_t s = 0; s < kMaxSpatial; ++s) weight_offsets_[k] += at[s] * w.step[s];
+        weight_offsets_[k] = (k0 + k) % conv_.group_in * in_stride;
+        for (size_t s = 0; s < kMaxSpatial; ++s) weight_offsets_[k] += at[s] * w.strides[s];
       }
     }
-    const int64_t start = group_ * group_size * w.outer_step + channel * out_step;
+    const int64_t start = group_ * group_size * w.outer_stride + channel * out_stride;
     for (int64_t i = 0; i < rows; ++i) {
-      read(*w.tensor, start + i * out_step, weight_offsets_, 0, depth,
+      read(*w.tensor, start + i * out_stride, weight_offsets_, 0, depth,
            weights_ + i * blocks_.depth);
     }
   }
 
-  // Where the pixels of a tile meet the input, before a tap's own shift.
+  // The input positions of a tile's pixels, without the shift of a tap.
   struct Pixels {
     int64_t count;
     int64_t at[kMaxSpatial][kMaxTile];
@@ -178,8 +178,9 @@ class Convolver {
     }
   }
 
-  // What a tap meets at the pixels of a tile: the offset of each, or -1 where there is nothing, as
-  // the bits of `outside` say, too. If the rest lie in a row, so that pixel j meets `base` + j.
+  // The input elements that a tap reads for the pixels of a tile: the offset of each, or -1 outside
+  // the input, which the bits of `outside` mark, too. If the others are dense, pixel j reads `base`
+  // + j.
   struct Met {
     int64_t offsets[kMaxTile];
     int64_t base = 0;
@@ -187,13 +188,13 @@ class Convolver {
     uint32_t outside = 0;
   };
 
-  // Adds to the offsets what a tap's coordinate along one dimension says.
+  // Adds a tap's shift along one dimension to the offsets.
   void meet_along(const Pixels& pixels, size_t s, int64_t tap, const int64_t* before,
                   int64_t* offsets) const {
     const int64_t count = pixels.count;
     const int64_t shift = conv_.transposed ? -tap * conv_.dilation[s] : tap * conv_.dilation[s];
     const int64_t size = conv_.input.size[s];
-    const int64_t step = conv_.input.step[s];
+    const int64_t input_stride = conv_.input.strides[s];
     const int64_t stride = conv_.transposed ? conv_.stride[s] : 1;
     for (int64_t j = 0; j < count; ++j) {
       int64_t at = pixels.at[s][j] + shift;
@@ -203,7 +204,7 @@ class Convolver {
         at /= stride;
       }
       inside = inside && at < size;
-      offsets[j] = inside ? before[j] + at * step : -1;
+      offsets[j] = inside ? before[j] + at * input_stride : -1;
     }
   }
 
@@ -234,7 +235,7 @@ class Convolver {
     find_row(pixels.count, met);
   }
 
-  // Keeps what all taps meet at a tile's pixels, if they are few.
+  // Keeps the offsets of all taps for a tile's pixels, if there are few taps.
   void keep(int64_t first, int64_t count) {
     if (kept_at_ == first) return;
     kept_at_ = first;
@@ -260,7 +261,7 @@ class Convolver {
     keep(first, count);
     Met other;
     const int64_t start =
-        image_ * conv_.input.outer_step + group_ * conv_.group_in * conv_.input.inner_step;
+        image_ * conv_.input.outer_stride + group_ * conv_.group_in * conv_.input.inner_stride;
     int64_t tap = k0 / conv_.group_in;
     int64_t channel = k0 % conv_.group_in;
     const Met* met = nullptr;
@@ -269,7 +270,7 @@ class Convolver {
         met = conv_.taps() <= kKeptTaps ? &kept_[tap] : &other;
         if (met == &other) meet(pixels_, tap, &other);
       }
-      read_input(*met, start, channel * conv_.input.inner_step, panel_ + k * blocks_.tile);
+      read_input(*met, start, channel * conv_.input.inner_stride, panel_ + k * blocks_.tile);
       if (++channel == conv_.group_in) {
         channel = 0;
         ++tap;
@@ -290,10 +291,10 @@ class Convolver {
   void multiply(int64_t rows, int64_t column, int64_t depth) {
     ProductTile<T> t{};
     t.k = depth;
-    t.a_step = blocks_.depth;
+    t.a_stride = blocks_.depth;
     t.b = panel_;
-    t.b_step = blocks_.tile;
-    t.sums_step = blocks_.width;
+    t.b_stride = blocks_.tile;
+    t.sums_stride = blocks_.width;
     for (int64_t i = 0; i < rows; i += kProductRows) {
       t.a = weights_ + i * blocks_.depth;
       t.sums = sums_ + i * blocks_.width + column;
@@ -316,7 +317,7 @@ class Convolver {
       int64_t rest = pixel + j;
       out_offsets_[j] = 0;
       for (size_t s = kMaxSpatial; s-- > 0;) {
-        out_offsets_[j] += rest % out.size[s] * out.step[s];
+        out_offsets_[j] += rest % out.size[s] * out.strides[s];
         rest /= out.size[s];
       }
     }
@@ -327,7 +328,7 @@ class Convolver {
       const T bias = bias_of(first + i);
       for (int64_t j = 0; j < pixels; ++j) sums[j] += bias;
       convert(sums, kSum, raw, dtype_, static_cast<size_t>(pixels));
-      const int64_t start = image_ * out.outer_step + (first + i) * out.inner_step;
+      const int64_t start = image_ * out.outer_stride + (first + i) * out.inner_stride;
       movers_.scatter(raw, out_offsets_, pixels, element_at(*out.tensor, start));
     }
   }
@@ -342,7 +343,7 @@ class Convolver {
   T* sums_;
   int64_t group_ = 0;
   int64_t image_ = 0;
-  // What is kept, and for which first k or pixel it holds.
+  // What is kept between blocks, and the first k or pixel that it belongs to.
   int64_t weights_at_ = -1;
   int64_t kept_at_ = -1;
   int64_t outs_at_ = -1;

@@ -66,7 +66,7 @@ void fill_zeros(const Tensor& tensor) {
   std::fill(bytes, bytes + tensor.nbytes(), uint8_t{0});
 }
 
-// What is asked for, and what of; an out that is not asked for is nullptr.
+// The gradients to compute, and their operands; an out that is not wanted is nullptr.
 struct Gradients {
   Conv forward;
   const Tensor& grad;
@@ -104,10 +104,11 @@ Status run(KernelContext& ctx, const Gradients& g) {
 // less. Where channels lie side by side, boxes of them are copied anyway.
 bool wants_copies(const Gradients& g) {
   const bool half = g.input.dtype == DType::Float16 || g.input.dtype == DType::BFloat16;
-  return half && g.forward.input.inner_step != 1;
+  return half && g.forward.input.inner_stride != 1;
 }
 
-// Of how many groups copies fit into seven eighths of the scratch memory: products need some.
+// The number of groups whose copies fit into seven eighths of the scratch memory; products need the
+// rest.
 int64_t groups_that_fit(const KernelContext& ctx, const Gradients& g) {
   constexpr int64_t kRounding = 4 * KernelContext::kScratchAlignment;
   const int64_t room = static_cast<int64_t>(ctx.scratch_left() / sizeof(float) / 8 * 7) - kRounding;
@@ -119,7 +120,7 @@ int64_t groups_that_fit(const KernelContext& ctx, const Gradients& g) {
 struct GroupRange {
   int64_t first;
   int64_t count;
-  int64_t of;  // groups in all
+  int64_t total;  // groups in all
 };
 
 // A float32 copy of such a part in scratch memory, in the order of the tensor.
@@ -127,7 +128,7 @@ class FloatCopy {
  public:
   FloatCopy(KernelContext& ctx, const Tensor& like, size_t dim, const GroupRange& groups)
       : like_(like), tensor_(like) {
-    const int64_t each = like.sizes[dim] / groups.of;
+    const int64_t each = like.sizes[dim] / groups.total;
     offset_ = groups.first * each * like.strides[dim];
     std::copy_n(like.sizes, like.rank, sizes_);
     sizes_[dim] = static_cast<int32_t>(groups.count * each);

@@ -28,26 +28,27 @@ void find_taps(const Conv& conv, int64_t d, int64_t h, int64_t w, MetTaps* taps)
     const int64_t y = met_by(conv, 1, h, line % conv.weight.size[1]);
     const int64_t x = met_by(conv, 2, w, t % conv.weight.size[2]);
     if (z < 0 || y < 0 || x < 0) continue;
-    taps->input[taps->count] = conv.input.tensor->as<float>() + z * conv.input.step[0] +
-                               y * conv.input.step[1] + x * conv.input.step[2];
+    taps->input[taps->count] = conv.input.tensor->as<float>() + z * conv.input.strides[0] +
+                               y * conv.input.strides[1] + x * conv.input.strides[2];
     taps->weights[taps->count++] = conv.packed + t * weights;
   }
 }
 
-// Adds what the taps give to pixels `first`, `first` + step, … of the line that `line` points at.
-void add_taps(const Conv& conv, const MetTaps& taps, int64_t first, int64_t step, float* line) {
+// Adds the taps' products to pixels `first`, `first` + `stride`, … of the line that `line` points
+// at.
+void add_taps(const Conv& conv, const MetTaps& taps, int64_t first, int64_t stride, float* line) {
   const ChannelLoops& loops = channel_loops();
   const int64_t width = kMaxChannelVectors * loops.lanes;
-  const int64_t pixels = (conv.out.size[2] - first + step - 1) / step;
+  const int64_t pixels = (conv.out.size[2] - first + stride - 1) / stride;
   ChannelTile t{};
   t.terms = taps.count;
   t.a = taps.input;
   t.b = taps.weights;
-  t.a_row = (conv.transposed ? 1 : conv.stride[2]) * conv.input.step[2];
-  t.a_step = 1;
-  t.b_step = conv.group_out;
+  t.a_row = (conv.transposed ? 1 : conv.stride[2]) * conv.input.strides[2];
+  t.a_stride = 1;
+  t.b_stride = conv.group_out;
   t.k = conv.group_in;
-  t.sums_step = step * conv.out.step[2];
+  t.sums_stride = stride * conv.out.strides[2];
   for (int64_t g = 0; g < conv.groups; ++g) {
     for (int64_t j = 0; j < conv.group_out; j += width) {
       t.columns = std::min(width, conv.group_out - j);
@@ -55,7 +56,7 @@ void add_taps(const Conv& conv, const MetTaps& taps, int64_t first, int64_t step
       const auto* const tiles = loops.tile[t.columns > loops.lanes ? 1 : 0];
       for (int64_t p = 0; p < pixels; p += loops.rows) {
         t.a_offset = p * t.a_row + g * conv.group_in;
-        t.sums = line + first * conv.out.step[2] + p * t.sums_step + g * conv.group_out + j;
+        t.sums = line + first * conv.out.strides[2] + p * t.sums_stride + g * conv.group_out + j;
         tiles[std::min(loops.rows, pixels - p) - 1](t);
       }
     }
@@ -65,7 +66,7 @@ void add_taps(const Conv& conv, const MetTaps& taps, int64_t first, int64_t step
 void fill_bias(const Conv& conv, float* line) {
   const int64_t channels = conv.groups * conv.group_out;
   for (int64_t w = 0; w < conv.out.size[2]; ++w) {
-    float* const to = line + w * conv.out.step[2];
+    float* const to = line + w * conv.out.strides[2];
     if (conv.bias != nullptr) {
       std::copy_n(conv.bias->as<float>(), channels, to);
     } else {
@@ -78,38 +79,38 @@ void fill_bias(const Conv& conv, float* line) {
 
 bool wants_channels(const Conv& conv) {
   const bool grouped = conv.groups > 1 && conv.group_in * conv.group_out > 1;
-  return grouped && conv.input.inner_step == 1 && conv.group_out <= kMaxOut &&
+  return grouped && conv.input.inner_stride == 1 && conv.group_out <= kMaxOut &&
          conv.taps() <= kMaxTaps;
 }
 
 void pack_weights(const Conv& conv, int64_t first, int64_t groups, float* packed) {
   const ConvTensor& w = conv.weight;
   const int64_t outs = conv.group_out;
-  const int64_t group_step = (conv.transposed ? conv.group_in : outs) * w.outer_step;
-  int64_t step = conv.group_in * outs * conv.taps();
+  const int64_t group_stride = (conv.transposed ? conv.group_in : outs) * w.outer_stride;
+  int64_t stride = conv.group_in * outs * conv.taps();
   CopyBlock block;
-  block.push(groups, group_step, step);
+  block.push(groups, group_stride, stride);
   for (size_t s = 0; s < kMaxSpatial; ++s) {
-    step /= w.size[s];
-    block.push(w.size[s], w.step[s], step);
+    stride /= w.size[s];
+    block.push(w.size[s], w.strides[s], stride);
   }
-  block.push(conv.group_in, conv.transposed ? w.outer_step : w.inner_step, outs);
-  block.push(outs, conv.transposed ? w.inner_step : w.outer_step, 1);
-  converting_copy(element_at(*w.tensor, first * group_step), w.tensor->dtype, packed,
+  block.push(conv.group_in, conv.transposed ? w.outer_stride : w.inner_stride, outs);
+  block.push(outs, conv.transposed ? w.inner_stride : w.outer_stride, 1);
+  converting_copy(element_at(*w.tensor, first * group_stride), w.tensor->dtype, packed,
                   DType::Float32, block);
 }
 
 void conv_channels(const Conv& conv) {
-  const int64_t step = conv.transposed ? std::min(conv.stride[2], conv.out.size[2]) : 1;
+  const int64_t stride = conv.transposed ? std::min(conv.stride[2], conv.out.size[2]) : 1;
   MetTaps taps;
   for (int64_t d = 0; d < conv.out.size[0]; ++d) {
     for (int64_t h = 0; h < conv.out.size[1]; ++h) {
       float* const line =
-          conv.out.tensor->as<float>() + d * conv.out.step[0] + h * conv.out.step[1];
+          conv.out.tensor->as<float>() + d * conv.out.strides[0] + h * conv.out.strides[1];
       fill_bias(conv, line);
-      for (int64_t first = 0; first < step; ++first) {
+      for (int64_t first = 0; first < stride; ++first) {
         find_taps(conv, d, h, first, &taps);
-        if (taps.count > 0) add_taps(conv, taps, first, step, line);
+        if (taps.count > 0) add_taps(conv, taps, first, stride, line);
       }
     }
   }
@@ -117,7 +118,7 @@ void conv_channels(const Conv& conv) {
 
 void copy_box(const ConvTensor& from, const ChannelBox& box, float* to) {
   CopyBlock block;
-  int64_t step = box.channels;
+  int64_t stride = box.channels;
   int64_t source = box.offset;
   int64_t start = 0;
   int64_t whole = box.channels;
@@ -126,10 +127,10 @@ void copy_box(const ConvTensor& from, const ChannelBox& box, float* to) {
     const int64_t begin = std::max<int64_t>(-box.first[s], 0);
     const int64_t end = std::min(box.size[s], from.size[s] - box.first[s]);
     const int64_t count = std::max<int64_t>(end - begin, 0);
-    block.push(count, from.step[s], step);
-    source += (box.first[s] + begin) * from.step[s];
-    start += begin * step;
-    step *= box.size[s];
+    block.push(count, from.strides[s], stride);
+    source += (box.first[s] + begin) * from.strides[s];
+    start += begin * stride;
+    stride *= box.size[s];
     whole *= box.size[s];
     inside *= count;
   }

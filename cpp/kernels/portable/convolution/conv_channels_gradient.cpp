@@ -1,5 +1,5 @@
 // The gradient of a convolution's weights where channels lie side by side: boxes of pixels are
-// copied as float32, padding included, so that a tap meets a line of the copy as it lies.
+// copied as float32, padding included, so that a tap reads a line of the copy in place.
 #include <algorithm>
 
 #include "rushlight/kernels/portable/convolution/conv_gradient.h"
@@ -9,8 +9,9 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kBlock = 32;    // channels of a box, on either side
-constexpr int64_t kPixels = 128;  // that meet a tap at a time: lines of so many lie in L1
+constexpr int64_t kBlock = 32;  // channels of a box, on either side
+constexpr int64_t kPixels =
+    128;  // pixels that a tap takes at a time: lines of this length stay in L1
 constexpr int64_t kMaxLines = 32;
 
 int64_t blocks(int64_t n, int64_t each) { return (n + each - 1) / each; }
@@ -18,7 +19,7 @@ int64_t blocks(int64_t n, int64_t each) { return (n + each - 1) / each; }
 // Floats of a copy, with what may be read behind it, in whole lines of cache.
 int64_t floats(int64_t n) { return blocks(n + kChannelSlack, 16) * 16; }
 
-// What is worked on at a time: some whole groups, or some channels and columns of one.
+// A block of work: some whole groups, or some channels and columns of one.
 struct Extent {
   int64_t groups;
   int64_t channels;
@@ -100,8 +101,8 @@ class BoxSums {
     ChannelBox& narrow = narrow_box_;
     wide.channels = groups_ * channels_;
     narrow.channels = groups_ * columns_;
-    wide.offset = image * g_.wide.outer_step + group_ * g_.channels + channel_;
-    narrow.offset = image * g_.narrow.outer_step + group_ * g_.columns + column_;
+    wide.offset = image * g_.wide.outer_stride + group_ * g_.channels + channel_;
+    narrow.offset = image * g_.narrow.outer_stride + group_ * g_.columns + column_;
     for (size_t s = 0; s < kMaxSpatial; ++s) {
       narrow.first[s] = at[s];
       narrow.size[s] = std::min(most_.pixels[s], g_.axes[s].out - at[s]);
@@ -122,7 +123,7 @@ class BoxSums {
     }
   }
 
-  // What tap t meets at the first pixel of a line.
+  // The input that tap t reads for the first pixel of a line.
   const float* met_by_tap(int64_t t, int64_t line) const {
     const PoolAxis* axes = g_.axes;
     const int64_t k = t % axes[2].kernel;
@@ -156,10 +157,10 @@ class BoxSums {
     t.a = met;
     t.b = lines;
     t.a_row = 1;
-    t.a_step = g_.axes[2].stride * wide_box_.channels;
-    t.b_step = narrow_box_.channels;
+    t.a_stride = g_.axes[2].stride * wide_box_.channels;
+    t.b_stride = narrow_box_.channels;
     t.k = narrow_box_.size[2];
-    t.sums_step = columns_;
+    t.sums_stride = columns_;
     for (int64_t tap = 0; tap < g_.taps(); ++tap) {
       for (int64_t l = 0; l < count; ++l) met[l] = met_by_tap(tap, line + l);
       for (int64_t g = 0; g < groups_; ++g) {
@@ -186,17 +187,17 @@ class BoxSums {
 
   void store() {
     const ConvTensor& out = g_.result;
-    int64_t step = most_.depthwise ? groups_ : channels_ * columns_;  // from tap to tap
+    int64_t stride = most_.depthwise ? groups_ : channels_ * columns_;  // from tap to tap
     CopyBlock block;
-    block.push(groups_, most_.depthwise ? 1 : g_.taps() * step, g_.columns * out.outer_step);
+    block.push(groups_, most_.depthwise ? 1 : g_.taps() * stride, g_.columns * out.outer_stride);
     for (size_t s = kMaxSpatial; s-- > 0;) {
-      block.push(out.size[s], step, out.step[s]);
-      step *= out.size[s];
+      block.push(out.size[s], stride, out.strides[s]);
+      stride *= out.size[s];
     }
-    block.push(channels_, columns_, out.inner_step);
-    block.push(columns_, 1, out.outer_step);
+    block.push(channels_, columns_, out.inner_stride);
+    block.push(columns_, 1, out.outer_stride);
     const int64_t start =
-        (group_ * g_.columns + column_) * out.outer_step + channel_ * out.inner_step;
+        (group_ * g_.columns + column_) * out.outer_stride + channel_ * out.inner_stride;
     converting_copy(sums_, DType::Float32, element_at(*out.tensor, start), out.tensor->dtype,
                     block);
   }
@@ -219,7 +220,7 @@ class BoxSums {
 }  // namespace
 
 bool channels_gradient(KernelContext& ctx, const ScratchShares& shares, const Gradient& g) {
-  const bool beside = g.wide.inner_step == 1 && g.narrow.inner_step == 1;
+  const bool beside = g.wide.inner_stride == 1 && g.narrow.inner_stride == 1;
   if (!beside || g.result.tensor->dtype == DType::Float64) return false;
   Extent most(g);
   if (!most.fit(g, static_cast<int64_t>(share_bytes(shares) / sizeof(float)))) return false;

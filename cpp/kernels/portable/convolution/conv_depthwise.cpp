@@ -38,7 +38,7 @@ void copy_band(const Conv& conv, const float* plane, int64_t y0, int64_t rows, f
       continue;
     }
     std::fill(to, to + left, 0.0f);
-    std::memcpy(to + left, plane + y * conv.input.step[kY],
+    std::memcpy(to + left, plane + y * conv.input.strides[kY],
                 static_cast<size_t>(width) * sizeof(float));
     std::fill(to + left + width, to + line, 0.0f);
   }
@@ -50,21 +50,21 @@ void run_band(const Conv& conv, bool mirror, int64_t n, int64_t c, int64_t y0, i
   const DepthwiseLoops& loops = depthwise_loops();
   const int64_t line = padded_line(conv);
   const float* plane =
-      conv.input.tensor->as<float>() + n * conv.input.outer_step + c * conv.input.inner_step;
-  const float* weights = conv.weight.tensor->as<float>() + c * conv.weight.outer_step;
+      conv.input.tensor->as<float>() + n * conv.input.outer_stride + c * conv.input.inner_stride;
+  const float* weights = conv.weight.tensor->as<float>() + c * conv.weight.outer_stride;
   float mirrored[kMaxTaps];
   if (mirror) {
     std::reverse_copy(weights, weights + conv.taps(), mirrored);
     weights = mirrored;
   }
   const float bias = conv.bias != nullptr ? conv.bias->as<float>()[c] : 0.0f;
-  float* out = conv.out.tensor->as<float>() + n * conv.out.outer_step + c * conv.out.inner_step;
+  float* out = conv.out.tensor->as<float>() + n * conv.out.outer_stride + c * conv.out.inner_stride;
   const int64_t needed = (rows - 1) * conv.stride[kY] + reach(conv, kY);
   copy_band(conv, plane, y0 * conv.stride[kY], needed, memory);
   for (int64_t r = 0; r < rows; ++r) {
     loops.row(memory + r * conv.stride[kY] * line, line * conv.dilation[kY], weights,
               conv.weight.size[kY], conv.weight.size[kX], conv.stride[kX], conv.dilation[kX], bias,
-              out + (y0 + r) * conv.out.step[kY], conv.out.size[kX]);
+              out + (y0 + r) * conv.out.strides[kY], conv.out.size[kX]);
   }
 }
 
@@ -76,7 +76,8 @@ int64_t row_grain(const Conv& conv, int64_t channels) {
 
 bool contiguous_planes(const Conv& conv) {
   const auto dense = [](const ConvTensor& t) {
-    return (t.step[kX] == 1 || t.size[kX] == 1) && (t.step[kY] == t.size[kX] || t.size[kY] == 1);
+    return (t.strides[kX] == 1 || t.size[kX] == 1) &&
+           (t.strides[kY] == t.size[kX] || t.size[kY] == 1);
   };
   return dense(conv.input) && dense(conv.out) && dense(conv.weight);
 }
@@ -120,8 +121,8 @@ void find_taps(const Conv& conv, const float* image, int64_t y, int64_t x, const
     const int64_t in_y = met_by(conv, kY, y, i);
     for (int64_t j = 0; j < conv.weight.size[kX]; ++j) {
       const int64_t in_x = in_y < 0 ? -1 : met_by(conv, kX, x, j);
-      *taps++ =
-          in_x >= 0 ? image + in_y * conv.input.step[kY] + in_x * conv.input.step[kX] : nullptr;
+      *taps++ = in_x >= 0 ? image + in_y * conv.input.strides[kY] + in_x * conv.input.strides[kX]
+                          : nullptr;
     }
   }
 }
@@ -137,18 +138,18 @@ bool within_line(const Conv& conv, int64_t x) {
 void run_channels(const Conv& conv, const float* packed, int64_t n, int64_t y, int64_t from,
                   int64_t count) {
   const DepthwiseLoops& loops = depthwise_loops();
-  const float* image = conv.input.tensor->as<float>() + n * conv.input.outer_step + from;
+  const float* image = conv.input.tensor->as<float>() + n * conv.input.outer_stride + from;
   const float* bias = conv.bias != nullptr ? conv.bias->as<float>() + from : nullptr;
   const float* taps[kMaxTaps];
-  const int64_t advance = conv.stride[kX] * conv.input.step[kX];
+  const int64_t advance = conv.stride[kX] * conv.input.strides[kX];
   for (int64_t x = 0; x < conv.out.size[kX]; ++x) {
     if (x > 0 && within_line(conv, x - 1) && within_line(conv, x)) {
       for (int64_t t = 0; t < conv.taps(); ++t) taps[t] += taps[t] != nullptr ? advance : 0;
     } else {
       find_taps(conv, image, y, x, taps);
     }
-    float* out = conv.out.tensor->as<float>() + n * conv.out.outer_step + y * conv.out.step[kY] +
-                 x * conv.out.step[kX] + from;
+    float* out = conv.out.tensor->as<float>() + n * conv.out.outer_stride +
+                 y * conv.out.strides[kY] + x * conv.out.strides[kX] + from;
     loops.pixel(taps, packed, static_cast<int>(conv.taps()), bias, out, count);
   }
 }
@@ -162,11 +163,11 @@ bool run_channels_last(const Workspace& work, const Conv& conv) {
     const int64_t from = conv.groups * part / parts;
     const int64_t count = conv.groups * (part + 1) / parts - from;
     for (int64_t t = 0; t < taps; ++t) {
-      const float* weights = conv.weight.tensor->as<float>() + from * conv.weight.outer_step +
-                             t / conv.weight.size[kX] * conv.weight.step[kY] +
-                             t % conv.weight.size[kX] * conv.weight.step[kX];
+      const float* weights = conv.weight.tensor->as<float>() + from * conv.weight.outer_stride +
+                             t / conv.weight.size[kX] * conv.weight.strides[kY] +
+                             t % conv.weight.size[kX] * conv.weight.strides[kX];
       for (int64_t c = 0; c < count; ++c) {
-        work.data()[t * count + c] = weights[c * conv.weight.outer_step];
+        work.data()[t * count + c] = weights[c * conv.weight.outer_stride];
       }
     }
     const int64_t height = conv.out.size[kY];
@@ -203,7 +204,8 @@ bool conv_depthwise(KernelContext& ctx, const Conv& conv) {
       return true;
     }
   }
-  return conv.input.inner_step == 1 && conv.out.inner_step == 1 && run_channels_last(work, conv);
+  return conv.input.inner_stride == 1 && conv.out.inner_stride == 1 &&
+         run_channels_last(work, conv);
 }
 
 }  // namespace rushlight::kernels

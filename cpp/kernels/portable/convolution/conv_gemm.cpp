@@ -21,11 +21,11 @@ Window window_of(const Conv& conv) {
   Window w;
   w.data = conv.input.tensor->as<float>();
   w.size = conv.input.tensor->numel;
-  w.channel_step = conv.input.inner_step;
+  w.channel_stride = conv.input.inner_stride;
   w.channels = static_cast<int32_t>(conv.group_in);
-  w.channels_innermost = w.channel_step == 1 && conv.group_in > 1;
+  w.channels_innermost = w.channel_stride == 1 && conv.group_in > 1;
   for (size_t s = 0; s < kMaxSpatial; ++s) {
-    w.step[s] = conv.input.step[s];
+    w.strides[s] = conv.input.strides[s];
     w.in[s] = conv.input.size[s];
     w.out[s] = conv.out.size[s];
     w.kernel[s] = conv.weight.size[s];
@@ -36,63 +36,64 @@ Window window_of(const Conv& conv) {
   return w;
 }
 
-WeightTaps weight_taps(const Conv& conv, const Window& window, int64_t channel_step) {
+WeightTaps weight_taps(const Conv& conv, const Window& window, int64_t channel_stride) {
   WeightTaps taps;
-  taps.channel_step = channel_step;
+  taps.channel_stride = channel_stride;
   taps.channels = window.channels;
   taps.channels_innermost = window.channels_innermost;
   for (size_t s = 0; s < kMaxSpatial; ++s) {
-    taps.tap_step[s] = conv.weight.step[s];
+    taps.tap_strides[s] = conv.weight.strides[s];
     taps.taps[s] = window.kernel[s];
   }
   return taps;
 }
 
-// The one step that leads along k through a whole (channel, tap) order, or 0 if there is none.
-int64_t single_step(const WeightTaps& w) {
-  int64_t step = 0;
-  int64_t next = 0;  // what the next greater dimension's step must be
-  const auto follow = [&](int64_t size, int64_t dim_step) {
+// The single stride with which k goes through all (channel, tap)s, or 0 if there is none.
+int64_t single_stride(const WeightTaps& w) {
+  int64_t stride = 0;
+  int64_t next = 0;  // what the next greater dimension's stride must be
+  const auto follow = [&](int64_t size, int64_t dim_stride) {
     if (size == 1) return true;
-    if (step == 0) step = next = dim_step;
-    const bool fits = dim_step == next;
+    if (stride == 0) stride = next = dim_stride;
+    const bool fits = dim_stride == next;
     next *= size;
     return fits;
   };
-  bool fits = !w.channels_innermost || follow(w.channels, w.channel_step);
-  for (size_t s = kMaxSpatial; s-- > 0;) fits = fits && follow(w.taps[s], w.tap_step[s]);
-  fits = fits && (w.channels_innermost || follow(w.channels, w.channel_step));
+  bool fits = !w.channels_innermost || follow(w.channels, w.channel_stride);
+  for (size_t s = kMaxSpatial; s-- > 0;) fits = fits && follow(w.taps[s], w.tap_strides[s]);
+  fits = fits && (w.channels_innermost || follow(w.channels, w.channel_stride));
   if (!fits) return 0;
-  return step == 0 ? 1 : step;
+  return stride == 0 ? 1 : stride;
 }
 
 // Everything but what differs between images and groups.
-Product product_of(const Conv& conv, const WeightTaps& taps, int64_t out_step) {
+Product product_of(const Conv& conv, const WeightTaps& taps, int64_t out_stride) {
   Product p;
   p.m = conv.group_out;
   p.k = conv.group_in * int64_t{taps.taps[0]} * taps.taps[1] * taps.taps[2];
-  p.a.i_step = out_step;
-  p.a.k_step = single_step(taps);
-  if (p.a.k_step == 0) p.a.weights = &taps;
-  p.c_row = conv.out.inner_step;
+  p.a.i_stride = out_stride;
+  p.a.k_stride = single_stride(taps);
+  if (p.a.k_stride == 0) p.a.weights = &taps;
+  p.c_row = conv.out.inner_stride;
   return p;
 }
 
 // Runs the product for every image and group. `weights` is where those of the first group start.
 void run_all(const Workspace& work, const Conv& conv, Product p, Window* window,
-             const float* weights, int64_t weight_group_step, int64_t out_offset) {
+             const float* weights, int64_t weight_group_stride, int64_t out_offset) {
   float* const out = conv.out.tensor->as<float>() + out_offset;
   const float* input = conv.input.tensor->as<float>();
   for (int64_t n = 0; n < conv.batch; ++n) {
     for (int64_t g = 0; g < conv.groups; ++g) {
-      const int64_t origin = n * conv.input.outer_step + g * conv.group_in * conv.input.inner_step;
+      const int64_t origin =
+          n * conv.input.outer_stride + g * conv.group_in * conv.input.inner_stride;
       if (window != nullptr) {
         window->origin = origin;
       } else {
         p.b.data = input + origin;
       }
-      p.a.data = weights + g * weight_group_step;
-      p.c = out + n * conv.out.outer_step + g * conv.group_out * conv.out.inner_step;
+      p.a.data = weights + g * weight_group_stride;
+      p.c = out + n * conv.out.outer_stride + g * conv.group_out * conv.out.inner_stride;
       if (conv.bias != nullptr) {
         p.add = conv.bias->as<float>() + g * conv.group_out;
         p.add_row = 1;
@@ -106,12 +107,12 @@ void run_all(const Workspace& work, const Conv& conv, Product p, Window* window,
 // Sets how C's columns lie: side by side, or on a grid.
 void place_columns(const ConvTensor& out, Grid* grid, Product* p) {
   if (pixels_in_line(out)) {
-    p->c_col = pixel_step(out);
+    p->c_col = pixel_stride(out);
     return;
   }
   for (size_t s = 0; s < kMaxSpatial; ++s) {
     grid->size[s] = out.size[s];
-    grid->step[s] = out.step[s];
+    grid->strides[s] = out.strides[s];
   }
   p->grid = grid;
 }
@@ -121,7 +122,7 @@ void place_columns(const ConvTensor& out, Grid* grid, Product* p) {
 // q + (phase + padding - t * dilation) / stride, where that division is exact.
 struct Phase {
   int32_t first_tap = 0;
-  int32_t tap_step = 1;
+  int32_t tap_stride = 1;
   int32_t taps = 0;
   int32_t shift = 0;  // of the first tap's input against q
   int32_t dilation = 0;
@@ -133,20 +134,21 @@ Phase phase_of(const Conv& conv, size_t s, int32_t phase) {
   const int32_t dilation = conv.dilation[s];
   const int32_t common = std::gcd(stride, dilation);
   Phase p;
-  p.tap_step = stride / common;
+  p.tap_stride = stride / common;
   p.dilation = -(dilation / common);
   p.pixels = (conv.out.size[s] - phase + stride - 1) / stride;
   const int32_t start = phase + conv.padding[s];
-  while (p.first_tap < p.tap_step && (start - p.first_tap * dilation) % stride != 0) ++p.first_tap;
-  if (p.first_tap == p.tap_step || p.first_tap >= conv.weight.size[s]) return p;
-  p.taps = (conv.weight.size[s] - p.first_tap + p.tap_step - 1) / p.tap_step;
+  while (p.first_tap < p.tap_stride && (start - p.first_tap * dilation) % stride != 0)
+    ++p.first_tap;
+  if (p.first_tap == p.tap_stride || p.first_tap >= conv.weight.size[s]) return p;
+  p.taps = (conv.weight.size[s] - p.first_tap + p.tap_stride - 1) / p.tap_stride;
   p.shift = (start - p.first_tap * dilation) / stride;
   return p;
 }
 
 void run_phase(const Workspace& work, const Conv& conv, const int32_t* phase) {
   Window window = window_of(conv);
-  WeightTaps taps = weight_taps(conv, window, conv.weight.outer_step);
+  WeightTaps taps = weight_taps(conv, window, conv.weight.outer_stride);
   Grid grid;
   bool is_unit_stride = true;  // the phase is the whole output
   int64_t weight_offset = 0;
@@ -159,14 +161,14 @@ void run_phase(const Workspace& work, const Conv& conv, const int32_t* phase) {
     window.stride[s] = 1;
     window.padding[s] = -p.shift;
     window.dilation[s] = p.dilation;
-    taps.tap_step[s] = conv.weight.step[s] * p.tap_step;
-    weight_offset += conv.weight.step[s] * p.first_tap;
-    out_offset += conv.out.step[s] * phase[s];
+    taps.tap_strides[s] = conv.weight.strides[s] * p.tap_stride;
+    weight_offset += conv.weight.strides[s] * p.first_tap;
+    out_offset += conv.out.strides[s] * phase[s];
     grid.size[s] = p.pixels;
-    grid.step[s] = conv.out.step[s] * conv.stride[s];
+    grid.strides[s] = conv.out.strides[s] * conv.stride[s];
   }
   // No tap meets the phase where p.k is 0; it gets the bias alone.
-  Product p = product_of(conv, taps, conv.weight.inner_step);
+  Product p = product_of(conv, taps, conv.weight.inner_stride);
   p.n = grid.size[0] * grid.size[1] * grid.size[2];
   p.b.window = &window;
   if (is_unit_stride) {
@@ -176,23 +178,23 @@ void run_phase(const Workspace& work, const Conv& conv, const int32_t* phase) {
   }
   if (p.k == 0) weight_offset = 0;
   const float* weights = conv.weight.tensor->as<float>() + weight_offset;
-  run_all(work, conv, p, &window, weights, conv.group_in * conv.weight.outer_step, out_offset);
+  run_all(work, conv, p, &window, weights, conv.group_in * conv.weight.outer_stride, out_offset);
 }
 
 }  // namespace
 
 bool pixels_in_line(const ConvTensor& t) {
-  int64_t step = t.step[2];
+  int64_t stride = t.strides[2];
   for (size_t s = kMaxSpatial; s-- > 0;) {
-    if (t.size[s] > 1 && t.step[s] != step) return false;
-    step = (t.size[s] > 1 ? t.step[s] : step) * t.size[s];
+    if (t.size[s] > 1 && t.strides[s] != stride) return false;
+    stride = (t.size[s] > 1 ? t.strides[s] : stride) * t.size[s];
   }
   return true;
 }
 
-int64_t pixel_step(const ConvTensor& t) {
+int64_t pixel_stride(const ConvTensor& t) {
   for (size_t s = kMaxSpatial; s-- > 0;) {
-    if (t.size[s] > 1) return t.step[s];
+    if (t.size[s] > 1) return t.strides[s];
   }
   return 1;
 }
@@ -201,19 +203,19 @@ void conv_gemm(KernelContext& ctx, const Conv& conv) {
   const Workspace work(ctx);
   Window window = window_of(conv);
   const bool pointwise = is_pointwise(conv) && pixels_in_line(conv.input);
-  const WeightTaps taps = weight_taps(conv, window, conv.weight.inner_step);
+  const WeightTaps taps = weight_taps(conv, window, conv.weight.inner_stride);
   Grid grid;
-  Product p = product_of(conv, taps, conv.weight.outer_step);
+  Product p = product_of(conv, taps, conv.weight.outer_stride);
   p.n = conv.pixels();
   place_columns(conv.out, &grid, &p);
   if (pointwise) {
-    p.b.i_step = pixel_step(conv.input);
-    p.b.k_step = conv.input.inner_step;
+    p.b.i_stride = pixel_stride(conv.input);
+    p.b.k_stride = conv.input.inner_stride;
   } else {
     p.b.window = &window;
   }
   run_all(work, conv, p, pointwise ? nullptr : &window, conv.weight.tensor->as<float>(),
-          conv.group_out * conv.weight.outer_step, 0);
+          conv.group_out * conv.weight.outer_stride, 0);
 }
 
 void conv_transposed_gemm(KernelContext& ctx, const Conv& conv) {

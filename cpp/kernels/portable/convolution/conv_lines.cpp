@@ -41,17 +41,17 @@ class Lines {
       const int64_t plane = line / conv_.out.size[1] / conv_.out.size[0];
       const int64_t image = plane / channels;
       const int64_t channel = plane % channels;
-      const int64_t to = image * conv_.out.outer_step + channel * conv_.out.inner_step +
-                         d * conv_.out.step[0] + h * conv_.out.step[1];
+      const int64_t to = image * conv_.out.outer_stride + channel * conv_.out.inner_stride +
+                         d * conv_.out.strides[0] + h * conv_.out.strides[1];
       for (int64_t begin = 0; begin < conv_.out.size[2]; begin += static_cast<int64_t>(kChunk)) {
         const int64_t end =
             std::min<int64_t>(begin + static_cast<int64_t>(kChunk), conv_.out.size[2]);
         const size_t n = static_cast<size_t>(end - begin);
-        const int64_t at = to + begin * conv_.out.step[2];
-        T* acc = static_cast<T*>(out_.target(at, conv_.out.step[2]));
+        const int64_t at = to + begin * conv_.out.strides[2];
+        T* acc = static_cast<T*>(out_.target(at, conv_.out.strides[2]));
         std::fill(acc, acc + n, bias_of(channel));
         add_rows(image, channel, d, h, begin, end, acc);
-        out_.store(at, conv_.out.step[2], n);
+        out_.store(at, conv_.out.strides[2], n);
       }
     }
   }
@@ -80,20 +80,21 @@ class Lines {
   void add_rows(int64_t image, int64_t channel, int64_t d, int64_t h, int64_t begin, int64_t end,
                 T* acc) {
     const int64_t from =
-        image * conv_.input.outer_step + channel / conv_.group_out * conv_.input.inner_step;
+        image * conv_.input.outer_stride + channel / conv_.group_out * conv_.input.inner_stride;
     // Weights [out channels, 1, …], or transposed [groups, out channels of one, …].
     const int64_t weights = conv_.transposed
-                                ? channel / conv_.group_out * conv_.weight.outer_step +
-                                      channel % conv_.group_out * conv_.weight.inner_step
-                                : channel * conv_.weight.outer_step;
+                                ? channel / conv_.group_out * conv_.weight.outer_stride +
+                                      channel % conv_.group_out * conv_.weight.inner_stride
+                                : channel * conv_.weight.outer_stride;
     for (int64_t i = 0; i < axes_[0].kernel; ++i) {
       const int64_t z = met_by(0, d, i);
       if (z < 0) continue;
       for (int64_t j = 0; j < axes_[1].kernel; ++j) {
         const int64_t y = met_by(1, h, j);
         if (y < 0) continue;
-        add_row(from + z * conv_.input.step[0] + y * conv_.input.step[1],
-                weights + i * conv_.weight.step[0] + j * conv_.weight.step[1], begin, end, acc);
+        add_row(from + z * conv_.input.strides[0] + y * conv_.input.strides[1],
+                weights + i * conv_.weight.strides[0] + j * conv_.weight.strides[1], begin, end,
+                acc);
       }
     }
   }
@@ -102,7 +103,7 @@ class Lines {
   void add_row(int64_t from, int64_t weights, int64_t begin, int64_t end, T* acc) {
     for (int64_t k = 0; k < axes_[2].kernel; ++k) {
       const T factor =
-          *static_cast<const T*>(weight_.read(weights + k * conv_.weight.step[2], 1, 1));
+          *static_cast<const T*>(weight_.read(weights + k * conv_.weight.strides[2], 1, 1));
       if (conv_.transposed) {
         spread_tap(k, factor, from, begin, end, acc);
       } else {
@@ -119,9 +120,9 @@ class Lines {
     lo = std::max(lo, begin);
     hi = std::min(hi, end);
     if (lo >= hi) return;
-    const int64_t at = from + (axis.start(lo) + k * axis.dilation) * conv_.input.step[2];
+    const int64_t at = from + (axis.start(lo) + k * axis.dilation) * conv_.input.strides[2];
     const T* x = static_cast<const T*>(
-        in_.read(at, axis.stride * conv_.input.step[2], static_cast<size_t>(hi - lo)));
+        in_.read(at, axis.stride * conv_.input.strides[2], static_cast<size_t>(hi - lo)));
     T* to = acc + (lo - begin);
     for (int64_t o = 0; o < hi - lo; ++o) to[o] += factor * x[o];
   }
@@ -137,8 +138,8 @@ class Lines {
     if (end <= shift) return;
     hi = std::min(hi, (end - shift + axis.stride - 1) / axis.stride);
     if (lo >= hi) return;
-    const T* x = static_cast<const T*>(in_.read(from + lo * conv_.input.step[2],
-                                                conv_.input.step[2], static_cast<size_t>(hi - lo)));
+    const T* x = static_cast<const T*>(in_.read(
+        from + lo * conv_.input.strides[2], conv_.input.strides[2], static_cast<size_t>(hi - lo)));
     T* to = acc + (axis.start(lo) + k * axis.dilation - begin);
     for (int64_t i = 0; i < hi - lo; ++i) to[i * axis.stride] += factor * x[i];
   }

@@ -91,7 +91,7 @@ bool choose_channels_tile(const Conv& conv, int64_t room, Tile* tile) {
 bool choose_tile(const Conv& conv, int64_t room, Tile* tile) {
   if (wants_channels(conv)) return choose_channels_tile(conv, room, tile);
   const bool depthwise = conv.group_in == 1 && conv.group_out == 1;
-  if (depthwise && conv.input.inner_step == 1 && choose_channels_tile(conv, room, tile)) {
+  if (depthwise && conv.input.inner_stride == 1 && choose_channels_tile(conv, room, tile)) {
     return true;
   }
   *tile = {1, conv.group_out, {conv.out.size[0], conv.out.size[1], conv.out.size[2]}};
@@ -123,7 +123,7 @@ int64_t count_tiles(const Conv& conv, const Tile& tile) {
   return n;
 }
 
-// Where a tile starts, and how much of it there is.
+// The start and the size of a tile, which is smaller at the edges.
 struct Place {
   int64_t image;
   int64_t group;
@@ -167,10 +167,10 @@ class Tiles {
     part_.group_out = at.channels;
     ChannelBox box;
     box.offset =
-        at.image * conv_.input.outer_step + at.group * conv_.group_in * conv_.input.inner_step;
+        at.image * conv_.input.outer_stride + at.group * conv_.group_in * conv_.input.inner_stride;
     box.channels = ins;
     int64_t from = box.offset;
-    int64_t to = at.image * conv_.out.outer_step + first * conv_.out.inner_step;
+    int64_t to = at.image * conv_.out.outer_stride + first * conv_.out.inner_stride;
     for (size_t s = 0; s < kMaxSpatial; ++s) {
       const Reach reach = reach_of(conv_, s, at.pixel[s], at.pixel[s] + at.pixels[s], channels_);
       const int64_t moved = conv_.transposed ? at.pixel[s] - reach.begin * conv_.stride[s]
@@ -180,8 +180,8 @@ class Tiles {
       part_.input.size[s] = static_cast<int32_t>(box.size[s]);
       part_.out.size[s] = static_cast<int32_t>(at.pixels[s]);
       part_.padding[s] = static_cast<int32_t>(conv_.padding[s] + moved);
-      from += reach.begin * conv_.input.step[s];
-      to += at.pixel[s] * conv_.out.step[s];
+      from += reach.begin * conv_.input.strides[s];
+      to += at.pixel[s] * conv_.out.strides[s];
     }
     place(1, ins, conv_.input, &part_.input, &input_);
     place(1, outs, conv_.out, &part_.out, &out_);
@@ -209,13 +209,13 @@ class Tiles {
   void place(int64_t outer, int64_t inner, const ConvTensor& like, ConvTensor* part,
              Tensor* tensor) {
     int64_t pixels = 1;
-    const bool inner_last = like.inner_step == 1 || channels_;
+    const bool inner_last = like.inner_stride == 1 || channels_;
     for (size_t s = kMaxSpatial; s-- > 0;) {
-      part->step[s] = pixels * (inner_last ? inner : 1);
+      part->strides[s] = pixels * (inner_last ? inner : 1);
       pixels *= part->size[s];
     }
-    part->inner_step = inner_last ? 1 : pixels;
-    part->outer_step = inner * pixels;
+    part->inner_stride = inner_last ? 1 : pixels;
+    part->outer_stride = inner * pixels;
     tensor->numel = outer * inner * pixels;
     tensor->data = allocate(tensor->numel + (channels_ ? kChannelSlack : 0));
     part->tensor = tensor;
@@ -226,12 +226,12 @@ class Tiles {
             int64_t inner, bool into) {
     const DType dtype = whole.tensor->dtype;
     CopyBlock block;
-    const auto push = [&](int64_t size, int64_t whole_step, int64_t part_step) {
-      block.push(size, into ? whole_step : part_step, into ? part_step : whole_step);
+    const auto push = [&](int64_t size, int64_t whole_stride, int64_t part_stride) {
+      block.push(size, into ? whole_stride : part_stride, into ? part_stride : whole_stride);
     };
-    push(outer, whole.outer_step, part.outer_step);
-    push(inner, whole.inner_step, part.inner_step);
-    for (size_t s = 0; s < kMaxSpatial; ++s) push(part.size[s], whole.step[s], part.step[s]);
+    push(outer, whole.outer_stride, part.outer_stride);
+    push(inner, whole.inner_stride, part.inner_stride);
+    for (size_t s = 0; s < kMaxSpatial; ++s) push(part.size[s], whole.strides[s], part.strides[s]);
     void* const there = element_at(*whole.tensor, offset);
     void* const here = part.tensor->data;
     if (into) return converting_copy(there, dtype, here, DType::Float32, block);
@@ -242,9 +242,9 @@ class Tiles {
     const ConvTensor& w = conv_.weight;
     const int64_t ins = at.groups * conv_.group_in;
     const int64_t outs = at.groups * at.channels;
-    const int64_t from = conv_.transposed
-                             ? at.group * conv_.group_in * w.outer_step + at.channel * w.inner_step
-                             : (at.group * conv_.group_out + at.channel) * w.outer_step;
+    const int64_t from =
+        conv_.transposed ? at.group * conv_.group_in * w.outer_stride + at.channel * w.inner_stride
+                         : (at.group * conv_.group_out + at.channel) * w.outer_stride;
     if (channels_) return take_packed(at, ins * at.channels * conv_.taps());
     if (!copies_weights(conv_)) {
       weight_.data = element_at(*w.tensor, from);
@@ -310,9 +310,9 @@ bool conv_tiles(KernelContext& ctx, const ScratchShares& shares, const Conv& con
   Tile tile;
   if (!choose_tile(conv, room, &tile)) return false;
   const int64_t tiles = count_tiles(conv, tile);
-  shares.run(ctx, tiles, [&](int64_t share, int64_t first, int64_t step) {
+  shares.run(ctx, tiles, [&](int64_t share, int64_t first, int64_t stride) {
     Tiles part(conv, shares.memory(share), shares.bytes());
-    for (int64_t item = first; item < tiles; item += step) part.run(place_of(conv, tile, item));
+    for (int64_t item = first; item < tiles; item += stride) part.run(place_of(conv, tile, item));
   });
   return true;
 }

@@ -25,11 +25,11 @@ void join_lines(Gradient* g) {
   const int64_t pixels = g->pixels();
   for (PoolAxis& axis : g->axes) axis.in = axis.out = 1;
   g->axes[2].in = g->axes[2].out = pixels;
-  g->wide.step[2] = pixel_step(g->wide);
-  g->narrow.step[2] = pixel_step(g->narrow);
+  g->wide.strides[2] = pixel_stride(g->wide);
+  g->narrow.strides[2] = pixel_stride(g->narrow);
 }
 
-// How much is worked on at a time, in so many elements of memory.
+// The sizes of blocks, chosen to fit in the given elements of memory.
 struct Blocks {
   int64_t tile;
   int64_t pixels;
@@ -113,12 +113,12 @@ class Multiplier {
       const int64_t channel = (row_ + done) % g_.channels;
       n = std::min(g_.channels - channel, rows_ - done);
       const int64_t from =
-          image * g_.wide.outer_step + (group_ * g_.channels + channel) * g_.wide.inner_step;
+          image * g_.wide.outer_stride + (group_ * g_.channels + channel) * g_.wide.inner_stride;
       unfold_tap(tap, from, n, first, count, unfolded_ + done * blocks_.pixels);
     }
   }
 
-  // What one tap meets in n channels, the first of which starts at `from`.
+  // The input that one tap reads in n channels, the first of which starts at `from`.
   void unfold_tap(int64_t tap, int64_t from, int64_t n, int64_t first, int64_t count, T* to) {
     const PoolAxis* axes = g_.axes;
     const int64_t k = tap % axes[2].kernel;
@@ -136,7 +136,8 @@ class Multiplier {
       clear(to, n, begin - w);
       if (begin < end) {
         const int64_t x = axes[2].start(begin) + k * axes[2].dilation;
-        const int64_t at = from + z * g_.wide.step[0] + y * g_.wide.step[1] + x * g_.wide.step[2];
+        const int64_t at =
+            from + z * g_.wide.strides[0] + y * g_.wide.strides[1] + x * g_.wide.strides[2];
         copy_channels(at, n, end - begin, to + (begin - w));
       }
       clear(to + (end - w), n, w + width - end);
@@ -150,43 +151,44 @@ class Multiplier {
   }
 
   void copy_channels(int64_t at, int64_t n, int64_t width, T* to) {
-    const int64_t step = g_.axes[2].stride * g_.wide.step[2];
-    for (int64_t c = 0; g_.wide.inner_step == 1 && n > kFewRows; c += blocks_.tile) {
+    const int64_t stride = g_.axes[2].stride * g_.wide.strides[2];
+    for (int64_t c = 0; g_.wide.inner_stride == 1 && n > kFewRows; c += blocks_.tile) {
       if (c >= n) return;
-      transpose_channels(at + c * g_.wide.inner_step, step, std::min(blocks_.tile, n - c), width,
-                         to + c * blocks_.pixels);
+      transpose_channels(at + c * g_.wide.inner_stride, stride, std::min(blocks_.tile, n - c),
+                         width, to + c * blocks_.pixels);
     }
     for (int64_t c = 0; c < n; ++c) {
       const T* row = static_cast<const T*>(
-          wide_.read(at + c * g_.wide.inner_step, step, static_cast<size_t>(width)));
+          wide_.read(at + c * g_.wide.inner_stride, stride, static_cast<size_t>(width)));
       std::copy(row, row + width, to + c * blocks_.pixels);
     }
   }
 
-  // At most a tile's width of channels, whose elements are `step` apart.
-  void transpose_channels(int64_t at, int64_t step, int64_t n, int64_t width, T* to) {
+  // At most a tile's width of channels, whose elements are `stride` apart.
+  void transpose_channels(int64_t at, int64_t stride, int64_t n, int64_t width, T* to) {
     const Tensor& tensor = *g_.wide.tensor;
     const void* from = element_at(tensor, at);
     CopyBlock transposition;
     if (tensor.dtype != kSum) {
       CopyBlock block;
-      block.push(width, step, n);
-      block.push(n, g_.wide.inner_step, 1);
+      block.push(width, stride, n);
+      block.push(n, g_.wide.inner_stride, 1);
       converting_copy(from, tensor.dtype, converted_, kSum, block);
       from = converted_;
       transposition.push(n, 1, blocks_.pixels);
       transposition.push(width, n, 1);
     } else {
-      transposition.push(n, g_.wide.inner_step, blocks_.pixels);
-      transposition.push(width, step, 1);
+      transposition.push(n, g_.wide.inner_stride, blocks_.pixels);
+      transposition.push(width, stride, 1);
     }
     strided_copy(from, to, transposition, sizeof(T));
   }
 
-  // Where a pixel of a channel of `narrow` lies.
+  // The offset of a pixel of a channel of `narrow`.
   int64_t narrow_offset(int64_t image, int64_t column, int64_t d, int64_t h, int64_t w) const {
-    return image * g_.narrow.outer_step + (group_ * g_.columns + column) * g_.narrow.inner_step +
-           d * g_.narrow.step[0] + h * g_.narrow.step[1] + w * g_.narrow.step[2];
+    return image * g_.narrow.outer_stride +
+           (group_ * g_.columns + column) * g_.narrow.inner_stride + d * g_.narrow.strides[0] +
+           h * g_.narrow.strides[1] + w * g_.narrow.strides[2];
   }
 
   void add_dots(int64_t image, int64_t first, int64_t count) {
@@ -195,7 +197,7 @@ class Multiplier {
       for_each_line(first, count, [&](int64_t d, int64_t h, int64_t w, int64_t n) {
         const int64_t at = narrow_offset(image, column_ + c, d, h, w);
         const T* line =
-            static_cast<const T*>(narrow_.read(at, g_.narrow.step[2], static_cast<size_t>(n)));
+            static_cast<const T*>(narrow_.read(at, g_.narrow.strides[2], static_cast<size_t>(n)));
         to = std::copy(line, line + n, to);
       });
       for (int64_t i = 0; i < rows_; ++i) {
@@ -208,10 +210,10 @@ class Multiplier {
   void add_tiles(int64_t image, int64_t first, int64_t count) {
     ProductTile<T> t{};
     t.k = count;
-    t.a_step = blocks_.pixels;
+    t.a_stride = blocks_.pixels;
     t.b = panel_;
-    t.b_step = blocks_.tile;
-    t.sums_step = blocks_.width;
+    t.b_stride = blocks_.tile;
+    t.sums_stride = blocks_.width;
     for (int64_t j = 0; j < columns_; j += blocks_.tile) {
       const int64_t cols = std::min(blocks_.tile, columns_ - j);
       if (cols < blocks_.tile) std::fill(panel_, panel_ + count * blocks_.tile, T{0});
@@ -232,15 +234,15 @@ class Multiplier {
   void pack_line(int64_t at, int64_t cols, int64_t n, T* to) {
     const Tensor& tensor = *g_.narrow.tensor;
     const void* from = element_at(tensor, at);
-    const int64_t step = g_.narrow.step[2];
+    const int64_t stride = g_.narrow.strides[2];
     CopyBlock block;
-    if (tensor.dtype == kSum || step != 1) {
-      block.push(cols, g_.narrow.inner_step, 1);
-      block.push(n, step, blocks_.tile);
+    if (tensor.dtype == kSum || stride != 1) {
+      block.push(cols, g_.narrow.inner_stride, 1);
+      block.push(n, stride, blocks_.tile);
       return converting_copy(from, tensor.dtype, to, kSum, block);
     }
     // Long runs are converted at a time, then transposed.
-    block.push(cols, g_.narrow.inner_step, n);
+    block.push(cols, g_.narrow.inner_stride, n);
     block.push(n, 1, 1);
     converting_copy(from, tensor.dtype, converted_, kSum, block);
     CopyBlock transposition;
@@ -253,15 +255,15 @@ class Multiplier {
     const ConvTensor& out = g_.result;
     for (int64_t i = 0; i < rows_; ++i) {
       int64_t tap = (row_ + i) / g_.channels;
-      int64_t at = (group_ * g_.columns + column_) * out.outer_step +
-                   (row_ + i) % g_.channels * out.inner_step;
+      int64_t at = (group_ * g_.columns + column_) * out.outer_stride +
+                   (row_ + i) % g_.channels * out.inner_stride;
       for (size_t s = kMaxSpatial; s-- > 0;) {
-        at += tap % g_.axes[s].kernel * out.step[s];
+        at += tap % g_.axes[s].kernel * out.strides[s];
         tap /= g_.axes[s].kernel;
       }
       const T* sums = sums_ + i * blocks_.width;
-      std::copy(sums, sums + columns_, static_cast<T*>(result_.target(at, out.outer_step)));
-      result_.store(at, out.outer_step, static_cast<size_t>(columns_));
+      std::copy(sums, sums + columns_, static_cast<T*>(result_.target(at, out.outer_stride)));
+      result_.store(at, out.outer_stride, static_cast<size_t>(columns_));
     }
   }
 

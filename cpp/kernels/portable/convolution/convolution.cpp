@@ -118,12 +118,12 @@ int64_t met_by(const Conv& conv, size_t s, int64_t output, int64_t tap) {
 ConvTensor conv_tensor(const Tensor& tensor) {
   ConvTensor spread;
   spread.tensor = &tensor;
-  spread.outer_step = tensor.strides[0];
-  spread.inner_step = tensor.strides[1];
+  spread.outer_stride = tensor.strides[0];
+  spread.inner_stride = tensor.strides[1];
   const size_t missing = kMaxSpatial + 2 - tensor.rank;
   for (size_t s = 0; s < kMaxSpatial; ++s) {
     spread.size[s] = s < missing ? 1 : tensor.sizes[s - missing + 2];
-    spread.step[s] = s < missing ? 0 : tensor.strides[s - missing + 2];
+    spread.strides[s] = s < missing ? 0 : tensor.strides[s - missing + 2];
   }
   return spread;
 }

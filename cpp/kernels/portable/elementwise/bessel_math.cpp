@@ -45,7 +45,7 @@ constexpr Pair kAiry[] = {
 // The Taylor series at the next integer, whose terms follow from y'' = x y.
 double airy_near(double x) {
   const int at = static_cast<int>(std::lround(x));
-  const double step = x - at;
+  const double offset = x - at;
   const Pair& start = kAiry[at - kLowest];
   double before = 0;
   double now = start.first;
@@ -54,7 +54,7 @@ double airy_near(double x) {
   double sum = 0;
   for (int k = 0; k + 2 <= kTerms; ++k) {
     sum += now * power;
-    power *= step;
+    power *= offset;
     if (std::abs(power) < 1e-18) break;
     const double after = (at * now + before) * kInverse[k + 1] * kInverse[k + 2];
     before = now;

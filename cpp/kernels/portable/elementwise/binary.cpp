@@ -31,9 +31,9 @@ Status common_type(KernelContext& ctx, const EValue& a, const EValue& b, DType* 
 template <typename T>
 bool has_zero(const Tensor& t) {
   const T* x = t.as<T>();
-  bool found = false;
-  for (int64_t k = 0; k < t.numel; ++k) found |= x[k] == 0;
-  return found;
+  bool any_zero = false;
+  for (int64_t k = 0; k < t.numel; ++k) any_zero |= x[k] == 0;
+  return any_zero;
 }
 
 bool has_zero(const EValue& divisor) {

@@ -73,7 +73,7 @@ Status shift(KernelContext& ctx, EValue* const* args, BinaryOp op) {
   const DType compute = compute_dtype(common);
   const int64_t width = static_cast<int64_t>(8 * element_size(common));
   LoopArgs loop_args;
-  // To the right the sign bit stays, so that a signed type has one step less.
+  // To the right the sign bit stays, so that a signed type has one shift less.
   const bool keeps_sign = op == BinaryOp::ShiftRight && common != DType::UInt8;
   loop_args.i[0] = keeps_sign ? width - 1 : width;
   return run_pair(ctx, args, op, common, compute, compute, loop_args);

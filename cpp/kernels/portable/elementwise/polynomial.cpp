@@ -14,17 +14,17 @@
 namespace rushlight::kernels {
 namespace {
 
-constexpr int64_t kMostSteps = int64_t{1} << 20;
+constexpr int64_t kMostTerms = int64_t{1} << 20;
 
 enum class Family { T, U, V, W, HermiteH, HermiteHe, Laguerre, Legendre };
 
-// From degree 1 up to n by p(k + 1) = step(k, p(k), p(k - 1)), or until that is NaN.
-template <typename T, typename Step>
-T climb(int64_t n, T first, Step step) {
+// From degree 1 up to n by p(k + 1) = recurrence(k, p(k), p(k - 1)), or until that is NaN.
+template <typename T, typename Recurrence>
+T climb(int64_t n, T first, Recurrence recurrence) {
   T before = 1;
   T now = first;
   for (int64_t k = 1; k < n && !std::isnan(now); ++k) {
-    const T next = step(static_cast<T>(k), now, before);
+    const T next = recurrence(static_cast<T>(k), now, before);
     before = now;
     now = next;
   }
@@ -113,7 +113,7 @@ void loop(const void* const* in, void* out, size_t n, LoopArgs*) {
   const T* degree = static_cast<const T*>(in[1]);
   for (size_t i = 0; i < n; ++i) {
     // Beyond the limit that is checked; NaN becomes the lowest.
-    const T bounded = degree[i] > T(-1) ? std::min(degree[i], static_cast<T>(kMostSteps)) : T(-1);
+    const T bounded = degree[i] > T(-1) ? std::min(degree[i], static_cast<T>(kMostTerms)) : T(-1);
     const int64_t whole = static_cast<int64_t>(bounded);
     if constexpr (kFamily <= Family::W) {
       static_cast<T*>(out)[i] = chebyshev<T, kFamily>(x[i], whole, kShifted);
@@ -123,7 +123,7 @@ void loop(const void* const* in, void* out, size_t n, LoopArgs*) {
   }
 }
 
-// A recurrence of many steps for each element could go on for hours.
+// A recurrence of many terms for each element could go on for hours.
 Status check_degrees(KernelContext& ctx, const EValue& n) {
   double most = 0;
   if (!n.is_tensor()) {
@@ -140,9 +140,9 @@ Status check_degrees(KernelContext& ctx, const EValue& n) {
       for (size_t k = 0; k < count; ++k) most = values[k] > most ? values[k] : most;
     }
   }
-  if (most <= static_cast<double>(kMostSteps)) return {};
+  if (most <= static_cast<double>(kMostTerms)) return {};
   return ctx.fail(Code::InvalidArgument, "n is %g, but must be at most %lld", most,
-                  static_cast<long long>(kMostSteps));
+                  static_cast<long long>(kMostTerms));
 }
 
 // polynomial(x, n, *, out): tensors or, of one of them, a scalar

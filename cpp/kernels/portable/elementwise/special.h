@@ -1,4 +1,4 @@
-// What the kernels of special functions share: their operands in the type that these have together.
+// What the kernels of special functions share: operands converted to their common type.
 #pragma once
 
 #include "rushlight/core/evalue.h"

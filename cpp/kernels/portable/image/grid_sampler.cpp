@@ -44,22 +44,22 @@ class Axis {
  public:
   Axis(const Sampling& how, int64_t size) : how_(how), size_(size) {}
 
-  void find(T coordinate, Neighbours<T>* found) const {
+  void find(T coordinate, Neighbours<T>* neighbours) const {
     T place = unnormalized(coordinate);
-    if (how_.mode == Mode::Cubic) return cubic(place, found);
+    if (how_.mode == Mode::Cubic) return cubic(place, neighbours);
     place = padded(place);
     if (how_.mode == Mode::Nearest) {
-      found->count = 1;
-      found->index[0] = inside(std::nearbyint(place));
-      found->weight[0] = 1;
+      neighbours->count = 1;
+      neighbours->index[0] = inside(std::nearbyint(place));
+      neighbours->weight[0] = 1;
       return;
     }
     const T low = std::floor(place);
-    found->count = 2;
-    found->index[0] = inside(low);
-    found->index[1] = inside(low + 1);
-    found->weight[0] = (low + 1) - place;
-    found->weight[1] = place - low;
+    neighbours->count = 2;
+    neighbours->index[0] = inside(low);
+    neighbours->index[1] = inside(low + 1);
+    neighbours->weight[0] = (low + 1) - place;
+    neighbours->weight[1] = place - low;
   }
 
  private:
@@ -94,17 +94,17 @@ class Axis {
     return x >= 0 && x < static_cast<T>(size_) ? static_cast<int64_t>(x) : -1;
   }
 
-  void cubic(T place, Neighbours<T>* found) const {
+  void cubic(T place, Neighbours<T>* neighbours) const {
     const T low = std::floor(place);
     const T t = place - low;
     const T distance[4] = {t + 1, t, 1 - t, 2 - t};
     const T a = static_cast<T>(-0.75);
-    found->count = 4;
+    neighbours->count = 4;
     for (int k = 0; k < 4; ++k) {
       const T x = distance[k];
-      found->index[k] = inside(padded(low + static_cast<T>(k - 1)));
-      found->weight[k] = k == 1 || k == 2 ? ((a + 2) * x - (a + 3)) * x * x + 1
-                                          : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+      neighbours->index[k] = inside(padded(low + static_cast<T>(k - 1)));
+      neighbours->weight[k] = k == 1 || k == 2 ? ((a + 2) * x - (a + 3)) * x * x + 1
+                                               : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
     }
   }
 
@@ -117,7 +117,7 @@ T load(const Tensor& tensor, int64_t offset) {
   return static_cast<T>(double_at(tensor, offset));
 }
 
-// What one thread works with.
+// One thread's buffers.
 template <typename T>
 class Sampler {
  public:

@@ -27,7 +27,7 @@ class ImagePad {
  public:
   ImagePad(const PadDim (&dims)[kDims], Border border, const Tensor& in, const Tensor& out)
       : dims_(dims), border_(border), in_(in), out_(out), size_(element_size(in.dtype)) {
-    // Of the input's positions along the width, those that appear as they are.
+    // The output's positions along the width that are copies of the input.
     const PadDim& w = dims_[kWidth];
     middle_ = std::max<int64_t>(w.before, 0);
     middle_end_ = std::max(std::min(w.in + w.before, w.out), middle_);

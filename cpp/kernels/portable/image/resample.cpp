@@ -10,7 +10,7 @@ namespace rushlight::kernels {
 namespace {
 
 constexpr int64_t kColumns = kChunk < 256 ? static_cast<int64_t>(kChunk) : 256;
-constexpr int64_t kPiece = 8;  // weights, and widened rows, that are at hand at once
+constexpr int64_t kPiece = 8;  // weights, and widened rows, that are kept at a time
 constexpr int64_t kTableBytes = 1 << 14;
 
 // float and double images: sums in the type itself.

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kLayouts[] = {"[N, C, W]", "[N, C, H, W]", "[N, C, D, H, W]"};
 constexpr const char* kCounts[] = {"one", "two", "three"};
 
-// What a call asks for, before it is known to be possible.
+// The arguments of a call, not yet checked.
 struct Request {
   size_t dims = 2;
   double sizes[3] = {};

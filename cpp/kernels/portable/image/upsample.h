@@ -35,10 +35,10 @@ struct UpsampleAxis {
   // may be negative.
   template <typename T>
   T position(bool align_corners, int64_t o) const {
-    const T step = scale<T>(align_corners);
-    if (align_corners) return step * static_cast<T>(o);
+    const T ratio = scale<T>(align_corners);
+    if (align_corners) return ratio * static_cast<T>(o);
     const T half = static_cast<T>(0.5);
-    return std::fma(step, static_cast<T>(o) + half, -half);  // rounded once, as eager does
+    return std::fma(ratio, static_cast<T>(o) + half, -half);  // rounded once, as eager does
   }
 };
 

@@ -222,8 +222,8 @@ bool resize_by_pixels(KernelContext& ctx, const Upsampling& u, const Tensor& in,
   const ScratchShares shares(ctx);
   if (2 * static_cast<size_t>(u.w.in * u.c) * element_size(compute) > shares.bytes()) return false;
   const int64_t items = (lines + grain - 1) / grain;
-  shares.run(ctx, items, [&](int64_t share, int64_t first, int64_t step) {
-    for (int64_t item = first; item < items; item += step) {
+  shares.run(ctx, items, [&](int64_t share, int64_t first, int64_t stride) {
+    for (int64_t item = first; item < items; item += stride) {
       run(item * grain, std::min(lines, (item + 1) * grain), shares.memory(share));
     }
   });

@@ -138,7 +138,7 @@ class NearestUpsampling {
     }
   }
 
-  // Where eager takes the kernel that looks at the sizes first.
+  // Whether eager uses its kernel that compares the sizes first.
   static bool is_plain(const Upsampling& u, size_t dims) {
     constexpr int64_t kSmall = 128;
     if (dims == 2 && u.h.out + u.w.out <= kSmall) return true;

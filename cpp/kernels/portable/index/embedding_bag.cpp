@@ -129,9 +129,9 @@ class BagSums {
     const int64_t end = bags_.end(bag);
     for (int64_t first = bags_.begin(bag); first < end; first += kBatch) {
       const int64_t batch = std::min(kBatch, end - first);
-      const T* given = nullptr;
+      const T* weights = nullptr;
       if (bags_.per_sample != nullptr) {
-        given = static_cast<const T*>(factors_.read(first, 1, static_cast<size_t>(batch)));
+        weights = static_cast<const T*>(factors_.read(first, 1, static_cast<size_t>(batch)));
       }
       size_t count = 0;
       for (int64_t i = 0; i < batch; ++i) {
@@ -139,13 +139,13 @@ class BagSums {
         if (index == bags_.padding) continue;
         if (t.strides[1] != 1) {
           rows[0] = row(index, column, n);
-          add_computed_(rows, 1, given != nullptr ? given + i : nullptr, n, acc);
+          add_computed_(rows, 1, weights != nullptr ? weights + i : nullptr, n, acc);
           continue;
         }
-        if (given != nullptr) factors[count] = given[i];
+        if (weights != nullptr) factors[count] = weights[i];
         rows[count++] = table_.at(index * t.strides[0] + column);
       }
-      if (count > 0) add_(rows, count, given != nullptr ? factors : nullptr, n, acc);
+      if (count > 0) add_(rows, count, weights != nullptr ? factors : nullptr, n, acc);
     }
     if (bags_.mode != kMean) return;
     const T size = static_cast<T>(std::max<int64_t>(bags_.size(bag), 1));
@@ -154,7 +154,7 @@ class BagSums {
 
   // As eager has it, a NaN stays only where it comes first.
   void maximise(int64_t bag, int64_t column, size_t n, T* best) {
-    int64_t found[kChunk] = {};
+    int64_t indices[kChunk] = {};
     bool empty = true;
     for (int64_t i = bags_.begin(bag); i < bags_.counted_end(bag); ++i) {
       const int64_t index = bags_.index(i);
@@ -163,14 +163,14 @@ class BagSums {
       for (size_t k = 0; k < n; ++k) {
         const bool better = empty || x[k] > best[k];
         best[k] = better ? x[k] : best[k];
-        found[k] = better ? index : found[k];
+        indices[k] = better ? index : indices[k];
       }
       empty = false;
     }
     const Tensor& to = *bags_.max_indices;
     for (size_t k = 0; k < n; ++k) {
       const int64_t at = column + static_cast<int64_t>(k);
-      store_index(to, bag * to.strides[0] + at * to.strides[1], found[k]);
+      store_index(to, bag * to.strides[0] + at * to.strides[1], indices[k]);
     }
   }
 

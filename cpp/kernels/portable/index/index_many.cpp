@@ -27,22 +27,22 @@ class MaskCursor {
 
   // Goes to the n-th true element, which exists; cheap if n is the last one asked for, or follows.
   void seek(int64_t n) {
-    if (n < found_) rewind();
-    while (found_ < n) next();
+    if (n < index_) rewind();
+    while (index_ < n) next();
   }
 
  private:
   void rewind() {
     std::fill(at_, at_ + kMaxRank, 0);
     offset_ = 0;
-    found_ = -1;
+    index_ = -1;
   }
   void next() {
-    if (found_ >= 0) step();
-    while (mask_->as<uint8_t>()[offset_] == 0) step();
-    ++found_;
+    if (index_ >= 0) advance();
+    while (mask_->as<uint8_t>()[offset_] == 0) advance();
+    ++index_;
   }
-  void step() {
+  void advance() {
     for (size_t d = mask_->rank; d-- > 0;) {
       offset_ += mask_->strides[d];
       if (++at_[d] < mask_->sizes[d]) return;
@@ -54,7 +54,7 @@ class MaskCursor {
   const Tensor* mask_ = nullptr;
   int64_t at_[kMaxRank];
   int64_t offset_ = 0;
-  int64_t found_ = -1;
+  int64_t index_ = -1;
 };
 
 bool is_mask(const Tensor& index) {
@@ -172,7 +172,7 @@ Status broadcast_indices(KernelContext& ctx, Plan* plan) {
   return {};
 }
 
-// Where the common shape goes, and with it the shape of the result.
+// Computes the shape of the result, and where the common shape lies in it.
 Status shape_result(KernelContext& ctx, const Tensor& self, Plan* plan, bool* indexed) {
   bool neighbours = true;
   for (size_t k = 0; k < plan->n; ++k) {
@@ -260,11 +260,11 @@ void locate_run(const Tensor& self, const Plan& plan, const int64_t* offsets, in
     const Index& index = plan.indices[k];
     const int64_t size = self.sizes[index.dim];
     const int64_t stride = self.strides[index.dim];
-    const int64_t step = index.strides[plan.common.rank - 1];
-    const int64_t begin = offsets[k] + first * step;
+    const int64_t index_stride = index.strides[plan.common.rank - 1];
+    const int64_t begin = offsets[k] + first * index_stride;
     const auto add = [&](const auto* values) {
       for (int64_t i = 0; i < n; ++i) {
-        const int64_t value = values[i * step];
+        const int64_t value = values[i * index_stride];
         results[i] += (value < 0 ? value + size : value) * stride;
       }
     };
@@ -276,8 +276,8 @@ void locate_run(const Tensor& self, const Plan& plan, const int64_t* offsets, in
   }
 }
 
-// Runs `body(places in self, n, offset in the result's layout, step in it)` for runs of places that
-// together are the common shape; the indices have been checked.
+// Runs `body(places in self, n, offset in the result's layout, stride in it)` for runs of places
+// that together are the common shape; the indices have been checked.
 template <typename Body>
 void for_each_run(const Tensor& self, Plan* plan, const int64_t* layout, Body body) {
   int64_t at[kMaxRank] = {};
@@ -292,7 +292,7 @@ void for_each_run(const Tensor& self, Plan* plan, const int64_t* layout, Body bo
   const size_t rank = plan->common.rank;
   const size_t outer = masks || rank == 0 ? rank : rank - 1;
   const int64_t size = outer < rank ? plan->common.sizes[outer] : 1;
-  const int64_t step = outer < rank ? layout[plan->front + outer] : 0;
+  const int64_t stride = outer < rank ? layout[plan->front + outer] : 0;
   for (;;) {
     int64_t places[kRun];
     for (int64_t first = 0, n = 0; first < size; first += n) {
@@ -302,7 +302,7 @@ void for_each_run(const Tensor& self, Plan* plan, const int64_t* layout, Body bo
       } else {
         locate_run(self, *plan, offsets, first, n, places);
       }
-      body(places, n, other + first * step, step);
+      body(places, n, other + first * stride, stride);
     }
     size_t d = outer;
     for (;;) {
@@ -319,19 +319,19 @@ void for_each_run(const Tensor& self, Plan* plan, const int64_t* layout, Body bo
   }
 }
 
-// Each place is one element: elements at places[i] to, or (put) from, i * step.
+// Each place is one element: elements at places[i] to, or (put) from, i * stride.
 template <typename T>
-void move_elements(void* self, const int64_t* places, int64_t n, void* other, int64_t step,
+void move_elements(void* self, const int64_t* places, int64_t n, void* other, int64_t stride,
                    bool put) {
   T* const a = static_cast<T*>(self);
   T* const b = static_cast<T*>(other);
   if (put) {
-    for (int64_t i = 0; i < n; ++i) a[places[i]] = b[i * step];
+    for (int64_t i = 0; i < n; ++i) a[places[i]] = b[i * stride];
   } else {
-    for (int64_t i = 0; i < n; ++i) b[i * step] = a[places[i]];
+    for (int64_t i = 0; i < n; ++i) b[i * stride] = a[places[i]];
   }
 }
-using MoveFn = void (*)(void* self, const int64_t* places, int64_t n, void* other, int64_t step,
+using MoveFn = void (*)(void* self, const int64_t* places, int64_t n, void* other, int64_t stride,
                         bool put);
 // nullptr if places are more than one element, or of another size.
 MoveFn element_mover(const Plan& plan, size_t size) {
@@ -399,14 +399,14 @@ Status put(KernelContext& ctx, const Tensor& self, const EValue& list, const Ten
   const size_t size = element_size(self.dtype);
   const StridedCopy copy(back, size);
   const MoveFn move = element_mover(plan, size);
-  const auto put_run = [&](const int64_t* places, int64_t n, int64_t other, int64_t step) {
+  const auto put_run = [&](const int64_t* places, int64_t n, int64_t other, int64_t stride) {
     uint8_t* const from = element_at(values, other);
-    if (move != nullptr && !accumulate) return move(out.data, places, n, from, step, true);
-    if (move != nullptr) return add(from, step, out.data, places, static_cast<size_t>(n));
+    if (move != nullptr && !accumulate) return move(out.data, places, n, from, stride, true);
+    if (move != nullptr) return add(from, stride, out.data, places, static_cast<size_t>(n));
     const int64_t bytes = static_cast<int64_t>(size);
     for (int64_t i = 0; i < n; ++i) {
       uint8_t* const to = element_at(out, places[i]);
-      const uint8_t* const value = from + i * step * bytes;
+      const uint8_t* const value = from + i * stride * bytes;
       if (accumulate) {
         add_slice(value, to, plan.slice, bytes, add);
       } else {
@@ -436,10 +436,10 @@ Status index_out(KernelContext& ctx, EValue* const* args) {
   RL_TRY(check_places(ctx, self, plan));
   const StridedCopy copy(plan.slice, element_size(self.dtype));
   const MoveFn move = element_mover(plan, element_size(self.dtype));
-  const auto get_run = [&](const int64_t* places, int64_t n, int64_t other, int64_t step) {
-    if (move != nullptr) return move(self.data, places, n, element_at(out, other), step, false);
+  const auto get_run = [&](const int64_t* places, int64_t n, int64_t other, int64_t stride) {
+    if (move != nullptr) return move(self.data, places, n, element_at(out, other), stride, false);
     for (int64_t i = 0; i < n; ++i) {
-      copy.run(element_at(self, places[i]), element_at(out, other + i * step));
+      copy.run(element_at(self, places[i]), element_at(out, other + i * stride));
     }
   };
   for_each_run(self, &plan, layout, get_run);

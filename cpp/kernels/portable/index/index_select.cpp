@@ -38,37 +38,37 @@ template <typename T, typename Body>
 Status run_row(KernelContext& ctx, const Walk& walk, const T* index, int64_t n, int64_t table,
                int64_t other, Body& body) {
   const size_t last = walk.index->rank == 0 ? 0 : walk.index->rank - 1U;
-  const int64_t step = walk.index->rank == 0 ? 0 : walk.index->strides[last];
-  const int64_t table_step = walk.table[last];
-  const int64_t other_step = walk.other[last];
+  const int64_t stride = walk.index->rank == 0 ? 0 : walk.index->strides[last];
+  const int64_t table_stride = walk.table[last];
+  const int64_t other_stride = walk.other[last];
   const uint64_t limit = static_cast<uint64_t>(walk.limit);
   const uint64_t dim_stride = static_cast<uint64_t>(walk.dim_stride);
   int64_t places[kChunk];
   for (int64_t done = 0; done < n; done += static_cast<int64_t>(kChunk)) {
     const int64_t count = std::min(n - done, static_cast<int64_t>(kChunk));
-    const T* here = index + done * step;
+    const T* here = index + done * stride;
     bool fits = true;
     for (int64_t k = 0; k < count; ++k) {
       // Unsigned, a negative index is greater than any limit, and its place may overflow.
-      const uint64_t i = static_cast<uint64_t>(here[k * step]);
+      const uint64_t i = static_cast<uint64_t>(here[k * stride]);
       fits &= i < limit;
-      const uint64_t start = static_cast<uint64_t>(table + (done + k) * table_step);
+      const uint64_t start = static_cast<uint64_t>(table + (done + k) * table_stride);
       places[k] = static_cast<int64_t>(start + i * dim_stride);
     }
     for (int64_t k = 0; k < count && !fits; ++k) {
-      const int64_t i = static_cast<int64_t>(here[k * step]);
+      const int64_t i = static_cast<int64_t>(here[k * stride]);
       if (static_cast<uint64_t>(i) >= limit) {
         return index_out_of_range(ctx, i, walk.dim, walk.limit, 0);
       }
     }
-    body(places, other + done * other_step, other_step, count);
+    body(places, other + done * other_stride, other_stride, count);
   }
   return {};
 }
 
-// Runs `body(places, other, step, n)` for pieces of all elements, in row-major order: the offsets
+// Runs `body(places, other, stride, n)` for pieces of all elements, in row-major order: the offsets
 // in the table of n of them, and the offset in the other of the first, from where on they are
-// `step` apart.
+// `stride` apart.
 template <typename Body>
 Status run(KernelContext& ctx, const Walk& walk, Body body) {
   const Tensor& index = *walk.index;
@@ -115,8 +115,8 @@ Status copy_blocks(KernelContext& ctx, const Walk& walk, const Tensor& table, co
   RL_TRY(check_indices(ctx, index, walk.dim, walk.limit, 0));
   const int64_t grain = kGrain / std::max<int64_t>(each, 1) + 1;
   if (ctx.threads() == 1 || index.numel <= grain) {
-    return run(ctx, walk, [&](const int64_t* places, int64_t to, int64_t step, int64_t n) {
-      for (int64_t k = 0; k < n; ++k) copy_block(places[k], to + k * step);
+    return run(ctx, walk, [&](const int64_t* places, int64_t to, int64_t stride, int64_t n) {
+      for (int64_t k = 0; k < n; ++k) copy_block(places[k], to + k * stride);
     });
   }
   Nest places;
@@ -133,22 +133,22 @@ Status copy_blocks(KernelContext& ctx, const Walk& walk, const Tensor& table, co
   return {};
 }
 
-// n elements of a type: from table[places[k]] to other[k * step], or the other way round.
+// n elements of a type: from table[places[k]] to other[k * stride], or the other way round.
 template <typename T, bool kScatter>
-void move(void* table_in, const int64_t* places, void* other_in, int64_t step, int64_t n) {
+void move(void* table_in, const int64_t* places, void* other_in, int64_t stride, int64_t n) {
   T* table = static_cast<T*>(table_in);
   T* other = static_cast<T*>(other_in);
   for (int64_t k = 0; k < n; ++k) {
     if constexpr (kScatter) {
-      table[places[k]] = other[k * step];
+      table[places[k]] = other[k * stride];
     } else {
-      other[k * step] = table[places[k]];
+      other[k * stride] = table[places[k]];
     }
   }
 }
 
-// Those of elements of a size in bytes: 1, 2, 4, 8, or 16.
-using MoveFn = void (*)(void* table, const int64_t* places, void* other, int64_t step, int64_t n);
+// The function for elements of 1, 2, 4, 8 or 16 bytes.
+using MoveFn = void (*)(void* table, const int64_t* places, void* other, int64_t stride, int64_t n);
 template <bool kScatter>
 MoveFn move_of(size_t size) {
   switch (size) {
@@ -169,8 +169,8 @@ MoveFn move_of(size_t size) {
 Status scatter(KernelContext& ctx, const Walk& walk, uint8_t* src, const Tensor& out) {
   const int64_t size = static_cast<int64_t>(element_size(out.dtype));
   const MoveFn move = move_of<true>(element_size(out.dtype));
-  return run(ctx, walk, [&](const int64_t* places, int64_t other, int64_t step, int64_t n) {
-    move(out.as<uint8_t>(), places, src + other * size, step, n);
+  return run(ctx, walk, [&](const int64_t* places, int64_t other, int64_t stride, int64_t n) {
+    move(out.as<uint8_t>(), places, src + other * size, stride, n);
   });
 }
 
@@ -178,8 +178,8 @@ Status scatter(KernelContext& ctx, const Walk& walk, uint8_t* src, const Tensor&
 Status fold_along(KernelContext& ctx, const Walk& walk, const uint8_t* src, FoldFn fold,
                   const Tensor& out) {
   const int64_t size = static_cast<int64_t>(element_size(out.dtype));
-  return run(ctx, walk, [&](const int64_t* places, int64_t other, int64_t step, int64_t n) {
-    fold(src + other * size, step, out.as<uint8_t>(), places, static_cast<size_t>(n));
+  return run(ctx, walk, [&](const int64_t* places, int64_t other, int64_t stride, int64_t n) {
+    fold(src + other * size, stride, out.as<uint8_t>(), places, static_cast<size_t>(n));
   });
 }
 
@@ -202,7 +202,8 @@ Tensor one_element(DType dtype, void* element) {
   return scalar;
 }
 
-// `index` has the rank of `tensor` (0-d counts as 1-d) and, but for `dim`, is nowhere longer.
+// `index` has the rank of `tensor` (0-d counts as 1-d), and is no longer in any dimension except
+// `dim`.
 Status check_index_shape(KernelContext& ctx, const Tensor& index, const char* name,
                          const Tensor& tensor, size_t dim) {
   bool fits = std::max<int>(index.rank, 1) == std::max<int>(tensor.rank, 1);
@@ -333,8 +334,8 @@ Status gather_out(KernelContext& ctx, EValue* const* args) {
   RL_TRY(ctx.resize_like(out, index));
   const MoveFn move = move_of<false>(element_size(self.dtype));
   const Walk walk = elementwise_walk(index, self, dim, out);
-  return run(ctx, walk, [&](const int64_t* places, int64_t other, int64_t step, int64_t n) {
-    move(self.as<uint8_t>(), places, element_at(out, other), step, n);
+  return run(ctx, walk, [&](const int64_t* places, int64_t other, int64_t stride, int64_t n) {
+    move(self.as<uint8_t>(), places, element_at(out, other), stride, n);
   });
 }
 
@@ -389,7 +390,7 @@ Status check_foldable(KernelContext& ctx, FoldFn fold, const Tensor& out) {
                   dtype_name(out.dtype));
 }
 
-// What a fold starts from: joining it with an element gives the element.
+// The neutral element of a fold.
 void neutral_element(Fold fold, DType dtype, void* element) {
   const double infinity = std::numeric_limits<double>::infinity();
   int64_t number = fold == Fold::Multiply ? 1 : 0;
@@ -438,7 +439,8 @@ Status fold_into(KernelContext& ctx, const Tensor& index, size_t dim, const Tens
                     fold_elements(fold, out.dtype), out);
 }
 
-// Folds src into a copy of self; unless self counts too, the places that it goes to start anew.
+// Folds src into a copy of self; unless self counts too, the places that it goes to start from the
+// fold's neutral element.
 Status scatter_fold(KernelContext& ctx, EValue* const* args, Fold fold, bool include_self,
                     Tensor& out) {
   const Tensor& index = args[2]->tensor();

@@ -1,9 +1,9 @@
 // Attention kept whole: softmax(query key^T * scale + mask) value, block by block.
 //
 // A block of queries meets one block of keys after the other; the maximum, the sum of the
-// exponentials and the weighted sum of values so far are corrected as the maximum grows, so that
-// the scores of a whole row are nowhere (Dao et al., FlashAttention, 2022, after Milakov and
-// Gimelshein, Online normalizer calculation for softmax, 2018).
+// exponentials and the weighted sum of values so far are corrected as the maximum grows, so that no
+// whole row of scores is stored (Dao et al., FlashAttention, 2022, after Milakov and Gimelshein,
+// Online normalizer calculation for softmax, 2018).
 #include "rushlight/kernels/portable/linalg/attention.h"
 
 #include <algorithm>
@@ -94,7 +94,7 @@ class Worker {
   static constexpr DType kType = sizeof(T) == sizeof(float) ? DType::Float32 : DType::Float64;
   static constexpr size_t kRow = sizeof(T) == sizeof(float) ? 0 : 1;  // of the loop tables
 
-  // What this takes of the memory; the rest is for the products.
+  // The bytes of memory that this takes; the products get the rest.
   int64_t own_floats() const {
     return (sizes_.elements(a_) * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 16;
   }
@@ -189,11 +189,11 @@ class Worker {
   void mask_row(T* row, int64_t query, int64_t first, int64_t n) {
     const Tensor& mask = *a_.mask;
     const int64_t offset = matrix_offset(mask, *a_.out, index_) + query * stride_of(mask, 2);
-    const int64_t step = stride_of(mask, 1);
+    const int64_t stride = stride_of(mask, 1);
     for (int64_t done = 0; done < n; done += static_cast<int64_t>(kChunk)) {
       const int64_t count = std::min(static_cast<int64_t>(kChunk), n - done);
       const T* m = static_cast<const T*>(
-          mask_.read(offset + (first + done) * step, step, static_cast<size_t>(count)));
+          mask_.read(offset + (first + done) * stride, stride, static_cast<size_t>(count)));
       T* x = row + done;
       if (mask.dtype == DType::Bool) {
         constexpr T kBlocked = -std::numeric_limits<T>::infinity();

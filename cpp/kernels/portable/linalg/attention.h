@@ -1,5 +1,8 @@
-// Attention of blocks of queries and keys, for kernels that kept it whole: scaled dot products, and
-// those over a cache of keys and values.
+// Attention by blocks of queries and keys, for the kernels of scaled dot product attention and of
+// attention over a cache of keys and values. The engine has an attention of its own
+// (engine/kernels/products/attention.h), which is limited to float32 rows and is faster, because it
+// packs keys and values once for many queries. This one takes any floating type, any layout, masks
+// of bool and integers with scales, and computes its products with gemm.h or matmul_any.h.
 #pragma once
 
 #include "rushlight/core/tensor.h"
@@ -7,8 +10,9 @@
 
 namespace rushlight::kernels {
 
-// What int8 elements stand for: (element - zero) * scale, with one scale and zero for each row of
-// the last dimension. The tensors lie like the one they belong to, without its last dimension.
+// The numbers that int8 elements stand for: (element - zero) * scale, with one scale and zero for
+// each row of the last dimension. The tensors lie like the one they belong to, without its last
+// dimension.
 struct RowQuantization {
   const float* scales = nullptr;
   const int8_t* zeros = nullptr;
@@ -23,7 +27,7 @@ struct Attention {
   bool causal;          // query i sees the keys up to `start` + i
   double scale;
   int64_t start = 0;
-  // Of query, key and value, if they are int8.
+  // The scales and zero points of query, key and value, if they are int8.
   RowQuantization quantized[3] = {};
 
   static int64_t size(const Tensor& t, size_t from_end) { return t.sizes[t.rank - from_end]; }

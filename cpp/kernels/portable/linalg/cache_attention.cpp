@@ -106,7 +106,7 @@ struct Options {
   const EValue& dropout;
   const EValue& causal;
   const EValue& scale;
-  // What goes into the caches of keys and values first, once all is checked; or nullptr.
+  // The keys and values that are written to the caches first, after all checks; or nullptr.
   const Tensor* pieces[2] = {};
 };
 
@@ -176,10 +176,10 @@ Status read_quantization(KernelContext& ctx, const Names& names, const Tensor& t
     return ctx.fail(Code::InvalidArgument, "%s is int8, but its zero points or scales are None",
                     name);
   }
-  const Tensor* const given[] = {&zeros.tensor(), &scales.tensor()};
-  RL_TRY(check_dtype(ctx, names.zeros, *given[0], DType::Int8));
-  RL_TRY(check_dtype(ctx, names.scales, *given[1], DType::Float32));
-  for (const Tensor* one : given) {
+  const Tensor* const parts[] = {&zeros.tensor(), &scales.tensor()};
+  RL_TRY(check_dtype(ctx, names.zeros, *parts[0], DType::Int8));
+  RL_TRY(check_dtype(ctx, names.scales, *parts[1], DType::Float32));
+  for (const Tensor* one : parts) {
     bool fits = one->rank == kRank && one->is_contiguous() && one->sizes[3] == 1;
     for (size_t d = 0; fits && d < 3; ++d) fits = one->sizes[d] == tensor.sizes[d];
     if (fits) continue;
@@ -188,7 +188,7 @@ Status read_quantization(KernelContext& ctx, const Names& names, const Tensor& t
                     "size of 1, but are %s",
                     name, ShapeText(tensor.shape()).text(), ShapeText(one->shape()).text());
   }
-  *into = {given[1]->as<const float>(), given[0]->as<const int8_t>()};
+  *into = {parts[1]->as<const float>(), parts[0]->as<const int8_t>()};
   return {};
 }
 

@@ -25,8 +25,8 @@ struct Rows {
   const Tensor* tensor;
   int64_t offset;
 
-  int64_t row_step() const { return tensor->strides[tensor->rank - 2]; }
-  int64_t step() const { return tensor->strides[tensor->rank - 1]; }
+  int64_t row_stride() const { return tensor->strides[tensor->rank - 2]; }
+  int64_t column_stride() const { return tensor->strides[tensor->rank - 1]; }
   int64_t elements() const { return tensor->sizes[tensor->rank - 1]; }
 };
 
@@ -57,9 +57,9 @@ class Distances {
       const int64_t n = std::min(kPiece, a.elements() - k);
       pack_columns(b, j0, j1, k, n);
       for (int64_t i = i0; i < i1; ++i) {
-        const int64_t from = a.offset + i * a.row_step() + k * a.step();
+        const int64_t from = a.offset + i * a.row_stride() + k * a.column_stride();
         const size_t count = static_cast<size_t>(n);
-        const T* x = static_cast<const T*>(a_.read(from, a.step(), count));
+        const T* x = static_cast<const T*>(a_.read(from, a.column_stride(), count));
         if (products_) {
           std::copy(x, x + n, rows_ + (i - i0) * kPiece);
         } else {
@@ -89,16 +89,16 @@ class Distances {
 
   void pack_columns(const Rows& b, int64_t j0, int64_t j1, int64_t k, int64_t n) {
     const int64_t count = j1 - j0;
-    const int64_t from = b.offset + j0 * b.row_step() + k * b.step();
+    const int64_t from = b.offset + j0 * b.row_stride() + k * b.column_stride();
     if (b_.same_type()) {
       CopyBlock block;
-      block.push(count, b.row_step(), 1);
-      block.push(n, b.step(), kBlockColumns);
+      block.push(count, b.row_stride(), 1);
+      block.push(n, b.column_stride(), kBlockColumns);
       strided_copy(b_.at(from), columns_, block, sizeof(T));
     }
     for (int64_t j = 0; j < count && !b_.same_type(); ++j) {
-      const T* x =
-          static_cast<const T*>(b_.read(from + j * b.row_step(), b.step(), static_cast<size_t>(n)));
+      const T* x = static_cast<const T*>(
+          b_.read(from + j * b.row_stride(), b.column_stride(), static_cast<size_t>(n)));
       for (int64_t i = 0; i < n; ++i) columns_[i * kBlockColumns + j] = x[i];
     }
     for (int64_t i = 0; i < n; ++i) {
@@ -118,9 +118,9 @@ class Distances {
     }
     ProductTile<T> t{};
     t.k = n;
-    t.a_step = kPiece;
-    t.b_step = kBlockColumns;
-    t.sums_step = kBlockColumns;
+    t.a_stride = kPiece;
+    t.b_stride = kBlockColumns;
+    t.sums_stride = kBlockColumns;
     for (int64_t j = 0; j < static_cast<int64_t>(width_); j += loops.width) {
       for (int64_t i = 0; i < rows; i += kProductRows) {
         t.a = rows_ + i * kPiece;
@@ -179,7 +179,7 @@ Status batch_shape(KernelContext& ctx, const Tensor& a, const Tensor& b, Shape* 
   return {};
 }
 
-// Where batch `i`, counted in row-major order over `out`'s batch dimensions, starts in `t`.
+// The offset in `t` of batch `i`, counted in row-major order over `out`'s batch dimensions.
 int64_t batch_offset(const Tensor& t, const Tensor& out, int64_t i) {
   int64_t offset = 0;
   for (size_t d = out.rank - size_t{2}; d-- > 0;) {
@@ -218,8 +218,8 @@ void run_cdist(KernelContext& ctx, const Tensor& a, const Tensor& b, double p, i
         const int64_t j1 = std::min(j0 + kBlockColumns, columns);
         distances.compute(a_rows, i0, i1, b_rows, j0, j1);
         for (int64_t i = i0; i < i1; ++i) {
-          const int64_t first = to.offset + i * to.row_step() + j0 * to.step();
-          distances.write(i - i0, 0, j1 - j0, first, to.step());
+          const int64_t first = to.offset + i * to.row_stride() + j0 * to.column_stride();
+          distances.write(i - i0, 0, j1 - j0, first, to.column_stride());
         }
       }
     }

@@ -1,5 +1,5 @@
 // Factorisations of matrices: Cholesky's, LU with partial pivoting, QR by Householder's reflectors.
-// Steps are LAPACK's unblocked ones, so that pivots and signs are eager's.
+// The algorithms are LAPACK's unblocked ones, so that pivots and signs are eager's.
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -37,7 +37,7 @@ Shape batch_shape(const Tensor& t) {
   return shape;
 }
 
-// Calls body(index) for all matrices of `out`, of which each costs so many multiplications.
+// Calls body(index) for all matrices of `out`; `each` is the multiplications of one.
 template <typename Body>
 void for_matrices(KernelContext& ctx, const Tensor& out, int64_t each, Body body) {
   ctx.parallel(matrices(out), matrix_grain(each), [&](int64_t begin, int64_t end) {
@@ -87,8 +87,8 @@ int32_t cholesky(const Matrix<T>& a) {
 template <typename T>
 int32_t lu(const Matrix<T>& a, bool pivot, int32_t* pivots) {
   int32_t info = 0;
-  const int64_t steps = a.rows < a.cols ? a.rows : a.cols;
-  for (int64_t k = 0; k < steps; ++k) {
+  const int64_t count = a.rows < a.cols ? a.rows : a.cols;
+  for (int64_t k = 0; k < count; ++k) {
     int64_t best = k;
     for (int64_t i = k + 1; i < a.rows && pivot; ++i) {
       if (std::abs(a(i, k)) > std::abs(a(best, k))) best = i;
@@ -123,16 +123,17 @@ double dot(const double* a, const double* b, int64_t n) { return product_loops()
 
 // The length of n elements some stride apart.
 template <typename T>
-T length(const T* x, int64_t step, int64_t n) {
+T length(const T* x, int64_t stride, int64_t n) {
   double greatest = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const double size = std::abs(static_cast<double>(x[i * step]));
+    const double size = std::abs(static_cast<double>(x[i * stride]));
     if (size > greatest || std::isnan(size)) greatest = size;
   }
   if (greatest == 0 || !std::isfinite(greatest)) return static_cast<T>(greatest);
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const double part = static_cast<double>(x[i * step]) / greatest;  // its square cannot overflow
+    const double part =
+        static_cast<double>(x[i * stride]) / greatest;  // its square cannot overflow
     sum += part * part;
   }
   return static_cast<T>(greatest * std::sqrt(sum));
@@ -161,8 +162,8 @@ void reflect(const Matrix<T>& from, int64_t at, T tau, const Matrix<T>& a, int64
 // In place: R in the upper half, reflectors below.
 template <typename T>
 void qr(const Matrix<T>& a, T* tau) {
-  const int64_t steps = a.rows < a.cols ? a.rows : a.cols;
-  for (int64_t k = 0; k < steps; ++k) {
+  const int64_t count = a.rows < a.cols ? a.rows : a.cols;
+  for (int64_t k = 0; k < count; ++k) {
     const T norm = length(&a.data[(k + 1) * a.row + k * a.col], a.row, a.rows - k - 1);
     tau[k] = 0;
     if (norm == 0) continue;
@@ -187,12 +188,12 @@ void by_type(DType dtype, Body body) {
 
 Status check_info(KernelContext& ctx, const EValue& check, const Tensor& info) {
   for (int64_t i = 0; check.to_bool() && i < info.numel; ++i) {
-    const int32_t found = info.as<int32_t>()[i];
-    if (found == 0) continue;
+    const int32_t code = info.as<int32_t>()[i];
+    if (code == 0) continue;
     return ctx.fail(Code::InvalidArgument,
                     "matrix %lld has no factorisation: its leading minor of order %d is singular, "
                     "or not positive where it must be",
-                    static_cast<long long>(i), found);
+                    static_cast<long long>(i), code);
   }
   return {};
 }
@@ -242,12 +243,12 @@ Status linalg_lu_factor_ex_out(KernelContext& ctx, EValue* const* args) {
     return ctx.fail(Code::NotSupported, "pivots and info must lie in row-major order");
   }
   copy_all(self, factors);
-  const int64_t steps = shape.sizes[shape.rank - 1];
+  const int64_t count = shape.sizes[shape.rank - 1];
   by_type(self.dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     for_matrices(ctx, factors, cubed(self), [&](int64_t i) {
       info.as<int32_t>()[i] = lu(matrix_of<T>(factors, factors, i), args[1]->to_bool(),
-                                 pivots.as<int32_t>() + i * steps);
+                                 pivots.as<int32_t>() + i * count);
     });
   });
   return check_info(ctx, *args[2], info);
@@ -271,11 +272,11 @@ Status geqrf_out(KernelContext& ctx, EValue* const* args) {
     return ctx.fail(Code::NotSupported, "tau does not lie in row-major order");
   }
   copy_all(self, a);
-  const int64_t steps = shape.sizes[shape.rank - 1];
+  const int64_t count = shape.sizes[shape.rank - 1];
   by_type(self.dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     for_matrices(ctx, a, cubed(self),
-                 [&](int64_t i) { qr(matrix_of<T>(a, a, i), tau.as<T>() + i * steps); });
+                 [&](int64_t i) { qr(matrix_of<T>(a, a, i), tau.as<T>() + i * count); });
   });
   return {};
 }
@@ -299,7 +300,7 @@ Status linalg_householder_product_out(KernelContext& ctx, EValue* const* args) {
                     ShapeText(input.shape()).text(), ShapeText(tau.shape()).text());
   }
   RL_TRY(ctx.resize_like(out, input));
-  const int64_t steps = tau.sizes[tau.rank - 1];
+  const int64_t count = tau.sizes[tau.rank - 1];
   by_type(input.dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     for_matrices(ctx, out, cubed(input), [&](int64_t index) {
@@ -308,8 +309,8 @@ Status linalg_householder_product_out(KernelContext& ctx, EValue* const* args) {
       for (int64_t i = 0; i < q.rows; ++i) {
         for (int64_t j = 0; j < q.cols; ++j) q(i, j) = i == j ? T(1) : T(0);
       }
-      const T* factors = tau.as<const T>() + index * steps;
-      for (int64_t k = steps; k-- > 0;) reflect(v, k, factors[k], q, k);
+      const T* factors = tau.as<const T>() + index * count;
+      for (int64_t k = count; k-- > 0;) reflect(v, k, factors[k], q, k);
     });
   });
   return {};

@@ -40,11 +40,11 @@ void set_add(const Product& p, const Part& part, GemmTile* tile) {
 
 // C from sums in a buffer, where C's columns are not consecutive or the tile is not full.
 void store_results(const Product& p, const Part& part, const GemmTile& tile, const float* sums,
-                   int64_t step) {
+                   int64_t stride) {
   float* c = p.c + part.i0 * p.c_row + part.j0 * p.c_col;
   for (int64_t i = 0; i < part.rows; ++i) {
     for (int64_t j = 0; j < part.cols; ++j) {
-      float result = tile.alpha * sums[i * step + j];
+      float result = tile.alpha * sums[i * stride + j];
       if (tile.add != nullptr) {
         result += tile.beta * tile.add[i * tile.add_row + j * tile.add_col];
       }
@@ -55,11 +55,11 @@ void store_results(const Product& p, const Part& part, const GemmTile& tile, con
 
 // The same for columns on a grid.
 void store_results_on_grid(const Product& p, const Part& part, const GemmTile& tile,
-                           const float* sums, int64_t step) {
+                           const float* sums, int64_t stride) {
   for (int64_t j = 0; j < part.cols; ++j) {
     float* c = p.c + part.i0 * p.c_row + p.grid->offset(part.j0 + j);
     for (int64_t i = 0; i < part.rows; ++i) {
-      float result = tile.alpha * sums[i * step + j];
+      float result = tile.alpha * sums[i * stride + j];
       if (!part.first) {
         result += c[i * p.c_row];
       } else if (tile.add != nullptr) {
@@ -72,18 +72,18 @@ void store_results_on_grid(const Product& p, const Part& part, const GemmTile& t
 
 // One tile of C, `width` wide, of which part.cols are wanted.
 void run_tile(const Product& p, const Part& part, GemmTileFn fn, int64_t width, const float* a,
-              const float* b, int64_t b_step) {
+              const float* b, int64_t b_stride) {
   GemmTile tile;
   tile.k = part.k;
   tile.a = a;
   tile.b = b;
-  tile.b_step = b_step;
+  tile.b_stride = b_stride;
   tile.alpha = p.alpha;
   set_add(p, part, &tile);
   if (p.c_col == 1 && p.grid == nullptr && part.cols == width &&
       (tile.add == nullptr || tile.add_col <= 1)) {
     tile.c = p.c + part.i0 * p.c_row + part.j0;
-    tile.c_step = p.c_row;
+    tile.c_stride = p.c_row;
     return fn(tile);
   }
   alignas(64) float sums[kMaxTileFloats];
@@ -91,26 +91,27 @@ void run_tile(const Product& p, const Part& part, GemmTileFn fn, int64_t width, 
   into_sums.alpha = 1;
   into_sums.add = nullptr;
   into_sums.c = sums;
-  into_sums.c_step = width;
+  into_sums.c_stride = width;
   fn(into_sums);
   if (p.grid != nullptr) return store_results_on_grid(p, part, tile, sums, width);
   store_results(p, part, tile, sums, width);
 }
 
-// Where the element of index 0 lies for each k: a step along k costs one of four strides.
+// The offset of the element of index 0 for each k: the next k adds one of four strides.
 int64_t weight_offset(const WeightTaps& w, int64_t k) {
   const int64_t taps = int64_t{w.taps[0]} * w.taps[1] * w.taps[2];
   const int64_t channel = w.channels_innermost ? k % w.channels : k / taps;
   const int64_t tap = w.channels_innermost ? k / w.channels : k % taps;
-  return channel * w.channel_step + tap % w.taps[2] * w.tap_step[2] +
-         tap / w.taps[2] % w.taps[1] * w.tap_step[1] + tap / w.taps[2] / w.taps[1] * w.tap_step[0];
+  return channel * w.channel_stride + tap % w.taps[2] * w.tap_strides[2] +
+         tap / w.taps[2] % w.taps[1] * w.tap_strides[1] +
+         tap / w.taps[2] / w.taps[1] * w.tap_strides[0];
 }
 
 void pack_weights(const Factor& f, int64_t i0, int count, int64_t k0, int64_t n, float* out,
                   int64_t pitch) {
   for (int64_t k = 0; k < n; ++k) {
-    const float* in = f.data + i0 * f.i_step + weight_offset(*f.weights, k0 + k);
-    for (int i = 0; i < count; ++i) out[k * pitch + i] = in[i * f.i_step];
+    const float* in = f.data + i0 * f.i_stride + weight_offset(*f.weights, k0 + k);
+    for (int i = 0; i < count; ++i) out[k * pitch + i] = in[i * f.i_stride];
     for (int64_t i = count; i < pitch; ++i) out[k * pitch + i] = 0;
   }
 }
@@ -121,17 +122,18 @@ void pack(const Factor& f, int64_t i0, int count, int64_t k0, int64_t n, float* 
   if (f.window != nullptr) return window_loops().pack(*f.window, i0, count, k0, n, out, pitch);
   if (f.weights != nullptr) return pack_weights(f, i0, count, k0, n, out, pitch);
   const GemmLoops& loops = gemm_loops();
-  const float* in = f.data + i0 * f.i_step + k0 * f.k_step;
-  if (f.i_step == 1 && f.k_step != 1) return loops.pack_columns(in, f.k_step, count, n, out, pitch);
-  if (f.k_step != 1) {
+  const float* in = f.data + i0 * f.i_stride + k0 * f.k_stride;
+  if (f.i_stride == 1 && f.k_stride != 1)
+    return loops.pack_columns(in, f.k_stride, count, n, out, pitch);
+  if (f.k_stride != 1) {
     for (int64_t k = 0; k < n; ++k) {
-      for (int i = 0; i < count; ++i) out[k * pitch + i] = in[i * f.i_step + k * f.k_step];
+      for (int i = 0; i < count; ++i) out[k * pitch + i] = in[i * f.i_stride + k * f.k_stride];
       for (int64_t i = count; i < pitch; ++i) out[k * pitch + i] = 0;
     }
     return;
   }
   const float* rows[kMaxPanelWidth];
-  for (int i = 0; i < count; ++i) rows[i] = in + i * f.i_step;
+  for (int i = 0; i < count; ++i) rows[i] = in + i * f.i_stride;
   // From the last group on: what one writes too much lies where the one before it writes later.
   for (int64_t i = (count - 1) / loops.lanes * loops.lanes; i >= 0; i -= loops.lanes) {
     const int64_t group = std::min(count - i, loops.lanes);
@@ -171,7 +173,7 @@ Blocks cut(const Product& p, int64_t floats, const GemmLoops& loops) {
 
 // One panel of B against a block of A's panels.
 void run_panel(const Product& p, const Blocks& blocks, Part part, int64_t first, int64_t last,
-               const float* a, const float* b, int64_t b_step) {
+               const float* a, const float* b, int64_t b_stride) {
   const GemmLoops& loops = gemm_loops();
   const int64_t vectors = ceil_div(part.cols, loops.lanes);
   for (int64_t panel = first; panel < last; ++panel) {
@@ -179,7 +181,7 @@ void run_panel(const Product& p, const Blocks& blocks, Part part, int64_t first,
     part.rows = blocks.height(panel);
     // cut() keeps heights, and run_panel's caller widths, within the table.
     const GemmTileFn fn = loops.tile[part.rows - 1][vectors - 1];  // NOLINT(*ArrayBound)
-    run_tile(p, part, fn, vectors * loops.lanes, a, b, b_step);
+    run_tile(p, part, fn, vectors * loops.lanes, a, b, b_stride);
     a += part.rows * part.k;
   }
 }
@@ -213,8 +215,8 @@ void multiply_blocked(const Workspace& work, const Product& p) {
         here.j0 = j * width;
         here.cols = std::min(width, p.n - here.j0);
         if (direct && here.cols == width) {
-          const float* b = p.b.data + here.j0 + k0 * p.b.k_step;
-          return run_panel(p, blocks, here, first, last, a_panels, b, p.b.k_step);
+          const float* b = p.b.data + here.j0 + k0 * p.b.k_stride;
+          return run_panel(p, blocks, here, first, last, a_panels, b, p.b.k_stride);
         }
         const int64_t pitch = ceil_div(here.cols, loops.lanes) * loops.lanes;
         pack(p.b, here.j0, static_cast<int>(here.cols), k0, part.k, b_panel, pitch);
@@ -241,8 +243,9 @@ void multiply_dots(KernelContext& ctx, const Product& p) {
         const Part part{i0,  j0,  std::min(kDotRows, p.m - i0), std::min(kDotRows, p.n - j0),
                         p.k, true};
         float sums[kDotRows * kDotRows];
-        loops.dot(p.a.data + i0 * p.a.i_step, p.a.i_step, static_cast<int>(part.rows),
-                  p.b.data + j0 * p.b.i_step, p.b.i_step, static_cast<int>(part.cols), p.k, sums);
+        loops.dot(p.a.data + i0 * p.a.i_stride, p.a.i_stride, static_cast<int>(part.rows),
+                  p.b.data + j0 * p.b.i_stride, p.b.i_stride, static_cast<int>(part.cols), p.k,
+                  sums);
         GemmTile tile;
         tile.alpha = p.alpha;
         set_add(p, part, &tile);
@@ -253,7 +256,7 @@ void multiply_dots(KernelContext& ctx, const Product& p) {
 }
 
 // Few rows (at most wide_height), and B's columns are consecutive: tiles as wide as registers
-// allow, B read as it lies.
+// allow, B is read in place.
 void multiply_wide(const Workspace& work, const Product& p) {
   const GemmLoops& loops = gemm_loops();
   const int64_t height = p.m;
@@ -267,21 +270,21 @@ void multiply_wide(const Workspace& work, const Product& p) {
     Part part{0, 0, p.m, wide, std::min(block, p.k - k0), k0 == 0};
     for (int64_t k = 0; k < part.k; ++k) {
       for (int64_t i = 0; i < height; ++i) {
-        a_panel[k * height + i] = p.a.data[i * p.a.i_step + (k0 + k) * p.a.k_step];
+        a_panel[k * height + i] = p.a.data[i * p.a.i_stride + (k0 + k) * p.a.k_stride];
       }
     }
-    const float* b = p.b.data + k0 * p.b.k_step;
+    const float* b = p.b.data + k0 * p.b.k_stride;
     work.context().parallel(
         p.n / wide, kProductGrain / (p.m * part.k * wide) + 1, [&](int64_t begin, int64_t end) {
           Part here = part;
           for (here.j0 = begin * wide; here.j0 < end * wide; here.j0 += wide) {
-            run_tile(p, here, loops.wide[height - 1], wide, a_panel, b + here.j0, p.b.k_step);
+            run_tile(p, here, loops.wide[height - 1], wide, a_panel, b + here.j0, p.b.k_stride);
           }
         });
     part.j0 = p.n / wide * wide;
     part.cols = lanes;
     for (; part.j0 + lanes <= p.n; part.j0 += lanes) {
-      run_tile(p, part, loops.tile[height - 1][0], lanes, a_panel, b + part.j0, p.b.k_step);
+      run_tile(p, part, loops.tile[height - 1][0], lanes, a_panel, b + part.j0, p.b.k_stride);
     }
     part.cols = p.n - part.j0;
     if (part.cols == 0) continue;

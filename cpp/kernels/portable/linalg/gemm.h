@@ -4,8 +4,12 @@
 // block of them at a time into scratch memory; then each panel of B (as wide as a tile, k_block
 // long, so that it lies in L1) is packed once and meets all of A's panels. Factors are packed from
 // whatever strides they have, so a transposed or permuted operand costs no copy. Few rows take
-// paths that read B where it lies. With little scratch memory the blocks shrink, down to what lies
-// on the stack; the result is the same up to rounding.
+// paths that read B where it lies. With little scratch memory the blocks shrink, down to what fits
+// on the stack; the result is the same up to rounding. The engine has a product of its own
+// (engine/kernels/products/product.h), whose right operand is packed when a model is exported and
+// whose epilogue runs fused operators. This product gets both operands at run time, with any
+// strides, unrolls images on the fly, and adapts to the scratch memory of a call. Either one would
+// need the other's packing and its branches around every tile.
 #pragma once
 
 #include <atomic>
@@ -18,11 +22,11 @@
 
 namespace rushlight::kernels {
 
-// The weights of a convolution where one step along k does not suffice: k is a (channel, tap) as in
-// Window, and the taps are three-dimensional.
+// The weights of a convolution for which one stride along k does not suffice: k is a (channel, tap)
+// as in Window, and the taps are three-dimensional.
 struct WeightTaps {
-  int64_t channel_step = 0;
-  int64_t tap_step[kMaxSpatial] = {};
+  int64_t channel_stride = 0;
+  int64_t tap_strides[kMaxSpatial] = {};
   int32_t taps[kMaxSpatial] = {};
   int32_t channels = 0;
   bool channels_innermost = false;
@@ -31,26 +35,26 @@ struct WeightTaps {
 // One factor of a product: element (i, k), where i is the row of A or the column of B.
 struct Factor {
   const float* data = nullptr;
-  int64_t i_step = 0;
-  int64_t k_step = 0;
+  int64_t i_stride = 0;
+  int64_t k_stride = 0;
   // If not null, the factor is a convolution's input: i is an output pixel, k a (channel, tap).
   const Window* window = nullptr;
-  // If not null, k's elements are where this says instead of k_step.
+  // If not null, k's elements are where this says instead of k_stride.
   const WeightTaps* weights = nullptr;
 
   bool plain() const { return window == nullptr && weights == nullptr; }
-  bool rows_lie_flat() const { return plain() && k_step == 1; }
-  bool columns_lie_flat() const { return plain() && i_step == 1; }
+  bool rows_lie_flat() const { return plain() && k_stride == 1; }
+  bool columns_lie_flat() const { return plain() && i_stride == 1; }
 };
 
-// Where the columns of C lie if they are pixels of a grid with gaps.
+// The layout of C's columns if they are pixels of a grid with gaps.
 struct Grid {
   int64_t size[kMaxSpatial];
-  int64_t step[kMaxSpatial];
+  int64_t strides[kMaxSpatial];
 
   int64_t offset(int64_t pixel) const {
     const int64_t line = pixel / size[2];
-    return pixel % size[2] * step[2] + line % size[1] * step[1] + line / size[1] * step[0];
+    return pixel % size[2] * strides[2] + line % size[1] * strides[1] + line / size[1] * strides[0];
   }
 };
 
@@ -78,7 +82,7 @@ class Shares {
  public:
   static constexpr int kMost = 8;
   explicit Shares(int count) : count_(count) {}
-  // The number of a piece that nobody has; waits for one if need be.
+  // The number of a free piece; waits for one if necessary.
   int take();
   void give(int share) { taken_.fetch_and(~(1u << share), std::memory_order_release); }
 

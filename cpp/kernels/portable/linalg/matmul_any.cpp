@@ -150,8 +150,8 @@ class Multiplier {
       const int64_t depth = std::min(blocks.depth, p_.k - k);
       ProductTile<T> t{};
       t.k = depth;
-      t.a_step = depth;
-      t.sums_step = padded;
+      t.a_stride = depth;
+      t.sums_stride = padded;
       converting_copy(at(p_.a, p_.dtype, i0, k), p_.dtype, blocks.a, kSum,
                       piece(rows, depth, p_.a.row, p_.a.col, depth, 1));
       for (int64_t j = 0; j < cols; j += tile) {
@@ -173,11 +173,11 @@ class Multiplier {
     const void* here = at(p_.b, p_.dtype, k, j);
     if (in_place && p_.dtype == kSum && p_.b.col == 1 && cols == tile) {
       t->b = static_cast<const T*>(here);
-      t->b_step = p_.b.row;
+      t->b_stride = p_.b.row;
       return;
     }
     t->b = blocks.b;
-    t->b_step = tile;
+    t->b_stride = tile;
     if (cols < tile) std::fill(blocks.b, blocks.b + depth * tile, T{0});
     if (p_.b.row != 1 || p_.dtype == kSum) {
       return converting_copy(here, p_.dtype, blocks.b, kSum,
@@ -190,11 +190,11 @@ class Multiplier {
   }
 
   void store_results(int64_t i0, int64_t j0, int64_t rows, int64_t cols, T* sums,
-                     int64_t step) const {
+                     int64_t stride) const {
     const T alpha = scalar<T>(p_.alpha);
     const T beta = scalar<T>(p_.beta);
     for (int64_t i = 0; i < rows; ++i) {
-      T* row = sums + i * step;
+      T* row = sums + i * stride;
       if (p_.alpha != nullptr) {
         for (int64_t j = 0; j < cols; ++j) row[j] *= alpha;
       }
@@ -206,7 +206,7 @@ class Multiplier {
       }
     }
     converting_copy(sums, kSum, const_cast<void*>(at(p_.out, p_.dtype, i0, j0)), p_.dtype,
-                    piece(rows, cols, step, 1, p_.out.row, p_.out.col));
+                    piece(rows, cols, stride, 1, p_.out.row, p_.out.col));
   }
 
   void read_added(int64_t i, int64_t j, int64_t n, T* to) const {

@@ -21,7 +21,7 @@ struct Matrix {
 
   T& operator()(int64_t i, int64_t j) const { return data[i * row + j * col]; }
   Matrix transposed() const { return {data, cols, rows, col, row}; }
-  // So many rows and columns from these on.
+  // `n_rows` rows and `n_cols` columns from (i, j) on.
   Matrix part(int64_t i, int64_t n_rows, int64_t j, int64_t n_cols) const {
     return {data + i * row + j * col, n_rows, n_cols, row, col};
   }
@@ -29,11 +29,11 @@ struct Matrix {
 
 // y += a x, over n elements some stride apart.
 template <typename T>
-void add_scaled(int64_t n, T a, const T* x, int64_t x_step, T* y, int64_t y_step) {
-  if (x_step == 1 && y_step == 1) {
+void add_scaled(int64_t n, T a, const T* x, int64_t x_stride, T* y, int64_t y_stride) {
+  if (x_stride == 1 && y_stride == 1) {
     for (int64_t i = 0; i < n; ++i) y[i] += a * x[i];
   } else {
-    for (int64_t i = 0; i < n; ++i) y[i * y_step] += a * x[i * x_step];
+    for (int64_t i = 0; i < n; ++i) y[i * y_stride] += a * x[i * x_stride];
   }
 }
 
@@ -73,7 +73,7 @@ Status check_matrices(KernelContext& ctx, const char* name, const Tensor& tensor
 // The same, and InvalidArgument unless its matrices are square.
 Status check_square(KernelContext& ctx, const char* name, const Tensor& tensor);
 
-// Multiplications that are worth a run of KernelContext::parallel(), by so many a matrix.
+// The grain for KernelContext::parallel(), in matrices of this many multiplications.
 inline int64_t matrix_grain(int64_t each) { return (int64_t{1} << 18) / (each + 1) + 1; }
 
 // Solves a x = b in place of b, `a` being triangular: its other half is not read, nor, if `unit`,
@@ -81,10 +81,10 @@ inline int64_t matrix_grain(int64_t each) { return (int64_t{1} << 18) / (each + 
 template <typename T>
 void solve_triangular(const Matrix<T>& a, bool upper, bool unit, const Matrix<T>& b) {
   const int64_t n = a.rows;
-  for (int64_t step = 0; step < n; ++step) {
-    const int64_t k = upper ? n - 1 - step : step;
+  for (int64_t iteration = 0; iteration < n; ++iteration) {
+    const int64_t k = upper ? n - 1 - iteration : iteration;
     const int64_t first = upper ? 0 : k + 1;
-    const int64_t rest = n - 1 - step;
+    const int64_t rest = n - 1 - iteration;
     for (int64_t j = 0; j < b.cols && !unit; ++j) b(k, j) /= a(k, k);
     if (b.row == 1) {
       for (int64_t j = 0; j < b.cols; ++j) {

@@ -113,8 +113,8 @@ void for_solutions(KernelContext& ctx, const Tensor& a, const Tensor& out, Body 
 
 template <typename T>
 void swap_rows(const Matrix<T>& b, const int32_t* pivots, bool back) {
-  for (int64_t step = 0; step < b.rows; ++step) {
-    const int64_t i = back ? b.rows - 1 - step : step;
+  for (int64_t iteration = 0; iteration < b.rows; ++iteration) {
+    const int64_t i = back ? b.rows - 1 - iteration : iteration;
     const int64_t other = pivots[i] - 1;
     for (int64_t j = 0; j < b.cols && other != i; ++j) std::swap(b(i, j), b(other, j));
   }
@@ -178,14 +178,14 @@ void unpack(const Tensor& factors, const Tensor& lower, const Tensor& upper) {
 template <typename T>
 void permutations(const Tensor& factors, const Tensor& pivots, const Tensor& out) {
   const int64_t count = matrices(factors);
-  const int64_t steps = pivots.sizes[pivots.rank - size_t{1}];
+  const int64_t swaps = pivots.sizes[pivots.rank - size_t{1}];
   for (int64_t index = 0; index < count; ++index) {
     const Matrix<T> p = matrix_of<T>(out, factors, index);
     for (int64_t i = 0; i < p.rows; ++i) {
       for (int64_t j = 0; j < p.cols; ++j) p(i, j) = i == j ? T(1) : T(0);
     }
-    for (int64_t k = 0; k < steps; ++k) {
-      const int64_t other = pivots.as<int32_t>()[index * steps + k] - 1;
+    for (int64_t k = 0; k < swaps; ++k) {
+      const int64_t other = pivots.as<int32_t>()[index * swaps + k] - 1;
       for (int64_t i = 0; i < p.rows && other != k; ++i) std::swap(p(i, k), p(i, other));
     }
   }

@@ -83,8 +83,8 @@ double number_for(const Tensor& out, const EValue& number) {
   return is_floating(out.dtype) ? number.to_double() : static_cast<double>(number.to_int());
 }
 
-// Of integers, eager leaves the fractions of all three numbers out; but only of int64 does it count
-// the elements without them.
+// For integers, eager truncates all three numbers; but only for int64 does it count the elements
+// after truncation.
 Status arange(KernelContext& ctx, const EValue& start, const EValue& end, const EValue& step,
               Tensor& out) {
   RL_TRY(check_real(ctx, "out", out));

@@ -203,7 +203,8 @@ struct Diagonal {
   int64_t strides[kMaxRank];
 };
 
-Status find_diagonal(KernelContext& ctx, const Tensor& self, EValue* const* args, Diagonal* found) {
+Status find_diagonal(KernelContext& ctx, const Tensor& self, EValue* const* args,
+                     Diagonal* diagonal) {
   const int64_t offset = args[0]->to_int();
   size_t dim1 = 0;
   size_t dim2 = 0;
@@ -216,15 +217,15 @@ Status find_diagonal(KernelContext& ctx, const Tensor& self, EValue* const* args
   const int64_t across = std::min<int64_t>(std::max<int64_t>(offset, 0), INT32_MAX);
   const int64_t length =
       std::max<int64_t>(std::min(self.sizes[dim1] - down, self.sizes[dim2] - across), 0);
-  Shape& shape = found->shape;
+  Shape& shape = diagonal->shape;
   for (size_t d = 0; d < self.rank; ++d) {
     if (d == dim1 || d == dim2) continue;
-    found->strides[shape.rank] = self.strides[d];
+    diagonal->strides[shape.rank] = self.strides[d];
     shape.push(self.sizes[d]);
   }
-  found->strides[shape.rank] = int64_t{self.strides[dim1]} + self.strides[dim2];
+  diagonal->strides[shape.rank] = int64_t{self.strides[dim1]} + self.strides[dim2];
   shape.push(length);
-  found->start = length == 0 ? 0 : down * self.strides[dim1] + across * self.strides[dim2];
+  diagonal->start = length == 0 ? 0 : down * self.strides[dim1] + across * self.strides[dim2];
   return {};
 }
 
@@ -248,10 +249,10 @@ Status diagonal_scatter_out(KernelContext& ctx, EValue* const* args) {
   Diagonal diagonal;
   RL_TRY(find_diagonal(ctx, self, args + 2, &diagonal));
   const Span<const int32_t> wanted = diagonal.shape.span();
-  const Span<const int32_t> given = src.shape();
-  if (!std::equal(wanted.begin(), wanted.end(), given.begin(), given.end())) {
+  const Span<const int32_t> actual = src.shape();
+  if (!std::equal(wanted.begin(), wanted.end(), actual.begin(), actual.end())) {
     return ctx.fail(Code::InvalidArgument, "src has shape %s, but the diagonal has %s",
-                    ShapeText(given).text(), ShapeText(wanted).text());
+                    ShapeText(actual).text(), ShapeText(wanted).text());
   }
   RL_TRY(ctx.resize_like(out, self));
   copy_all(self, out);
@@ -311,13 +312,13 @@ Status as_strided_copy_out(KernelContext& ctx, EValue* const* args) {
   for (size_t d = 0; d < shape.rank; ++d) {
     strides[d] = stride.int_at(d);
     empty = empty || shape.sizes[d] == 0;
-    const int64_t steps = shape.sizes[d] - 1;
-    if (strides[d] < 0 || (steps > 0 && strides[d] > (INT64_MAX - last) / steps)) {
+    const int64_t most = shape.sizes[d] - 1;
+    if (strides[d] < 0 || (most > 0 && strides[d] > (INT64_MAX - last) / most)) {
       return ctx.fail(Code::InvalidArgument, "stride[%zu] is %lld, which is out of range", d,
                       static_cast<long long>(strides[d]));
     }
-    if (steps > 0 && inside) last += steps * strides[d];
-    if (steps <= 0) strides[d] = 0;
+    if (most > 0 && inside) last += most * strides[d];
+    if (most <= 0) strides[d] = 0;
   }
   inside = inside && last < self.numel;
   if (!empty && !inside) {

@@ -43,23 +43,23 @@ int64_t position_of_rank(const Row& row, int64_t k) {
     prefix |= digit << shift;
     known |= uint64_t{0xff} << shift;
   }
-  int64_t found = 0;
+  int64_t position = 0;
   row.each_key([&](int64_t i, uint64_t key) {
-    if (key == prefix && k-- == 0) found = i;
+    if (key == prefix && k-- == 0) position = i;
   });
-  return found;
+  return position;
 }
 
 int64_t first_with_key(const Row& row, uint64_t wanted) {
-  int64_t found = 0;
+  int64_t position = 0;
   bool seen = false;
   row.each_key([&](int64_t i, uint64_t key) {
     if (!seen && key == wanted) {
-      found = i;
+      position = i;
       seen = true;
     }
   });
-  return found;
+  return position;
 }
 
 int64_t count_of_key(const Row& row, uint64_t wanted) {

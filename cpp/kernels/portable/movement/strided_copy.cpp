@@ -37,36 +37,36 @@ void reverse_row(const uint8_t* from, uint8_t* to, int64_t n) {
 }
 
 template <typename T>
-void copy_row(const uint8_t* from, int64_t from_step, uint8_t* to, int64_t to_step, int64_t n) {
+void copy_row(const uint8_t* from, int64_t from_stride, uint8_t* to, int64_t to_stride, int64_t n) {
   constexpr int64_t kSize = sizeof(T);
-  if (from_step == 0 && to_step == 1) {
+  if (from_stride == 0 && to_stride == 1) {
     const T value = read<T>(from);
     for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * kSize, &value, kSize);
-  } else if (from_step == -1 && to_step == 1) {
+  } else if (from_stride == -1 && to_stride == 1) {
     reverse_row<T>(from, to, n);
-  } else if (to_step == 1) {
+  } else if (to_stride == 1) {
     for (int64_t i = 0; i < n; ++i)
-      std::memcpy(to + i * kSize, from + i * from_step * kSize, kSize);
+      std::memcpy(to + i * kSize, from + i * from_stride * kSize, kSize);
   } else {
     for (int64_t i = 0; i < n; ++i) {
-      std::memcpy(to + i * to_step * kSize, from + i * from_step * kSize, kSize);
+      std::memcpy(to + i * to_stride * kSize, from + i * from_stride * kSize, kSize);
     }
   }
 }
 
-// to[i * to_step + j] = from[j * from_step + i] for i < rows, j < cols.
+// to[i * to_stride + j] = from[j * from_stride + i] for i < rows, j < cols.
 template <typename T>
-void transpose_block(const uint8_t* from, int64_t from_step, uint8_t* to, int64_t to_step,
+void transpose_block(const uint8_t* from, int64_t from_stride, uint8_t* to, int64_t to_stride,
                      int64_t rows, int64_t cols) {
   constexpr int64_t kSize = sizeof(T);
   for (int64_t i = 0; i < rows; ++i) {
-    copy_row<T>(from + i * kSize, from_step, to + i * to_step * kSize, 1, cols);
+    copy_row<T>(from + i * kSize, from_stride, to + i * to_stride * kSize, 1, cols);
   }
 }
 
 template <>
-void transpose_block<uint32_t>(const uint8_t* from, int64_t from_step, uint8_t* to, int64_t to_step,
-                               int64_t rows, int64_t cols) {
+void transpose_block<uint32_t>(const uint8_t* from, int64_t from_stride, uint8_t* to,
+                               int64_t to_stride, int64_t rows, int64_t cols) {
   // The matrix product's packing is a transposition in registers; bits pass it unchanged.
   const GemmLoops& loops = gemm_loops();
   const float* lines[kMaxPanelWidth];
@@ -75,25 +75,25 @@ void transpose_block<uint32_t>(const uint8_t* from, int64_t from_step, uint8_t* 
   int64_t j = 0;
   for (; aligned && j + loops.lanes <= cols; j += loops.lanes) {
     for (int64_t k = 0; k < loops.lanes; ++k) {
-      lines[k] = reinterpret_cast<const float*>(from + (j + k) * from_step * 4);
+      lines[k] = reinterpret_cast<const float*>(from + (j + k) * from_stride * 4);
     }
     loops.pack_rows(lines, static_cast<int>(loops.lanes), rows,
-                    reinterpret_cast<float*>(to + j * 4), to_step);
+                    reinterpret_cast<float*>(to + j * 4), to_stride);
   }
   for (int64_t i = 0; i < rows && j < cols; ++i) {
-    copy_row<uint32_t>(from + (j * from_step + i) * 4, from_step, to + (i * to_step + j) * 4, 1,
-                       cols - j);
+    copy_row<uint32_t>(from + (j * from_stride + i) * 4, from_stride, to + (i * to_stride + j) * 4,
+                       1, cols - j);
   }
 }
 
 template <typename T>
-void transpose(const uint8_t* from, int64_t from_step, uint8_t* to, int64_t to_step, int64_t rows,
-               int64_t cols) {
+void transpose(const uint8_t* from, int64_t from_stride, uint8_t* to, int64_t to_stride,
+               int64_t rows, int64_t cols) {
   constexpr int64_t kSize = sizeof(T);
   for (int64_t i = 0; i < rows; i += kTransposeBlock) {
     for (int64_t j = 0; j < cols; j += kTransposeBlock) {
-      transpose_block<T>(from + (j * from_step + i) * kSize, from_step,
-                         to + (i * to_step + j) * kSize, to_step,
+      transpose_block<T>(from + (j * from_stride + i) * kSize, from_stride,
+                         to + (i * to_stride + j) * kSize, to_stride,
                          std::min(kTransposeBlock, rows - i), std::min(kTransposeBlock, cols - j));
     }
   }
@@ -189,26 +189,26 @@ void converting_transpose(const uint8_t* from, DType from_type, uint8_t* to, DTy
   const size_t last = block.rank - 1;
   const int64_t from_size = static_cast<int64_t>(element_size(from_type));
   const int64_t to_size = static_cast<int64_t>(element_size(to_type));
-  const int64_t from_step = block.from[last];
-  const int64_t to_step = block.to[d];
+  const int64_t from_stride = block.from[last];
+  const int64_t to_stride = block.to[d];
   const bool transpose_first = from_size == 4 && block.sizes[last] >= kShortRun;
   alignas(64) uint8_t buffer[kBlock * kBlock * 16];
   for (int64_t i = 0; i < block.sizes[last]; i += kBlock) {
     const int64_t rows = std::min(kBlock, block.sizes[last] - i);
     for (int64_t j = 0; j < block.sizes[d]; j += kBlock) {
       const int64_t cols = std::min(kBlock, block.sizes[d] - j);
-      const uint8_t* const f = from + (i * from_step + j) * from_size;
-      uint8_t* const t = to + (i + j * to_step) * to_size;
+      const uint8_t* const f = from + (i * from_stride + j) * from_size;
+      uint8_t* const t = to + (i + j * to_stride) * to_size;
       CopyBlock transposition;
-      transposition.push(cols, 1, transpose_first ? kBlock : to_step);
-      transposition.push(rows, transpose_first ? from_step : kBlock, 1);
+      transposition.push(cols, 1, transpose_first ? kBlock : to_stride);
+      transposition.push(rows, transpose_first ? from_stride : kBlock, 1);
       if (transpose_first) strided_copy(f, buffer, transposition, element_size(from_type));
       for (int64_t c = 0; transpose_first && c < cols; ++c) {
-        convert(buffer + c * kBlock * from_size, from_type, t + c * to_step * to_size, to_type,
+        convert(buffer + c * kBlock * from_size, from_type, t + c * to_stride * to_size, to_type,
                 static_cast<size_t>(rows));
       }
       for (int64_t r = 0; !transpose_first && r < rows; ++r) {
-        convert(f + r * from_step * from_size, from_type, buffer + r * kBlock * to_size, to_type,
+        convert(f + r * from_stride * from_size, from_type, buffer + r * kBlock * to_size, to_type,
                 static_cast<size_t>(cols));
       }
       if (!transpose_first) strided_copy(buffer, t, transposition, element_size(to_type));
@@ -337,37 +337,37 @@ void converting_copy(const void* from, DType from_type, void* to, DType to_type,
     offsets.from[d] *= static_cast<int64_t>(from_size);
     offsets.to[d] *= static_cast<int64_t>(to_size);
   }
-  const int64_t from_step = block.from[last];
-  const int64_t to_step = block.to[last];
+  const int64_t from_stride = block.from[last];
+  const int64_t to_stride = block.to[last];
   const size_t run = consecutive_dim(block);
-  if (to_step == 1 && from_step > 1 && run < block.rank && block.sizes[run] >= kShortRun) {
+  if (to_stride == 1 && from_stride > 1 && run < block.rank && block.sizes[run] >= kShortRun) {
     offsets.sizes[run] = 1;
     return for_each_outer(offsets, last, 1, static_cast<const uint8_t*>(from),
                           static_cast<uint8_t*>(to), [&](const uint8_t* f, uint8_t* t) {
                             converting_transpose(f, from_type, t, to_type, block, run);
                           });
   }
-  const auto copy_step = [&](const void* f, int64_t f_step, void* t, int64_t t_step, int64_t n,
-                             size_t size) {
+  const auto copy_stride = [&](const void* f, int64_t f_stride, void* t, int64_t t_stride,
+                               int64_t n, size_t size) {
     row.sizes[0] = n;
-    row.from[0] = f_step;
-    row.to[0] = t_step;
+    row.from[0] = f_stride;
+    row.to[0] = t_stride;
     strided_copy(f, t, row, size);
   };
   for_each_outer(offsets, last, 1, static_cast<const uint8_t*>(from), static_cast<uint8_t*>(to),
                  [&](const uint8_t* f, uint8_t* t) {
-                   if (from_step == 1 && to_step == 1) {
+                   if (from_stride == 1 && to_stride == 1) {
                      convert(f, from_type, t, to_type, static_cast<size_t>(block.sizes[last]));
                      return;
                    }
                    for (int64_t done = 0; done < block.sizes[last];) {
                      const int64_t n = std::min<int64_t>(kConvertChunk, block.sizes[last] - done);
-                     const uint8_t* in = f + done * from_step * static_cast<int64_t>(from_size);
-                     uint8_t* out = t + done * to_step * static_cast<int64_t>(to_size);
-                     if (from_step != 1) copy_step(in, from_step, raw, 1, n, from_size);
-                     convert(from_step != 1 ? raw : in, from_type, to_step != 1 ? converted : out,
-                             to_type, static_cast<size_t>(n));
-                     if (to_step != 1) copy_step(converted, 1, out, to_step, n, to_size);
+                     const uint8_t* in = f + done * from_stride * static_cast<int64_t>(from_size);
+                     uint8_t* out = t + done * to_stride * static_cast<int64_t>(to_size);
+                     if (from_stride != 1) copy_stride(in, from_stride, raw, 1, n, from_size);
+                     convert(from_stride != 1 ? raw : in, from_type,
+                             to_stride != 1 ? converted : out, to_type, static_cast<size_t>(n));
+                     if (to_stride != 1) copy_stride(converted, 1, out, to_stride, n, to_size);
                      done += n;
                    }
                  });

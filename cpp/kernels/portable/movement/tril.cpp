@@ -9,15 +9,15 @@
 namespace rushlight::kernels {
 namespace {
 
-// Zeroes n elements of `size` bytes that lie `step` bytes apart.
-void clear(uint8_t* item, int64_t n, int64_t step, size_t size) {
-  if (step == static_cast<int64_t>(size)) {
+// Zeroes n elements of `size` bytes that lie `stride` bytes apart.
+void clear(uint8_t* item, int64_t n, int64_t stride, size_t size) {
+  if (stride == static_cast<int64_t>(size)) {
     std::memset(item, 0, static_cast<size_t>(n) * size);
     return;
   }
   for (; n > 0; --n) {
     std::memset(item, 0, size);
-    item += step;
+    item += stride;
   }
 }
 

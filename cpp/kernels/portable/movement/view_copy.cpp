@@ -10,7 +10,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// Where the element lies that is number `n` in row-major order.
+// The offset of element `n` in row-major order.
 int64_t offset_of(const Tensor& tensor, int64_t n) {
   int64_t offset = 0;
   for (size_t d = tensor.rank; d-- > 0;) {
@@ -43,10 +43,10 @@ void copy_reshaped(const Tensor& self, const Tensor& out) {
   if (self.is_contiguous() == flat_out) return copy_in_order(self, 0, out, 0, out.numel);
   const Tensor& shaped = flat_out ? self : out;
   int64_t flat_strides[kMaxRank];
-  int64_t step = 1;
+  int64_t stride = 1;
   for (size_t d = shaped.rank; d-- > 0;) {
-    flat_strides[d] = step;
-    step *= shaped.sizes[d];
+    flat_strides[d] = stride;
+    stride *= shaped.sizes[d];
   }
   CopyBlock block;
   for (size_t d = 0; d < shaped.rank; ++d) {

@@ -19,13 +19,13 @@ struct Axis {
   int64_t out = 1;
   int64_t kernel = 1;
 
-  // Where window i starts: fractions of the input, moved by the sample.
+  // The start of window i: a fraction of the input, moved by the sample.
   template <typename T>
   int64_t start(int64_t i, T sample) const {
     if (i == out - 1) return in - kernel;
-    const T step = static_cast<T>(in - kernel) / static_cast<T>(out - 1);
-    const int64_t place = static_cast<int64_t>((static_cast<T>(i) + sample) * step) -
-                          static_cast<int64_t>(sample * step);
+    const T interval = static_cast<T>(in - kernel) / static_cast<T>(out - 1);
+    const int64_t place = static_cast<int64_t>((static_cast<T>(i) + sample) * interval) -
+                          static_cast<int64_t>(sample * interval);
     // Rounding, and a sample beyond 0..1, may lead out of the input.
     return std::min(std::max<int64_t>(place, 0), in - kernel);
   }

@@ -105,9 +105,9 @@ class MaxPool {
     const PoolTaps columns = p_.w.taps(w);
     start_(best, count);
     std::fill(index, index + count, position(planes.begin, rows.begin, columns.begin));
-    for (int64_t z = planes.begin; z < planes.end; z += planes.step) {
-      for (int64_t i = rows.begin; i < rows.end; i += rows.step) {
-        for (int64_t j = columns.begin; j < columns.end; j += columns.step) {
+    for (int64_t z = planes.begin; z < planes.end; z += planes.spacing) {
+      for (int64_t i = rows.begin; i < rows.end; i += rows.spacing) {
+        for (int64_t j = columns.begin; j < columns.end; j += columns.spacing) {
           fold(from + z * p_.in_d + i * p_.in_h + j * p_.in_w, p_.in_c, count, position(z, i, j), 0,
                best, index);
         }
@@ -139,8 +139,8 @@ class MaxPool {
     const int32_t row_start = position(planes.begin, rows.begin, 0);
     start_(best, count);
     for (size_t i = 0; i < count; ++i) index[i] = row_start + first_[i];
-    for (int64_t z = planes.begin; z < planes.end; z += planes.step) {
-      for (int64_t i = rows.begin; i < rows.end; i += rows.step) {
+    for (int64_t z = planes.begin; z < planes.end; z += planes.spacing) {
+      for (int64_t i = rows.begin; i < rows.end; i += rows.spacing) {
         const int64_t from = line.from + z * p_.in_d + i * p_.in_h;
         if (way == Way::Rows) {
           fold_row(from, position(z, i, 0), begin, best, index);
@@ -176,10 +176,10 @@ class MaxPool {
     }
   }
 
-  void fold(int64_t offset, int64_t stride, size_t n, int32_t at, int32_t at_step, void* best,
+  void fold(int64_t offset, int64_t stride, size_t n, int32_t at, int32_t at_stride, void* best,
             int32_t* index) {
-    if (in_.same_type()) return max_(in_.at(offset), stride, n, at, at_step, best, index);
-    max_(in_.read(offset, stride, n), 1, n, at, at_step, best, index);
+    if (in_.same_type()) return max_(in_.at(offset), stride, n, at, at_stride, best, index);
+    max_(in_.read(offset, stride, n), 1, n, at, at_stride, best, index);
   }
 
   Pooling p_;

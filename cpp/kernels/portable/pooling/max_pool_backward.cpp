@@ -38,17 +38,17 @@ struct Backward {
   int64_t strips() const { return (pooling.c + strip() - 1) / strip(); }
 };
 
-// Sums of pixels from..to-1 of a strip: pixel p of channel c is at data + p * step + c * channel.
+// Sums of pixels from..to-1 of a strip: pixel p of channel c is at data + p * stride + c * channel.
 template <typename T>
 struct Sums {
   T* data;
-  int64_t step;
+  int64_t stride;
   int64_t channel;
   int64_t from;
   int64_t to;
 
   void add(int64_t place, int64_t c, T value) const {
-    if (place >= from && place < to) data[(place - from) * step + c * channel] += value;
+    if (place >= from && place < to) data[(place - from) * stride + c * channel] += value;
   }
 };
 
@@ -88,12 +88,12 @@ class Strips {
 
   void clear(const Sums<T>& sums) const {
     const int64_t n = sums.to - sums.from;
-    if (sums.step == count_) {
+    if (sums.stride == count_) {
       std::fill_n(sums.data, n * count_, T{0});
       return;
     }
     for (int64_t i = 0; i < n; ++i) {
-      T* const pixel = sums.data + i * sums.step;
+      T* const pixel = sums.data + i * sums.stride;
       for (int64_t c = 0; c < count_; ++c) pixel[c * sums.channel] = 0;
     }
   }
@@ -120,11 +120,11 @@ class Strips {
   }
 
   // A run of outputs, of one channel or (across is 1) one per channel.
-  void add_run(int64_t from, int64_t step, int64_t index, int64_t index_step, int64_t n,
+  void add_run(int64_t from, int64_t stride, int64_t index, int64_t index_stride, int64_t n,
                const Sums<T>& sums, int64_t across) {
     const size_t count = static_cast<size_t>(n);
-    const T* g = static_cast<const T*>(grad_.read(from, step, count));
-    const int64_t* places = static_cast<const int64_t*>(indices_.read(index, index_step, count));
+    const T* g = static_cast<const T*>(grad_.read(from, stride, count));
+    const int64_t* places = static_cast<const int64_t*>(indices_.read(index, index_stride, count));
     for (int64_t k = 0; k < n; ++k) sums.add(places[k], k * across, g[k]);
   }
 
@@ -179,12 +179,12 @@ void scatter(KernelContext& ctx, const Backward& b) {
   const ScratchShares shares(ctx);
   const int64_t room = static_cast<int64_t>(shares.bytes() / sizeof(T));
   const int64_t items = b.pooling.n * b.strips();
-  shares.run(ctx, items, [&](int64_t share, int64_t first, int64_t step) {
+  shares.run(ctx, items, [&](int64_t share, int64_t first, int64_t stride) {
     alignas(64) T stack[kStackSums];
     const bool little = room < kStackSums;
     Strips<T> strips(b, little ? stack : static_cast<T*>(shares.memory(share)),
                      little ? kStackSums : room);
-    for (int64_t item = first; item < items; item += step) strips.run(item);
+    for (int64_t item = first; item < items; item += stride) strips.run(item);
   });
 }
 

@@ -19,11 +19,11 @@ struct PoolWindow {
   int64_t count;
 };
 
-// The input positions that the taps of a window meet, `step` apart.
+// The input positions that the taps of a window meet, `spacing` apart.
 struct PoolTaps {
   int64_t begin;
   int64_t end;
-  int64_t step;
+  int64_t spacing;
 };
 
 // One spatial axis. Every number but the sizes of the tensors comes from the program.
@@ -83,10 +83,10 @@ struct PoolLine {
 PoolLine channel_line(const Pooling& p, int64_t i);
 PoolLine pixel_line(const Pooling& p, int64_t i);
 
-// How many lines to work on at a time, each of so many elements of work.
+// How many lines to take at a time, each with this many elements of work.
 int64_t pool_grain(int64_t line_work);
 
-// What a pooling is given; `dilation` may be nullptr.
+// The arguments of a pooling; `dilation` may be nullptr.
 struct PoolArguments {
   const EValue& kernel;
   const EValue& stride;

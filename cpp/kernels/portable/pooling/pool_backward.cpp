@@ -57,7 +57,7 @@ class RowGradients {
     int64_t end = 0;
     for (p_.h.outputs_over(i, &h, &end); h < end; ++h) {
       const PoolTaps rows = p_.h.taps(h);
-      if (i < rows.begin || i >= rows.end || (i - rows.begin) % rows.step != 0) continue;
+      if (i < rows.begin || i >= rows.end || (i - rows.begin) % rows.spacing != 0) continue;
       for (int64_t w = 0; w < p_.w.out; w += static_cast<int64_t>(kChunk)) {
         const size_t count = std::min(static_cast<size_t>(p_.w.out - w), kChunk);
         const int64_t offset = out_offset(p_, plane, h, w);

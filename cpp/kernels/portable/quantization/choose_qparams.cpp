@@ -25,11 +25,11 @@ struct Range {
 
  private:
   // A NaN among the elements is the extreme.
-  void extreme(ReduceOp op, const float* x, size_t n, float* found) {
-    double value = static_cast<double>(*found);
+  void extreme(ReduceOp op, const float* x, size_t n, float* result) {
+    double value = static_cast<double>(*result);
     reduce_loops().row[static_cast<size_t>(op)][kF32](x, n, &value, nullptr);
     nan |= value != value;
-    *found = static_cast<float>(value);
+    *result = static_cast<float>(value);
   }
 };
 
@@ -91,12 +91,12 @@ Status choose(KernelContext& ctx, EValue* const* args, bool symmetric) {
   const float below = std::min(range.low, 0.0F);
   float above = std::max(range.high, 0.0F);
   float scale = 0;
-  const double steps = static_cast<double>(high - low);
+  const double levels = static_cast<double>(high - low);
   if (symmetric) {
     above = std::max(-below, above);
-    scale = rounded(above / static_cast<float>(steps / 2), in.dtype);
+    scale = rounded(above / static_cast<float>(levels / 2), in.dtype);
   } else {
-    scale = rounded(rounded(above - below, in.dtype) / static_cast<float>(steps), in.dtype);
+    scale = rounded(rounded(above - below, in.dtype) / static_cast<float>(levels), in.dtype);
   }
   scale = std::max(scale, static_cast<float>(args[3]->to_double()));
   *scale_out.as<double>() = static_cast<double>(scale);

@@ -21,7 +21,7 @@ struct Bounds {
   int64_t high;
 };
 
-// What a quantized type holds; false if it is none.
+// The range of a quantized type; false if the type is not one.
 bool bounds_of(DType dtype, Bounds* bounds) {
   switch (dtype) {
     case DType::UInt8:
@@ -193,7 +193,7 @@ Status by_group(KernelContext& ctx, const Tensor& in, const Tensor& scales, int6
   return {};
 }
 
-// What an operator is called with, but for where the parameters lie.
+// The arguments of an operator, without the layout of its quantization parameters.
 struct Call {
   const Tensor& in;
   const Tensor& scales;
@@ -286,7 +286,7 @@ Status check_floating(KernelContext& ctx, const Tensor& in) {
   return ctx.fail(Code::NotSupported, "input is %s, but must be floating", dtype_name(in.dtype));
 }
 
-// Each step is rounded to the half type, as the reference does.
+// Each operation is rounded to the half type, as in the reference.
 void dequantize_half(const void* const* in, void* out, size_t n, LoopArgs* args) {
   const auto dtype = static_cast<DType>(args->i[1]);
   const float* x = static_cast<const float*>(in[0]);

@@ -23,7 +23,7 @@ bool is_contiguous(const Tensor& tensor) {
   return true;
 }
 
-// The last block is drawn anew, so that it ends with the tensor.
+// The last block is drawn again, so that it ends with the tensor.
 void fill_normal_floats(Generator& g, double mean, double std, Tensor& out) {
   const auto fill = normal_loops().fill;
   const float m = static_cast<float>(mean);

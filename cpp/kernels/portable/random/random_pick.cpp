@@ -47,7 +47,7 @@ Limits limits_of(DType dtype) {
 Status check_bounds(KernelContext& ctx, int64_t low, int64_t high, const Tensor& out) {
   RL_TRY(check_real(ctx, "out", out));
   const Limits limits = limits_of(out.dtype);
-  // Of floating types eager takes greater numbers, and rounds them.
+  // For floating types eager accepts greater numbers, and rounds them.
   const bool fits = is_floating(out.dtype) || (low >= limits.low && high - 1 <= limits.high);
   if (low < high && fits) return {};
   return ctx.fail(Code::InvalidArgument,
@@ -103,9 +103,9 @@ void shuffle(Generator& g, Tensor& out) {
   uint8_t* items = out.as<uint8_t>();
   for (int64_t i = 0; i + 1 < n; ++i) {
     const uint64_t draw = wide ? g.random64() : g.random();
-    const size_t step = static_cast<size_t>(draw % static_cast<uint64_t>(n - i));
+    const size_t distance = static_cast<size_t>(draw % static_cast<uint64_t>(n - i));
     uint8_t* a = items + static_cast<size_t>(i) * size;
-    uint8_t* b = a + step * size;
+    uint8_t* b = a + distance * size;
     uint8_t kept[sizeof(double)];
     std::memcpy(kept, a, size);
     std::memcpy(a, b, size);
@@ -288,7 +288,7 @@ Status check_weights(KernelContext& ctx, const Weights& weights, bool replacemen
 // for each weight, or is nullptr: then they are made anew for every sample.
 template <typename T>
 void pick_with_replacement(Generator& g, const Weights& weights, int64_t samples, int64_t* picked,
-                           int64_t step, void* memory) {
+                           int64_t stride, void* memory) {
   T* shares = static_cast<T*>(memory);
   T sum = 0;
   for (int64_t i = 0; i < weights.n; ++i) sum += static_cast<T>(weights.at(i));
@@ -309,7 +309,7 @@ void pick_with_replacement(Generator& g, const Weights& weights, int64_t samples
         if (static_cast<double>(running / sum) >= u) break;
       }
     }
-    picked[k * step] = i;
+    picked[k * stride] = i;
   }
 }
 
@@ -318,7 +318,7 @@ void pick_with_replacement(Generator& g, const Weights& weights, int64_t samples
 // which needs no memory.
 template <typename T>
 void pick_without_replacement(Generator& g, const Weights& weights, int64_t samples,
-                              int64_t* picked, int64_t step, void*) {
+                              int64_t* picked, int64_t stride, void*) {
   T last = std::numeric_limits<T>::infinity();
   int64_t last_index = -1;
   Generator after = g;
@@ -335,7 +335,7 @@ void pick_without_replacement(Generator& g, const Weights& weights, int64_t samp
         best_index = i;
       }
     }
-    picked[k * step] = best_index;
+    picked[k * stride] = best_index;
     last = best;
     last_index = best_index;
     after = row;

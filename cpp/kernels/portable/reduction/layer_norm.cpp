@@ -183,7 +183,7 @@ void run(KernelContext& ctx, const LayerNormTensors& tensors, size_t axis, doubl
   });
 }
 
-// What eager adds if no eps is given.
+// Eager's default for eps.
 double machine_epsilon(DType dtype) {
   switch (dtype) {
     case DType::Float64:

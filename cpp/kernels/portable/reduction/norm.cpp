@@ -36,14 +36,14 @@ class ChannelNormalizer {
     run_ = pixels_.take_run(run_strides_);
   }
 
-  // What is worked on at once: a group, or a chunk of channels, of one batch or of all.
+  // A piece of work: a group, or a chunk of channels, of one batch or of all.
   int64_t items() const { return (norm_.per_batch ? norm_.in->sizes[0] : 1) * pieces(); }
 
   void run(int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) {
       batch_ = item / pieces();
-      const int64_t c = item % pieces() * step();
-      const int64_t n = std::min(step(), channels_ - c);
+      const int64_t c = item % pieces() * channels_per_piece();
+      const int64_t n = std::min(channels_per_piece(), channels_ - c);
       if (inner_channels_) {
         side_by_side(c, static_cast<size_t>(n));
       } else {
@@ -53,10 +53,10 @@ class ChannelNormalizer {
   }
 
  private:
-  int64_t step() const {  // channels
+  int64_t channels_per_piece() const {  // channels
     return inner_channels_ ? static_cast<int64_t>(kChunk) / group_ * group_ : group_;
   }
-  int64_t pieces() const { return (channels_ + step() - 1) / step(); }
+  int64_t pieces() const { return (channels_ + channels_per_piece() - 1) / channels_per_piece(); }
 
   int64_t in_offset(int64_t c) const {
     return (norm_.per_batch ? batch_ * norm_.in->strides[0] : 0) + c * norm_.in->strides[1];
@@ -76,7 +76,7 @@ class ChannelNormalizer {
     store_value(running, c, norm_.momentum * value + (1.0 - norm_.momentum) * before);
   }
 
-  void given(int64_t c, double* mean, double* rstd) const {
+  void running_statistics(int64_t c, double* mean, double* rstd) const {
     *mean = load_value(*norm_.running_mean, c);
     *rstd = 1.0 / std::sqrt(load_value(*norm_.running_var, c) + norm_.eps);
   }
@@ -96,8 +96,7 @@ class ChannelNormalizer {
     store_value(*norm_.rstd_out, place(*norm_.rstd_out), rstd);
   }
 
-  // --- one channel after the other
-  // ----------------------------------------------------------------
+  // --- one channel after the other --------------------------------------------------------------
 
   double fold_channels(ReduceOp op, int64_t first, int64_t n, const double* mean) {
     const ReduceRowFn fold = reduce_loops().row[static_cast<size_t>(op)][type_];
@@ -120,7 +119,7 @@ class ChannelNormalizer {
     double mean = 0.0;
     double rstd = 0.0;
     if (norm_.running_mean != nullptr) {
-      given(first, &mean, &rstd);
+      running_statistics(first, &mean, &rstd);
     } else {
       mean = fold_channels(ReduceOp::Sum, first, n, nullptr) / static_cast<double>(n * count_);
       const double squares = fold_channels(ReduceOp::SquaredDeviation, first, n, &mean);
@@ -145,8 +144,7 @@ class ChannelNormalizer {
     }
   }
 
-  // --- channels side by side
-  // ----------------------------------------------------------------------
+  // --- channels side by side --------------------------------------------------------------------
 
   void fold_pixels(ReduceOp op, int64_t first, size_t n, double* acc, const double* mean) {
     const ReduceColumnFn fold = reduce_loops().column[static_cast<size_t>(op)][type_];
@@ -169,7 +167,7 @@ class ChannelNormalizer {
     return std::min(static_cast<int64_t>(kChunk) / size, run_);
   }
 
-  // What holds for n channels, for each of those pixels.
+  // Repeats the values of n channels for each of those pixels.
   void repeat(double* values, size_t n) const {
     for (size_t i = n; i < static_cast<size_t>(together(n)) * n; ++i) values[i] = values[i - n];
   }
@@ -204,7 +202,7 @@ class ChannelNormalizer {
   void side_by_side(int64_t first, size_t n) {
     if (norm_.running_mean != nullptr) {
       for (size_t i = 0; i < n; ++i) {
-        given(first + static_cast<int64_t>(i), &mean_[i], &rstd_[i]);
+        running_statistics(first + static_cast<int64_t>(i), &mean_[i], &rstd_[i]);
       }
     } else {
       compute_statistics(first, n);

@@ -28,12 +28,12 @@ struct Reduction {
   DType accumulator() const { return floating() ? DType::Float64 : DType::Int64; }
 };
 
-// The elements that make one result are cut into at most so many parts, each summed by itself, if
+// The elements of one result are divided into at most this many parts, each summed by itself, if
 // they are more than kSplit; the cut does not depend on the number of threads.
 constexpr int64_t kMaxParts = 64;
 constexpr int64_t kSplit = 4 * kGrain;
 
-// What one run of results carries along.
+// The state of one run of results.
 class Reducer {
  public:
   Reducer(const Tensor& in, const Reduction& what, const ReducePlan& plan, Tensor& out)

@@ -175,7 +175,7 @@ struct Line {
   int64_t n;
   void* values;
   int64_t* positions;
-  int64_t step;
+  int64_t out_stride;
 };
 
 // The extreme so far and its position, the last of equal ones; NaN is the extreme once it came.
@@ -191,8 +191,8 @@ void run_extreme(const Line& line) {
     position = i;
   };
   const auto write = [&] {
-    values[i * line.step] = best;
-    line.positions[i * line.step] = position;
+    values[i * line.out_stride] = best;
+    line.positions[i * line.out_stride] = position;
   };
   for (; i < line.n && number(best) == number(best); ++i) {
     const auto x = number(in[i * line.stride]);
@@ -262,7 +262,7 @@ Status running_extreme(KernelContext& ctx, EValue* const* args, bool least) {
   Line line = {};
   line.stride = in.rank == 0 ? 1 : in.strides[dim];
   line.n = in.rank == 0 ? 1 : in.sizes[dim];
-  line.step = in.rank == 0 ? 1 : values.strides[dim];
+  line.out_stride = in.rank == 0 ? 1 : values.strides[dim];
   nest.rewind();
   do {
     line.in = element_at(in, nest.offset());

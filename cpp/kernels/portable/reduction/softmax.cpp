@@ -43,7 +43,7 @@ class Softmax {
     if (!rows_) run_ = walk_.take_run(run_strides_);
   }
 
-  // What is worked on at once: a row, or a chunk of columns.
+  // A piece of work: a row, or a chunk of columns.
   int64_t items() const { return walk_.count() * pieces(); }
   int64_t item_size() const { return size_ * std::min(run_, kColumns); }
 

@@ -132,8 +132,8 @@ class Sorter {
     bucket_room_ = static_cast<int64_t>((bytes - taken) / sizeof(WideItem));
   }
 
-  // The keys are made anew for every pass: over their range, over their numbers in each bucket, and
-  // to deal them out in the order in which they lie.
+  // The keys are computed again for every pass: over their range, over their numbers in each
+  // bucket, and to deal them out in the order in which they lie.
   void sort_by_buckets(int64_t offset, int64_t* row) {
     if (counts_ == nullptr) {
       for (int64_t i = 0; i < n_; ++i) row[i * out_stride_] = i;

@@ -21,7 +21,7 @@ class RowSelect {
             int64_t heap_stride)
       : data_(in.as<uint8_t>() + offset * static_cast<int64_t>(element_size(in.dtype))),
         dtype_(in.dtype),
-        step_(stride * static_cast<int64_t>(element_size(in.dtype))),
+        byte_stride_(stride * static_cast<int64_t>(element_size(in.dtype))),
         largest_(largest),
         heap_(heap),
         heap_stride_(heap_stride) {}
@@ -47,7 +47,7 @@ class RowSelect {
   int64_t& slot(int64_t i) { return heap_[i * heap_stride_]; }
 
   V value(int64_t index) const {
-    const uint8_t* item = data_ + index * step_;
+    const uint8_t* item = data_ + index * byte_stride_;
     V result;
     if (dtype_ == DType::Float32) {  // the usual type, without the detour
       float narrow;
@@ -86,7 +86,7 @@ class RowSelect {
 
   const uint8_t* data_;
   DType dtype_;
-  int64_t step_;
+  int64_t byte_stride_;
   bool largest_;
   int64_t* heap_;
   int64_t heap_stride_;

@@ -17,7 +17,7 @@
 namespace rushlight::kernels {
 namespace {
 
-// Where the element lies that is number `n` in row-major order.
+// The offset of element `n` in row-major order.
 int64_t offset_of(const Tensor& tensor, int64_t n) {
   if (tensor.is_contiguous()) return n;
   int64_t offset = 0;
@@ -203,7 +203,7 @@ class Order {
     return true;
   }
 
-  // What is left of scratch memory, or a little.
+  // Takes the rest of the scratch memory, or this object's small buffer if there is less.
   void take_room(KernelContext& ctx) {
     constexpr size_t kAlignment = KernelContext::kScratchAlignment;
     const size_t bytes = ctx.scratch_left() / kAlignment * kAlignment;
@@ -288,7 +288,7 @@ Status check_types(KernelContext& ctx, const Tensor& self, const Results& result
   return check_dtype(ctx, "the counts", results.counts, DType::Int64);
 }
 
-// Gives all outs their sizes for so many groups.
+// Resizes all outs for this many groups.
 Status resize_all(KernelContext& ctx, const Tensor& self, bool flat, size_t dim, int64_t groups,
                   const Results& results) {
   const int32_t none[] = {0};
@@ -432,11 +432,11 @@ Status unique(KernelContext& ctx, const Tensor& self, bool flat, size_t dim, boo
     return {};
   }
   const StridedCopy copy(block, element_size(self.dtype));
-  const int64_t step = flat ? 1 : results.values.strides[dim];
+  const int64_t stride = flat ? 1 : results.values.strides[dim];
   int64_t last = -1;
   order.each([&](int64_t slice, int64_t group) {
     if (group != last) {
-      copy.run(element_at(self, slices.start(slice)), element_at(results.values, group * step));
+      copy.run(element_at(self, slices.start(slice)), element_at(results.values, group * stride));
       if (results.with_counts) results.counts.as<int64_t>()[group] = 0;
     }
     last = group;

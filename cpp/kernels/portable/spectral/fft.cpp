@@ -178,14 +178,14 @@ class RowTransform {
   struct Pairs {
     Pairs(const Rows& rows, const int64_t* offsets, int64_t lanes) {
       const bool complex = rows.is_complex();
-      step = 2 * rows.stride();
+      stride = 2 * rows.stride();
       gap = complex ? 1 : rows.stride();
       for (int64_t b = 0; b < lanes; ++b) row[b] = rows.at<float>((complex ? 2 : 1) * offsets[b]);
     }
-    bool consecutive() const { return step == 2 && gap == 1; }
+    bool consecutive() const { return stride == 2 && gap == 1; }
 
     float* row[kMostLanes];
-    int64_t step;
+    int64_t stride;
     int64_t gap;
   };
 
@@ -193,7 +193,7 @@ class RowTransform {
     const Pairs pairs(rows, from, lanes);
     if (pairs.consecutive()) return fft_loops().read_rows({pairs.row, n, lanes, x.re, x.im});
     for_each_tile(n, lanes, [&](int64_t i, int64_t b) {
-      const float* at = pairs.row[b] + i * pairs.step;
+      const float* at = pairs.row[b] + i * pairs.stride;
       x.re[i * lanes + b] = at[0];
       x.im[i * lanes + b] = at[pairs.gap];
     });
@@ -205,7 +205,7 @@ class RowTransform {
       return fft_loops().write_rows({pairs.row, n, lanes, y.re, y.im}, t_.factor);
     }
     for_each_tile(n, lanes, [&](int64_t i, int64_t b) {
-      float* at = pairs.row[b] + i * pairs.step;
+      float* at = pairs.row[b] + i * pairs.stride;
       at[0] = y.re[i * lanes + b] * t_.factor;
       at[pairs.gap] = y.im[i * lanes + b] * t_.factor;
     });

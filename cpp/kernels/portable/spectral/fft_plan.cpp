@@ -62,14 +62,14 @@ void fill_roots(int64_t order, int64_t count, float* re, float* im) {
   constexpr int64_t kFine = 64;
   double fine_re[kFine];
   double fine_im[kFine];
-  const double step = -2.0 * kPi / static_cast<double>(order);
+  const double angle = -2.0 * kPi / static_cast<double>(order);
   for (int64_t k = 0; k < std::min(kFine, count); ++k) {
-    fine_re[k] = std::cos(step * static_cast<double>(k));
-    fine_im[k] = std::sin(step * static_cast<double>(k));
+    fine_re[k] = std::cos(angle * static_cast<double>(k));
+    fine_im[k] = std::sin(angle * static_cast<double>(k));
   }
   for (int64_t begin = 0; begin < count; begin += kFine) {
-    const double c = std::cos(step * static_cast<double>(begin));
-    const double s = std::sin(step * static_cast<double>(begin));
+    const double c = std::cos(angle * static_cast<double>(begin));
+    const double s = std::sin(angle * static_cast<double>(begin));
     for (int64_t k = 0; k < std::min(kFine, count - begin); ++k) {
       re[begin + k] = static_cast<float>(c * fine_re[k] - s * fine_im[k]);
       im[begin + k] = static_cast<float>(c * fine_im[k] + s * fine_re[k]);
@@ -146,13 +146,13 @@ Lanes FftPlan::run(void* work, int64_t lanes, bool forward) const {
 }
 
 Lanes FftPlan::passes(Lanes from, Lanes to, int64_t lanes) const {
-  int64_t step = 1;
+  int64_t stride = 1;
   for (int64_t n = inner_; n > 1;) {
     PassFn pass = nullptr;
     const int64_t radix = next_radix(n, &pass);
     n /= radix;
-    pass({from.re, from.im, to.re, to.im, n, step * lanes, roots_.re, roots_.im, step});
-    step *= radix;
+    pass({from.re, from.im, to.re, to.im, n, stride * lanes, roots_.re, roots_.im, stride});
+    stride *= radix;
     std::swap(from, to);
   }
   return from;

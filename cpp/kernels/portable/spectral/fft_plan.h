@@ -42,7 +42,7 @@ class FftPlan {
   // 64 bytes.
   void prepare(void* shared, void* work);
 
-  // Where the elements of a group go before run().
+  // The memory for the elements of a group, to be filled before run().
   Lanes input(void* work, int64_t lanes) const;
   // The transform, without a factor; `forward` has the sign -1 in the exponent. The result lies in
   // the work memory.

@@ -1,15 +1,13 @@
 """coremltools, imported without its warnings that a user cannot act on.
 
 Where Apple's frameworks are missing it names each of its libraries that does not load; those only
-run models, and here models are only made. It also warns of every release of PyTorch that is newer
-than the one that it was tested with.
-"""
+run X"""
 
 from __future__ import annotations
 
-from rushlight.ir.quiet import quiet
+from rushlight.ir.quiet import OF_TORCHAO, quiet
 
-_LOGGED = {"coremltools": r"Failed to load '?_ML|Torch version .* has not been tested"}
+_LOGGED = {"coremltools": r"Failed to load '?_ML|(?:Torch|scikit-learn) version", **OF_TORCHAO}
 
 with quiet(logged=_LOGGED):
     import coremltools

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
+from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Node
 
@@ -32,6 +34,7 @@ from rushlight.partition import (
     SupportedOperatorPartitioner,
 )
 from rushlight.partition.extract import data_of
+from rushlight.partition.operators import may_take
 from rushlight.partition.partitioner import TAG
 from rushlight.partition.tags import graphs_of
 
@@ -63,6 +66,13 @@ class CpuPartitioner(SupportedOperatorPartitioner):
             keep_whole=[*KEPT_WHOLE, *terms.KEPT_WHOLE],
             own_state=False,
         )
+
+    def ops_to_not_decompose(
+        self, ep: ExportedProgram
+    ) -> tuple[Sequence[OpOverload], Callable[[Node], bool] | None]:
+        """Operators that stay whole, where nothing is against it from the start."""
+        operators, _ = super().ops_to_not_decompose(ep)
+        return operators, may_take(OPERATORS, REALS, ep)
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         """Tag what it takes."""

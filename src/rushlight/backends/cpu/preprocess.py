@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from torch.export import ExportedProgram
 
 from rushlight.backends.cpu.build.part import build_graph
 from rushlight.backends.cpu.graph.expressions import Known, Table
+from rushlight.backends.cpu.graph.operations import epilogue_of, program_of, residual_of
 from rushlight.backends.cpu.graph.rewrite import handles_of
 from rushlight.backends.cpu.graph.sizes import Size, at_bounds, limits, product, simple
 from rushlight.backends.cpu.graph.values import Graph, Step, View, lives_of
@@ -33,6 +34,8 @@ from rushlight.plan import Block, plan_memory
 from rushlight.schema import cpu_engine as fb
 
 _ALIGNMENT = 64
+_PRODUCT_INPUTS = 3  # a, panels, bias; a fourth one is scales
+BFLOAT16, HALF = fb.ScalarType.BFLOAT16, fb.ScalarType.HALF
 
 
 class CpuBackend(BackendDetails):
@@ -113,8 +116,8 @@ class _Writer:
             self._table.numbers(view.shape if isinstance(view, View) else ())
         is_dynamic = bool(self._table.rows)
         numbers = [self._number(v) if isinstance(v, View) else -1 for v in shown if is_dynamic]
-        return fb.Graph(
-            _version(graph, is_dynamic),
+        payload = fb.Graph(
+            fb.Version.FIRST,
             self._values,
             [_constant(tensor, store) for tensor in graph.constants],
             steps,
@@ -124,6 +127,8 @@ class _Writer:
             self._table.rows or None,
             numbers or None,
         )
+        payload.version = least_version(payload)
+        return payload
 
     def _number(self, view: View | None) -> int:
         if view is None:
@@ -154,60 +159,39 @@ class _Writer:
         return at_bounds(size, self._bounds)
 
     def _step(self, step: Step) -> fb.Node:
-        epilogue = getattr(step.operation, "epilogue", None)
-        program = getattr(step.operation, "program", None) or (
-            epilogue.program if epilogue else None
-        )
+        operation = step.operation
+        program, residual = program_of(operation), residual_of(operation)
         if program is not None:
             program.operands = [self._number(v) for v in step.operands]
+        epilogue = epilogue_of(operation)
         if epilogue is not None and epilogue.added:
-            [residual] = step.operands
-            epilogue.residual = self._number(residual)
-        added = getattr(step.operation, "residual", None)
-        if added is not None:
-            [residual] = step.operands
-            added.value = self._number(residual)
+            [added] = step.operands
+            epilogue.residual = self._number(added)
+        if residual is not None:
+            [added] = step.operands
+            residual.value = self._number(added)
         inputs, outputs = ([self._number(v) for v in vs] for vs in (step.inputs, step.outputs))
         return fb.Node(step.operation, inputs, outputs)
 
 
-_OF_INTEGERS = (
-    fb.Convert,
-    fb.QuantizeRows,
-    fb.QuantizedProduct,
-    fb.DynamicProduct,
-    fb.QuantizedConvolution,
-    fb.QuantizedBinary,
-    fb.Lookup,
-    fb.QuantizedPooling,
-)
+def least_version(graph: fb.Graph) -> int:
+    """The least version whose readers know all that is in a payload: by its fields, as the schema
+    says, and by the dtypes of its values."""
+    return max(fb.least_version(graph), *_versions_of_values(graph))
 
 
-def _is_of_version_5(step: Step) -> bool:
-    """Whether a step multiplies floats by integers, has float16, or converts bfloat16."""
-    views = [view for view in (*step.inputs, *step.outputs) if view is not None]
-    dtypes = {view.meta.dtype for view in views}
-    columns = getattr(step.operation, "columns", 0)
-    moves = isinstance(step.operation, fb.Copy | fb.Gather) and not columns
-    is_product = isinstance(step.operation, fb.Product)
-    return (
-        torch.float16 in dtypes
-        or (moves and torch.bfloat16 in dtypes)
-        or (is_product and len(step.inputs) > 3)
-    )
-
-
-def _version(graph: Graph, is_dynamic: bool) -> int:
-    """The lowest version whose readers know all that is in a graph."""
-    if any(_is_of_version_5(step) for step in graph.steps):
-        return 5
-    if any(getattr(step.operation, "residual", None) for step in graph.steps):
-        return 4
-    if any(isinstance(step.operation, _OF_INTEGERS) for step in graph.steps):
-        return 3
-    kinds = {getattr(step.operation, "kind", None) for step in graph.steps}
-    has_halves = any(constant.dtype == torch.bfloat16 for constant in graph.constants)
-    return 2 if is_dynamic or has_halves or fb.ConvolutionKind.WINOGRAD in kinds else 1
+def _versions_of_values(graph: fb.Graph) -> Iterator[fb.Version]:
+    yield fb.Version.FIRST
+    if any(v.place is fb.Place.CONSTANT and v.dtype is BFLOAT16 for v in graph.values):
+        yield fb.Version.DYNAMIC
+    for node in graph.nodes:
+        operation = node.operation
+        dtypes = {graph.values[n].dtype for n in (*node.inputs, *node.outputs) if n >= 0}
+        is_gather = isinstance(operation, fb.Gather) and not operation.columns
+        moves = isinstance(operation, fb.Copy) or is_gather
+        has_scales = isinstance(operation, fb.Product) and len(node.inputs) > _PRODUCT_INPUTS
+        if HALF in dtypes or (moves and BFLOAT16 in dtypes) or has_scales:
+            yield fb.Version.HALVES
 
 
 def _constant(tensor: torch.Tensor, store: NamedDataStore) -> fb.Constant:

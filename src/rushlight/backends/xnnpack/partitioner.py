@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Graph, Node
 
 from rushlight.backends.xnnpack.elementwise import KEPT_WHOLE
+from rushlight.backends.xnnpack.graph import DATATYPES
 from rushlight.backends.xnnpack.integers import Forms
 from rushlight.backends.xnnpack.operators import (
     OPERATORS,
@@ -21,7 +23,7 @@ from rushlight.backends.xnnpack.preprocess import XnnpackBackend
 from rushlight.ir.quantized_values import affine_of, dequantizes
 from rushlight.partition import DelegationSpec, PartitionResult, SupportedOperatorPartitioner
 from rushlight.partition.extract import data_of
-from rushlight.partition.operators import SIZES
+from rushlight.partition.operators import SIZES, may_take
 
 
 class XnnpackPartitioner(SupportedOperatorPartitioner):
@@ -41,6 +43,13 @@ class XnnpackPartitioner(SupportedOperatorPartitioner):
             non_compute_ops=[*SIZES, *(t for t, known in OPERATORS.items() if known.moves)],
             groups=lambda module: self._of(module.graph).groups(),
         )
+
+    def ops_to_not_decompose(
+        self, ep: ExportedProgram
+    ) -> tuple[Sequence[OpOverload], Callable[[Node], bool] | None]:
+        """Operators that stay whole, where nothing is against it from the start."""
+        operators, _ = super().ops_to_not_decompose(ep)
+        return operators, may_take(OPERATORS, DATATYPES, ep)
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         """Tag what it takes."""

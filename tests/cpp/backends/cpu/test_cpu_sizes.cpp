@@ -215,7 +215,7 @@ void test_number_among_inputs() {
   CHECK(delegate.run({x.value(), &n, y.value()}, 2).code() != Code::Ok);
   n.tag = Tag::None;
   CHECK(!delegate.run({x.value(), &n, y.value()}, 2).ok());
-  CHECK(says(delegate.message(), "input 1 is no number, but None"));
+  CHECK(says(delegate.message(), "input 1 is not a number, but None"));
 }
 
 // --- what is refused ----------------------------------------------------------------------------
@@ -243,7 +243,7 @@ void test_wrong_inputs() {
   EValue none;
   const Status status =
       delegate.run({&none, y.value(), outputs.both.value(), outputs.sums.value()}, 2);
-  CHECK(!status.ok() && says(delegate.message(), "input 0 is no tensor, but None"));
+  CHECK(!status.ok() && says(delegate.message(), "input 0 is not a tensor, but None"));
   CHECK(!delegate.run({y.value()}, 1).ok());
 }
 
@@ -355,7 +355,7 @@ void test_wrong_outputs() {
              .ok());
   EValue none;
   CHECK(!delegate.run({join.x.value(), join.y.value(), &none, join.sums.value()}, 2).ok());
-  CHECK(says(delegate.message(), "output 0 is no tensor"));
+  CHECK(says(delegate.message(), "output 0 is not a tensor"));
   EngineGraph graph = join_graph();
   graph.expressions.push_back({ExpressionKind::CONSTANT, 1, 0});
   graph.values[6].dynamic_sizes[0] = 5;  // of the reduction's result

@@ -1,7 +1,7 @@
 // The demo backend: what its instructions compute, and every kind of payload and argument that it
 // has to refuse. Worth most with RUSHLIGHT_SANITIZE=ON.
 //
-// Usage: test_demo_backend ROUNDS: how many damaged payloads are run, always the same.
+// Usage: test_demo_backend ROUNDS: how many damaged payloads are run.
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -14,6 +14,7 @@
 #include "delegates.h"
 #include "rushlight/backends/demo/demo_backend.h"
 #include "rushlight/module/module.h"
+#include "seed.h"
 
 using namespace rushlight;
 using namespace rushlight::test;
@@ -350,10 +351,10 @@ void test_damage(int rounds) {
   const std::string whole = kAll;
   size_t loaded = 0;
   for (size_t n = 0; n < whole.size(); ++n) {
-    // What is cut behind an output's line is a program of one output.
+    // Text that is cut after an output's line is a program of one output.
     CHECK(survives(whole.substr(0, n)) == (n == whole.rfind("out")));
   }
-  std::minstd_rand random(1);
+  std::minstd_rand random(seed_for(0));
   const std::string letters = "%=: \n0123456789abdeimnostuwx\xff" + std::string(1, '\0');
   for (int i = 0; i < rounds; ++i) {
     std::string text = whole;

@@ -30,9 +30,9 @@ class GraphSlots : public SlotList {
 
  private:
   void walk(const fb::Table& table, size_t kind) {
-    const fb::TableLayout of = layout::kGraph.tables[kind];
-    for (unsigned i = 0; i < of.n_fields; ++i) {
-      const fb::FieldLayout field = layout::kGraph.fields[of.first_field + i];
+    const fb::TableLayout table_layout = layout::kGraph.tables[kind];
+    for (unsigned i = 0; i < table_layout.n_fields; ++i) {
+      const fb::FieldLayout field = layout::kGraph.fields[table_layout.first_field + i];
       const uint8_t* at = Fields(table).field(i);
       if (at != nullptr) walk_field(table, i, field, at);
     }

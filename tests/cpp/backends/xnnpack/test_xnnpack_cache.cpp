@@ -20,6 +20,7 @@
 #include "rushlight/module/files/desktop_files.h"
 #include "rushlight/module/module.h"
 #include "rushlight/platform/platform.h"
+#include "seed.h"
 
 namespace {
 
@@ -27,7 +28,7 @@ using namespace rushlight;
 using namespace rushlight::test;
 using Bytes = std::vector<uint8_t>;
 
-// Where the numbers of a file lie.
+// The offsets of the numbers in a file's header.
 constexpr size_t kHeader = 64;
 constexpr size_t kVersionAt = 8;
 constexpr size_t kProgramAt = 16;
@@ -163,7 +164,7 @@ void test_two_loads(const char* path, Bytes* whole, Ran* expected) {
   CHECK(g_log.empty());
 }
 
-// Another file that is in order is believed: what is in it is what runs.
+// Another valid file is trusted: its weights are those that run.
 void test_that_it_is_read(const char* path, const Bytes& whole, const Ran& expected) {
   Bytes bytes = whole;
   const size_t n = static_cast<size_t>(number_at(bytes, kEntriesAt));
@@ -252,7 +253,7 @@ void test_mutants(const char* path, const Bytes& whole, const Ran& expected, int
   for (size_t i = 0; i < n; ++i) {
     for (size_t k = 0; k < kEntry; k += 8) slots.push_back({kHeader + i * kEntry + k, 8});
   }
-  Damage damage(slots, 1);
+  Damage damage(slots, seed_for(0));
   for (int round = 0; round < rounds; ++round) {
     Files files;
     files.files["x"] = whole;

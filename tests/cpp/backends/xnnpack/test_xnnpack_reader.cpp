@@ -1,5 +1,5 @@
-// What payloads of XNNPACK's delegate are refused for, and why; and that the forms that they come
-// in, old and new, are read.
+// The reasons for which payloads of XNNPACK's delegate are refused; and that the forms that they
+// come in, old and new, are read.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -252,7 +252,7 @@ void test_forms() {
 void test_headers() {
   TestGraph graph = sum();
   graph.identifier = "XN02";
-  check_refused(graph, "no version that this runtime reads");
+  check_refused(graph, "is not one that this runtime reads");
   const std::vector<uint8_t> whole = sum().bytes();
   for (size_t size = 0; size < whole.size(); ++size) {
     const Loaded cut({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)});
@@ -271,7 +271,7 @@ void test_headers() {
 void test_values() {
   TestGraph graph = sum();
   graph.values[1].id = 7;
-  check_refused(graph, "value 7 is there twice");
+  check_refused(graph, "two values have the id 7");
   graph = sum();
   graph.values[1].flags = 4;
   check_refused(graph, "value 9: it has flags that are unknown");
@@ -348,7 +348,7 @@ void test_nodes() {
   check_refused(graph, "update the runtime");
   graph = sum();
   graph.nodes[0].kind = NodeKind::ScaledDotProductAttention;
-  check_refused(graph, "no runtime has it", Code::NotImplemented);
+  check_refused(graph, "no runtime implements it", Code::NotImplemented);
   graph = sum();
   graph.nodes[0].table.scalar(3, uint32_t{2});
   check_refused(graph, "flags that are unknown");
@@ -442,7 +442,7 @@ void test_movement() {
   node = TestNode();
   node.kind = NodeKind::StaticReshape;
   node.table.ref(1, vector_of<uint32_t>({0, 0})).scalar(3, 2);
-  check_refused(image(node), "two of its sizes are to be found");
+  check_refused(image(node), "two of its sizes are unknown");
   node = TestNode();
   node.kind = NodeKind::StaticSlice;
   node.table.ref(1, vector_of<uint32_t>({0, 3, 0, 0})).ref(2, vector_of<uint32_t>({1, 2, 5, 2}));

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -42,22 +44,25 @@ def test_what_follows_a_product_is_part_of_it() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 5, 15, 40])
-@pytest.mark.parametrize("columns", [1, 7, 17, 32, 40])
-def test_a_residual_is_added_in_registers(rows: int, columns: int) -> None:
-    linear = nn.Linear(9, columns)
-    x, r = torch.randn(rows, 9), torch.randn(rows, columns)
-    edge = lowered(Call(lambda x, r: F.relu(r + linear(x))), x, r)
+def test_a_residual_is_added_in_registers(rows: int) -> None:
+    widths = (1, 7, 17, 32, 40)
+    linears = [nn.Linear(9, width) for width in widths]
+    x, residuals = torch.randn(rows, 9), [torch.randn(rows, width) for width in widths]
+    model = Call(lambda x, *rs: [F.relu(r + f(x)) for r, f in zip(rs, linears, strict=True)])
+    edge = lowered(model, x, *residuals)
     [part] = lowered_modules(edge.exported_program())
-    [step] = fb.unpack(part.processed_bytes).nodes
-    assert step.operation.epilogue.added and step.operation.epilogue.program is None
+    nodes = fb.unpack(part.processed_bytes).nodes
+    assert len(nodes) == len(widths)
+    for node in nodes:
+        assert node.operation.epilogue.added and node.operation.epilogue.program is None
     module = rl.load(bytes(edge.to_executorch().buffer))
     with torch.no_grad():
-        equal(module(x, r), F.relu(r + linear(x)))
-    grouped = nn.Conv2d(4, 2 * columns, 3, padding=1, groups=2)
+        equal(module(x, *residuals), model(x, *residuals))
+    grouped = [nn.Conv2d(4, 2 * width, 3, padding=1, groups=2) for width in widths]
     whole(
-        Call(lambda x, r: grouped(x) + r),
+        Call(lambda x, *rs: [f(x) + r for r, f in zip(rs, grouped, strict=True)]),
         torch.randn(2, 4, 5, rows),
-        torch.randn(2, 2 * columns, 5, rows),
+        *(torch.randn(2, 2 * width, 5, rows) for width in widths),
     )
 
 
@@ -167,43 +172,62 @@ def test_steps_are_traced_to_their_lines() -> None:
 MODELS = ["mobilenet_v2", "resnet50", "vit_b16", "minilm", "gpt2", "llama", "unet"]
 
 
+@dataclass(frozen=True)
+class Lowered:
+    """A program, its inputs and eager's results."""
+
+    file: bytes
+    inputs: list[Any]
+    eager: Any
+
+
+@pytest.fixture(scope="module")
+def lowered_model(models: ModuleType) -> Callable[[str], Lowered]:
+    """Models by name, each lowered once."""
+
+    @cache
+    def model(name: str) -> Lowered:
+        case = models.build(name)
+        edge = rl.to_edge_transform_and_lower(case.export(), partitioner=[CpuPartitioner()])
+        file = bytes(edge.to_executorch().buffer)
+        with torch.no_grad():
+            return Lowered(file, case.leaves(), case.module(*case.args, **case.kwargs))
+
+    return model
+
+
 @pytest.mark.parametrize("name", [f"{m}_tiny" for m in MODELS])
-def test_models(models: ModuleType, name: str) -> None:
-    case = models.build(name)
-    edge = rl.to_edge_transform_and_lower(case.export(), partitioner=[CpuPartitioner()])
-    file = bytes(edge.to_executorch().buffer)
-    inputs = case.leaves()
-    with torch.no_grad():
-        eager = case.module(*case.args, **case.kwargs)
-    one, two = (rl.load(file, threads=n) for n in (1, 2))
-    first = one(*inputs)
-    equal(first, eager, 2e-4)
-    for a, b in zip(flat(first), flat(two(*inputs)), strict=True):
+def test_models(lowered_model: Callable[[str], Lowered], name: str) -> None:
+    model = lowered_model(name)
+    one, two = (rl.load(model.file, threads=n) for n in (1, 2))
+    first = one(*model.inputs)
+    equal(first, model.eager, 2e-4)
+    for a, b in zip(flat(first), flat(two(*model.inputs)), strict=True):
         assert torch.equal(a, b)
 
 
 RUN = """
 import sys, numpy as np, rushlight as rl
-file, data, out = sys.argv[1:]
-inputs = np.load(data)
-module = rl.load(file)
-np.save(out, module(*(inputs[k] for k in inputs)))
+for name in sys.argv[1:]:
+    inputs = np.load(f"{name}.npz")
+    np.save(f"{name}.npy", rl.load(f"{name}.pte")(*(inputs[k] for k in inputs)))
 """
 
 
 @pytest.mark.parametrize("isa", ["plain", "avx2", "avx512"])
-def test_each_instruction_set_gives_the_same(models: ModuleType, isa: str, tmp_path: Path) -> None:
-    for name in ("mobilenet_v2_tiny", "vit_b16_tiny"):
-        case = models.build(name)
-        edge = rl.to_edge_transform_and_lower(case.export(), partitioner=[CpuPartitioner()])
-        (tmp_path / "model.pte").write_bytes(edge.to_executorch().buffer)
-        np.savez(tmp_path / "in.npz", *(x.numpy() for x in case.leaves()))
-        files = [str(tmp_path / n) for n in ("model.pte", "in.npz", "out.npy")]
-        env = {**os.environ, "RUSHLIGHT_CPU": isa}
-        subprocess.run([sys.executable, "-c", RUN, *files], check=True, env=env)
-        with torch.no_grad():
-            eager = case.module(*case.args, **case.kwargs)
-        equal(torch.from_numpy(np.load(tmp_path / "out.npy")), eager, 2e-4)
+def test_each_instruction_set_gives_the_same(
+    lowered_model: Callable[[str], Lowered], isa: str, tmp_path: Path
+) -> None:
+    names = ("mobilenet_v2_tiny", "vit_b16_tiny")
+    for name in names:
+        model = lowered_model(name)
+        (tmp_path / f"{name}.pte").write_bytes(model.file)
+        np.savez(tmp_path / f"{name}.npz", *(x.numpy() for x in model.inputs))
+    env = {**os.environ, "RUSHLIGHT_CPU": isa}
+    subprocess.run([sys.executable, "-c", RUN, *names], check=True, env=env, cwd=tmp_path)
+    for name in names:
+        got = torch.from_numpy(np.load(tmp_path / f"{name}.npy"))
+        equal(got, lowered_model(name).eager, 2e-4)
 
 
 def test_by_name() -> None:

@@ -177,7 +177,9 @@ def test_pieces_of_a_concatenation_share_programs() -> None:
 def test_every_program_of_a_file_is_within_the_limits() -> None:
     exported = torch.export.export(Chain(STEPS["scaled"], 300).eval(), (torch.randn(3, 8),))
     edge = rl.to_edge_transform_and_lower(exported, partitioner=[CpuPartitioner()])
-    for operation in operations(edge):
+    programs = operations(edge)
+    assert len(programs) > 1
+    for operation in programs:
         assert isinstance(operation, fb.Elementwise)
         assert len(operation.program.code) <= 3 * TileLimit.INSTRUCTIONS
         assert len(operation.program.operands) <= TileLimit.OPERANDS

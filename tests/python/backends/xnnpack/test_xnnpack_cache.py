@@ -103,5 +103,5 @@ def test_a_path_that_cannot_be_written_is_said(tmp_path: Path) -> None:
         module = rl.load(buffer, **options(tmp_path / "none" / "packed"))
     torch.testing.assert_close(module(x), model(x), rtol=1e-4, atol=1e-4)
     bad = {"backend_options": {"XnnpackBackend": {"packed_cache_path": 3}}}
-    with pytest.raises(rl.LoadError, match="'packed_cache_path' must be a text"):
+    with pytest.raises(rl.LoadError, match="'packed_cache_path' must be text"):
         rl.load(buffer, **bad)["forward"]

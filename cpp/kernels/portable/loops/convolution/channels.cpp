@@ -41,21 +41,21 @@ void tile(const ChannelTile& t) {
 #pragma GCC unroll 2
         for (int64_t v = 0; v < V; ++v) sums[i][v] = add_product(sums[i][v], row[v], factor);
       }
-      a += t.a_step;
-      b += t.b_step;
+      a += t.a_stride;
+      b += t.b_stride;
     }
   }
 #pragma GCC unroll 8
   for (int64_t i = 0; i < H; ++i) {
 #pragma GCC unroll 2
     for (int64_t v = 0; v < V; ++v) {
-      add_first(t.sums + i * t.sums_step + v * kLanes, sums[i][v], t.columns - v * kLanes);
+      add_first(t.sums + i * t.sums_stride + v * kLanes, sums[i][v], t.columns - v * kLanes);
     }
   }
 }
 
 template <int T>
-void line_of(const float* const* wide, int64_t wide_step, const float* narrow, int64_t n,
+void line_of(const float* const* wide, int64_t wide_stride, const float* narrow, int64_t n,
              int64_t channels, float* sums) {
   for (int64_t c = 0; c < channels; c += kLanes) {
     Vec acc[T];
@@ -64,7 +64,7 @@ void line_of(const float* const* wide, int64_t wide_step, const float* narrow, i
     for (int64_t x = 0; x < n; ++x) {
       const Vec factor = load(narrow + x * channels + c);
 #pragma GCC unroll 9
-      for (int64_t t = 0; t < T; ++t) acc[t] += factor * load(wide[t] + x * wide_step + c);
+      for (int64_t t = 0; t < T; ++t) acc[t] += factor * load(wide[t] + x * wide_stride + c);
     }
 #pragma GCC unroll 9
     for (int64_t t = 0; t < T; ++t) add_first(sums + t * channels + c, acc[t], channels - c);
@@ -75,9 +75,9 @@ using LineFn = void (*)(const float* const*, int64_t, const float*, int64_t, int
 constexpr LineFn kLine[kMaxLineTaps] = {line_of<1>, line_of<2>, line_of<3>, line_of<4>, line_of<5>,
                                         line_of<6>, line_of<7>, line_of<8>, line_of<9>};
 
-void line(const float* const* wide, int64_t taps, int64_t wide_step, const float* narrow, int64_t n,
-          int64_t channels, float* sums) {
-  kLine[taps - 1](wide, wide_step, narrow, n, channels, sums);
+void line(const float* const* wide, int64_t taps, int64_t wide_stride, const float* narrow,
+          int64_t n, int64_t channels, float* sums) {
+  kLine[taps - 1](wide, wide_stride, narrow, n, channels, sums);
 }
 
 }  // namespace

@@ -9,22 +9,22 @@ namespace rushlight::kernels {
 
 constexpr int64_t kMaxChannelRows = 8;
 constexpr int64_t kMaxChannelVectors = 2;
-// Vectors are read whole: so many floats must be readable beyond each operand's end.
+// Vectors are read whole: this many floats must be readable after each operand's end.
 constexpr int64_t kChannelSlack = kMaxChannelVectors * 16;
 
 // sums[i][j] += sum over terms t and k of a[t][i][k] b[t][k][j], for j < columns.
 struct ChannelTile {
   int64_t terms;
-  const float* const* a;  // element (i, k) of each at a_offset + i * a_row + k * a_step
-  const float* const* b;  // element (k, j) of each at b_offset + k * b_step + j
+  const float* const* a;  // element (i, k) of each at a_offset + i * a_row + k * a_stride
+  const float* const* b;  // element (k, j) of each at b_offset + k * b_stride + j
   int64_t a_offset;
   int64_t a_row;
-  int64_t a_step;
+  int64_t a_stride;
   int64_t b_offset;
-  int64_t b_step;
+  int64_t b_stride;
   int64_t k;
-  float* sums;  // element (i, j) at i * sums_step + j
-  int64_t sums_step;
+  float* sums;  // element (i, j) at i * sums_stride + j
+  int64_t sums_stride;
   int64_t columns;  // at most as many as the vectors have lanes
 };
 
@@ -35,9 +35,9 @@ struct ChannelLoops {
   int64_t rows;  // most of a tile
   void (*tile[kMaxChannelVectors][kMaxChannelRows])(const ChannelTile& tile);
   // The gradient of depthwise weights: sums[t * channels + c] += sum over pixels x < n of
-  // wide[t][x * wide_step + c] * narrow[x * channels + c], for all channels and at most
+  // wide[t][x * wide_stride + c] * narrow[x * channels + c], for all channels and at most
   // kMaxLineTaps taps.
-  void (*line)(const float* const* wide, int64_t taps, int64_t wide_step, const float* narrow,
+  void (*line)(const float* const* wide, int64_t taps, int64_t wide_stride, const float* narrow,
                int64_t n, int64_t channels, float* sums);
 };
 

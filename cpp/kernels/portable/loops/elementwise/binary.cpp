@@ -159,7 +159,7 @@ bool within_reach(double a, double b) { return vabs(a) < vabs(b) * kDoubleModRea
 bool within_reach(double, double) { return false; }
 #endif
 
-// The quotient may be one too great, which the last step undoes.
+// The quotient may be one too great, which the last correction undoes.
 float small_mod(float a, float b) {
   const double x = static_cast<double>(vabs(a));
   const double y = static_cast<double>(vabs(b));
@@ -208,7 +208,8 @@ struct FloatRemainder {
   }
 };
 
-// Not floor(a / b), whose rounding may carry it to the next integer; torch has the same steps.
+// Not floor(a / b), whose rounding may carry it to the next integer; torch computes it in the same
+// way.
 struct FloatFloorDiv {
   template <typename T>
   static T finish(T m, T a, T b) {
@@ -311,13 +312,13 @@ struct ShiftRight {
 double of_bits(uint64_t bits) { return double_of(bits); }
 float of_bits(uint32_t bits) { return float_of(bits); }
 
-// The next number after a towards b; `step` as BinaryOp has it.
+// The next number after a towards b; `unit` as BinaryOp has it.
 template <typename T, typename Bits>
-T next_after(T a, T b, Bits step) {
+T next_after(T a, T b, Bits unit) {
   const Bits x = bits_of(a);
   const Bits sign = bits_of(b) & (Bits{1} << (8 * sizeof(Bits) - 1));
-  const Bits moved = (b > a) == (a > T(0)) ? x + step : x - step;
-  const T next = of_bits(a == T(0) ? step | sign : moved);
+  const Bits moved = (b > a) == (a > T(0)) ? x + unit : x - unit;
+  const T next = of_bits(a == T(0) ? unit | sign : moved);
   const T result = a == b ? b : next;
   return (a != a) | (b != b) ? a + b : result;
 }
@@ -327,9 +328,9 @@ void next_after_loop(const void* const* in, void* out, size_t n, LoopArgs* args)
   const T* a = static_cast<const T*>(in[0]);
   const T* b = static_cast<const T*>(in[1]);
   T* y = static_cast<T*>(out);
-  const Bits step = static_cast<Bits>(args->i[0]);
+  const Bits unit = static_cast<Bits>(args->i[0]);
   RL_VECTORIZE
-  for (size_t i = 0; i < n; ++i) y[i] = next_after(a[i], b[i], step);
+  for (size_t i = 0; i < n; ++i) y[i] = next_after(a[i], b[i], unit);
 }
 
 // float16: divided by 2^112, its bits are the upper ones of float's, subnormals included, and 2^16

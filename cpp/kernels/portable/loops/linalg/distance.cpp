@@ -11,7 +11,7 @@ namespace {
 float magnitude(float d) { return fabsf(d); }
 double magnitude(double d) { return fabs(d); }
 
-// Of whole vectors.
+// The folds below take whole vectors.
 struct Nonzero {
   template <typename V>
   static V fold(V acc, V d) {

@@ -15,7 +15,7 @@ enum class Distance { Nonzero, Absolute, Squared, Power, Greatest, Count };
 // columns is a multiple of kDistanceLanes.
 using DistanceFn = void (*)(const void* a, size_t n, const void* columns, size_t pitch,
                             size_t count, double p, void* acc);
-// What is left to do with the sums: a root.
+// The last operation on the sums: a root.
 using DistanceRootFn = void (*)(void* acc, size_t count, double p);
 
 constexpr size_t kDistanceLanes = 16;

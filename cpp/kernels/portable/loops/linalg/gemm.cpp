@@ -22,7 +22,7 @@ template <int V>
 inline void store_row(const GemmTile& t, const Vec* sums, int64_t i) {
   const Vec alpha = splat(t.alpha);
   const Vec beta = splat(t.beta);
-  float* c = t.c + i * t.c_step;
+  float* c = t.c + i * t.c_stride;
   const float* add = t.add == nullptr ? nullptr : t.add + i * t.add_row;
 #pragma GCC unroll 16
   for (int64_t v = 0; v < V; ++v) {
@@ -55,7 +55,7 @@ void tile(const GemmTile& t) {
       for (int64_t v = 0; v < V; ++v) sums[i][v] = add_product(sums[i][v], row[v], factor);
     }
     a += H;
-    b += t.b_step;
+    b += t.b_stride;
   }
 #pragma GCC unroll 16
   for (int64_t i = 0; i < H; ++i) store_row<V>(t, sums[i], i);
@@ -79,46 +79,47 @@ void pack_rows(const float* const* rows, int count, int64_t n, float* out, int64
 }
 
 template <int V>
-void pack_full_columns(const float* in, int64_t step, int64_t n, float* out, int64_t pitch) {
+void pack_full_columns(const float* in, int64_t stride, int64_t n, float* out, int64_t pitch) {
   for (int64_t k = 0; k < n; ++k) {
 #pragma GCC unroll 4
     for (int64_t v = 0; v < V; ++v)
-      store(out + k * pitch + v * kLanes, load(in + k * step + v * kLanes));
+      store(out + k * pitch + v * kLanes, load(in + k * stride + v * kLanes));
   }
 }
 
-void pack_columns(const float* in, int64_t step, int count, int64_t n, float* out, int64_t pitch) {
-  if (count == kLanes && pitch == kLanes) return pack_full_columns<1>(in, step, n, out, pitch);
+void pack_columns(const float* in, int64_t stride, int count, int64_t n, float* out,
+                  int64_t pitch) {
+  if (count == kLanes && pitch == kLanes) return pack_full_columns<1>(in, stride, n, out, pitch);
   if (count == 2 * kLanes && pitch == 2 * kLanes) {
-    return pack_full_columns<2>(in, step, n, out, pitch);
+    return pack_full_columns<2>(in, stride, n, out, pitch);
   }
   for (int64_t k = 0; k < n; ++k) {
     float* row = out + k * pitch;
-    for (int64_t i = 0; i < count; ++i) row[i] = in[k * step + i];
+    for (int64_t i = 0; i < count; ++i) row[i] = in[k * stride + i];
     for (int64_t i = count; i < pitch; ++i) row[i] = 0;
   }
 }
 
 template <int R, int S>
-void dot_tile(const float* a, int64_t a_step, const float* b, int64_t b_step, int64_t n,
+void dot_tile(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t n,
               float* sums) {
   Vec acc[R][S] = {};
   int64_t k = 0;
   for (; k + kLanes <= n; k += kLanes) {
     Vec right[S];
 #pragma GCC unroll 4
-    for (int64_t s = 0; s < S; ++s) right[s] = load(b + s * b_step + k);
+    for (int64_t s = 0; s < S; ++s) right[s] = load(b + s * b_stride + k);
 #pragma GCC unroll 4
     for (int64_t r = 0; r < R; ++r) {
-      const Vec left = load(a + r * a_step + k);
+      const Vec left = load(a + r * a_stride + k);
 #pragma GCC unroll 4
       for (int64_t s = 0; s < S; ++s) acc[r][s] += left * right[s];
     }
   }
   for (int64_t r = 0; r < R; ++r) {
-    const Vec left = load_first(a + r * a_step + k, n - k);
+    const Vec left = load_first(a + r * a_stride + k, n - k);
     for (int64_t s = 0; s < S; ++s) {
-      if (k < n) acc[r][s] += left * load_first(b + s * b_step + k, n - k);
+      if (k < n) acc[r][s] += left * load_first(b + s * b_stride + k, n - k);
       sums[r * kDotRows + s] = sum_lanes(acc[r][s]);
     }
   }
@@ -132,9 +133,9 @@ constexpr DotFn kDot[kDotRows][kDotRows] = {
     {dot_tile<4, 1>, dot_tile<4, 2>, dot_tile<4, 3>, dot_tile<4, 4>},
 };
 
-void dot(const float* a, int64_t a_step, int rows, const float* b, int64_t b_step, int cols,
+void dot(const float* a, int64_t a_stride, int rows, const float* b, int64_t b_stride, int cols,
          int64_t k, float* sums) {
-  kDot[rows - 1][cols - 1](a, a_step, b, b_step, k, sums);
+  kDot[rows - 1][cols - 1](a, a_stride, b, b_stride, k, sums);
 }
 
 template <int H>

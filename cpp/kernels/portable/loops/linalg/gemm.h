@@ -12,10 +12,10 @@ namespace rushlight::kernels {
 struct GemmTile {
   int64_t k = 0;
   const float* a = nullptr;  // packed: element (i, k) at k * height + i
-  const float* b = nullptr;  // element (k, j) at k * b_step + j
-  int64_t b_step = 0;
-  float* c = nullptr;  // element (i, j) at i * c_step + j
-  int64_t c_step = 0;
+  const float* b = nullptr;  // element (k, j) at k * b_stride + j
+  int64_t b_stride = 0;
+  float* c = nullptr;  // element (i, j) at i * c_stride + j
+  int64_t c_stride = 0;
   const float* add = nullptr;  // element (i, j) at i * add_row + j * add_col; nullptr adds nothing
   int64_t add_row = 0;
   int64_t add_col = 0;  // 0 or 1
@@ -26,7 +26,7 @@ using GemmTileFn = void (*)(const GemmTile& tile);
 
 constexpr int kMaxTileHeight = 14;
 constexpr int64_t kPanelVectors = 2;  // width of a full panel of B, in vectors
-constexpr int kMaxWideHeight = 6;     // rows of A for which B is read as it lies
+constexpr int kMaxWideHeight = 6;     // rows of A for which B is read in place
 constexpr int64_t kMaxTileFloats = int64_t{28} * 16;
 constexpr int64_t kMaxPanelWidth = int64_t{2} * 16;
 constexpr int64_t kDotRows = 4;  // most rows of one call of `dot`, on either side
@@ -43,13 +43,13 @@ struct GemmLoops {
   // out[k * pitch + i] = rows[i][k] for i < count <= lanes, k < n. Writes up to `lanes` elements
   // at each k (garbage beyond `count`, which the next k overwrites if it is within the pitch).
   void (*pack_rows)(const float* const* rows, int count, int64_t n, float* out, int64_t pitch);
-  // out[k * pitch + i] = in[k * step + i] for i < count, k < n; zeros from count to pitch.
-  void (*pack_columns)(const float* in, int64_t step, int count, int64_t n, float* out,
+  // out[k * pitch + i] = in[k * stride + i] for i < count, k < n; zeros from count to pitch.
+  void (*pack_columns)(const float* in, int64_t stride, int count, int64_t n, float* out,
                        int64_t pitch);
-  // sums[r * kDotRows + s] = sum over k of a[r * a_step + k] * b[s * b_step + k], for r < rows,
+  // sums[r * kDotRows + s] = sum over k of a[r * a_stride + k] * b[s * b_stride + k], for r < rows,
   // s < cols.
-  void (*dot)(const float* a, int64_t a_step, int rows, const float* b, int64_t b_step, int cols,
-              int64_t k, float* sums);
+  void (*dot)(const float* a, int64_t a_stride, int rows, const float* b, int64_t b_stride,
+              int cols, int64_t k, float* sums);
 };
 
 RL_LOOPS(GemmLoops, gemm_loops)

@@ -22,12 +22,12 @@ void scalar_tile(const ProductTile<T>& t, int64_t height) {
     T sums[kWidth] = {};
     const T* b = t.b;
     for (int64_t k = 0; k < t.k; ++k) {
-      const T factor = t.a[i * t.a_step + k];
+      const T factor = t.a[i * t.a_stride + k];
 #pragma GCC unroll 4
       for (int64_t j = 0; j < kWidth; ++j) sums[j] += factor * b[j];
-      b += t.b_step;
+      b += t.b_stride;
     }
-    for (int64_t j = 0; j < kWidth; ++j) t.sums[i * t.sums_step + j] += sums[j];
+    for (int64_t j = 0; j < kWidth; ++j) t.sums[i * t.sums_stride + j] += sums[j];
   }
 }
 
@@ -42,7 +42,7 @@ void tile(const ProductTile<T>& t) {
   for (int64_t i = 0; i < H; ++i) {
 #pragma GCC unroll 2
     for (int64_t v = 0; v < kVectors; ++v) {
-      sums[i][v] = *reinterpret_cast<const Memory*>(t.sums + i * t.sums_step + v * kCount);
+      sums[i][v] = *reinterpret_cast<const Memory*>(t.sums + i * t.sums_stride + v * kCount);
     }
   }
   const T* b = t.b;
@@ -54,17 +54,17 @@ void tile(const ProductTile<T>& t) {
     }
 #pragma GCC unroll 8
     for (int64_t i = 0; i < H; ++i) {
-      const V factor = t.a[i * t.a_step + k] - V{};
+      const V factor = t.a[i * t.a_stride + k] - V{};
 #pragma GCC unroll 2
       for (int64_t v = 0; v < kVectors; ++v) sums[i][v] += factor * row[v];
     }
-    b += t.b_step;
+    b += t.b_stride;
   }
 #pragma GCC unroll 8
   for (int64_t i = 0; i < H; ++i) {
 #pragma GCC unroll 2
     for (int64_t v = 0; v < kVectors; ++v) {
-      *reinterpret_cast<Memory*>(t.sums + i * t.sums_step + v * kCount) = sums[i][v];
+      *reinterpret_cast<Memory*>(t.sums + i * t.sums_stride + v * kCount) = sums[i][v];
     }
   }
 }

@@ -10,16 +10,16 @@ namespace rushlight::kernels {
 
 constexpr int64_t kProductRows = 6;  // most rows of one tile
 
-// Factors lie row by row, `step` elements apart, the columns of b and of the sums side by side.
+// Rows of the factors are `stride` elements apart; the columns of b and of the sums are dense.
 template <typename T>
 struct ProductTile {
   int64_t k;
   const T* a;
-  int64_t a_step;
+  int64_t a_stride;
   const T* b;
-  int64_t b_step;
+  int64_t b_stride;
   T* sums;
-  int64_t sums_step;
+  int64_t sums_stride;
 };
 
 template <typename T>

@@ -14,26 +14,26 @@ struct Lowest<int64_t> {
 
 // kStride is 0 for a stride known only at run time.
 template <typename T, int kStride>
-void max_strided(const T* x, int64_t stride, size_t n, int32_t at, int32_t at_step, T* best,
+void max_strided(const T* x, int64_t stride, size_t n, int32_t at, int32_t at_stride, T* best,
                  int32_t* index) {
-  const int64_t step = kStride > 0 ? kStride : stride;
+  const int64_t known_stride = kStride > 0 ? kStride : stride;
   RL_VECTORIZE
   for (size_t i = 0; i < n; ++i) {
-    const T value = x[static_cast<int64_t>(i) * step];
+    const T value = x[static_cast<int64_t>(i) * known_stride];
     const bool better = (value > best[i]) | (value != value);
     best[i] = better ? value : best[i];
-    index[i] = better ? at + static_cast<int32_t>(i) * at_step : index[i];
+    index[i] = better ? at + static_cast<int32_t>(i) * at_stride : index[i];
   }
 }
 
 template <typename T>
-void max(const void* in, int64_t stride, size_t n, int32_t at, int32_t at_step, void* best_out,
+void max(const void* in, int64_t stride, size_t n, int32_t at, int32_t at_stride, void* best_out,
          int32_t* index) {
   const T* x = static_cast<const T*>(in);
   T* best = static_cast<T*>(best_out);
-  if (stride == 1) return max_strided<T, 1>(x, stride, n, at, at_step, best, index);
-  if (stride == 2) return max_strided<T, 2>(x, stride, n, at, at_step, best, index);
-  max_strided<T, 0>(x, stride, n, at, at_step, best, index);
+  if (stride == 1) return max_strided<T, 1>(x, stride, n, at, at_stride, best, index);
+  if (stride == 2) return max_strided<T, 2>(x, stride, n, at, at_stride, best, index);
+  max_strided<T, 0>(x, stride, n, at, at_stride, best, index);
 }
 
 constexpr int64_t kMaxLanes = 16;
@@ -43,7 +43,7 @@ constexpr int64_t kMaxLanes = 16;
 template <typename T>
 void max_run(const T* x, int64_t n, int32_t at, T* best_out, int32_t* index) {
   T best = *best_out;
-  int32_t found = *index;
+  int32_t best_at = *index;
   int64_t i = 0;
   if (n >= 2 * kMaxLanes) {
     T lanes[kMaxLanes];
@@ -68,17 +68,17 @@ void max_run(const T* x, int64_t n, int32_t at, T* best_out, int32_t* index) {
       best = greatest;
       int64_t first = 0;
       while (x[first] != greatest) ++first;
-      found = at + static_cast<int32_t>(first);
+      best_at = at + static_cast<int32_t>(first);
     }
   }
   for (; i < n; ++i) {
     const T value = x[i];
     const bool better = (value > best) | (value != value);
     best = better ? value : best;
-    found = better ? at + static_cast<int32_t>(i) : found;
+    best_at = better ? at + static_cast<int32_t>(i) : best_at;
   }
   *best_out = best;
-  *index = found;
+  *index = best_at;
 }
 
 template <typename T>

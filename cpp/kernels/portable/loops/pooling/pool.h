@@ -12,8 +12,8 @@ namespace rushlight::kernels {
 // x, best and acc have the type of the table's row.
 
 // best[i] is the greatest element so far and index[i] where it lies; takes x[i * stride], which
-// lies at `at` + i * at_step, if it is greater or NaN.
-using PoolMaxFn = void (*)(const void* x, int64_t stride, size_t n, int32_t at, int32_t at_step,
+// lies at `at` + i * at_stride, if it is greater or NaN.
+using PoolMaxFn = void (*)(const void* x, int64_t stride, size_t n, int32_t at, int32_t at_stride,
                            void* best, int32_t* index);
 // The same for windows: best[i] takes columns[begin[i]] to columns[end[i] - 1], counted from
 // `first` and cut off at `first` and `last`; column 0 lies at `at`.

@@ -55,10 +55,10 @@ Truth folded(Truth a, Truth b) {
 }
 
 template <Fold kFold, typename T>
-void fold(const void* from, int64_t step, void* to, const int64_t* places, size_t n) {
+void fold(const void* from, int64_t stride, void* to, const int64_t* places, size_t n) {
   const T* x = static_cast<const T*>(from);
   T* y = static_cast<T*>(to);
-  for (size_t i = 0; i < n; ++i, x += step) {
+  for (size_t i = 0; i < n; ++i, x += stride) {
     T& here = y[places[i]];
     here = folded<kFold>(here, *x);
   }

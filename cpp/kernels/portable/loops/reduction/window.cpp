@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kWidth = kPanelVectors * kLanes;
 constexpr int kCachedTaps = 27;
 
-// What one tap meets at each pixel of a panel, relative to the origin of a channel.
+// The input that one tap reads for each pixel of a panel, relative to the origin of a channel.
 struct Tap {
   int64_t delta;                // of the tap against the first one
   int32_t index[kWidth];        // offset, 0 where it lies outside
@@ -21,18 +21,19 @@ struct Pixels {
   int count;
   int32_t at[kMaxSpatial][kWidth];
   int64_t offset[kWidth];
-  int step[kPanelVectors];  // between the lanes of a vector: 1, 2, or 0 for any other pattern
+  int lane_stride[kPanelVectors];  // between the lanes of a vector: 1, 2, or 0 for any other
+                                   // pattern
 };
 
-// The step between the offsets of the lanes from `first` on, if it is 1 or 2 between all of them.
-int step_of(const Pixels& pixels, int64_t first) {
+// The stride between the offsets of the lanes from `first` on, if it is 1 or 2 between all of them.
+int stride_of(const Pixels& pixels, int64_t first) {
   const int64_t end = first + kLanes < pixels.count ? first + kLanes : pixels.count;
   if (end - first < 2) return 0;
-  const int64_t step = pixels.offset[first + 1] - pixels.offset[first];
+  const int64_t stride = pixels.offset[first + 1] - pixels.offset[first];
   for (int64_t i = first + 2; i < end; ++i) {
-    if (pixels.offset[i] - pixels.offset[i - 1] != step) return 0;
+    if (pixels.offset[i] - pixels.offset[i - 1] != stride) return 0;
   }
-  return step == 1 || step == 2 ? static_cast<int>(step) : 0;
+  return stride == 1 || stride == 2 ? static_cast<int>(stride) : 0;
 }
 
 void locate(const Window& w, int64_t first, int count, Pixels* pixels) {
@@ -46,7 +47,7 @@ void locate(const Window& w, int64_t first, int count, Pixels* pixels) {
     for (size_t s = 0; s < kMaxSpatial; ++s) {
       const int64_t at = o[s] * w.stride[s] - w.padding[s];
       pixels->at[s][i] = static_cast<int32_t>(at);
-      offset += at * w.step[s];
+      offset += at * w.strides[s];
     }
     pixels->offset[i] = offset;
     for (size_t s = kMaxSpatial; s-- > 0;) {
@@ -54,7 +55,8 @@ void locate(const Window& w, int64_t first, int count, Pixels* pixels) {
       o[s] = 0;
     }
   }
-  for (int64_t v = 0; v < kPanelVectors; ++v) pixels->step[v] = step_of(*pixels, v * kLanes);
+  for (int64_t v = 0; v < kPanelVectors; ++v)
+    pixels->lane_stride[v] = stride_of(*pixels, v * kLanes);
 }
 
 void meet(const Window& w, const Pixels& p, const int32_t* position, Tap* tap) {
@@ -62,7 +64,7 @@ void meet(const Window& w, const Pixels& p, const int32_t* position, Tap* tap) {
   int64_t delta = 0;
   for (size_t s = 0; s < kMaxSpatial; ++s) {
     shift[s] = position[s] * w.dilation[s];
-    delta += shift[s] * w.step[s];
+    delta += shift[s] * w.strides[s];
   }
   tap->delta = delta;
   for (int i = 0; i < p.count; ++i) {
@@ -88,13 +90,13 @@ Vec gather(const float* in, const int32_t* index) {
 void copy_line(const Window& w, const Pixels& pixels, const Tap& tap, int64_t base, int64_t pitch,
                float* out) {
   for (int64_t v = 0; v * kLanes < pitch; ++v) {
-    const int step = pixels.step[v];
+    const int stride = pixels.lane_stride[v];
     const int64_t start = base + tap.delta + pixels.offset[v * kLanes];
     // Lanes in the padding are read, too, and masked out; so all of them must be in the tensor.
-    const bool readable = step != 0 && start >= 0 && start + step * kLanes <= w.size;
-    const Vec values = !readable   ? gather(w.data + base, tap.index + v * kLanes)
-                       : step == 1 ? load(w.data + start)
-                                   : load_even(w.data + start);
+    const bool readable = stride != 0 && start >= 0 && start + stride * kLanes <= w.size;
+    const Vec values = !readable     ? gather(w.data + base, tap.index + v * kLanes)
+                       : stride == 1 ? load(w.data + start)
+                                     : load_even(w.data + start);
     const IntVec mask = load_int(tap.inside_mask + v * kLanes);
     store(out + v * kLanes, from_bits(bits(values) & mask));
   }
@@ -118,7 +120,7 @@ void pack_taps(const Window& w, int64_t first, int count, int64_t k0, int64_t n,
                                   static_cast<int32_t>(t % w.kernel[2])};
       meet(w, pixels, position, &tap);
     }
-    copy_line(w, pixels, tap, w.origin + channel * w.channel_step, pitch, out);
+    copy_line(w, pixels, tap, w.origin + channel * w.channel_stride, pitch, out);
     out += pitch;
     if (++t == taps) {
       t = 0;
@@ -127,7 +129,7 @@ void pack_taps(const Window& w, int64_t first, int count, int64_t k0, int64_t n,
   }
 }
 
-// What pixels meet in the padding, a piece of a channel run at a time.
+// Writes the padding that pixels read, a piece of a run of channels at a time.
 constexpr int64_t kZeroRun = 256;
 constexpr float kZeros[kZeroRun] = {};
 
@@ -149,7 +151,7 @@ void pack_channels(const Window& w, int64_t first, int count, int64_t k0, int64_
     if (run > kZeroRun) run = kZeroRun;
     for (int i = 0; i < count; ++i) {
       const bool inside = tap.inside_mask[i] != 0;
-      rows[i] = inside ? w.data + w.origin + tap.index[i] + channel * w.channel_step : kZeros;
+      rows[i] = inside ? w.data + w.origin + tap.index[i] + channel * w.channel_stride : kZeros;
     }
     // From the last group on, as in the product's own packing.
     for (int64_t i = (count - 1) / kLanes * kLanes; i >= 0; i -= kLanes) {

@@ -18,8 +18,8 @@ struct Window {
   const float* data = nullptr;  // the whole input tensor
   int64_t size = 0;             // its elements
   int64_t origin = 0;           // of this image and group in it
-  int64_t channel_step = 0;
-  int64_t step[kMaxSpatial] = {};  // in elements, of the input's spatial dimensions
+  int64_t channel_stride = 0;
+  int64_t strides[kMaxSpatial] = {};  // in elements, of the input's spatial dimensions
   int32_t in[kMaxSpatial] = {};
   int32_t out[kMaxSpatial] = {};
   int32_t kernel[kMaxSpatial] = {};

@@ -7,8 +7,8 @@ namespace {
 
 void radix2(const FftPass& f) {
   for (int64_t p = 0; p < f.m; ++p) {
-    const float w_re = f.w_re[p * f.step];
-    const float w_im = f.w_im[p * f.step];
+    const float w_re = f.w_re[p * f.stride];
+    const float w_im = f.w_im[p * f.stride];
     const float* a_re = f.x_re + f.s * p;
     const float* a_im = f.x_im + f.s * p;
     const float* b_re = a_re + f.s * f.m;
@@ -33,8 +33,8 @@ void radix4(const FftPass& f) {
     float w_re[4];
     float w_im[4];
     for (int k = 1; k < 4; ++k) {
-      w_re[k] = f.w_re[p * k * f.step];
-      w_im[k] = f.w_im[p * k * f.step];
+      w_re[k] = f.w_re[p * k * f.stride];
+      w_im[k] = f.w_im[p * k * f.stride];
     }
     const float* x_re = f.x_re + s * p;
     const float* x_im = f.x_im + s * p;
@@ -78,8 +78,8 @@ struct Rotations {
   explicit Rotations(const FftPass& f) {
     for (int k = 1; k <= r / 2; ++k) {
       for (int j = 1; j <= r / 2; ++j) {
-        cosine[k][j] = f.w_re[j * k % r * f.m * f.step];
-        sine[k][j] = f.w_im[j * k % r * f.m * f.step];
+        cosine[k][j] = f.w_re[j * k % r * f.m * f.stride];
+        sine[k][j] = f.w_im[j * k % r * f.m * f.stride];
       }
     }
   }
@@ -90,14 +90,14 @@ template <int r>
 void odd_radix(const FftPass& f) {
   constexpr int kHalf = r / 2;
   const int64_t s = f.s;
-  const int64_t j_step = s * f.m;
+  const int64_t j_stride = s * f.m;
   const Rotations<r> rotations(f);
   for (int64_t p = 0; p < f.m; ++p) {
     float w_re[r];
     float w_im[r];
     for (int k = 1; k < r; ++k) {
-      w_re[k] = f.w_re[p * k * f.step];
-      w_im[k] = f.w_im[p * k * f.step];
+      w_re[k] = f.w_re[p * k * f.stride];
+      w_im[k] = f.w_im[p * k * f.stride];
     }
     const float* x_re = f.x_re + s * p;
     const float* x_im = f.x_im + s * p;
@@ -112,10 +112,10 @@ void odd_radix(const FftPass& f) {
       float all_re = x_re[q];
       float all_im = x_im[q];
       for (int j = 1; j <= kHalf; ++j) {
-        sum_re[j] = x_re[q + j * j_step] + x_re[q + (r - j) * j_step];
-        sum_im[j] = x_im[q + j * j_step] + x_im[q + (r - j) * j_step];
-        dif_re[j] = x_re[q + j * j_step] - x_re[q + (r - j) * j_step];
-        dif_im[j] = x_im[q + j * j_step] - x_im[q + (r - j) * j_step];
+        sum_re[j] = x_re[q + j * j_stride] + x_re[q + (r - j) * j_stride];
+        sum_im[j] = x_im[q + j * j_stride] + x_im[q + (r - j) * j_stride];
+        dif_re[j] = x_re[q + j * j_stride] - x_re[q + (r - j) * j_stride];
+        dif_im[j] = x_im[q + j * j_stride] - x_im[q + (r - j) * j_stride];
         all_re += sum_re[j];
         all_im += sum_im[j];
       }

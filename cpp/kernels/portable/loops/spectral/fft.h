@@ -21,10 +21,10 @@ struct FftPass {
   float* y_im;
   int64_t m;
   int64_t s;
-  // Roots of unity exp(-2 pi i k / order); w^(p * k) is number p * k * step.
+  // Roots of unity exp(-2 pi i k / order); w^(p * k) is number p * k * stride.
   const float* w_re;
   const float* w_im;
-  int64_t step;
+  int64_t stride;
 };
 
 // Rows of `n` complex numbers and their lanes (fft_plan.h).

@@ -15,6 +15,7 @@ from rushlight.backends.cpu.build.loads import order_of_loads
 from rushlight.backends.cpu.build.origins import Origins
 from rushlight.backends.cpu.graph import panels as pack
 from rushlight.backends.cpu.graph.layout import Layout, NoViewError
+from rushlight.backends.cpu.graph.operations import AnyConvolution, WithEpilogue
 from rushlight.backends.cpu.graph.rewrite import HALVES, MANY, real
 from rushlight.backends.cpu.graph.sizes import (
     Size,
@@ -180,7 +181,9 @@ class Builder:
         """Steps that are added from now on are made of these calls."""
         self._nodes = nodes
 
-    def emit(self, operation: Any, inputs: Sequence[View | None], outputs: Sequence[View]) -> Step:
+    def emit(
+        self, operation: fb.Operation, inputs: Sequence[View | None], outputs: Sequence[View]
+    ) -> Step:
         """Add a step."""
         step = Step(operation, list(inputs), list(outputs), list(self._nodes))
         self.graph.steps.append(step)
@@ -341,6 +344,7 @@ class Builder:
         copies = self.graph.steps[mark:]
         del self.graph.steps[mark:]
         self.graph.steps[mark - 1 : mark - 1] = copies
+        assert isinstance(step.operation, WithEpilogue)
         step.operation.epilogue = self._epilogue(step, term, result)
         return view if is_image else view.moved(view.meta.view(shape_of(cluster.nodes[-1])))
 
@@ -451,7 +455,7 @@ def _added_to(term: Term, result: View) -> View | None:
     return others[0] if at_most_one(meta.shape[1]) or same(meta.steps[1], 1) else None
 
 
-def _adds(operation: Any) -> bool:
-    """Whether the step can add to its results."""
+def _adds(operation: fb.Operation) -> bool:
+    """Whether the epilogue of an operation can add a residual to its results."""
     adding = (fb.ConvolutionKind.DENSE, fb.ConvolutionKind.WINOGRAD)
-    return getattr(operation, "kind", fb.ConvolutionKind.DENSE) in adding
+    return not isinstance(operation, AnyConvolution) or operation.kind in adding

@@ -11,7 +11,7 @@ from torch.fx import Node
 
 from rushlight.backends.cpu.graph.layout import Layout
 from rushlight.backends.cpu.graph.sizes import Size, Sizes, product
-from rushlight.schema.cpu_engine import Place
+from rushlight.schema.cpu_engine import Operation, Place
 
 CHANNELS_LAST = (0, 2, 3, 1)
 
@@ -76,7 +76,7 @@ class Step:
             adds to its result.
     """
 
-    operation: Any
+    operation: Operation
     inputs: list[View | None]
     outputs: list[View]
     nodes: list[Node]

@@ -9,6 +9,7 @@ import torch
 from torch.fx import Node
 
 from rushlight.backends.cpu.build.builder import Builder, merged
+from rushlight.backends.cpu.graph.operations import WithResidual
 from rushlight.backends.cpu.graph.sizes import at_most_one, same, shape_of
 from rushlight.backends.cpu.graph.values import CHANNELS_LAST, Step, View
 from rushlight.backends.cpu.integers import calls, pack
@@ -133,6 +134,7 @@ def _add(step: Step, node: Node, residual: View | None) -> None:
     """Let a step add a residual to its result, if there is one."""
     if residual is not None:
         pair: Any = node.kwargs["pair"]
+        assert isinstance(step.operation, WithResidual)
         step.operation.residual = fb.QuantizedResidual(sum=_operation_of(pair))
         step.operands = [residual]
 

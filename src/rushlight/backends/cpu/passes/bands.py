@@ -170,8 +170,14 @@ def _rows_of(members: Sequence[Step], rows: range) -> list[range]:
     """The rows that each step computes for these of the last one."""
     found = [rows]
     for step in reversed(members[1:]):
-        found.insert(0, _inside(_rows_read(step.operation, found[0]), step))
+        found.insert(0, _inside(_rows_read(_convolution_of(step), found[0]), step))
     return found
+
+
+def _convolution_of(step: Step) -> fb.Convolution:
+    """The operation of a step that is cut by rows."""
+    assert isinstance(step.operation, fb.Convolution)
+    return step.operation
 
 
 def _rows_read(operation: fb.Convolution, rows: range) -> range:
@@ -225,7 +231,9 @@ def _steps_of(graph: Graph, cut: _Cut) -> Iterator[Step]:
     for band in cut.bands:
         image = members[0].inputs[0]
         assert image is not None
-        image = _narrowed(image, _inside(_rows_read(members[0].operation, band[0]), members[0]))
+        image = _narrowed(
+            image, _inside(_rows_read(_convolution_of(members[0]), band[0]), members[0])
+        )
         for step, rows in zip(members, band, strict=True):
             whole = step.outputs[0]
             if step is members[-1]:
@@ -245,7 +253,7 @@ def _narrowed(image: View, rows: range) -> View:
 def _band(step: Step, rows: range, image: View, out: View) -> Step:
     """The convolution of a band, from the rows that it reads to those that it writes."""
     whole = step.outputs[0]
-    operation = copy.deepcopy(step.operation)
+    operation = copy.deepcopy(_convolution_of(step))
     read = _rows_read(operation, rows)
     inside = _inside(read, step)
     operation.padding[0] = inside.start - read.start

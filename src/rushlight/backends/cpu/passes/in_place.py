@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.backends.cpu.graph.operations import residual_of
 from rushlight.backends.cpu.graph.sizes import same
 from rushlight.backends.cpu.graph.values import Graph, Step, View, bytes_of, lives_of
 from rushlight.schema.cpu_engine import Place
@@ -15,7 +16,7 @@ def add_in_place(graph: Graph) -> None:
     """
     lives = {id(memory): (first, last) for memory, first, last in lives_of(graph.steps)}
     for at, step in enumerate(graph.steps):
-        if getattr(step.operation, "residual", None) is None:
+        if residual_of(step.operation) is None:
             continue
         [residual], [out] = step.operands, step.outputs
         old, new = out.memory, residual.memory

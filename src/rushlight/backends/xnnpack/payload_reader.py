@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from rushlight.inspect.model import Actual, Work
+from rushlight.inspect.payloads import PayloadNode, PayloadReader
 from rushlight.schema import xnnpack as fb
 from rushlight.schema.codec import Buffer
 
@@ -42,21 +43,7 @@ class _Value:
     bytes: int
 
 
-@dataclass(slots=True)
-class Node:
-    """One node.
-
-    Attributes:
-        work: its own work.
-        reads, writes: the bytes of its values, by index of the value.
-    """
-
-    work: Work
-    reads: dict[int, int] = field(default_factory=dict)
-    writes: dict[int, int] = field(default_factory=dict)
-
-
-def xnnpack_nodes(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list[Node]:
+def xnnpack_nodes(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list[PayloadNode]:
     """The nodes of a payload.
 
     Args:
@@ -79,44 +66,6 @@ def xnnpack_nodes(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list
         if tensor.external_id != _NONE
     )
     return [_node(node.xnode_union, values if known else {}) for node in graph.xnodes]
-
-
-def joined(nodes: Mapping[str, Node], places: Collection[str]) -> dict[str, Work]:
-    """The work of each node that reports a time, with that of the nodes before it that report none
-    and whose results it uses."""
-    owners: dict[str, str] = {}
-    readers: dict[int, str] = {}
-    for place, node in reversed(list(nodes.items())):
-        timed = place if place in places else None
-        for value in node.writes:
-            timed = timed or owners.get(readers.get(value, ""))
-        if timed is not None:
-            owners[place] = timed
-        readers.update(dict.fromkeys(node.reads, place))
-    members: dict[str, list[Node]] = {}
-    for place, owner in reversed(list(owners.items())):
-        members.setdefault(owner, []).append(nodes[place])
-    return {owner: _together(group) for owner, group in members.items()}
-
-
-def _together(group: Sequence[Node]) -> Work:
-    if len(group) == 1:
-        return group[0].work
-    counted = [node.work for node in group if node.work.flops is not None]
-    main = counted[0] if counted else group[-1].work
-    inner = {value for node in group for value in node.reads}.intersection(
-        value for node in group for value in node.writes
-    )
-    values = {v: n for node in group for v, n in (*node.reads.items(), *node.writes.items())}
-    works = [node.work for node in group]
-    return Work(
-        main.name + "+",
-        sum(work.flops or 0 for work in counted) if counted else None,
-        sum(n for v, n in values.items() if v not in inner) if values else None,
-        list(dict.fromkeys(name for work in works for name in work.nodes)),
-        [s for work in works for s in work.sources],
-        main.is_integer,
-    )
 
 
 def _values(graph: fb.Graph) -> Iterator[tuple[int, _Value]]:
@@ -149,19 +98,19 @@ def _is(actual: Actual | None, dims: Sequence[int] | None) -> bool:
     return sorted(actual or (1,)) == sorted(dims or (1,))
 
 
-def _node(operation: object, values: Mapping[int, _Value]) -> Node:
+def _node(operation: object, values: Mapping[int, _Value]) -> PayloadNode:
     kind = type(operation).__name__
     reads, writes = _operands(operation)
     if not values:  # sizes are unknown, but not which values a node reads and writes
-        return Node(Work(kind), dict.fromkeys(reads, 0), dict.fromkeys(writes, 0))
+        return PayloadNode(Work(kind), dict.fromkeys(reads, 0), dict.fromkeys(writes, 0))
     try:
         sizes = [{v: values[v].bytes for v in numbers} for numbers in (reads, writes)]
         flops = _flops(operation, [values[v].tensor.dims or [] for v in (*reads, *writes)])
         is_integer = _is_integer(operation, [values[v].datatype for v in (*reads, *writes)])
     except (KeyError, IndexError):
-        return Node(Work(kind))
+        return PayloadNode(Work(kind))
     moved = {**sizes[0], **sizes[1]}
-    return Node(Work(kind, flops, sum(moved.values()), is_integer=is_integer), *sizes)
+    return PayloadNode(Work(kind, flops, sum(moved.values()), is_integer=is_integer), *sizes)
 
 
 def _operands(operation: object) -> tuple[list[int], list[int]]:
@@ -204,3 +153,6 @@ def _flops(operation: object, dims: Sequence[Sequence[int]]) -> int | None:
             return 2 * math.prod(dims[0]) * taps * operation.group_output_channels
         return 2 * out * taps * operation.group_input_channels
     return None
+
+
+READER = PayloadReader(xnnpack_nodes)

@@ -7,7 +7,9 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rushlight.backends.cpu.graph.operations import epilogue_of, program_of, residual_of
 from rushlight.inspect.model import Actual, Work
+from rushlight.inspect.payloads import PayloadNode, PayloadReader
 from rushlight.schema import cpu_engine as fb
 from rushlight.schema.codec import Buffer
 from rushlight.schema.sizes import ELEMENT_SIZE
@@ -26,8 +28,8 @@ _OPERATORS: Mapping[fb.ExpressionKind, Callable[[int, int], int]] = {
 }
 
 
-def engine_work(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list[Work]:
-    """The work of each node of a payload.
+def engine_nodes(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list[PayloadNode]:
+    """The nodes of a payload, with the work of each.
 
     Args:
         payload: the payload's bytes.
@@ -45,7 +47,7 @@ def engine_work(payload: Buffer, inputs: Sequence[Actual | None] = ()) -> list[W
             size = known[expression] if 0 <= expression < len(known) else None
             if size is not None and i < len(value.sizes):
                 value.sizes[i], dynamic[i] = size, -1
-    return [_work(graph, node) for node in graph.nodes]
+    return [PayloadNode(_work(graph, node)) for node in graph.nodes]
 
 
 def _evaluate(
@@ -75,11 +77,11 @@ def _value_of(
 
 def _work(graph: fb.Graph, node: fb.Node) -> Work:
     operation = node.operation
-    epilogue = getattr(operation, "epilogue", None)
+    epilogue = epilogue_of(operation)
     more = epilogue is not None and (
         epilogue.clamped or epilogue.added or epilogue.program is not None
     )
-    more = more or getattr(operation, "residual", None) is not None
+    more = more or residual_of(operation) is not None
     name = type(operation).__name__ + ("+" if more else "")
     try:
         flops, moved = _flops(graph, node), _bytes(graph, node)
@@ -117,14 +119,13 @@ def _bytes(graph: fb.Graph, node: fb.Node) -> int:
         out, indices = graph.values[node.outputs[0]], graph.values[node.inputs[1]]
         return 2 * _value_bytes(out) + _value_bytes(indices)
     numbers = {number for number in (*node.inputs, *node.outputs) if number >= 0}
-    epilogue = getattr(operation, "epilogue", None)
-    program = getattr(operation, "program", None) or (epilogue.program if epilogue else None)
+    epilogue, program = epilogue_of(operation), program_of(operation)
     numbers.update(program.operands if program is not None else ())
     if epilogue is not None and epilogue.added:
         numbers.add(epilogue.residual)
     moved = sum(_value_bytes(graph.values[number]) for number in numbers)
     # The residual may share its memory with the result, and is then read as well as written.
-    residual = getattr(operation, "residual", None)
+    residual = residual_of(operation)
     return moved if residual is None else moved + _value_bytes(graph.values[residual.value])
 
 
@@ -148,3 +149,10 @@ def _value_bytes(value: fb.Value) -> int:
     value = _fixed(value)
     counted = [n for n, stride in zip(value.sizes, value.strides, strict=True) if stride != 0]
     return math.prod(counted) * ELEMENT_SIZE[value.dtype]
+
+
+def _scratch_bytes(payload: Buffer) -> int:
+    return int(fb.unpack(payload).scratch_size)
+
+
+READER = PayloadReader(engine_nodes, _scratch_bytes)

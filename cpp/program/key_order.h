@@ -1,0 +1,27 @@
+// The keys of named data in order, for a binary search: backends ask for each of their weights by
+// its key.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/core/named_data.h"
+
+namespace rushlight {
+
+class KeyOrder {
+ public:
+  // Sorts the keys of `data`. `order` has room for data.n_keys() numbers, which are written here
+  // and must outlive this object.
+  void sort(const NamedData& data, uint32_t* order);
+  void clear() { order_ = nullptr; }
+
+  // The first of the entries of `data` with this key; data.n_keys() if there is none. Without
+  // sort(), by a linear search.
+  size_t find(const NamedData& data, StringView key) const;
+
+ private:
+  const uint32_t* order_ = nullptr;
+};
+
+}  // namespace rushlight

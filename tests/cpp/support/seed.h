@@ -1,0 +1,39 @@
+// Where the draws of a C++ test start: at a number from the test's own name, or at the one that
+// RUSHLIGHT_TEST_SEED holds. It is printed, so that a run can be repeated or begun elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#ifndef RL_TEST_NAME  // set by the build
+#define RL_TEST_NAME "test"
+#endif
+
+namespace rushlight {
+namespace test {
+
+// The number that all draws of this process start from.
+inline uint32_t base_seed() {
+  static const uint32_t seed = [] {
+    uint32_t value = 2166136261u;
+    for (const char* c = RL_TEST_NAME; *c != 0; ++c) {
+      value = (value ^ static_cast<uint8_t>(*c)) * 16777619u;  // FNV-1a
+    }
+    const char* given = std::getenv("RUSHLIGHT_TEST_SEED");
+    if (given != nullptr) value = static_cast<uint32_t>(std::strtoul(given, nullptr, 10));
+    std::fprintf(stderr, "%s draws with RUSHLIGHT_TEST_SEED=%u\n", RL_TEST_NAME, value);
+    return value;
+  }();
+  return seed;
+}
+
+// The seed of one generator of the test's, by a number of its own.
+inline uint32_t seed_for(uint64_t generator) {
+  uint64_t mixed = (generator << 32 | base_seed()) * 0x9e3779b97f4a7c15u;
+  mixed ^= mixed >> 29;
+  return static_cast<uint32_t>((mixed * 0xbf58476d1ce4e5b9u) >> 32);
+}
+
+}  // namespace test
+}  // namespace rushlight

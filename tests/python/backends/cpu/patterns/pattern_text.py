@@ -1,0 +1,36 @@
+"""What patterns of the engine make of a graph, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from pass_text import text, traced
+
+from rushlight.backends.cpu.graph.rewrite import Rewriter
+from rushlight.edge.constants import Constants
+from rushlight.edge.passes.scalar_to_tensor import scalar_to_tensor
+from rushlight.edge.passes.views_to_copies import views_to_copies
+from rushlight.ir.rewrite import remove_dead
+
+
+def after(
+    pattern: Callable[[Rewriter], Any],
+    function: Callable[..., Any],
+    *args: torch.Tensor,
+    dynamic: bool = False,
+    **constants: Any,
+) -> str:
+    """The text of `function`'s graph, in the Edge dialect, when the pattern has changed it."""
+    program = traced(function, *args, dynamic=dynamic, **constants)
+    views_to_copies(program.graph)
+    own = Constants(program)
+    scalar_to_tensor(own)
+    own.drop_unused()
+    pattern(Rewriter(program))
+    remove_dead(program.graph)
+    for node in program.graph.find_nodes(op="placeholder"):
+        if node.name in constants and not node.users:
+            program.graph.erase_node(node)
+    return text(program)
