@@ -1,4 +1,4 @@
-"""Two builds of Rushlight in turns: what a change costs or gains.
+"""Compares two builds of Rushlight, run in turns: the cost or gain of a change.
 
 The other build is a checkout with an environment of its own (`git clone`, `git checkout`,
 `make ext`). Each build lowers the same traced program in its own process, which gives the CPU

@@ -1,4 +1,4 @@
-"""What the map to Python lines costs: bytes of the file, CPU time and memory of an export.
+"""The cost of the map to Python lines: bytes of the file, CPU time and memory of an export.
 
 Every row is a process of its own, which exports the model unchecked: `lstm WIDTH STEPS` is an LSTM
 of two layers, others are names from benchmarks/models.py. "map" is what the file has by default,

@@ -1,5 +1,5 @@
-"""What one call of a delegate costs beside its work: programs of 1 and of 101 delegates in a row,
-whose backend does nothing but look at its arguments, two tensors of four numbers.
+"""The overhead of one call of a delegate: programs of 1 and of 101 delegates in a row, whose
+backend only looks at its arguments, two tensors of four numbers.
 
 The difference, by 100, is the price of one more call. Backends: one in C++, one behind the C struct
 of rl_backend_v1.h, one in Python; and the same in C++ for real ExecuTorch, called from Python (its

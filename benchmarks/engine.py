@@ -115,7 +115,7 @@ def side_of(python: str) -> Side:
 def started(
     pythons: Mapping[str, str], runtime: Callable[[str], str] = str
 ) -> Iterator[dict[str, Side]]:
-    """A process for each engine, with the engine imported: `runtime` says which, by name."""
+    """A process for each engine, with the runtime imported that `runtime` returns for its name."""
     with ExitStack() as stack:
         sides = {name: stack.enter_context(side_of(python)) for name, python in pythons.items()}
         for name, side in sides.items():
@@ -130,7 +130,7 @@ def _lower_all(
     files: dict[str, str] = {}
     seconds: dict[str, float | None] = {}
     for by, side in makers.items():
-        # A process has lowered something before it is timed: what that imports is in memory.
+        # A process lowers something before it is timed, so that its imports are done.
         _lower(work, side, by, "linear_relu")
         files[by], seconds[by] = _lower(work, side, by, name)
     return files, seconds
@@ -175,7 +175,7 @@ def _measure(
 
 
 def _check(work: common.Workshop, side: Side, name: str, by: str) -> None:
-    """Ends the run if a result is not eager's."""
+    """Exit if a result departs from eager's."""
     path = str(work.folder / "out.npz")
     side.call("outputs", path=path)
     with np.load(work.data(name)) as eager, np.load(path) as outputs:

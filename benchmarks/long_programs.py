@@ -1,4 +1,4 @@
-"""What programs of many calls cost: CPU seconds of an export by stage, as they grow.
+"""The cost of programs with many calls: CPU seconds of an export by stage, as they grow.
 
 Every step of the compiler is linear, so that a program of twice as many calls takes twice as long;
 so are loading it and its first run. The last column is the whole export, verification included,
@@ -53,7 +53,7 @@ class Residual(Chain):
 
 
 class Alternating(Chain):
-    """What backends take and what none has, in turn."""
+    """Operators that backends take and operators that none takes, alternately."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for _ in range(self.times):

@@ -1,5 +1,5 @@
-"""What of PyTorch's operator database, and of ExecuTorch's operator suite, runs here and in
-ExecuTorch's portable library; written to docs/coverage.md.
+"""The share of PyTorch's operator database and of ExecuTorch's operator suite that runs here and
+in ExecuTorch's portable library; written to docs/coverage.md.
 
 Every operator's calls (three in float32, one in integers or bools) are exported, run and compared
 with eager; tests/ops/test_opinfo_path.py and tests/e2e/executorch/test_executorch_suite.py hold
@@ -129,7 +129,7 @@ def suite_cases(python: Path) -> list[Path]:
 
 
 def our_suite_outcomes(paths: Sequence[Path]) -> Outcomes:
-    """What this runtime makes of ExecuTorch's suite, by case."""
+    """The outcomes of ExecuTorch's suite in this runtime, by case."""
     outcomes = {}
     for path in paths:
         outcomes[path.stem] = [opinfo_path.program_outcome(torch.export.load(path))]
@@ -156,7 +156,7 @@ def _runs(call: opinfo.Call) -> bool:
 
 
 def suite_outcomes(paths: Sequence[Path], peer: Peer) -> Outcomes:
-    """What ExecuTorch's portable library makes of its own suite, by case."""
+    """The outcomes of ExecuTorch's suite in its own portable library, by case."""
     kept = json.loads(SUITE_CACHE.read_text()) if SUITE_CACHE.exists() else {}
     for path in paths:
         if path.stem not in kept:

@@ -1,4 +1,4 @@
-"""What a call costs besides the work: programs of 1 and of 50 additions of four numbers.
+"""The overhead of a call: programs of 1 and of 50 additions of four numbers.
 
 From Python, on one thread; processes take turns. The slope is the price of one more operator.
 ExecuTorch is called as `method.execute([x, y])` with torch tensors, ours as `module(x, y)` with

@@ -195,7 +195,7 @@ class Row:
         self.sqnr = sqnr
 
     def figures(self) -> dict[str, Any]:
-        """What goes to JSON."""
+        """The row as JSON."""
         return {
             "case": self.case,
             "threads": self.speed.threads,

@@ -1,4 +1,4 @@
-"""What static int8 costs models of images, beside ONNX Runtime's and ExecuTorch's quantizers.
+"""The loss of image models in static int8, beside ONNX Runtime's and ExecuTorch's quantizers.
 
 Each quantises the same model with the same calibration images, and computes the same other images:
 ours by the recipe int8, in our runtime with the cpu backend; ExecuTorch's XNNPACKQuantizer as the
@@ -174,7 +174,7 @@ def _time_ranges(arguments: argparse.Namespace) -> None:
 def _seconds(
     work: common.Workshop, name: str, images: Sequence[Array]
 ) -> tuple[float, float, float]:
-    """Of CPU on one thread: the model's runs, the same observed, and the search for the ranges."""
+    """CPU seconds on one thread: the model's runs, observed runs, and the search for the ranges."""
     import torch
     from torchao.quantization.pt2e.quantize_pt2e import prepare_pt2e
 

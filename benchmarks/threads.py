@@ -1,4 +1,4 @@
-"""What a second thread gains: kernels of float32 on one thread and on several, ours and eager's.
+"""The gain of more threads: kernels of float32 on one thread and on several, ours and eager's.
 
 The four take turns and the best of --repeat rounds counts. "speedup" is the time on one thread over
 that on several. As in `kernels.py`, eager runs the functional operator: its time includes a
@@ -56,7 +56,7 @@ def measure(call: kernels.Call, threads: int, rounds: int) -> dict[str, float]:
     def eager(count: int) -> kernels.Timed:
         def timed(repeats: int) -> float:
             torch.set_num_threads(count)
-            call.run()  # which makes the threads
+            call.run()  # the first run starts the threads
             return call.eager(repeats)
 
         return timed

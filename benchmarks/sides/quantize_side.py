@@ -96,7 +96,7 @@ def _lower_executorch(exported: Any, file: str, dynamic: bool) -> None:
 
 
 def executorch_outputs(program: str, calibration: str, tests: str, outputs: str) -> None:
-    """What the graph that XNNPACKQuantizer makes computes of the tests: ``out0`` ..."""
+    """Run the tests by the graph that XNNPACKQuantizer makes, and write ``out0`` ..."""
     import numpy as np
     import torch
 
@@ -151,7 +151,7 @@ def onnxruntime(onnx: str, calibration: str, file: str, recipe: str) -> None:
 def onnxruntime_outputs(
     onnx: str, calibration: str, tests: str, outputs: str, per_channel: bool
 ) -> None:
-    """What the model that its static quantizer makes computes of the tests: ``out0`` ..."""
+    """Run the tests by the model that ONNX Runtime's static quantizer makes; write ``out0`` ..."""
     import numpy as np
     import onnx as library
     import onnxruntime as runtime

@@ -1,4 +1,4 @@
-"""docs/coverage.md, from the outcomes that ``op_coverage.py`` finds."""
+"""Writes docs/coverage.md from the outcomes of ``op_coverage.py``."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def reason_of(refusal: Outcome) -> str:
 
 
 def failing(sides: Mapping[str, Outcomes]) -> str:
-    """What fails here, by name."""
+    """The calls that fail here, by name."""
     ours = next(iter(sides.values()))
     lines = [
         f"* `{name}`: {' '.join(o.reason.split())[:200]}\n"
@@ -150,7 +150,7 @@ def samples_table(samples: Mapping[str, tuple[int, int]]) -> str:
 
 
 def figures(database: Mapping[str, Outcomes], suite: Mapping[str, Outcomes]) -> str:
-    """What the command prints: the tables of outcomes, and every call that fails here."""
+    """The text that the command prints: tables of outcomes, and every call that fails here."""
     ours = next(iter(database.values()))
     parts = [calls_table(database), operators_table(database), dtypes_table(database)]
     parts += [refused_table(ours), failing(database)]

@@ -70,7 +70,7 @@ class Loads:
     exported: Mapping[str, float | None]
 
     def median(self, by: str, what: str, *, cold: bool) -> float | None:
-        """Of one engine's loads; None if there were none."""
+        """The median of one figure over an engine's loads; None if there were none."""
         values = [one[what] for one in self.rounds[by][cold] if what in one]
         return median(values) if values else None
 
@@ -84,7 +84,7 @@ def _peers(speed: Speed) -> list[str]:
 
 
 def say(speed: Speed) -> None:
-    """What came out, as soon as it did, on standard error."""
+    """Print one measurement on standard error at once."""
     times = "  ".join(f"{SHORT.get(by, by)} {1e3 * s:.2f}" for by, s in speed.medians.items())
     print(f"{speed.model}, {speed.threads} threads, ms: {times}", file=sys.stderr, flush=True)
 

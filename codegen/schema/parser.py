@@ -219,7 +219,7 @@ class _Parser:
         return _RawField(name, type_name, vector, default, attributes, doc)
 
     def _attributes(self) -> dict[str, str]:
-        """What stands in parentheses: (optional, since: 2)."""
+        """The attributes in parentheses: (optional, since: 2)."""
         tokens = self._tokens
         attributes: dict[str, str] = {}
         if tokens.accept("("):

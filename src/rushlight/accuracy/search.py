@@ -121,7 +121,7 @@ def _first(mixes: Sequence[dict[str, str]], are_good: AreGood) -> dict[str, str]
 
 
 def _raised(space: Space, alone: Mapping[tuple[str, str], Outcome]) -> list[dict[str, str]]:
-    """From all layers at the lowest level to all in float, a layer at a time."""
+    """Mixes from all layers at the lowest level to all in float, one layer raised at a time."""
     levels = space.all_levels()
     at = dict.fromkeys(space.layers, 0)
     mixes = [_mix_of(at, levels)]

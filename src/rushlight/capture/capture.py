@@ -1,4 +1,4 @@
-"""From a module to an `ExportedProgram` of the ATen dialect."""
+"""Captures a module as an `ExportedProgram` of the ATen dialect."""
 
 from __future__ import annotations
 

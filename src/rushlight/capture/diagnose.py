@@ -51,7 +51,7 @@ class Attempt:
 
 
 def diagnose(error: Exception, attempt: Attempt) -> list[Finding]:
-    """What is wrong, from the error that torch.export raised; never empty."""
+    """The findings for an error of torch.export; never empty."""
     message = _own_words(error)
     for rule in _RULES:
         findings = distinct(list(rule(error, message, attempt)))
@@ -369,7 +369,7 @@ def _graph_break(error: Exception, message: str, attempt: Attempt) -> Iterator[F
 
 
 def _branch_break(error: Exception, message: str, attempt: Attempt) -> Iterator[Finding]:
-    """What is wrong inside a function that torch.cond or another such operator was given."""
+    """The finding for an error in a function that torch.cond or a similar operator calls."""
     if type(error).__name__ not in ("UncapturedHigherOrderOpError", "TorchRuntimeError"):
         return
     told, _, place = message.partition("from user code:")

@@ -40,7 +40,7 @@ _FACTOR = 4.0  # how much further one choice of roundings may lead than another
 
 @dataclass(frozen=True)
 class Fault:
-    """Where a program departs from eager further than roundings explain.
+    """The place where a program departs from eager further than roundings explain.
 
     Attributes:
         text: a sentence.

@@ -130,9 +130,9 @@ class Contract:
         )
 
     def input_specs(self) -> list[Any]:
-        """What the extension checks by itself, for each input: a list of (min, max, symbol number)
-        for a tensor, one such tuple for an int that may vary, True for another scalar that may
-        vary, or None."""
+        """The checks of the extension for each input: a list of (min, max, symbol number) for a
+        tensor, one such tuple for an int that may vary, True for another scalar that may vary, or
+        None."""
         specs: list[Any] = []
         for v in self.inputs:
             if v.kind == "tensor":

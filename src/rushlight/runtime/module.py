@@ -52,7 +52,7 @@ class Method(NotCopied):
 
     @property
     def signature(self) -> Signature:
-        """What the method takes and returns."""
+        """The method's inputs and results."""
         return Signature.of(self.name, self.contract)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -339,7 +339,7 @@ class Module(NotCopied):
 
     @property
     def state(self) -> State:
-        """What the methods keep from one call to the next, by the names of the model's buffers."""
+        """The buffers that methods keep from one call to the next, by their names in the model."""
         return self._state
 
     def execute_into(
@@ -421,7 +421,7 @@ class Module(NotCopied):
 
         Raises:
             LoadError: if a method of the copy cannot be loaded, as when a backend refuses it.
-            RunError: while a method runs in steps.
+            RunError: while a method runs one instruction at a time.
         """
         try:
             core = self._core.fork()

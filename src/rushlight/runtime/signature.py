@@ -11,7 +11,7 @@ from rushlight.runtime.tree import Tree, written_arguments
 
 @dataclass(frozen=True, repr=False)
 class Signature:
-    """What a method takes and returns; its repr is one readable line.
+    """A method's inputs and results; its repr is one readable line.
 
     Attributes:
         method: the method's name.

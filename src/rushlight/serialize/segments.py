@@ -37,7 +37,7 @@ def as_bytes(data: Data) -> memoryview:
 
 
 def key_of(view: memoryview) -> Key:
-    """What data that are equal have in common, and others most likely have not."""
+    """A key that equal data share, and that differs for most other data."""
     middle = len(view) // 2
     parts = (view[:_SAMPLE], view[middle : middle + _SAMPLE], view[-_SAMPLE:])
     return len(view), b"".join(parts)
